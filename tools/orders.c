@@ -24,8 +24,8 @@
 #include "policy/policies.h"
 #include "sim/simulate.h"
 
-/* Chosen: what the driver reserves of a GPU, 624 MiB, is not free, as `colloc simulate` has it. */
-#define MARGIN_BYTES (640 * MIB)
+/* Chosen: each of a task's seven allocations is rounded up to 2 MiB. */
+#define MARGIN_BYTES (16 * MIB)
 
 /* What an order says of a task. */
 struct choice {

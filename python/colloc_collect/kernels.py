@@ -147,7 +147,7 @@ def measure(row, limit_bytes):
 
     start = position()
     torch.cuda.memory._record_memory_history("all", context=None, max_entries=HISTORY_MOST)
-    training = Training(row, "cuda")
+    training = Training(row, "cuda").place()
     for _ in range(STEPS):
         training.step()
         training.finish()

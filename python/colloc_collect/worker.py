@@ -91,20 +91,24 @@ def _place(model, device):
 
 
 class Training:
-    """The loop of a typical training script."""
+    """The loop of a typical training script. It is built on the CPU; `place` moves it."""
 
     def __init__(self, row, device):
         self.task, self.device, self.batch = task_of(row), device, row["batch"]
         self.model = self.task.make_model()
         if hasattr(self.model, "config"):
             self.model.config.use_cache = False
-        _place(self.model.train(), device)
-        _draw_weights(self.model)
-        options = {} if device == "cuda" else {"foreach": False}
-        self.optimizer = self._optimizer(options)
         self.source = self.task.make_batch(self.batch)
-        self.layers = Layers(self.model)
         self.inputs = self.target = self.output = self.loss = None
+
+    def place(self):
+        """Moves the model to the device. Returns the training."""
+        _place(self.model.train(), self.device)
+        _draw_weights(self.model)
+        options = {} if self.device == "cuda" else {"foreach": False}
+        self.optimizer = self._optimizer(options)
+        self.layers = Layers(self.model)
+        return self
 
     def _optimizer(self, options):
         kinds = {
@@ -128,7 +132,7 @@ class Training:
             else value
         )
 
-    def step(self, first=False):
+    def forward(self, first=False):
         self.inputs, self.target = self._to_device(self.source)
         autocast = (
             torch.autocast(self.device, dtype=torch.bfloat16)
@@ -138,9 +142,15 @@ class Training:
         with self.layers if first else contextlib.nullcontext(), autocast:
             self.output = call(self.model, self.inputs)
             self.loss, _ = (self.task.loss or default_loss)(self.output, self.target)
-        self.loss.backward()
+
+    def update(self):
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+
+    def step(self, first=False):
+        self.forward(first)
+        self.loss.backward()
+        self.update()
 
     def finish(self):
         if self.device == "cuda":
@@ -216,7 +226,7 @@ def _train(order, device, line, writer, result):
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, limit_bytes / total))
     result["stage"], started = "build", time.monotonic()
-    training = Training(row, device)
+    training = Training(row, device).place()
     result["stage"], result["build_s"] = "first step", round(time.monotonic() - started, 3)
     training.step(first=True)
     training.finish()

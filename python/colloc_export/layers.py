@@ -8,13 +8,16 @@ def own_parameters(module):
 
 
 class Layers:
-    """Use as a context around one forward pass."""
+    """Use as a context around one forward pass.
 
-    def __init__(self, model):
+    counted: ids of parameters that rows of other networks have; it gets this network's, too
+    """
+
+    def __init__(self, model, counted=None):
         self.model = model
         self.rows = []
         self._stack = []
-        self._counted = set()
+        self._counted = set() if counted is None else counted
         self._seen = set()
         self._hooks = []
 

@@ -31,6 +31,9 @@ With --fork the trainings are forked by workloads/fork_server.py, so that a task
 instead of 9. The server has loaded libcolloc-preload.so where a way lets allocations wait. That
 needs root and cgroups, and times that are nearer to those of the trace are set:
 --first and --tasks then choose a window of the trace, and the windows' totals add up.
+
+For ways with estimates `colloc estimate -- train.py ...` estimates each training beforehand; the
+unused memory is added to that.
 """
 import argparse
 import concurrent.futures
@@ -88,8 +91,13 @@ WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
     "magm-mps-declared": (["--policy=magm", "--sharing=mps"], ("memory",)),
+    "magm-mps-estimated": (["--policy=magm", "--sharing=mps"], ("estimate",)),
     "predictive-mps": (
         ["--policy=predictive", "--sharing=mps"],
+        ("memory", "smact", "expect"),
+    ),
+    "predictive-streams-preempt": (
+        ["--policy=predictive", "--sharing=streams", "--preload=yes", "--preempt=yes"],
         ("memory", "smact", "expect"),
     ),
     "anywhere-recovery": ([*ANYWHERE, "--preload=no"], ()),
@@ -275,6 +283,33 @@ def plan(tasks, alone, gpu_mib):
         )
 
 
+def estimated_mib(programs, task, gpu):
+    """What the daemon would reserve of each GPU for the task's training, from its script; None if
+    the script is not followed."""
+    words = [*task["arguments"], "--epochs=1", "--steps=4", f"--processes={task['gpus']}"]
+    done = subprocess.run(
+        [os.path.join(programs, "colloc"), "estimate", "--json", f"--gpu={gpu}", "--",
+         sys.executable, TRAIN, *words],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        print(f"no estimate of {' '.join(words)}: {done.stdout[-600:]} {done.stderr[-600:]}")
+        return None
+    return json.loads(done.stdout)["estimates"][0]["reserved_mib"]
+
+
+def estimate_all(programs, tasks, gpu):
+    """Adds `estimate_mib` to each task whose script is followed: its estimate, and its ballast."""
+    kinds = {task["arguments"]: task for task in tasks}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda task: estimated_mib(programs, task, gpu), kinds.values())
+        estimates = dict(zip(kinds, found))
+    for task in tasks:
+        estimate = estimates[task["arguments"]]
+        if estimate is not None:
+            task["estimate_mib"] = round(estimate + 1024 * task["ballast_gib"])
+
+
 class ForkServer:
     """Starts trainings with their libraries loaded; without it Python does."""
 
@@ -365,6 +400,7 @@ def preloaded_library(programs, ways):
 def submit(server, task, declared, launcher):
     options = {
         "memory": f"--memory={task['memory_mib']}MiB",
+        "estimate": f"--memory={task['estimate_mib']}MiB" if "estimate_mib" in task else None,
         "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
         "expect": f"--expect={task['alone_s'] + launcher.start_s:.1f}s",
     }
@@ -679,10 +715,13 @@ def main():
     if missing:
         sys.exit(f"{options.alone} has not measured {' '.join(sorted(missing)[0])}")
     plan(tasks, alone, float(nvidia_smi("memory.total")[0]))
+    gpu = kind_of(nvidia_smi("name")[0])
+    if any("estimate" in WAYS[way][1] for way in options.ways if way in WAYS):
+        estimate_all(programs, tasks, gpu)
     fork_server = ForkServer(preloaded_library(programs, options.ways)) if options.fork else None
     launcher = Launcher(fork_server)
     seen = {
-        "gpu": kind_of(nvidia_smi("name")[0]),
+        "gpu": gpu,
         "window_s": launcher.window_s,
         "settle_max_s": launcher.settle_max_s,
         "first": options.first,

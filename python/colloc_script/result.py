@@ -245,6 +245,7 @@ def describe(training):
                 isinstance(m, torch.nn.RNNBase) for n in training.networks() for m in n.modules()
             ),
             "emulated_autocast": training.seen["autocast"] is not None,
+            "nccl_processes": training.seen["processes"],
         },
         "warnings": list(training.device.notes),
         "seen": _seen(training, optimizer, precision, start),

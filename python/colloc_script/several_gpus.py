@@ -52,6 +52,8 @@ class _Group:
         self.is_initialized = True
         self.world_size = world_size if world_size > 0 else _number("WORLD_SIZE", 1)
         self.rank = rank if rank >= 0 else _number("RANK", 0)
+        if self.world_size > 1:
+            self._training.seen["processes"] = self.world_size
 
     def destroy(self, *_, **__):
         self.is_initialized = False
@@ -99,7 +101,7 @@ def _data_parallel(training, group):
             super().__init__()
             self.module = module
             self.device, self.require_backward_grad_sync = GPU, True
-            training.seen["ddp"] = max(group.world_size, 1)
+            training.seen["ddp"] = training.seen["processes"] = max(group.world_size, 1)
             size = sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
             cap = (bucket_cap_mb or BUCKET_BYTES >> 20) << 20
             sizes = [] if gradient_as_bucket_view else [cap] * (size // cap) + [size % cap]

@@ -38,6 +38,7 @@ class Training:
         self.device, self._on_end = device, on_end
         self.events = []  # forward, loss, backward, optimizer, step
         self.layers = []  # rows of each network's first forward pass
+        self._counted = set()  # ids of the parameters in them: a network may be part of another one
         self.roots = weakref.WeakSet()
         self._root_list = []
         self.optimizers = []  # weak references, in the order in which they were made
@@ -48,7 +49,13 @@ class Training:
         self.batch = None
         self.sequence_length = None
         self.loader_batch = None
-        self.seen = {"autocast": None, "compiled": False, "checkpointing": False, "ddp": 0}
+        self.seen = {
+            "autocast": None,
+            "compiled": False,
+            "checkpointing": False,
+            "ddp": 0,
+            "processes": 0,
+        }
         self._evaluations = Evaluations()
         self._depth = 0
         self._in_step = False
@@ -106,7 +113,7 @@ class Training:
             yield
             return
         self.roots.add(module)
-        layers = Layers(module)
+        layers = Layers(module, self._counted)
         self.device.operations.on_multiply_adds = layers.multiply_adds
         with layers:
             yield

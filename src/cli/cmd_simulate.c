@@ -404,15 +404,6 @@ static void hide_speeds(struct cluster *cluster)
         cluster->identities[i].speed = 0;
 }
 
-/* What the driver reserves is not free, as the daemon counts it. An allocation that waits and finds
- * only that much would be tried again and again. Without the option all memory of a GPU counts, and
- * the margin covers the difference. */
-static void count_reserved_memory(struct cluster *cluster)
-{
-    for (int i = 0; i < cluster->n_places; i++)
-        cluster->identities[i].mem_total_bytes = cluster->places[i].capacity_bytes;
-}
-
 /* Reads all options and files before anything runs. */
 static int prepare_simulation(
     const struct invocation *invocation, struct setup *setup, struct fault *fault)
@@ -460,8 +451,6 @@ static int prepare_simulation(
     if (r == 0 &&
         strcmp(option_text_or(&invocation->values[SIMULATE_SPEEDS], "known"), "known") != 0)
         hide_speeds(&setup->cluster);
-    if (r == 0 && invocation->values[SIMULATE_PRELOAD].number)
-        count_reserved_memory(&setup->cluster);
     if (r == 0)
         r = prepare_power(setup, fault);
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);

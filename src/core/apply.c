@@ -135,6 +135,7 @@ static void start_waiting(struct core *core, struct task *task, int64_t now_us)
                                                                 : core_queue_of(core, task);
     queue_push_in_order(queue, task);
     core_note_blocked(core, task, now_us);
+    core_note_arrival(core, task);
     task->queued_us = now_us;
 }
 
@@ -561,6 +562,7 @@ static int apply_hold(struct core *core, struct task *task, const struct event *
     if (!is_waiting(task) && task->state != TASK_BLOCKED)
         return CORE_NOT_NOW;
     core_leave_queue(core, task, event->time_us);
+    core_leave_fifo(core, task);
     return 0;
 }
 
@@ -628,6 +630,8 @@ static int apply_latest_start(struct task *task, int64_t latest_start_us)
 {
     if (task_state_is_done(task->state))
         return CORE_NOT_NOW;
+    if (!task->latest_start_us)
+        task->fair_since_us = task->queued_us;
     task->latest_start_us = latest_start_us;
     return 0;
 }

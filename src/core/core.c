@@ -120,8 +120,11 @@ void core_destroy(struct core *core)
 
 void core_configure(struct core *core, const struct core_settings *settings)
 {
+    bool begins_to_preempt = settings->preempt && !core->settings.preempt;
     core_change_order(core, settings->order);
     core->settings = *settings;
+    if (begins_to_preempt)
+        core_doubt_fifo(core);
     set_constants(core);
     core_set_shares(core, settings->shares);
     core->planned = (struct planned){0};
@@ -289,7 +292,7 @@ int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
     int64_t slot_us = core_slot_deadline_us(core);
-    if (core->ended.n > 0 || core->is_fifo_long)
+    if (core->ended.n > 0 || core_is_fifo_marked(core))
         return 0;
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
     earliest = advance_us < earliest ? advance_us : earliest;
@@ -357,7 +360,7 @@ static int decide_leftovers(struct core *core, int64_t now_us)
 {
     int r = 0;
     core->replayed = false;
-    core->is_fifo_long = true; /* it may be: fair_start.c */
+    core_doubt_fifo(core);
     for (int i = 0; i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
         if (task->state == TASK_EXITED)
@@ -393,16 +396,6 @@ static bool needs_pass(const struct core *core, const struct event *event)
     return is_awaited && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
 }
 
-/* Cancels leave it to the next step: fair_start.c says why. */
-static int update_fifo(struct core *core, const struct event *event, bool was_replayed)
-{
-    if (was_replayed)
-        return core_update_fifo(core, 0, UINT64_MAX, event->time_us);
-    if (event->kind == EVENT_SUBMIT)
-        return core_update_fifo(core, event->task, last_submitted(event), event->time_us);
-    return event->kind == EVENT_CANCEL ? 0 : core_update_fifo(core, 1, 0, event->time_us);
-}
-
 int core_step(struct core *core, const struct event *event)
 {
     bool was_replayed = core->replayed;
@@ -422,8 +415,8 @@ int core_step(struct core *core, const struct event *event)
         r = core_record_usage_of(core, core_find_task(core, event->task)->uid, event->time_us);
     if (r == 0)
         r = core_record_usage(core, event->time_us);
-    if (r == 0)
-        r = update_fifo(core, event, was_replayed);
+    if (r == 0 && event->kind != EVENT_CANCEL) /* fair_start.c says why */
+        r = core_update_fifo(core, event->time_us);
     if (r == 0 && needs_pass(core, event)) {
         core->pass_needed = false;
         core->last_pass_us = event->time_us;
@@ -451,7 +444,7 @@ const struct task_queue *core_blocked_queue(const struct core *core)
 
 bool core_wants_pass(const struct core *core)
 {
-    return core->pass_needed || core->recovery_queue.first || core->is_fifo_long;
+    return core->pass_needed || core->recovery_queue.first || core_is_fifo_marked(core);
 }
 
 const struct cluster_view *core_view(const struct core *core)

@@ -209,8 +209,8 @@ const struct task *core_next_task(const struct core *core, uint64_t id);
  * served. */
 #define CORE_STRETCH_MAX 1.5
 
-/* When the task would end after its submission under first come, first served on whole GPUs, in us
- * (fair_start.c); 0: it is not known. */
+/* When the task would end under first come, first served on whole GPUs, in us after its
+ * fair_since_us (fair_start.c); 0: it is not known. */
 int64_t core_fifo_completion_us(const struct task *task);
 
 /* The queues that the main queue consists of: one, or with ORDER_FAIR one for each user. Returns

@@ -94,9 +94,12 @@ struct core {
     size_t n_advances, advances_capacity;
     uint64_t last_advance; /* the largest id so far */
     bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
-    struct fifo_schedule fifo;       /* of tasks with preemption, */
-    struct fifo_schedule next_fifo;  /* scratch: what is decided next */
-    bool is_fifo_long;               /* a task may have ended early since it was decided */
+    struct fifo_schedule fifo;      /* of tasks with preemption, */
+    struct fifo_schedule next_fifo; /* scratch: what is decided next */
+    bool is_fifo_long;              /* a task may have left it early since it was decided */
+    struct fifo_arrivals {
+        uint64_t first, last; /* ids of tasks that may be new to it; last 0: none */
+    } fifo_arrivals;
     struct queue_plan plan;          /* of the main queue, with preemption */
     struct planned planned;          /* what it was chosen for */
     struct host_resources host_used; /* by tasks that have an attempt */
@@ -540,10 +543,22 @@ int core_apply_fifo(struct core *core, const struct event *event);
 /* The task has ended: if that was early, the schedule is marked as too long. */
 void core_note_early_end(struct core *core, const struct task *ended);
 
-/* Shortens a schedule that is marked, and decides the latest starts of the tasks with ids from
- * `first` to `last` that have none, as far as times are known; `first` above `last`: of none. To be
- * called once in a step: the effects have one schedule. Returns 0 or -ENOMEM. */
-int core_update_fifo(struct core *core, uint64_t first, uint64_t last, int64_t now_us);
+/* The task gives up its place and its latest start: it may not start for now. */
+void core_leave_fifo(struct core *core, struct task *task);
+
+/* The task waits in its queue, and may need a place. */
+void core_note_arrival(struct core *core, const struct task *task);
+
+/* The schedule may be too long, and any task may lack a place. */
+void core_doubt_fifo(struct core *core);
+
+/* Does core_update_fifo have to be called? */
+bool core_is_fifo_marked(const struct core *core);
+
+/* Shortens a schedule that is marked, and decides the latest starts of tasks that have arrived, as
+ * far as times are known. To be called once in a step: the effects have one schedule. Returns 0 or
+ * -ENOMEM. */
+int core_update_fifo(struct core *core, int64_t now_us);
 
 /* Has its latest start come? Then it goes before all tasks of smaller rank. */
 bool core_is_urgent(const struct core *core, const struct task *task);

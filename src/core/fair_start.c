@@ -2,12 +2,23 @@
 /*
  * A limit for the cost of preemption: a task should end within 1.5 times its completion time under
  * first come, first served on whole GPUs (finish-time fairness, as in Themis, NSDI 2020). That time
- * is known at its submission, if the times of the tasks before it are: each gets the GPUs that are
+ * is known when it comes, if the times of the tasks before it are: each gets the GPUs that are
  * free first, no task starts before one that came earlier, and none is disturbed.
  *
  * Example: one GPU, tasks of 60, 30 and 10 min at once: they would end after 60, 90 and 100 min. So
  * they have to end within 90, 135 and 150 min. By rank the order is 10, 30, 60: the first would
  * end after 100 min. But its latest start, 90 - 60 x 1.5 = 0 min, has come: it starts at once.
+ *
+ * A task comes when it first waits in its queue. A held task, or one that waits for a begin time, a
+ * dependency or a limit, delays no other task. A task that is held later gives up its place, and
+ * comes again when it is released:
+ *
+ *     t=0   submit a, 100 s, held      no place: it may never come
+ *     t=10  submit b, 100 s            as if a were not there
+ *     t=50  release a                  after b, and its completion time counts from now on
+ *
+ * If preemption is switched on while tasks wait or run, all of them come at once, in the order of
+ * their submission, each since it last began to wait.
  *
  * A task that ends before its expected time (it is cancelled, fails, or was expected to take
  * longer) gives the rest of its time back: a task that comes then waits at most for what the live
@@ -21,6 +32,8 @@
  *     CANCEL 1   END 1
  *     CANCEL 2   END 2
  *     TICK       LATEST_START of tasks that wait, if it is much earlier now; FIFO
+ *
+ * Arrivals are marked, too, and get their places at the end of the step.
  *
  * The schedule and the latest starts are decisions in the log: a restart, which knows live tasks
  * only, could not calculate them again. Nor does it know whether the log ends between CANCEL and
@@ -139,15 +152,21 @@ int core_apply_fifo(struct core *core, const struct event *event)
 static bool has_place(const struct core *core, const struct task *task)
 {
     return task->request.expect.time_us.valid && task->request.gpus <= core->view.n_gpus &&
+           task->state != TASK_HELD && task->state != TASK_BLOCKED &&
            !task_state_is_done(task->state) && !task_was_ended(task);
+}
+
+static int64_t since_us(const struct task *task)
+{
+    return task->latest_start_us ? task->fair_since_us : task->queued_us;
 }
 
 /* At least 1: with 0, the task would have none. */
 static int64_t latest_start_us(const struct task *task, int64_t fifo_end_us)
 {
-    double fifo_us = (double)(fifo_end_us - task->submitted_us);
+    double fifo_us = (double)(fifo_end_us - since_us(task));
     double expected_us = task->request.expect.time_us.value;
-    int64_t latest_us = task->submitted_us + (int64_t)(CORE_STRETCH_MAX * fifo_us) -
+    int64_t latest_us = since_us(task) + (int64_t)(CORE_STRETCH_MAX * fifo_us) -
                         (int64_t)(SLOWDOWN_MEAN * expected_us);
     return latest_of(limit_time(latest_us), 1);
 }
@@ -162,22 +181,52 @@ static int decide_latest_start(
     return core_decide(core, &event);
 }
 
-/* Appends the tasks that have no latest start yet. */
-static int append_new(
-    struct core *core, struct fifo_schedule *next, uint64_t first, uint64_t last, int64_t now_us)
+/* Appends the tasks that have arrived. */
+static int append_new(struct core *core, struct fifo_schedule *next,
+    const struct fifo_arrivals *arrivals, int64_t now_us)
 {
     int r = 0;
-    for (int i = core_task_position(core, first); i < core->n_tasks && r == 0; i++) {
+    for (int i = core_task_position(core, arrivals->first); i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
-        if (task->id > last)
+        if (task->id > arrivals->last)
             break;
         if (!has_place(core, task) || task->latest_start_us)
             continue;
-        int64_t end_us = append_task(next, task->request.gpus, task->submitted_us,
-            (int64_t)task->request.expect.time_us.value);
+        int64_t end_us = append_task(
+            next, task->request.gpus, task->queued_us, (int64_t)task->request.expect.time_us.value);
         r = decide_latest_start(core, task, latest_start_us(task, end_us), now_us);
     }
     return r;
+}
+
+/* ---- marks ---- */
+
+void core_note_arrival(struct core *core, const struct task *task)
+{
+    struct fifo_arrivals *arrivals = &core->fifo_arrivals;
+    if (!core->settings.preempt || task->latest_start_us || !has_place(core, task))
+        return;
+    if (arrivals->last == 0 || task->id < arrivals->first)
+        arrivals->first = task->id;
+    if (task->id > arrivals->last)
+        arrivals->last = task->id;
+}
+
+void core_leave_fifo(struct core *core, struct task *task)
+{
+    core->is_fifo_long |= task->latest_start_us > 0;
+    task->latest_start_us = 0;
+}
+
+void core_doubt_fifo(struct core *core)
+{
+    core->is_fifo_long = true;
+    core->fifo_arrivals = (struct fifo_arrivals){0, UINT64_MAX};
+}
+
+bool core_is_fifo_marked(const struct core *core)
+{
+    return core->is_fifo_long || core->fifo_arrivals.last > 0;
 }
 
 /* ---- early ends ---- */
@@ -220,20 +269,23 @@ static int append_live(struct core *core, struct fifo_schedule *next, int64_t no
     return r;
 }
 
-/* Removes the mark. Returns whether the schedule can be shortened. */
-static bool take_mark(struct core *core, int64_t now_us)
+/* Removes the marks. Returns whether the schedule can be shortened. */
+static bool take_marks(struct core *core, int64_t now_us, struct fifo_arrivals *ret_arrivals)
 {
     const struct fifo_schedule *fifo = &core->fifo;
     bool is_long = core->is_fifo_long;
+    *ret_arrivals = core->fifo_arrivals;
     core->is_fifo_long = false;
+    core->fifo_arrivals = (struct fifo_arrivals){0};
     return is_long && fifo->n > 0 && fifo->free_us[fifo->n - 1] > now_us;
 }
 
-int core_update_fifo(struct core *core, uint64_t first, uint64_t last, int64_t now_us)
+int core_update_fifo(struct core *core, int64_t now_us)
 {
-    bool shortens = take_mark(core, now_us);
+    struct fifo_arrivals arrivals;
+    bool shortens = take_marks(core, now_us, &arrivals);
     int r = 0;
-    if (!core->settings.preempt || (!shortens && first > last))
+    if (!core->settings.preempt || (!shortens && arrivals.last == 0))
         return 0;
     struct fifo_schedule *next = begin_schedule(core);
     if (!next)
@@ -243,7 +295,7 @@ int core_update_fifo(struct core *core, uint64_t first, uint64_t last, int64_t n
         limit_schedule(next, &core->fifo);
     }
     if (r == 0)
-        r = append_new(core, next, first, last, now_us);
+        r = append_new(core, next, &arrivals, now_us);
     return r == 0 ? decide_schedule(core, now_us) : r;
 }
 
@@ -252,7 +304,7 @@ int core_update_fifo(struct core *core, uint64_t first, uint64_t last, int64_t n
 int64_t core_fifo_completion_us(const struct task *task)
 {
     double expected_us = reading_assume(task->request.expect.time_us, 0);
-    double limit_us = (double)(task->latest_start_us - task->submitted_us) +
+    double limit_us = (double)(task->latest_start_us - task->fair_since_us) +
                       SLOWDOWN_MEAN * expected_us;
     return task->latest_start_us ? (int64_t)(limit_us / CORE_STRETCH_MAX) : 0;
 }

@@ -269,7 +269,8 @@ struct task {
     struct dependency *after; /* dependencies that are open; on the heap, NULL without one */
 
     int64_t latest_start_us; /* with preemption: it comes first from then on; 0: it has none,
-                                because its time is not known */
+                                because its time is not known, or it may not start */
+    int64_t fair_since_us;   /* since when it waited when it got the first one (fair_start.c) */
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */
     int64_t started_us; /* of the last attempt; meaningless before the first */

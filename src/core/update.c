@@ -136,6 +136,8 @@ int core_apply_update(struct core *core, struct task *task, const struct event *
         core_leave_queue(core, task, event->time_us);
     else if (other_queue)
         queue_remove(task);
+    if (update->sets_begin || update->sets_after)
+        core_leave_fifo(core, task);
     int r = set_request(core, task, update);
     core_note_time_limit(core, task, event->time_us);
     if ((task->n_gpus && update->sets_time_limit) || task->id == core->reserved_for)

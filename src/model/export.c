@@ -114,6 +114,8 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     export->not_modelled = json_is_true(json_object_get(flags, "checkpointing")) ||
                            json_is_true(json_object_get(flags, "compiled"));
     export->tries_kernels = json_is_true(json_object_get(flags, "cudnn_benchmark"));
+    if (!whole_number(json_object_get(flags, "nccl_processes"), INT32_MAX, &export->processes))
+        export->processes = 0;
     return read_fake_peak(root, export, fault);
 }
 

@@ -105,6 +105,7 @@ struct export
     bool releases_output;       /* its loop keeps no output of the model until the next iteration */
     bool tries_kernels;         /* cuDNN tries all kernels of each convolution, with workspaces that
                                  * only it knows (cudnn.benchmark) */
+    int64_t processes;          /* that exchange gradients by NCCL; 0: it does not use NCCL */
     bool not_modelled;          /* the training uses checkpointing or compilation: it allocates in a
                                  * way that the file cannot show */
 };

@@ -345,9 +345,9 @@ static bool rollout_advance(struct rollout *rollout)
     return true;
 }
 
-static double completion_s(const struct rollout *rollout, const struct job *job)
+static double completion_s(const struct rollout *rollout, const struct job *job, int64_t since_us)
 {
-    return job->end_s + (double)(rollout->now_us - job->task->submitted_us) / (double)SECOND_US;
+    return job->end_s + (double)(rollout->now_us - since_us) / (double)SECOND_US;
 }
 
 static struct outcome outcome_of(const struct rollout *rollout)
@@ -356,8 +356,8 @@ static struct outcome outcome_of(const struct rollout *rollout)
     for (int j = 0; j < rollout->n_jobs; j++) {
         const struct job *job = &rollout->jobs[j];
         double fifo_s = (double)core_fifo_completion_us(job->task) / (double)SECOND_US;
-        double own_s = completion_s(rollout, job);
-        outcome.mean_s += own_s / rollout->n_jobs;
+        double own_s = completion_s(rollout, job, job->task->fair_since_us);
+        outcome.mean_s += completion_s(rollout, job, job->task->submitted_us) / rollout->n_jobs;
         if (fifo_s > 0)
             outcome.excess = fmax(outcome.excess, own_s / fifo_s - CORE_STRETCH_MAX);
     }
@@ -406,7 +406,7 @@ static void try_plan(struct candidates *candidates, const struct rollout *base,
     candidates->work += scratch->work;
 }
 
-/* Tasks that were submitted while preemption was off have no latest start. */
+/* A task that was submitted while preemption was off may have no latest start yet. */
 static bool has_key(const struct rollout *base, enum plan_order order)
 {
     for (int j = 0; j < base->n_jobs && order == PLAN_LATEST_START; j++)

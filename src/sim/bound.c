@@ -29,7 +29,7 @@ struct bound bound_start(const struct cluster *cluster)
         bound.capacity[0] += cluster->places[i].sms;
         bound.capacity[1] += cluster->places[i].bandwidth;
         if (cluster->places[i].memory_place == i)
-            bound.capacity[2] += (double)cluster->places[i].capacity_bytes;
+            bound.capacity[2] += (double)cluster->identities[i].mem_total_bytes;
     }
     return bound;
 }

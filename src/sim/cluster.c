@@ -20,7 +20,8 @@
 #include "core/kind_match.h"
 #include "sharing/mig_division.h"
 
-/* A whole GPU. */
+/* A whole GPU. As the daemon counts it (daemon/gpus/gpu_list.c), the driver's part of its memory is
+ * never free. */
 static int add_place(struct cluster *cluster, int gpu)
 {
     const struct gpu_kind *kind = cluster->gpus[gpu];
@@ -30,9 +31,8 @@ static int add_place(struct cluster *cluster, int gpu)
         return -ENOMEM;
     int at = cluster->n_places++;
     struct gpu_identity *identity = &cluster->identities[at];
-    cluster->places[at] = (struct place_shape){
-        gpu, 1, 1, 1, kind->total_bytes - kind->reserved_bytes, at};
-    *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes,
+    cluster->places[at] = (struct place_shape){gpu, 1, 1, 1, at};
+    *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes - kind->reserved_bytes,
         .is_place = true,
         .power_limit_w = (int)kind->limit_w,
         .speed = gpu_kind_speed(kind),
@@ -59,7 +59,7 @@ static void divide_place(
         mig_compute_name(profile, compute->slices, name));
     snprintf(identity->uuid, sizeof identity->uuid, "MIG-%d-%d", gpu, number);
     snprintf(identity->label, sizeof identity->label, "%d:%d", gpu, number);
-    identity->mem_total_bytes = place->capacity_bytes = profile->total_bytes;
+    identity->mem_total_bytes = profile->total_bytes;
     identity->is_mig_instance = true;
     identity->speed = 0;
     place->sms = part * profile->sms / kind->sms;

@@ -17,10 +17,9 @@ struct cluster {
     int n_gpus;
     struct place_shape {
         int gpu;
-        double sms, bandwidth;  /* fractions of its GPU's */
-        double speed;           /* of its GPU's kind; of all 1 where kinds are not compared */
-        int64_t capacity_bytes; /* that processes can use */
-        int memory_place;       /* the first of the places that share its memory, or itself */
+        double sms, bandwidth; /* fractions of its GPU's */
+        double speed;          /* of its GPU's kind; of all 1 where kinds are not compared */
+        int memory_place;      /* the first of the places that share its memory, or itself */
     } * places;
     struct gpu_identity *identities; /* of the places */
     size_t places_capacity, identities_capacity;

@@ -442,6 +442,14 @@ static void step_input(struct scenario_run *run, const struct event *event)
         fprintf(run->out, "t=%s refused %s %s\n", time, event_name(event->kind), name);
 }
 
+/* As the daemon does (daemon/reload.c). */
+static void reload_settings(struct scenario_run *run, const struct core_settings *settings)
+{
+    const struct event tick = {.kind = EVENT_TICK, .time_us = sim_now_us(run->sim)};
+    core_configure(sim_core(run->sim), settings);
+    note_error(run, sim_step(run->sim, &tick));
+}
+
 static void handle_input(struct scenario_run *run, struct scenario_input *input)
 {
     if (input->event.kind == EVENT_MOVE) {
@@ -457,6 +465,9 @@ static void handle_input(struct scenario_run *run, struct scenario_input *input)
         break;
     case INPUT_GPU:
         change_gpu(run, input);
+        break;
+    case INPUT_RELOAD:
+        reload_settings(run, &run->scenario.reloads[input->reload]);
         break;
     }
 }

@@ -13,6 +13,7 @@
  *     t=0 submit a takes=6GiB smact=0.4 runs=100s
  *     t=5 cancel a                 an input about a task
  *     t=5 lost gpu0                a change of a GPU
+ *     t=5 set preempt yes          a setting that is changed, after all other lines of settings
  *     run 300s                     how long; default: until all is done, at most a day
  *     # a comment, also at the end of a line
  *

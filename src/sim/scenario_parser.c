@@ -538,6 +538,20 @@ static int read_move(struct scenario *scenario, struct scenario_input *input,
     return read_task_event(scenario, input, words, fault);
 }
 
+/* "t=5 set preempt yes" */
+static int read_reload(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    int n = scenario->n_reloads;
+    if (words->n != 4 || n == SCENARIO_RELOADS_MAX)
+        return fault_set(
+            fault, EINVAL, "set needs a name and a value, at most %d times", SCENARIO_RELOADS_MAX);
+    scenario->reloads[n] = n > 0 ? scenario->reloads[n - 1] : scenario->settings;
+    input->reload = scenario->n_reloads++;
+    int r = read_setting(&scenario->reloads[n], words->word[2], words->word[3], fault);
+    return r < 0 ? r : add_input(scenario, input, fault);
+}
+
 /* "t=5 lost gpu0", "t=5 foreign gpu0 20GiB" */
 static int read_gpu_change(struct scenario *scenario, struct scenario_input *input,
     const struct line_words *words, struct fault *fault)
@@ -576,6 +590,7 @@ static int read_timed(
         {"memory-wait-end", read_task_event, {.event.kind = EVENT_MEMORY_WAIT_END}},
         {"estimate", read_estimate, {.event.kind = EVENT_ESTIMATE}},
         {"why", read_task_event, {.kind = INPUT_WHY}},
+        {"set", read_reload, {.kind = INPUT_RELOAD}},
         {"foreign", read_gpu_change, {.change.sets_external = true}},
         {"found", read_gpu_change, {.change.clears = GPU_TROUBLE_ALL}},
         {"lost", read_gpu_change, {.change.sets = GPU_TROUBLE_LOST}},
@@ -590,7 +605,8 @@ static int read_timed(
     if (parse_double(words->word[0] + 2, 0, TIME_MAX_S, &seconds) < 0)
         return refuse_word(fault, words->word[0]);
     if (words->n < 3)
-        return fault_set(fault, EINVAL, "a time needs a verb and a task or a GPU after it");
+        return fault_set(
+            fault, EINVAL, "a time needs a verb and a task, a GPU or a setting after it");
     int64_t time_us = (int64_t)(seconds * (double)SECOND_US);
     if (strcmp(words->word[1], "submit") == 0)
         return read_submit(scenario, time_us, words, fault);

@@ -18,6 +18,7 @@ enum {
     SCENARIO_GPUS_MAX = 256,
     SCENARIO_INPUTS_MAX = 512,
     SCENARIO_AFTER_MAX = 4,
+    SCENARIO_RELOADS_MAX = 8,
 };
 
 /* A task: its behaviour, and what its submission requests. */
@@ -49,7 +50,7 @@ enum scenario_gpu_trouble {
 
 /* An input of the scenario. */
 struct scenario_input {
-    enum { INPUT_EVENT, INPUT_WHY, INPUT_GPU } kind;
+    enum { INPUT_EVENT, INPUT_WHY, INPUT_GPU, INPUT_RELOAD } kind;
     int64_t time_us;
     struct event event; /* INPUT_EVENT: for the core; INPUT_WHY: only its task */
     int to_gpu;         /* of EVENT_MOVE */
@@ -59,6 +60,7 @@ struct scenario_input {
         bool sets_external;
         int64_t external_bytes; /* memory of external processes */
     } change;
+    int reload; /* INPUT_RELOAD: index of its settings */
 };
 
 struct scenario {
@@ -66,6 +68,8 @@ struct scenario {
     int n_gpus;
     int n_nodes; /* beside node 0, which has the GPUs of `gpus` and `mig` */
     struct core_settings settings;
+    struct core_settings reloads[SCENARIO_RELOADS_MAX]; /* all settings from a time on */
+    int n_reloads;
     struct scenario_task tasks[SCENARIO_TASKS_MAX + 1]; /* by id, from 1 on */
     int n_tasks;
     struct scenario_input inputs[SCENARIO_INPUTS_MAX]; /* in the order of the text */

@@ -35,7 +35,8 @@ int simulated_gpus_init(
         return -ENOMEM;
     for (int i = 0; i < cluster->n_places; i++) {
         gpus->places[i].own_memory = (struct gpu_memory){
-            .capacity_bytes = cluster->places[i].capacity_bytes, .linear = laws->linear_memory > 0};
+            .capacity_bytes = cluster->identities[i].mem_total_bytes,
+            .linear = laws->linear_memory > 0};
         gpus->places[i].memory = &gpus->places[cluster->places[i].memory_place].own_memory;
     }
     for (int i = 0; i < cluster->n_gpus; i++)

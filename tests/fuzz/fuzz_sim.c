@@ -58,7 +58,8 @@ static void check_machine(struct span text)
                 cluster.n_places >= cluster.n_gpus);
     for (int i = 0; i < cluster.n_places; i++) {
         const struct place_shape *place = &cluster.places[i];
-        require(place->gpu >= 0 && place->gpu < cluster.n_gpus && place->capacity_bytes > 0);
+        require(place->gpu >= 0 && place->gpu < cluster.n_gpus);
+        require(cluster.identities[i].mem_total_bytes > 0);
         require(place->sms > 0 && place->sms <= 1 && place->bandwidth > 0 && place->bandwidth <= 1);
     }
     cluster_fini(&cluster);

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training scripts followed without a GPU, and the same scripts on a real one.
 
-    tests/gpu/script_trial.py measure LIST OUTPUT [SECONDS]     on the machine with a GPU
-    tests/gpu/script_trial.py follow LIST OUTPUT [NAME ...]     without one
-    tests/gpu/script_trial.py price COLLOC OUTPUT...            anywhere: rows of JSON
-    tests/gpu/script_trial.py table ROWS                        those rows as tables
+    tests/gpu/script_trial.py measure LIST OUTPUT [SECONDS [GPU]]   on the machine with a GPU
+    tests/gpu/script_trial.py follow LIST OUTPUT [NAME ...]         without one
+    tests/gpu/script_trial.py price COLLOC OUTPUT...                anywhere: rows of JSON
+    tests/gpu/script_trial.py table ROWS                            those rows as tables
 
 LIST has a line for each script, with four parts separated by "|": its name, the folder that it
 runs in (relative to LIST), its words (as Python takes them: a script, `-m MODULE` or `-c CODE`),
 and the libraries that it imports.
 
 `measure` follows each script (on the CPU, several at once) and runs it for a few steps on
-GPU 0 (one at a time). It leaves in OUTPUT/NAME, as soon as they are known, the export or the
+one GPU (one at a time). It leaves in OUTPUT/NAME, as soon as they are known, the export or the
 reason, and the peak of the GPU's used memory above what it was before: context, workspaces and all.
 After SECONDS (default 120) no new script starts. `price` estimates from the exports.
 script_hooks.py tells what is changed in the scripts' processes, script_data.py makes data.
@@ -145,13 +145,14 @@ def follow(script, bundle, place, limit):
 
 
 class Gpu:
-    """GPU 0 by NVML."""
+    """One GPU by NVML; what this process starts sees no other."""
 
-    def __init__(self):
+    def __init__(self, number):
         import pynvml
 
         pynvml.nvmlInit()
-        self._nvml, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
+        self._nvml, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(number)
+        os.environ.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=str(number))
 
     def used(self):
         return self._nvml.nvmlDeviceGetMemoryInfo(self._handle).used
@@ -252,7 +253,8 @@ def run_on_gpu(gpu, idle, script, bundle, place, servers):
     return {
         "before_mib": before / MIB,
         "peak_mib": (peak.bytes - before) / MIB,
-        "is_known": is_idle and status == 0,
+        # A script that sets CUDA_VISIBLE_DEVICES itself may run on another GPU.
+        "is_known": is_idle and status == 0 and peak.bytes > before,
         "status": status,
         "seconds": round(time.monotonic() - started, 1),
         **(load(place, "report.json") or {}),
@@ -280,8 +282,8 @@ def follow_all(scripts, bundle, output, deadline, limit=FOLLOW_LIMIT_S):
     return [pool.submit(one, script) for script in scripts]
 
 
-def measure(path, output, seconds="120"):
-    gpu, scripts, output = Gpu(), read_list(path), os.path.abspath(output)
+def measure(path, output, seconds="120", number="0"):
+    gpu, scripts, output = Gpu(int(number)), read_list(path), os.path.abspath(output)
     bundle, deadline = os.path.dirname(os.path.abspath(path)), time.monotonic() + float(seconds)
     for script in scripts:
         os.makedirs(os.path.join(output, script.name), exist_ok=True)

@@ -60,13 +60,13 @@ class LatestStarts(DaemonCase):
     def test_a_cancelled_task_delays_none_before_and_after_a_restart(self):
         long = self.train(100, 1e6, expected_s=864000)
         self.wait_state(long, "RUNNING")
-        late = self.train(100, 1e6, expected_s=100, hold=True)
+        late = self.train(100, 1e6, expected_s=100)
         self.assertGreater(self.latest_start_s(late), 864000)
         self.act("cancel", long)
         self.wait_state(long, "CANCELLED")
-        tasks = [self.train(100, 1e6, expected_s=100, hold=True)]
+        tasks = [self.train(100, 1e6, expected_s=100)]
         self.restart()
-        tasks.append(self.train(100, 1e6, expected_s=100, hold=True))
+        tasks.append(self.train(100, 1e6, expected_s=100))
         first, second = map(self.latest_start_s, tasks)
         self.assertLess(first, 1.5 * 100 + 60)
         self.assertAlmostEqual(second - first, 1.5 * 100, delta=60)

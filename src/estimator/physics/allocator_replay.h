@@ -19,6 +19,8 @@ struct footprint {
     double active;   /* peak of the memory in use at one time, workspaces included */
     double live;     /* the same without workspaces: the training cannot run with less */
     double weights, gradients, states, saved, largest_workspace, largest_map, loss;
+    double next_region; /* what the pool of a compiled step grows by if it must once more; 0: not
+                         * known */
 };
 
 /*

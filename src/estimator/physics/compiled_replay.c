@@ -144,6 +144,7 @@ static void play_steps(
         play_step(player, step);
     ret_footprint->reserved = (double)player->pool.reserved;
     ret_footprint->active = (double)player->pool.active_peak;
+    ret_footprint->next_region = is_pool_known(step) ? (double)player->pool.region : 0;
     ret_footprint->live = held + (double)padding + sum_outputs(step) + (double)step->temp_bytes;
 }
 

@@ -21,10 +21,17 @@ struct gpu_traits {
 /* Returns the bytes of the CUDA context of a process that does these things. */
 double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool convolves_or_half);
 
-/* The further memory that NCCL takes in a process that exchanges gradients with others of its host
- * by NVLink: 1,593 to 1,616 MiB outside of the allocator were measured on two H200s (14 trainings,
- * docs/measured/parallel.md), less the context of a process alone. Assumed for other kinds. */
+/* The further memory that NCCL takes in a process, less the context of a process without it.
+ * Measured on H200s of one host with NVLink (docs/measured/parallel.md), assumed for other kinds:
+ *
+ *     one process, such as torchrun with one                                  558 MiB
+ *     several exchange gradients: 1,593 to 1,616 MiB outside of the allocator 850 MiB
+ *     they also send each other maps (tensor parallelism, pipelines): 1,929 to 2,057 MiB
+ *                                                                           1,290 MiB
+ */
+#define GPU_TRAITS_NCCL_ALONE_BYTES (558 << 20)
 #define GPU_TRAITS_NCCL_BYTES (850 << 20)
+#define GPU_TRAITS_NCCL_MAPS_BYTES (1290 << 20)
 
 /*
  * Finds a kind of GPU by its name in upper or lower case: "NVIDIA A100-SXM4-40GB", "h100". An RTX

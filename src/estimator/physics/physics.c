@@ -199,26 +199,36 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
+/* What NCCL takes in the process. A script's export knows how many processes there are. */
+static int nccl_bytes(const struct estimate_request *request)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    int64_t processes = request->export ? request->export->processes : 0;
+    if (parallel == PARALLEL_TP || parallel == PARALLEL_PP)
+        return GPU_TRAITS_NCCL_MAPS_BYTES;
+    if (parallel_traits(parallel)->communicates || processes > 1)
+        return GPU_TRAITS_NCCL_BYTES;
+    return processes == 1 ? GPU_TRAITS_NCCL_ALONE_BYTES : 0;
+}
+
 /* Of one process: CUDA, the libraries, and NCCL where several processes train together. */
 static double context_of(const struct physics_constants *constants,
     const struct estimate_request *request, bool multiplies, bool convolves_or_half)
 {
-    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
-    double nccl = parallel_traits(parallel)->communicates ? (double)GPU_TRAITS_NCCL_BYTES : 0;
-    return gpu_traits_context(constants->gpu, multiplies, convolves_or_half) + nccl;
+    return gpu_traits_context(constants->gpu, multiplies, convolves_or_half) +
+           (double)nccl_bytes(request);
 }
 
 /* Adds notes about several GPUs: what was assumed. */
 static void describe_division(const struct estimate_request *request, struct estimate *ret_estimate)
 {
-    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
     if (request->gpus > 1 && request->parallel == PARALLEL_NOT_GIVEN)
         estimate_note(ret_estimate, 0,
             "%d GPUs without --parallel: estimated as one process of DistributedDataParallel",
             request->gpus);
-    if (parallel_traits(parallel)->communicates)
+    if (nccl_bytes(request) > 0)
         estimate_note(ret_estimate, 0, "with %d MiB for NCCL, as on H200s of one host",
-            GPU_TRAITS_NCCL_BYTES >> 20);
+            nccl_bytes(request) >> 20);
     if (request->offload != OFFLOAD_NONE)
         estimate_note(ret_estimate, 0, "in the host's memory: %s",
             request->offload == OFFLOAD_OPTIMIZER ? "the optimizer's states"
@@ -416,12 +426,6 @@ static int play_summary(const struct physics_constants *constants,
     return r;
 }
 
-/* No training on GPUs that divides its network in this way was compared with its estimate. */
-static bool is_unmeasured(const struct estimate_request *request)
-{
-    return division_degree(request) > 1 || request->offload != OFFLOAD_NONE;
-}
-
 /* Finds the kind of evidence, which decides the quantiles. */
 static enum evidence evidence_of(
     const struct estimate_request *request, const struct physics *physics)
@@ -436,7 +440,7 @@ static enum evidence evidence_of(
     if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
         doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
         doubts->unshaped_share > doubtful_share || doubts->most_taps >= taps_doubtful ||
-        is_unmeasured(request))
+        request->offload != OFFLOAD_NONE) /* no such training was compared with its estimate */
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&
                    request->precision != PRECISION_NOT_GIVEN

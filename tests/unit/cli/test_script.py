@@ -206,7 +206,11 @@ class RealScripts(Case):
         """As launchers do it: the first process that has seen enough ends the run."""
         script = os.path.join(SCRIPTS, "ddp.py")
         command = f"for i in 0 1; do RANK=$i {python_with_torch()} {script} & done; wait"
-        self.assertEqual(self.estimate("--", "sh", "-c", command)["ddp"], 2)
+        two = self.estimate("--", "sh", "-c", command)
+        self.assertEqual(two["ddp"], 2)
+        self.assertIn("NCCL", two["estimates"][0]["note"])
+        one = self.estimate("--", "sh", "-c", f"WORLD_SIZE=1 {python_with_torch()} {script}")
+        self.assertEqual(two["estimates"][0]["mib"], one["estimates"][0]["mib"] + 850 - 558)
 
 
 if __name__ == "__main__":

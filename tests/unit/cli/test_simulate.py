@@ -717,18 +717,29 @@ class Results(SimulateCase):
         # A task on two GPUs waits for the one that is full.
         wide = self.simulate((0, "a"), (90, "wide"), **run, gpus="2xA100-40GB", preload="yes")
         self.assertEqual((wide["completed"], wide["oom"], wide["memory_waits"]), (2, 0, 1))
-        # 624 MiB of a GPU are the driver's: 30,000 + 10,400 do not fit, and one try shows it. If
-        # they count as free, the allocation is tried with each sample, and fails after 20.
+        # 624 MiB of a GPU are the driver's: 30,000 + 10,400 do not fit, and one try shows it.
         tight = (0, "b"), (90, "b2")
-        short = self.simulate(*tight, **run, gpus="1xA100-40GB", preload="yes")
-        self.assertEqual((short["oom"], short["memory_waits"]), (0, 1))
-        tried = self.simulate(*tight, **run, gpus="1xA100-40GB", make_room="yes")
-        self.assertEqual((tried["oom"], tried["memory_waits"], tried["completed"]), (1, 1, 2))
-        self.assertAlmostEqual(tried["memory_wait_s"], 20, delta=1)
+        for way in ("preload", "make_room"):
+            short = self.simulate(*tight, **run, gpus="1xA100-40GB", **{way: "yes"})
+            self.assertEqual((short["oom"], short["memory_waits"]), (0, 1))
         words = [f"--{name.replace('_', '-')}={value}" for name, value in run.items()]
         trace = ("--trace", self.trace(*arrivals), "--tasks", self.tasks)
         out = self.colloc("simulate", *trace, "--gpus=A100-40GB", "--preload", *words)
         self.assertRegex(out, r"Memory +1 allocations waited, 0:\d\d in all\n")
+
+    def test_memory_in_pieces_is_tried_20_times(self):
+        """The core counts the pieces together, and the last quarter of d fits into none of them."""
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact\na,1,120,10000,0.2\nb,1,900,10000,0.2\n"
+            "c,1,900,15000,0.2\nd,1,600,15300,0.2\n",
+        )
+        run = {"policy": "rr", "estimator": "none", "known": "none", "sharing": "streams"}
+        run.update(min_free_gib=0, margin_gib=0, smact_max=1, make_room="yes")
+        run["gpu_kinds"] = self.write("linear.txt", "constant linear_memory 1\n")
+        tried = self.simulate((0, "a"), (30, "b"), (60, "c"), (300, "d"), **run)
+        self.assertEqual((tried["oom"], tried["memory_waits"], tried["completed"]), (1, 1, 4))
+        self.assertAlmostEqual(tried["memory_wait_s"], 20, delta=1)
 
     def test_making_room(self):
         self.tasks = self.write(
@@ -1006,6 +1017,20 @@ class BadInput(SimulateCase):
         giant, pair = done.stderr.splitlines()
         self.assertIn("trace.csv:2: left out: giant: memory=48.8 GiB", giant)
         self.assertIn("trace.csv:3: left out: pair: gpus=2", pair)
+
+    def test_reserved_memory_is_not_free(self):
+        """624 MiB of an A100-40GB are the driver's, whether allocations can wait or not."""
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact\nlarger,1,100,40400,0.2\n"
+            "most,1,100,30000,0.2\nrest,1,100,10400,0.2\n",
+        )
+        for run in ({"sharing": "streams"}, {"sharing": "streams", "preload": "yes"}):
+            alone = self.simulate((0, "larger"), **run)
+            self.assertEqual((alone["left_out"], alone["oom"], alone["failed"]), (1, 0, 0))
+            one_after_the_other = self.simulate((0, "most"), (90, "rest"), margin_gib=0, **run)
+            self.assertEqual(one_after_the_other["oom"], 0)
+            self.assertAlmostEqual(one_after_the_other["total_s"], 200, delta=1)
 
     def test_what_turns_out_too_large_fails(self):
         result = self.simulate((0, "giant"), (1, "small"), estimator="none")

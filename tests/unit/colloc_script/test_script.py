@@ -202,6 +202,10 @@ class Loops(Case):
         gradients = 4 * sum(p.numel() for p in nn.Linear(32, 4096).parameters()) + 4 * 4097 * 8
         self.assertTrue([row for row in result["tensors"] if row[0] == gradients], "no bucket")
 
+    def test_a_network_that_is_part_of_another(self):
+        result = self.result("part.py")
+        self.assertEqual(sum(row["parameters"] for row in result["layers"]), result["parameters"])
+
     def test_weights_updated_by_hand(self):
         result = self.seen("by_hand.py", optimizer="other")
         self.assertTrue(result["flags"]["recurrent"])

@@ -257,7 +257,7 @@ static void print_task(FILE *out, const struct task *task)
     fprintf(out, " times=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
         task->submitted_us, task->queued_us, task->started_us, task->ended_us, task->waited_us,
         task->executed_us);
-    fprintf(out, " latest=%" PRId64, task->latest_start_us);
+    fprintf(out, " latest=%" PRId64 " since %" PRId64, task->latest_start_us, task->fair_since_us);
     fprintf(out, " wants=%d,%s,%d,%d,%d,%" PRId64 ",%" PRId64, request->gpus,
         request->policy ? request->policy->name : "-", request->exclusive, (int)request->sharing,
         (int)request->need.kind, request->need.bytes, request->time_limit_us);

@@ -222,7 +222,7 @@ static void a_submission_shortens_and_appends_in_one_schedule(void **state)
     core_destroy(core);
 }
 
-/* Tasks 2 and 3 depend on task 1: when it fails, all three end early in one step. */
+/* Tasks 2 and 3 depend on task 1, and have no place: it fails, and all three end in one step. */
 static void ends_in_one_step_shorten_the_schedule_once(void **state)
 {
     const struct dependency after_1 = {DEPENDENCY_OK, 1, 1, false};
@@ -237,6 +237,7 @@ static void ends_in_one_step_shorten_the_schedule_once(void **state)
     assert_int_equal(world_submit(core, S, 1, takes_s(864000)), 0);
     assert_int_equal(world_submit(core, S, 2, dependent), 0);
     assert_int_equal(world_submit(core, S, 3, dependent), 0);
+    assert_int_equal(latest_start_s(core, 3), 0);
     assert_int_equal(core_apply(core, &place), 0);
     assert_int_equal(world_input(core, S, EVENT_STARTED, 1), 0);
     assert_int_equal(world_exit(core, 2 * S, 1, FAILURE_PROGRAM), 0);
@@ -244,6 +245,77 @@ static void ends_in_one_step_shorten_the_schedule_once(void **state)
     assert_int_equal(count_schedules(core), 1);
     assert_int_equal(world_submit(core, 3 * S, 4, takes_s(10)), 0);
     assert_int_equal(latest_start_s(core, 4), 3);
+    core_destroy(core);
+}
+
+static struct core *core_with(bool preempts)
+{
+    struct core *core = preempting_core();
+    struct core_settings settings = *core_get_settings(core);
+    settings.preempt = preempts;
+    core_configure(core, &settings);
+    return core;
+}
+
+/* What tasks get when preemption is switched on is what they would have got with it. */
+static void a_reload_gives_waiting_tasks_latest_starts(void **state)
+{
+    struct core *early = core_with(true), *late = core_with(false);
+    for (uint64_t id = 1; id <= 3; id++) {
+        assert_int_equal(world_submit(early, (int64_t)id * S, id, takes_s(100)), 0);
+        assert_int_equal(world_submit(late, (int64_t)id * S, id, takes_s(100)), 0);
+        assert_int_equal(latest_start_s(late, id), 0);
+    }
+    struct core_settings settings = *core_get_settings(early);
+    core_configure(late, &settings);
+    assert_int_equal(core_deadline_us(late), 0);
+    assert_int_equal(world_input(late, 9 * S, EVENT_TICK, 0), 0);
+    assert_int_equal(count_schedules(late), 1);
+    for (uint64_t id = 1; id <= 3; id++)
+        assert_int_equal(latest_start_s(late, id), latest_start_s(early, id));
+    assert_true(latest_start_s(late, 3) > 9);
+    core_configure(late, &settings); /* nothing has changed */
+    assert_int_equal(world_input(late, 10 * S, EVENT_TICK, 0), 0);
+    assert_int_equal(count_schedules(late), 0);
+    core_destroy(early);
+    core_destroy(late);
+}
+
+/* Task 2 delays no task while it is held, and comes when it is released. */
+static void held_tasks_have_no_place(void **state)
+{
+    struct core *core = preempting_core();
+    assert_int_equal(world_submit(core, S, 1, takes_s(100)), 0);
+    assert_int_equal(world_submit(core, S, 2, takes_s(864000)), 0);
+    assert_int_equal(world_input(core, S, EVENT_HOLD, 2), 0);
+    assert_int_equal(latest_start_s(core, 2), 0);
+    assert_int_equal(world_submit(core, 2 * S, 3, takes_s(10)), 0);
+    assert_int_equal(latest_start_s(core, 3), 150); /* 2 + 1.5 x 109 - 1.5 x 10 */
+    assert_int_equal(world_input(core, 50 * S, EVENT_RELEASE, 2), 0);
+    assert_int_equal(latest_start_s(core, 2), 50 + 3 * (111 - 50) / 2); /* after 1 and 3 */
+    assert_int_equal(core_fifo_completion_us(core_task(core, 2)) / S, 864000 + 111 - 50);
+    assert_int_equal(world_input(core, 51 * S, EVENT_TICK, 0), 0);
+    assert_int_equal(count_schedules(core), 0);
+    core_destroy(core);
+}
+
+/* Task 2 waits, until an update gives it a begin time. */
+static void an_update_with_a_begin_time_gives_up_the_place(void **state)
+{
+    struct event begin = {.kind = EVENT_UPDATE, .time_us = 2 * S, .task = 2};
+    begin.update.sets_begin = true;
+    begin.update.begin_us = 600 * S;
+    struct core *core = preempting_core();
+    assert_int_equal(world_submit(core, S, 1, takes_s(100)), 0);
+    assert_int_equal(world_submit(core, S, 2, takes_s(864000)), 0);
+    assert_true(latest_start_s(core, 2) > 1);
+    assert_int_equal(core_step(core, &begin), 0);
+    assert_int_equal(world_state(core, 2), TASK_BLOCKED);
+    assert_int_equal(latest_start_s(core, 2), 0);
+    assert_int_equal(world_submit(core, 2 * S, 3, takes_s(10)), 0);
+    assert_int_equal(latest_start_s(core, 3), 152); /* 2 + 1.5 x (100 + 10) - 1.5 x 10 */
+    assert_int_equal(world_input(core, 600 * S, EVENT_TICK, 0), 0);
+    assert_true(latest_start_s(core, 2) >= 600);
     core_destroy(core);
 }
 
@@ -1029,6 +1101,9 @@ int main(void)
         cmocka_unit_test(ends_in_one_step_shorten_the_schedule_once),
         cmocka_unit_test(a_restart_shortens_what_the_log_left_too_long),
         cmocka_unit_test(latest_starts_are_the_same_after_a_restart),
+        cmocka_unit_test(a_reload_gives_waiting_tasks_latest_starts),
+        cmocka_unit_test(held_tasks_have_no_place),
+        cmocka_unit_test(an_update_with_a_begin_time_gives_up_the_place),
         cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
         cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),

@@ -13,6 +13,7 @@
 #include "estimator/estimator.h"
 #include "estimator/physics/allocator_replay.h"
 #include "estimator/physics/compiled_replay.h"
+#include "estimator/physics/quantile.h"
 
 static const struct gpu_traits bare = {.match = ""};
 static const struct export_replay once = {.batch = 1};
@@ -238,6 +239,35 @@ static void test_compiled_step(void **state)
     assert_true(replay_compiled(&step).live == held.live);
 }
 
+/* A pool of 2 + 4 + ... + 64 MiB after the compiler's trials, in which the steps find room. If they
+ * did not, it would grow by 64 MiB. */
+static void test_compiled_step_in_a_known_pool(void **state)
+{
+    int64_t arguments[] = {4 * MIB};
+    struct compiled_output outputs[] = {{4 * MIB, 0}};
+    struct compiled_step step = {.is_there = true,
+        .arguments = arguments,
+        .n_arguments = 1,
+        .outputs = outputs,
+        .n_outputs = 1,
+        .temp_bytes = 20 * MIB};
+    assert_true(replay_compiled(&step).next_region == 0);
+    step.compiling = (struct compiled_pool){.in_use_bytes = {4 * MIB, true},
+        .peak_bytes = {90 * MIB, true},
+        .pool_bytes = {126 * MIB, true},
+        .largest_free_bytes = {64 * MIB, true}};
+    struct footprint known = replay_compiled(&step);
+    assert_true(known.reserved == 126 * MIB);
+    assert_true(known.next_region == 64 * MIB);
+    const struct physics physics = {.footprint = known, .context_bytes = 600 * MIB};
+    struct estimate estimate = {
+        .evidence = EVIDENCE_COMPILED, .bytes = {.value = 726 * MIB, .valid = true}};
+    quantiles_set(&estimate, &physics);
+    assert_true(estimate.p50_bytes.value == 726 * MIB);
+    assert_true(estimate.p90_bytes.value < 750 * MIB);
+    assert_true(estimate.p99_bytes.value == (726 + 64) * MIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_several_gpus),
         cmocka_unit_test(test_contradictions_are_told),
         cmocka_unit_test(test_compiled_step),
+        cmocka_unit_test(test_compiled_step_in_a_known_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/units.h"
 #include "sim/cluster.h"
 
 static struct gpu_kinds kinds;
@@ -74,6 +75,16 @@ static void compute_instances_share_memory(void **state)
     cluster_fini(&cluster);
 }
 
+/* As in the daemon, where gpu_list.c subtracts what the driver reserves. */
+static void reserved_memory_is_not_the_tasks(void **state)
+{
+    struct cluster cluster;
+    assert_int_equal(cluster_parse(&kinds, "A100-40GB,A100-40GB:3g.20gb", NULL, &cluster), 0);
+    assert_int_equal(cluster.identities[0].mem_total_bytes, (40960 - 624) * MIB);
+    assert_int_equal(cluster.identities[1].mem_total_bytes, 19968 * MIB);
+    cluster_fini(&cluster);
+}
+
 static void nodes_stand_in_braces(void **state)
 {
     struct cluster cluster;
@@ -101,6 +112,7 @@ int main(void)
         cmocka_unit_test(more_than_the_most_are_refused),
         cmocka_unit_test(instances_are_places_of_their_gpu),
         cmocka_unit_test(compute_instances_share_memory),
+        cmocka_unit_test(reserved_memory_is_not_the_tasks),
         cmocka_unit_test(nodes_stand_in_braces),
     };
     return cmocka_run_group_tests(tests, init_kinds, NULL);

@@ -151,7 +151,7 @@ static void compute_instances_have_one_memory(void **state)
     assert_int_equal(gpu_memory_take(gpus->places[2].memory, 9, capacity / 4), 0);
     assert_int_equal(gpu_memory_of(gpus->places[1].memory, 9), capacity / 4);
     double all = bound_start(&machine->cluster).capacity[2];
-    assert_true(all == (double)(capacity + machine->cluster.places[0].capacity_bytes));
+    assert_true(all == (double)(capacity + machine->cluster.identities[0].mem_total_bytes));
 }
 
 static int set_up_instances(void **state)
