@@ -537,6 +537,7 @@ SIMULATED = {
     "exclusive": ["--policy=exclusive", IN_ORDER],
     "magm-mps": ["--policy=magm", IN_ORDER, "--sharing=mps", "--estimator=none"],
     "magm-mps-declared": ["--policy=magm", IN_ORDER, "--sharing=mps"],
+    "magm-mps-estimated": ["--policy=magm", IN_ORDER, "--sharing=mps"],  # as if exact
     "predictive-mps": [
         "--policy=predictive",
         "--sharing=mps",

@@ -97,6 +97,21 @@ class MemoryWait(PretendCuda):
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
 
+    def test_the_refused_memory_of_a_cancelled_task_is_no_crash(self):
+        """Its program may end before it gets SIGTERM."""
+        self.fill(30000)
+        task = self.submit(
+            f"trap '' TERM; {PROBE} dlsym alloc 15000\n"
+            "echo torch.OutOfMemoryError: CUDA out of memory. >&2; exit 1",
+            memory_mib=500,
+        )
+        self.waiting(task)
+        self.act("cancel", task)
+        found = self.wait(task, "CANCELLED")
+        self.assertEqual(found["oom_count"], 0)
+        self.wait_log(f"audit event=end task={task} ")
+        self.assertNotIn("event=crash", "\n".join(self.log))
+
     def test_the_next_daemon_goes_on(self):
         self.fill(30000)
         task = self.allocating(15000)

@@ -73,11 +73,14 @@ static bool lacked_room(
     return false;
 }
 
-/* A failure on a lost GPU is not the task's fault, unless colloc ended the task. */
+/* A failure on a lost GPU is not the task's fault, unless colloc ended the task. A task that colloc
+ * ends gets no memory that it waits for: then lack of memory is no failure. */
 static struct failure judge_failure(
     const struct attempts *attempts, const struct task *task, const struct failure *failure)
 {
     struct failure gone = {.class = FAILURE_GPU_GONE}, no_room = *failure;
+    if (task_was_ended(task) && failure->class == FAILURE_GPU_OOM)
+        return (struct failure){.class = task->ending};
     if (task_was_ended(task) || failure->class == FAILURE_NONE)
         return *failure;
     for (int i = 0; i < task->n_gpus; i++) {
