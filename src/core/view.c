@@ -34,13 +34,26 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
     return newest;
 }
 
+/* The place of the memory domain that is drained, or that a task has to itself; else the GPU. */
+static const struct gpu_view *find_closed(const struct gpu_view *gpu)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        if (at->drained_for || at->exclusive_for)
+            return at;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return gpu;
+}
+
 const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size)
 {
     const struct resident *newest = gpu_view_unsettled(gpu);
-    if (gpu->drained_for)
-        snprintf(text, size, "drained for task %" PRIu64 ", which recovers", gpu->drained_for);
-    else if (gpu->exclusive_for)
-        snprintf(text, size, "task %" PRIu64 " has it to itself", gpu->exclusive_for);
+    const struct gpu_view *closed = find_closed(gpu);
+    if (closed->drained_for)
+        snprintf(text, size, "drained for task %" PRIu64 ", which recovers", closed->drained_for);
+    else if (closed->exclusive_for)
+        snprintf(text, size, "task %" PRIu64 " has it to itself", closed->exclusive_for);
     else if (newest)
         snprintf(text, size, "task %" PRIu64 " is still taking its memory", newest->task);
     else

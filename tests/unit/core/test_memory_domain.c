@@ -127,6 +127,28 @@ static void what_residents_of_any_place_use_is_accounted_for(void **state)
     assert_true(gpu_view_unaccounted_bytes(&gpus[1]).value == 10);
 }
 
+static void assert_held(int gpu, const char *why)
+{
+    char text[100];
+    const char *held = gpu_view_explain_hold(&gpus[gpu], text, sizeof text);
+    assert_string_equal(held ? held : "", why);
+}
+
+static void a_hold_of_one_place_is_said_of_all(void **state)
+{
+    memory_domain_link(&view);
+    gpus[2].exclusive_for = 7;
+    assert_held(0, "task 7 has it to itself");
+    assert_held(2, "task 7 has it to itself");
+    assert_held(1, "");
+    gpus[3].drained_for = 8;
+    assert_held(1, "drained for task 8, which recovers");
+    gpus[2].exclusive_for = 0;
+    gpus[5].n_residents = 1;
+    residents[5][0].task = 9;
+    assert_held(0, "task 9 is still taking its memory");
+}
+
 /* Starts a task on the instance that has none, and samples that until the task has settled. */
 static void settle_task(struct core *core, uint64_t task, int gpu, double used_gib, double smact)
 {
@@ -198,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup(others_are_on_another_place, begin),
         cmocka_unit_test_setup(an_external_process_on_any_place_counts, begin),
         cmocka_unit_test_setup(what_residents_of_any_place_use_is_accounted_for, begin),
+        cmocka_unit_test_setup(a_hold_of_one_place_is_said_of_all, begin),
         cmocka_unit_test(a_sample_updates_the_memory_of_all),
         cmocka_unit_test(activity_is_learned_only_without_others),
         cmocka_unit_test(memory_in_use_is_that_of_a_task_without_others),
