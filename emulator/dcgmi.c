@@ -127,12 +127,17 @@ static const struct field fields[] = {
     {"1012", "NVLRX", 0, 22, none, 0, false},
 };
 
+/* A GPU, or one of its GPU instances: 0: the whole GPU. */
+struct entity {
+    int gpu, instance;
+};
+
 struct dmon {
     const struct field *column[COLUMNS_MAX];
     int columns;
-    bool shown[GPUS_MAX][UNITS_MAX];
+    bool shown[GPUS_MAX][INSTANCES_MAX];
     int64_t period_us, count; /* count 0: for ever */
-    struct gpu_sample samples[GPUS_MAX][UNITS_MAX];
+    struct gpu_sample samples[GPUS_MAX][INSTANCES_MAX];
 };
 
 /* ---- discovery ---- */
@@ -153,30 +158,39 @@ static void print_list(struct world *world)
 }
 
 /* DCGM numbers instances apart from GPUs, and compute instances apart from both. */
-static int instance_number(struct seat seat)
+static int instance_number(struct entity entity)
 {
-    return 100 * seat.gpu + 10 * seat.unit;
+    return 100 * entity.gpu + 10 * entity.instance;
 }
 
-static bool is_instance(struct world *world, struct seat seat)
+static bool is_instance(struct world *world, struct entity entity)
 {
-    const struct gpu *gpu = &world->gpus[seat.gpu];
-    return gpu->mig && seat.unit >= 1 && seat.unit < gpu->unit_count &&
-           gpu->units[seat.unit].state != UNIT_GONE;
+    const struct gpu *gpu = &world->gpus[entity.gpu];
+    return gpu->mig && entity.instance >= 1 && entity.instance < INSTANCES_MAX &&
+           gpu->instances[entity.instance].is_made;
 }
 
-static void print_instance(const struct world *world, struct seat seat)
+static void print_compute(struct entity entity, const struct unit *unit)
 {
+    char name[48], text[72];
+
+    snprintf(name, sizeof(name), "   -> CI %d/%d/%d", entity.gpu, entity.instance, unit->number);
+    snprintf(text, sizeof(text), "Compute Instance (EntityID: %d)",
+        instance_number(entity) + 1 + unit->number);
+    printf("| %-17s | %-66s |\n", name, text);
+}
+
+static void print_instance(const struct world *world, struct entity entity)
+{
+    const struct gpu *gpu = &world->gpus[entity.gpu];
     char name[32], text[72];
 
-    snprintf(name, sizeof(name), "-> I %d/%d", seat.gpu, seat.unit);
-    snprintf(text, sizeof(text), "GPU Instance (EntityID: %d)", instance_number(seat));
+    snprintf(name, sizeof(name), "-> I %d/%d", entity.gpu, entity.instance);
+    snprintf(text, sizeof(text), "GPU Instance (EntityID: %d)", instance_number(entity));
     printf("| %-17s | %-66s |\n", name, text);
-    if (world->gpus[seat.gpu].units[seat.unit].state == UNIT_EMPTY)
-        return;
-    snprintf(name, sizeof(name), "   -> CI %d/%d/0", seat.gpu, seat.unit);
-    snprintf(text, sizeof(text), "Compute Instance (EntityID: %d)", instance_number(seat) + 1);
-    printf("| %-17s | %-66s |\n", name, text);
+    for (int u = 1; u < gpu->unit_count; u++)
+        if (gpu->units[u].state == UNIT_READY && gpu->units[u].instance == entity.instance)
+            print_compute(entity, &gpu->units[u]);
 }
 
 /* Only cards with instances are in the tree. */
@@ -188,17 +202,17 @@ static void print_tree(struct world *world)
     printf("%s| %-86s |\n%s", line, "Instance Hierarchy", line);
     for (int g = 0; g < world->gpu_count; g++) {
         bool is_listed = false;
-        for (int u = 1; u < world->gpus[g].unit_count; u++) {
-            struct seat seat = {g, u};
+        for (int i = 1; i < INSTANCES_MAX; i++) {
+            struct entity entity = {g, i};
             char name[32], text[72];
-            if (!is_instance(world, seat))
+            if (!is_instance(world, entity))
                 continue;
             snprintf(name, sizeof(name), "GPU %d", g);
             snprintf(text, sizeof(text), "GPU %s (EntityID: %d)", world->gpus[g].units[0].uuid, g);
             if (!is_listed)
                 printf("| %-17s | %-66s |\n", name, text);
             is_listed = true;
-            print_instance(world, seat);
+            print_instance(world, entity);
         }
         printf("%s", is_listed ? line : "");
     }
@@ -224,16 +238,16 @@ static int add_columns(struct dmon *dmon, char *ids)
 /* "0", or "0/1": instance 1 of GPU 0. */
 static int choose_entity(struct dmon *dmon, char *entity, struct world *world)
 {
-    int64_t gpu, unit = 0;
+    int64_t gpu, instance = 0;
     char *slash = strchr(entity, '/');
 
     if (slash)
         *slash = '\0';
     if (parse_int64(entity, 0, world->gpu_count - 1, &gpu) < 0 ||
-        (slash && parse_int64(slash + 1, 1, UNITS_MAX - 1, &unit) < 0) ||
-        (slash && !is_instance(world, (struct seat){(int)gpu, (int)unit})))
+        (slash && parse_int64(slash + 1, 1, INSTANCES_MAX - 1, &instance) < 0) ||
+        (slash && !is_instance(world, (struct entity){(int)gpu, (int)instance})))
         return -EINVAL;
-    dmon->shown[gpu][unit] = true;
+    dmon->shown[gpu][instance] = true;
     return 0;
 }
 
@@ -273,9 +287,11 @@ static int read_options(struct dmon *dmon, int argc, char **argv, struct world *
 
 /* The means of a first sample are those since the machine was made. Real ones are over no time: a
  * client has to ignore them in either case. */
-static void take_sample(struct gpu_sample *sample, struct world *world, struct seat seat)
+static void take_sample(struct gpu_sample *sample, struct world *world, struct entity entity)
 {
-    struct activity sum = *world_sum(world, seat);
+    const struct seat whole = {entity.gpu, 0};
+    struct activity sum = entity.instance ? world_instance_sum(world, entity.gpu, entity.instance)
+                                          : *world_sum(world, whole);
     double now_s = world_now_s(world), span_s = now_s - sample->at_s;
 
     sample->mean = (struct activity){0};
@@ -283,17 +299,17 @@ static void take_sample(struct gpu_sample *sample, struct world *world, struct s
     activity_add(&sample->mean, &sample->sum, -1 / span_s);
     sample->sum = sum;
     sample->at_s = now_s;
-    sample->rate = world_unit(world, seat)->rate;
-    sample->trouble = world->gpus[seat.gpu].trouble;
+    sample->rate = world_unit(world, whole)->rate;
+    sample->trouble = world->gpus[entity.gpu].trouble;
 }
 
 static void take_samples(struct dmon *dmon, struct world *world)
 {
     world_enter(world);
     for (int g = 0; g < world->gpu_count; g++)
-        for (int u = 0; u < UNITS_MAX; u++)
-            if (dmon->shown[g][u])
-                take_sample(&dmon->samples[g][u], world, (struct seat){g, u});
+        for (int i = 0; i < INSTANCES_MAX; i++)
+            if (dmon->shown[g][i])
+                take_sample(&dmon->samples[g][i], world, (struct entity){g, i});
     world_leave(world);
 }
 
@@ -306,26 +322,27 @@ static void print_header(const struct dmon *dmon)
 }
 
 /* A sensor that the GPU lacks is "N/A" in its column, and so is every one of a lost GPU. */
-static bool is_known(const struct field *field, const struct gpu_sample *sample, struct seat seat)
+static bool is_known(
+    const struct field *field, const struct gpu_sample *sample, struct entity entity)
 {
     return !(sample->trouble & (field->trouble | TROUBLE_LOST)) &&
-           (seat.unit == 0 || field->is_of_instances);
+           (entity.instance == 0 || field->is_of_instances);
 }
 
-static void print_row(const struct dmon *dmon, struct seat seat)
+static void print_row(const struct dmon *dmon, struct entity entity)
 {
-    const struct gpu_sample *sample = &dmon->samples[seat.gpu][seat.unit];
+    const struct gpu_sample *sample = &dmon->samples[entity.gpu][entity.instance];
     char name[24], text[40];
 
-    if (seat.unit == 0)
-        snprintf(name, sizeof(name), "GPU %d", seat.gpu);
+    if (entity.instance == 0)
+        snprintf(name, sizeof(name), "GPU %d", entity.gpu);
     else
-        snprintf(name, sizeof(name), "GPU-I %d", instance_number(seat));
+        snprintf(name, sizeof(name), "GPU-I %d", instance_number(entity));
     printf("%-11s", name);
     for (int i = 0; i < dmon->columns; i++) {
         const struct field *field = dmon->column[i];
         snprintf(text, sizeof(text), "%.*f", field->digits, field->value(sample));
-        printf("%-*s", field->width, is_known(field, sample, seat) ? text : "N/A");
+        printf("%-*s", field->width, is_known(field, sample, entity) ? text : "N/A");
     }
     printf("\n");
 }
@@ -347,9 +364,9 @@ static void print_samples(struct dmon *dmon, struct world *world)
         if (n % HEADER_EVERY == 0)
             print_header(dmon);
         for (int g = 0; g < world->gpu_count; g++)
-            for (int u = 0; u < UNITS_MAX; u++)
-                if (dmon->shown[g][u])
-                    print_row(dmon, (struct seat){g, u});
+            for (int i = 0; i < INSTANCES_MAX; i++)
+                if (dmon->shown[g][i])
+                    print_row(dmon, (struct entity){g, i});
         fflush(stdout);
     }
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "sharing/mig_division.h"
 
 /* Removes the text before `separator` from the front of `rest`; all of it when there is none. */
 static struct span take_until(struct span *rest, char separator)
@@ -38,8 +39,7 @@ static void init_whole(struct gpu *gpu, int index)
     const struct gpu_kind *kind = &gpu->kind;
 
     gpu->unit_count = 1;
-    gpu->units[0] = (struct unit){.profile = -1,
-        .sms = 1,
+    gpu->units[0] = (struct unit){.sms = 1,
         .bandwidth = 1,
         .total_bytes = kind->total_bytes,
         .reserved_bytes = kind->reserved_bytes};
@@ -49,13 +49,11 @@ static void init_whole(struct gpu *gpu, int index)
 /* Two instances must not have a memory slice in common. */
 static bool is_free(const struct gpu *gpu, const struct mig_profile *profile, int start)
 {
-    const struct gpu_kind *kind = &gpu->kind;
-
-    for (int u = 1; u < gpu->unit_count; u++) {
-        const struct unit *unit = &gpu->units[u];
-        if (unit->state != UNIT_GONE &&
-            start < unit->start + kind->profiles[unit->profile].memory_slices &&
-            unit->start < start + profile->memory_slices)
+    for (int i = 1; i < INSTANCES_MAX; i++) {
+        const struct gpu_instance *other = &gpu->instances[i];
+        if (other->is_made &&
+            start < other->start + gpu->kind.profiles[other->profile].memory_slices &&
+            other->start < start + profile->memory_slices)
             return false;
     }
     return true;
@@ -72,8 +70,21 @@ static bool may_start(const struct gpu *gpu, const struct mig_profile *profile, 
     return false;
 }
 
-/* The lowest free number, which an instance that was removed may have had. */
-static int find_number(const struct gpu *gpu)
+/* It has the lowest free number, which an instance that was removed may have had. */
+int gpu_add_instance(struct gpu *gpu, int profile, int start)
+{
+    int number = 1;
+
+    while (number < INSTANCES_MAX && gpu->instances[number].is_made)
+        number++;
+    if (number == INSTANCES_MAX || !may_start(gpu, &gpu->kind.profiles[profile], start))
+        return -1;
+    gpu->instances[number] = (struct gpu_instance){true, profile, start};
+    return number;
+}
+
+/* The lowest free place for a unit; it may be that of one that was removed. */
+static int find_place(const struct gpu *gpu)
 {
     for (int u = 1; u < gpu->unit_count; u++)
         if (gpu->units[u].state == UNIT_GONE)
@@ -81,24 +92,45 @@ static int find_number(const struct gpu *gpu)
     return gpu->unit_count < UNITS_MAX ? gpu->unit_count : -1;
 }
 
-/* An instance has its part of the SMs and of the bandwidth; other values, such as power, are the
- * card's. */
-struct unit *gpu_add_instance(struct gpu *gpu, int index, int profile_index, int start)
+/* Returns the lowest number that no compute instance of the GPU instance has; and how many slices
+ * they leave. */
+static int find_number(const struct gpu *gpu, int instance, int *ret_slices)
 {
-    const struct gpu_kind *kind = &gpu->kind;
-    const struct mig_profile *profile = &kind->profiles[profile_index];
-    int number = find_number(gpu);
+    bool is_taken[UNITS_MAX] = {false};
+    int number = 0;
 
-    if (number < 0 || !may_start(gpu, profile, start))
+    *ret_slices = gpu->kind.profiles[gpu->instances[instance].profile].compute_slices;
+    for (int u = 1; u < gpu->unit_count; u++) {
+        const struct unit *unit = &gpu->units[u];
+        if (unit->state == UNIT_GONE || unit->instance != instance)
+            continue;
+        *ret_slices -= unit->slices;
+        is_taken[unit->number] = true;
+    }
+    while (number < UNITS_MAX - 1 && is_taken[number])
+        number++;
+    return number;
+}
+
+/* A compute instance has its part of the SMs and of the bandwidth, and all of the memory; other
+ * values, such as power, are the card's. */
+struct unit *gpu_add_compute(struct gpu *gpu, int index, int instance, int slices)
+{
+    const struct mig_profile *profile = &gpu->kind.profiles[gpu->instances[instance].profile];
+    int left, place = find_place(gpu), number = find_number(gpu, instance, &left);
+    double part = mig_compute_part(profile, slices);
+
+    if (place < 0 || slices > left)
         return NULL;
-    struct unit *unit = &gpu->units[number];
-    *unit = (struct unit){.profile = profile_index,
-        .start = start,
-        .sms = (double)profile->sms / kind->sms,
-        .bandwidth = (double)profile->memory_slices / MIG_MEMORY_SLICES,
+    struct unit *unit = &gpu->units[place];
+    *unit = (struct unit){.instance = instance,
+        .number = number,
+        .slices = slices,
+        .sms = part * profile->sms / gpu->kind.sms,
+        .bandwidth = part * profile->memory_slices / MIG_MEMORY_SLICES,
         .total_bytes = profile->total_bytes};
-    name_unit(unit, "MIG", index, number);
-    gpu->unit_count = number < gpu->unit_count ? gpu->unit_count : number + 1;
+    name_unit(unit, "MIG", index, place);
+    gpu->unit_count = place < gpu->unit_count ? gpu->unit_count : place + 1;
     return unit;
 }
 
@@ -123,26 +155,25 @@ static bool lay_out(
     return false;
 }
 
-/* "3g.20gb+2g.10gb": nothing is added unless all of them fit. */
+/* Nothing is added unless all of them fit. */
 static int parse_instances(struct span list, struct gpu *gpu, int index, struct fault *fault)
 {
     const struct gpu_kind *kind = &gpu->kind;
-    const struct span whole = list;
-    int profiles[MIG_COMPUTE_SLICES], starts[MIG_COMPUTE_SLICES], count = 0;
+    struct mig_division division;
+    int starts[MIG_COMPUTE_SLICES], numbers[MIG_COMPUTE_SLICES];
+    int r = mig_division_parse(kind, list, fault, &division);
 
-    while (list.size && count < MIG_COMPUTE_SLICES) {
-        struct span name = take_until(&list, '+');
-        profiles[count] = gpu_kind_find_profile(kind, name);
-        if (profiles[count++] < 0)
-            return fault_set(fault, EINVAL, "%.*s: no MIG profile of an %s", (int)name.size,
-                name.at, kind->name);
-    }
-    if (list.size || !lay_out(kind, profiles, count, 0, starts))
+    if (r < 0)
+        return r;
+    if (!lay_out(kind, division.profiles, division.n_instances, 0, starts))
         return fault_set(
-            fault, EINVAL, "%.*s: does not fit on one %s", (int)whole.size, whole.at, kind->name);
-    for (int i = 0; i < count; i++)
-        gpu_add_instance(gpu, index, profiles[i], starts[i]);
-    gpu->mig = count > 0;
+            fault, EINVAL, "%.*s: does not fit on one %s", (int)list.size, list.at, kind->name);
+    for (int i = 0; i < division.n_instances; i++)
+        numbers[i] = gpu_add_instance(gpu, division.profiles[i], starts[i]);
+    for (int i = 0; i < division.n_computes; i++)
+        gpu_add_compute(
+            gpu, index, numbers[division.computes[i].instance], division.computes[i].slices);
+    gpu->mig = division.n_computes > 0;
     return 0;
 }
 

@@ -9,8 +9,8 @@
  * Fills world->gpus and world->gpu_count.
  *
  * kinds: what KIND may be; copied.
- * text:  a comma-separated list of [COUNTx]KIND[:PROFILE+PROFILE...]. With profiles the GPU has
- *        MIG enabled.
+ * text:  a comma-separated list of [COUNTx]KIND[:PROFILE+PROFILE...]. With profiles
+ *        (sharing/mig_division.h) the GPU has MIG enabled.
  *
  * Returns 0, or -EINVAL with the part that is wrong, and why, in the fault.
  */
@@ -18,14 +18,22 @@ int gpu_list_parse(
     const struct gpu_kinds *kinds, const char *text, struct world *world, struct fault *fault);
 
 /*
- * Makes a MIG instance.
+ * Makes a MIG GPU instance without compute instances.
  *
- * index:   of the GPU in the world.
  * profile: its place in the list of the GPU's kind.
  * start:   its first memory slice.
  *
- * Returns its unit, or NULL when it must not begin there or slices of it are in use.
+ * Returns its number, or -1 when it must not begin there or slices of it are in use.
  */
-struct unit *gpu_add_instance(struct gpu *gpu, int index, int profile, int start);
+int gpu_add_instance(struct gpu *gpu, int profile, int start);
+
+/*
+ * Makes a compute instance in a GPU instance.
+ *
+ * index: of the GPU in the world.
+ *
+ * Returns its unit, or NULL when the GPU instance has fewer slices left.
+ */
+struct unit *gpu_add_compute(struct gpu *gpu, int index, int instance, int slices);
 
 #endif

@@ -26,13 +26,25 @@ int64_t memory_of(const struct process *p, struct seat seat)
     return sum;
 }
 
+/* Is what is allocated on `one` taken from the memory of the other? Compute instances of a GPU
+ * instance have one memory. */
+static bool is_of_memory(const struct world *world, struct seat one, struct seat other)
+{
+    const struct gpu *gpu = &world->gpus[other.gpu];
+    return one.gpu == other.gpu &&
+           (other.unit == 0 || gpu->units[one.unit].instance == gpu->units[other.unit].instance);
+}
+
 int64_t memory_used(const struct world *world, struct seat seat)
 {
     int64_t sum = seat.unit == 0 ? world->gpus[seat.gpu].foreign_bytes : 0;
 
-    for (int i = 0; i < world->process_end; i++)
-        if (world->processes[i].present)
-            sum += memory_of(&world->processes[i], seat);
+    for (int i = 0; i < world->process_end; i++) {
+        const struct process *p = &world->processes[i];
+        for (int k = 0; p->present && !p->off_gpu && k < p->segment_count; k++)
+            if (is_of_memory(world, p->segments[k].seat, seat))
+                sum += p->segments[k].size;
+    }
     return sum;
 }
 
@@ -65,7 +77,7 @@ static int64_t obstacle_end(const struct world *world, struct seat seat, int64_t
         const struct process *p = &world->processes[i];
         for (int k = 0; p->present && !p->off_gpu && k < p->segment_count; k++) {
             const struct segment *s = &p->segments[k];
-            if (is_within(s->seat, seat) && ranges_overlap(at, size, s->offset, s->size))
+            if (is_of_memory(world, s->seat, seat) && ranges_overlap(at, size, s->offset, s->size))
                 return s->offset + s->size;
         }
     }

@@ -27,7 +27,7 @@ int memory_take(struct world *world, struct process *p, struct seat seat, int64_
 int64_t memory_of(const struct process *p, struct seat seat);
 
 /* Returns the bytes that all processes hold there, the foreign one included, the driver's reserve
- * not. */
+ * not. Of a MIG compute instance it is what is in use of its GPU instance's memory. */
 int64_t memory_used(const struct world *world, struct seat seat);
 
 /* Returns the bytes that processes could have at most on the unit, were it empty. */

@@ -90,7 +90,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t *dev
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
 {
     struct view v;
-    char text[96];
+    char text[112], profile[UNIT_NAME_SIZE];
 
     nvmlReturn_t r = view_open(device, name, 0, &v);
     if (r != NVML_SUCCESS)
@@ -99,7 +99,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
         snprintf(text, sizeof(text), "%s", v.kind->nvml.product);
     else
         snprintf(text, sizeof(text), "%s MIG %s", v.kind->nvml.product,
-            v.kind->profiles[v.unit->profile].name);
+            unit_name(v.gpu, v.unit, profile));
     view_close(&v);
     return give_text(text, name, length);
 }

@@ -13,7 +13,7 @@ enum { GPM_VERSION = 1 };
 
 struct nvmlGpmSample_st {
     bool taken;
-    struct seat seat;
+    int gpu, instance; /* 0: the whole GPU */
     double at_s;
     struct activity sum;
 };
@@ -125,12 +125,14 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
     return NVML_SUCCESS;
 }
 
-static void take_sample(const struct view *v, struct seat seat, nvmlGpmSample_t sample)
+static void take_sample(const struct view *v, int instance, nvmlGpmSample_t sample)
 {
     *sample = (struct nvmlGpmSample_st){.taken = true,
-        .seat = seat,
+        .gpu = v->seat.gpu,
+        .instance = instance,
         .at_s = world_now_s(v->world),
-        .sum = *world_sum(v->world, seat)};
+        .sum = instance ? world_instance_sum(v->world, v->seat.gpu, instance)
+                        : *world_sum(v->world, v->seat)};
 }
 
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
@@ -140,7 +142,7 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
     nvmlReturn_t r = view_open_gpu(device, sample, TROUBLE_NO_GPM, &v);
     if (r != NVML_SUCCESS)
         return r;
-    take_sample(&v, v.seat, sample);
+    take_sample(&v, 0, sample);
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -152,11 +154,11 @@ nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance, nvm
     nvmlReturn_t r = view_open_gpu(device, sample, TROUBLE_NO_GPM, &v);
     if (r != NVML_SUCCESS)
         return r;
-    if (gpu_instance == 0 || gpu_instance >= (unsigned)v.gpu->unit_count ||
-        v.gpu->units[gpu_instance].state == UNIT_GONE)
+    if (gpu_instance == 0 || gpu_instance >= INSTANCES_MAX ||
+        !v.gpu->instances[gpu_instance].is_made)
         r = NVML_ERROR_NOT_FOUND;
     else
-        take_sample(&v, (struct seat){v.seat.gpu, (int)gpu_instance}, sample);
+        take_sample(&v, (int)gpu_instance, sample);
     view_close(&v);
     return r;
 }
@@ -194,7 +196,7 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
     if (get->version != GPM_VERSION)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     const struct nvmlGpmSample_st *a = get->sample1, *b = get->sample2;
-    if (!a->taken || !b->taken || a->seat.gpu != b->seat.gpu || a->seat.unit != b->seat.unit)
+    if (!a->taken || !b->taken || a->gpu != b->gpu || a->instance != b->instance)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (b->at_s <= a->at_s)
         return NVML_ERROR_NO_DATA;

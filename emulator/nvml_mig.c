@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MIG instances as devices. The number of an instance is that of its unit, and it has one compute
- * instance, number 0. An instance that was removed leaves a gap in the numbers, as on a real GPU: a
- * client has to try all indices up to the maximum. */
+/* MIG compute instances as devices. A device has the number of its unit. One that was removed
+ * leaves a gap in the numbers, as on a real GPU: a client has to try all indices up to the
+ * maximum. */
 #include "base/units.h"
 #include "emulator/nvml_view.h"
 
@@ -58,10 +58,9 @@ nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
     return NVML_SUCCESS;
 }
 
-/* The number of an instance; 0 for a whole GPU. */
 static unsigned instance_number(const struct view *v, unsigned index)
 {
-    return (unsigned)v->seat.unit;
+    return (unsigned)v->unit->instance;
 }
 
 static unsigned is_instance(const struct view *v, unsigned index)
@@ -71,7 +70,7 @@ static unsigned is_instance(const struct view *v, unsigned index)
 
 static unsigned compute_instance(const struct view *v, unsigned index)
 {
-    return 0;
+    return (unsigned)v->unit->number;
 }
 
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig)
@@ -96,12 +95,13 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
     nvmlReturn_t r = view_open_instance(device, attributes, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
-    const struct mig_profile *profile = &v.kind->profiles[v.unit->profile];
-    *attributes = (nvmlDeviceAttributes_t){.multiprocessorCount = (unsigned)profile->sms,
+    const struct mig_profile *profile = unit_profile(v.gpu, v.unit);
+    *attributes = (nvmlDeviceAttributes_t){
+        .multiprocessorCount = (unsigned)(profile->sms * v.unit->slices / profile->compute_slices),
         .sharedCopyEngineCount = (unsigned)profile->compute_slices,
         .sharedDecoderCount = (unsigned)profile->compute_slices / 2,
         .gpuInstanceSliceCount = (unsigned)profile->compute_slices,
-        .computeInstanceSliceCount = (unsigned)profile->compute_slices,
+        .computeInstanceSliceCount = (unsigned)v.unit->slices,
         .memorySizeMB = (unsigned long long)(v.unit->total_bytes / MIB)};
     view_close(&v);
     return NVML_SUCCESS;

@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making and destroying MIG instances. The handle of a GPU instance, and of the one compute
- * instance in it, is a pointer into the table of seats below. Profiles of compute instances are
- * numbered by their slices; only the one that takes the whole GPU instance is available.
+ * Making and destroying MIG instances. The handle of a GPU instance, and that of a compute
+ * instance, is a pointer into a table below. A GPU instance that has no compute instance is no MIG
+ * device.
  */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "emulator/gpu_list.h"
 #include "emulator/nvml_view.h"
+#include "sharing/mig_division.h"
 
-static struct seat handles[GPUS_MAX][UNITS_MAX];
+/* Of a GPU instance, or of a unit: a compute instance. */
+struct handle {
+    int gpu, number;
+};
 
-static struct seat *handle_of(struct seat seat)
+static struct handle instances[GPUS_MAX][INSTANCES_MAX];
+static struct handle computes[GPUS_MAX][UNITS_MAX];
+
+static struct handle *handle_in(struct handle (*table)[UNITS_MAX], int gpu, int number)
 {
-    handles[seat.gpu][seat.unit] = seat;
-    return &handles[seat.gpu][seat.unit];
+    table[gpu][number] = (struct handle){gpu, number};
+    return &table[gpu][number];
 }
 
 /* A view of a MIG-enabled GPU, for root only when something is to change. */
@@ -37,25 +45,35 @@ static nvmlReturn_t open_mig(
     return r;
 }
 
-/* Any pointer may come: only one into the table is an instance, and only while it exists. */
-static nvmlReturn_t open_handle(const void *handle, bool changes, struct view *ret_view)
+/* Opens a view of the handle's GPU. Any pointer may come: only one into the table is a handle. */
+static nvmlReturn_t open_handle(
+    struct handle (*table)[UNITS_MAX], const void *pointer, bool changes, struct view *ret_view)
 {
-    const struct seat *seat = handle;
-    const struct seat *first = &handles[0][0];
+    const struct handle *handle = pointer, *first = &table[0][0];
 
-    if (!seat || seat < first || seat >= first + GPUS_MAX * UNITS_MAX || seat->unit == 0)
+    if (!handle || handle < first || handle >= first + GPUS_MAX * UNITS_MAX || !handle->number)
         return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t r = open_mig(
-        device_handle((struct seat){seat->gpu, 0}), handle, changes, ret_view);
+    return open_mig(device_handle((struct seat){handle->gpu, 0}), handle, changes, ret_view);
+}
+
+/* A GPU instance, while it exists. */
+static nvmlReturn_t open_instance(
+    const void *pointer, bool changes, struct view *ret_view, int *ret_number)
+{
+    nvmlReturn_t r = open_handle(instances, pointer, changes, ret_view);
+
     if (r != NVML_SUCCESS)
         return r;
-    ret_view->seat = *seat;
-    ret_view->unit = world_unit(ret_view->world, *seat);
-    if (ret_view->unit->state == UNIT_GONE) {
-        view_close(ret_view);
-        return NVML_ERROR_NOT_FOUND;
-    }
-    return NVML_SUCCESS;
+    *ret_number = ((const struct handle *)pointer)->number;
+    if (ret_view->gpu->instances[*ret_number].is_made)
+        return NVML_SUCCESS;
+    view_close(ret_view);
+    return NVML_ERROR_NOT_FOUND;
+}
+
+static const struct mig_profile *profile_of_instance(const struct view *v, int number)
+{
+    return &v->kind->profiles[v->gpu->instances[number].profile];
 }
 
 static const struct mig_profile *profile_of(const struct view *v, unsigned id)
@@ -113,17 +131,17 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstances(
-    nvmlDevice_t device, unsigned id, nvmlGpuInstance_t *instances, unsigned *count)
+    nvmlDevice_t device, unsigned id, nvmlGpuInstance_t *found, unsigned *count)
 {
     struct view v;
     unsigned n = 0;
 
-    nvmlReturn_t r = open_mig(device, instances ? (const void *)count : NULL, false, &v);
+    nvmlReturn_t r = open_mig(device, found ? (const void *)count : NULL, false, &v);
     if (r != NVML_SUCCESS)
         return r;
-    for (int u = 1; u < v.gpu->unit_count; u++)
-        if (v.gpu->units[u].state != UNIT_GONE && v.gpu->units[u].profile == (int)id)
-            instances[n++] = (nvmlGpuInstance_t)handle_of((struct seat){v.seat.gpu, u});
+    for (int i = 1; i < INSTANCES_MAX; i++)
+        if (v.gpu->instances[i].is_made && v.gpu->instances[i].profile == (int)id)
+            found[n++] = (nvmlGpuInstance_t)handle_in(instances, v.seat.gpu, i);
     *count = n;
     view_close(&v);
     return r;
@@ -137,17 +155,14 @@ nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsig
     nvmlReturn_t r = open_mig(device, placement ? (const void *)instance : NULL, true, &v);
     if (r != NVML_SUCCESS)
         return r;
-    struct unit *unit = NULL;
-    if (!profile_of(&v, id))
+    if (!profile_of(&v, id)) {
         r = NVML_ERROR_INVALID_ARGUMENT;
-    else if (!(unit = gpu_add_instance(v.gpu, v.seat.gpu, (int)id, (int)placement->start)))
-        r = NVML_ERROR_INSUFFICIENT_RESOURCES;
-    if (unit) {
-        int number = (int)(unit - v.gpu->units);
-        unit->state = UNIT_EMPTY;
-        snprintf(unit->uuid, sizeof(unit->uuid), "MIG-c0110cc0-e4a7-4a1e-9b0%x-%05x%07x",
-            (unsigned)number, ++v.gpu->instances_made & 0xfffff, (unsigned)v.seat.gpu);
-        *instance = (nvmlGpuInstance_t)handle_of((struct seat){v.seat.gpu, number});
+    } else {
+        int number = gpu_add_instance(v.gpu, (int)id, (int)placement->start);
+        if (number < 0)
+            r = NVML_ERROR_INSUFFICIENT_RESOURCES;
+        else
+            *instance = (nvmlGpuInstance_t)handle_in(instances, v.seat.gpu, number);
     }
     view_close(&v);
     return r;
@@ -156,88 +171,128 @@ nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsig
 nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t instance, nvmlGpuInstanceInfo_t *info)
 {
     struct view v;
+    int number;
 
-    nvmlReturn_t r = info ? open_handle(instance, false, &v) : NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t r = info ? open_instance(instance, false, &v, &number)
+                          : NVML_ERROR_INVALID_ARGUMENT;
     if (r != NVML_SUCCESS)
         return r;
+    const struct gpu_instance *seen = &v.gpu->instances[number];
     *info = (nvmlGpuInstanceInfo_t){
         .device = device_handle((struct seat){v.seat.gpu, 0}),
-        .id = (unsigned)v.seat.unit,
-        .profileId = (unsigned)v.unit->profile,
-        .placement = {(unsigned)v.unit->start,
-            (unsigned)v.kind->profiles[v.unit->profile].memory_slices},
+        .id = (unsigned)number,
+        .profileId = (unsigned)seen->profile,
+        .placement = {(unsigned)seen->start,
+            (unsigned)profile_of_instance(&v, number)->memory_slices},
     };
     view_close(&v);
     return r;
 }
 
-static bool in_use(const struct view *v)
-{
-    for (int i = 0; i < v->world->process_end; i++)
-        if (v->world->processes[i].present && process_sits_on(&v->world->processes[i], v->seat))
-            return true;
-    return false;
-}
-
-/* An instance in use can be neither made nor destroyed. */
-static nvmlReturn_t change_state(const void *handle, enum unit_state from, enum unit_state to)
+/* One with compute instances cannot be destroyed. A unit that was taken away for a while goes with
+ * it. */
+nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t instance)
 {
     struct view v;
+    int number;
 
-    nvmlReturn_t r = open_handle(handle, true, &v);
+    nvmlReturn_t r = open_instance(instance, true, &v, &number);
     if (r != NVML_SUCCESS)
         return r;
-    if (v.unit->state != from || in_use(&v))
-        r = NVML_ERROR_IN_USE;
-    else
-        v.unit->state = to;
+    for (int u = 1; u < v.gpu->unit_count; u++)
+        if (v.gpu->units[u].instance == number && v.gpu->units[u].state == UNIT_READY)
+            r = NVML_ERROR_IN_USE;
+    for (int u = 1; r == NVML_SUCCESS && u < v.gpu->unit_count; u++)
+        if (v.gpu->units[u].instance == number)
+            v.gpu->units[u].state = UNIT_GONE;
+    if (r == NVML_SUCCESS)
+        v.gpu->instances[number].is_made = false;
     view_close(&v);
     return r;
 }
 
-nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t instance)
+static bool in_use(const struct view *v, struct seat seat)
 {
-    return change_state(instance, UNIT_EMPTY, UNIT_GONE);
+    for (int i = 0; i < v->world->process_end; i++)
+        if (v->world->processes[i].present && process_sits_on(&v->world->processes[i], seat))
+            return true;
+    return false;
 }
 
 nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t compute)
 {
-    return change_state(compute, UNIT_READY, UNIT_EMPTY);
+    struct view v;
+
+    nvmlReturn_t r = open_handle(computes, compute, true, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    const struct seat seat = {v.seat.gpu, ((const struct handle *)(const void *)compute)->number};
+    struct unit *unit = world_unit(v.world, seat);
+    if (unit->state != UNIT_READY)
+        r = NVML_ERROR_NOT_FOUND;
+    else if (in_use(&v, seat))
+        r = NVML_ERROR_IN_USE;
+    else
+        unit->state = UNIT_GONE;
+    view_close(&v);
+    return r;
+}
+
+/* ---- compute instances ---- */
+
+/* Slices of NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE and the others, by number. */
+static const int compute_slices[] = {1, 2, 3, 4, 7, 8, 6};
+
+/* Returns the slices of a profile that the GPU instance has, or 0. As `nvidia-smi mig -lcip` lists
+ * them, an instance of four slices has no profile of three. */
+static int slices_of(const struct mig_profile *profile, unsigned id)
+{
+    int slices = id < ARRAY_SIZE(compute_slices) ? compute_slices[id] : 0;
+    bool is_odd = slices == 3 && profile->compute_slices == 4;
+    return slices <= profile->compute_slices && !is_odd ? slices : 0;
 }
 
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t instance, unsigned id,
     unsigned engine, nvmlComputeInstanceProfileInfo_t *info)
 {
     struct view v;
+    int number;
 
-    nvmlReturn_t r = info ? open_handle(instance, false, &v) : NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t r = info ? open_instance(instance, false, &v, &number)
+                          : NVML_ERROR_INVALID_ARGUMENT;
     if (r != NVML_SUCCESS)
         return r;
-    const struct mig_profile *profile = &v.kind->profiles[v.unit->profile];
-    if (engine != 0 || id + 1 != (unsigned)profile->compute_slices)
+    const struct mig_profile *profile = profile_of_instance(&v, number);
+    int slices = slices_of(profile, id);
+    if (engine != 0 || slices == 0)
         r = NVML_ERROR_NOT_SUPPORTED;
     else
         *info = (nvmlComputeInstanceProfileInfo_t){.id = id,
-            .sliceCount = (unsigned)profile->compute_slices,
-            .instanceCount = 1,
-            .multiprocessorCount = (unsigned)profile->sms};
+            .sliceCount = (unsigned)slices,
+            .instanceCount = (unsigned)(profile->compute_slices / slices),
+            .multiprocessorCount = (unsigned)(profile->sms * slices / profile->compute_slices)};
     view_close(&v);
     return r;
 }
 
 nvmlReturn_t nvmlGpuInstanceGetComputeInstances(
-    nvmlGpuInstance_t instance, unsigned id, nvmlComputeInstance_t *instances, unsigned *count)
+    nvmlGpuInstance_t instance, unsigned id, nvmlComputeInstance_t *found, unsigned *count)
 {
     struct view v;
+    int number;
+    unsigned n = 0;
 
-    nvmlReturn_t r = instances && count ? open_handle(instance, false, &v)
-                                        : NVML_ERROR_INVALID_ARGUMENT;
+    nvmlReturn_t r = found && count ? open_instance(instance, false, &v, &number)
+                                    : NVML_ERROR_INVALID_ARGUMENT;
     if (r != NVML_SUCCESS)
         return r;
-    bool whole = id + 1 == (unsigned)v.kind->profiles[v.unit->profile].compute_slices;
-    *count = whole && v.unit->state == UNIT_READY;
-    if (*count)
-        instances[0] = (nvmlComputeInstance_t)handle_of(v.seat);
+    int slices = slices_of(profile_of_instance(&v, number), id);
+    for (int u = 1; u < v.gpu->unit_count; u++) {
+        const struct unit *unit = &v.gpu->units[u];
+        if (unit->state == UNIT_READY && unit->instance == number && unit->slices == slices)
+            found[n++] = (nvmlComputeInstance_t)handle_in(computes, v.seat.gpu, u);
+    }
+    *count = n;
     view_close(&v);
     return r;
 }
@@ -245,10 +300,23 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstances(
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(
     nvmlGpuInstance_t instance, unsigned id, nvmlComputeInstance_t *compute)
 {
-    if (!compute)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t r = change_state(instance, UNIT_EMPTY, UNIT_READY);
-    if (r == NVML_SUCCESS)
-        *compute = (nvmlComputeInstance_t)instance;
-    return r == NVML_ERROR_IN_USE ? NVML_ERROR_INSUFFICIENT_RESOURCES : r;
+    struct view v;
+    int number;
+
+    nvmlReturn_t r = compute ? open_instance(instance, true, &v, &number)
+                             : NVML_ERROR_INVALID_ARGUMENT;
+    if (r != NVML_SUCCESS)
+        return r;
+    int slices = slices_of(profile_of_instance(&v, number), id);
+    struct unit *unit = slices ? gpu_add_compute(v.gpu, v.seat.gpu, number, slices) : NULL;
+    if (unit) {
+        int place = (int)(unit - v.gpu->units);
+        snprintf(unit->uuid, sizeof(unit->uuid), "MIG-c0110cc0-e4a7-4a1e-9b0%x-%05x%07x",
+            (unsigned)place, ++v.gpu->instances_made & 0xfffff, (unsigned)v.seat.gpu);
+        *compute = (nvmlComputeInstance_t)handle_in(computes, v.seat.gpu, place);
+    } else {
+        r = slices ? NVML_ERROR_INSUFFICIENT_RESOURCES : NVML_ERROR_INVALID_ARGUMENT;
+    }
+    view_close(&v);
+    return r;
 }

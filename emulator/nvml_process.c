@@ -23,9 +23,9 @@ static bool is_listed(const struct process *p, struct seat seat, enum list list)
            (p->mps_server ? LIST_MPS : LIST_COMPUTE) == list;
 }
 
-/* A process uses one instance of a MIG-enabled GPU. The GPU instance has the number of its unit,
- * its only compute instance the number 0. */
-static nvmlProcessInfo_v2_t describe_process(const struct process *p, struct seat seat)
+/* A process uses one instance of a MIG-enabled GPU. */
+static nvmlProcessInfo_v2_t describe_process(
+    const struct gpu *gpu, const struct process *p, struct seat seat)
 {
     int unit = seat.unit;
 
@@ -34,8 +34,8 @@ static nvmlProcessInfo_v2_t describe_process(const struct process *p, struct sea
             unit = p->seats[i].unit;
     return (nvmlProcessInfo_v2_t){.pid = (unsigned)p->pid,
         .usedGpuMemory = (unsigned long long)memory_of(p, seat),
-        .gpuInstanceId = unit ? (unsigned)unit : NVML_NO_ID,
-        .computeInstanceId = unit ? 0 : NVML_NO_ID};
+        .gpuInstanceId = unit ? (unsigned)gpu->units[unit].instance : NVML_NO_ID,
+        .computeInstanceId = unit ? (unsigned)gpu->units[unit].number : NVML_NO_ID};
 }
 
 /* Fills `infos` up to its size. Returns how many there are. */
@@ -51,7 +51,7 @@ static unsigned collect_processes(
         if (!is_listed(p, v->seat, list))
             continue;
         if (count < room)
-            infos[count] = describe_process(p, v->seat);
+            infos[count] = describe_process(v->gpu, p, v->seat);
         count++;
     }
     if (list == LIST_COMPUTE && v->seat.unit == 0 && v->gpu->foreign_bytes) {

@@ -27,7 +27,8 @@ static const char HELP[] =
     "       colloc-emulator set GPU KEY=VALUE...\n"
     "       colloc-emulator set machine KEY=VALUE...\n\n"
     "create  creates emulated GPUs in the file PATH; programs find it by $COLLOC_EMULATOR.\n"
-    "        LIST: 4xA100-40GB, 2xA100-80GB,1xH200, or with MIG 1xA100-40GB:3g.20gb+2g.10gb+1g.5gb\n"
+    "        LIST: 4xA100-40GB, 2xA100-80GB,1xH200, or with MIG 1xA100-40GB:3g.20gb+2g.10gb+1g.5gb;\n"
+    "        1c.3g.20gb+2c.3g.20gb are compute instances that share one GPU instance\n"
     "        A wrong kind is answered with all that are known. --speed: emulated seconds per real second\n"
     "        (default 1)\n"
     "        --gpu-kinds: further kinds of GPUs, and constants of the model, as in data/gpu-kinds.txt\n"
@@ -276,10 +277,10 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
 static void show_unit(struct world *world, struct seat seat, FILE *out)
 {
     const struct unit *unit = world_unit(world, seat);
-    const struct gpu_kind *kind = world_kind(world, seat.gpu);
+    char name[UNIT_NAME_SIZE];
 
     fprintf(out, "%-3d %-10s %-42s %6lld / %6lld MiB  GRACT %3.0f%%  SMACT %3.0f%%  DRAM %3.0f%%",
-        seat.gpu, unit->profile < 0 ? kind->name : kind->profiles[unit->profile].name, unit->uuid,
+        seat.gpu, unit_name(&world->gpus[seat.gpu], unit, name), unit->uuid,
         (long long)(memory_used(world, seat) / MIB), (long long)(unit->total_bytes / MIB),
         100 * unit->rate.gract, 100 * unit->rate.smact, 100 * unit->rate.dram);
     if (seat.unit == 0)

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "emulator/gpu_list.h"
 #include "emulator/suspension.h"
+#include "sharing/mig_division.h"
 
 static const char MAGIC[16] = "colloc-emulator";
 
@@ -185,6 +186,43 @@ const struct gpu_kind *world_kind(const struct world *world, int gpu)
 const struct activity *world_sum(const struct world *world, struct seat seat)
 {
     return &world->gpus[seat.gpu].units[seat.unit].sum[world->turn];
+}
+
+const struct mig_profile *unit_profile(const struct gpu *gpu, const struct unit *unit)
+{
+    return unit->instance ? &gpu->kind.profiles[gpu->instances[unit->instance].profile] : NULL;
+}
+
+const char *unit_name(const struct gpu *gpu, const struct unit *unit, char buffer[UNIT_NAME_SIZE])
+{
+    const struct mig_profile *profile = unit_profile(gpu, unit);
+    char name[MIG_COMPUTE_NAME_SIZE];
+
+    snprintf(buffer, UNIT_NAME_SIZE, "%s",
+        profile ? mig_compute_name(profile, unit->slices, name) : gpu->kind.name);
+    return buffer;
+}
+
+struct activity world_instance_sum(const struct world *world, int g, int instance)
+{
+    const struct gpu *gpu = &world->gpus[g];
+    const struct mig_profile *profile = &gpu->kind.profiles[gpu->instances[instance].profile];
+    struct activity sum = {0};
+
+    for (int u = 1; u < gpu->unit_count; u++) {
+        const struct unit *unit = &gpu->units[u];
+        const struct activity *of_unit = &unit->sum[world->turn];
+        if (unit->instance != instance || unit->state == UNIT_GONE)
+            continue;
+        double part = mig_compute_part(profile, unit->slices);
+        sum.gract += part * of_unit->gract;
+        sum.smact += part * of_unit->smact;
+        sum.smocc += part * of_unit->smocc;
+        sum.dram += part * of_unit->dram;
+        sum.power_w += of_unit->power_w;
+        sum.pcie_rx_mib += of_unit->pcie_rx_mib;
+    }
+    return sum;
 }
 
 double process_done_s(const struct world *world, const struct process *p)

@@ -44,6 +44,7 @@ void activity_add(struct activity *total, const struct activity *rate, double fa
 enum {
     GPUS_MAX = 64,
     UNITS_MAX = 1 + MIG_COMPUTE_SLICES,
+    INSTANCES_MAX = 1 + MIG_COMPUTE_SLICES,
     PROCESSES_MAX = 512,
     SEATS_MAX = GPUS_MAX,
     SEGMENTS_MAX = 512
@@ -67,16 +68,24 @@ enum trouble {
     TROUBLE_HIDDEN_PROCESSES = 1 << 13, /* none is listed, as from within a container */
 };
 
-/* The unit that a task runs on: unit 0 of a GPU is the whole GPU, the others are its MIG
+/* A MIG GPU instance: the memory, and the SMs, of the compute instances in it. */
+struct gpu_instance {
+    bool is_made;
+    int profile; /* its place in the kind's list */
+    int start;   /* the first of its memory slices */
+};
+
+/* The unit that a task runs on: unit 0 of a GPU is the whole GPU, the others are its MIG compute
  * instances. */
 struct unit {
     enum unit_state {
         UNIT_READY,
-        UNIT_EMPTY, /* a GPU instance without a compute instance: no MIG device */
+        UNIT_EMPTY, /* removed for a while, no MIG device: its slices stay in use */
         UNIT_GONE   /* destroyed; its place in the list may be used again */
     } state;
-    int profile;            /* its place in the kind's list; -1 for unit 0 */
-    int start;              /* the first of its memory slices */
+    int instance;           /* its GPU instance: a place in gpu->instances; 0 for unit 0 */
+    int number;             /* among the compute instances of that, from 0 on */
+    int slices;             /* of compute, of those of the GPU instance */
     double sms, bandwidth;  /* fractions of the GPU's */
     int64_t total_bytes;    /* as NVML shows */
     int64_t reserved_bytes; /* of the total, for the driver */
@@ -93,9 +102,10 @@ struct gpu {
     int64_t ecc_uncorrected;
     bool mig;                /* MIG is enabled: only instances can be worked on */
     unsigned instances_made; /* by NVML so far, so that each has another UUID */
-    int unit_count;          /* with those that are gone */
-    int64_t foreign_bytes;   /* memory of an external process; NVML reports it as pid 1's */
-    int64_t foreign_offset;  /* where it lies, where memory is linear */
+    struct gpu_instance instances[INSTANCES_MAX]; /* by NVML's number, from 1 on */
+    int unit_count;                               /* with those that are gone */
+    int64_t foreign_bytes;  /* memory of an external process; NVML reports it as pid 1's */
+    int64_t foreign_offset; /* where it lies, where memory is linear */
     struct unit units[UNITS_MAX];
 };
 
@@ -198,6 +208,16 @@ double world_now_s(const struct world *world);
 const struct activity *world_sum(const struct world *world, struct seat seat);
 const struct gpu_kind *world_kind(const struct world *world, int gpu);
 struct unit *world_unit(struct world *world, struct seat seat);
+
+/* Returns the profile of the GPU instance that a unit is in; NULL: it is a whole GPU. */
+const struct mig_profile *unit_profile(const struct gpu *gpu, const struct unit *unit);
+/* Writes nvidia-smi's name of a compute instance, "1c.3g.20gb", or the kind of a whole GPU. Returns
+ * `buffer`. */
+enum { UNIT_NAME_SIZE = 32 };
+const char *unit_name(const struct gpu *gpu, const struct unit *unit, char buffer[UNIT_NAME_SIZE]);
+/* Returns the integrals of a GPU instance: means over its SMs and its bandwidth, and sums of the
+ * rest. */
+struct activity world_instance_sum(const struct world *world, int gpu, int instance);
 
 /* Returns the progress of a process, in seconds of running alone. */
 double process_done_s(const struct world *world, const struct process *p);

@@ -45,21 +45,38 @@ static const struct table_column columns[] = {
     {"AT", TABLE_RIGHT},
 };
 
+static void print_compute(
+    struct table *table, const struct mig_gpu *gpu, const struct mig_instance *instance, int slices)
+{
+    const struct mig_profile *profile = &gpu->profiles[instance->profile];
+    char size[32], name[MIG_NAME_SIZE];
+    table_row(table);
+    table_cell(table, NULL, "%s", slices ? mig_plan_name(profile, slices, name) : profile->name);
+    table_cell(table, NULL, "%d", slices);
+    table_cell(table, NULL, "%s%s", instance->n_computes > 1 ? "shared " : "",
+        format_size(profile->mem_bytes, size, sizeof size));
+    table_cell(table, NULL, "%u", instance->at.start);
+}
+
+/* One row for each compute instance. A GPU instance without one has no slices that a task could
+ * use. */
+static void print_instance(
+    struct table *table, const struct mig_gpu *gpu, const struct mig_instance *instance)
+{
+    for (size_t i = 0; i < instance->n_computes; i++)
+        print_compute(table, gpu, instance, instance->computes[i]);
+    if (instance->n_computes == 0)
+        print_compute(table, gpu, instance, 0);
+}
+
 /* AT is the first of the memory slices that an instance has: instances of the same profiles can be
  * placed in several ways. */
 static void print_instances(
     const struct mig_gpu *gpu, const struct mig_plan *plan, const char *none)
 {
     struct table *table = table_create(columns, ARRAY_SIZE(columns));
-    for (size_t i = 0; i < plan->count; i++) {
-        const struct mig_profile *profile = &gpu->profiles[plan->instances[i].profile];
-        char size[32];
-        table_row(table);
-        table_cell(table, NULL, "%s", profile->name);
-        table_cell(table, NULL, "%d", profile->slices);
-        table_cell(table, NULL, "%s", format_size(profile->mem_bytes, size, sizeof size));
-        table_cell(table, NULL, "%u", plan->instances[i].at.start);
-    }
+    for (size_t i = 0; i < plan->count; i++)
+        print_instance(table, gpu, &plan->instances[i]);
     table_print(table, none);
     table_destroy(table);
 }
@@ -190,7 +207,10 @@ const struct command command_mig = {
     .summary = "plan, create and remove MIG instances",
     .description = "Divides a GPU with MIG enabled into instances. A profile is named as by "
                    "nvidia-smi (3g.40gb) or by its slices (3g or 3: the smallest profile with 3 "
-                   "slices); the driver decides where each may be placed.\n\n"
+                   "slices); the driver decides where each may be placed. 1c.3g.40gb (or 1c.3g) "
+                   "is a compute instance with one of the three slices of a GPU instance "
+                   "3g.40gb: those that follow share the memory of that GPU instance until its "
+                   "slices are used up.\n\n"
                    "plan shows the present instances and whether the given profiles fit "
                    "together; without profiles, it lists the GPU's profiles. Without a GPU, plan "
                    "proposes a division for the tasks that wait, of all GPUs that have MIG "

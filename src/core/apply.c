@@ -110,6 +110,7 @@ static int apply_gpus(struct core *core, const struct event *event)
         if (!view->gpus[i].is_listed)
             view->gpus[i].health = VIEW_LOST;
     set_distances(core, event);
+    memory_domain_link(view);
     core->any_gone = false;
     view->is_mps_on_some = false;
     double largest = 0;
@@ -311,10 +312,13 @@ void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
         gpu->closed_for = 0;
 }
 
+/* One that shares only the memory may cause a lack of memory, too. */
 static void record_coresidents(struct core *core, struct task *task, const struct gpu_view *gpu)
 {
-    for (int i = 0; i < gpu->n_residents; i++) {
-        struct task *other = core_find_task(core, gpu->residents[i].task);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        struct task *other = core_find_task(core, resident->task);
         if (other && other != task)
             task->had_coresidents = other->had_coresidents = true;
     }

@@ -4,6 +4,7 @@
 #define COLLOC_CORE_PRIVATE_H
 
 #include "core/core.h"
+#include "core/memory_domain.h"
 #include "fairness/fair_tree.h"
 
 /* The last EFFECT_WAIT of a queue: it is repeated only when the task or its reasons change. */
@@ -351,11 +352,15 @@ void core_begin_ending(struct task *task, int64_t now_us);
 
 /* ---- view_update.c, residence.c ---- */
 
-/* Notes the open capacity of the GPU. Call it when its residents, its size or its sample have
- * changed. */
+/* Notes the open capacity of the GPU and of those that share its memory. Call it when its
+ * residents, its size or its sample have changed. */
 static inline void core_note_open(struct core *core, int gpu)
 {
-    core->view.open_bytes[gpu] = gpu_view_open_bytes(&core->view.gpus[gpu]);
+    const struct gpu_view *gpus = core->view.gpus, *at = &gpus[gpu];
+    do {
+        core->view.open_bytes[at - gpus] = gpu_view_open_bytes(at);
+        at = memory_domain_next(at);
+    } while (at != &gpus[gpu]);
 }
 
 /* Applies an EVENT_SAMPLE. Sets core->pass_needed when a task may be placed after it. Returns 0,

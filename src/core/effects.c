@@ -61,11 +61,13 @@ int core_decide(struct core *core, const struct event *event)
 int core_record_external(struct core *core, int gpu, int64_t now_us)
 {
     const struct gpu_view *view = &core->view.gpus[gpu];
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(view);
     if (!view->external_processes.valid || view->external_processes.value == 0)
         return 0;
-    for (int i = 0; i < view->n_residents; i++) {
+    while ((resident = memory_domain_resident(&walk))) {
         struct event event = {
-            .kind = EVENT_EXTERNAL_SEEN, .time_us = now_us, .task = view->residents[i].task};
+            .kind = EVENT_EXTERNAL_SEEN, .time_us = now_us, .task = resident->task};
         bool is_recorded = core_find_task(core, event.task)->had_coresidents;
         int r = is_recorded ? 0 : core_decide(core, &event);
         if (r < 0)

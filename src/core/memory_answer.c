@@ -28,7 +28,8 @@
  * task 2 would be suspended (rule 5), task 1 would get its memory, and task 2, which would fit on
  * GPU 1, would be resumed there.
  *
- * While an allocation waits, no other task is placed on its GPU.
+ * While an allocation waits, no other task is placed on its GPU. "On its GPU" means here: in its
+ * memory domain (memory_domain.h).
  */
 #include "base/clock.h"
 #include "core/core_private.h"
@@ -90,15 +91,25 @@ static bool is_free(const struct core *core, const struct task *task)
     return true;
 }
 
-/* Has each of its GPUs been sampled since a task came or left, or an allocation was granted? */
+/* Has the GPU been sampled since a task came to its memory or left it, or an allocation there was
+ * granted? */
+static bool is_gpu_sampled(const struct gpu_view *gpu)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        bool is_granted = at->granted_us && gpu->sampled_us <= at->granted_us;
+        if (gpu->sampled_us < at->mix_since_us || is_granted)
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return true;
+}
+
 static bool is_sampled(const struct core *core, const struct task *task)
 {
-    for (int i = 0; i < task->n_gpus; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        bool is_granted = gpu->granted_us && gpu->sampled_us <= gpu->granted_us;
-        if (gpu->sampled_us < gpu->mix_since_us || is_granted)
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!is_gpu_sampled(&core->view.gpus[task->gpus[i]]))
             return false;
-    }
     return true;
 }
 
@@ -121,11 +132,12 @@ static bool leaves_soon(const struct core *core, const struct task *task, int64_
 
 static bool is_free_soon(const struct core *core, const struct task *task, int64_t now_us)
 {
+    const struct resident *resident;
     for (int i = 0; i < task->n_gpus; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        for (int k = 0; k < gpu->n_residents; k++)
-            if (gpu->residents[k].task != task->id &&
-                leaves_soon(core, core_find_task(core, gpu->residents[k].task), now_us))
+        struct domain_walk walk = memory_domain_walk(&core->view.gpus[task->gpus[i]]);
+        while ((resident = memory_domain_resident(&walk)))
+            if (resident->task != task->id &&
+                leaves_soon(core, core_find_task(core, resident->task), now_us))
                 return true;
     }
     return false;
@@ -182,14 +194,17 @@ static const struct task *find_candidate(
     const struct core *core, const struct task *to, int64_t now_us)
 {
     struct candidate best = {0};
+    const struct resident *resident;
     for (int i = 0; i < to->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[to->gpus[i]];
         double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
         double lacking = (double)to->run->memory_wait.bytes - free_bytes;
-        for (int k = 0; k < gpu->n_residents; k++) {
-            const struct task *task = core_find_task(core, gpu->residents[k].task);
+        struct domain_walk walk = memory_domain_walk(gpu);
+        while ((resident = memory_domain_resident(&walk))) {
+            const struct task *task = core_find_task(core, resident->task);
             struct candidate each = {task, task->run->memory_wait.bytes > 0,
-                held_bytes(gpu, task) >= lacking, core_yield_cost_us(core, task)};
+                reading_assume(resident->mem_used_bytes, 0) >= lacking,
+                core_yield_cost_us(core, task)};
             if (may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
                 best = each;
         }
@@ -197,21 +212,20 @@ static const struct task *find_candidate(
     return best.task;
 }
 
-static bool has_external(const struct gpu_view *gpu)
-{
-    return gpu->external_processes.valid && gpu->external_processes.value > 0;
-}
-
 /* Is the task the youngest of those on its GPUs, all of which wait, and which no external process
  * can release from that? */
 static bool is_youngest_of_all_waiting(const struct core *core, const struct task *task)
 {
     int n_others = 0;
+    const struct resident *resident;
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        for (int k = 0; k < gpu->n_residents; k++) {
-            const struct task *other = core_find_task(core, gpu->residents[k].task);
-            if (!other->run->memory_wait.bytes || other->id > task->id || has_external(gpu))
+        struct domain_walk walk = memory_domain_walk(gpu);
+        if (memory_domain_has_external(gpu))
+            return false;
+        while ((resident = memory_domain_resident(&walk))) {
+            const struct task *other = core_find_task(core, resident->task);
+            if (!other->run->memory_wait.bytes || other->id > task->id)
                 return false;
             n_others += other != task;
         }
@@ -223,8 +237,14 @@ static bool is_youngest_of_all_waiting(const struct core *core, const struct tas
 
 static bool is_alone_on(const struct gpu_view *gpu, int64_t now_us)
 {
-    return gpu->n_residents == 1 && gpu->external_processes.valid &&
-           gpu->external_processes.value == 0 && now_us - gpu->mix_since_us >= ALONE_SURE_US;
+    const struct gpu_view *at = gpu;
+    do {
+        if (at->n_residents != (at == gpu) || !at->external_processes.valid ||
+            at->external_processes.value != 0 || now_us - at->mix_since_us < ALONE_SURE_US)
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return true;
 }
 
 /* An exclusive task has shared its GPUs with none that could still be leaving. */

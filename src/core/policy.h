@@ -27,7 +27,8 @@ enum verdict_kind {
     VERDICT_SET_ASIDE,        /* it is kept free for the reservation in advance `task` */
     VERDICT_HOLD_OFF,         /* the memory of `task` is still rising */
     VERDICT_LEAVING,          /* `task` is being taken off it */
-    VERDICT_NOT_IDLE,         /* has to be idle: runs `have` tasks, `limit` external processes */
+    VERDICT_NOT_IDLE,         /* has to be idle: `have` tasks use its memory, and it runs `limit`
+                                 external processes */
     VERDICT_FULL,             /* `have` tasks already */
     VERDICT_MEMORY_UNKNOWN,   /* free memory is not known */
     VERDICT_MEMORY_SHORT,     /* `have` bytes are free, `limit` are needed */

@@ -388,6 +388,17 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
     }
 }
 
+/* A task on a place that shares the memory of a reserved one would take that, too. */
+static void reserve_whole_domains(struct core *core, uint64_t id)
+{
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[i], *at = memory_domain_next(gpu);
+        for (; gpu->is_choice_of_head && at != gpu; at = memory_domain_next(at))
+            if (!at->set_aside_for)
+                at->reserved_for = id;
+    }
+}
+
 /* The value that a later sample is compared with (view_update.c). */
 static void note_external_memory(struct core *core)
 {
@@ -436,6 +447,7 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
             core->view.gpus[i].reserved_for = task->id;
     if (core->node_check.ask)
         reserve_whole_nodes(core, task->id);
+    reserve_whole_domains(core, task->id);
     note_external_memory(core);
     core->reserved_for = task->id;
     return true;

@@ -26,27 +26,39 @@ static double needed_bytes(const struct core *core, const struct task *task)
                     : (double)conditions->min_free_bytes;
 }
 
-/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? Memory that a resident
- * will still take is not free. */
+/* The memory that would be free when `out` had left it, or kept it, if it can only be paused. What
+ * a resident of the memory domain will still take is not free. */
+static double left_without(
+    const struct core *core, const struct gpu_view *gpu, const struct task *out)
+{
+    double left = reading_assume(gpu_view_free_bytes(gpu), 0);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        double used = reading_assume(resident->mem_used_bytes, 0);
+        if (resident->task == out->id && core_can_suspend(core, out))
+            left += used;
+        else
+            left -= fmax(0, reading_assume(resident->need_bytes, used) - used);
+    }
+    return left;
+}
+
+/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? */
 static bool would_fit(const struct core *core, const struct gpu_view *gpu, const struct task *out,
     const struct task *in)
 {
-    double left = reading_assume(gpu_view_free_bytes(gpu), 0);
     double smact = reading_assume(in->request.expect.smact, 1);
-    int n_staying = 0;
+    bool is_empty = !memory_domain_has_others(gpu);
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
-        double used = reading_assume(resident->mem_used_bytes, 0);
-        if (resident->task == out->id) {
-            left += core_can_suspend(core, out) ? used : 0;
+        if (resident->task == out->id)
             continue;
-        }
-        left -= fmax(0, reading_assume(resident->need_bytes, used) - used);
         smact += resident->is_stopped ? 0 : reading_assume(resident->expect.smact, 1);
-        n_staying++;
+        is_empty = false;
     }
     bool may_share = !in->request.exclusive && smact <= SMACT_TOGETHER;
-    return left >= needed_bytes(core, in) && (n_staying == 0 || may_share);
+    return left_without(core, gpu, out) >= needed_bytes(core, in) && (is_empty || may_share);
 }
 
 /* Would the head still be kept off the GPU after the stop? A task that can only be paused stays on

@@ -133,25 +133,30 @@ static double size_of(const struct core *core, const struct gpu_view *gpu)
 
 /*
  * The GPU's activity is divided among its computing residents: by the expected activity of each
- * alone; equally, if one of these is unknown.
+ * alone; equally, if one of these is unknown. What is measured of a compute instance is that of all
+ * in its memory domain, and is divided among all residents of that.
  */
 struct activity {
     struct reading level;
     double weights; /* their sum; 0: equal parts */
     double equal_part;
+    double resident_part; /* 1 divided by the number of residents, also of those that are stopped */
 };
 
 static struct activity activity_of(const struct gpu_view *gpu)
 {
     struct activity activity = {
         .level = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level,
-        .equal_part = 1};
+        .equal_part = 1,
+        .resident_part = 1};
     bool all_known = true;
-    int n = 0;
-    if (gpu->n_residents == 1)
+    int n = 0, n_residents = 0;
+    const struct resident *each;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    if (gpu->n_residents == 1 && !memory_domain_is_shared(gpu))
         return activity; /* most GPUs */
-    for (int i = 0; i < gpu->n_residents; i++) {
-        const struct resident *each = &gpu->residents[i];
+    while ((each = memory_domain_resident(&walk))) {
+        n_residents++;
         if (each->is_stopped)
             continue;
         n++;
@@ -161,6 +166,7 @@ static struct activity activity_of(const struct gpu_view *gpu)
     if (!all_known)
         activity.weights = 0;
     activity.equal_part = n > 0 ? 1.0 / n : 0;
+    activity.resident_part = 1.0 / n_residents;
     return activity;
 }
 
@@ -187,7 +193,7 @@ static struct reading memory_part(const struct gpu_view *gpu, const struct resid
     return need.valid ? reading_of(need.value / total) : READING_NONE;
 }
 
-void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
+static void accrue_place(struct core *core, struct gpu_view *gpu, int64_t now_us)
 {
     int64_t span_us = now_us - gpu->accrued_us;
     if (span_us <= 0)
@@ -201,12 +207,11 @@ void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
         return;
     }
     const struct activity activity = activity_of(gpu);
-    const double equal_part = 1.0 / gpu->n_residents;
     double rate = 0; /* of the residents from the last change of user on */
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         const struct gpu_use use = {.is_whole = gpu->exclusive_for == resident->task,
-            .equal_part = equal_part,
+            .equal_part = activity.resident_part,
             .smact = smact_part(&activity, resident),
             .memory = memory_part(gpu, resident)};
         bool is_last = i + 1 == gpu->n_residents || resident[1].user != resident->user;
@@ -218,11 +223,20 @@ void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
     }
 }
 
+void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
+{
+    struct gpu_view *at = gpu;
+    do {
+        accrue_place(core, at, now_us);
+        at = memory_domain_next(at);
+    } while (at != gpu);
+}
+
 static void accrue_all(struct core *core, int64_t now_us)
 {
     for (int i = 0; i < core->view.n_gpus; i++)
         if (core->view.gpus[i].n_residents)
-            core_accrue(core, &core->view.gpus[i], now_us);
+            accrue_place(core, &core->view.gpus[i], now_us);
 }
 
 /* A suspended task is charged for the memory that it had on each GPU, at a small rate. */

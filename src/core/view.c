@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "core/kind_match.h"
+#include "core/memory_domain.h"
 
 /* Memory in use on an idle GPU is below this. Measured: 15 MiB on an A100, a few hundred MiB with
  * an MPS server or a display. */
@@ -24,19 +25,35 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
 
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
 {
-    for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!residence_has_settled(gpu->residents[i].residence))
-            return &gpu->residents[i];
-    return NULL;
+    const struct resident *resident, *newest = NULL;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (!residence_has_settled(resident->residence) &&
+            (!newest || resident->since_us >= newest->since_us))
+            newest = resident;
+    return newest;
+}
+
+/* The place of the memory domain that is drained, or that a task has to itself; else the GPU. */
+static const struct gpu_view *find_closed(const struct gpu_view *gpu)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        if (at->drained_for || at->exclusive_for)
+            return at;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return gpu;
 }
 
 const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size)
 {
     const struct resident *newest = gpu_view_unsettled(gpu);
-    if (gpu->drained_for)
-        snprintf(text, size, "drained for task %" PRIu64 ", which recovers", gpu->drained_for);
-    else if (gpu->exclusive_for)
-        snprintf(text, size, "task %" PRIu64 " has it to itself", gpu->exclusive_for);
+    const struct gpu_view *closed = find_closed(gpu);
+    if (closed->drained_for)
+        snprintf(text, size, "drained for task %" PRIu64 ", which recovers", closed->drained_for);
+    else if (closed->exclusive_for)
+        snprintf(text, size, "task %" PRIu64 " has it to itself", closed->exclusive_for);
     else if (newest)
         snprintf(text, size, "task %" PRIu64 " is still taking its memory", newest->task);
     else
@@ -57,24 +74,28 @@ int cluster_view_node_end(const struct cluster_view *view, int first)
 double gpu_view_pending_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;
-    for (int i = 0; i < gpu->n_residents; i++)
-        if (!residence_has_appeared(gpu->residents[i].residence) &&
-            gpu->residents[i].mem_used_bytes.valid)
-            bytes += reading_assume(gpu->residents[i].need_bytes, 0);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (!residence_has_appeared(resident->residence) && resident->mem_used_bytes.valid)
+            bytes += reading_assume(resident->need_bytes, 0);
     return bytes;
 }
 
 struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
 {
     struct reading bytes = gpu->mem_used_bytes;
-    for (int i = 0; i < gpu->n_residents; i++)
-        bytes.value -= reading_assume(gpu->residents[i].mem_used_bytes, 0);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        bytes.value -= reading_assume(resident->mem_used_bytes, 0);
     return bytes;
 }
 
 bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu)
 {
-    if (!gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES)
+    if (!gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES ||
+        memory_domain_has_others(gpu))
         return false;
     if (gpu->external_processes.valid)
         return gpu->external_processes.value == 0;
@@ -93,10 +114,15 @@ double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation 
 
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
 {
-    if (gpu->external_processes.valid && gpu->external_processes.value > 0)
+    if (memory_domain_has_external(gpu))
         return true;
-    return gpu->n_residents == 0 && gpu->sampled_us - gpu->mix_since_us > settle_us &&
-           !gpu_view_is_idle(gpu);
+    const struct gpu_view *at = gpu;
+    do {
+        if (at->n_residents > 0 || gpu->sampled_us - at->mix_since_us <= settle_us)
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return !gpu_view_is_idle(gpu);
 }
 
 bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const struct task *task)

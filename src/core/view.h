@@ -33,6 +33,8 @@ struct gpu_identity {
     int speed;         /* of training, in a unit that all GPUs share; 0: not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
     int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
+    int memory_domain; /* places of a node with the same number share their memory
+                          (memory_domain.h); 0: its memory is its own */
     char name[64];
     char uuid[96];
     char label[16]; /* the index for people: "0", or "0:1" for a MIG instance */
@@ -101,7 +103,9 @@ struct gpu_view {
         kept_from_head;  /* the same from the head of the queue, while tasks behind it are tried */
     uint64_t closed_for; /* a task on it that is being taken off, or of which an allocation waits
                                or got memory after the last sample; 0: none */
-    struct reading mem_used_bytes;
+    int next_in_domain;  /* the distance to the next place that shares its memory, in a ring; 0: its
+                           memory is its own (memory_domain.h) */
+    struct reading mem_used_bytes;     /* of the memory domain */
     struct reading external_processes; /* how many compute processes belong to no task */
     struct resident *residents;
     int n_residents;
@@ -162,15 +166,17 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task);
 /* Writes why no further task starts on the GPU now. Returns `text`; NULL when nothing holds it. */
 const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size);
 
-/* The newest resident that has not settled. Returns NULL when all have. */
+/* The newest resident of the GPU's memory domain that has not settled. Returns NULL when all have.
+ */
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
 
-/* As gpu_view_is_idle, but for the residents. */
+/* As gpu_view_is_idle, but for the residents of the GPU itself. */
 bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu);
 
 /*
- * Is the GPU idle? No resident, no external process, and hardly any memory in use (memory that a
- * crash left behind is not idle). Where the driver lists no processes, utilisation has to be 0.
+ * Is the GPU idle? No resident in its memory domain, no external process, and hardly any memory in
+ * use (memory that a crash left behind is not idle). Where the driver lists no processes,
+ * utilisation has to be 0.
  *
  * Returns false for everything unknown.
  */
@@ -179,7 +185,8 @@ static inline bool gpu_view_is_idle(const struct gpu_view *gpu)
     return gpu->n_residents == 0 && gpu_view_is_idle_otherwise(gpu);
 }
 
-/* Does the GPU hold external processes, or memory of unknown origin? It may never become idle. */
+/* Does the GPU's memory domain hold external processes, or memory of unknown origin? It may never
+ * become idle. */
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us);
 
 /* Returns the watts that a task is expected to draw there: all that the GPU may, if its activity is
@@ -238,11 +245,12 @@ static inline bool cluster_view_is_large_enough(
  * server are one node. */
 int cluster_view_node_end(const struct cluster_view *view, int first);
 
-/* Returns the bytes that residents are known to need and have not begun to take. Their processes
- * may load data for minutes first. */
+/* Returns the bytes that residents of the GPU's memory domain are known to need and have not begun
+ * to take. Their processes may load data for minutes first. */
 double gpu_view_pending_bytes(const struct gpu_view *gpu);
 
-/* Returns the bytes in use that no resident is known to use. Not valid without a sample. */
+/* Returns the bytes in use that no resident of the memory domain is known to use. Not valid without
+ * a sample. */
 struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu);
 
 /* Returns the free bytes as sampled. Not valid without a sample. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sample updates the view of its GPU: health, memory, the monitoring windows, the memory of each
- * resident (residence.h), and the activity of a task alone on the GPU.
+ * resident (residence.h), and the activity of a task alone on the GPU. The memory in use is that of
+ * the GPU's memory domain: the sample updates it for all places of the domain at once, so that what
+ * a resident takes does not look free on another place until that is sampled.
  *
  * Most samples change nothing that a placement depends on, and a scheduling pass after each would
  * be most of the daemon's work. So a sample causes a pass only when it may turn a policy's
@@ -31,15 +33,16 @@
 #define MIX_SAMPLES_ENOUGH 3
 
 /*
- * What the resident uses, as the driver reports it. Where it does not, a resident alone on the GPU
- * uses all that is in use. A task that is missing from a list of processes is unknown: its
- * processes may be hidden, or not recognised as its own.
+ * What the resident uses, as the driver reports it. Where it does not, a resident alone in the
+ * memory domain uses all that is in use. A task that is missing from a list of processes is
+ * unknown: its processes may be hidden, or not recognised as its own.
  */
 static struct reading used_by(
     const struct gpu_view *gpu, const struct resident *resident, const struct core_sample *sample)
 {
     struct reading external = sample->external_processes;
-    bool is_alone = gpu->n_residents == 1 && !(external.valid && external.value > 0);
+    bool is_alone = gpu->n_residents == 1 && !memory_domain_has_others(gpu) &&
+                    !(external.valid && external.value > 0);
     struct reading otherwise = is_alone ? gpu->mem_used_bytes : READING_NONE;
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
@@ -49,12 +52,13 @@ static struct reading used_by(
 }
 
 /* A settled task that is alone on the GPU shows its activity: the measurement replaces what was
- * given for it. Returns whether it differs. */
+ * given for it. That of a compute instance includes those beside it. Returns whether it differs. */
 static bool learn_demand(struct gpu_view *gpu)
 {
     struct reading external = gpu->external_processes;
     struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
-    if (!only || only->residence != RESIDENCE_SETTLED || !external.valid || external.value > 0)
+    if (!only || only->residence != RESIDENCE_SETTLED || !external.valid || external.value > 0 ||
+        memory_domain_has_others(gpu))
         return false;
     struct reading seen = window_mean_since(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     bool is_new = seen.valid && !reading_equals(seen, only->expect.smact);
@@ -173,6 +177,14 @@ static void update_residents(
     }
 }
 
+static void set_memory_used(struct gpu_view *gpu, struct reading used_bytes)
+{
+    gpu->mem_used_bytes = used_bytes;
+    for (struct gpu_view *at = memory_domain_next(gpu); at != gpu && used_bytes.valid;
+         at = memory_domain_next(at))
+        at->mem_used_bytes = used_bytes;
+}
+
 /* Nothing is kept of what no setting limits. */
 static int update_load(
     const struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
@@ -205,7 +217,7 @@ int core_apply_sample(struct core *core, const struct event *event)
         core_accrue(core, gpu, event->time_us);
     gpu->health = sample->lost ? VIEW_LOST : sample->faulty ? VIEW_FAULTY : VIEW_OK;
     gpu->sampled_us = event->time_us;
-    gpu->mem_used_bytes = sample->mem_used_bytes;
+    set_memory_used(gpu, sample->mem_used_bytes);
     gpu->external_processes = sample->external_processes;
     int64_t length = core->settings.window_us;
     if (window_add(&gpu->smact, event->time_us, length, sample->smact) < 0 ||

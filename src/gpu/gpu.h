@@ -141,6 +141,9 @@ void gpu_set_forget_xids(struct gpu_set *set, size_t i);
 /* Is the GPU in a comma-separated list of indices and UUIDs? "" and "all" name every GPU. */
 bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
 
+/* Do the two have one memory: MIG compute instances of the same GPU instance? */
+bool gpu_info_shares_memory(const struct gpu_info *one, const struct gpu_info *other);
+
 /*
  * Takes the activity of GPUs and MIG instances without GPM (before Hopper) from one long-running
  * `dcgmi dmon`. It starts with the next sample, and again when it ends or MIG instances change;

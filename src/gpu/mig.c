@@ -86,12 +86,39 @@ static int read_profiles(struct mig_gpu *gpu, struct fault *fault)
     return 0;
 }
 
+/* Lists the compute instances of the profile with this number. Returns how many there are; none
+ * where the GPU instance has no such profile. */
+static unsigned list_computes(const struct mig_gpu *gpu, nvml_gpu_instance instance,
+    unsigned number, struct nvml_compute_profile *ret_profile, nvml_compute_instance *ret_list)
+{
+    const struct nvml *nvml = nvml_of(gpu);
+    unsigned count = MIG_INSTANCES_MAX;
+    if (nvml_call(nvml, compute_profile, instance, number, NVML_COMPUTE_ENGINES_SHARED,
+            ret_profile) != NVML_OK ||
+        nvml_call(nvml, compute_instances, instance, ret_profile->id, ret_list, &count) != NVML_OK)
+        return 0;
+    return count;
+}
+
 static unsigned instances_of(const struct mig_gpu *gpu, unsigned profile, nvml_gpu_instance *list)
 {
     unsigned count = MIG_INSTANCES_MAX;
     if (nvml_call(nvml_of(gpu), gpu_instances, card_of(gpu), profile, list, &count) != NVML_OK)
         return 0;
     return count;
+}
+
+/* Lists the compute instances of a GPU instance by their slices. */
+static void read_computes(
+    const struct mig_gpu *gpu, nvml_gpu_instance handle, struct mig_instance *instance)
+{
+    for (unsigned number = 0; number < NVML_COMPUTE_PROFILES; number++) {
+        struct nvml_compute_profile profile;
+        nvml_compute_instance list[MIG_INSTANCES_MAX];
+        unsigned count = list_computes(gpu, handle, number, &profile, list);
+        for (unsigned i = 0; i < count && instance->n_computes < MIG_COMPUTES_MAX; i++)
+            instance->computes[instance->n_computes++] = (int)profile.slices;
+    }
 }
 
 static void read_present(struct mig_gpu *gpu)
@@ -101,9 +128,13 @@ static void read_present(struct mig_gpu *gpu)
         unsigned count = instances_of(gpu, gpu->profiles[p].id, list);
         for (unsigned i = 0; i < count && gpu->present.count < MIG_INSTANCES_MAX; i++) {
             struct nvml_gpu_instance_info info = {0};
-            if (nvml_call(nvml_of(gpu), gpu_instance_info, list[i], &info) == NVML_OK)
-                gpu->present.instances[gpu->present.count++] = (struct mig_instance){
-                    p, {info.placement.start, info.placement.size}};
+            struct mig_instance *instance = &gpu->present.instances[gpu->present.count];
+            if (nvml_call(nvml_of(gpu), gpu_instance_info, list[i], &info) != NVML_OK)
+                continue;
+            *instance = (struct mig_instance){
+                .profile = p, .at = {info.placement.start, info.placement.size}};
+            read_computes(gpu, list[i], instance);
+            gpu->present.count++;
         }
     }
     mig_plan_sort(&gpu->present);
@@ -156,17 +187,12 @@ int mig_check_idle(const struct mig_gpu *gpu, struct fault *fault)
 
 static int destroy_computes(const struct mig_gpu *gpu, nvml_gpu_instance instance)
 {
-    const struct nvml *nvml = nvml_of(gpu);
     for (unsigned number = 0; number < NVML_COMPUTE_PROFILES; number++) {
         struct nvml_compute_profile profile;
         nvml_compute_instance list[MIG_INSTANCES_MAX];
-        unsigned count = MIG_INSTANCES_MAX;
-        if (nvml_call(nvml, compute_profile, instance, number, NVML_COMPUTE_ENGINES_SHARED,
-                &profile) != NVML_OK ||
-            nvml_call(nvml, compute_instances, instance, profile.id, list, &count) != NVML_OK)
-            continue;
+        unsigned count = list_computes(gpu, instance, number, &profile, list);
         for (unsigned i = 0; i < count; i++) {
-            int result = nvml_call(nvml, compute_instance_destroy, list[i]);
+            int result = nvml_call(nvml_of(gpu), compute_instance_destroy, list[i]);
             if (result != NVML_OK)
                 return result;
         }
@@ -190,7 +216,7 @@ static int destroy_all(const struct mig_gpu *gpu, struct fault *fault)
     return 0;
 }
 
-/* Creates one compute instance that has the whole GPU instance. */
+/* Creates a compute instance of so many slices. */
 static int create_compute(const struct mig_gpu *gpu, nvml_gpu_instance instance, int slices)
 {
     for (unsigned number = 0; number < NVML_COMPUTE_PROFILES; number++) {
@@ -210,15 +236,18 @@ static int create_instance(
     const struct mig_profile *profile = &gpu->profiles[wanted->profile];
     const struct nvml_placement at = {wanted->at.start, wanted->at.size};
     nvml_gpu_instance instance;
-    char what[96];
+    char what[128], name[MIG_NAME_SIZE];
+    snprintf(name, sizeof name, "%s", profile->name);
     int result = nvml_call(
         nvml_of(gpu), gpu_instance_create, card_of(gpu), profile->id, &at, &instance);
-    if (result == NVML_OK)
-        result = create_compute(gpu, instance, profile->slices);
+    for (size_t i = 0; i < wanted->n_computes && result == NVML_OK; i++) {
+        mig_plan_name(profile, wanted->computes[i], name);
+        result = create_compute(gpu, instance, wanted->computes[i]);
+    }
     if (result == NVML_OK)
         return 0;
-    snprintf(what, sizeof what, "cannot create %s at slice %u (those before it exist now)",
-        profile->name, at.start);
+    snprintf(what, sizeof what, "cannot create %s at slice %u (those before it exist now)", name,
+        at.start);
     return report_failure(gpu, what, result, fault);
 }
 

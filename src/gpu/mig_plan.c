@@ -2,7 +2,7 @@
 /*
  * Places instances by trying all placements, the largest instances first: at most seven instances
  * with at most eight placements each. "3g 3g 1g" on an A100 has no placement, since two 3g take all
- * memory slices.
+ * memory slices. "1c.3g 1c.3g 1c.3g 2g 1g" has one: the first three are in one GPU instance 3g.
  */
 #include "gpu/mig_plan.h"
 
@@ -12,7 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
+
+/* The slices of NVML_COMPUTE_INSTANCE_PROFILE_...: compute instances have no other sizes. Not each
+ * GPU instance can have each of them: the driver decides. */
+static const int compute_sizes[] = {1, 2, 3, 4, 6, 7, 8};
 
 /* "3" and "3g" name the slices. 0: the text is no such thing. */
 static int slices_of(const char *text)
@@ -79,6 +84,68 @@ static bool place_rest(const struct mig_profile *profiles, struct mig_plan *plan
     return false;
 }
 
+/* Takes "1c." off the front. Returns its slices, 0 when the name does not begin so. */
+static int take_compute(const char **name)
+{
+    const char *text = *name;
+    if (text[0] < '1' || text[0] > '9' || text[1] != 'c' || text[2] != '.')
+        return 0;
+    *name = text + 3;
+    return text[0] - '0';
+}
+
+static int slices_left(const struct mig_profile *profiles, const struct mig_instance *instance)
+{
+    int left = profiles[instance->profile].slices;
+    for (size_t i = 0; i < instance->n_computes; i++)
+        left -= instance->computes[i];
+    return left;
+}
+
+/* The GPU instance that the compute instance is in: one with slices left, or another one. */
+static struct mig_instance *find_instance(
+    const struct mig_profile *profiles, size_t profile, int slices, struct mig_plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (plan->instances[i].profile == profile &&
+            slices_left(profiles, &plan->instances[i]) >= slices)
+            return &plan->instances[i];
+    struct mig_instance *instance = &plan->instances[plan->count++];
+    bool has_placement = profiles[profile].n_placements > 0;
+    *instance = (struct mig_instance){.profile = profile};
+    instance->at.size = has_placement ? profiles[profile].placements[0].size : 0;
+    return instance;
+}
+
+static bool is_compute_size(int slices)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(compute_sizes); i++)
+        if (compute_sizes[i] == slices)
+            return true;
+    return false;
+}
+
+static int add_instance(const struct mig_profile *profiles, size_t count, const char *name,
+    struct fault *fault, struct mig_plan *plan)
+{
+    const char *rest = name;
+    int slices = take_compute(&rest);
+    const struct mig_profile *profile = find_profile(profiles, count, rest);
+    if (!profile)
+        return no_such_profile(profiles, count, name, fault);
+    if (slices > profile->slices)
+        return fault_set(fault, EINVAL, "%.40s: a GPU instance %s has %d slices of compute", name,
+            profile->name, profile->slices);
+    if (slices && !is_compute_size(slices))
+        return fault_set(
+            fault, EINVAL, "%.40s: there are no compute instances of %d slices", name, slices);
+    slices = slices ? slices : profile->slices;
+    struct mig_instance *instance = find_instance(
+        profiles, (size_t)(profile - profiles), slices, plan);
+    instance->computes[instance->n_computes++] = slices;
+    return 0;
+}
+
 static int by_start(const void *a, const void *b)
 {
     unsigned left = ((const struct mig_instance *)a)->at.start,
@@ -101,20 +168,25 @@ int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *
         return fault_set(
             fault, EINVAL, "%zu instances: a GPU can be divided into seven at most", n_names);
     for (size_t i = 0; i < n_names; i++) {
-        const struct mig_profile *profile = find_profile(profiles, count, names[i]);
-        if (!profile)
-            return no_such_profile(profiles, count, names[i], fault);
-        ret_plan->instances[ret_plan->count].at.size = profile->n_placements
-                                                           ? profile->placements[0].size
-                                                           : 0;
-        ret_plan->instances[ret_plan->count++].profile = (size_t)(profile - profiles);
+        int r = add_instance(profiles, count, names[i], fault, ret_plan);
+        if (r < 0)
+            return r;
     }
     qsort(ret_plan->instances, ret_plan->count, sizeof *ret_plan->instances, by_size);
     if (!place_rest(profiles, ret_plan, 0))
         return fault_set(
-            fault, EINVAL, "these %zu instances do not fit on one GPU together", n_names);
+            fault, EINVAL, "these %zu instances do not fit on one GPU together", ret_plan->count);
     mig_plan_sort(ret_plan);
     return 0;
+}
+
+const char *mig_plan_name(const struct mig_profile *profile, int slices, char buffer[MIG_NAME_SIZE])
+{
+    if (slices == profile->slices)
+        snprintf(buffer, MIG_NAME_SIZE, "%s", profile->name);
+    else
+        snprintf(buffer, MIG_NAME_SIZE, "%dc.%s", slices, profile->name);
+    return buffer;
 }
 
 void mig_plan_sort(struct mig_plan *plan)

@@ -106,6 +106,12 @@ bool gpu_info_is_listed(const struct gpu_info *info, const char *list)
     return false;
 }
 
+bool gpu_info_shares_memory(const struct gpu_info *one, const struct gpu_info *other)
+{
+    return one->is_mig && other->is_mig && one->parent == other->parent &&
+           one->gpu_instance.valid && reading_equals(one->gpu_instance, other->gpu_instance);
+}
+
 void gpu_set_query_all_next(struct gpu_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {

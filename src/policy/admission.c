@@ -6,7 +6,8 @@
  *      A service there admits it (service_guard.c).
  *   2. No resident's memory is still rising, unless its requirement and its activity are known.
  *   3. Memory: free memory, minus the known requirements that residents have not taken yet, is at
- *      least the task's requirement and the margin.
+ *      least the task's requirement and the margin. In 2 and 3 the residents are those of the
+ *      memory domain (core/memory_domain.h).
  *   4. Speed: predicted by the interference model where the activity of every task is known, else
  *      the dissertation's limit on SM activity.
  *
@@ -19,6 +20,7 @@
 
 #include <stddef.h>
 
+#include "core/memory_domain.h"
 #include "policy/conditions.h"
 #include "policy/service_guard.h"
 
@@ -31,8 +33,10 @@ static bool has_memory(
         *ret_verdict = (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
         return false;
     }
-    for (int i = 0; i < gpu->n_residents; i++)
-        left -= conditions_outstanding_bytes(&gpu->residents[i]);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        left -= conditions_outstanding_bytes(resident);
     if (left < wanted)
         *ret_verdict = (struct verdict){
             .kind = VERDICT_MEMORY_SHORT, .have = left, .limit = wanted};
@@ -49,12 +53,13 @@ static bool is_predictable(const struct resident *resident)
 static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
-    for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!residence_has_settled(gpu->residents[i].residence) &&
-            !is_predictable(&gpu->residents[i]) &&
-            !conditions_was_backfilled(query, &gpu->residents[i]))
-            return &gpu->residents[i];
-    return NULL;
+    const struct resident *resident, *rising = NULL;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (!residence_has_settled(resident->residence) && !is_predictable(resident) &&
+            !conditions_was_backfilled(query, resident))
+            rising = resident;
+    return rising;
 }
 
 bool admission_check_effect(const struct placement_query *query, const struct prediction *effect,

@@ -22,7 +22,8 @@
  *   9. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
  *  10. The head of the queue, for which GPUs are reserved, is not delayed (backfill.h).
  *
- * 5 and 6 are the dissertation's (section 6.2.2); 4 and 7 to 10 go beyond it.
+ * 5 and 6 are the dissertation's (section 6.2.2); 4 and 7 to 10 go beyond it. In 1, 4 and 5 the GPU
+ * is its memory domain (core/memory_domain.h): a task on another place of it holds this one, too.
  *
  * An example with the defaults. A task that declares 12 GiB; a GPU of 40 GiB with one resident that
  * holds 30 GiB at 50 % SMACT. 10 GiB are free, 12 GiB and the margin of 2 GiB are needed: "4.0 GiB
@@ -34,6 +35,7 @@
 #include <string.h>
 
 #include "base/top_k.h"
+#include "core/memory_domain.h"
 #include "core/sharing_choice.h"
 #include "policy/backfill.h"
 #include "policy/closest.h"
@@ -60,14 +62,10 @@ static enum verdict_kind kind_of_closed(const struct gpu_view *gpu)
     return is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF;
 }
 
-/* Is the GPU kept from all tasks, or from this one? Most are not: one test finds that. */
-static inline bool is_open(
+/* Is the memory of the GPU kept from all tasks, or from this one, by a task on it? */
+static bool is_memory_open(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (!(gpu->set_aside_for | gpu->exclusive_for | gpu->drained_for | gpu->closed_for))
-        return true;
-    if (gpu->set_aside_for)
-        return refuse_gpu(ret_verdict, VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
     if (gpu->exclusive_for)
         return refuse_gpu(ret_verdict, VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
     if (gpu->drained_for && gpu->drained_for != query->task->id)
@@ -75,6 +73,29 @@ static inline bool is_open(
     if (gpu->closed_for)
         return refuse_gpu(ret_verdict, kind_of_closed(gpu), gpu->closed_for, 0, 0);
     return true;
+}
+
+static bool is_domain_open(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        if (!is_memory_open(query, at, ret_verdict))
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return true;
+}
+
+/* Is the GPU kept from all tasks, or from this one? Most are not: one test finds that. */
+static inline bool is_open(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    if (gpu->set_aside_for)
+        return refuse_gpu(ret_verdict, VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
+    if (!(gpu->exclusive_for | gpu->drained_for | gpu->closed_for | memory_domain_is_shared(gpu)))
+        return true;
+    return is_domain_open(query, gpu, ret_verdict);
 }
 
 static enum verdict_kind kind_of_health(enum view_health health)
@@ -113,7 +134,11 @@ static inline bool is_large_enough(
 static bool refuse_not_idle(const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     double external = gpu->external_processes.valid ? gpu->external_processes.value : 0;
-    return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, gpu->n_residents, external);
+    int n_tasks = 0;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while (memory_domain_resident(&walk))
+        n_tasks++;
+    return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, n_tasks, external);
 }
 
 bool conditions_was_backfilled(const struct placement_query *query, const struct resident *resident)
@@ -132,14 +157,16 @@ double conditions_outstanding_bytes(const struct resident *resident)
 static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
-    const struct resident *newest = gpu_view_unsettled(gpu);
+    const struct resident *resident, *newest = gpu_view_unsettled(gpu);
     if (!newest || !conditions_was_backfilled(query, newest))
         return newest;
-    for (int i = gpu->n_residents - 1; i >= 0; i--)
-        if (!residence_has_settled(gpu->residents[i].residence) &&
-            !conditions_was_backfilled(query, &gpu->residents[i]))
-            return &gpu->residents[i];
-    return NULL;
+    const struct resident *rising = NULL;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (!residence_has_settled(resident->residence) &&
+            !conditions_was_backfilled(query, resident))
+            rising = resident;
+    return rising;
 }
 
 /* Memory that residents will still take: those that have not begun to, and those that were
@@ -147,8 +174,9 @@ static const struct resident *find_rising(
 static double promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double bytes = gpu_view_pending_bytes(gpu);
-    for (int i = 0; i < gpu->n_residents; i++) {
-        const struct resident *resident = &gpu->residents[i];
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
         bool is_counted = !residence_has_appeared(resident->residence) &&
                           resident->mem_used_bytes.valid;
         if (!is_counted && conditions_was_backfilled(query, resident))
@@ -195,9 +223,19 @@ static bool has_memory(
     return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
 }
 
+/* The activity that is measured of a compute instance is that of its GPU instance. Where no process
+ * is on it, it is that of others: its own SMs are idle. */
+static bool is_activity_of_others(const struct gpu_view *gpu)
+{
+    return memory_domain_is_shared(gpu) && gpu->n_residents == 0 && gpu->external_processes.valid &&
+           gpu->external_processes.value == 0;
+}
+
 bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
+    if (is_activity_of_others(gpu))
+        return true;
     double max = query->conditions->smact_max;
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
@@ -348,17 +386,32 @@ struct order {
     conditions_before *before; /* NULL: by index, the order in which GPUs are tested */
 };
 
+/* Places of a memory domain have equal memory, but SMs of their own: the emptier one is better. */
+static bool is_emptier_place(const struct gpu_view *one, const struct gpu_view *other)
+{
+    return memory_domain_is_shared(one) && memory_domain_is_shared(other) &&
+           one->id.memory_domain == other->id.memory_domain && one->id.node == other->id.node &&
+           one->n_residents < other->n_residents;
+}
+
 static bool is_better(const void *a, const void *b, const void *context)
 {
     const struct order *order = context;
-    return order->before && order->before(order->query, *(const int *)a, *(const int *)b);
+    const struct placement_query *query = order->query;
+    const struct gpu_view *gpus = query->view->gpus;
+    int one = *(const int *)a, other = *(const int *)b;
+    if (!order->before)
+        return false;
+    return order->before(query, one, other) ||
+           (is_emptier_place(&gpus[one], &gpus[other]) && !order->before(query, other, one));
 }
 
 /* When the last of the best cannot be beaten by a later GPU, neither can the others. */
 static bool are_unbeaten(const struct placement_query *query, conditions_before *before,
     conditions_unbeaten *unbeaten, const int *best, int n)
 {
-    return !before || (unbeaten && unbeaten(query, best[n - 1]));
+    bool is_alone = !memory_domain_is_shared(&query->view->gpus[best[n - 1]]);
+    return !before || (is_alone && unbeaten && unbeaten(query, best[n - 1]));
 }
 
 /* Does it make no difference to the policy which of the two the task gets? */

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/top_k.h"
 #include "core/kind_speed.h"
+#include "core/memory_domain.h"
 #include "core/node_choice.h"
 #include "policy/stage.h"
 
@@ -86,7 +87,7 @@ static double find_entrance_s(
         return stages->passed_s;
     stage_copy(&stages->of_gpu[gpu], trial);
     do {
-        if (trial->gpu.n_residents == 0 || trial->passed_s >= bound_s)
+        if (!stage_can_advance(trial) || trial->passed_s >= bound_s)
             return INFINITY;
         stage_advance(trial);
     } while (!stage_admits(query, trial));
@@ -148,6 +149,11 @@ static void start_task(struct stages *stages, const struct placement_query *quer
         double speed = kind_speed_at(query->view, query->task, stages->gpus[i]);
         stage_add_task(stage, query->task, speed, query->now_us);
         stage->gpu.exclusive_for = query->idle_only ? query->task->id : 0;
+        const struct gpu_view *gpu = &query->view->gpus[stages->gpus[i]];
+        for (const struct gpu_view *at = memory_domain_next(gpu); at != gpu;
+             at = memory_domain_next(at))
+            stage_add_other(
+                &stages->of_gpu[at - query->view->gpus], query->task, speed, query->idle_only);
     }
 }
 

@@ -31,6 +31,7 @@
 
 #include "base/clock.h"
 #include "core/kind_speed.h"
+#include "core/memory_domain.h"
 #include "core/node_choice.h"
 #include "core/queue_plan.h"
 #include "core/sharing_choice.h"
@@ -163,9 +164,27 @@ static bool add_gpu(struct rollout *rollout, int i)
         job->has_started = true;
         memcpy(job->gpus, task->gpus, (size_t)task->n_gpus * sizeof *job->gpus);
     }
-    gpu->mem_used_bytes = is_known && from->mem_used_bytes.valid ? stage_used_bytes(gpu)
-                                                                 : READING_NONE;
     return is_known;
+}
+
+/* The memory in use, once all GPUs have been added: some may share it. */
+static void set_memory(struct rollout *rollout)
+{
+    for (int i = 0; i < rollout->view.n_gpus; i++) {
+        struct gpu_view *gpu = &rollout->gpus[i];
+        if (gpu->mem_used_bytes.valid)
+            gpu->mem_used_bytes = stage_used_bytes(gpu);
+    }
+}
+
+/* Changes the memory in use, of all places that share it. */
+static void add_memory(struct gpu_view *gpu, double bytes)
+{
+    struct gpu_view *at = gpu;
+    do {
+        at->mem_used_bytes.value += bytes;
+        at = memory_domain_next(at);
+    } while (at != gpu);
 }
 
 /* Work that is done, as if the running tasks had always had their present speed. */
@@ -200,6 +219,7 @@ static bool rollout_init(struct rollout *rollout, const struct core *core, int64
     for (int i = 0; i < n_gpus; i++)
         if (!add_gpu(rollout, i))
             return false;
+    set_memory(rollout);
     subtract_done_work(rollout);
     n = core_list_waiting(core, waiting, WAITING_MAX);
     for (int i = 0; i < n; i++) {
@@ -251,7 +271,7 @@ static void start_job(struct rollout *rollout, struct job *job)
             .expect = task->request.expect,
             .residence = RESIDENCE_SETTLED,
             .kind_speed = kind_speed_at(&rollout->view, task, job->gpus[i])};
-        gpu->mem_used_bytes.value += bytes;
+        add_memory(gpu, bytes);
         gpu->exclusive_for = is_exclusive ? task->id : 0;
     }
 }
@@ -294,7 +314,7 @@ static void remove_resident(struct gpu_view *gpu, uint64_t id)
 {
     struct resident *resident = gpu_view_resident(gpu, id);
     size_t n_behind = (size_t)(&gpu->residents[--gpu->n_residents] - resident);
-    gpu->mem_used_bytes.value -= resident->mem_used_bytes.value;
+    add_memory(gpu, -resident->mem_used_bytes.value);
     memmove(resident, resident + 1, n_behind * sizeof *resident);
     if (gpu->n_residents == 0)
         gpu->exclusive_for = 0;

@@ -31,8 +31,8 @@
 #include "base/clock.h"
 #include "base/top_k.h"
 #include "core/kind_speed.h"
+#include "core/memory_domain.h"
 #include "policy/conditions.h"
-#include "policy/stage.h"
 
 static int64_t time_of(const struct placement_query *query, const struct stage *stage)
 {
@@ -54,10 +54,10 @@ bool opening_is_before(const struct opening *one, const struct opening *other)
  * known how long its residents take. A resident of known time may end at any time. */
 static struct opening soonest_opening(const struct placement_query *query, int gpu)
 {
-    const struct gpu_view *view = &query->view->gpus[gpu];
     struct opening soonest = {gpu, START_UNKNOWN, 1, kind_speed_of(query->view, gpu)};
-    for (int i = 0; i < view->n_residents; i++) {
-        const struct resident *resident = &view->residents[i];
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(&query->view->gpus[gpu]);
+    while ((resident = memory_domain_resident(&walk))) {
         if (resident->expect.time_us.valid)
             soonest.at_us = query->now_us;
         else if (resident->ends_us && resident->ends_us - ROUNDING_US < soonest.at_us)
@@ -73,7 +73,8 @@ static bool opens_no_sooner(
 {
     const struct gpu_view *view = &query->view->gpus[gpu];
     struct opening soonest = soonest_opening(query, gpu);
-    if (view->n_residents == 0 || opening_is_before(&soonest, before))
+    bool is_empty = view->n_residents == 0 && !memory_domain_has_others(view);
+    if (is_empty || opening_is_before(&soonest, before))
         return false;
     struct reading used = stage_used_bytes(view);
     return used.valid &&
@@ -100,7 +101,7 @@ bool opening_predict(const struct placement_query *query, int gpu, const struct 
             return false;
         if (stage_admits(query, &stage))
             return true;
-        if (stage.gpu.n_residents == 0)
+        if (!stage_can_advance(&stage))
             break;
         stage_advance(&stage);
     }
@@ -131,13 +132,15 @@ static int count_leaving(const struct placement_query *query, int gpu)
     return opening.n_left;
 }
 
-/* The most that `n` of the GPU's tasks and the joining one hold together. */
+/* The most that `n` of the tasks of the memory domain and the joining one hold together. */
 static double most_held_bytes(const struct gpu_view *gpu, double joining_bytes, int n)
 {
     double most[PREDICT_RESIDENTS_MAX + 1], sum = 0;
     size_t count = top_k_insert(most, 0, (size_t)n, sizeof *most, &joining_bytes, is_larger, NULL);
-    for (int i = 0; i < gpu->n_residents; i++) {
-        double bytes = stage_held_bytes(&gpu->residents[i]);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        double bytes = stage_held_bytes(resident);
         count = top_k_insert(most, count, (size_t)n, sizeof *most, &bytes, is_larger, NULL);
     }
     for (size_t i = 0; i < count; i++)
@@ -152,7 +155,7 @@ bool opening_is_ruled_out(
     struct reading used = stage_used_bytes(view);
     double joining_bytes = stage_task_bytes(view, joining);
     bool may_leave = joining->request.expect.time_us.valid || joining->request.time_limit_us;
-    if (!used.valid || n_left > view->n_residents)
+    if (!used.valid || n_left > PREDICT_RESIDENTS_MAX)
         return false;
     double left = used.value + joining_bytes -
                   most_held_bytes(view, may_leave ? joining_bytes : 0, n_left);
@@ -173,7 +176,7 @@ bool opening_lasts(
         bool is_in_time = start_us != START_UNKNOWN && time_of(query, &stage) <= start_us;
         if (stage_admits(query, &stage))
             return n_left == 0 || n_left == without || is_in_time;
-        if (stage.gpu.n_residents == 0 || (n_left >= without && !is_in_time))
+        if (!stage_can_advance(&stage) || (n_left >= without && !is_in_time))
             return false;
         stage_advance(&stage);
     }

@@ -5,8 +5,10 @@
 #define COLLOC_POLICY_OPENING_H
 
 #include "policy/predict.h"
+#include "policy/stage.h"
 
-/* When a GPU is predicted to admit a task, and after how many of its residents have left. */
+/* When a GPU is predicted to admit a task, and after how many tasks there, or on other places of
+ * its memory domain, have left. */
 struct opening {
     int gpu;
     int64_t at_us; /* or START_UNKNOWN */
@@ -15,7 +17,7 @@ struct opening {
 };
 
 /* More than can leave. */
-enum { OPENING_NEVER = PREDICT_RESIDENTS_MAX + 2 };
+enum { OPENING_NEVER = PREDICT_RESIDENTS_MAX + STAGE_OTHERS_MAX + 2 };
 
 /* Does the query's task start sooner by the one opening than by the other? */
 bool opening_is_before(const struct opening *one, const struct opening *other);

@@ -3,6 +3,10 @@
  * Predicts one GPU: its residents continue at the speeds of the interference model and leave one
  * after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a call.
  *
+ * Tasks on other places that share the GPU's memory (core/memory_domain.h) continue at their
+ * present speeds, which the GPU's residents do not change. They hold what they need, until they
+ * leave.
+ *
  * The model is the most expensive part. Only a resident of known time needs a speed: work without a
  * known end has none at any speed. So a GPU without residents of known time is predicted without
  * the model.
@@ -14,6 +18,7 @@
 
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/memory_domain.h"
 
 /* Returns the memory that the resident has taken. Without a reading, a resident that has not
  * settled counts as having taken nothing. */
@@ -117,19 +122,112 @@ static struct reading unexpected_smact(const struct gpu_view *gpu)
                : READING_NONE;
 }
 
+/* Is it known that no external process is in the memory domain? */
+static bool is_without_external(const struct gpu_view *gpu)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        if (reading_assume(at->external_processes, 1) != 0)
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return true;
+}
+
 /* The sampled memory may include that of a task that has left since. If there are no external
  * processes, the sum over the residents replaces it. */
 struct reading stage_used_bytes(const struct gpu_view *gpu)
 {
     struct reading used = gpu->mem_used_bytes;
     double held = 0, promised = 0;
-    for (int i = 0; i < gpu->n_residents; i++) {
-        held += stage_held_bytes(&gpu->residents[i]);
-        promised += stage_held_bytes(&gpu->residents[i]) - taken_bytes(&gpu->residents[i]);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        held += stage_held_bytes(resident);
+        promised += stage_held_bytes(resident) - taken_bytes(resident);
     }
     used.value += promised;
-    return reading_assume(gpu->external_processes, 1) == 0 ? reading_of(held) : used;
+    return is_without_external(gpu) ? reading_of(held) : used;
 }
+
+/* ---- tasks on other places ---- */
+
+static void add_other(struct stage *stage, const struct stage_other *other)
+{
+    if (stage->n_others < STAGE_OTHERS_MAX)
+        stage->others[stage->n_others++] = *other;
+}
+
+/* Those of one place. */
+static void add_others_of(
+    struct stage *stage, const struct placement_query *query, const struct gpu_view *there)
+{
+    double speeds[PREDICT_RESIDENTS_MAX + 1];
+    if (there->n_residents > PREDICT_RESIDENTS_MAX)
+        return;
+    predict_gpu_speeds(query->view->constants, there, speeds);
+    for (int i = 0; i < there->n_residents; i++) {
+        const struct resident *resident = &there->residents[i];
+        double speed = speeds[i] * (resident->kind_speed > 0 ? resident->kind_speed : 1);
+        double work_s = stage_expected_s(&resident->expect);
+        double left_s = work_left_s(resident, work_s, speed, query->now_us) / speed;
+        add_other(stage, &(struct stage_other){stage_held_bytes(resident),
+                             fmin(left_s, limit_left_s(resident, query->now_us)),
+                             there->exclusive_for == resident->task});
+    }
+}
+
+static void add_others(
+    struct stage *stage, const struct placement_query *query, const struct gpu_view *gpu)
+{
+    stage->n_others = 0;
+    for (const struct gpu_view *at = memory_domain_next(gpu); at != gpu;
+         at = memory_domain_next(at))
+        add_others_of(stage, query, at);
+}
+
+void stage_add_other(
+    struct stage *stage, const struct task *task, double kind_speed, bool is_exclusive)
+{
+    double bytes = stage_task_bytes(&stage->gpu, task);
+    double takes_s = fmin(
+        stage_expected_s(&task->request.expect) / kind_speed, stage_limit_s(task));
+    stage->gpu.mem_used_bytes.value += bytes;
+    add_other(stage, &(struct stage_other){bytes, stage->passed_s + takes_s, is_exclusive});
+}
+
+static bool is_any_other_exclusive(const struct stage *stage)
+{
+    for (int i = 0; i < stage->n_others; i++)
+        if (stage->others[i].is_exclusive)
+            return true;
+    return false;
+}
+
+/* How long the one that leaves next still stays, or INFINITY. */
+static double other_rest_s(const struct stage *stage, int *ret_other)
+{
+    double least_s = INFINITY;
+    *ret_other = 0;
+    for (int i = 0; i < stage->n_others; i++) {
+        double rest_s = fmax(0, stage->others[i].leaves_s - stage->passed_s);
+        if (rest_s < least_s) {
+            least_s = rest_s;
+            *ret_other = i;
+        }
+    }
+    return least_s;
+}
+
+static void remove_other(struct stage *stage, int i)
+{
+    size_t n_behind = (size_t)(--stage->n_others - i);
+    if (stage->gpu.mem_used_bytes.valid)
+        stage->gpu.mem_used_bytes.value -= stage->others[i].bytes;
+    memmove(&stage->others[i], &stage->others[i + 1], n_behind * sizeof *stage->others);
+}
+
+/* ---- the stage ---- */
 
 void stage_init(struct stage *stage, const struct placement_query *query, int place)
 {
@@ -160,6 +258,8 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
         stage->left_s[i] = work_left_s(
             &gpu->residents[i], stage->left_s[i], speeds[i], query->now_us);
     stage->gpu.mem_used_bytes = stage_used_bytes(gpu);
+    stage->gpu.next_in_domain = 0; /* the others are those of the stage */
+    add_others(stage, query, gpu);
 }
 
 /* Other residents than were measured: the activity is the sum of what is expected of them, if that
@@ -246,27 +346,52 @@ static void run_for(struct stage *stage, const double *speeds, double time_s)
         stage->left_s[i] = fmax(0, stage->left_s[i] - speeds[i] * time_s);
 }
 
+/* The next task to leave: a resident, or one on another place. */
+struct leaver {
+    int index;
+    bool is_other;
+    double rest_s; /* how long it still stays */
+};
+
+/* Of those of unknown time the residents come first. */
+static struct leaver find_leaver(const struct stage *stage, const double *speeds)
+{
+    struct leaver other = {.is_other = true}, own = {.rest_s = INFINITY};
+    other.rest_s = other_rest_s(stage, &other.index);
+    if (stage->gpu.n_residents > 0)
+        own.index = find_next_leaver(stage, speeds, &own.rest_s);
+    return stage->gpu.n_residents == 0 || other.rest_s < own.rest_s ? other : own;
+}
+
+static void remove_leaver(struct stage *stage, const struct leaver *leaver)
+{
+    if (leaver->is_other)
+        remove_other(stage, leaver->index);
+    else
+        stage_remove_resident(stage, leaver->index);
+}
+
 void stage_advance(struct stage *stage)
 {
-    double rest_s, speeds[PREDICT_RESIDENTS_MAX + 1];
+    double speeds[PREDICT_RESIDENTS_MAX + 1];
     stage_speeds(stage, speeds);
-    int next = find_next_leaver(stage, speeds, &rest_s);
-    run_for(stage, speeds, rest_s);
-    stage_remove_resident(stage, next);
+    struct leaver leaver = find_leaver(stage, speeds);
+    run_for(stage, speeds, leaver.rest_s);
+    remove_leaver(stage, &leaver);
 }
 
 void stage_run_until(struct stage *stage, double at_s)
 {
-    double rest_s = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
-    while (stage->gpu.n_residents > 0) {
+    double speeds[PREDICT_RESIDENTS_MAX + 1];
+    while (stage_can_advance(stage)) {
         stage_speeds(stage, speeds);
-        int next = find_next_leaver(stage, speeds, &rest_s);
-        if (stage->passed_s + rest_s > at_s) {
+        struct leaver leaver = find_leaver(stage, speeds);
+        if (stage->passed_s + leaver.rest_s > at_s) {
             run_for(stage, speeds, at_s - stage->passed_s);
             return;
         }
-        run_for(stage, speeds, rest_s);
-        stage_remove_resident(stage, next);
+        run_for(stage, speeds, leaver.rest_s);
+        remove_leaver(stage, &leaver);
     }
     stage->passed_s = at_s;
 }
@@ -285,9 +410,9 @@ bool stage_admits(const struct placement_query *query, const struct stage *stage
     struct placement_query alone = *query;
     struct verdict verdict;
     int gpu;
-    if (stage->gpu.n_residents == 0 && !stage->is_used_externally)
+    if (!stage_can_advance(stage) && !stage->is_used_externally)
         return true;
-    if (query->idle_only || stage->gpu.exclusive_for)
+    if (query->idle_only || stage->gpu.exclusive_for || is_any_other_exclusive(stage))
         return false;
     alone.view = &stage->view;
     alone.on_one_gpu = true;

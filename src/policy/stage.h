@@ -5,7 +5,7 @@
  *
  *     struct stage stage;
  *     stage_init(&stage, query, gpu);
- *     while (!stage_admits(query, &stage) && stage.gpu.n_residents > 0)
+ *     while (!stage_admits(query, &stage) && stage_can_advance(&stage))
  *         stage_advance(&stage);
  *     the task can start there in stage.passed_s
  */
@@ -13,6 +13,16 @@
 #define COLLOC_POLICY_STAGE_H
 
 #include "policy/predict.h"
+
+/* Chosen: tasks on other places that share the GPU's memory; more count as if they never left. */
+enum { STAGE_OTHERS_MAX = 32 };
+
+/* A task on another place of the GPU's memory domain (core/memory_domain.h): it holds memory. */
+struct stage_other {
+    double bytes;
+    double leaves_s; /* INFINITY: not known */
+    bool is_exclusive;
+};
 
 /* One GPU whose residents continue and leave. */
 struct stage {
@@ -23,6 +33,8 @@ struct stage {
                                                   * expected time holds for; INFINITY: not known */
     double ends_s[PREDICT_RESIDENTS_MAX + 1];    /* when its time limit ends it, or INFINITY */
     double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
+    struct stage_other others[STAGE_OTHERS_MAX];
+    int n_others;
     double passed_s;
     bool is_used_externally;       /* it may never become idle */
     struct reading external_smact; /* of external processes */
@@ -47,8 +59,18 @@ double stage_task_bytes(const struct gpu_view *gpu, const struct task *task);
 void stage_add_task(
     struct stage *stage, const struct task *task, double kind_speed, int64_t now_us);
 
-/* Lets time pass until the next resident leaves; passed_s is INFINITY when that is not known. There
- * has to be a resident. */
+/* Adds a task that is placed now on another place of the memory domain. */
+void stage_add_other(
+    struct stage *stage, const struct task *task, double kind_speed, bool is_exclusive);
+
+/* Is there a task that holds memory of the GPU, here or on another place? */
+static inline bool stage_can_advance(const struct stage *stage)
+{
+    return stage->gpu.n_residents > 0 || stage->n_others > 0;
+}
+
+/* Lets time pass until the next task leaves; passed_s is INFINITY when that is not known. There has
+ * to be one: stage_can_advance. */
 void stage_advance(struct stage *stage);
 
 /* Lets time pass until then: `at_s`, in seconds since stage_init, at least passed_s. */
@@ -58,7 +80,7 @@ void stage_run_until(struct stage *stage, double at_s);
 void stage_copy(const struct stage *stage, struct stage *ret_copy);
 
 /* Would the query's policy place the query's task beside the present residents? Of a task of
- * several GPUs one part is placed. Without residents the answer is yes, unless the GPU is used
+ * several GPUs one part is placed. Without tasks the answer is yes, unless the GPU is used
  * externally. */
 bool stage_admits(const struct placement_query *query, const struct stage *stage);
 

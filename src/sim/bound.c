@@ -28,7 +28,8 @@ struct bound bound_start(const struct cluster *cluster)
     for (int i = 0; i < cluster->n_places; i++) {
         bound.capacity[0] += cluster->places[i].sms;
         bound.capacity[1] += cluster->places[i].bandwidth;
-        bound.capacity[2] += (double)cluster->identities[i].mem_total_bytes;
+        if (cluster->places[i].memory_place == i)
+            bound.capacity[2] += (double)cluster->identities[i].mem_total_bytes;
     }
     return bound;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "2xA100-80GB,A100-40GB:3g.20gb+2g.10gb" is a list of groups. A group is a number of GPUs of a
- * kind, each whole or divided into MIG instances. Each GPU becomes one place, or one for each
- * instance.
+ * kind, each whole or divided into MIG instances (sharing/mig_division.h). Each GPU becomes one
+ * place, or one for each compute instance.
  *
  * "2x{4xA30,2xT4},{8xH100}" is a cluster of three servers: what stands in braces is a node, whose
  * GPUs follow one another. Without braces all GPUs are of one server.
@@ -18,56 +18,76 @@
 #include "base/array.h"
 #include "base/units.h"
 #include "core/kind_match.h"
+#include "sharing/mig_division.h"
 
-/* As the daemon counts it (daemon/gpus/gpu_list.c): the driver's part of a GPU is never free. */
-static int64_t usable_bytes(const struct gpu_kind *kind, const struct mig_profile *profile)
-{
-    return profile ? profile->total_bytes : kind->total_bytes - kind->reserved_bytes;
-}
-
-static int add_place(
-    struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
+/* A whole GPU. As the daemon counts it (daemon/gpus/gpu_list.c), the driver's part of its memory is
+ * never free. */
+static int add_place(struct cluster *cluster, int gpu)
 {
     const struct gpu_kind *kind = cluster->gpus[gpu];
     size_t wanted = (size_t)cluster->n_places + 1;
     if (ARRAY_RESERVE(cluster->places, cluster->places_capacity, wanted) < 0 ||
         ARRAY_RESERVE(cluster->identities, cluster->identities_capacity, wanted) < 0)
         return -ENOMEM;
-    struct place_shape *place = &cluster->places[cluster->n_places];
-    struct gpu_identity *identity = &cluster->identities[cluster->n_places++];
-    *place = (struct place_shape){gpu, 1, 1, 1};
-    *identity = (struct gpu_identity){.mem_total_bytes = usable_bytes(kind, profile),
+    int at = cluster->n_places++;
+    struct gpu_identity *identity = &cluster->identities[at];
+    cluster->places[at] = (struct place_shape){gpu, 1, 1, 1, at};
+    *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes - kind->reserved_bytes,
         .is_place = true,
         .power_limit_w = (int)kind->limit_w,
-        .speed = profile ? 0 : gpu_kind_speed(kind),
+        .speed = gpu_kind_speed(kind),
         .node = cluster->node};
-    snprintf(identity->name, sizeof identity->name, "%s%s%s", kind->name, profile ? " " : "",
-        profile ? profile->name : "");
-    snprintf(
-        identity->uuid, sizeof identity->uuid, "%s-%d-%d", profile ? "MIG" : "GPU", gpu, instance);
+    snprintf(identity->name, sizeof identity->name, "%s", kind->name);
+    snprintf(identity->uuid, sizeof identity->uuid, "GPU-%d-0", gpu);
     snprintf(identity->label, sizeof identity->label, "%d", gpu);
-    if (profile) {
-        snprintf(identity->label, sizeof identity->label, "%d:%d", gpu, instance);
-        identity->is_mig_instance = true;
-        place->sms = (double)profile->sms / kind->sms;
-        place->bandwidth = (double)profile->memory_slices / MIG_MEMORY_SLICES;
-    }
     return 0;
 }
 
-static int add_instances(struct cluster *cluster, int gpu, char *profiles, struct fault *fault)
+/* Makes the last place, a whole GPU, its compute instance `number`. */
+static void divide_place(
+    struct cluster *cluster, int gpu, const struct mig_division *division, int number)
+{
+    int at = cluster->n_places - 1;
+    const struct gpu_kind *kind = cluster->gpus[gpu];
+    const struct mig_compute *compute = &division->computes[number];
+    const struct mig_profile *profile = &kind->profiles[division->profiles[compute->instance]];
+    struct place_shape *place = &cluster->places[at];
+    struct gpu_identity *identity = &cluster->identities[at];
+    double part = mig_compute_part(profile, compute->slices);
+    char name[MIG_COMPUTE_NAME_SIZE];
+    snprintf(identity->name, sizeof identity->name, "%s %s", kind->name,
+        mig_compute_name(profile, compute->slices, name));
+    snprintf(identity->uuid, sizeof identity->uuid, "MIG-%d-%d", gpu, number);
+    snprintf(identity->label, sizeof identity->label, "%d:%d", gpu, number);
+    identity->mem_total_bytes = profile->total_bytes;
+    identity->is_mig_instance = true;
+    identity->speed = 0;
+    place->sms = part * profile->sms / kind->sms;
+    place->bandwidth = part * profile->memory_slices / MIG_MEMORY_SLICES;
+    for (int i = number - 1; i >= 0; i--)
+        if (division->computes[i].instance == compute->instance)
+            place->memory_place = at - number + i;
+    if (place->memory_place != at)
+        cluster->identities[place->memory_place].memory_domain = identity->memory_domain =
+            place->memory_place + 1;
+}
+
+static int add_instances(
+    struct cluster *cluster, int gpu, const char *profiles, struct fault *fault)
 {
     const struct gpu_kind *kind = cluster->gpus[gpu];
-    int slices = 0, r = 0;
-    char *name;
-    for (int i = 0; r == 0 && (name = strsep(&profiles, "+")); i++) {
-        int found = gpu_kind_find_profile(kind, span_of(name));
-        const struct mig_profile *profile = &kind->profiles[found < 0 ? 0 : found];
-        if (found < 0)
-            return fault_set(fault, EINVAL, "%s has no MIG profile \"%.20s\"", kind->name, name);
-        if ((slices += profile->memory_slices) > MIG_MEMORY_SLICES)
-            return fault_set(fault, EINVAL, "these MIG instances are more than one %s", kind->name);
-        r = add_place(cluster, gpu, profile, i);
+    struct mig_division division;
+    int slices = 0, r = mig_division_parse(kind, span_of(profiles), fault, &division);
+    if (r < 0)
+        return r;
+    for (int i = 0; i < division.n_instances; i++)
+        slices += kind->profiles[division.profiles[i]].memory_slices;
+    if (slices > MIG_MEMORY_SLICES)
+        return fault_set(fault, EINVAL, "these MIG instances are more than one %s", kind->name);
+    for (int i = 0; i < division.n_computes && r == 0; i++) {
+        r = add_place(cluster, gpu);
+        if (r == 0)
+            divide_place(cluster, gpu, &division, i);
     }
     return r;
 }
@@ -75,14 +95,11 @@ static int add_instances(struct cluster *cluster, int gpu, char *profiles, struc
 static int add_gpu(
     struct cluster *cluster, const struct gpu_kind *kind, const char *profiles, struct fault *fault)
 {
-    char copy[128];
     if (ARRAY_RESERVE(cluster->gpus, cluster->gpus_capacity, (size_t)cluster->n_gpus + 1) < 0)
         return -ENOMEM;
     cluster->gpus[cluster->n_gpus++] = kind;
-    if (!profiles)
-        return add_place(cluster, cluster->n_gpus - 1, NULL, 0);
-    snprintf(copy, sizeof copy, "%s", profiles);
-    return add_instances(cluster, cluster->n_gpus - 1, copy, fault);
+    return profiles ? add_instances(cluster, cluster->n_gpus - 1, profiles, fault)
+                    : add_place(cluster, cluster->n_gpus - 1);
 }
 
 static int no_such_kind(const struct gpu_kinds *kinds, const char *name, struct fault *fault)

@@ -10,7 +10,7 @@
 
 enum { CLUSTER_GPUS_MAX = 100000 };
 
-/* A place is a whole GPU, or one of the MIG instances that a GPU is divided into. */
+/* A place is a whole GPU, or one of the MIG compute instances that a GPU is divided into. */
 struct cluster {
     const struct gpu_kind **gpus;
     size_t gpus_capacity;
@@ -19,6 +19,7 @@ struct cluster {
         int gpu;
         double sms, bandwidth; /* fractions of its GPU's */
         double speed;          /* of its GPU's kind; of all 1 where kinds are not compared */
+        int memory_place;      /* the first of the places that share its memory, or itself */
     } * places;
     struct gpu_identity *identities; /* of the places */
     size_t places_capacity, identities_capacity;
@@ -28,7 +29,8 @@ struct cluster {
 };
 
 /*
- * Reads "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb", and nodes of such lists:
+ * Reads "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb", "A100-40GB:1c.3g.20gb+
+ * 2c.3g.20gb" (compute instances that share the memory of a GPU instance), and nodes of such lists:
  * "300x{8xA30},20x{2xT4,2xH100}".
  *
  * kinds: borrowed until cluster_fini.

@@ -48,7 +48,7 @@ static void write_changes(struct timeline *timeline, bool all)
     for (int gpu = 0; gpu < gpus->cluster->n_gpus; gpu++) {
         struct gpu_moment now = moment_of(gpus, gpu);
         for (; place < gpus->cluster->n_places && gpus->cluster->places[place].gpu == gpu; place++)
-            now.mem_used_bytes += gpus->places[place].memory.used_bytes;
+            now.mem_used_bytes += gpus->places[place].own_memory.used_bytes;
         if (all || !same_figures(&now, &timeline->last[gpu]))
             write_moment(timeline->out, timeline->now_us, gpu, &now);
         timeline->last[gpu] = now;

@@ -106,7 +106,7 @@ static int list_task_memory(
     sample->n_tasks = 0;
     for (int i = 0; i < gpu->n_residents; i++) {
         uint64_t id = gpu->residents[i].task;
-        int64_t bytes = gpu_memory_of(&place->memory, id);
+        int64_t bytes = gpu_memory_of(place->memory, id);
         if (bytes > 0)
             sampling->memory[sample->n_tasks++] = (struct task_memory){
                 id, reading_of((double)bytes)};
@@ -119,7 +119,7 @@ static int make_sample(struct sampling *sampling, int i, struct event *ret_event
     const struct place *place = &sampling->gpus->places[i];
     *ret_event = (struct event){.kind = EVENT_SAMPLE, .time_us = sim_now_us(sampling->sim)};
     ret_event->sample = (struct core_sample){.gpu = i,
-        .mem_used_bytes = reading_of((double)place->memory.used_bytes),
+        .mem_used_bytes = reading_of((double)place->memory->used_bytes),
         .smact = reading_of(activity_of(sampling, i)),
         .power_w = reading_of(sampling->gpus->gpus[sampling->gpus->cluster->places[i].gpu].power_w),
         .external_processes = reading_of(0)};

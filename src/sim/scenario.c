@@ -243,6 +243,21 @@ static bool runs_on(const struct scenario_run *run, const struct task *task, int
     return false;
 }
 
+/* Do the two have the same memory? */
+static bool share_memory(const struct scenario_run *run, int a, int b)
+{
+    const struct gpu_identity *gpus = run->scenario.gpus;
+    return a == b || (gpus[a].memory_domain && gpus[a].memory_domain == gpus[b].memory_domain);
+}
+
+static bool uses_memory_of(const struct scenario_run *run, const struct task *task, int gpu)
+{
+    for (int i = 0; i < run->scenario.n_gpus; i++)
+        if (share_memory(run, i, gpu) && runs_on(run, task, i))
+            return true;
+    return false;
+}
+
 /* The allocation that found too little memory waits. Returns false if the task has taken none since
  * the last sample. */
 static bool make_wait(struct scenario_run *run, const struct task *task)
@@ -271,7 +286,7 @@ static bool kill_if_full(struct scenario_run *run, int gpu, double used_bytes)
         return false;
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id))
-        if (runs_on(run, task, gpu) && !run->tasks[task->id].waits &&
+        if (uses_memory_of(run, task, gpu) && !run->tasks[task->id].waits &&
             (!youngest || task->started_us >= youngest->started_us))
             youngest = task;
     if (!youngest)
@@ -291,19 +306,25 @@ static double sum_tasks(
     struct scenario_run *run, int gpu, struct core_sample *sample, double *ret_smact)
 {
     struct core *core = sim_core(run->sim);
-    double used_bytes = (double)run->gpus[gpu].external_bytes;
+    double used_bytes = 0;
+    int n_places = 0;
     *ret_smact = 0;
     sample->n_tasks = 0;
+    for (int i = 0; i < run->scenario.n_gpus; i++) {
+        used_bytes += share_memory(run, i, gpu) ? (double)run->gpus[i].external_bytes : 0;
+        n_places += share_memory(run, i, gpu);
+    }
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id)) {
-        if (!runs_on(run, task, gpu))
+        if (!uses_memory_of(run, task, gpu))
             continue;
         double taken = memory_taken(run, task->id, sim_now_us(run->sim));
         used_bytes += taken;
         *ret_smact += taken > 0 && run->tasks[task->id].computes
-                          ? run->scenario.tasks[task->id].smact
+                          ? run->scenario.tasks[task->id].smact / n_places
                           : 0;
-        sample->tasks[sample->n_tasks++] = (struct task_memory){task->id, reading_of(taken)};
+        if (runs_on(run, task, gpu))
+            sample->tasks[sample->n_tasks++] = (struct task_memory){task->id, reading_of(taken)};
     }
     if (used_bytes <= (double)run->scenario.gpus[gpu].mem_total_bytes)
         for (int i = 0; i < sample->n_tasks; i++)

@@ -6,6 +6,7 @@
  *     gpus 2x40GiB                 GPUs and their memory; one line for each size
  *     gpus 1x40GiB:A100@700        the same with their kind and its speed
  *     mig 3x10GiB                  the same for MIG instances
+ *     mig-shared 3x20GiB           MIG instances that share 20 GiB (1c.3g.20gb)
  *     node 2x40GiB                 the same on one more server
  *     policy magm                  the default policy (magm without this line)
  *     set smact-max 0.8            a setting of the core
@@ -43,7 +44,8 @@
  * Only the latency of a service grows, with the SMACT of the tasks that compute beside it: 0.5
  * makes it 1.5 times as long. It is reported once a second.
  * When the memory of a GPU is full, its youngest task dies of it; with preload, its allocation
- * waits for what the task still takes. Each GPU is sampled once a second.
+ * waits for what the task still takes. Of instances that share their memory, a sample has the
+ * memory in use of all, and their mean SMACT. Each GPU is sampled once a second.
  */
 #ifndef COLLOC_SIM_SCENARIO_H
 #define COLLOC_SIM_SCENARIO_H

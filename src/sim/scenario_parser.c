@@ -151,9 +151,28 @@ static int read_named_field(const struct field *fields, size_t n, void *object, 
 
 /* ---- GPUs and settings ---- */
 
+/* The GPUs of a line, by its first word. */
+static const struct gpu_line {
+    const char *word;
+    bool are_instances, share_memory, is_node;
+} gpu_lines[] = {
+    {"gpus", false, false, false},
+    {"mig", true, false, false},
+    {"mig-shared", true, true, false},
+    {"node", false, false, true},
+};
+
+static const struct gpu_line *find_gpu_line(const char *word)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(gpu_lines); i++)
+        if (strcmp(gpu_lines[i].word, word) == 0)
+            return &gpu_lines[i];
+    return NULL;
+}
+
 /* "2x40GiB", "2x40GiB:A100", "2x40GiB:A100@700" with the speed of the kind */
 static int read_gpus(
-    struct scenario *scenario, const char *word, bool are_instances, struct fault *fault)
+    struct scenario *scenario, const char *word, const struct gpu_line *line, struct fault *fault)
 {
     char count_text[16] = "", size_text[32] = "";
     const char *x = strchr(word, 'x');
@@ -169,11 +188,14 @@ static int read_gpus(
         parse_size(size_text, &bytes) < 0 ||
         (speed_text && parse_int64(speed_text + 1, 1, SCENARIO_SPEED_MAX, &speed) < 0))
         return refuse_word(fault, word);
+    int domain = line->share_memory ? scenario->n_gpus + 1 : 0;
+    scenario->n_nodes += line->is_node;
     for (int64_t i = 0; i < count; i++) {
         int index = scenario->n_gpus++;
         struct gpu_identity *gpu = &scenario->gpus[index];
         gpu->is_place = true;
-        gpu->is_mig_instance = are_instances;
+        gpu->is_mig_instance = line->are_instances;
+        gpu->memory_domain = domain;
         gpu->mem_total_bytes = bytes;
         gpu->node = scenario->n_nodes;
         gpu->index_on_node = (int)i;
@@ -611,9 +633,9 @@ static int read_line(struct scenario *scenario, struct span line, struct fault *
         return read_timed(scenario, &words, fault);
     if (words.n < 2)
         return refuse_word(fault, first);
-    scenario->n_nodes += strcmp(first, "node") == 0;
-    if (strcmp(first, "gpus") == 0 || strcmp(first, "mig") == 0 || strcmp(first, "node") == 0)
-        return read_gpus(scenario, second, first[0] == 'm', fault);
+    const struct gpu_line *gpus = find_gpu_line(first);
+    if (gpus)
+        return read_gpus(scenario, second, gpus, fault);
     if (strcmp(first, "policy") == 0)
         return read_policy(second, &scenario->settings.policy) < 0 ? refuse_word(fault, second) : 0;
     if (strcmp(first, "run") == 0)

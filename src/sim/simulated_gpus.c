@@ -33,10 +33,12 @@ int simulated_gpus_init(
     gpus->gpus = calloc((size_t)cluster->n_gpus, sizeof *gpus->gpus);
     if (!gpus->places || !gpus->gpus)
         return -ENOMEM;
-    for (int i = 0; i < cluster->n_places; i++)
-        gpus->places[i].memory = (struct gpu_memory){
+    for (int i = 0; i < cluster->n_places; i++) {
+        gpus->places[i].own_memory = (struct gpu_memory){
             .capacity_bytes = cluster->identities[i].mem_total_bytes,
             .linear = laws->linear_memory > 0};
+        gpus->places[i].memory = &gpus->places[cluster->places[i].memory_place].own_memory;
+    }
     for (int i = 0; i < cluster->n_gpus; i++)
         gpus->gpus[i].power_w = cluster->gpus[i]->idle_w;
     return 0;
@@ -45,7 +47,7 @@ int simulated_gpus_init(
 void simulated_gpus_fini(struct simulated_gpus *gpus)
 {
     for (int i = 0; gpus->places && i < gpus->cluster->n_places; i++) {
-        gpu_memory_fini(&gpus->places[i].memory);
+        gpu_memory_fini(&gpus->places[i].own_memory);
         free(gpus->places[i].residents);
     }
     free(gpus->places);
@@ -289,7 +291,7 @@ void simulated_gpus_remove_task(
 {
     for (int i = 0; i < task->n_places; i++) {
         struct place *place = &gpus->places[task->places[i]];
-        gpu_memory_release(&place->memory, task->id);
+        gpu_memory_release(place->memory, task->id);
         if (remove_resident(place, task))
             gpus->gpus[gpus->cluster->places[task->places[i]].gpu].n_residents--;
     }

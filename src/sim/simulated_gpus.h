@@ -27,9 +27,10 @@ struct running_task {
     int update;        /* the update that last calculated the speed */
 };
 
-/* A GPU, or a MIG instance of one. */
+/* A GPU, or a MIG compute instance of one. */
 struct place {
-    struct gpu_memory memory;
+    struct gpu_memory own_memory;
+    struct gpu_memory *memory; /* own_memory, or that of the place that it shares memory with */
     struct place_resident {
         struct running_task *task;
         double speed; /* the speed that this place alone would allow */

@@ -201,7 +201,7 @@ static int take_memory(struct simulation_run *run, struct simulated_task *task)
     int r = 0;
     while (r == 0 && task->places_stepped < task->running.n_places) {
         struct place *place = &run->gpus.places[task->running.places[task->places_stepped]];
-        r = bytes > 0 ? gpu_memory_take(&place->memory, task->running.id, bytes) : 0;
+        r = bytes > 0 ? gpu_memory_take(place->memory, task->running.id, bytes) : 0;
         task->places_stepped += r == 0;
     }
     return r;

@@ -14,13 +14,13 @@
 static int64_t held_bytes(const struct simulation_run *run, const struct simulated_task *task)
 {
     const struct place *place = &run->gpus.places[task->running.places[0]];
-    return gpu_memory_of(&place->memory, task->running.id);
+    return gpu_memory_of(place->memory, task->running.id);
 }
 
 static void free_memory(struct simulation_run *run, const struct simulated_task *task)
 {
     for (int i = 0; i < task->running.n_places; i++)
-        gpu_memory_release(&run->gpus.places[task->running.places[i]].memory, task->running.id);
+        gpu_memory_release(run->gpus.places[task->running.places[i]].memory, task->running.id);
 }
 
 /* What the task holds on each place after the steps that it has taken on all of them. */
@@ -41,7 +41,7 @@ static int take_memory_again(struct simulation_run *run, struct simulated_task *
 {
     int r = 0;
     for (int i = 0; i < task->running.n_places && r == 0; i++)
-        r = gpu_memory_take(&run->gpus.places[task->running.places[i]].memory, task->running.id,
+        r = gpu_memory_take(run->gpus.places[task->running.places[i]].memory, task->running.id,
             restored_bytes(run, task));
     if (r == GPU_MEMORY_FULL)
         free_memory(run, task);

@@ -126,6 +126,7 @@ static const struct field gpu_fields[] = {
     {"one_process", FIELD_BOOL, AT(one_process), OPTIONAL, 0, 0, NULL},
     {"without_mps", FIELD_BOOL, AT(without_mps), OPTIONAL, 0, 0, NULL},
     {"is_gone", FIELD_BOOL, AT(is_gone), OPTIONAL, 0, 0, NULL},
+    {"memory_domain", FIELD_INT, AT(memory_domain), OPTIONAL, 1, 1000000, NULL},
     {"distances", FIELD_TEXT, AT(distances), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->distances, NULL},
     {"device", FIELD_INT, AT(device), OPTIONAL, 1, 1000000, NULL},
     {"power_limit_w", FIELD_INT, AT(power_limit_w), OPTIONAL, 1, 1000000, NULL},

@@ -141,6 +141,70 @@ class Mig(DaemonCase):
         self.wait_instances()
         self.assertIn("No instances.", self.mig("plan", "0"))
 
+    def test_compute_instances_in_a_plan(self):
+        text = self.mig("plan", "0", "1c.3g", "2c.3g.20gb", "2g", "1g")
+        self.assertEqual(
+            self.rows(text, "Instances that it would have:"),
+            [("1c.3g.20gb", 0), ("2c.3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)],
+        )
+        self.assertIn("1c.3g.20gb      1 shared 19.5 GiB  0", text)
+        for words, said in (
+            (("4c.3g",), "4c.3g: a GPU instance 3g.20gb has 3 slices of compute"),
+            (("5c.7g",), "there are no compute instances of 5 slices"),
+            (("2c.3g", "2c.3g", "2c.3g"), "these 3 instances do not fit"),
+            (("1c.9g",), "1c.9g: no MIG profile of this GPU"),
+            (("1c",), "1c: no MIG profile of this GPU"),
+        ):
+            self.assertIn(said, self.mig("plan", "0", *words, code=1))
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_compute_instances_share_their_memory(self):
+        self.assertIn("Done.", self.mig("apply", "0", "1c.3g", "1c.3g", "1c.3g", "4g", "--yes"))
+        self.wait_instances(*["1c.3g.20gb"] * 3, "4g.20gb")
+        self.assertEqual(
+            self.rows(self.mig("plan", "0"), "Instances of GPU 0 now:"),
+            [("4g.20gb", 0)] + [("1c.3g.20gb", 4)] * 3,
+        )
+        self.take_whole_gpu()
+        blocker = self.submit("exec sleep 1000", exclusive=True, memory_mib=15000)
+        large = self.wait_state(blocker, "RUNNING")["gpus"][0]
+        self.restart(gpus=",".join(set(self.places()) - {large}))
+        first = self.submit("exec sleep 1000", memory_mib=12000)  # it takes nothing
+        self.wait_state(first, "RUNNING")
+        second = self.submit("exec sleep 1000", memory_mib=12000)
+        self.assertRegex(self.wait_state(second, "PENDING")["reason_text"], "still taking")
+        self.act("cancel", first)
+        self.wait(first, "CANCELLED")
+        self.wait_state(second, "RUNNING")
+        self.act("cancel", second)
+        self.wait(second, "CANCELLED")
+        shared = [self.train(3000, 1e6, memory_mib=3000) for _ in range(3)]
+        for task in shared:
+            self.wait_state(task, "RUNNING")
+        places = {self.task(task)["gpus"][0] for task in shared}
+        self.assertEqual(len(places), 3)
+        self.mig("reset", "0", "--yes", code=1)
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_a_plan_for_the_queue_knows_compute_instances(self):
+        self.assertIn("Done.", self.mig("apply", "0", "1c.3g", "2c.3g", "4g", "--yes"))
+        self.wait_instances("1c.3g.20gb", "2c.3g.20gb", "4g.20gb")
+        self.take_whole_gpu()
+        self.wait_for_large_instance()
+        text = self.mig("plan")
+        self.assertRegex(" ".join(text.split()), r"0 [124gbc.+0-9]+ 7g.40gb")
+        self.assertIn("1c.3g.20gb+2c.3g.20gb", text)
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_a_compute_instance_that_the_driver_refuses(self):
+        refusal = self.mig("apply", "0", "3c.4g", "1g", "--yes", code=1)
+        self.assertIn("GPU 0: cannot create 3c.4g.20gb at slice 0", refusal)
+        self.assertIn("Done.", self.mig("apply", "0", "1c.4g", "3g", "--yes"))
+        self.wait_instances("1c.4g.20gb", "3g.20gb")
+
+    def places(self):
+        return [gpu["index"] for gpu in self.get("/v1/gpus")["gpus"] if gpu["mig_profile"]]
+
     def take_whole_gpu(self):
         blocker = self.submit("exec sleep 1000", exclusive=True, memory_mib=30000)
         self.assertEqual(self.wait_state(blocker, "RUNNING")["gpus"], ["1"])

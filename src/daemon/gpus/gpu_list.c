@@ -42,6 +42,16 @@ static struct gpu_kinds *load_kinds(void)
     return NULL;
 }
 
+/* A number for the places that share the memory of GPU `at`: one more than the first one's place in
+ * the set. */
+static int memory_domain_of(const struct gpu_set *set, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (gpu_info_shares_memory(&set->gpu[i], &set->gpu[at]))
+            return (int)i + 1;
+    return (int)at + 1;
+}
+
 /* Where the compute mode admits several processes only through MPS, MPS stays. */
 static struct gpu_identity identity_of(
     const struct gpu_kinds *kinds, const struct gpu_info *gpu, const char *mps_gpus)
@@ -146,6 +156,7 @@ int gpu_list_feed(struct gpus *gpus)
             continue;
         struct gpu_identity *id = &list[event.gpus.n];
         *id = identity_of(kinds, &gpus->set->gpu[i], gpus->parts.config->mps_gpus);
+        id->memory_domain = gpus->set->gpu[i].is_mig ? memory_domain_of(gpus->set, i) : 0;
         list_distances(gpus, i, listed, event.gpus.n, id);
         listed[event.gpus.n++] = i;
     }

@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "core/memory_domain.h"
 #include "daemon/gpus/gpus_state.h"
 
 struct roots {
@@ -22,21 +23,28 @@ struct roots {
     uint64_t task[RESIDENTS_SAMPLED_MAX];
     int attempt[RESIDENTS_SAMPLED_MAX];
     size_t count;
+    size_t n_own; /* the first ones: of tasks on the GPU itself */
 };
 
-/* The shims of the tasks on one GPU: only those tasks can have processes there. */
+/*
+ * The shims of the tasks on one GPU: only those tasks can have processes there. And those of tasks
+ * on other instances that share its memory: whether NVML lists a process on each instance of its
+ * GPU instance was not seen on a real GPU. Such a process is not external.
+ */
 static void collect_roots(const struct gpus *gpus, const struct gpu_view *gpu, struct roots *roots)
 {
-    roots->count = 0;
-    for (int i = 0; i < gpu->n_residents && roots->count < RESIDENTS_SAMPLED_MAX; i++) {
-        uint64_t task = gpu->residents[i].task;
-        pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, task);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    roots->count = roots->n_own = 0;
+    while (roots->count < RESIDENTS_SAMPLED_MAX && (resident = memory_domain_resident(&walk))) {
+        pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, resident->task);
         if (!shim)
             continue;
-        const struct task *known = core_task(gpus->parts.core, task);
+        const struct task *known = core_task(gpus->parts.core, resident->task);
         roots->pid[roots->count] = shim;
         roots->attempt[roots->count] = known ? known->attempts : 0;
-        roots->task[roots->count++] = task;
+        roots->task[roots->count++] = resident->task;
+        roots->n_own += walk.at == gpu;
     }
 }
 
@@ -126,19 +134,29 @@ static void count_process(const struct gpus *gpus, struct gpu_state *state, uint
 /* Chosen: an MPS server takes less; more is its clients', which old drivers do not list. */
 #define MPS_SERVER_MAX (1 * GIB)
 
-/* Memory in use beyond that of the listed processes: a process has it that the driver does not
- * list. */
-static struct reading unexplained_bytes(const struct gpu_sample *sample)
+/* What is left of the bytes without those of the listed processes. */
+static struct reading without_processes(struct reading bytes, const struct gpu_sample *sample)
 {
-    double bytes = sample->mem_used_bytes.value;
+    bytes.valid &= sample->processes.valid;
     for (size_t i = 0; i < sample->processes.count; i++) {
         const struct gpu_process *process = &sample->processes.item[i];
-        double most = process->is_mps_server ? (double)MPS_SERVER_MAX : bytes;
-        if (!process->used_bytes.valid)
-            return READING_NONE;
-        bytes -= fmin(process->used_bytes.value, most);
+        double most = process->is_mps_server ? (double)MPS_SERVER_MAX : bytes.value;
+        bytes.valid &= process->used_bytes.valid;
+        bytes.value -= fmin(process->used_bytes.value, most);
     }
-    return sample->mem_used_bytes.valid ? reading_of(bytes) : READING_NONE;
+    return bytes;
+}
+
+/* Memory in use beyond that of the listed processes, also of those on other instances that share
+ * it: a process has it that the driver does not list. */
+static struct reading unexplained_bytes(const struct gpus *gpus, const struct gpu_state *state)
+{
+    const struct gpu_info *gpu = &gpus->set->gpu[state - gpus->states];
+    struct reading bytes = without_processes(state->sample.mem_used_bytes, &state->sample);
+    for (size_t i = 0; i < gpus->set->count; i++)
+        if (&gpus->states[i] != state && gpu_info_shares_memory(&gpus->set->gpu[i], gpu))
+            bytes = without_processes(bytes, &gpus->states[i].sample);
+    return bytes;
 }
 
 static bool is_listed(const struct core_sample *sample, uint64_t task)
@@ -149,10 +167,10 @@ static bool is_listed(const struct core_sample *sample, uint64_t task)
     return false;
 }
 
-static void add_absent(
-    const struct gpu_view *gpu, const struct gpu_state *state, struct core_sample *sample)
+static void add_absent(const struct gpus *gpus, const struct gpu_view *gpu,
+    const struct gpu_state *state, struct core_sample *sample)
 {
-    struct reading left = unexplained_bytes(&state->sample);
+    struct reading left = unexplained_bytes(gpus, state);
     if (!left.valid || left.value > (double)UNEXPLAINED_MAX)
         return;
     for (int i = 0; i < gpu->n_residents && sample->n_tasks < RESIDENTS_SAMPLED_MAX; i++)
@@ -182,6 +200,8 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         int root = ancestry_cache_find_root(
             &gpus->ancestry, process->pid, &attempts, state->sample.at_us);
+        if (root >= (int)roots.n_own)
+            continue;
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
         } else if (!process->is_mps_server) {
@@ -194,5 +214,5 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
             count_process(gpus, state, root >= 0 ? roots.task[root] : 0, process);
     }
     sample->external_processes = reading_of(external_compute);
-    add_absent(gpu, state, sample);
+    add_absent(gpus, gpu, state, sample);
 }

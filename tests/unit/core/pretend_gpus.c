@@ -31,6 +31,25 @@ struct core *world_core(const struct policy *policy, int n_gpus)
     return core;
 }
 
+struct core *world_instances_core(const struct policy *policy, int n_sharing, int n_others)
+{
+    struct gpu_identity list[GPUS_MAX] = {0};
+    struct core *core = world_core(policy, 0);
+    int n = n_sharing + n_others;
+    for (int i = 0; i < n; i++) {
+        snprintf(list[i].uuid, sizeof list[i].uuid, "MIG-%d", i);
+        snprintf(list[i].label, sizeof list[i].label, "0:%d", i);
+        list[i].is_place = list[i].is_mig_instance = true;
+        list[i].memory_domain = i < n_sharing;
+        list[i].mem_total_bytes = 40 * GIB;
+    }
+    struct event event = {.kind = EVENT_GPUS, .gpus = {.list = list, .n = n}};
+    assert_int_equal(core_step(core, &event), 0);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(world_sample(core, 1, i, 0, 0, 0), 0);
+    return core;
+}
+
 int world_submit(struct core *core, int64_t time_us, uint64_t task, struct task_request request)
 {
     struct event event = {

@@ -13,6 +13,10 @@
 /* A core with that many 40 GiB GPUs and the default settings. */
 struct core *world_core(const struct policy *policy, int n_gpus);
 
+/* A core with MIG compute instances that share 40 GiB, and some that have as much of their own, all
+ * sampled at 1 us and idle. */
+struct core *world_instances_core(const struct policy *policy, int n_sharing, int n_others);
+
 /* One step each. Return what core_step returns. A sample's memory is divided evenly among the tasks
  * on the GPU. */
 int world_submit(struct core *core, int64_t time_us, uint64_t task, struct task_request request);

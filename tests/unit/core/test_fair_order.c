@@ -326,6 +326,30 @@ static void without_a_half_life_nothing_is_charged(void **state)
 /* ---- what the log holds ---- */
 
 /* Only the last USAGE of a user matters, also of one whose tasks are forgotten. */
+static void sample_both(struct core *core, int64_t time_us, double used_gib, double smact)
+{
+    assert_int_equal(world_sample(core, time_us, 0, used_gib, smact, 0), 0);
+    assert_int_equal(world_sample(core, time_us, 1, used_gib, smact, 0), 0);
+}
+
+/* On each of two compute instances the activity and the memory of both are measured. */
+static void instances_that_share_memory_are_charged_once(void **state)
+{
+    struct core *core = world_instances_core(&policy_magm, 2, 0);
+    struct task_request small = {.gpus = 1, .need = {NEED_DECLARED, 4 * GIB}};
+    submit(core, 2, 1, ADA, small);
+    for (int i = 1; i <= 20; i++)
+        sample_both(core, i * S, 4, 0.6);
+    submit(core, 20 * S, 2, BOB, small);
+    assert_true(runs(core, 1) && runs(core, 2));
+    for (int i = 1; i <= 60; i++)
+        sample_both(core, 20 * S + i * HOUR / 60, 8, 0.6);
+    pass_time(core, HOUR + 20 * S);
+    assert_float_equal(hours_used(core, ADA, HOUR), 0.3, 0.02);
+    assert_float_equal(hours_used(core, BOB, HOUR), 0.3, 0.02);
+    core_destroy(core);
+}
+
 static void usage_follows_from_the_last_event(void **state)
 {
     struct core *core = start(1);
@@ -384,6 +408,7 @@ int main(void)
         cmocka_unit_test(a_shared_gpu_is_charged_by_activity_or_memory),
         cmocka_unit_test(a_suspended_task_is_charged_little),
         cmocka_unit_test(without_a_half_life_nothing_is_charged),
+        cmocka_unit_test(instances_that_share_memory_are_charged_once),
         cmocka_unit_test(usage_follows_from_the_last_event),
         cmocka_unit_test(a_task_that_begins_later_is_ranked_as_its_user),
     };

@@ -240,7 +240,8 @@ static void make_gpus(struct walk *walk, struct event *event)
         snprintf(id->uuid, sizeof id->uuid, "GPU-%d", i);
         snprintf(id->label, sizeof id->label, "%d", i);
         id->mem_total_bytes = i == 1 ? 10 * GIB : 40 * GIB;
-        id->is_mig_instance = i == 1 && walk->n_gpus > 2;
+        id->memory_domain = i >= 3 && walk->n_gpus > 4; /* compute instances of one GPU instance */
+        id->is_mig_instance = id->memory_domain || (i == 1 && walk->n_gpus > 2);
         id->is_gone = id->is_mig_instance && chance(walk, 30);
         id->is_place = !id->is_gone && chance(walk, 95);
         id->one_process = i == 2;

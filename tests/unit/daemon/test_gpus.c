@@ -91,6 +91,11 @@ bool gpu_info_is_listed(const struct gpu_info *info, const char *list)
     return true;
 }
 
+bool gpu_info_shares_memory(const struct gpu_info *one, const struct gpu_info *other)
+{
+    return one->is_mig && other->is_mig;
+}
+
 void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample)
 {
     *ret_sample = seen.sample[i];
@@ -306,6 +311,46 @@ static void test_unexplained_memory_is_not_zero(void **state)
     assert_int_equal(jobs_find(pretend.jobs, 1)->mem_used_bytes.value, 0);
 }
 
+/* The process of another instance that shares the memory explains it. */
+static void test_memory_of_another_instance_is_explained(void **state)
+{
+    seen.info[0].is_mig = seen.info[1].is_mig = true;
+    seen.sets[0].count = 2;
+    open_gpus();
+    use_gpu(6, 0);
+    seen.sample[1] = seen.sample[0];
+    seen.sample[0].processes.count = 0;
+    poll_gpus();
+    const struct cluster_view *view = core_view(pretend.core);
+    assert_int_equal(view->gpus[0].id.memory_domain, 1);
+    assert_int_equal(view->gpus[1].id.memory_domain, 1);
+    assert_true(jobs_find(pretend.jobs, 1)->mem_used_bytes.valid);
+    assert_int_equal(jobs_find(pretend.jobs, 1)->mem_used_bytes.value, 0);
+    seen.sample[1].processes.valid = false;
+    poll_gpus();
+    assert_false(jobs_find(pretend.jobs, 1)->mem_used_bytes.valid);
+}
+
+/* Listed on both instances, a task's process is external on neither. */
+static void test_a_process_of_another_instance_is_not_external(void **state)
+{
+    struct gpu_report gpu;
+    seen.info[0].is_mig = seen.info[1].is_mig = true;
+    seen.sets[0].count = 2;
+    open_gpus();
+    use_gpu(6, 2);
+    seen.sample[1] = seen.sample[0];
+    poll_gpus();
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(gpus_report(seen.gpus, i, &gpu));
+        assert_int_equal(gpu.n_external, 1);
+        assert_int_equal(gpu.external[0].pid, EXTERNAL);
+        assert_int_equal(gpu.n_shares, 2 - i); /* on its own instance also the task's */
+        assert_true(core_view(pretend.core)->gpus[i].external_processes.value == 1);
+    }
+    assert_int_equal(jobs_find(pretend.jobs, 1)->mem_used_bytes.value / (double)GIB, 6);
+}
+
 static void test_a_close_poll_begins_after_it_was_wanted(void **state)
 {
     open_gpus();
@@ -474,6 +519,8 @@ int main(void)
         TEST(a_poll_feeds_the_core),
         TEST(processes_are_attributed),
         TEST(unexplained_memory_is_not_zero),
+        TEST(memory_of_another_instance_is_explained),
+        TEST(a_process_of_another_instance_is_not_external),
         TEST(a_close_poll_begins_after_it_was_wanted),
         TEST(another_gpu_appears),
         TEST(a_lost_gpu),

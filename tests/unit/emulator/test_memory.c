@@ -33,6 +33,29 @@ static void counts_what_is_taken(void **state)
     machine_end(&m);
 }
 
+static void compute_instances_of_a_gpu_instance_have_one_memory(void **state)
+{
+    struct machine m = machine_make("A100-40GB:1c.3g.20gb+2g.10gb+2c.3g.20gb", 1);
+    const struct seat one = {0, 1}, apart = {0, 2}, other = {0, 3};
+
+    world_enter(m.world);
+    struct process *p = join(m.world, one), *q = join(m.world, other);
+    assert_int_equal(memory_take(m.world, p, one, 12 * GIB), 0);
+    assert_int_equal(memory_used(m.world, other), 12 * GIB);
+    assert_int_equal(memory_used(m.world, apart), 0);
+    assert_int_equal(memory_of(q, other), 0);
+    assert_int_equal(memory_free(m.world, other), 19968 * MIB - 12 * GIB);
+    assert_int_equal(memory_take(m.world, q, other, 8 * GIB), -ENOMEM);
+    assert_int_equal(memory_take(m.world, q, other, 7 * GIB), 0);
+    assert_int_equal(memory_of(q, other), 7 * GIB);
+    assert_int_equal(memory_used(m.world, gpu0), 19 * GIB);
+    world_part(m.world, p);
+    assert_int_equal(memory_used(m.world, one), 7 * GIB);
+    world_part(m.world, q);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
 /* The process is on an A100-40GB with two holes, of 5 and 4 GiB. */
 static struct process *join_two_holes(struct world *world)
 {
@@ -115,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_what_is_taken),
+        cmocka_unit_test(compute_instances_of_a_gpu_instance_have_one_memory),
         cmocka_unit_test(free_memory_can_be_had_wherever_it_lies),
         cmocka_unit_test(where_memory_is_linear_free_memory_in_pieces_is_not_enough),
         cmocka_unit_test(a_hole_is_used_again),

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "emulator/gpu_list.h"
 #include "emulator/memory.h"
 
 static const struct seat gpu0 = {0, 0};
@@ -33,6 +34,55 @@ static void a_wrong_list_is_refused_in_words(void **state)
     refuse("64xH200,H200", "more than 64");
     refuse("A100-40GB:1g.18gb", "no MIG profile");
     refuse("A100-40GB:7g.40gb+1g.5gb", "does not fit");
+    refuse("A100-40GB:4c.3g.20gb", "has 3 slices of compute");
+}
+
+/* 1c and 2c share the three slices of a GPU instance; another 1c needs one more. */
+static void compute_instances_share_a_gpu_instance(void **state)
+{
+    static const char *const names[] = {"A100-40GB", "1c.3g.20gb", "2c.3g.20gb", "1c.3g.20gb"};
+    static const int instances[] = {0, 1, 1, 2}, numbers[] = {0, 0, 1, 0},
+                     sms[] = {108, 14, 28, 14};
+    struct machine m = machine_make("A100-40GB:1c.3g.20gb+2c.3g.20gb+1c.3g.20gb", 1);
+    struct gpu *gpu = &m.world->gpus[0];
+
+    world_enter(m.world);
+    assert_int_equal(gpu->unit_count, 4);
+    for (int i = 0; i < 4; i++) {
+        const struct unit *unit = &gpu->units[i];
+        char name[UNIT_NAME_SIZE];
+        assert_string_equal(unit_name(gpu, unit, name), names[i]);
+        assert_int_equal(unit->instance, instances[i]);
+        assert_int_equal(unit->number, numbers[i]);
+        assert_float_equal(unit->sms * 108, sms[i], 1e-9);
+    }
+    assert_null(gpu_add_compute(gpu, 0, 1, 1));
+    gpu->units[1].state = UNIT_GONE;
+    assert_null(gpu_add_compute(gpu, 0, 1, 2));
+    assert_ptr_equal(gpu_add_compute(gpu, 0, 1, 1), &gpu->units[1]);
+    assert_int_equal(gpu->units[1].number, 0);
+    assert_int_equal(gpu_add_instance(gpu, gpu->instances[1].profile, 4), -1);
+    world_leave(m.world);
+    machine_end(&m);
+}
+
+/* What is measured of a GPU instance is the mean over its SMs. */
+static void activity_of_a_gpu_instance_is_a_mean(void **state)
+{
+    struct machine m = machine_make("A100-40GB:1c.3g.20gb+2c.3g.20gb+2g.10gb", 1);
+    struct gpu *gpu = &m.world->gpus[0];
+
+    world_enter(m.world);
+    gpu->units[1].sum[m.world->turn] = (struct activity){.smact = 6, .dram = 3, .power_w = 5};
+    gpu->units[2].sum[m.world->turn] = (struct activity){.smact = 3, .dram = 0, .power_w = 7};
+    gpu->units[3].sum[m.world->turn] = (struct activity){.smact = 9, .dram = 9, .power_w = 9};
+    struct activity sum = world_instance_sum(m.world, 0, 1);
+    assert_float_equal(sum.smact, 6.0 / 3 + 3.0 * 2 / 3, 1e-9);
+    assert_float_equal(sum.dram, 1, 1e-9);
+    assert_float_equal(sum.power_w, 12, 1e-9);
+    assert_float_equal(world_instance_sum(m.world, 0, 2).smact, 9, 1e-9);
+    world_leave(m.world);
+    machine_end(&m);
 }
 
 static void a_list_is_read(void **state)
@@ -177,6 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_list_is_refused_in_words),
+        cmocka_unit_test(compute_instances_share_a_gpu_instance),
+        cmocka_unit_test(activity_of_a_gpu_instance_is_a_mean),
         cmocka_unit_test(a_list_is_read),
         cmocka_unit_test(a_foreign_file_is_refused),
         cmocka_unit_test(a_killed_process_is_gone_when_the_world_is_entered),

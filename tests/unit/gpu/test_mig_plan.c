@@ -95,6 +95,72 @@ static void no_instances_are_a_plan(void **state)
     assert_int_equal(plan.count, 0);
 }
 
+static void assert_computes(const struct mig_plan *plan, size_t i, const int *slices, size_t n)
+{
+    assert_int_equal(plan->instances[i].n_computes, n);
+    for (size_t k = 0; k < n; k++)
+        assert_int_equal(plan->instances[i].computes[k], slices[k]);
+}
+#define ASSERT_COMPUTES(plan, i, ...)                                                              \
+    assert_computes(plan, i, (const int[]){__VA_ARGS__}, ARRAY_SIZE(((const int[]){__VA_ARGS__})))
+
+static void compute_instances_fill_a_gpu_instance(void **state)
+{
+    struct mig_plan plan;
+    assert_int_equal(make(NAMES("1g", "1c.3g.20gb", "2g", "2c.3g"), NULL, &plan), 0);
+    assert_int_equal(plan.count, 3);
+    assert_lies(&plan, 0, "3g.20gb", 0);
+    ASSERT_COMPUTES(&plan, 0, 1, 2);
+    ASSERT_COMPUTES(&plan, 1, 2);
+    assert_int_equal(make(NAMES("1c.3", "2c.3", "1c.3", "1c.3"), NULL, &plan), 0);
+    assert_int_equal(plan.count, 2);
+    ASSERT_COMPUTES(&plan, 0, 1, 2);
+    ASSERT_COMPUTES(&plan, 1, 1, 1);
+    assert_int_equal(make(NAMES("3g", "1c.3g"), NULL, &plan), 0);
+    assert_int_equal(plan.count, 2); /* a whole GPU instance has no slice left */
+    assert_int_equal(make(NAMES("3c.3g"), NULL, &plan), 0);
+    ASSERT_COMPUTES(&plan, 0, 3);
+    assert_int_equal(
+        make(NAMES("1c.7g", "1c.7g", "1c.7g", "1c.7g", "1c.7g", "1c.7g", "1c.7g"), NULL, &plan), 0);
+    assert_int_equal(plan.count, 1);
+    assert_int_equal(plan.instances[0].n_computes, 7);
+}
+
+static void names_are_those_of_nvidia_smi(void **state)
+{
+    char name[MIG_NAME_SIZE];
+    assert_string_equal(mig_plan_name(&profiles[3], 1, name), "1c.3g.20gb");
+    assert_string_equal(mig_plan_name(&profiles[3], 3, name), "3g.20gb");
+}
+
+static void a_compute_instance_that_cannot_be_is_said(void **state)
+{
+    static const struct {
+        const char *name, *why;
+    } wrong[] = {
+        {"4c.3g.20gb", "4c.3g.20gb: a GPU instance 3g.20gb has 3 slices of compute"},
+        {"5c.7g.40gb", "5c.7g.40gb: there are no compute instances of 5 slices"},
+        {"1c.5g", "1c.5g: no MIG profile of this GPU; it has 1g.5gb"},
+        {"0c.3g", "0c.3g: no MIG profile"},
+        {"1c.", "1c.: no MIG profile"},
+        {"1c", "1c: no MIG profile"},
+        {"c.3g", "c.3g: no MIG profile"},
+        {"11c.3g", "11c.3g: no MIG profile"},
+        {"1c.1c.3g", "1c.1c.3g: no MIG profile"},
+        {"-1c.3g", "-1c.3g: no MIG profile"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        struct mig_plan plan;
+        struct fault fault;
+        assert_int_equal(make(&wrong[i].name, 1, &fault, &plan), -EINVAL);
+        assert_non_null(strstr(fault.text, wrong[i].why));
+    }
+    struct mig_plan plan;
+    struct fault fault;
+    assert_int_equal(make(NAMES("2c.3g", "2c.3g", "2c.3g"), &fault, &plan), -EINVAL);
+    assert_string_equal(fault.text, "these 3 instances do not fit on one GPU together");
+}
+
 static void what_cannot_be_is_said(void **state)
 {
     struct mig_plan plan;
@@ -121,6 +187,9 @@ int main(void)
         cmocka_unit_test(what_fits_only_one_way_round_is_found),
         cmocka_unit_test(slices_name_the_smallest_profile),
         cmocka_unit_test(no_instances_are_a_plan),
+        cmocka_unit_test(compute_instances_fill_a_gpu_instance),
+        cmocka_unit_test(names_are_those_of_nvidia_smi),
+        cmocka_unit_test(a_compute_instance_that_cannot_be_is_said),
         cmocka_unit_test(what_cannot_be_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

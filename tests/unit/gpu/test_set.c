@@ -182,6 +182,22 @@ static void test_a_list_of_gpus(void **state)
     assert_false(gpu_info_is_listed(&info, "1,GPU-01"));
 }
 
+static void test_instances_that_share_memory(void **state)
+{
+    const struct gpu_info one = {.is_mig = true, .parent = 0, .gpu_instance = {1, true}};
+    struct gpu_info other = one;
+
+    assert_true(gpu_info_shares_memory(&one, &other));
+    other.gpu_instance = reading_of(2);
+    assert_false(gpu_info_shares_memory(&one, &other));
+    other = one;
+    other.parent = 3;
+    assert_false(gpu_info_shares_memory(&one, &other));
+    const struct gpu_info card = {.index = "0"}, unknown = {.is_mig = true};
+    assert_false(gpu_info_shares_memory(&card, &card));
+    assert_false(gpu_info_shares_memory(&unknown, &unknown));
+}
+
 static void test_a_dear_energy_counter_is_asked_when_it_matters(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
@@ -983,6 +999,7 @@ int main(void)
         cmocka_unit_test(test_dear_activity_is_worked_out_seldom),
         cmocka_unit_test(test_the_driver_tells_no_time_of_processes),
         cmocka_unit_test(test_a_list_of_gpus),
+        cmocka_unit_test(test_instances_that_share_memory),
         cmocka_unit_test(test_a_dear_energy_counter_is_asked_when_it_matters),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_a_card_that_cannot_be_opened_is_listed),

@@ -89,6 +89,44 @@ static void tasks_that_share_a_gpu_start_beside_each_other(void **state)
     core_destroy(core);
 }
 
+/* Two compute instances with one memory. */
+static void tasks_that_share_memory_start_when_it_suffices(void **state)
+{
+    struct core *core = world_instances_core(&policy_magm, 2, 0);
+    struct task_request large = {.gpus = 1,
+        .need = {NEED_DECLARED, 30 * GIB},
+        .expect = {.smact = reading_of(0.1)},
+        .time_limit_us = 60 * MINUTE};
+    struct task_request small = large;
+    small.need.bytes = 15 * GIB;
+    assert_int_equal(world_submit(core, 1, 1, large), 0);
+    assert_int_equal(world_submit(core, 1, 2, small), 0);
+    assert_int_equal(world_submit(core, 1, 3, small), 0);
+    assert_int_equal(world_submit(core, 1, 4, small), 0);
+    static const int ids[] = {2, 3, 4}, minutes[] = {60, 60, 120};
+    assert_starts(core, ids, minutes, ARRAY_SIZE(ids));
+    core_destroy(core);
+}
+
+static void a_task_with_the_memory_to_itself_keeps_others_off(void **state)
+{
+    struct core *core = world_instances_core(&policy_magm, 2, 0);
+    struct task_request first = {.gpus = 1,
+        .exclusive = true,
+        .need = {NEED_DECLARED, 2 * GIB},
+        .expect = {.smact = reading_of(0.1)},
+        .time_limit_us = 60 * MINUTE};
+    struct task_request second = first, shared = first;
+    second.time_limit_us = 30 * MINUTE;
+    shared.exclusive = false;
+    assert_int_equal(world_submit(core, 1, 1, first), 0);
+    assert_int_equal(world_submit(core, 1, 2, second), 0);
+    assert_int_equal(world_submit(core, 1, 3, shared), 0);
+    static const int ids[] = {2, 3}, minutes[] = {60, 90};
+    assert_starts(core, ids, minutes, ARRAY_SIZE(ids));
+    core_destroy(core);
+}
+
 static void submit_request(struct core *core, uint64_t task, struct task_request request)
 {
     assert_int_equal(world_submit(core, 1, task, request), 0);
@@ -277,6 +315,8 @@ int main(void)
         cmocka_unit_test(tasks_start_in_order_when_those_before_end),
         cmocka_unit_test(nothing_is_known_behind_a_task_that_never_fits),
         cmocka_unit_test(tasks_that_share_a_gpu_start_beside_each_other),
+        cmocka_unit_test(tasks_that_share_memory_start_when_it_suffices),
+        cmocka_unit_test(a_task_with_the_memory_to_itself_keeps_others_off),
         cmocka_unit_test(tasks_take_their_place_at_their_begin_moment),
         cmocka_unit_test(tasks_start_no_earlier_than_they_begin),
         cmocka_unit_test(an_idle_gpu_takes_a_task_at_its_begin_moment),

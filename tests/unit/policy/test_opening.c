@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/array.h"
+#include "core/memory_domain.h"
 #include "policy/backfill.h"
 #include "policy/opening.h"
 #include "policy/policies.h"
@@ -148,8 +149,11 @@ static void sample(int gpu)
     for (int i = 0; i < view->n_residents && i < (int)ARRAY_SIZE(tasks); i++) {
         const struct resident *resident = &view->residents[i];
         tasks[event.sample.n_tasks++] = (struct task_memory){resident->task, resident->need_bytes};
-        used += resident->need_bytes.value;
     }
+    const struct resident *each;
+    struct domain_walk walk = memory_domain_walk(view);
+    while ((each = memory_domain_resident(&walk)))
+        used += each->need_bytes.value;
     event.sample.gpu = gpu;
     event.sample.tasks = tasks;
     event.sample.mem_used_bytes = reading_of(used);
@@ -355,7 +359,10 @@ static void what_was_noted_changes_no_answer(void **state)
     for (int run = 0; run < RUNS * (int)ARRAY_SIZE(policies); run++) {
         srand((unsigned)run);
         inner = policies[run % (int)ARRAY_SIZE(policies)];
-        core = world_core(&policy_twice, 1 + run % GPUS_MAX);
+        int n_gpus = 1 + run % GPUS_MAX;
+        core = run / GPUS_MAX % 2
+                   ? world_instances_core(&policy_twice, n_gpus - n_gpus / 3, n_gpus / 3)
+                   : world_core(&policy_twice, n_gpus);
         now_us = 0;
         let_pass(1);
         for (uint64_t id = 1; id <= TASKS; id++) {

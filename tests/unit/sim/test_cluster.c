@@ -54,6 +54,27 @@ static void instances_are_places_of_their_gpu(void **state)
     cluster_fini(&cluster);
 }
 
+static void compute_instances_share_memory(void **state)
+{
+    static const int memory_places[] = {0, 1, 2, 2, 4};
+    static const int domains[] = {0, 0, 3, 3, 0};
+    struct cluster cluster;
+    assert_int_equal(
+        cluster_parse(&kinds, "H100,A100-40GB:2g.10gb+1c.3g.20gb+2c.3g.20gb,T4", NULL, &cluster),
+        0);
+    assert_int_equal(cluster.n_places, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(cluster.places[i].memory_place, memory_places[i]);
+        assert_int_equal(cluster.identities[i].memory_domain, domains[i]);
+    }
+    assert_float_equal(cluster.places[2].sms, 14.0 / 108, 1e-9);
+    assert_float_equal(cluster.places[3].sms, 28.0 / 108, 1e-9);
+    assert_float_equal(cluster.places[3].bandwidth, 2.0 / 3 / 2, 1e-9);
+    assert_string_equal(cluster.identities[3].name, "A100-40GB 2c.3g.20gb");
+    assert_string_equal(cluster.identities[3].label, "1:2");
+    cluster_fini(&cluster);
+}
+
 /* As in the daemon, where gpu_list.c subtracts what the driver reserves. */
 static void reserved_memory_is_not_the_tasks(void **state)
 {
@@ -90,6 +111,7 @@ int main(void)
         cmocka_unit_test(very_many_gpus_grow_by_doubling),
         cmocka_unit_test(more_than_the_most_are_refused),
         cmocka_unit_test(instances_are_places_of_their_gpu),
+        cmocka_unit_test(compute_instances_share_memory),
         cmocka_unit_test(reserved_memory_is_not_the_tasks),
         cmocka_unit_test(nodes_stand_in_braces),
     };

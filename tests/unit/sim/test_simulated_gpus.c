@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "sim/bound.h"
 #include "sim/simulated_gpus.h"
 
 struct machine {
@@ -131,11 +132,36 @@ static void a_task_that_never_computed_gives_its_memory_back(void **state)
     struct simulated_gpus *gpus = &machine->gpus;
     const int first[] = {0};
     struct running_task task = task_of(7, first, 1);
-    assert_int_equal(gpu_memory_take(&gpus->places[0].memory, 7, 1 << 30), 0);
+    assert_int_equal(gpu_memory_take(gpus->places[0].memory, 7, 1 << 30), 0);
     simulated_gpus_remove_task(gpus, &task, SECOND_US);
-    assert_int_equal(gpus->places[0].memory.used_bytes, 0);
+    assert_int_equal(gpus->places[0].memory->used_bytes, 0);
     assert_int_equal(gpus->gpus[0].n_residents, 0);
     assert_int_equal(machine->n_changed, 0);
+}
+
+/* A compute instance has the memory of its GPU instance with the others. */
+static void compute_instances_have_one_memory(void **state)
+{
+    struct machine *machine = *state;
+    struct simulated_gpus *gpus = &machine->gpus;
+    int64_t capacity = gpus->places[1].memory->capacity_bytes;
+    assert_int_equal(gpu_memory_take(gpus->places[1].memory, 7, capacity / 2), 0);
+    assert_int_equal(gpu_memory_take(gpus->places[0].memory, 8, capacity), 0);
+    assert_int_equal(gpu_memory_take(gpus->places[2].memory, 9, capacity), GPU_MEMORY_FULL);
+    assert_int_equal(gpu_memory_take(gpus->places[2].memory, 9, capacity / 4), 0);
+    assert_int_equal(gpu_memory_of(gpus->places[1].memory, 9), capacity / 4);
+    double all = bound_start(&machine->cluster).capacity[2];
+    assert_true(all == (double)(capacity + machine->cluster.identities[0].mem_total_bytes));
+}
+
+static int set_up_instances(void **state)
+{
+    struct machine *machine = calloc(1, sizeof *machine);
+    *state = machine;
+    return gpu_kinds_init(&machine->kinds, NULL) < 0 ||
+           cluster_parse(&machine->kinds, "A100-40GB:3g.20gb+1c.3g.20gb+1c.3g.20gb", NULL,
+               &machine->cluster) < 0 ||
+           simulated_gpus_init(&machine->gpus, &machine->cluster, &machine->kinds.constants) < 0;
 }
 
 int main(void)
@@ -145,6 +171,8 @@ int main(void)
             a_slower_place_slows_the_task_everywhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_task_runs_at_the_speed_of_its_slowest_kind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            compute_instances_have_one_memory, set_up_instances, tear_down),
         cmocka_unit_test_setup_teardown(
             energy_and_activity_are_summed_between_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -255,7 +255,8 @@ static void gpus_are_stored_as_ever(void **state)
             .is_mig_instance = true,
             .one_process = true,
             .without_mps = true,
-            .is_gone = true}};
+            .is_gone = true,
+            .memory_domain = 4}};
     struct event event = of_kind(EVENT_GPUS);
     event.gpus.list = gpus;
     event.gpus.n = 2;
@@ -263,7 +264,7 @@ static void gpus_are_stored_as_ever(void **state)
         "{\"gpus\":[{\"uuid\":\"GPU-5c0f\",\"label\":\"0\",\"name\":\"A100\",\"mem_total_bytes\":1,"
         "\"is_place\":true,\"is_mig_instance\":false},{\"uuid\":\"MIG-1\",\"label\":\"\","
         "\"name\":\"\",\"mem_total_bytes\":0,\"is_place\":false,\"is_mig_instance\":true,"
-        "\"one_process\":true,\"without_mps\":true,\"is_gone\":true}]}");
+        "\"one_process\":true,\"without_mps\":true,\"is_gone\":true,\"memory_domain\":4}]}");
 }
 
 /* A log of before has none: the speed is then not known. */
