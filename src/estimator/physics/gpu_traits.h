@@ -31,8 +31,8 @@ double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool co
  *                                                                           1,290 MiB
  */
 #define GPU_TRAITS_NCCL_ALONE_BYTES (558 << 20)
-#define GPU_TRAITS_NCCL_BYTES (850 << 20)
-#define GPU_TRAITS_NCCL_MAPS_BYTES (1290 << 20)
+#define GPU_TRAITS_NCCL_BYTES       (850 << 20)
+#define GPU_TRAITS_NCCL_MAPS_BYTES  (1290 << 20)
 
 /*
  * Finds a kind of GPU by its name in upper or lower case: "NVIDIA A100-SXM4-40GB", "h100". An RTX
