@@ -45,15 +45,22 @@ class _Group:
 
     def __init__(self, training):
         self._training = training
-        self.is_initialized = False
+        self.is_initialized, self.backend = False, "nccl"
         self.world_size, self.rank = 1, 0
 
-    def init(self, *_, world_size=-1, rank=-1, **__):
+    def init(self, backend=None, *_, world_size=-1, rank=-1, **__):
         self.is_initialized = True
+        asked = str(backend or "nccl").lower()  # also "cpu:gloo,cuda:nccl"
+        self.backend = "nccl" if "nccl" in asked else asked
         self.world_size = world_size if world_size > 0 else _number("WORLD_SIZE", 1)
         self.rank = rank if rank >= 0 else _number("RANK", 0)
         if self.world_size > 1:
-            self._training.seen["processes"] = self.world_size
+            self.note_nccl()
+
+    def note_nccl(self):
+        """Gradients are exchanged: by NCCL, unless the script names another library alone."""
+        if self.backend == "nccl":
+            self._training.seen["processes"] = max(self.world_size, 1)
 
     def destroy(self, *_, **__):
         self.is_initialized = False
@@ -77,7 +84,7 @@ def _patch_distributed(group):
         "destroy_process_group": group.destroy,
         "get_rank": lambda *_: group.rank,
         "get_world_size": lambda *_: group.world_size,
-        "get_backend": lambda *_: "nccl",
+        "get_backend": lambda *_: group.backend,
         "new_group": _nothing,
         "barrier": _nothing,
         "monitored_barrier": _nothing,
@@ -101,7 +108,8 @@ def _data_parallel(training, group):
             super().__init__()
             self.module = module
             self.device, self.require_backward_grad_sync = GPU, True
-            training.seen["ddp"] = training.seen["processes"] = max(group.world_size, 1)
+            training.seen["ddp"] = max(group.world_size, 1)
+            group.note_nccl()
             size = sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
             cap = (bucket_cap_mb or BUCKET_BYTES >> 20) << 20
             sizes = [] if gradient_as_bucket_view else [cap] * (size // cap) + [size % cap]

@@ -40,6 +40,10 @@
  * FIFO: it takes the schedule to be too long. If it is not, that is harmless: shortening never
  * makes a time later.
  *
+ * A log from before tasks could come later than they were submitted does not say when they came:
+ * the time in their queue is taken, and a wait before that is missing in what the look-ahead
+ * (policy/lookahead.c) compares. This ends with those tasks.
+ *
  * The cost, with n live tasks on g GPUs: g steps for a submission, n x g for a step that shortens.
  */
 #include <errno.h>

@@ -211,7 +211,7 @@ static int nccl_bytes(const struct estimate_request *request)
     return processes == 1 ? GPU_TRAITS_NCCL_ALONE_BYTES : 0;
 }
 
-/* Of one process: CUDA, the libraries, and NCCL where several processes train together. */
+/* Of one process: CUDA, the libraries, and NCCL where it is used. */
 static double context_of(const struct physics_constants *constants,
     const struct estimate_request *request, bool multiplies, bool convolves_or_half)
 {

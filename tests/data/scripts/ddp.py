@@ -12,7 +12,7 @@ from torch.utils.data.distributed import DistributedSampler
 os.environ.setdefault("RANK", "0")
 os.environ.setdefault("WORLD_SIZE", "2")
 rank = int(os.environ.get("LOCAL_RANK", 0))
-dist.init_process_group("nccl")
+dist.init_process_group(os.environ.get("BACKEND", "nccl"))
 torch.cuda.set_device(rank)
 model = nn.SyncBatchNorm.convert_sync_batchnorm(
     nn.Sequential(nn.Linear(32, 4096), nn.Linear(4096, 8))

@@ -209,6 +209,8 @@ class RealScripts(Case):
         two = self.estimate("--", "sh", "-c", command)
         self.assertEqual(two["ddp"], 2)
         self.assertIn("NCCL", two["estimates"][0]["note"])
+        gloo = self.estimate("--", "sh", "-c", f"BACKEND=gloo {python_with_torch()} {script}")
+        self.assertNotIn("NCCL", gloo["estimates"][0]["note"])
         one = self.estimate("--", "sh", "-c", f"WORLD_SIZE=1 {python_with_torch()} {script}")
         self.assertEqual(two["estimates"][0]["mib"], one["estimates"][0]["mib"] + 850 - 558)
 
