@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "preload/protocol.h"
 
 /* Bytes. Chosen: a training maps a few thousand areas of 100 bytes each; proc(5)'s status has about
  * 1,500. */
@@ -79,13 +80,21 @@ void cuda_process_parse_status(struct span status, struct cuda_process *process)
     }
 }
 
+/* Is it the variable of this name, with a value? */
+static bool sets_variable(struct span entry, const char *name)
+{
+    return span_starts(entry, name) && entry.size > strlen(name) + 1 &&
+           entry.at[strlen(name)] == '=';
+}
+
 void cuda_process_parse_environ(struct span variables, struct cuda_process *process)
 {
-    static const char name[] = "KINETO_USE_DAEMON=";
+    process->is_without_library = true;
     while (variables.size > 0) {
         size_t size = strnlen(variables.at, variables.size);
         const struct span variable = {variables.at, size};
-        process->has_profiler |= span_starts(variable, name) && size > strlen(name);
+        process->has_profiler |= sets_variable(variable, "KINETO_USE_DAEMON");
+        process->is_without_library &= !sets_variable(variable, PRELOAD_SOCKET_VARIABLE);
         size += size < variables.size;
         variables = (struct span){variables.at + size, variables.size - size};
     }
@@ -139,6 +148,7 @@ static const struct {
     {"32-bit", offsetof(struct cuda_process, is_32_bit)},
     {"profiler", offsetof(struct cuda_process, has_profiler)},
     {"nccl", offsetof(struct cuda_process, has_nccl)},
+    {"without-library", offsetof(struct cuda_process, is_without_library)},
 };
 
 static bool *flag_of(struct cuda_process *process, size_t i)

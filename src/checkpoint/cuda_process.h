@@ -21,6 +21,7 @@ struct cuda_process {
     bool has_profiler; /* Nsight's or another tool's library is injected, or PyTorch's
                           profiler can be turned on from outside */
     bool has_nccl;
+    bool is_without_library; /* it was started without the preloaded library */
 };
 
 /* Returns 0; -ESRCH: no such process, or it is hidden; -EPROTO; or another -errno. */

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "exec/limited_visit.h"
 
 enum { ENVIRON_MAX = 6 << 20 }; /* execve accepts no more (execve(2)) */
@@ -30,7 +31,7 @@ static int read_all(int fd, struct shared *shared)
     for (ssize_t n; shared->size < sizeof shared->text; shared->size += (size_t)n) {
         n = read(fd, shared->text + shared->size, sizeof shared->text - shared->size);
         if (n <= 0)
-            return n < 0 ? -errno : shared->size == 0 ? -ENODATA : 0;
+            return n < 0 ? -errno : 0;
     }
     return -EFBIG;
 }
@@ -48,6 +49,15 @@ static bool visit_process(pid_t pid, void *context)
 static bool never_goes_on(void *context, size_t n_unknown)
 {
     return false;
+}
+
+/* The kernel shows nothing of a process that has ended, as of one that was started without any
+ * variable. Does not block. Returns 0, -ESRCH, or another -errno. */
+static int check_lives(pid_t pid)
+{
+    struct process_stat stat;
+    int r = process_read_stat(pid, &stat);
+    return r == 0 && process_has_ended(&stat) ? -ESRCH : r;
 }
 
 /* Returns 0 or -errno. */
@@ -79,6 +89,8 @@ int environ_read(pid_t pid, char **ret_text, size_t *ret_size)
     int r = limited_visit_run(&visit, NULL);
     if (r >= 0)
         r = r == 0 ? -ETIMEDOUT : shared->result;
+    if (r == 0 && shared->size == 0)
+        r = check_lives(pid);
     if (r == 0)
         r = copy_text(shared, ret_text, ret_size);
     munmap(shared, sizeof *shared);

@@ -262,13 +262,6 @@ static int look_for_variable(
     return limited_visit_run(&visit, ret_answers);
 }
 
-bool tree_may_have_variable(pid_t pid, const char *variable)
-{
-    enum visit_answer answer = VISIT_UNKNOWN;
-    look_for_variable(&pid, 1, variable, &answer);
-    return answer != VISIT_NO;
-}
-
 /* Marks the user's processes that have the variable. The list is sorted. */
 static int mark_by_variable(
     struct process_list *list, const char *variable, uid_t uid, size_t *ret_unknown)

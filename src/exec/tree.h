@@ -42,10 +42,6 @@ int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal);
  */
 int tree_signal_marked(const char *variable, uid_t uid, int signal, size_t *ret_unknown);
 
-/* Returns whether the process was started with `variable` ("KEY=VALUE") in its environment; true
- * also when that cannot be read in time. */
-bool tree_may_have_variable(pid_t pid, const char *variable);
-
 /*
  * Finds which of the processes roots[], such as shims, is `pid` or one of its ancestors. Reads only
  * the ancestors of `pid`.

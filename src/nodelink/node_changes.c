@@ -48,6 +48,11 @@ static size_t count_listed(const struct node_gpu *gpu)
     return gpu->processes_known ? gpu->n_processes : 0;
 }
 
+static uint32_t count_external(const struct node_gpu *gpu)
+{
+    return gpu->processes_known ? 0 : gpu->external_at_least;
+}
+
 static bool is_same_process(const struct node_process *a, const struct node_process *b)
 {
     return a->pid == b->pid && a->job == b->job && a->is_claimed == b->is_claimed &&
@@ -59,7 +64,8 @@ static bool is_same_gpu(const struct node_gpu *a, const struct node_gpu *b)
 {
     if (!reading_equals(a->memory_total_bytes, b->memory_total_bytes) ||
         a->processes_known != b->processes_known || count_listed(a) != count_listed(b) ||
-        strcmp(a->uuid, b->uuid) != 0 || strcmp(a->trouble, b->trouble) != 0)
+        count_external(a) != count_external(b) || strcmp(a->uuid, b->uuid) != 0 ||
+        strcmp(a->trouble, b->trouble) != 0)
         return false;
     for (size_t i = 0; i < count_listed(a); i++)
         if (!is_same_process(&a->processes[i], &b->processes[i]))

@@ -55,6 +55,8 @@ json_t *node_gpu_json(const struct node_gpu *gpu)
         r |= json_array_append_new(processes, process_json(&gpu->processes[i]));
     if (gpu->processes_known)
         r |= json_object_set(object, "processes", processes);
+    else if (gpu->external_at_least)
+        r |= json_object_set_new(object, "external_at_least", json_integer(gpu->external_at_least));
     json_decref(processes);
     if (r == 0)
         return object;
@@ -142,11 +144,24 @@ static int read_process(const json_t *object, struct fault *fault, struct node_p
     return r;
 }
 
+static int read_external(const json_t *object, struct fault *fault, struct node_gpu *gpu)
+{
+    int64_t count = 0;
+    int r = json_object_get(object, "external_at_least")
+                ? json_field_integer(
+                      object, "external_at_least", 1, NODE_PROCESSES_MAX, fault, &count)
+                : 0;
+    gpu->external_at_least = (uint32_t)count;
+    return r;
+}
+
 static int read_processes(const json_t *object, struct fault *fault, struct node_gpu *gpu)
 {
     const json_t *list;
     int r = json_field_list(object, "processes", NODE_PROCESSES_MAX, fault, &list);
     gpu->processes_known = list != NULL;
+    if (r == 0 && !list)
+        return read_external(object, fault, gpu);
     if (r < 0 || json_array_size(list) == 0)
         return r;
     gpu->processes = calloc(json_array_size(list), sizeof *gpu->processes);

@@ -54,6 +54,7 @@ struct node_gpu {
     struct reading power_w;
     char trouble[NODE_TEXT_SIZE]; /* why no job should start on it; "": nothing is wrong */
     bool processes_known;         /* are these all of them, and the job of each is known? */
+    uint32_t external_at_least;   /* where not: how many certainly are of no job */
     struct node_process *processes;
     size_t n_processes;
 };

@@ -65,6 +65,7 @@
     HOOK(cuMemPoolCreate, "cuMemPoolCreate", 11020, 1)                                             \
     HOOK(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 1)                                           \
     HOOK(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1)                            \
+    HOOK(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 1)                      \
     HOOK(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1)                          \
     HOOK(cuCtxCreate_v2, "cuCtxCreate", 3020, 1)                                                   \
     HOOK(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1)                                                 \
@@ -115,6 +116,7 @@ CUresult cuMemAllocFromPoolAsync_ptsz(
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
 CUresult cuMemPoolDestroy(CUmemoryPool pool);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext context);

@@ -457,17 +457,42 @@ static void forget_captures(struct process_state *state)
     atomic_store(&state->captures, 0);
 }
 
+static void forget_primary_context(CUdevice device)
+{
+    struct process_state *state = process_state_peek();
+    if (!state || device < 0 || device >= PRELOAD_DEVICES_MAX)
+        return;
+    futex_lock(&state->lock);
+    ledger_remove_blocks_of_device(&state->ledger, device);
+    forget_captures(state);
+    process_publish(state, device);
+    futex_unlock(&state->lock);
+}
+
+typedef CUresult get_primary_state(CUdevice device, unsigned *flags, int *active);
+
+/* Did the primary context end with its last reference? One whose state is not known counts on. */
+static bool has_primary_ended(CUdevice device)
+{
+    DRIVER(get_primary_state, "cuDevicePrimaryCtxGetState");
+    unsigned flags;
+    int active;
+    return call && call(device, &flags, &active) == CUDA_SUCCESS && !active;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    CUresult r = HOOK_CALL(cuDevicePrimaryCtxRelease_v2)(device);
+    if (r == CUDA_SUCCESS && has_primary_ended(device))
+        forget_primary_context(device);
+    return r;
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     CUresult r = HOOK_CALL(cuDevicePrimaryCtxReset_v2)(device);
-    struct process_state *state = process_state_peek();
-    if (r == CUDA_SUCCESS && state && device >= 0 && device < PRELOAD_DEVICES_MAX) {
-        futex_lock(&state->lock);
-        ledger_remove_blocks_of_device(&state->ledger, device);
-        forget_captures(state);
-        process_publish(state, device);
-        futex_unlock(&state->lock);
-    }
+    if (r == CUDA_SUCCESS)
+        forget_primary_context(device);
     return r;
 }
 

@@ -79,7 +79,7 @@ static uint64_t find_task_of(
 static void add_processes(const struct slurm_controller *controller,
     const struct slurm_gpu_reading *reading, struct core_sample *sample, struct task_memory *tasks)
 {
-    double external = 0;
+    double external = reading->processes_known ? 0 : reading->external_at_least;
     for (size_t i = 0; i < reading->n_processes; i++) {
         const struct slurm_gpu_process *process = &reading->processes[i];
         uint64_t task = find_task_of(controller, process);
@@ -96,7 +96,8 @@ static void add_processes(const struct slurm_controller *controller,
         sum->value += reading_or(process->mem_used_bytes, 0);
     }
     sample->tasks = tasks;
-    sample->external_processes = reading->processes_known ? reading_of(external) : READING_NONE;
+    bool is_sure = reading->processes_known || external > 0; /* some are seen, there may be more */
+    sample->external_processes = is_sure ? reading_of(external) : READING_NONE;
 }
 
 /* Without a step of the core: of many agents, each report would cost a pass over all GPUs. */

@@ -39,6 +39,7 @@ static void take_gpu(struct slurm_agents *agents, const char *node, const struct
         .uuid = gpu->uuid,
         .is_faulty = *gpu->trouble,
         .processes_known = gpu->processes_known,
+        .external_at_least = gpu->external_at_least,
         .processes = processes};
     for (size_t i = 0; i < gpu->n_processes && i < NODE_PROCESSES_MAX; i++)
         processes[reading.n_processes++] = (struct slurm_gpu_process){.job = gpu->processes[i].job,

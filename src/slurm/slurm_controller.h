@@ -102,6 +102,7 @@ struct slurm_gpu_reading {
     struct reading mem_total_bytes, mem_used_bytes, smact, power_w;
     bool is_faulty;
     bool processes_known;
+    uint32_t external_at_least; /* where not: how many certainly are of no job */
     const struct slurm_gpu_process {
         uint32_t job;    /* Slurm's id; 0: of no job */
         bool is_claimed; /* its user says so, */

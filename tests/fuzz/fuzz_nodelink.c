@@ -21,6 +21,8 @@ static void check_gpu(const struct node_gpu *gpu)
 {
     require(gpu->n_processes <= NODE_PROCESSES_MAX);
     require(gpu->n_processes == 0 || gpu->processes_known);
+    require(gpu->external_at_least == 0 || !gpu->processes_known);
+    require(gpu->external_at_least <= NODE_PROCESSES_MAX);
     require(!gpu->smact.valid || (gpu->smact.value >= 0 && gpu->smact.value <= 1));
     require(!gpu->memory_used_bytes.valid || gpu->memory_used_bytes.value >= 0);
     for (size_t i = 0; i < gpu->n_processes; i++)

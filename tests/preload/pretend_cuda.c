@@ -39,6 +39,7 @@ static struct pretend_gpu *gpu;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_address = UINT64_C(0x7f0000000000), free_address; /* the last; 0: none */
 static uintptr_t n_contexts;
+static int n_primary;     /* references of the primary context */
 static CUcontext current; /* of all threads; NULL: the primary one */
 static struct block {
     uint64_t at, bytes;
@@ -159,7 +160,17 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     *context = (CUcontext)gpu;
-    return gpu ? take(gpu->context_bytes) : 100;
+    CUresult r = gpu ? take(gpu->context_bytes) : 100;
+    n_primary += r == CUDA_SUCCESS;
+    return r;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    *flags = 0;
+    *active = n_primary > 0;
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
@@ -172,6 +183,15 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
             release_block(blocks[i].at);
     memset(captures, 0, sizeof(captures));
     return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
+    n_primary -= n_primary > 0;
+    return n_primary ? CUDA_SUCCESS : cuDevicePrimaryCtxReset_v2(device);
 }
 
 EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);

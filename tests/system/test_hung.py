@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from daemon_case import BUILD, DaemonCase, is_alive, program, read, until
+from daemon_case import BUILD, DaemonCase, is_alive, needs_cuda_in_python, program, read, until
 from hung_mount import HungFile, HungMount
 
 PROMPT_S = 0.05
@@ -33,6 +33,15 @@ while not os.path.exists("go"):
     time.sleep(0.01)
 print(os.getpid(), flush=True)
 map_page()
+"""
+
+HOLDS_GPU_MEMORY = """
+import ctypes as C
+cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(64 << 20)) == 0
 """
 
 
@@ -170,6 +179,24 @@ class LockedProcess(Mounted):
         self.assert_prompt()
         self.assertEqual(self.wait(task, "FAILED")["reason"], "Lost")
         self.assert_prompt()
+
+    @needs_cuda_in_python
+    def test_a_process_is_inspected_beside_the_loop(self):
+        with open(self.work + "/holder.py", "w", encoding="utf-8") as file:
+            file.write(HOLDS_GPU_MEMORY + HOLDER)
+        task = self.submit(
+            f"exec {sys.executable} holder.py {self.mount.folder}/f > holder", preload="yes"
+        )
+        self.wait_hung()
+        with open(self.work + "/go", "w", encoding="utf-8"):
+            pass
+        self.lock(int(self.wait_file("holder")))
+        command = [program("colloc"), "suspend", str(task)]
+        with subprocess.Popen(command, env=self.env, stdout=subprocess.DEVNULL) as suspend:
+            until(lambda: "SUSPENDING" in str(self.task(task)["events"]), "the order")
+            self.assert_prompt()
+            self.assertIsNone(suspend.poll())
+            self.mount.close()
 
 
 @unittest.skipIf(

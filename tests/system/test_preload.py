@@ -606,6 +606,9 @@ class Waiting(Preload):
     def test_a_capture_ends_with_its_context(self):
         self.check_capture_ends_with("cuda.cuDevicePrimaryCtxReset_v2(0)")
 
+    def test_a_capture_ends_with_the_last_reference_of_its_context(self):
+        self.check_capture_ends_with("cuda.cuDevicePrimaryCtxRelease_v2(0)")
+
     def test_a_capture_ends_with_a_context_that_is_destroyed(self):
         self.check_capture_ends_with("cuda.cuCtxDestroy_v2(c.c_void_p(32))")
 
@@ -705,6 +708,25 @@ class Counting(Preload):
         program.stdin.write("\n")
         self.assertEqual(self.output(program), ["0"])
         self.assertEqual((page.held(), page.peak()), (20 * MIB, 120 * MIB))
+
+    def test_blocks_go_with_the_last_reference_of_the_primary_context(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            for _ in range(2):
+                assert cuda.cuDevicePrimaryCtxRetain(c.byref(c.c_void_p()), 0) == 0
+            alloc(100)
+            say(cuda.cuDevicePrimaryCtxRelease_v2(0)); input()
+            say(cuda.cuDevicePrimaryCtxRelease_v2(0))
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "0\n")
+        page = daemon.pages[program.pid]
+        self.assertEqual(page.held(), 100 * MIB)
+        program.stdin.write("\n")
+        self.assertEqual(self.output(program), ["0"])
+        self.assertEqual((page.held(), page.peak()), (0, 100 * MIB))
 
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()

@@ -2,7 +2,8 @@
 /*
  * Samples the GPUs in the thread pool, because a driver may be slow, and converts the samples for
  * the report: whole cards in NVML's order, which is gres.conf's, with the job of each process.
- * Where the job of one is not known, the GPU's processes are not known. NVML is opened in the pool,
+ * Where the job of one is not known, the GPU's processes are not known, but how many are of no job
+ * at least. NVML is opened in the pool,
  * too, and again while there is none: the agent may start before the driver is loaded.
  */
 #include <stdlib.h>
@@ -61,6 +62,7 @@ static int fill_processes(struct node *node, const struct gpu_sample *sample, st
             continue;
         const struct process_job of = job_cache_find(node->poll.jobs, process->pid, node->name);
         gpu->processes_known &= of.is_known;
+        gpu->external_at_least += of.is_known && of.job == 0;
         gpu->processes[gpu->n_processes++] = (struct node_process){.pid = process->pid,
             .memory_bytes = process->used_bytes,
             .job = of.job,

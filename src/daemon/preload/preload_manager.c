@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "exec/tree.h"
 #include "preload/exact_peak.h"
 #include "preload/futex.h"
 
@@ -191,17 +190,10 @@ static void set_page_gate(struct preload_page *page, bool is_closed)
         futex_wake_all(&page->gate);
 }
 
-static bool is_away(const struct preload_manager *manager, pid_t pid)
-{
-    char variable[sizeof manager->socket + sizeof PRELOAD_SOCKET_VARIABLE];
-    snprintf(variable, sizeof variable, "%s=%s", PRELOAD_SOCKET_VARIABLE, manager->socket);
-    return manager->listener && tree_may_have_variable(pid, variable);
-}
-
 enum preload_gate_answer preload_manager_set_gate(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)
 {
-    enum preload_gate_answer answer = PRELOAD_GATE_NONE;
+    enum preload_gate_answer answer = manager->listener ? PRELOAD_GATE_AWAY : PRELOAD_GATE_NONE;
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         if (process->peer.task != task || (pid && process->peer.pid != pid))
@@ -209,7 +201,7 @@ enum preload_gate_answer preload_manager_set_gate(
         set_page_gate(process->page, is_closed);
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
     }
-    return answer == PRELOAD_GATE_NONE && pid && is_away(manager, pid) ? PRELOAD_GATE_AWAY : answer;
+    return answer;
 }
 
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)

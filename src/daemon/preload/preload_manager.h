@@ -36,8 +36,9 @@ const char *preload_manager_socket(const struct preload_manager *manager);
  * Closes or opens the gate that keeps a process of the task, or all of them (`pid` 0), from
  * synchronizing calls (preload/page.h).
  * Returns PRELOAD_GATE_CLEAR: no such call is in flight; PRELOAD_GATE_BUSY: one is, and returns
- * when the GPU has done its work; PRELOAD_GATE_AWAY: the process was started with the library, but
- * has not called CUDA since the daemon was; PRELOAD_GATE_NONE: it runs without the library.
+ * when the GPU has done its work; PRELOAD_GATE_AWAY: the process is not connected: it runs without
+ * the library, or has not called CUDA since the daemon was started; PRELOAD_GATE_NONE: this daemon
+ * runs all tasks without the library.
  */
 enum preload_gate_answer {
     PRELOAD_GATE_CLEAR,

@@ -38,6 +38,7 @@ static void take_inspection(struct suspension *s, const struct cuda_process *pro
     s->facts.is_paused |= process->is_stopped;
     s->facts.has_profiler |= process->has_profiler;
     s->facts.has_nccl |= process->has_nccl;
+    s->is_without_library |= process->is_without_library;
     struct reading left = cgroup_memory_left_of(
         s->record.processes[s->inspected].pid, s->cgroup); /* its own limit is raised */
     if (!left.valid || left.value < s->facts.cgroup_left_bytes.value)

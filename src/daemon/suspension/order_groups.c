@@ -138,7 +138,7 @@ enum suspension_gate suspension_set_gate(struct suspension *s, bool is_closed)
             hooks->context, s->orders->task, s->record.processes[i].pid, is_closed);
         worst = gate > worst ? gate : worst;
     }
-    return worst;
+    return worst == SUSPENSION_GATE_AWAY && s->is_without_library ? SUSPENSION_GATE_NONE : worst;
 }
 
 /* ---- suspending ---- */

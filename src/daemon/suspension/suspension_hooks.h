@@ -21,7 +21,7 @@ struct suspension_process {
 enum suspension_gate {
     SUSPENSION_GATE_CLEAR, /* no synchronizing call is in flight */
     SUSPENSION_GATE_BUSY,  /* one is */
-    SUSPENSION_GATE_AWAY,  /* it runs with the library, but has not reconnected to this daemon */
+    SUSPENSION_GATE_AWAY,  /* it has not connected to this daemon; it may run with the library */
     SUSPENSION_GATE_NONE,  /* the process runs without the preloaded library */
 };
 

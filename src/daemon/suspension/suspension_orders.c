@@ -142,6 +142,7 @@ static void begin_order(struct suspension *s)
     const struct order *order = s->orders;
     const struct task *task = suspension_find_task(s, order->task);
     s->awaited_poll = 0;
+    s->is_without_library = false;
     if (suspension_load_record(s, task)) {
         if (order->kind == ORDER_RESUME || s->record.is_resuming)
             suspension_run_resumption(s, task);

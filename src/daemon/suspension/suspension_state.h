@@ -49,6 +49,7 @@ struct suspension {
     int64_t gate_closed_us;
     struct suspension_record record;
     struct suspend_facts facts;
+    bool is_without_library; /* one of its processes was started without the preloaded library */
     size_t inspected;
     char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
     struct group_runner runner;

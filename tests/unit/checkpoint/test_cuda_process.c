@@ -60,6 +60,24 @@ static struct cuda_process status(const char *text)
     return process;
 }
 
+static bool is_without_library(const char *text, size_t size)
+{
+    struct cuda_process process = {0};
+    cuda_process_parse_environ((struct span){text, size}, &process);
+    return process.is_without_library;
+}
+
+/* An environment that was not read says nothing. */
+static void test_the_library_in_an_environment(void **state)
+{
+    static const char with[] = "PATH=/bin\0COLLOC_PRELOAD_SOCKET=/run/s\0HOME=/root",
+                      without[] = "PATH=/bin\0XCOLLOC_PRELOAD_SOCKET=/s\0COLLOC_PRELOAD_SOCKET=";
+    assert_false(is_without_library(with, sizeof with));
+    assert_true(is_without_library(without, sizeof without));
+    assert_true(is_without_library("", 0));
+    assert_false(status("State:\tR (running)\n").is_without_library);
+}
+
 static void test_status(void **state)
 {
     assert_false(status("State:\tR (running)\nTracerPid:\t0\n").is_stopped);
@@ -87,13 +105,15 @@ static void test_as_text(void **state)
     struct cuda_process process = {.born = 88123,
                             .is_stopped = true,
                             .is_32_bit = true,
-                            .has_nccl = true},
+                            .has_nccl = true,
+                            .is_without_library = true},
                         again;
     char text[128];
     assert_true(cuda_process_write(&process, text, sizeof text) > 0);
-    assert_string_equal(text, "88123 stopped 32-bit nccl");
+    assert_string_equal(text, "88123 stopped 32-bit nccl without-library");
     assert_int_equal(cuda_process_parse(span_of(text), &again), 0);
     assert_true(again.is_stopped && again.is_32_bit && again.has_nccl && again.born == 88123);
+    assert_true(again.is_without_library);
     assert_false(again.is_traced || again.has_profiler);
     static const char *const wrong[] = {"", "x", "5 new", "-1", "5  nccl", "5 nccl x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -140,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),
         cmocka_unit_test(test_environ),
+        cmocka_unit_test(test_the_library_in_an_environment),
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_available_memory),
         cmocka_unit_test(test_as_text),

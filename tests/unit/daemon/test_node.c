@@ -46,6 +46,7 @@ static struct {
     struct node_crash reported;  /* in the last report; job 0: none */
     size_t n_gpus;               /* there */
     bool processes_known;        /* of the first of them */
+    uint32_t external_at_least;  /* there */
     struct user_helper *verdict; /* finds out why a job failed; NULL: not begun */
 } seen;
 
@@ -83,6 +84,7 @@ int node_uplink_send(struct node_uplink *uplink, const struct node_report *repor
     seen.reported = report->n_crashes ? report->crashes[0] : (struct node_crash){0};
     seen.n_gpus = report->n_gpus;
     seen.processes_known = report->n_gpus > 0 && report->gpus[0].processes_known;
+    seen.external_at_least = report->n_gpus > 0 ? report->gpus[0].external_at_least : 0;
     return 0;
 }
 
@@ -369,6 +371,34 @@ static void processes_are_not_known_where_the_job_of_one_is_not(void **state)
     seen_nvml->gpu[0].compute.item[0].pid = INT32_MAX; /* there is none */
     run_until(!seen.processes_known);
     assert_int_equal(seen.n_gpus, 1);
+    assert_int_equal(seen.external_at_least, 0);
+    seen_nvml->gpu[0].compute.item[1].pid = (uint32_t)getpid(); /* of no job */
+    seen_nvml->gpu[0].compute.count = 2;
+    run_until(seen.external_at_least == 1);
+    assert_false(seen.processes_known);
+}
+
+/* As of `env -i sleep 1000`: nor is it another job's. */
+static void a_process_without_an_environment_is_external(void **state)
+{
+    int exec_done[2];
+    char nothing;
+    assert_int_equal(pipe2(exec_done, O_CLOEXEC), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char *const argv[] = {(char *)(uintptr_t) "sleep", (char *)(uintptr_t) "1000", NULL};
+        execve("/bin/sleep", argv, (char *[]){NULL});
+        _exit(1);
+    }
+    close(exec_done[1]);
+    assert_int_equal(read(exec_done[0], &nothing, 1), 0);
+    close(exec_done[0]);
+    seen_nvml->gpu[0].compute.item[0].pid = INT32_MAX;
+    run_until(seen.n_gpus == 1 && !seen.processes_known);
+    seen_nvml->gpu[0].compute.item[0].pid = (uint32_t)child;
+    run_until(seen.processes_known && seen.external_at_least == 1);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }
 
 int main(void)
@@ -384,6 +414,8 @@ int main(void)
         node_test(a_crash_of_a_job_over_nodes_is_judged),
         cmocka_unit_test_setup_teardown(
             processes_are_not_known_where_the_job_of_one_is_not, begin_gpu_node, end_node),
+        cmocka_unit_test_setup_teardown(
+            a_process_without_an_environment_is_external, begin_gpu_node, end_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

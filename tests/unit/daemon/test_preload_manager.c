@@ -241,7 +241,7 @@ static void the_gate_is_closed_in_the_page(void **state)
     page->flags = PRELOAD_USES_IPC;
     assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), PRELOAD_USES_IPC);
     end_process(page, fd);
-    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_NONE);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_AWAY);
     assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), 0);
 }
 

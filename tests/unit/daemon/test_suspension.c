@@ -30,6 +30,7 @@ static struct process {
     enum process_state state;
     struct suspension_memory_kinds kinds;
     enum suspension_gate gate;
+    bool is_without_library;
     bool hangs;             /* the driver does not say its state */
     int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
     int64_t saves_us;       /* it handles its --signal for so long; 0: it has none */
@@ -104,7 +105,8 @@ static void answer_calls(void)
         if (call.request.call == HELPER_GPUS)
             snprintf(reply.text, sizeof reply.text, "13000 %s,%s", uuids[0], uuids[1]);
         else if (call.request.call == HELPER_INSPECT)
-            strcpy(reply.text, "88123");
+            strcpy(
+                reply.text, processes[task].is_without_library ? "88123 without-library" : "88123");
         else
             make_call(&processes[task], &reply);
         if (call.request.call >= HELPER_LOCK)
@@ -299,6 +301,15 @@ static void test_without_the_library(void **state)
     expect_refusal("--preload=yes");
 }
 
+/* What is not connected is not waited for when its environment has no library. */
+static void test_a_process_started_without_the_library(void **state)
+{
+    processes[1].is_without_library = true;
+    processes[1].gate = SUSPENSION_GATE_AWAY;
+    expect_refusal("--preload=yes");
+    assert_true(core_task(pretend.core, 1)->run->yield.cannot_suspend);
+}
+
 /* The driver hangs on task 1. What is ordered for task 2 does not wait for that. */
 static void test_another_task_goes_on_while_one_is_retried(void **state)
 {
@@ -457,6 +468,7 @@ int main(void)
         TEST(test_managed_memory_is_refused_before_a_lock),
         TEST(test_shared_memory_is_refused_before_a_lock),
         TEST(test_without_the_library),
+        TEST(test_a_process_started_without_the_library),
         TEST(test_another_task_goes_on_while_one_is_retried),
         TEST(test_a_task_is_warned_before),
         TEST(test_a_task_that_ends_in_its_warning),

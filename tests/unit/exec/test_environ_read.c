@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,13 +57,45 @@ static void check_failure(pid_t pid, int result)
     assert_null(text);
 }
 
-/* Nothing is shown of a process whose memory the kernel cannot read. */
-static void test_nothing_is_not_an_environment(void **state)
+static void check_is_empty(pid_t pid)
 {
-    check_failure(INT32_MAX, -ESRCH);
-    kind = SHOWS_NOTHING;
-    check_failure(getpid(), -ENODATA);
+    char *text;
+    size_t size;
+    do {
+        assert_int_equal(environ_read(pid, &text, &size), 0);
+        assert_true(text[size] == '\0');
+        free(text);
+    } while (size > 0 && waitpid(pid, NULL, WNOHANG) == 0); /* exec is still to come */
+    assert_int_equal(size, 0);
+}
+
+/* As of `env -i sleep 1000`. */
+static void test_an_empty_environment_is_one(void **state)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        char *const argv[] = {(char *)(uintptr_t) "sleep", (char *)(uintptr_t) "1000", NULL};
+        execve("/bin/sleep", argv, (char *[]){NULL});
+        _exit(1);
+    }
+    check_is_empty(child);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+static void test_a_process_that_has_ended_has_none(void **state)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    waitid(P_PID, (id_t)child, &(siginfo_t){0}, WEXITED | WNOWAIT); /* a zombie now */
+    check_failure(child, -ESRCH);
+    kind = SHOWS_NOTHING; /* as older kernels */
+    check_failure(child, -ESRCH);
+    waitpid(child, NULL, 0);
+    check_failure(child, -ESRCH);
     kind = FROM_PROC;
+    check_failure(INT32_MAX, -ESRCH);
 }
 
 /* No child stays behind. */
@@ -79,7 +112,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_an_environment),
-        cmocka_unit_test(test_nothing_is_not_an_environment),
+        cmocka_unit_test(test_an_empty_environment_is_one),
+        cmocka_unit_test(test_a_process_that_has_ended_has_none),
         cmocka_unit_test(test_does_not_wait_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

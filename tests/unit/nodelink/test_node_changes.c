@@ -347,6 +347,7 @@ static void change_at_random(struct state *state)
         break;
     case 5:
         gpu->processes_known = random_below(4);
+        gpu->external_at_least = random_below(3);
         break;
     case 6:
         process->job = random_below(3);

@@ -32,7 +32,7 @@ static struct node_gpu gpus[] = {
         .processes_known = true,
         .processes = processes,
         .n_processes = 3},
-    {.index = 3, .trouble = "Xid 79"},
+    {.index = 3, .trouble = "Xid 79", .external_at_least = 2},
 };
 static struct node_crash crashes[] = {{.job = 9, .restarts = 2, .evidence = "CUDA out of memory"}};
 static const struct node_report whole = {.node = "n-1.a_b",
@@ -70,6 +70,7 @@ static void test_round_trip(void **state)
     assert_false(node_process_is_of(&report.gpus[0].processes[2], 13, 1001));
     assert_false(report.gpus[1].smact.valid || report.gpus[1].memory_used_bytes.valid);
     assert_false(report.gpus[1].processes_known);
+    assert_int_equal(report.gpus[1].external_at_least, 2);
     assert_string_equal(report.gpus[1].trouble, "Xid 79");
     assert_int_equal(report.crashes[0].restarts, 2);
     node_report_fini(&report);

@@ -1711,6 +1711,24 @@ static void a_claim_of_another_user_is_not_believed(void **state)
     }
 }
 
+/* Where the job of one process is not known, others may still be seen to be external. */
+static void external_processes_that_are_seen_count(void **state)
+{
+    for (uint32_t seen = 0; seen < 3; seen++) {
+        begin_cluster(1, 1);
+        update();
+        const struct slurm_gpu_reading reading = {.mem_used_bytes = reading_of(5.0 * (double)GIB),
+            .smact = reading_of(0.1),
+            .external_at_least = seen};
+        assert_int_equal(slurm_controller_report(controller, "n0", &reading, 1, now_us), 0);
+        struct reading external =
+            core_view(slurm_controller_core(controller))->gpus[0].external_processes;
+        assert_int_equal(external.valid, seen > 0);
+        assert_true(reading_or(external, 0) == seen);
+        end_cluster();
+    }
+}
+
 /* 3,000 random acts of users, administrators and crashes: Slurm's counts hold, the core's
  * invariants too (they abort), and all jobs end. */
 static void random_acts_lose_nothing(void **state)
@@ -1832,6 +1850,7 @@ int main(void)
         cmocka_unit_test(a_report_replaces_expectations),
         cmocka_unit_test(a_new_agent_stops_no_placement),
         cmocka_unit_test(a_claim_of_another_user_is_not_believed),
+        cmocka_unit_test(external_processes_that_are_seen_count),
         cmocka_unit_test(random_acts_lose_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
