@@ -183,14 +183,17 @@ static void a_sample_updates_the_memory_of_all(void **state)
     core_destroy(core);
 }
 
-/* The activity that is measured of an instance includes that of the other one. */
-static void activity_is_learned_only_without_others(void **state)
+/* Half of the SMs of both instances are busy: the task's instance may be wholly so. */
+static void activity_of_both_is_not_learned_of_a_task(void **state)
 {
-    struct core *core = world_instances_core(&policy_magm, 2, 0);
+    struct core *core = world_instances_core(&policy_magm, 2, 1);
+    settle_task(core, 1, 0, 2, 0.5);
+    assert_true(residence_has_settled(resident_of(core, 0)->residence));
+    assert_false(resident_of(core, 0)->expect.smact.valid);
+    core_destroy(core);
+    core = world_instances_core(&policy_magm, 0, 2);
     settle_task(core, 1, 0, 2, 0.5);
     assert_true(resident_of(core, 0)->expect.smact.value == 0.5);
-    settle_task(core, 2, 1, 4, 0.9);
-    assert_false(resident_of(core, 1)->expect.smact.valid);
     core_destroy(core);
 }
 
@@ -222,7 +225,7 @@ int main(void)
         cmocka_unit_test_setup(what_residents_of_any_place_use_is_accounted_for, begin),
         cmocka_unit_test_setup(a_hold_of_one_place_is_said_of_all, begin),
         cmocka_unit_test(a_sample_updates_the_memory_of_all),
-        cmocka_unit_test(activity_is_learned_only_without_others),
+        cmocka_unit_test(activity_of_both_is_not_learned_of_a_task),
         cmocka_unit_test(memory_in_use_is_that_of_a_task_without_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
