@@ -535,6 +535,19 @@ static void test_an_idle_task_beside_others(void **state)
     assert_false(is_reported());
 }
 
+/* The activity is that of the whole GPU instance: it may be that of the other compute instance. */
+static void test_an_idle_task_beside_a_compute_instance(void **state)
+{
+    open_compute_instances();
+    seen.config.unused_after_us = 1;
+    seen.calls_idle_us = reading_of(0);
+    assert_false(is_reported());
+    seen.calls_idle_us = reading_of(1e12);
+    assert_true(is_reported());
+    seen.sample[2].processes.count = 0;
+    assert_false(is_reported()); /* the activity is its own */
+}
+
 static void test_no_gpus(void **state)
 {
     seen.open_answer = GPU_NO_LIBRARY;
@@ -580,6 +593,7 @@ int main(void)
         TEST(errors_are_cleared_before_the_next_poll),
         TEST(an_idle_holder),
         TEST(an_idle_task_beside_others),
+        TEST(an_idle_task_beside_a_compute_instance),
         TEST(no_gpus),
         TEST(a_close_during_a_poll),
         TEST(usage_that_cannot_be_written),
