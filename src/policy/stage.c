@@ -135,7 +135,8 @@ static bool is_without_external(const struct gpu_view *gpu)
 }
 
 /* The sampled memory may include that of a task that has left since. If there are no external
- * processes, the sum over the residents replaces it. */
+ * processes, the sum over the residents replaces it. It is no less than that: a resident of another
+ * place may have given memory back since it was sampled. */
 struct reading stage_used_bytes(const struct gpu_view *gpu)
 {
     struct reading used = gpu->mem_used_bytes;
@@ -146,7 +147,7 @@ struct reading stage_used_bytes(const struct gpu_view *gpu)
         held += stage_held_bytes(resident);
         promised += stage_held_bytes(resident) - taken_bytes(resident);
     }
-    used.value += promised;
+    used.value = fmax(used.value + promised, held);
     return is_without_external(gpu) ? reading_of(held) : used;
 }
 

@@ -153,6 +153,19 @@ static void too_many_others_stay(void **state)
     assert_true(stage_admits(&query, &stage));
 }
 
+/* Given back on the other instance, which has not been sampled since: it will be taken again. */
+static void memory_given_back_stays_with_its_task(void **state)
+{
+    settle_in(1, 12, 100);
+    for (int i = 0; i < 2; i++) {
+        gpus[i].external_processes = reading_of(1);
+        gpus[i].mem_used_bytes = reading_of(3 * (double)GIB);
+    }
+    assert_true(stage_used_bytes(&gpus[0]).value == 12 * (double)GIB);
+    gpus[0].mem_used_bytes = reading_of(14 * (double)GIB);
+    assert_true(stage_used_bytes(&gpus[0]).value == 14 * (double)GIB);
+}
+
 static void an_instance_opens_when_a_task_leaves_the_other_one(void **state)
 {
     const struct opening later = {0, 150 * SECOND_US, 1, 1}, sooner = {0, 50 * SECOND_US, 1, 1};
@@ -188,6 +201,7 @@ int main(void)
         cmocka_unit_test_setup(time_passes_until_then, idle_instances),
         cmocka_unit_test_setup(an_exclusive_task_keeps_its_memory_to_itself, idle_instances),
         cmocka_unit_test_setup(too_many_others_stay, idle_instances),
+        cmocka_unit_test_setup(memory_given_back_stays_with_its_task, idle_instances),
         cmocka_unit_test_setup(an_instance_opens_when_a_task_leaves_the_other_one, idle_instances),
         cmocka_unit_test_setup(a_task_that_leaves_before_does_not_delay_it, idle_instances),
     };
