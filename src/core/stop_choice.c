@@ -31,7 +31,7 @@ static double needed_bytes(const struct core *core, const struct task *task)
 static double left_without(
     const struct core *core, const struct gpu_view *gpu, const struct task *out)
 {
-    double left = reading_assume(gpu_view_free_bytes(gpu), 0);
+    double left = reading_assume(gpu_view_free_bytes(gpu), 0) - gpu_view_returned_bytes(gpu);
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk))) {

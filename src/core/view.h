@@ -253,6 +253,14 @@ double gpu_view_pending_bytes(const struct gpu_view *gpu);
  * a sample. */
 struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu);
 
+/* Returns by how much the residents of the memory domain were last seen to use more than is in use
+ * now: one of them has given memory back, and its own place has not been sampled since. Until then
+ * it is not known how much of that it will take again. */
+static inline double gpu_view_returned_bytes(const struct gpu_view *gpu)
+{
+    return fmax(0, -reading_assume(gpu_view_unaccounted_bytes(gpu), 0));
+}
+
 /* Returns the free bytes as sampled. Not valid without a sample. */
 static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
 {

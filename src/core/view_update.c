@@ -52,13 +52,14 @@ static struct reading used_by(
 }
 
 /* A settled task that is alone on the GPU shows its activity: the measurement replaces what was
- * given for it. That of a compute instance includes those beside it. Returns whether it differs. */
+ * given for it. Of places that share their memory the activity of all together is measured, as a
+ * part of all their SMs: nothing is learned. Returns whether it differs. */
 static bool learn_demand(struct gpu_view *gpu)
 {
     struct reading external = gpu->external_processes;
     struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
     if (!only || only->residence != RESIDENCE_SETTLED || !external.valid || external.value > 0 ||
-        memory_domain_has_others(gpu))
+        memory_domain_is_shared(gpu))
         return false;
     struct reading seen = window_mean_since(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     bool is_new = seen.valid && !reading_equals(seen, only->expect.smact);

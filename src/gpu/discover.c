@@ -136,7 +136,8 @@ static void add_instance(
         info->gpu_slices = reading_of(attributes.gpu_slices);
         info->compute_slices = reading_of(attributes.compute_slices);
         if (card->power_limit_w.valid)
-            info->power_limit_w = reading_of(card->power_limit_w.value * attributes.gpu_slices / 7);
+            info->power_limit_w = reading_of(
+                card->power_limit_w.value * attributes.compute_slices / 7);
     }
     name_profile(info, &attributes);
     set_place(info);

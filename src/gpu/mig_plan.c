@@ -12,12 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/mig_slices.h"
 #include "base/units.h"
-
-/* The slices of NVML_COMPUTE_INSTANCE_PROFILE_...: compute instances have no other sizes. Not each
- * GPU instance can have each of them: the driver decides. */
-static const int compute_sizes[] = {1, 2, 3, 4, 6, 7, 8};
 
 /* "3" and "3g" name the slices. 0: the text is no such thing. */
 static int slices_of(const char *text)
@@ -117,14 +113,6 @@ static struct mig_instance *find_instance(
     return instance;
 }
 
-static bool is_compute_size(int slices)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(compute_sizes); i++)
-        if (compute_sizes[i] == slices)
-            return true;
-    return false;
-}
-
 static int add_instance(const struct mig_profile *profiles, size_t count, const char *name,
     struct fault *fault, struct mig_plan *plan)
 {
@@ -136,7 +124,7 @@ static int add_instance(const struct mig_profile *profiles, size_t count, const 
     if (slices > profile->slices)
         return fault_set(fault, EINVAL, "%.40s: a GPU instance %s has %d slices of compute", name,
             profile->name, profile->slices);
-    if (slices && !is_compute_size(slices))
+    if (slices && !mig_has_compute_size(slices))
         return fault_set(
             fault, EINVAL, "%.40s: there are no compute instances of %d slices", name, slices);
     slices = slices ? slices : profile->slices;

@@ -5,9 +5,10 @@
  *   1. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service there admits it (service_guard.c).
  *   2. No resident's memory is still rising, unless its requirement and its activity are known.
- *   3. Memory: free memory, minus the known requirements that residents have not taken yet, is at
- *      least the task's requirement and the margin. In 2 and 3 the residents are those of the
- *      memory domain (core/memory_domain.h).
+ *   3. Memory: free memory, minus the known requirements that residents have not taken yet, and
+ *      minus what they have given back since they were sampled, is at least the task's requirement
+ *      and the margin. In 2 and 3 the residents are those of the memory domain
+ *      (core/memory_domain.h).
  *   4. Speed: predicted by the interference model where the activity of every task is known, else
  *      the dissertation's limit on SM activity.
  *
@@ -37,6 +38,7 @@ static bool has_memory(
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
         left -= conditions_outstanding_bytes(resident);
+    left -= gpu_view_returned_bytes(gpu);
     if (left < wanted)
         *ret_verdict = (struct verdict){
             .kind = VERDICT_MEMORY_SHORT, .have = left, .limit = wanted};

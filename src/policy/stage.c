@@ -135,7 +135,8 @@ static bool is_without_external(const struct gpu_view *gpu)
 }
 
 /* The sampled memory may include that of a task that has left since. If there are no external
- * processes, the sum over the residents replaces it. */
+ * processes, the sum over the residents replaces it. It is no less than that: a resident of another
+ * place may have given memory back since it was sampled. */
 struct reading stage_used_bytes(const struct gpu_view *gpu)
 {
     struct reading used = gpu->mem_used_bytes;
@@ -146,7 +147,7 @@ struct reading stage_used_bytes(const struct gpu_view *gpu)
         held += stage_held_bytes(resident);
         promised += stage_held_bytes(resident) - taken_bytes(resident);
     }
-    used.value += promised;
+    used.value = fmax(used.value + promised, held);
     return is_without_external(gpu) ? reading_of(held) : used;
 }
 
@@ -156,6 +157,8 @@ static void add_other(struct stage *stage, const struct stage_other *other)
 {
     if (stage->n_others < STAGE_OTHERS_MAX)
         stage->others[stage->n_others++] = *other;
+    else
+        stage->has_more_others = true;
 }
 
 /* Those of one place. */
@@ -163,8 +166,10 @@ static void add_others_of(
     struct stage *stage, const struct placement_query *query, const struct gpu_view *there)
 {
     double speeds[PREDICT_RESIDENTS_MAX + 1];
-    if (there->n_residents > PREDICT_RESIDENTS_MAX)
+    if (there->n_residents > PREDICT_RESIDENTS_MAX) {
+        stage->has_more_others = true;
         return;
+    }
     predict_gpu_speeds(query->view->constants, there, speeds);
     for (int i = 0; i < there->n_residents; i++) {
         const struct resident *resident = &there->residents[i];
@@ -181,6 +186,7 @@ static void add_others(
     struct stage *stage, const struct placement_query *query, const struct gpu_view *gpu)
 {
     stage->n_others = 0;
+    stage->has_more_others = false;
     for (const struct gpu_view *at = memory_domain_next(gpu); at != gpu;
          at = memory_domain_next(at))
         add_others_of(stage, query, at);
@@ -410,7 +416,7 @@ bool stage_admits(const struct placement_query *query, const struct stage *stage
     struct placement_query alone = *query;
     struct verdict verdict;
     int gpu;
-    if (!stage_can_advance(stage) && !stage->is_used_externally)
+    if (!stage_can_advance(stage) && !stage->has_more_others && !stage->is_used_externally)
         return true;
     if (query->idle_only || stage->gpu.exclusive_for || is_any_other_exclusive(stage))
         return false;

@@ -14,7 +14,8 @@
 
 #include "policy/predict.h"
 
-/* Chosen: tasks on other places that share the GPU's memory; more count as if they never left. */
+/* Chosen: tasks on other places that share the GPU's memory; more count as if they never left, and
+ * so do those of a place with more than PREDICT_RESIDENTS_MAX. */
 enum { STAGE_OTHERS_MAX = 32 };
 
 /* A task on another place of the GPU's memory domain (core/memory_domain.h): it holds memory. */
@@ -35,6 +36,7 @@ struct stage {
     double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
     struct stage_other others[STAGE_OTHERS_MAX];
     int n_others;
+    bool has_more_others; /* that never leave */
     double passed_s;
     bool is_used_externally;       /* it may never become idle */
     struct reading external_smact; /* of external processes */
@@ -63,7 +65,7 @@ void stage_add_task(
 void stage_add_other(
     struct stage *stage, const struct task *task, double kind_speed, bool is_exclusive);
 
-/* Is there a task that holds memory of the GPU, here or on another place? */
+/* Is there a task that may leave, here or on another place? */
 static inline bool stage_can_advance(const struct stage *stage)
 {
     return stage->gpu.n_residents > 0 || stage->n_others > 0;

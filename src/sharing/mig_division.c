@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mig_slices.h"
+
 /* Takes "1c." off the front. Returns its slices, or 0 when the name does not begin so. */
 static int take_slices(struct span *name)
 {
@@ -51,6 +53,9 @@ static int add_compute(const struct gpu_kind *kind, struct span name, struct fau
     if (slices > most)
         return fault_set(fault, EINVAL, "%.*s: a GPU instance %s has %d slices of compute",
             (int)whole.size, whole.at, kind->profiles[found].name, most);
+    if (slices && !mig_has_compute_size(slices))
+        return fault_set(fault, EINVAL, "%.*s: there are no compute instances of %d slices",
+            (int)whole.size, whole.at, slices);
     if (division->n_computes == MIG_COMPUTE_SLICES)
         return fault_set(fault, EINVAL, "more than %d MIG instances do not fit on one %s",
             MIG_COMPUTE_SLICES, kind->name);

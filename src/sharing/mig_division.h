@@ -24,9 +24,9 @@ enum { MIG_COMPUTE_NAME_SIZE = 24 };
  * Reads "3g.20gb+2g.10gb" or "1c.3g.20gb+2c.3g.20gb+4g.20gb". "1c.3g.20gb" is a compute instance of
  * one slice. It is put into the first GPU instance 3g.20gb of the text that was begun by such a
  * compute instance and has a slice left; else it begins another one. "3g.20gb" is a GPU instance
- * with one compute instance that has all its slices.
+ * with one compute instance that has all its slices. "" is a division without instances.
  *
- * Returns 0, or -EINVAL with a fault: no such profile, more slices than the profile has, or more
+ * Returns 0, or -EINVAL with a fault: no such profile, no such compute instance in it, or more
  * instances than a GPU can have. Whether the GPU instances fit together is not tested.
  */
 int mig_division_parse(const struct gpu_kind *kind, struct span text, struct fault *fault,

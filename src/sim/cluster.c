@@ -80,6 +80,8 @@ static int add_instances(
     int slices = 0, r = mig_division_parse(kind, span_of(profiles), fault, &division);
     if (r < 0)
         return r;
+    if (division.n_computes == 0)
+        return fault_set(fault, EINVAL, "%s: no MIG instances behind the colon", kind->name);
     for (int i = 0; i < division.n_instances; i++)
         slices += kind->profiles[division.profiles[i]].memory_slices;
     if (slices > MIG_MEMORY_SLICES)

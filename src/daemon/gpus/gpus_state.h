@@ -44,6 +44,7 @@ struct gpu_state {
     bool shares_estimated;
 
     /* usage.c */
+    double activity_part; /* of the sampled activity, 0 to 1: what its processes did */
     struct gpu_meter meter;
     struct drawn drawn;
 
@@ -104,7 +105,12 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
 
 /* ---- usage.c ---- */
 
-/* What GPU `i` of the set drew since the poll before; a card comes before its MIG instances. */
+/* Weighs the shares of GPU `i` of the set. To be called when the processes on all GPUs have been
+ * attributed. */
+void usage_weigh(struct gpus *gpus, size_t i);
+
+/* What GPU `i` of the set drew since the poll before; a card comes before its MIG instances, and
+ * all have been weighed. */
 void usage_measure(struct gpus *gpus, size_t i);
 
 /* Divides what the GPU did since the poll before among its shares, and adds it to their jobs. */

@@ -56,12 +56,26 @@ static struct reading calls_idle_us(const struct gpu_state *state, uint64_t task
     return READING_NONE;
 }
 
-/* Do others use the GPU? Only then its activity may be theirs. */
-static bool has_others(const struct gpu_state *state, uint64_t task)
+static bool is_used_by_others(const struct gpu_state *state, uint64_t task)
 {
     for (size_t i = 0; i < state->n_shares; i++)
         if (state->shares[i].task != task && state->shares[i].holder.processes > 0)
             return true;
+    return false;
+}
+
+/* Do others use the GPU? Only then its activity may be theirs. That of a compute instance may be of
+ * the others in its GPU instance. */
+static bool has_others(const struct gpus *gpus, const struct gpu_state *state, uint64_t task)
+{
+    const struct gpu_info *gpu = &gpus->set->gpu[state - gpus->states];
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        const struct gpu_state *other = &gpus->states[i];
+        bool is_measured_together = other == state ||
+                                    gpu_info_shares_memory(&gpus->set->gpu[i], gpu);
+        if (is_measured_together && is_used_by_others(other, task))
+            return true;
+    }
     return false;
 }
 
@@ -71,7 +85,7 @@ static struct reading idle_us(
     struct reading idle = gpu_idle_us(state), calls = calls_idle_us(state, resident->task);
     int64_t held_us = state->sample.at_us -
                       driver_monotonic_us(gpus->parts.driver, resident->since_us);
-    bool counts = calls.valid && has_others(state, resident->task);
+    bool counts = calls.valid && has_others(gpus, state, resident->task);
     if (counts && (!idle.valid || calls.value > idle.value))
         idle = calls;
     if (idle.valid && idle.value > (double)held_us)

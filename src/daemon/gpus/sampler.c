@@ -4,8 +4,8 @@
  *
  *     1. In the loop's thread pool: gpu_set_sample fills each GPU's `incoming`, because a faulty
  *        driver may take its time to answer. A close poll also lists the GPUs.
- *     2. In the loop: `incoming` becomes `sample`. Processes are attributed to tasks, activity and
- *        energy are divided among them, and the core is fed.
+ *     2. In the loop: `incoming` becomes `sample`. Processes are attributed to tasks, and the core
+ *        is fed. When that of all GPUs is done, activity and energy are divided among them.
  *     3. A list of GPUs that differs replaces the old one, and is polled at once.
  *     4. The hook `polled` is called.
  *
@@ -38,6 +38,11 @@ static void watch_trouble(struct gpu_state *state, const struct gpu_info *info)
     snprintf(state->trouble_logged, sizeof state->trouble_logged, "%s", text);
 }
 
+static bool is_news(const struct gpu_state *state)
+{
+    return state->view >= 0 && state->sample.health != GPU_HEALTH_SILENT;
+}
+
 /* A GPU whose clocks are throttled now and then is not reported each time. */
 static void watch_health(struct gpus *gpus, struct gpu_state *state, const struct gpu_info *info)
 {
@@ -48,7 +53,7 @@ static void watch_health(struct gpus *gpus, struct gpu_state *state, const struc
                                                     : "ok",
                *before = state->health_reported ? state->health_reported : "ok";
     bool is_bad = strcmp(health, "ok") != 0;
-    if (state->view < 0 || strcmp(health, before) == 0 || seen->health == GPU_HEALTH_SILENT)
+    if (!is_news(state) || strcmp(health, before) == 0)
         return;
     if (is_bad && state->health_reported_us &&
         seen->at_us - state->health_reported_us < HEALTH_PAUSE_US)
@@ -70,7 +75,7 @@ static void feed_gpu(struct gpus *gpus, size_t i)
     struct gpu_state *state = &gpus->states[i];
     const struct gpu_sample *seen = &state->sample;
     struct task_memory tasks[RESIDENTS_SAMPLED_MAX];
-    if (state->view < 0 || seen->health == GPU_HEALTH_SILENT)
+    if (!is_news(state))
         return;
     struct event event = driver_event(gpus->parts.driver, EVENT_SAMPLE, 0);
     event.sample = (struct core_sample){
@@ -85,7 +90,6 @@ static void feed_gpu(struct gpus *gpus, size_t i)
         .tasks = tasks,
     };
     gpu_attribute(gpus, state, &event.sample);
-    usage_divide(gpus, state);
     driver_feed(gpus->parts.driver, &event, NULL);
 }
 
@@ -157,8 +161,14 @@ static void take_in(struct gpus *gpus)
     for (size_t i = 0; i < gpus->set->count; i++) {
         watch_trouble(&gpus->states[i], &gpus->set->gpu[i]);
         watch_health(gpus, &gpus->states[i], &gpus->set->gpu[i]);
-        usage_measure(gpus, i);
         feed_gpu(gpus, i);
+    }
+    for (size_t i = 0; i < gpus->set->count; i++)
+        usage_weigh(gpus, i);
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        usage_measure(gpus, i);
+        if (is_news(&gpus->states[i]))
+            usage_divide(gpus, &gpus->states[i]);
         idle_holders_watch(gpus, &gpus->states[i]);
         history_add(gpus, i);
     }

@@ -16,6 +16,9 @@
  * - Last: the task ends before the sample is taken. Its share of the sample before is used up to
  *   its end. Where a sample is taken between the end of its processes and its own, it has the
  *   weight that it had before.
+ *
+ * Compute instances that share a GPU instance are measured together: its activity is divided among
+ * the processes on all of them, as far as one can tell. The shares on all of them add up to it.
  */
 #include <math.h>
 
@@ -32,10 +35,10 @@ static const struct share *share_before(const struct gpu_state *state, uint64_t 
     return NULL;
 }
 
-static bool has_processes(const struct gpu_state *state)
+static bool has_processes(const struct share *shares, size_t n)
 {
-    for (size_t i = 0; i < state->n_shares; i++)
-        if (state->shares[i].holder.processes > 0)
+    for (size_t i = 0; i < n; i++)
+        if (shares[i].holder.processes > 0)
             return true;
     return false;
 }
@@ -51,21 +54,68 @@ static void take_weights_before(struct gpu_state *state)
     }
 }
 
-static void weigh_shares(struct gpu_state *state)
+/* Returns whether the weights are estimated. */
+static bool weigh_shares(struct gpu_state *state)
 {
     struct gpu_holder holders[SHARES_MAX];
     size_t n = state->n_shares < SHARES_MAX ? state->n_shares : SHARES_MAX;
-    if (!has_processes(state)) {
+    if (!has_processes(state->shares, state->n_shares)) {
         take_weights_before(state);
-        return;
+        return state->shares_estimated;
     }
     for (size_t i = 0; i < n; i++)
         holders[i] = state->shares[i].holder;
-    state->shares_estimated = attribution_weigh(holders, n) ||
-                              (n > 0 && !state->sample.processes.valid);
+    bool is_estimated = attribution_weigh(holders, n) || (n > 0 && !state->sample.processes.valid);
     for (size_t i = 0; i < n; i++)
         state->shares[i].holder.weight = holders[i].weight;
+    return is_estimated;
 }
+
+/* ---- compute instances that share a GPU instance ---- */
+
+/* Appends those that have worked on the GPU in this interval. */
+static void add_holders(
+    const struct gpu_state *state, size_t *n_holders, struct gpu_holder holders[SHARES_MAX])
+{
+    bool is_now = has_processes(state->shares, state->n_shares);
+    const struct share *shares = is_now ? state->shares : state->shares_before;
+    size_t n = is_now ? state->n_shares : state->n_shares_before;
+    for (size_t i = 0; i < n && *n_holders < SHARES_MAX; i++)
+        holders[(*n_holders)++] = shares[i].holder;
+}
+
+/* What is measured of a compute instance is that of its GPU instance: the part of it that its own
+ * processes did. Where none are known, its part of the slices. Returns whether it is estimated. */
+static bool weigh_place(const struct gpus *gpus, size_t i, double *ret_part)
+{
+    const struct gpu_info *info = &gpus->set->gpu[i];
+    struct gpu_holder holders[SHARES_MAX];
+    size_t n = 0, n_own;
+    add_holders(&gpus->states[i], &n, holders);
+    n_own = n;
+    for (size_t k = 0; k < gpus->set->count; k++)
+        if (k != i && gpu_info_shares_memory(&gpus->set->gpu[k], info))
+            add_holders(&gpus->states[k], &n, holders);
+    bool is_estimated = attribution_weigh(holders, n);
+    double own = 0, all = 0;
+    for (size_t k = 0; k < n; k++) {
+        own += k < n_own ? holders[k].weight : 0;
+        all += holders[k].weight;
+    }
+    bool has_slices = info->compute_slices.valid && info->gpu_slices.value > 0;
+    double by_slices = has_slices ? info->compute_slices.value / info->gpu_slices.value : 1;
+    *ret_part = all > 0 ? own / all : by_slices;
+    return is_estimated && own > 0;
+}
+
+void usage_weigh(struct gpus *gpus, size_t i)
+{
+    struct gpu_state *state = &gpus->states[i];
+    bool is_estimated = weigh_shares(state);
+    state->shares_estimated = weigh_place(gpus, i, &state->activity_part) || is_estimated;
+}
+
+/* ---- energy ---- */
 
 static struct reading part_of(struct reading whole, double part)
 {
@@ -75,8 +125,9 @@ static struct reading part_of(struct reading whole, double part)
 /* How many slices of its card an instance keeps busy. */
 static struct reading busy_slices(const struct gpus *gpus, size_t i)
 {
-    struct reading slices = gpus->set->gpu[i].compute_slices;
-    return part_of(slices, reading_or(gpus->states[i].sample.smact, 0));
+    const struct gpu_state *state = &gpus->states[i];
+    return part_of(
+        gpus->set->gpu[i].gpu_slices, reading_or(state->sample.smact, 0) * state->activity_part);
 }
 
 static struct reading busy_slices_of_card(const struct gpus *gpus, size_t card)
@@ -102,9 +153,9 @@ static struct drawn drawn_by_instance(const struct gpus *gpus, size_t i)
     const struct gpu_info *info = &gpus->set->gpu[i];
     struct drawn drawn = gpus->states[info->parent].drawn;
     struct reading all_busy = busy_slices_of_card(gpus, info->parent);
-    if (!info->gpu_slices.valid || !all_busy.valid)
+    if (!info->compute_slices.valid || !all_busy.valid)
         return (struct drawn){0};
-    double idle = drawn.idle_part * info->gpu_slices.value / slices, work = 0;
+    double idle = drawn.idle_part * info->compute_slices.value / slices, work = 0;
     if (all_busy.value > 0)
         work = (1 - drawn.idle_part) * busy_slices(gpus, i).value / all_busy.value;
     drawn.energy_j.value *= idle + work;
@@ -167,12 +218,11 @@ static void add_interval(struct gpus *gpus, struct usage *usage, const struct gp
 
 void usage_divide(struct gpus *gpus, struct gpu_state *state)
 {
-    weigh_shares(state);
     for (size_t i = 0; i < state->n_shares; i++) {
         struct share *share = &state->shares[i];
         double energy_part = attribution_energy_share(
             share->holder.weight, state->n_shares, state->drawn.idle_part);
-        share->smact = part_of(state->sample.smact, share->holder.weight);
+        share->smact = part_of(state->sample.smact, state->activity_part * share->holder.weight);
         share->power_w = part_of(state->drawn.power_w, energy_part);
         struct job *job = share->task ? jobs_find(gpus->parts.jobs, share->task) : NULL;
         if (job)

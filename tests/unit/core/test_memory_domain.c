@@ -183,14 +183,17 @@ static void a_sample_updates_the_memory_of_all(void **state)
     core_destroy(core);
 }
 
-/* The activity that is measured of an instance includes that of the other one. */
-static void activity_is_learned_only_without_others(void **state)
+/* Half of the SMs of both instances are busy: the task's instance may be wholly so. */
+static void activity_of_both_is_not_learned_of_a_task(void **state)
 {
-    struct core *core = world_instances_core(&policy_magm, 2, 0);
+    struct core *core = world_instances_core(&policy_magm, 2, 1);
+    settle_task(core, 1, 0, 2, 0.5);
+    assert_true(residence_has_settled(resident_of(core, 0)->residence));
+    assert_false(resident_of(core, 0)->expect.smact.valid);
+    core_destroy(core);
+    core = world_instances_core(&policy_magm, 0, 2);
     settle_task(core, 1, 0, 2, 0.5);
     assert_true(resident_of(core, 0)->expect.smact.value == 0.5);
-    settle_task(core, 2, 1, 4, 0.9);
-    assert_false(resident_of(core, 1)->expect.smact.valid);
     core_destroy(core);
 }
 
@@ -210,6 +213,33 @@ static void memory_in_use_is_that_of_a_task_without_others(void **state)
     core_destroy(core);
 }
 
+/* A task that needs 30 of 40 GiB gives 20 back, and will take them again: no task that needs 20 GiB
+ * starts, whichever instance is sampled first. */
+static void memory_given_back_is_not_given_away(void **state)
+{
+    struct task_request large = {.gpus = 1, .need = {NEED_DECLARED, 30 * GIB}};
+    struct task_request waiting = {.gpus = 1, .need = {NEED_DECLARED, 20 * GIB}};
+    for (int first = 0; first < 2; first++) {
+        struct core *core = world_instances_core(&policy_predictive, 2, 0);
+        assert_int_equal(world_submit(core, 2, 1, large), 0);
+        assert_int_equal(world_input(core, 2, EVENT_STARTED, 1), 0);
+        assert_int_equal(core_task(core, 1)->gpus[0], 0);
+        for (int i = 1; i < 20; i++)
+            for (int gpu = 0; gpu < 2; gpu++)
+                assert_int_equal(world_sample(core, i * SECOND_US, gpu, 30, 0.2, 0), 0);
+        assert_int_equal(world_submit(core, 20 * SECOND_US, 2, waiting), 0);
+        assert_int_equal(world_sample(core, 21 * SECOND_US, first, 10, 0.2, 0), 0);
+        assert_int_equal(world_state(core, 2), TASK_QUEUED);
+        assert_int_equal(world_sample(core, 21 * SECOND_US, !first, 10, 0.2, 0), 0);
+        assert_int_equal(world_state(core, 2), TASK_QUEUED);
+        assert_int_equal(world_exit(core, 22 * SECOND_US, 1, FAILURE_NONE), 0);
+        for (int gpu = 0; gpu < 2; gpu++)
+            assert_int_equal(world_sample(core, 23 * SECOND_US, gpu, 0, 0, 0), 0);
+        assert_int_equal(world_state(core, 2), TASK_STARTING);
+        core_destroy(core);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,8 +252,9 @@ int main(void)
         cmocka_unit_test_setup(what_residents_of_any_place_use_is_accounted_for, begin),
         cmocka_unit_test_setup(a_hold_of_one_place_is_said_of_all, begin),
         cmocka_unit_test(a_sample_updates_the_memory_of_all),
-        cmocka_unit_test(activity_is_learned_only_without_others),
+        cmocka_unit_test(activity_of_both_is_not_learned_of_a_task),
         cmocka_unit_test(memory_in_use_is_that_of_a_task_without_others),
+        cmocka_unit_test(memory_given_back_is_not_given_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

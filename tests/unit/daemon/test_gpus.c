@@ -20,13 +20,13 @@
 #include "pretend_driver.h"
 #include "store/series.h"
 
-enum { SHIM = 4711, TASKS_PROCESS = 4712, EXTERNAL = 99, GPUS = 2 };
+enum { SHIM = 4711, TASKS_PROCESS = 4712, EXTERNAL = 99, GPUS = 3 };
 
 static struct {
     struct gpus *gpus;
     struct config config;
     struct gpu_info info[GPUS];
-    struct gpu_set sets[2], *next; /* `next`: what the next close poll finds; NULL: no change */
+    struct gpu_set sets[GPUS], *next; /* `next`: what the next close poll finds; NULL: no change */
     int open_answer;
     struct gpu_sample sample[GPUS]; /* what the next poll finds */
     struct gpu_process processes[2];
@@ -351,6 +351,57 @@ static void test_a_process_of_another_instance_is_not_external(void **state)
     assert_int_equal(jobs_find(pretend.jobs, 1)->mem_used_bytes.value / (double)GIB, 6);
 }
 
+/* A card with two compute instances, of one slice and of two, in one GPU instance of three. Task 1
+ * is on the first. */
+static void open_compute_instances(void)
+{
+    seen.info[0].is_place = false;
+    for (int i = 1; i < GPUS; i++) {
+        seen.info[i].is_mig = true;
+        seen.info[i].gpu_slices = reading_of(3);
+        seen.info[i].compute_slices = reading_of(i);
+    }
+    seen.sets[0].count = GPUS;
+    seen.sample[0].power_w = reading_of(70);
+    open_gpus();
+    poll_gpus();
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    assert_int_equal(feed(EVENT_STARTED, 1), 0);
+    seen.processes[0] = (struct gpu_process){.pid = TASKS_PROCESS, .kinds = GPU_PROCESS_COMPUTE};
+    seen.processes[1] = (struct gpu_process){.pid = EXTERNAL, .kinds = GPU_PROCESS_COMPUTE};
+    for (int i = 1; i < GPUS; i++) {
+        seen.sample[i].processes.item = &seen.processes[i - 1];
+        seen.sample[i].processes.count = 1;
+        seen.sample[i].smact = reading_of(0.6);
+    }
+}
+
+static void assert_share(size_t i, double smact, double power_w, bool is_estimated)
+{
+    struct gpu_report gpu;
+    assert_true(gpus_report(seen.gpus, i, &gpu));
+    assert_int_equal(gpu.n_shares, 1);
+    assert_float_equal(gpu.shares[0].smact.value, smact, 1e-9);
+    assert_float_equal(gpu.shares[0].power_w.value, power_w, 1e-9);
+    assert_int_equal(gpu.shares_estimated, is_estimated);
+}
+
+/* All shares on instances that share a GPU instance add up to its activity, and the idle power of
+ * their slices is counted once. */
+static void test_compute_instances_share_what_is_measured(void **state)
+{
+    open_compute_instances();
+    seen.sample[0].power_w = reading_of(100);
+    poll_gpus();
+    assert_share(1, 0.3, 70 * 1 / 7.0 + 15, true);
+    assert_share(2, 0.3, 70 * 2 / 7.0 + 15, true);
+    seen.sample[2].processes.count = 0;
+    poll_gpus(); /* the external process has worked until now */
+    assert_share(1, 0.3, 70 * 1 / 7.0 + 15, true);
+    poll_gpus();
+    assert_share(1, 0.6, 70 * 1 / 7.0 + 30, false);
+}
+
 static void test_a_close_poll_begins_after_it_was_wanted(void **state)
 {
     open_gpus();
@@ -484,6 +535,19 @@ static void test_an_idle_task_beside_others(void **state)
     assert_false(is_reported());
 }
 
+/* The activity is that of the whole GPU instance: it may be that of the other compute instance. */
+static void test_an_idle_task_beside_a_compute_instance(void **state)
+{
+    open_compute_instances();
+    seen.config.unused_after_us = 1;
+    seen.calls_idle_us = reading_of(0);
+    assert_false(is_reported());
+    seen.calls_idle_us = reading_of(1e12);
+    assert_true(is_reported());
+    seen.sample[2].processes.count = 0;
+    assert_false(is_reported()); /* the activity is its own */
+}
+
 static void test_no_gpus(void **state)
 {
     seen.open_answer = GPU_NO_LIBRARY;
@@ -521,6 +585,7 @@ int main(void)
         TEST(unexplained_memory_is_not_zero),
         TEST(memory_of_another_instance_is_explained),
         TEST(a_process_of_another_instance_is_not_external),
+        TEST(compute_instances_share_what_is_measured),
         TEST(a_close_poll_begins_after_it_was_wanted),
         TEST(another_gpu_appears),
         TEST(a_lost_gpu),
@@ -528,6 +593,7 @@ int main(void)
         TEST(errors_are_cleared_before_the_next_poll),
         TEST(an_idle_holder),
         TEST(an_idle_task_beside_others),
+        TEST(an_idle_task_beside_a_compute_instance),
         TEST(no_gpus),
         TEST(a_close_during_a_poll),
         TEST(usage_that_cannot_be_written),

@@ -119,6 +119,12 @@ int nvmlDeviceGetUtilizationRates(device gpu, struct nvml_utilization *utilizati
     return gpu->is_instance ? NVML_NOT_SUPPORTED : gpu->result;
 }
 
+int nvmlDeviceGetEnforcedPowerLimit(device gpu, unsigned *milliwatt)
+{
+    *milliwatt = 350000;
+    return gpu->is_instance ? NVML_NOT_SUPPORTED : gpu->result;
+}
+
 int nvmlDeviceGetPowerUsage(device gpu, unsigned *milliwatt)
 {
     *milliwatt = gpu->milliwatt;
@@ -282,7 +288,7 @@ int nvmlDeviceGetAttributes_v2(device gpu, struct nvml_attributes *attributes)
     *attributes = (struct nvml_attributes){
         .multiprocessors = 42,
         .gpu_slices = 3,
-        .compute_slices = 3,
+        .compute_slices = gpu->compute_slices ? gpu->compute_slices : 3,
         .memory_mib = gpu->mem_total >> 20,
     };
     if (gpu->attributes_result)

@@ -45,7 +45,7 @@ struct fake_gpu {
 
     bool mig_capable, mig_on;
     bool is_instance;
-    unsigned parent, gpu_instance;
+    unsigned parent, gpu_instance, compute_slices; /* 0: all of its GPU instance */
 };
 
 struct fake_nvml {

@@ -871,6 +871,22 @@ static void test_mig_instances_are_the_places(void **state)
     world_end(&w);
 }
 
+/* Two compute instances of a GPU instance have the part of the card's power that it has. */
+static void test_compute_instances_have_a_part_of_the_power(void **state)
+{
+    struct world w = world_with_mig();
+
+    assert_reading(w.set->gpu[0].power_limit_w, 350);
+    assert_reading(w.set->gpu[1].power_limit_w, 150);
+    gpu_set_close(w.set);
+    w.nvml->gpu[1].compute_slices = 1;
+    w.nvml->gpu[2].compute_slices = 2;
+    world_open(&w);
+    assert_reading(w.set->gpu[1].power_limit_w, 50);
+    assert_reading(w.set->gpu[2].power_limit_w, 100);
+    world_end(&w);
+}
+
 static void test_mig_instance_of_unknown_slices(void **state)
 {
     struct world w = world_with_mig();
@@ -1024,6 +1040,7 @@ int main(void)
         cmocka_unit_test(test_gpm_counter_that_goes_back),
         cmocka_unit_test(test_gpm_that_fails_starts_anew),
         cmocka_unit_test(test_mig_instances_are_the_places),
+        cmocka_unit_test(test_compute_instances_have_a_part_of_the_power),
         cmocka_unit_test(test_mig_instance_of_unknown_slices),
         cmocka_unit_test(test_mig_instance_sample),
         cmocka_unit_test(test_mig_instance_that_vanishes),

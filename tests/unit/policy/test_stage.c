@@ -17,7 +17,7 @@
 #include "policy/policies.h"
 
 static struct gpu_view gpus[2];
-static struct resident residents[2][2];
+static struct resident residents[2][PREDICT_RESIDENTS_MAX + 1];
 static struct cluster_view view;
 static struct core_settings settings;
 static struct task task;
@@ -127,6 +127,45 @@ static void an_exclusive_task_keeps_its_memory_to_itself(void **state)
     assert_true(stage_admits(&query, &stage));
 }
 
+/* Tasks beyond the limits never leave: a task that shares with none has no chance. */
+static void too_many_others_stay(void **state)
+{
+    struct stage stage;
+    query.idle_only = true;
+    task.request.need.bytes = 0;
+    task.request.time_limit_us = 100 * SECOND_US;
+    stage_init(&stage, &query, 0);
+    for (int i = 0; i < STAGE_OTHERS_MAX; i++)
+        stage_add_other(&stage, &task, 1, false);
+    assert_false(stage_admits(&query, &stage));
+    stage_run_until(&stage, 100);
+    assert_true(stage_admits(&query, &stage));
+    stage_init(&stage, &query, 0);
+    for (int i = 0; i < STAGE_OTHERS_MAX + 1; i++)
+        stage_add_other(&stage, &task, 1, false);
+    stage_run_until(&stage, 100);
+    assert_false(stage_admits(&query, &stage));
+    for (int i = 0; i < PREDICT_RESIDENTS_MAX + 1; i++)
+        settle_in(1, 0, 100);
+    stage_init(&stage, &query, 0);
+    assert_false(stage_admits(&query, &stage));
+    query.idle_only = false;
+    assert_true(stage_admits(&query, &stage));
+}
+
+/* Given back on the other instance, which has not been sampled since: it will be taken again. */
+static void memory_given_back_stays_with_its_task(void **state)
+{
+    settle_in(1, 12, 100);
+    for (int i = 0; i < 2; i++) {
+        gpus[i].external_processes = reading_of(1);
+        gpus[i].mem_used_bytes = reading_of(3 * (double)GIB);
+    }
+    assert_true(stage_used_bytes(&gpus[0]).value == 12 * (double)GIB);
+    gpus[0].mem_used_bytes = reading_of(14 * (double)GIB);
+    assert_true(stage_used_bytes(&gpus[0]).value == 14 * (double)GIB);
+}
+
 static void an_instance_opens_when_a_task_leaves_the_other_one(void **state)
 {
     const struct opening later = {0, 150 * SECOND_US, 1, 1}, sooner = {0, 50 * SECOND_US, 1, 1};
@@ -161,6 +200,8 @@ int main(void)
             tasks_leave_both_instances_in_the_order_of_their_times, idle_instances),
         cmocka_unit_test_setup(time_passes_until_then, idle_instances),
         cmocka_unit_test_setup(an_exclusive_task_keeps_its_memory_to_itself, idle_instances),
+        cmocka_unit_test_setup(too_many_others_stay, idle_instances),
+        cmocka_unit_test_setup(memory_given_back_stays_with_its_task, idle_instances),
         cmocka_unit_test_setup(an_instance_opens_when_a_task_leaves_the_other_one, idle_instances),
         cmocka_unit_test_setup(a_task_that_leaves_before_does_not_delay_it, idle_instances),
     };

@@ -94,6 +94,7 @@ static void what_cannot_be_is_refused(void **state)
         {"3g.20gb+", "no MIG profile \"\""},
         {"+", "no MIG profile \"\""},
         {"4c.3g.20gb", "4c.3g.20gb: a GPU instance 3g.20gb has 3 slices of compute"},
+        {"5c.7g.40gb", "5c.7g.40gb: there are no compute instances of 5 slices"},
         {"1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb+1g.5gb", "more than 7 MIG instances"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

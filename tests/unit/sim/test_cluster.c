@@ -41,6 +41,15 @@ static void more_than_the_most_are_refused(void **state)
     cluster_fini(&cluster);
 }
 
+static void a_gpu_without_places_is_refused(void **state)
+{
+    struct cluster cluster;
+    struct fault fault;
+    assert_true(cluster_parse(&kinds, "A100-40GB:", &fault, &cluster) < 0);
+    assert_string_equal(fault.text, "A100-40GB: no MIG instances behind the colon");
+    cluster_fini(&cluster);
+}
+
 static void instances_are_places_of_their_gpu(void **state)
 {
     struct cluster cluster;
@@ -110,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(very_many_gpus_grow_by_doubling),
         cmocka_unit_test(more_than_the_most_are_refused),
+        cmocka_unit_test(a_gpu_without_places_is_refused),
         cmocka_unit_test(instances_are_places_of_their_gpu),
         cmocka_unit_test(compute_instances_share_memory),
         cmocka_unit_test(reserved_memory_is_not_the_tasks),
