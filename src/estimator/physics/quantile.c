@@ -41,8 +41,8 @@ static const double tried_least = 0.3;
  * (docs/measured/script-estimate.md). */
 static const double script_least = 0.25;
 
-/* P90 of a compiled step whose pool is known, as a part of the pool. 18 of 20 took 0.1 to 1.1 % more
- * than estimated, one took less, and one half as much again (docs/measured/jax.md). */
+/* P90 of a compiled step whose pool is known, as a part of the pool. 18 of 20 took 0.1 to 1.1 %
+ * more than estimated, one took less, and one half as much again (docs/measured/jax.md). */
 static const double compiled_p90 = 0.02;
 
 /* The part of a network's work that is in convolutions. Chosen: the larger part decides. */
