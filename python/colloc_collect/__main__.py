@@ -20,8 +20,9 @@ import os
 import signal
 import sys
 import time
-import traceback
 import warnings
+
+from .forks import fork
 
 
 def options_of(arguments):
@@ -172,19 +173,6 @@ def _rows(options, writer):
     return rows, measured
 
 
-def _fork(function):
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        function()
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(0)
-
-
 def _supervise(index, rows, measured, writer, options):
     from . import device
     from .supervisor import Supervisor
@@ -299,11 +287,11 @@ def main():
     )
     exports = _to_export(rows, options)
     workers = [
-        _fork(lambda i=i: _export_all(exports[i :: options.exporters], writer, options))
+        fork(lambda i=i: _export_all(exports[i :: options.exporters], writer, options))
         for i in range(options.exporters)
     ]
     supervisors = [
-        _fork(lambda i=i: _supervise(i, rows[i::gpus], measured, writer, options))
+        fork(lambda i=i: _supervise(i, rows[i::gpus], measured, writer, options))
         for i in range(gpus)
     ]
     for pid in supervisors:

@@ -18,12 +18,14 @@ import tempfile
 from colloc_fit import tables
 from colloc_fit.algebra import order_statistic
 from colloc_fit.memory_runs import MemoryRuns
+from colloc_fit.options import read_options
 from colloc_fit.other_runs import from_all_runs, from_one_run
 from colloc_fit.physics import MIB, ask, is_training
 from colloc_fit.quantiles import Outcome, calibrate, reserves, with_parents
 from colloc_fit.residual import NO_CORRECTION, choose_strength, learn, left_out, predict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+USUAL = {"--data": f"{ROOT}/data/memory", "--build": f"{ROOT}/build"}
 EVIDENCE = {
     "doubtful summary": "EVIDENCE_DOUBTFUL",
     "summary": "EVIDENCE_SUMMARY",
@@ -403,22 +405,8 @@ class Fit:
             file.write(tables.replace_blocks(text, blocks))
 
 
-def read_arguments(arguments):
-    """The options by name, and the flags that are set."""
-    options, flags = {"--data": f"{ROOT}/data/memory", "--build": f"{ROOT}/build"}, set()
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if name in options and equals:
-            options[name] = value
-        elif argument in ("--write", "--families"):
-            flags.add(argument)
-        else:
-            sys.exit(__doc__)
-    return options, flags
-
-
 def main():
-    options, flags = read_arguments(sys.argv[1:])
+    options, flags = read_options(sys.argv[1:], USUAL, ("--write", "--families"), __doc__)
     with tempfile.TemporaryDirectory() as scratch:
         data = MemoryRuns(options["--data"], scratch)
         if not data.runs:

@@ -19,9 +19,11 @@ import tempfile
 from colloc_fit import tables
 from colloc_fit.algebra import rank_correlation
 from colloc_fit.memory_runs import read_lines, torchinfo_text
+from colloc_fit.options import read_options
 from colloc_fit.physics import Physics
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+USUAL = {"--data": f"{ROOT}/data/steps", "--build": f"{ROOT}/build"}
 RATES = f"{ROOT}/src/estimator/physics/activity_rates.inc"
 FACTORS = (1.6, 1.25, 1.1)  # chosen: steps of the search, the last one as fine as the data allow
 SMACT_WEIGHT = 2.0  # chosen: an error of 0.05 counts as much as 10 % of a time
@@ -184,20 +186,6 @@ def errors_table(evidence, networks, points):
     return rows
 
 
-def read_arguments(arguments):
-    options = {"--data": f"{ROOT}/data/steps", "--build": f"{ROOT}/build"}
-    flags = set()
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if name in options and equals:
-            options[name] = value
-        elif argument in ("--write", "--details"):
-            flags.add(argument)
-        else:
-            sys.exit(__doc__)
-    return options, flags
-
-
 def fit_all(data, build, runs):
     """The constants that fit these runs."""
     program = data.program(build, data.exports, runs)
@@ -237,7 +225,7 @@ def print_runs(points):
 
 
 def main():
-    options, flags = read_arguments(sys.argv[1:])
+    options, flags = read_options(sys.argv[1:], USUAL, ("--write", "--details"), __doc__)
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         data = StepRuns(options["--data"], scratch)

@@ -43,9 +43,11 @@ import warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
 
+from colloc_collect.forks import fork  # noqa: E402
+
 SEED = 8
 PASSES = 4  # over all architectures, each with another batch, optimizer and precision
-RANDOM_EVERY = 6  # a random network after so many real ones
+RANDOM_EVERY = 6  # real networks, then a random one
 EXPORTERS = 5
 RUN_LIMIT_S, EXPORT_LIMIT_S = 25, 60
 LAST_RUN_S = 5  # before the end, none begins
@@ -571,18 +573,6 @@ def export_all(rows, writer, deadline):
         writer.line("exports.jsonl.xz", line)
 
 
-def _fork(function):
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        function()
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(0)
-
-
 # ---- the session
 
 
@@ -672,11 +662,11 @@ def measure(folder, seconds, gpu="0"):
         row["batch"] = min(row["batch"], DRY_BATCH)
     writer.say(f"{len(rows)} rows, imports are done")
     exporters = [
-        _fork(lambda i=i: export_all(rows[i::EXPORTERS], writer, deadline))
+        fork(lambda i=i: export_all(rows[i::EXPORTERS], writer, deadline))
         for i in range(EXPORTERS if device == "cuda" else 1)
     ]
     os.environ["CUDA_VISIBLE_DEVICES"] = str(index) if device == "cuda" else ""
-    os.waitpid(_fork(lambda: describe_session(writer, device, index)), 0)
+    os.waitpid(fork(lambda: describe_session(writer, device, index)), 0)
     with tempfile.TemporaryDirectory() as scratch:
         session = Session(writer, device, index, scratch)
         session.run(rows, deadline)
