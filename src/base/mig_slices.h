@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* Are there compute instances of so many slices? By NVML_COMPUTE_INSTANCE_PROFILE_...: of 1 to 4
- * and of 6 to 8. Not each GPU instance can have each of them: the driver decides. */
+/* Tests whether NVML has a profile for compute instances with this number of slices
+ * (NVML_COMPUTE_INSTANCE_PROFILE_...): 1 to 4 and 6 to 8. The driver decides whether a GPU instance
+ * can have one. */
 static inline bool mig_has_compute_size(int slices)
 {
     return slices >= 1 && slices <= 8 && slices != 5;

@@ -216,7 +216,7 @@ static int destroy_all(const struct mig_gpu *gpu, struct fault *fault)
     return 0;
 }
 
-/* Creates a compute instance of so many slices. */
+/* Creates a compute instance with this number of slices. */
 static int create_compute(const struct mig_gpu *gpu, nvml_gpu_instance instance, int slices)
 {
     for (unsigned number = 0; number < NVML_COMPUTE_PROFILES; number++) {

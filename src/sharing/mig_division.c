@@ -31,7 +31,7 @@ static int slices_left(
     return left;
 }
 
-/* Returns a GPU instance of the profile with so many slices left, or -1. */
+/* Returns the number of a GPU instance of the profile that has at least `slices` left, or -1. */
 static int find_room(
     const struct gpu_kind *kind, const struct mig_division *division, int profile, int slices)
 {

@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* A kernel of a foreach operator takes so many tensors at most, and so many blocks of so many
- * elements (ATen/native/cuda/MultiTensorApply.cuh). */
+/* What one kernel of a foreach operator takes at most: tensors, blocks, and elements of a block
+ * (ATen/native/cuda/MultiTensorApply.cuh). */
 enum { LIST_TENSORS = 64, LIST_BLOCKS = 320, LIST_BLOCK_ELEMENTS = 65536 };
 
 const struct activity_rates activity_rates =
