@@ -3,6 +3,7 @@
 #include "core/view.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,14 +72,21 @@ int cluster_view_node_end(const struct cluster_view *view, int first)
     return end;
 }
 
+double resident_outstanding_bytes(const struct resident *resident)
+{
+    double need = reading_assume(resident->need_bytes, 0);
+    double unseen = residence_has_settled(resident->residence) ? need : 0;
+    return fmax(0, need - reading_assume(resident->mem_used_bytes, unseen));
+}
+
 double gpu_view_pending_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
-        if (!residence_has_appeared(resident->residence) && resident->mem_used_bytes.valid)
-            bytes += reading_assume(resident->need_bytes, 0);
+        if (!residence_has_risen(resident->residence))
+            bytes += resident_outstanding_bytes(resident);
     return bytes;
 }
 

@@ -245,8 +245,13 @@ static inline bool cluster_view_is_large_enough(
  * server are one node. */
 int cluster_view_node_end(const struct cluster_view *view, int first);
 
-/* Returns the bytes that residents of the GPU's memory domain are known to need and have not begun
- * to take. Their processes may load data for minutes first. */
+/* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
+ * its memory, it counts as having taken all once it has settled. */
+double resident_outstanding_bytes(const struct resident *resident);
+
+/* Returns the bytes that residents of the GPU's memory domain are known to need and will still
+ * take: those of residents that have not risen (residence.h). Their processes may load data for
+ * minutes first, with or without a CUDA context. */
 double gpu_view_pending_bytes(const struct gpu_view *gpu);
 
 /* Returns the bytes in use that no resident of the memory domain is known to use. Not valid without

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -108,13 +109,17 @@ struct reading core_bytes_of(const struct core *core, const struct task *task)
     return most;
 }
 
-/* What residents will take that have shown no memory yet, as far as is known. */
+/* What residents will take that have not risen, as far as is known. What was not seen has not been
+ * taken. */
 static double promised_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;
-    for (int i = 0; i < gpu->n_residents; i++)
-        if (!residence_has_appeared(gpu->residents[i].residence))
-            bytes += reading_assume(gpu->residents[i].need_bytes, 0);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        if (!residence_has_risen(resident->residence))
+            bytes += fmax(0, reading_assume(resident->need_bytes, 0) -
+                                 reading_assume(resident->mem_used_bytes, 0));
+    }
     return bytes;
 }
 

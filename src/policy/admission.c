@@ -37,7 +37,7 @@ static bool has_memory(
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
-        left -= conditions_outstanding_bytes(resident);
+        left -= resident_outstanding_bytes(resident);
     left -= gpu_view_returned_bytes(gpu);
     if (left < wanted)
         *ret_verdict = (struct verdict){

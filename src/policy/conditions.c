@@ -146,13 +146,6 @@ bool conditions_was_backfilled(const struct placement_query *query, const struct
     return resident->backfilled_before == query->task->id && resident->need_bytes.valid;
 }
 
-double conditions_outstanding_bytes(const struct resident *resident)
-{
-    double need = reading_assume(resident->need_bytes, 0);
-    return fmax(0, need - reading_assume(resident->mem_used_bytes,
-                              residence_has_settled(resident->residence) ? need : 0));
-}
-
 /* The resident for which the task is held off, since its memory still rises; NULL: none. */
 static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu)
@@ -176,12 +169,9 @@ static double promised_bytes(const struct placement_query *query, const struct g
     double bytes = gpu_view_pending_bytes(gpu);
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk))) {
-        bool is_counted = !residence_has_appeared(resident->residence) &&
-                          resident->mem_used_bytes.valid;
-        if (!is_counted && conditions_was_backfilled(query, resident))
-            bytes += conditions_outstanding_bytes(resident);
-    }
+    while ((resident = memory_domain_resident(&walk)))
+        if (residence_has_risen(resident->residence) && conditions_was_backfilled(query, resident))
+            bytes += resident_outstanding_bytes(resident);
     return bytes;
 }
 

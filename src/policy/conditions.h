@@ -75,10 +75,6 @@ static inline bool conditions_filter_refuses(
     return true;
 }
 
-/* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
- * its memory, it counts as having taken all once it has settled. */
-double conditions_outstanding_bytes(const struct resident *resident);
-
 /* May the task run beside the residents at all? VERDICT_ONE_PROCESS, VERDICT_OTHER_MPS_USER or
  * VERDICT_FULL if not. */
 bool conditions_check_coresidents(
