@@ -127,6 +127,8 @@ static const struct pattern patterns[] = {
     {LOG_CAUSE_MPS, "cuda", false, {"mps server is not ready to accept new mps client requests"}},
     {LOG_CAUSE_MPS, "cuda", false, {"mps client has been terminated by the server"}},
     {LOG_CAUSE_MPS, "cuda", false, {"cuda_error_mps_"}},
+    /* A client that starts while its server drops another that was killed. */
+    {LOG_CAUSE_MPS, "cuda", false, {"cuda-capable device(s) is/are busy or unavailable"}},
     {LOG_CAUSE_PROGRAM, "python", false, {"syntaxerror: "}},
     {LOG_CAUSE_PROGRAM, "python", false, {"indentationerror: "}},
     {LOG_CAUSE_PROGRAM, "python", true, {""}},

@@ -261,7 +261,7 @@ class Mps(DaemonCase):
             self.start()
             if ended:
                 found = self.wait(task, "FAILED")
-                self.assertEqual((found["failure"], found["requeue_count"]), ("mps", 0))
+                self.assertEqual((found["failure"], found["requeue_count"]), ("program", 0))
             else:
                 self.assertEqual(self.task(task)["sharing"], "streams")
                 self.act("cancel", task)

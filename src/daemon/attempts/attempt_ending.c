@@ -73,12 +73,25 @@ static bool lacked_room(
     return false;
 }
 
+/* The log alone tells less than what is known of the attempt: a library that could not start on a
+ * full GPU lacked memory, and a task without MPS did not fail by an MPS server. */
+static struct failure with_what_is_known(
+    const struct attempts *attempts, const struct task *task, const struct failure *failure)
+{
+    struct failure known = *failure;
+    if (lacked_room(attempts, task, failure))
+        known.class = FAILURE_GPU_OOM;
+    else if (failure->class == FAILURE_MPS && task->run->share.sharing != SHARING_MPS)
+        known.class = FAILURE_PROGRAM;
+    return known;
+}
+
 /* A failure on a lost GPU is not the task's fault, unless colloc ended the task. A task that colloc
  * ends gets no memory that it waits for: then lack of memory is no failure. */
 static struct failure judge_failure(
     const struct attempts *attempts, const struct task *task, const struct failure *failure)
 {
-    struct failure gone = {.class = FAILURE_GPU_GONE}, no_room = *failure;
+    struct failure gone = {.class = FAILURE_GPU_GONE};
     if (task_was_ended(task) && failure->class == FAILURE_GPU_OOM)
         return (struct failure){.class = task->ending};
     if (task_was_ended(task) || failure->class == FAILURE_NONE)
@@ -93,11 +106,7 @@ static struct failure judge_failure(
     }
     bool was_suspended = task->ending == FAILURE_GPU_GONE && task->n_gpus == 0;
     snprintf(gone.evidence, sizeof gone.evidence, "%s", PROCESS_LOST);
-    if (was_suspended)
-        return gone;
-    if (lacked_room(attempts, task, failure))
-        no_room.class = FAILURE_GPU_OOM;
-    return no_room;
+    return was_suspended ? gone : with_what_is_known(attempts, task, failure);
 }
 
 /* The detail that the log stores with EXITED. The caller releases it. */

@@ -233,6 +233,11 @@ static const struct sample samples[] = {
         FRAMES
         "RuntimeError: CUDA error: the MPS server is not ready to accept new MPS client requests\n",
         "mps", "cuda", "not ready"},
+    {"MPS drops a client that was killed", EXIT(1),
+        FRAMES
+        "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable\n"
+        "Search for `cudaErrorDevicesUnavailable' in https://docs.nvidia.com/cuda/ for more information.\n",
+        "mps", "cuda", "busy or unavailable"},
     {"syntax error", EXIT(1),
         "  File \"t.py\", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax\n",
         "program", "python", "SyntaxError: invalid syntax"},
