@@ -1,16 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real data for the trainings of models.py, read from a folder in their usual format."""
+"""Real data for the trainings of models.py, read from a folder in their usual format.
+
+    loaders.py IMAGES SIDE LOADERS SECONDS
+        reads a folder of images for that long, without a training, and prints the rate:
+        {"samples_per_s": 812.5}
+"""
 import glob
+import itertools
+import json
 import os
+import sys
+import time
 
 import torch
 from models import Clicks, Images, Tokens
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 
-LOADERS = 4
+LOADERS = 4  # processes that decode images
 
 
-def images(data, folder):
+def order_of(found, batch, steps):
+    """Options of DataLoader: once through all data, or so many batches drawn from it at random."""
+    if steps is None:
+        return {"shuffle": True}
+    return {"sampler": RandomSampler(found, replacement=True, num_samples=steps * batch)}
+
+
+def images(data, folder, steps, loaders):
     from torchvision import datasets, transforms
 
     to_tensor = [
@@ -28,8 +44,8 @@ def images(data, folder):
     return DataLoader(
         found,
         data.batch,
-        shuffle=True,
-        num_workers=LOADERS,
+        **order_of(found, data.batch, steps),
+        num_workers=loaders,
         pin_memory=True,
         drop_last=True,
         persistent_workers=True,
@@ -95,11 +111,56 @@ class ClickLog(IterableDataset):
                     yield dense, sparse, torch.tensor(float(fields[0]))
 
 
-def open_data(data, folder):
-    """Batches of the folder's data, once through it per epoch."""
+class Repeated:
+    """So many batches of a log that has an order. It begins again at its end."""
+
+    def __init__(self, batches, steps):
+        self.batches, self.steps = batches, steps
+
+    def endless(self):
+        count = 0
+        while True:
+            before = count
+            for batch in self.batches:
+                count += 1
+                yield batch
+            if count == before:
+                raise SystemExit("the click log is shorter than one batch")
+
+    def __iter__(self):
+        return itertools.islice(self.endless(), self.steps)
+
+
+def open_data(data, folder, steps=None, loaders=LOADERS):
+    """Batches of the folder's data: once through it per epoch, or `steps` of them."""
     if isinstance(data, Images):
-        return images(data, folder)
+        return images(data, folder, steps, loaders)
     if isinstance(data, Tokens):
-        return DataLoader(Text(folder, data.length), data.batch, shuffle=True, drop_last=True)
+        text = Text(folder, data.length)
+        return DataLoader(text, data.batch, **order_of(text, data.batch, steps), drop_last=True)
     assert isinstance(data, Clicks)
-    return DataLoader(ClickLog(folder, data.rows), data.batch, drop_last=True)
+    log = DataLoader(ClickLog(folder, data.rows), data.batch, drop_last=True)
+    return log if steps is None else Repeated(log, steps)
+
+
+def measured_rate(folder, side, loaders, seconds):
+    """Images per second, once each loader has given its first batch."""
+    batch = 32
+    batches = iter(open_data(Images(batch, side, 1000), folder, 10**6, loaders))
+    for _ in range(loaders):
+        next(batches)
+    began, count = time.monotonic(), 0
+    while time.monotonic() - began < seconds:
+        next(batches)
+        count += batch
+    return count / (time.monotonic() - began)
+
+
+def main():
+    folder, side, loaders, seconds = sys.argv[1:]
+    rate = measured_rate(folder, int(side), int(loaders), float(seconds))
+    print(json.dumps({"samples_per_s": rate}))
+
+
+if __name__ == "__main__":
+    main()

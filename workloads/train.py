@@ -6,7 +6,8 @@
                        [--data FOLDER] [--device cuda|cpu] [--processes N]
 
 MODEL is small, medium, large, a name in models.py, timm/NAME or torchvision/NAME. An epoch is
---steps batches of synthetic data that stay on the device. With --data it is all data of the folder:
+--steps batches of synthetic data that stay on the device. With --data it is all data of the folder,
+or --steps batches drawn from it at random:
 
     small           CIFAR-10 as its authors pack it
     medium, large   a folder per class of images
@@ -38,6 +39,7 @@ import torch
 from models import SIZES, TRAININGS, Images, Stepper, training_of
 
 WARM_UP_STEPS = 3  # compile, choose algorithms, fill the allocator
+SYNTHETIC_STEPS = 200  # of an epoch
 PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
@@ -52,10 +54,10 @@ def synthetic_epochs(data, steps, device):
         yield (batch for _ in range(steps))
 
 
-def real_epochs(data, folder, device):
-    from loaders import open_data
+def real_epochs(data, options, device):
+    from loaders import LOADERS, open_data
 
-    batches = open_data(data, folder)
+    batches = open_data(data, options.data, options.steps, options.loaders or LOADERS)
     while True:
         yield ([tensor.to(device, non_blocking=True) for tensor in batch] for batch in batches)
 
@@ -97,7 +99,7 @@ def arguments():
     )
     parser.add_argument("model")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, help="of an epoch (200, or all of --data)")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--side", type=int, help="of the images")
     parser.add_argument("--classes", type=int, help="of the images")
@@ -107,11 +109,12 @@ def arguments():
         default=0,
         help="GPU memory that is held and not used, to stand for a larger model",
     )
-    parser.add_argument("--data")
+    parser.add_argument("--data", metavar="FOLDER")
+    parser.add_argument("--loaders", type=int, help="processes that decode images of --data (4)")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options = parser.parse_args()
-    for name in ("epochs", "steps", "batch", "side", "classes", "processes"):
+    for name in ("epochs", "steps", "batch", "side", "classes", "loaders", "processes"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more")
     try:
@@ -224,9 +227,10 @@ def main():
     say(event="ready", at=time.time(), ballast_gib=sum(map(len, ballast)) / 2**30)
     wait_for_the_others()
     if options.data:
-        epochs = real_epochs(training.data, options.data, options.device)
+        epochs = real_epochs(training.data, options, options.device)
     else:
-        epochs = synthetic_epochs(training.data, options.steps, options.device)
+        steps = options.steps or SYNTHETIC_STEPS
+        epochs = synthetic_epochs(training.data, steps, options.device)
     train(stepper, epochs, options.epochs, options.device)
     reserved = torch.cuda.max_memory_reserved() / 2**20 if options.device == "cuda" else None
     say(event="end", at=time.time(), reserved_mib=reserved)

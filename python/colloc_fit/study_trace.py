@@ -5,7 +5,7 @@ It measures the run exclusively and collocated, and compares it with the simulat
 
     scripts/study-trace [--first=N] [--tasks=N] [--compress=C] [--gpus=0,1,2,3]
                         [--spare-gpus=4,5,6,7] [--alone=EARLIER.json | --catalogue=MEANS.csv]
-                        [--fork] PROGRAMS OUTPUT.json [WAY ...]
+                        [--fork] [--loaders=N] PROGRAMS OUTPUT.json [WAY ...]
     scripts/study-trace --mixed=8 ... OUTPUT.json fifo slots
         that many trainings at once, few long and many short, the longest first, instead of the
         trace
@@ -32,6 +32,11 @@ instead of 9. The server has loaded libcolloc-preload.so where a way lets alloca
 needs root and cgroups, and times that are nearer to those of the trace are set:
 --first and --tasks then choose a window of the trace, and the windows' totals add up.
 
+With --loaders=N the trainings of ImageNet read JPEGs (workloads/pictures.py), which N processes of
+each decode. How fast these are is measured first, without a training, for as many trainings at a
+time as there are GPUs. A training that waits for them makes fewer steps a second alone, with less
+SM activity.
+
 For ways with estimates `colloc estimate -- train.py ...` estimates each training beforehand; the
 unused memory is added to that.
 """
@@ -41,6 +46,7 @@ import csv
 import json
 import lzma
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -53,6 +59,9 @@ from colloc_fit.machine import nvidia_smi, wait_for_daemon
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRAIN = os.path.join(TOP, "workloads", "train.py")
 FORK_SERVER = os.path.join(TOP, "workloads", "fork_server.py")
+PICTURES = os.path.join(TOP, "workloads", "pictures.py")
+LOADER_RATE = os.path.join(TOP, "workloads", "loaders.py")
+RATE_S = 3
 LIBRARIES = (
     "torch", "torchvision", "timm", "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2", "transformers.models.xlnet.modeling_xlnet",
@@ -236,6 +245,7 @@ def task_of(task, arrival_s, compress, arguments_of):
         "gpus": int(task["gpus"]),
         "at_s": arrival_s / compress,
         "alone_s": float(task["solo_s"]) / compress,
+        "is_imagenet": task["dataset"] == "imagenet",
         "memory_share": float(memory_mib) / A100_MIB,
         "arguments": arguments_of(task),
     }
@@ -263,6 +273,7 @@ def mixed_tasks(count):
             "gpus": 1,
             "at_s": 0,
             "alone_s": 100 * 0.7**i,
+            "is_imagenet": False,
             "memory_share": 0,
             "arguments": arguments,
         }
@@ -270,23 +281,63 @@ def mixed_tasks(count):
     ]
 
 
-def plan(tasks, alone, gpu_mib):
+class Loading:
+    """Images that trainings decode while they run, and how many a second they can."""
+
+    def __init__(self, loaders, trainings):
+        self.loaders, self.trainings = loaders, trainings
+        self.folder = tempfile.mkdtemp(prefix="colloc-images-")
+        subprocess.run([sys.executable, PICTURES, self.folder], check=True)
+        self.samples_per_s = {}  # by the side of an image
+
+    def measured(self, side):
+        command = [sys.executable, LOADER_RATE, self.folder, side, str(self.loaders), str(RATE_S)]
+        running = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            for _ in range(self.trainings)
+        ]
+        printed = [process.communicate()[0] for process in running]
+        return statistics.fmean(json.loads(line)["samples_per_s"] for line in printed)
+
+    def steps_per_s(self, arguments):
+        """What the training would make if its GPU took no time."""
+        options = dict(word.split("=") for word in arguments if word.startswith("--"))
+        side = options["--side"]
+        if side not in self.samples_per_s:
+            self.samples_per_s[side] = self.measured(side)
+        return self.samples_per_s[side] / int(options["--batch"])
+
+    def options(self):
+        return [f"--data={self.folder}", f"--loaders={self.loaders}"]
+
+    def close(self):
+        shutil.rmtree(self.folder)
+
+
+def plan(tasks, alone, gpu_mib, loading=None):
     """Sets the steps, the memory and the SMACT of each task from its run alone."""
     for task in tasks:
         seen = alone[task["arguments"]]
         ballast_mib = max(0, task["memory_share"] * gpu_mib - seen["memory_mib"])
+        steps_per_s, smact, data = seen["steps_per_s"], seen["smact"], []
+        if loading and task["is_imagenet"]:
+            data = loading.options()
+            steps_per_s = min(steps_per_s, loading.steps_per_s(task["arguments"]))
+            smact = smact and smact * steps_per_s / seen["steps_per_s"]
         task.update(
-            steps=max(1, round(task["alone_s"] * seen["steps_per_s"])),
+            steps=max(1, round(task["alone_s"] * steps_per_s)),
             ballast_gib=round(ballast_mib / 1024, 2),
-            smact=seen["smact"],
+            smact=smact,
             memory_mib=round(seen["memory_mib"] + ballast_mib),
+            data=data,
         )
 
 
 def estimated_mib(programs, task, gpu):
     """What the daemon would reserve of each GPU for the task's training, from its script; None if
     the script is not followed."""
-    words = [*task["arguments"], "--epochs=1", "--steps=4", f"--processes={task['gpus']}"]
+    words = [*task["arguments"], *task["data"], "--epochs=1", "--steps=4"]
+    words.append(f"--processes={task['gpus']}")
     done = subprocess.run(
         [os.path.join(programs, "colloc"), "estimate", "--json", f"--gpu={gpu}", "--",
          sys.executable, TRAIN, *words],
@@ -411,6 +462,7 @@ def submit(server, task, declared, launcher):
         *task["arguments"],
         "--epochs=1",
         f"--steps={task['steps']}",
+        *task["data"],
         f"--ballast-gib={task['ballast_gib']}",
         f"--processes={task['gpus']}",
     ]
@@ -689,11 +741,14 @@ def main():
     parser.add_argument("--alone", metavar="EARLIER.json")
     parser.add_argument("--catalogue", metavar="MEANS.csv")
     parser.add_argument("--fork", action="store_true", help="trainings by a fork server")
+    parser.add_argument("--loaders", type=int, default=0, help="of images, for each of ImageNet")
     parser.add_argument("--limit", type=float, default=1800, help="seconds of one way")
     parser.add_argument("programs")
     parser.add_argument("output")
     parser.add_argument("ways", nargs="*", default=list(SIMULATED))
     options = parser.parse_args()
+    if options.loaders and not options.catalogue:
+        parser.error("--loaders needs --catalogue")
     programs, sets = os.path.abspath(options.programs), [
         part.split(",") for part in (options.gpus, options.spare_gpus) if part
     ]
@@ -715,7 +770,8 @@ def main():
     missing = {task["arguments"] for task in tasks} - set(alone)
     if missing:
         sys.exit(f"{options.alone} has not measured {' '.join(sorted(missing)[0])}")
-    plan(tasks, alone, float(nvidia_smi("memory.total")[0]))
+    loading = Loading(options.loaders, len(sets[0])) if options.loaders else None
+    plan(tasks, alone, float(nvidia_smi("memory.total")[0]), loading)
     gpu = kind_of(nvidia_smi("name")[0])
     if any("estimate" in WAYS[way][1] for way in options.ways if way in WAYS):
         estimate_all(programs, tasks, gpu)
@@ -728,6 +784,8 @@ def main():
         "first": options.first,
         "compress": options.compress,
         "gpus": len(sets[0]),
+        "loaders": options.loaders,
+        "loaded_samples_per_s": loading.samples_per_s if loading else {},
         "tasks": tasks,
         "alone": {" ".join(kind): value for kind, value in alone.items()},
         "ways": {},
@@ -771,6 +829,8 @@ def main():
         worker.join()
     if fork_server:
         fork_server.close()
+    if loading:
+        loading.close()
     return 1 if any("error" in result for result in seen["ways"].values()) else 0
 
 

@@ -98,10 +98,32 @@ class Train(unittest.TestCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn("error: ", done.stderr)
 
-    def test_an_epoch_of_real_data_is_once_through_it(self):
+    def write_clicks(self, count):
         with open(os.path.join(self.folder, "day_0"), "w", encoding="ascii") as log:
-            for i in range(50):
+            for i in range(count):
                 log.write("\t".join([str(i % 2), *["7"] * 12, "", *["68fd1e64"] * 25, ""]) + "\n")
+
+    def test_so_many_batches_of_a_log_that_is_shorter(self):
+        self.write_clicks(50)
+        batches = self.loaded(f"Clicks(16, 1000), {self.folder!r}, steps=7")
+        self.assertEqual(batches, [[[16, 13], [16, 26], [16]]] * 7)
+
+    def test_a_log_that_is_shorter_than_a_batch(self):
+        self.write_clicks(5)
+        with self.assertRaises(subprocess.CalledProcessError) as caught:
+            self.loaded(f"Clicks(16, 1000), {self.folder!r}, steps=7")
+        self.assertIn("shorter than one batch", caught.exception.stderr)
+
+    def test_so_many_batches_of_text(self):
+        with open(os.path.join(self.folder, "a.txt"), "w", encoding="utf-8") as text:
+            text.write("x" * 300)
+        self.assertEqual(
+            self.loaded(f"Tokens(4, 100, 256), {self.folder!r}, steps=5"),
+            [[[4, 100], [4, 100]]] * 5,
+        )
+
+    def test_an_epoch_of_real_data_is_once_through_it(self):
+        self.write_clicks(50)
         batches = self.loaded(f"Clicks(16, 1000), {self.folder!r}")
         self.assertEqual(batches, [[[16, 13], [16, 26], [16]]] * 3)
 

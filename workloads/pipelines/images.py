@@ -11,32 +11,18 @@ read, decode and answer need Pillow, the others PyTorch and torchvision.
 """
 
 import io
+import os
 import random
 import sys
 
 from stage import put_bytes, run_stage, take_bytes
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from pictures import make_jpegs  # noqa: E402
+
 SIZE = 224
 PIXELS = SIZE * SIZE * 3
 CLASSES = 1000
-
-
-def make_jpegs(n):
-    """Pictures that compress about as photographs do: 20 to 40 KiB."""
-    from PIL import Image, ImageDraw, ImageFilter
-
-    chance, jpegs = random.Random(1), []
-    for _ in range(n):
-        image = Image.effect_noise((500, 375), 40).convert("RGB")
-        draw = ImageDraw.Draw(image)
-        for _ in range(30):
-            x, y = chance.randrange(500), chance.randrange(375)
-            color = tuple(chance.randrange(256) for _ in range(3))
-            draw.ellipse((x, y, x + chance.randrange(120), y + chance.randrange(120)), fill=color)
-        out = io.BytesIO()
-        image.filter(ImageFilter.GaussianBlur(1)).save(out, "JPEG", quality=85)
-        jpegs.append(out.getvalue())
-    return jpegs
 
 
 def run_read():
