@@ -9,8 +9,9 @@ It measures the run exclusively and collocated, and compares it with the simulat
     scripts/study-trace --mixed=8 ... OUTPUT.json fifo slots
         that many trainings at once, few long and many short, the longest first, instead of the
         trace
-    scripts/study-trace --simulate PROGRAMS OUTPUT.json
-        prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere
+    scripts/study-trace --simulate PROGRAMS OUTPUT.json [EXCLUSIVE.json]
+        prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere. What each
+        task takes alone comes from the way "exclusive", of another output if that is named.
     scripts/study-trace --draw OUTPUT.json PICTURE.svg
         draws memory and SM activity of the GPUs in each run
     (OUTPUT.json may be packed by xz here.)
@@ -664,8 +665,10 @@ def read_results(path):
         return json.load(file)
 
 
-def compare(programs, path):
+def compare(programs, path, path_of_exclusive=None):
     seen = read_results(path)
+    if path_of_exclusive:
+        seen["ways"]["exclusive"] = read_results(path_of_exclusive)["ways"]["exclusive"]
     for way, result in seen["ways"].items():
         if "error" in result or FORMER_NAMES.get(way, way) not in SIMULATED:
             continue
@@ -725,7 +728,7 @@ def draw(path, picture):
 
 
 def main():
-    if sys.argv[1:2] == ["--simulate"] and len(sys.argv) == 4:
+    if sys.argv[1:2] == ["--simulate"] and len(sys.argv) in (4, 5):
         return compare(*sys.argv[2:])
     if sys.argv[1:2] == ["--draw"] and len(sys.argv) == 4:
         return draw(*sys.argv[2:])
