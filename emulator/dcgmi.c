@@ -7,130 +7,17 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
-#include "emulator/pipes.h"
+#include "emulator/dcgm_fields.h"
 #include "emulator/world.h"
 
 enum { COLUMNS_MAX = 32, HEADER_EVERY = 30 };
-
-/* What one GPU or instance does now, and its means since the sample before. */
-struct gpu_sample {
-    struct activity sum, mean, rate;
-    double at_s;
-    unsigned trouble;
-};
-
-static double gputl(const struct gpu_sample *t)
-{
-    return round(100 * t->rate.gract);
-}
-
-static double mcutl(const struct gpu_sample *t)
-{
-    return round(100 * t->rate.dram);
-}
-
-static double power(const struct gpu_sample *t)
-{
-    return t->rate.power_w;
-}
-
-static double energy(const struct gpu_sample *t)
-{
-    return floor(1000 * t->sum.power_w);
-}
-
-static double gract(const struct gpu_sample *t)
-{
-    return t->mean.gract;
-}
-
-static double smact(const struct gpu_sample *t)
-{
-    return t->mean.smact;
-}
-
-static double smocc(const struct gpu_sample *t)
-{
-    return t->mean.smocc;
-}
-
-static double dram(const struct gpu_sample *t)
-{
-    return t->mean.dram;
-}
-
-static double tensor(const struct gpu_sample *t)
-{
-    return PIPE_TENSOR * t->mean.smact;
-}
-
-static double fp32(const struct gpu_sample *t)
-{
-    return PIPE_FP32 * t->mean.smact;
-}
-
-static double fp16(const struct gpu_sample *t)
-{
-    return PIPE_FP16 * t->mean.smact;
-}
-
-static double none(const struct gpu_sample *t)
-{
-    return 0;
-}
-
-static double pcie_rx(const struct gpu_sample *t)
-{
-    return floor((double)MIB * t->mean.pcie_rx_mib);
-}
-
-static double pcie_tx(const struct gpu_sample *t)
-{
-    return floor((double)MIB * PCIE_TX_OF_RX * t->mean.pcie_rx_mib);
-}
-
-/* A field of DCGM (dcgm_fields.h) and how dmon prints it. Fields below 1000 are readings of this
- * moment or counters; the profiling fields, from 1001 on, are means since the sample before. */
-struct field {
-    const char *id, *name;
-    int digits, width;
-    double (*value)(const struct gpu_sample *);
-    unsigned trouble;     /* the one that makes it N/A */
-    bool is_of_instances; /* else N/A for them */
-};
-
-static const struct field fields[] = {
-    {"155", "POWER", 3, 13, power, TROUBLE_NO_POWER, false},
-    {"156", "TOTEC", 0, 22, energy, TROUBLE_NO_ENERGY, false},
-    {"203", "GPUTL", 0, 18, gputl, TROUBLE_NO_UTILIZATION, false},
-    {"204", "MCUTL", 0, 18, mcutl, TROUBLE_NO_UTILIZATION, false},
-    {"1001", "GRACT", 3, 13, gract, 0, true},
-    {"1002", "SMACT", 3, 13, smact, 0, true},
-    {"1003", "SMOCC", 3, 13, smocc, 0, true},
-    {"1004", "TENSO", 3, 13, tensor, 0, true},
-    {"1005", "DRAMA", 3, 13, dram, 0, true},
-    {"1006", "FP64A", 3, 13, none, 0, true},
-    {"1007", "FP32A", 3, 13, fp32, 0, true},
-    {"1008", "FP16A", 3, 13, fp16, 0, true},
-    {"1009", "PCITX", 0, 22, pcie_tx, 0, false},
-    {"1010", "PCIRX", 0, 22, pcie_rx, 0, false},
-    {"1011", "NVLTX", 0, 22, none, 0, false},
-    {"1012", "NVLRX", 0, 22, none, 0, false},
-};
-
-/* A GPU, or one of its GPU instances: 0: the whole GPU. */
-struct entity {
-    int gpu, instance;
-};
 
 struct dmon {
     const struct field *column[COLUMNS_MAX];
@@ -157,26 +44,13 @@ static void print_list(struct world *world)
     }
 }
 
-/* DCGM numbers instances apart from GPUs, and compute instances apart from both. */
-static int instance_number(struct entity entity)
-{
-    return 100 * entity.gpu + 10 * entity.instance;
-}
-
-static bool is_instance(struct world *world, struct entity entity)
-{
-    const struct gpu *gpu = &world->gpus[entity.gpu];
-    return gpu->mig && entity.instance >= 1 && entity.instance < INSTANCES_MAX &&
-           gpu->instances[entity.instance].is_made;
-}
-
 static void print_compute(struct entity entity, const struct unit *unit)
 {
     char name[48], text[72];
 
     snprintf(name, sizeof(name), "   -> CI %d/%d/%d", entity.gpu, entity.instance, unit->number);
     snprintf(text, sizeof(text), "Compute Instance (EntityID: %d)",
-        instance_number(entity) + 1 + unit->number);
+        dcgm_instance_number(entity) + 1 + unit->number);
     printf("| %-17s | %-66s |\n", name, text);
 }
 
@@ -186,7 +60,7 @@ static void print_instance(const struct world *world, struct entity entity)
     char name[32], text[72];
 
     snprintf(name, sizeof(name), "-> I %d/%d", entity.gpu, entity.instance);
-    snprintf(text, sizeof(text), "GPU Instance (EntityID: %d)", instance_number(entity));
+    snprintf(text, sizeof(text), "GPU Instance (EntityID: %d)", dcgm_instance_number(entity));
     printf("| %-17s | %-66s |\n", name, text);
     for (int u = 1; u < gpu->unit_count; u++)
         if (gpu->units[u].state == UNIT_READY && gpu->units[u].instance == entity.instance)
@@ -205,7 +79,7 @@ static void print_tree(struct world *world)
         for (int i = 1; i < INSTANCES_MAX; i++) {
             struct entity entity = {g, i};
             char name[32], text[72];
-            if (!is_instance(world, entity))
+            if (!dcgm_is_instance(world, entity))
                 continue;
             snprintf(name, sizeof(name), "GPU %d", g);
             snprintf(text, sizeof(text), "GPU %s (EntityID: %d)", world->gpus[g].units[0].uuid, g);
@@ -224,10 +98,10 @@ static void print_tree(struct world *world)
 static int add_columns(struct dmon *dmon, char *ids)
 {
     for (char *id = strtok(ids, ","); id; id = strtok(NULL, ",")) {
+        int64_t number;
         const struct field *found = NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(fields) && !found; i++)
-            if (strcmp(fields[i].id, id) == 0)
-                found = &fields[i];
+        if (parse_int64(id, 1, INT16_MAX, &number) == 0)
+            found = dcgm_field_find((unsigned)number);
         if (!found || dmon->columns == COLUMNS_MAX)
             return -EINVAL;
         dmon->column[dmon->columns++] = found;
@@ -245,7 +119,7 @@ static int choose_entity(struct dmon *dmon, char *entity, struct world *world)
         *slash = '\0';
     if (parse_int64(entity, 0, world->gpu_count - 1, &gpu) < 0 ||
         (slash && parse_int64(slash + 1, 1, INSTANCES_MAX - 1, &instance) < 0) ||
-        (slash && !is_instance(world, (struct entity){(int)gpu, (int)instance})))
+        (slash && !dcgm_is_instance(world, (struct entity){(int)gpu, (int)instance})))
         return -EINVAL;
     dmon->shown[gpu][instance] = true;
     return 0;
@@ -285,31 +159,13 @@ static int read_options(struct dmon *dmon, int argc, char **argv, struct world *
     return r == 0 && (optind != argc || dmon->columns == 0) ? -EINVAL : r;
 }
 
-/* The means of a first sample are those since the machine was made. Real ones are over no time: a
- * client has to ignore them in either case. */
-static void take_sample(struct gpu_sample *sample, struct world *world, struct entity entity)
-{
-    const struct seat whole = {entity.gpu, 0};
-    struct activity sum = entity.instance ? world_instance_sum(world, entity.gpu, entity.instance)
-                                          : *world_sum(world, whole);
-    double now_s = world_now_s(world), span_s = now_s - sample->at_s;
-
-    sample->mean = (struct activity){0};
-    activity_add(&sample->mean, &sum, 1 / span_s);
-    activity_add(&sample->mean, &sample->sum, -1 / span_s);
-    sample->sum = sum;
-    sample->at_s = now_s;
-    sample->rate = world_unit(world, whole)->rate;
-    sample->trouble = world->gpus[entity.gpu].trouble;
-}
-
 static void take_samples(struct dmon *dmon, struct world *world)
 {
     world_enter(world);
     for (int g = 0; g < world->gpu_count; g++)
         for (int i = 0; i < INSTANCES_MAX; i++)
             if (dmon->shown[g][i])
-                take_sample(&dmon->samples[g][i], world, (struct entity){g, i});
+                dcgm_sample_take(&dmon->samples[g][i], world, (struct entity){g, i});
     world_leave(world);
 }
 
@@ -321,14 +177,6 @@ static void print_header(const struct dmon *dmon)
     printf("\n%-11s\n", "ID");
 }
 
-/* A sensor that the GPU lacks is "N/A" in its column, and so is every one of a lost GPU. */
-static bool is_known(
-    const struct field *field, const struct gpu_sample *sample, struct entity entity)
-{
-    return !(sample->trouble & (field->trouble | TROUBLE_LOST)) &&
-           (entity.instance == 0 || field->is_of_instances);
-}
-
 static void print_row(const struct dmon *dmon, struct entity entity)
 {
     const struct gpu_sample *sample = &dmon->samples[entity.gpu][entity.instance];
@@ -337,12 +185,12 @@ static void print_row(const struct dmon *dmon, struct entity entity)
     if (entity.instance == 0)
         snprintf(name, sizeof(name), "GPU %d", entity.gpu);
     else
-        snprintf(name, sizeof(name), "GPU-I %d", instance_number(entity));
+        snprintf(name, sizeof(name), "GPU-I %d", dcgm_instance_number(entity));
     printf("%-11s", name);
     for (int i = 0; i < dmon->columns; i++) {
         const struct field *field = dmon->column[i];
         snprintf(text, sizeof(text), "%.*f", field->digits, field->value(sample));
-        printf("%-*s", field->width, is_known(field, sample, entity) ? text : "N/A");
+        printf("%-*s", field->width, dcgm_is_known(field, sample, entity) ? text : "N/A");
     }
     printf("\n");
 }

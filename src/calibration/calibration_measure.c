@@ -280,7 +280,7 @@ int calibration_measure(const struct calibration_plan *plan, struct fault *fault
     struct measurement measurement = {.plan = plan, .fault = fault, .data = ret_data};
     ret_data->n = 0;
     *ret_why_no_mps = '\0';
-    int r = gpu_set_use_dcgmi(plan->set, "dcgmi", SAMPLE_PERIOD_US);
+    int r = gpu_set_use_dcgm(plan->set, "dcgmi", SAMPLE_PERIOD_US);
     if (r < 0)
         return fault_set(fault, -r, "out of memory");
     r = measure_way(&measurement, NULL);

@@ -268,7 +268,7 @@ static const struct option {
         "path or name of the NVML library to load"},
     {"dcgmi", FIELD(dcgmi), &setting_text, "PROGRAM", "dcgmi",
         "the dcgmi program of NVIDIA DCGM, which measures the SM activity of GPUs before "
-        "Hopper; none: do not use it"},
+        "Hopper where DCGM's library does not work; none: do not use DCGM"},
     {"shim", FIELD(shim), &setting_text, "PATH", "(as installed)",
         "path of the colloc-shim program, which runs each task"},
     {"checkpoint", FIELD(checkpoint), &setting_text, "PATH", "(as installed)",

@@ -19,7 +19,7 @@ struct config {
     char socket_path[108];
     char state_dir[512];
     char nvml_library[512];     /* "": the driver's */
-    char dcgmi[512];            /* "none": do without */
+    char dcgmi[512];            /* "none": do without DCGM */
     char shim[512];             /* path of colloc-shim */
     char checkpoint[512];       /* path of colloc-checkpoint */
     bool suspend_any_driver;    /* also where the host may hang (checkpoint/kernel_module.h) */

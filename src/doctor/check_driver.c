@@ -3,16 +3,20 @@
  * Checks of the NVIDIA driver and of what it reports: all through gpu/, as the daemon does it.
  *
  * They ask the questions that decide how the daemon will work here: whether GPUs are found at all,
- * from where it gets SM activity (the driver's GPM from Hopper on, else dcgmi, else utilisation as
+ * from where it gets SM activity (the driver's GPM from Hopper on, else DCGM, else utilisation as
  * an upper bound), whether tasks can share by MPS, and whether MIG is on with no instance to run
  * on. A check that does not apply to the machine passes, and says so.
  */
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "doctor/doctor.h"
+#include "gpu/dcgm.h"
 #include "gpu/nvml.h"
 #include "gpu/program.h"
 
@@ -20,6 +24,9 @@ static const char INSTALL_DRIVER[] = "install the NVIDIA driver (570 or newer to
                                      "580 to move them)";
 /* Two samples at least this far apart give GPM's first values. */
 enum { GPM_WAIT_MS = 150 };
+
+/* An engine of DCGM starts within a second. Chosen. */
+#define DCGM_LIMIT_US (10 * SECOND_US)
 
 /* GPUs that are no MIG instances. */
 static size_t count_cards(const struct doctor *doctor)
@@ -105,22 +112,49 @@ void check_gpm(struct doctor *doctor, struct doctor_check *check)
     else
         doctor_fail(check,
             "GPUs before Hopper have no GPM: install NVIDIA DCGM, and colloc reads SM activity "
-            "from dcgmi",
+            "from it",
             "%s", why);
+}
+
+/* What colloc-dcgm prints alone: the library and its engine, or why there are none. Returns whether
+ * the library works. */
+static bool try_dcgm_library(char *text, size_t size)
+{
+    char path[PATH_MAX];
+    struct fault fault = {0};
+    struct span source;
+    int status = 0;
+    if (dcgm_find_helper(path, sizeof path) < 0) {
+        snprintf(text, size, "colloc-dcgm is not installed");
+        return false;
+    }
+    struct program run = {
+        .path = path, .argv = (char *[]){path, NULL}, .envp = environ, .limit_us = DCGM_LIMIT_US};
+    int r = program_run(&run, text, size, &status, &fault);
+    bool works = r == 0 && status == 0 && dcgm_source_take(span_of(text), &source);
+    if (works)
+        memmove(text, source.at, source.size + 1);
+    else if (r < 0)
+        snprintf(text, size, "%.150s", fault.text);
+    else if (!*text)
+        snprintf(text, size, "colloc-dcgm has ended with status %d", status);
+    return works;
 }
 
 void check_dcgm(struct doctor *doctor, struct doctor_check *check)
 {
-    char path[512], why[160];
-    if (program_find("dcgmi", path, sizeof path))
-        doctor_pass(check, "%.200s", path);
+    char library[160], path[512], why[160];
+    if (try_dcgm_library(library, sizeof library))
+        doctor_pass(check, "%s", library);
+    else if (program_find("dcgmi", path, sizeof path))
+        doctor_pass(check, "%.100s (%.100s)", path, library);
     else if (doctor->gpus && has_gpm(doctor, why, sizeof why))
         doctor_pass(check, "not installed, and not needed: all GPUs have GPM");
     else
         doctor_fail(check,
             "install NVIDIA DCGM (package datacenter-gpu-manager) where GPUs have "
             "no GPM",
-            "dcgmi is not on PATH");
+            "dcgmi is not on PATH; %.100s", library);
 }
 
 void check_mps(struct doctor *doctor, struct doctor_check *check)

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs dcgmi and reads its rows. Four phases:
+ * Runs colloc-dcgm, or dcgmi where that does not work, and reads its rows. Four phases:
  *
- *     PAUSED --pause over--> LISTING_GPUS (discovery -l) --end--> STREAMING (dmon)
- *     LISTING_GPUS --end, if instances are watched--> LISTING_INSTANCES (discovery -c)
- *     LISTING_INSTANCES --end--> STREAMING
+ *     PAUSED --pause over--> STREAMING (colloc-dcgm, which finds the entities itself)
+ *     STREAMING --colloc-dcgm fails within a minute--> LISTING_GPUS (dcgmi discovery -l)
+ *     LISTING_GPUS --end--> STREAMING (dcgmi dmon)
+ *     LISTING_GPUS --end, if instances are watched--> LISTING_INSTANCES (dcgmi discovery -c)
+ *     LISTING_INSTANCES --end--> STREAMING (dcgmi dmon)
  *     STREAMING --end, or silence--> PAUSED
+ *
+ * So each start tries the library first, and a library that crashes, hangs or refuses is left for
+ * dcgmi at once.
  *
  * DCGM may learn of a new MIG instance later than colloc: a stream without one ends after a minute,
  * the next one after two, and so on.
@@ -21,6 +26,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/beside.h"
 #include "base/clock.h"
 #include "gpu/program.h"
 
@@ -41,9 +48,11 @@ struct watched {
     char uuid[sizeof(((struct gpu_info *)0)->uuid)]; /* of the card; "": nothing is watched */
     bool is_instance;
     unsigned gpu_instance; /* NVML's number */
+    char key[112];         /* as colloc-dcgm takes it: the UUID, or UUID/gpu_instance */
 
-    char name[24];   /* as `dmon -i` takes it: "0", "0/2"; "": dcgmi does not list it */
-    unsigned number; /* DCGM's, if listed */
+    bool is_listed; /* DCGM has it */
+    struct dcgm_entity entity;
+    char name[24]; /* as `dmon -i` takes it: "0", "0/2" */
     struct dcgm_row row;
     bool begun; /* the stream's first row has come */
     bool has_row;
@@ -51,12 +60,14 @@ struct watched {
 };
 
 struct dcgm {
-    char program[512];
+    char helper[512]; /* colloc-dcgm; "": there is none */
+    char dcgmi[512];
     int64_t period_us;
     struct watched watched[DCGM_WATCHED_MAX]; /* by the caller's number */
     size_t n_watched;                         /* the largest number in use, plus 1 */
 
     enum phase phase;
+    bool by_library;     /* the stream is colloc-dcgm's, not dcgmi's */
     int64_t began_us;    /* of the phase */
     int64_t pause_us;    /* how long a pause takes */
     int64_t ask_us;      /* a stream without a watched instance ends after that */
@@ -70,14 +81,25 @@ struct dcgm {
     struct dcgm_table table;
     char last_message[96];
     char missing_reason[112];
+    char library_failure[96];
+    char stream_source[160]; /* of the stream, which may not have rows yet */
+    char source[160];
 };
 
-struct dcgm *dcgm_create(const char *program, int64_t period_us)
+int dcgm_find_helper(char *path, size_t size)
+{
+    static const char *const places[] = {".", "../" COLLOC_LIBEXEC_DIR "/colloc", "../gpu"};
+    *path = '\0';
+    return beside_find(places, ARRAY_SIZE(places), "colloc-dcgm", path, size);
+}
+
+struct dcgm *dcgm_create(const char *helper, const char *dcgmi, int64_t period_us)
 {
     struct dcgm *dcgm = calloc(1, sizeof *dcgm);
     if (!dcgm)
         return NULL;
-    snprintf(dcgm->program, sizeof dcgm->program, "%s", program);
+    snprintf(dcgm->helper, sizeof dcgm->helper, "%s", helper);
+    snprintf(dcgm->dcgmi, sizeof dcgm->dcgmi, "%s", dcgmi);
     dcgm->period_us = period_us;
     dcgm->ask_us = ASK_FIRST_US;
     dcgm->fd = -1;
@@ -136,6 +158,7 @@ void dcgm_add_gpu(struct dcgm *dcgm, size_t i, const char *uuid)
 {
     struct watched gpu = {0};
     snprintf(gpu.uuid, sizeof gpu.uuid, "%s", uuid);
+    snprintf(gpu.key, sizeof gpu.key, "%s", uuid);
     add_watched(dcgm, i, &gpu);
 }
 
@@ -143,99 +166,80 @@ void dcgm_add_instance(struct dcgm *dcgm, size_t i, const char *card_uuid, unsig
 {
     struct watched instance = {.is_instance = true, .gpu_instance = gpu_instance};
     snprintf(instance.uuid, sizeof instance.uuid, "%s", card_uuid);
+    snprintf(instance.key, sizeof instance.key, "%s/%u", card_uuid, gpu_instance);
     add_watched(dcgm, i, &instance);
+}
+
+const char *dcgm_source(const struct dcgm *dcgm)
+{
+    return dcgm->source;
+}
+
+static const char *explain_not_listed(const struct dcgm *dcgm, bool is_instance)
+{
+    static const char *const texts[][2] = {
+        {"`dcgmi discovery -l` does not list this GPU",
+            "`dcgmi discovery -c` does not list this MIG instance"},
+        {"libdcgm does not list this GPU", "libdcgm does not list this MIG instance"},
+    };
+    return texts[dcgm->by_library][is_instance];
 }
 
 const char *dcgm_missing_reason(const struct dcgm *dcgm, size_t i)
 {
     const struct watched *watched = &dcgm->watched[i];
-    if (dcgm->phase == STREAMING && !*watched->name)
-        return watched->is_instance ? "`dcgmi discovery -c` does not list this MIG instance"
-                                    : "`dcgmi discovery -l` does not list this GPU";
+    if (dcgm->phase == STREAMING && !watched->is_listed && (dcgm->has_rows || !dcgm->by_library))
+        return explain_not_listed(dcgm, watched->is_instance);
     if (dcgm->phase == STREAMING && dcgm->has_rows)
-        return "dcgmi reports nothing about this GPU at the moment";
-    return *dcgm->missing_reason ? dcgm->missing_reason : "dcgmi has not reported anything yet";
+        return dcgm->by_library ? "libdcgm reports nothing about this GPU at the moment"
+                                : "dcgmi reports nothing about this GPU at the moment";
+    return *dcgm->missing_reason ? dcgm->missing_reason : "DCGM has not reported anything yet";
 }
 
 /* ---- phases ---- */
 
+static bool has_lived(const struct dcgm *dcgm, int64_t now_us)
+{
+    return dcgm->phase == STREAMING && now_us - dcgm->began_us > REST_MAX_US;
+}
+
 static void pause_for_restart(struct dcgm *dcgm, int64_t now_us, const char *why)
 {
-    bool lived = dcgm->phase == STREAMING && now_us - dcgm->began_us > REST_MAX_US;
-    int64_t longer_us = dcgm->pause_us && !lived ? 2 * dcgm->pause_us : dcgm->period_us;
+    bool doubles = dcgm->pause_us && !has_lived(dcgm, now_us);
+    int64_t longer_us = doubles ? 2 * dcgm->pause_us : dcgm->period_us;
     end_program(dcgm);
-    snprintf(dcgm->missing_reason, sizeof dcgm->missing_reason, "%s%s%.*s", why,
-        *dcgm->last_message ? ": " : "", (int)sizeof dcgm->last_message, dcgm->last_message);
+    snprintf(dcgm->missing_reason, sizeof dcgm->missing_reason, "%s%s%s", why,
+        *dcgm->last_message ? ": " : "", dcgm->last_message);
     dcgm->phase = PAUSED;
     dcgm->began_us = now_us;
     dcgm->pause_us = longer_us < REST_MAX_US ? longer_us : REST_MAX_US;
 }
 
-static void start_program(
-    struct dcgm *dcgm, int64_t now_us, enum phase phase, const char *const *argv)
+/* Returns false when the program does not start; a fault says why. */
+static bool start_program(struct dcgm *dcgm, int64_t now_us, enum phase phase, const char *path,
+    const char *const *argv, struct fault *fault)
 {
-    struct fault fault = {0};
-    char path[PATH_MAX];
+    struct program run = {.path = path, .argv = (char *const *)(uintptr_t)argv, .envp = environ};
     dcgm->lines = (struct dcgm_lines){0};
     dcgm->table = (struct dcgm_table){0};
     dcgm->list = (struct dcgm_list){0};
     dcgm->tree = (struct dcgm_tree){0};
     dcgm->last_message[0] = '\0';
-    if (!program_find(dcgm->program, path, sizeof path)) {
-        snprintf(dcgm->last_message, sizeof dcgm->last_message, "it comes with NVIDIA DCGM");
-        pause_for_restart(
-            dcgm, now_us, "SM activity of this GPU needs dcgmi, which is not on PATH");
-        return;
-    }
-    struct program run = {.path = path, .argv = (char *const *)(uintptr_t)argv, .envp = environ};
-    if (program_start(&run, &dcgm->pid, &dcgm->fd, &fault) < 0) {
-        pause_for_restart(dcgm, now_us, fault.text);
-        return;
-    }
-    dcgm->phase = phase;
     dcgm->began_us = dcgm->last_row_us = now_us;
     dcgm->has_rows = false;
-}
-
-static void list_gpus(struct dcgm *dcgm, int64_t now_us)
-{
-    for (size_t i = 0; i < dcgm->n_watched; i++) {
-        dcgm->watched[i].name[0] = '\0';
-        dcgm->watched[i].begun = false;
-    }
-    start_program(dcgm, now_us, LISTING_GPUS, (const char *[]){"dcgmi", "discovery", "-l", NULL});
-}
-
-static void list_instances(struct dcgm *dcgm, int64_t now_us)
-{
-    start_program(
-        dcgm, now_us, LISTING_INSTANCES, (const char *[]){"dcgmi", "discovery", "-c", NULL});
+    if (program_start(&run, &dcgm->pid, &dcgm->fd, fault) < 0)
+        return false;
+    dcgm->phase = phase;
+    return true;
 }
 
 /* Compute instances of one GPU instance have its activity, which is asked for once. */
-static bool is_named_before(const struct dcgm *dcgm, size_t i)
+static bool is_watched_before(const struct dcgm *dcgm, size_t i)
 {
     for (size_t other = 0; other < i; other++)
-        if (strcmp(dcgm->watched[other].name, dcgm->watched[i].name) == 0)
+        if (strcmp(dcgm->watched[other].key, dcgm->watched[i].key) == 0)
             return true;
     return false;
-}
-
-static void start_stream(struct dcgm *dcgm, int64_t now_us)
-{
-    char names[DCGM_WATCHED_MAX * sizeof dcgm->watched[0].name] = "", period[24];
-    size_t used = 0;
-    for (size_t i = 0; i < dcgm->n_watched; i++)
-        if (*dcgm->watched[i].name && !is_named_before(dcgm, i))
-            used += (size_t)snprintf(
-                names + used, sizeof names - used, "%s%s", used ? "," : "", dcgm->watched[i].name);
-    snprintf(period, sizeof period, "%lld", (long long)(dcgm->period_us / MS_US));
-    if (used == 0)
-        pause_for_restart(dcgm, now_us, "dcgmi lists none of the GPUs to query");
-    else
-        start_program(dcgm, now_us, STREAMING,
-            (const char *[]){
-                "dcgmi", "dmon", "-e", DCGM_FIELD_IDS, "-d", period, "-i", names, NULL});
 }
 
 static bool has_instances(const struct dcgm *dcgm)
@@ -249,22 +253,127 @@ static bool has_instances(const struct dcgm *dcgm)
 static bool lacks_instance(const struct dcgm *dcgm)
 {
     for (size_t i = 0; i < dcgm->n_watched; i++)
-        if (dcgm->watched[i].is_instance && !*dcgm->watched[i].name)
+        if (dcgm->watched[i].is_instance && !dcgm->watched[i].is_listed)
             return true;
     return false;
+}
+
+static void print_period(const struct dcgm *dcgm, char *text, size_t size)
+{
+    snprintf(text, size, "%lld", (long long)(dcgm->period_us / MS_US));
+}
+
+/* ---- dcgmi ---- */
+
+static void start_dcgmi(
+    struct dcgm *dcgm, int64_t now_us, enum phase phase, const char *const *argv)
+{
+    struct fault fault = {0};
+    char path[PATH_MAX];
+    if (!program_find(dcgm->dcgmi, path, sizeof path)) {
+        snprintf(dcgm->last_message, sizeof dcgm->last_message, "%s", dcgm->library_failure);
+        pause_for_restart(dcgm, now_us, "NVIDIA DCGM is needed: dcgmi is not on PATH");
+    } else if (!start_program(dcgm, now_us, phase, path, argv, &fault)) {
+        pause_for_restart(dcgm, now_us, fault.text);
+    }
+}
+
+static void list_gpus(struct dcgm *dcgm, int64_t now_us)
+{
+    dcgm->by_library = false;
+    start_dcgmi(dcgm, now_us, LISTING_GPUS, (const char *[]){"dcgmi", "discovery", "-l", NULL});
+}
+
+static void list_instances(struct dcgm *dcgm, int64_t now_us)
+{
+    start_dcgmi(
+        dcgm, now_us, LISTING_INSTANCES, (const char *[]){"dcgmi", "discovery", "-c", NULL});
+}
+
+static void join_field_ids(char *text, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; i < DCGM_FIELDS; i++)
+        used += (size_t)snprintf(
+            text + used, size - used, "%s%u", i ? "," : "", dcgm_field_id((enum dcgm_field)i));
+}
+
+static void start_dmon(struct dcgm *dcgm, int64_t now_us)
+{
+    char names[DCGM_WATCHED_MAX * sizeof dcgm->watched[0].name] = "", period[24];
+    char ids[DCGM_FIELDS * 8];
+    size_t used = 0;
+    for (size_t i = 0; i < dcgm->n_watched; i++)
+        if (dcgm->watched[i].is_listed && !is_watched_before(dcgm, i))
+            used += (size_t)snprintf(
+                names + used, sizeof names - used, "%s%s", used ? "," : "", dcgm->watched[i].name);
+    if (used == 0) {
+        pause_for_restart(dcgm, now_us, "dcgmi lists none of the GPUs to query");
+        return;
+    }
+    join_field_ids(ids, sizeof ids);
+    print_period(dcgm, period, sizeof period);
+    snprintf(dcgm->stream_source, sizeof dcgm->stream_source, "dcgmi (%s)", dcgm->library_failure);
+    start_dcgmi(dcgm, now_us, STREAMING,
+        (const char *[]){"dcgmi", "dmon", "-e", ids, "-d", period, "-i", names, NULL});
+}
+
+/* ---- colloc-dcgm, then dcgmi ---- */
+
+static void leave_library(struct dcgm *dcgm, int64_t now_us, const char *why)
+{
+    end_program(dcgm);
+    if (*dcgm->last_message)
+        why = dcgm->last_message; /* it says what the library refused */
+    snprintf(dcgm->library_failure, sizeof dcgm->library_failure, "%s", why);
+    list_gpus(dcgm, now_us);
+}
+
+static void start_library(struct dcgm *dcgm, int64_t now_us)
+{
+    const char *argv[DCGM_WATCHED_MAX + 3] = {"colloc-dcgm"};
+    struct fault fault = {0};
+    char period[24];
+    size_t n = 1;
+    print_period(dcgm, period, sizeof period);
+    argv[n++] = period;
+    for (size_t i = 0; i < dcgm->n_watched; i++)
+        if (*dcgm->watched[i].key && !is_watched_before(dcgm, i))
+            argv[n++] = dcgm->watched[i].key;
+    dcgm->by_library = true;
+    if (!*dcgm->helper)
+        leave_library(dcgm, now_us, "colloc-dcgm is not installed");
+    else if (!start_program(dcgm, now_us, STREAMING, dcgm->helper, argv, &fault))
+        leave_library(dcgm, now_us, fault.text);
+}
+
+static void start_stream(struct dcgm *dcgm, int64_t now_us)
+{
+    for (size_t i = 0; i < dcgm->n_watched; i++)
+        dcgm->watched[i].is_listed = dcgm->watched[i].begun = false;
+    start_library(dcgm, now_us);
+}
+
+static void on_failure(struct dcgm *dcgm, int64_t now_us, const char *why)
+{
+    if (dcgm->by_library && !has_lived(dcgm, now_us))
+        leave_library(dcgm, now_us, why);
+    else
+        pause_for_restart(dcgm, now_us, why);
 }
 
 static void on_program_end(struct dcgm *dcgm, int64_t now_us)
 {
     if (dcgm->phase == STREAMING) {
-        pause_for_restart(dcgm, now_us, "dcgmi dmon has ended");
+        on_failure(
+            dcgm, now_us, dcgm->by_library ? "colloc-dcgm has ended" : "dcgmi dmon has ended");
         return;
     }
     end_program(dcgm);
     if (dcgm->phase == LISTING_GPUS && has_instances(dcgm))
         list_instances(dcgm, now_us);
     else
-        start_stream(dcgm, now_us);
+        start_dmon(dcgm, now_us);
 }
 
 /* ---- its output ---- */
@@ -278,8 +387,9 @@ static void take_gpu(struct dcgm *dcgm, struct span line)
         struct watched *gpu = &dcgm->watched[i];
         if (gpu->is_instance || !*gpu->uuid || !span_is(uuid, gpu->uuid))
             continue;
-        gpu->number = dcgm->list.gpu;
-        snprintf(gpu->name, sizeof gpu->name, "%u", gpu->number);
+        gpu->is_listed = true;
+        gpu->entity = (struct dcgm_entity){.number = dcgm->list.gpu};
+        snprintf(gpu->name, sizeof gpu->name, "%u", dcgm->list.gpu);
     }
 }
 
@@ -293,9 +403,35 @@ static void take_instance(struct dcgm *dcgm, struct span line)
         if (!instance->is_instance || instance->gpu_instance != found.gpu_instance ||
             strcmp(instance->uuid, dcgm->tree.card) != 0)
             continue;
-        instance->number = found.number;
+        instance->is_listed = true;
+        instance->entity = (struct dcgm_entity){.is_instance = true, .number = found.number};
         snprintf(instance->name, sizeof instance->name, "%u/%u", found.card, found.gpu_instance);
     }
+}
+
+static bool take_entity(struct dcgm *dcgm, struct span line)
+{
+    struct dcgm_entity entity;
+    struct span key;
+    if (!dcgm_entity_take(line, &key, &entity))
+        return false;
+    for (size_t i = 0; i < dcgm->n_watched; i++) {
+        struct watched *watched = &dcgm->watched[i];
+        if (*watched->key && span_is(key, watched->key)) {
+            watched->is_listed = true;
+            watched->entity = entity;
+        }
+    }
+    return true;
+}
+
+static bool take_source(struct dcgm *dcgm, struct span line)
+{
+    struct span source;
+    if (!dcgm_source_take(line, &source))
+        return false;
+    span_copy(source, dcgm->stream_source, sizeof dcgm->stream_source);
+    return true;
 }
 
 /* The first row of a stream is a mean over no time, and may be 0: it is ignored. */
@@ -317,11 +453,13 @@ static bool take_row(struct dcgm *dcgm, struct span line, int64_t now_us)
         return false;
     for (size_t i = 0; i < dcgm->n_watched; i++) {
         struct watched *watched = &dcgm->watched[i];
-        if (*watched->name && watched->is_instance == row.is_instance &&
-            watched->number == row.number)
+        if (watched->is_listed && watched->entity.is_instance == row.entity.is_instance &&
+            watched->entity.number == row.entity.number)
             keep_row(watched, &row, now_us);
     }
     dcgm->last_row_us = now_us;
+    if (!dcgm->has_rows)
+        memcpy(dcgm->source, dcgm->stream_source, sizeof dcgm->source);
     dcgm->has_rows = true;
     return true;
 }
@@ -338,7 +476,8 @@ static void take_line(struct dcgm *dcgm, struct span line, int64_t now_us)
         take_gpu(dcgm, line);
     else if (dcgm->phase == LISTING_INSTANCES)
         take_instance(dcgm, line);
-    else if (take_row(dcgm, line, now_us))
+    else if (take_row(dcgm, line, now_us) ||
+             (dcgm->by_library && (take_source(dcgm, line) || take_entity(dcgm, line))))
         return;
     line = span_trim(line);
     if (is_prose(line))
@@ -370,15 +509,16 @@ void dcgm_poll(struct dcgm *dcgm, int64_t now_us)
     int64_t silent_max_us = 10 * dcgm->period_us > SILENT_MAX_US ? 10 * dcgm->period_us
                                                                  : SILENT_MAX_US;
     if (dcgm->phase == PAUSED && now_us - dcgm->began_us >= dcgm->pause_us)
-        list_gpus(dcgm, now_us);
+        start_stream(dcgm, now_us);
     if (dcgm->phase != PAUSED)
         read_all(dcgm, now_us);
     if (dcgm->phase != PAUSED && now_us - dcgm->last_row_us > silent_max_us)
-        pause_for_restart(dcgm, now_us, "dcgmi was silent and is restarted");
+        on_failure(dcgm, now_us,
+            dcgm->by_library ? "libdcgm was silent" : "dcgmi was silent and is restarted");
     if (dcgm->phase == STREAMING && lacks_instance(dcgm) &&
         now_us - dcgm->began_us > dcgm->ask_us) {
         dcgm->ask_us = 2 * dcgm->ask_us < ASK_MAX_US ? 2 * dcgm->ask_us : ASK_MAX_US;
-        pause_for_restart(dcgm, now_us, "dcgmi is asked for its MIG instances again");
+        pause_for_restart(dcgm, now_us, "DCGM is asked for its MIG instances again");
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses dcgmi's output. The header names the columns by DCGM's short names:
+ * Parses the output of dcgmi and colloc-dcgm. The header names the columns by DCGM's short names:
  *
  *     #Entity   GPUTL  GRACT  SMACT
  *     ID
@@ -15,27 +15,38 @@
 
 enum unit { FRACTION, PER_CENT, BYTES_PER_S, WATT, MILLIJOULE };
 
-/* DCGM's short names of the fields. */
+/* DCGM's numbers and short names of the fields. */
 static const struct {
+    unsigned short id;
     const char *name;
     enum unit unit;
 } fields[DCGM_FIELDS] = {
-    [DCGM_UTILISATION] = {"GPUTL", PER_CENT},
-    [DCGM_GRACT] = {"GRACT", FRACTION},
-    [DCGM_SMACT] = {"SMACT", FRACTION},
-    [DCGM_SMOCC] = {"SMOCC", FRACTION},
-    [DCGM_TENSOR] = {"TENSO", FRACTION},
-    [DCGM_DRAM] = {"DRAMA", FRACTION},
-    [DCGM_FP64] = {"FP64A", FRACTION},
-    [DCGM_FP32] = {"FP32A", FRACTION},
-    [DCGM_FP16] = {"FP16A", FRACTION},
-    [DCGM_PCIE_TX] = {"PCITX", BYTES_PER_S},
-    [DCGM_PCIE_RX] = {"PCIRX", BYTES_PER_S},
-    [DCGM_NVLINK_TX] = {"NVLTX", BYTES_PER_S},
-    [DCGM_NVLINK_RX] = {"NVLRX", BYTES_PER_S},
-    [DCGM_POWER] = {"POWER", WATT},
-    [DCGM_ENERGY] = {"TOTEC", MILLIJOULE},
+    [DCGM_UTILISATION] = {203, "GPUTL", PER_CENT},
+    [DCGM_GRACT] = {1001, "GRACT", FRACTION},
+    [DCGM_SMACT] = {1002, "SMACT", FRACTION},
+    [DCGM_SMOCC] = {1003, "SMOCC", FRACTION},
+    [DCGM_TENSOR] = {1004, "TENSO", FRACTION},
+    [DCGM_DRAM] = {1005, "DRAMA", FRACTION},
+    [DCGM_FP64] = {1006, "FP64A", FRACTION},
+    [DCGM_FP32] = {1007, "FP32A", FRACTION},
+    [DCGM_FP16] = {1008, "FP16A", FRACTION},
+    [DCGM_PCIE_TX] = {1009, "PCITX", BYTES_PER_S},
+    [DCGM_PCIE_RX] = {1010, "PCIRX", BYTES_PER_S},
+    [DCGM_NVLINK_TX] = {1011, "NVLTX", BYTES_PER_S},
+    [DCGM_NVLINK_RX] = {1012, "NVLRX", BYTES_PER_S},
+    [DCGM_POWER] = {155, "POWER", WATT},
+    [DCGM_ENERGY] = {156, "TOTEC", MILLIJOULE},
 };
+
+unsigned short dcgm_field_id(enum dcgm_field field)
+{
+    return fields[field].id;
+}
+
+const char *dcgm_field_name(enum dcgm_field field)
+{
+    return fields[field].name;
+}
 
 /* ---- lines and words ---- */
 
@@ -155,21 +166,21 @@ static struct reading convert_word(struct span word, enum unit unit)
         return value <= bytes_max ? reading_of(value) : READING_NONE;
     case WATT:
         return value <= watt_max ? reading_of(value) : READING_NONE;
-    case MILLIJOULE:
-        return reading_of(value / 1e3);
+    case MILLIJOULE: /* dcgmi prints 0 where DCGM has no value: seen with DCGM 3.3.9 */
+        return value > 0 ? reading_of(value / 1e3) : READING_NONE;
     }
     return READING_NONE;
 }
 
 /* "GPU 0", or "GPU-I 11". */
-static bool take_entity(struct span *line, struct dcgm_row *ret_row)
+static bool take_entity(struct span *line, struct dcgm_entity *ret_entity)
 {
     struct span word;
     if (!next_word(line, &word))
         return false;
-    ret_row->is_instance = span_is(word, "GPU-I");
-    return (ret_row->is_instance || span_is(word, "GPU")) && next_word(line, &word) &&
-           parse_number(word, &ret_row->number);
+    ret_entity->is_instance = span_is(word, "GPU-I");
+    return (ret_entity->is_instance || span_is(word, "GPU")) && next_word(line, &word) &&
+           parse_number(word, &ret_entity->number);
 }
 
 bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row *ret_row)
@@ -182,7 +193,7 @@ bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row
     }
     *ret_row = (struct dcgm_row){0};
     rest = line;
-    if (!take_entity(&rest, ret_row))
+    if (!take_entity(&rest, &ret_row->entity))
         return false;
     for (i = 0; i < table->columns && next_word(&rest, &word); i++)
         if (table->column[i] >= 0)
@@ -261,4 +272,20 @@ bool dcgm_tree_take(struct dcgm_tree *tree, struct span line, struct dcgm_instan
     if (span_is(word, "GPU"))
         take_card(tree, line);
     return *tree->card && span_is(word, "->") && take_instance(line, ret_instance);
+}
+
+/* ---- what colloc-dcgm prints before its table ---- */
+
+bool dcgm_source_take(struct span line, struct span *ret_source)
+{
+    if (!next_word_is(&line, "source"))
+        return false;
+    *ret_source = span_trim(line);
+    return true;
+}
+
+bool dcgm_entity_take(struct span line, struct span *ret_name, struct dcgm_entity *ret_entity)
+{
+    return next_word_is(&line, "entity") && next_word(&line, ret_name) &&
+           take_entity(&line, ret_entity);
 }

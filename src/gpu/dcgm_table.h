@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parser of what dcgmi prints, a line at a time: the table of `dcgmi dmon`, the list of GPUs of
- * `dcgmi discovery -l` and the tree of MIG instances of `dcgmi discovery -c`. Accepts any bytes and
- * allocates nothing. Columns are found by the names in the header, so their order and further
- * columns do not matter.
+ * `dcgmi discovery -l` and the tree of MIG instances of `dcgmi discovery -c`; and of what
+ * colloc-dcgm prints: its source, its entities, and the same table. Accepts any bytes and allocates
+ * nothing. Columns are found by the names in the header, so their order and further columns do not
+ * matter.
  */
 #ifndef COLLOC_GPU_DCGM_TABLE_H
 #define COLLOC_GPU_DCGM_TABLE_H
@@ -31,7 +32,7 @@ struct dcgm_lines {
  */
 bool dcgm_lines_next(struct dcgm_lines *lines, struct span *piece, struct span *ret_line);
 
-enum dcgm_field { /* in the order of DCGM_FIELD_IDS */
+enum dcgm_field {
     DCGM_UTILISATION,
     DCGM_GRACT,
     DCGM_SMACT,
@@ -50,13 +51,20 @@ enum dcgm_field { /* in the order of DCGM_FIELD_IDS */
     DCGM_FIELDS
 };
 
-#define DCGM_FIELD_IDS "203,1001,1002,1003,1004,1005,1006,1007,1008,1009,1010,1011,1012,155,156"
+/* DCGM's number and short name of a field. */
+unsigned short dcgm_field_id(enum dcgm_field field);
+const char *dcgm_field_name(enum dcgm_field field);
+
+/* DCGM's number of a GPU or a MIG instance: the two are counted apart. */
+struct dcgm_entity {
+    bool is_instance;
+    unsigned number;
+};
 
 /* One row: fractions 0..1, bytes per second, watts, joules. N/A and impossible values are invalid
  * readings. */
 struct dcgm_row {
-    bool is_instance; /* a MIG instance; else a whole GPU */
-    unsigned number;  /* DCGM's number of it: GPUs and instances are counted apart */
+    struct dcgm_entity entity;
     struct reading field[DCGM_FIELDS];
 };
 
@@ -94,5 +102,10 @@ struct dcgm_instance {
 
 /* Parses one line. Returns true with an instance of tree->card; compute instances are left out. */
 bool dcgm_tree_take(struct dcgm_tree *tree, struct span line, struct dcgm_instance *ret_instance);
+
+/* Parse one line of colloc-dcgm. Return true with where it gets its values from; with the name (as
+ * it was called with) and the number of an entity that the table is about. */
+bool dcgm_source_take(struct span line, struct span *ret_source);
+bool dcgm_entity_take(struct span line, struct span *ret_name, struct dcgm_entity *ret_entity);
 
 #endif

@@ -4,8 +4,8 @@
  * now (struct gpu_sample).
  *
  * Everything is queried from NVML, which is loaded at run time: neither a build nor a start needs a
- * GPU, driver or vendor header. The SM activity of GPUs without GPM comes from `dcgmi`, if
- * gpu_set_use_dcgmi is called and dcgmi is installed. gpu_set_renew follows MIG instances that are
+ * GPU, driver or vendor header. The SM activity of GPUs without GPM comes from NVIDIA DCGM, if
+ * gpu_set_use_dcgm is called and DCGM is installed. gpu_set_renew follows MIG instances that are
  * made or removed later.
  *
  * Contract:
@@ -145,19 +145,24 @@ bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
 bool gpu_info_shares_memory(const struct gpu_info *one, const struct gpu_info *other);
 
 /*
- * Takes the activity of GPUs and MIG instances without GPM (before Hopper) from one long-running
- * `dcgmi dmon`. It starts with the next sample, and again when it ends or MIG instances change;
- * when it cannot be started the samples say so. Does nothing where all GPUs have GPM.
+ * Takes the activity of GPUs and MIG instances without GPM (before Hopper) from NVIDIA DCGM, by one
+ * long-running child (gpu/dcgm.h). It starts with the next sample, and again when it ends or MIG
+ * instances change; when it cannot be started the samples say so. Does nothing where all GPUs have
+ * GPM.
  *
- * program:   path of dcgmi, or its name on PATH
- * period_us: between two rows of dcgmi
+ * dcgmi:     path of that program, or its name on PATH; used where libdcgm does not work
+ * period_us: between two values of DCGM
  *
  * Returns 0 or -ENOMEM.
  */
-int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us);
+int gpu_set_use_dcgm(struct gpu_set *set, const char *dcgmi, int64_t period_us);
 
-/* Changes the time between two rows of dcgmi, where that is used. Not during a sample. */
-void gpu_set_change_dcgmi_period(struct gpu_set *set, int64_t period_us);
+/* Changes the time between two values of DCGM, where that is used. Not during a sample. */
+void gpu_set_change_dcgm_period(struct gpu_set *set, int64_t period_us);
+
+/* Returns how DCGM is used, for the user: "libdcgm.so.4 with nv-hostengine", "dcgmi (why)"; "" where
+ * it is not used, or not yet. Not during a sample. */
+const char *gpu_set_dcgm_source(const struct gpu_set *set);
 
 enum gpu_health {
     GPU_HEALTH_OK,

@@ -268,8 +268,8 @@ static void explain_no_activity(struct sampling *sampling)
     if (has_gpm || sample->smact.valid)
         return;
     snprintf(sample->activity.reason, sizeof sample->activity.reason, "%s",
-        *sampling->source->dcgmi ? "this GPU has no GPM, and dcgmi cannot be asked about it"
-                                 : "this GPU has no GPM, and dcgmi is not used");
+        *sampling->source->dcgmi ? "this GPU has no GPM, and DCGM cannot be asked about it"
+                                 : "this GPU has no GPM, and DCGM is not used");
 }
 
 static void sample_dcgm(struct sampling *sampling)
@@ -277,7 +277,7 @@ static void sample_dcgm(struct sampling *sampling)
     struct gpu_source *source = sampling->source;
     size_t i = (size_t)(sampling->device - source->device);
     struct gpu_sample *sample = sampling->sample;
-    const char *why = "dcgmi reports no SM activity of this GPU";
+    const char *why = "DCGM reports no SM activity of this GPU";
     if (!sampling->device->in_dcgm) {
         explain_no_activity(sampling);
         return;
@@ -287,7 +287,7 @@ static void sample_dcgm(struct sampling *sampling)
         source->dcgm, i, sample->at_us, &sample->activity.at_us);
     if (row) {
         fill_activity_from_dcgm(sample, row);
-        if (!row->is_instance) {
+        if (!row->entity.is_instance) {
             fill_card_from_dcgm(sample, row);
             fill_energy_from_dcgm(sampling, row->field[DCGM_ENERGY]);
         }

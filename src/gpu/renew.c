@@ -155,7 +155,7 @@ static int renew_set(struct gpu_set *set, struct gpu_set **ret_set)
         gpm_fini(&from->device[i].gpm, &nvml);
     from->nvml = (struct nvml){0};
     gpu_source_divide_gpm_share(to);
-    gpu_source_watch_by_dcgmi(to); /* without memory their activity is not known */
+    gpu_source_watch_by_dcgm(to); /* without memory their activity is not known */
     *ret_set = &to->set;
     return GPU_SET_CHANGED;
 }

@@ -4,6 +4,7 @@
  * gpu_sample.c samples its GPUs, renew.c follows changes of MIG.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,11 +152,18 @@ void gpu_set_limit_overhead(struct gpu_set *set, double share)
     gpu_source_divide_gpm_share(set->source);
 }
 
-static bool needs_dcgmi(const struct gpu_source *source, size_t i)
+static bool needs_dcgm(const struct gpu_source *source, size_t i)
 {
     const struct gpu_info *info = &source->info[i];
     return source->device[i].handle && !source->device[i].gpm.device &&
            (!info->is_mig || info->gpu_instance.valid);
+}
+
+static struct dcgm *create_dcgm(const struct gpu_source *source)
+{
+    char helper[PATH_MAX];
+    dcgm_find_helper(helper, sizeof helper);
+    return dcgm_create(helper, source->dcgmi, source->dcgm_period_us);
 }
 
 static void add_to_dcgm(struct gpu_source *source, size_t i)
@@ -169,16 +177,16 @@ static void add_to_dcgm(struct gpu_source *source, size_t i)
     source->device[i].in_dcgm = true;
 }
 
-int gpu_source_watch_by_dcgmi(struct gpu_source *source)
+int gpu_source_watch_by_dcgm(struct gpu_source *source)
 {
     if (source->dcgm)
         dcgm_watch_none(source->dcgm);
     for (size_t i = 0; i < source->set.count; i++) {
         source->device[i].in_dcgm = false;
-        if (!*source->dcgmi || i >= DCGM_WATCHED_MAX || !needs_dcgmi(source, i))
+        if (!*source->dcgmi || i >= DCGM_WATCHED_MAX || !needs_dcgm(source, i))
             continue;
         if (!source->dcgm)
-            source->dcgm = dcgm_create(source->dcgmi, source->dcgmi_period_us);
+            source->dcgm = create_dcgm(source);
         if (!source->dcgm)
             return -ENOMEM;
         add_to_dcgm(source, i);
@@ -186,16 +194,21 @@ int gpu_source_watch_by_dcgmi(struct gpu_source *source)
     return 0;
 }
 
-int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us)
+int gpu_set_use_dcgm(struct gpu_set *set, const char *dcgmi, int64_t period_us)
 {
-    snprintf(set->source->dcgmi, sizeof set->source->dcgmi, "%s", program);
-    set->source->dcgmi_period_us = period_us;
-    return gpu_source_watch_by_dcgmi(set->source);
+    snprintf(set->source->dcgmi, sizeof set->source->dcgmi, "%s", dcgmi);
+    set->source->dcgm_period_us = period_us;
+    return gpu_source_watch_by_dcgm(set->source);
 }
 
-void gpu_set_change_dcgmi_period(struct gpu_set *set, int64_t period_us)
+void gpu_set_change_dcgm_period(struct gpu_set *set, int64_t period_us)
 {
-    set->source->dcgmi_period_us = period_us;
+    set->source->dcgm_period_us = period_us;
     if (set->source->dcgm)
         dcgm_set_period(set->source->dcgm, period_us);
+}
+
+const char *gpu_set_dcgm_source(const struct gpu_set *set)
+{
+    return set->source->dcgm ? dcgm_source(set->source->dcgm) : "";
 }

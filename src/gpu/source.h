@@ -57,8 +57,8 @@ struct gpu_source {
     struct gpu_set set;
     struct gpu_info *info;
     struct gpu_device *device; /* one for each of info, at the same positions */
-    char dcgmi[512];           /* the program; "": not used */
-    int64_t dcgmi_period_us;
+    char dcgmi[512];           /* the program; "": DCGM is not used */
+    int64_t dcgm_period_us;
     struct dcgm *dcgm;     /* NULL: no GPU of the set has needed it */
     nvml_event_set events; /* NULL: the driver has none */
     int64_t events_read_us;
@@ -88,8 +88,8 @@ void gpu_source_add_card(
 /* Divides gpm_share equally among the GPUs. */
 void gpu_source_divide_gpm_share(struct gpu_source *source);
 
-/* Has dcgmi watch the GPUs and instances that need it. 0 or -ENOMEM, then it watches none. */
-int gpu_source_watch_by_dcgmi(struct gpu_source *source);
+/* Has DCGM watch the GPUs and instances that need it. 0 or -ENOMEM, then it watches none. */
+int gpu_source_watch_by_dcgm(struct gpu_source *source);
 
 /* Tests whether an NVML result means that the GPU is lost, or unusable until it is reset. */
 static inline bool nvml_is_lost(int result)

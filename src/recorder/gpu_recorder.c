@@ -58,7 +58,7 @@ int gpu_recorder_open(struct gpu_recorder *recorder, const struct recorder_setti
         snprintf(recording->why_no_gpus, sizeof recording->why_no_gpus, "%.255s", why.text);
         return 0;
     }
-    if (gpu_set_use_dcgmi(recorder->set, "dcgmi", settings->period_us) < 0)
+    if (gpu_set_use_dcgm(recorder->set, "dcgmi", settings->period_us) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     return select_gpus(recorder, settings->gpus, recording, fault);
 }

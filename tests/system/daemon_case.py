@@ -30,6 +30,7 @@ PROGRAMS = {
     "collocd": "src/daemon/collocd",
     "shim": "src/exec/colloc-shim",
     "colloc": "src/cli/colloc",
+    "dcgm": "src/gpu/colloc-dcgm",
     "emulator": "emulator/colloc-emulator",
     "pretend-train": "emulator/colloc-pretend-train",
 }

@@ -97,6 +97,13 @@ class OnGpus(Doctor):
     def test_without_gpm_dcgm_is_there(self):
         self.tool("set", "0", "gpm=off")
         self.assertEqual(self.failed(), {"gpm"})
+        self.assertRegex(self.run_doctor().stdout, r"dcgm +ok +libdcgm\.so\.4 with ")
+
+    def test_dcgmi_where_the_library_fails(self):
+        self.env["COLLOC_EMULATOR_DCGM"] = "dcgmInit:refuse"
+        self.assertRegex(
+            self.run_doctor().stdout, r"dcgm +ok +/.*/dcgmi \(libdcgm\.so\.4: dcgmInit"
+        )
 
     def test_no_mps(self):
         self.env["PATH"] = os.environ["PATH"]

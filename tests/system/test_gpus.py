@@ -349,8 +349,16 @@ class WithoutGpm(DaemonCase):
         super().start(**settings)
 
 
+class WithoutLibrary(WithoutGpm):
+    """libdcgm is of another version: dcgmi is used instead."""
+
+    def start(self, **settings):
+        self.env["COLLOC_EMULATOR_DCGM"] = "dcgmInit:refuse"
+        super().start(**settings)
+
+
 class MigBeforeHopper(WithoutGpm):
-    """MIG instances without GPM: dcgmi reports their activity, too."""
+    """MIG instances without GPM: DCGM reports their activity, too."""
 
     gpus = "A100-40GB:3g.20gb+2g.10gb"
     settings = {"sharing": "streams", "smact-max": "0.8", "tasks-per-gpu": "4"}
@@ -368,7 +376,7 @@ class MigBeforeHopper(WithoutGpm):
 
         return until(seen, f"instance {profile}")
 
-    def test_activity_is_told_by_dcgmi(self):
+    def test_activity_is_told_by_dcgm(self):
         self.wait_instance("2g.10gb", lambda g: g["smact"] == 0)
         self.train(12000, 1e6, "--smact=0.5", memory_mib=13000)
         seen = self.wait_instance("3g.20gb", lambda g: g["smact"])
@@ -390,27 +398,33 @@ class MigBeforeHopper(WithoutGpm):
         self.wait_instance("4g.20gb", lambda g: g["smact"] == 0)
         self.wait_instance("1g.5gb", lambda g: g["smact"] == 0)
 
-    def test_without_dcgmi_it_says_so(self):
+    def test_without_dcgm_it_says_so(self):
         self.restart(dcgmi="none")
         seen = self.wait_instance("2g.10gb", lambda g: g["activity_text"])
         self.assertIn("no GPM", seen["activity_text"])
         self.assertIsNone(seen["smact"])
 
 
+class MigBeforeHopperByDcgmi(WithoutLibrary, MigBeforeHopper):
+    pass
+
+
 class BeforeHopper(WithoutGpm):
-    """GPUs without GPM: their activity comes from one dcgmi that goes on."""
+    """GPUs without GPM: their activity comes from one child that goes on."""
 
     gpus = "2xA100-40GB"
+    child = b"colloc-dcgm"
+    logged = r"SM activity of GPUs without GPM: by libdcgm\.so\.4 with "
 
     def stream(self):
-        """The pids of `dcgmi dmon`."""
+        """The pids of the children that print rows."""
         return [
             pid
             for pid in processes_with(self.folder)
-            if b"dmon" in read_if_there(f"/proc/{pid}/cmdline")
+            if self.child in (read_if_there(f"/proc/{pid}/cmdline") or b"")
         ]
 
-    def test_activity_is_told_by_dcgmi(self):
+    def test_activity_is_told_by_dcgm(self):
         task = self.train(3000, 1e6, "--smact=0.6")
         gpu = int(self.wait_state(task, "RUNNING")["gpus"][0])
         seen = self.wait_gpu(lambda g: g["smact"] and abs(g["smact"] - 0.6) < 0.02, gpu)
@@ -418,6 +432,7 @@ class BeforeHopper(WithoutGpm):
         self.assertLess(seen["activity_age_s"], LIMIT_S)
         self.assertEqual(self.wait_gpu(lambda g: g["smact"] is not None, 1 - gpu)["smact"], 0)
         self.assertEqual(len(self.stream()), 1)
+        self.wait_log(self.logged)
 
     def test_a_stalled_one_does_not_read_as_idle_and_a_dead_one_is_replaced(self):
         self.wait_gpu(lambda g: g["smact"] == 0)
@@ -425,13 +440,12 @@ class BeforeHopper(WithoutGpm):
         os.kill(first, signal.SIGSTOP)
         seen = self.wait_gpu(lambda g: g["smact"] is None)
         self.assertEqual(seen["activity_source"], None)
-        self.assertIn("dcgmi", seen["activity_text"])
+        self.assertIn("dcgm", seen["activity_text"])
         os.kill(first, signal.SIGKILL)
         self.wait_gpu(lambda g: g["smact"] == 0)
-        (second,) = self.stream()
-        self.assertNotEqual(first, second)
+        self.assertNotIn(first, self.stream())
         self.stop()
-        self.wait_gone(second)
+        self.assertEqual(processes_with(self.folder), [])
 
     def test_its_period_follows_the_configuration(self):
         config = self.write("collocd.yaml", "window: 1s\n")
@@ -454,17 +468,62 @@ class BeforeHopper(WithoutGpm):
     @staticmethod
     def period(pid):
         words = (read_if_there(f"/proc/{pid}/cmdline") or b"").split(b"\0")
-        return words[words.index(b"-d") + 1].decode() if b"-d" in words else None
+        return words[1].decode() if len(words) > 1 else None
 
-    def test_without_dcgmi_it_says_so(self):
-        self.restart(dcgmi="/nowhere/dcgmi")
-        seen = self.wait_gpu(lambda g: g["activity_text"])
-        self.assertIn("not on PATH", seen["activity_text"])
-        self.assertIsNone(seen["smact"])
+    def test_unknown_values_are_not_idle(self):
+        call = "dcgmEntitiesGetLatestValues"
+        for fault in ("blank", "none", "old"):
+            with self.subTest(fault):
+                self.env["COLLOC_EMULATOR_DCGM"] = f"{call}:{fault}"
+                self.restart()
+                self.wait_gpu(lambda g: "no SM activity" in g["activity_text"])
+                self.assertIsNone(self.get("/v1/gpus")["gpus"][0]["smact"])
+
+    def test_a_library_that_fails_is_replaced_by_dcgmi(self):
+        for fault in (
+            "dcgmFieldGroupCreate:refuse",
+            "dcgmGetAllDevices:refuse",
+            "dcgmWatchFields:refuse",
+            "dcgmEntitiesGetLatestValues:refuse",
+            "dcgmGroupCreate:crash",
+        ):
+            with self.subTest(fault):
+                self.env["COLLOC_EMULATOR_DCGM"] = fault
+                self.restart()
+                self.wait_gpu(lambda g: g["smact"] == 0)
+                self.wait_log(r"SM activity of GPUs without GPM: by dcgmi \(.*(version|ended)")
+
+    def test_a_library_that_hangs_is_replaced_by_dcgmi(self):
+        self.env["COLLOC_EMULATOR_DCGM"] = "dcgmWatchFields:hang"
+        self.restart()
+        self.wait_gpu(lambda g: g["smact"] == 0)
+        self.wait_log(r"by dcgmi \(libdcgm was silent\)")
+
+    def test_none_uses_neither(self):
         self.restart(dcgmi="none")
         self.wait_gpu(lambda g: "not used" in g["activity_text"])
         self.wait(self.train(3000, 50), "COMPLETED")
         self.assertEqual(self.stream(), [])
+
+
+class BeforeHopperByDcgmi(WithoutLibrary, BeforeHopper):
+    child = b"dmon"
+    logged = r"SM activity of GPUs without GPM: by dcgmi \(libdcgm\.so\.4: dcgmInit: API version"
+
+    @staticmethod
+    def period(pid):
+        words = (read_if_there(f"/proc/{pid}/cmdline") or b"").split(b"\0")
+        return words[words.index(b"-d") + 1].decode() if b"-d" in words else None
+
+    def test_without_dcgmi_it_says_so(self):
+        self.restart(dcgmi="/nowhere/dcgmi")
+        seen = self.wait_gpu(lambda g: "not on PATH" in g["activity_text"])
+        self.assertIsNone(seen["smact"])
+
+    # What the library does wrong does not depend on dcgmi.
+    test_unknown_values_are_not_idle = None
+    test_a_library_that_fails_is_replaced_by_dcgmi = None
+    test_a_library_that_hangs_is_replaced_by_dcgmi = None
 
 
 class Csv(DaemonCase):

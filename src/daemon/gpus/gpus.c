@@ -40,15 +40,15 @@ static int feed_none(struct gpus *gpus)
     return driver_feed(gpus->parts.driver, &event, NULL);
 }
 
-static int64_t dcgmi_period_us(const struct config *config)
+static int64_t dcgm_period_us(const struct config *config)
 {
     return config->sample_period_us > config->gpm_interval_us ? config->sample_period_us
                                                               : config->gpm_interval_us;
 }
 
-void gpus_update_dcgmi_period(struct gpus *gpus)
+void gpus_update_dcgm_period(struct gpus *gpus)
 {
-    gpu_set_change_dcgmi_period(gpus->set, dcgmi_period_us(gpus->parts.config));
+    gpu_set_change_dcgm_period(gpus->set, dcgm_period_us(gpus->parts.config));
 }
 
 static int set_up_activity(struct gpus *gpus)
@@ -58,7 +58,7 @@ static int set_up_activity(struct gpus *gpus)
     gpu_set_limit_overhead(gpus->set, GPM_SHARE);
     if (strcmp(config->dcgmi, "none") == 0)
         return 0;
-    return gpu_set_use_dcgmi(gpus->set, config->dcgmi, dcgmi_period_us(config));
+    return gpu_set_use_dcgm(gpus->set, config->dcgmi, dcgm_period_us(config));
 }
 
 int gpus_open(struct gpus *gpus, struct fault *fault)

@@ -67,6 +67,7 @@ struct gpus {
     struct gpu_set *next; /* what there is since the last poll, NULL: the same; the pool thread's
                               while `polling` */
     int64_t usage_saved_us;
+    char dcgm_logged[160]; /* how DCGM was used when that was logged last */
 
     /* while there were live tasks */
     double energy_j, smact_sum;
@@ -78,9 +79,9 @@ enum { RESIDENTS_SAMPLED_MAX = 256 };
 
 /* ---- gpus.c ---- */
 
-/* Gives dcgmi the sample-period of the configuration, which may have been reloaded. Not during a
+/* Gives DCGM the sample-period of the configuration, which may have been reloaded. Not during a
  * poll. */
-void gpus_update_dcgmi_period(struct gpus *gpus);
+void gpus_update_dcgm_period(struct gpus *gpus);
 
 /* ---- gpu_list.c ---- */
 

@@ -38,6 +38,16 @@ static void watch_trouble(struct gpu_state *state, const struct gpu_info *info)
     snprintf(state->trouble_logged, sizeof state->trouble_logged, "%s", text);
 }
 
+/* Logs each change once, also that the library of DCGM does not work. */
+static void watch_dcgm(struct gpus *gpus)
+{
+    const char *source = gpu_set_dcgm_source(gpus->set);
+    if (!*source || strcmp(source, gpus->dcgm_logged) == 0)
+        return;
+    log_info("SM activity of GPUs without GPM: by %s", source);
+    snprintf(gpus->dcgm_logged, sizeof gpus->dcgm_logged, "%s", source);
+}
+
 static bool is_news(const struct gpu_state *state)
 {
     return state->view >= 0 && state->sample.health != GPU_HEALTH_SILENT;
@@ -158,6 +168,7 @@ static void take_in(struct gpus *gpus)
         state->incoming = last;
     }
     account_gpus(gpus);
+    watch_dcgm(gpus);
     for (size_t i = 0; i < gpus->set->count; i++) {
         watch_trouble(&gpus->states[i], &gpus->set->gpu[i]);
         watch_health(gpus, &gpus->states[i], &gpus->set->gpu[i]);
@@ -212,7 +223,7 @@ void gpus_poll(struct gpus *gpus)
     if (gpus->polling)
         return;
     forget_cleared_errors(gpus);
-    gpus_update_dcgmi_period(gpus);
+    gpus_update_dcgm_period(gpus);
     gpus->polling = true;
     gpus->polls_begun++;
     gpus->is_close_poll = gpus->polls_begun <= gpus->close_polls;

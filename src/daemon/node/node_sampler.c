@@ -43,7 +43,7 @@ static void open_gpus(struct node *node)
     gpu_set_gpm_interval(poll->set, config->gpm_interval_us);
     gpu_set_limit_overhead(poll->set, GPM_SHARE);
     if (strcmp(config->dcgmi, "none") != 0)
-        gpu_set_use_dcgmi(poll->set, config->dcgmi, config->sample_period_us);
+        gpu_set_use_dcgm(poll->set, config->dcgmi, config->sample_period_us);
 }
 
 static int fill_processes(struct node *node, const struct gpu_sample *sample, struct node_gpu *gpu)

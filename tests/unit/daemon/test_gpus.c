@@ -71,13 +71,18 @@ void gpu_set_limit_overhead(struct gpu_set *set, double cpu_share)
 {
 }
 
-int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us)
+int gpu_set_use_dcgm(struct gpu_set *set, const char *program, int64_t period_us)
 {
     fail();
     return 0;
 }
 
-void gpu_set_change_dcgmi_period(struct gpu_set *set, int64_t period_us)
+const char *gpu_set_dcgm_source(const struct gpu_set *set)
+{
+    return "";
+}
+
+void gpu_set_change_dcgm_period(struct gpu_set *set, int64_t period_us)
 {
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dcgmi: its table from any pieces, and a stream that dies, falls silent, is refused or is not
- * there. */
+/* DCGM: the table from any pieces; a child that dies, falls silent, is refused or is not there; and
+ * colloc-dcgm, before dcgmi. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -73,7 +73,7 @@ static void test_all_columns(void **state)
         104857600, 2097152, 0, 0, 251.25, 123456.789};
     for (int i = 0; i < DCGM_FIELDS; i++)
         assert_near(first[i], expected[i]);
-    assert_int_equal(rows.row[1].number, 1);
+    assert_int_equal(rows.row[1].entity.number, 1);
     assert_near(rows.row[2].field[DCGM_GRACT], 1); /* 1.001 is rounding */
 }
 
@@ -82,7 +82,7 @@ static void test_not_available_is_not_idle(void **state)
     static struct rows rows;
 
     read_rows_of(getenv("DCGMI_DATA"), "dmon.txt", 1 << 20, &rows);
-    assert_int_equal(rows.row[3].number, 1);
+    assert_int_equal(rows.row[3].entity.number, 1);
     assert_false(rows.row[3].field[DCGM_SMACT].valid);
     assert_false(rows.row[3].field[DCGM_UTILISATION].valid);
     assert_near(rows.row[3].field[DCGM_POWER], 51);
@@ -96,7 +96,7 @@ static void test_other_order_and_torn_lines(void **state)
 
     read_rows_of(getenv("DCGMI_DATA"), "other_order.txt", 1 << 20, &rows);
     assert_int_equal(rows.count, 2);
-    assert_int_equal(rows.row[0].number, 3);
+    assert_int_equal(rows.row[0].entity.number, 3);
     assert_near(rows.row[0].field[DCGM_SMACT], 0.25);
     assert_near(rows.row[0].field[DCGM_UTILISATION], 0.5);
     assert_near(rows.row[0].field[DCGM_POWER], 70.5);
@@ -129,7 +129,7 @@ static void test_no_row_before_a_header_or_of_too_long_lines(void **state)
     memcpy(text + sizeof text - (sizeof tail - 1), tail, sizeof tail - 1);
     read_rows(text, sizeof text, 100, &rows);
     assert_int_equal(rows.count, 1);
-    assert_int_equal(rows.row[0].number, 1);
+    assert_int_equal(rows.row[0].entity.number, 1);
 }
 
 /* Real output, if there is a dcgmi: every line is a row, GPU 0 is the one that works. */
@@ -152,7 +152,7 @@ static void test_real_output(void **state)
         read_rows_of(folder, entry->d_name, 777, &rows);
         assert_true(rows.count >= 10 && rows.count % 5 == 0);
         for (size_t i = 0; i < rows.count; i++) {
-            assert_int_equal(rows.row[i].number, i % 5);
+            assert_int_equal(rows.row[i].entity.number, i % 5);
             for (int field = DCGM_GRACT; field <= DCGM_DRAM; field++)
                 assert_true(rows.row[i].field[field].valid);
             assert_false(rows.row[i].field[DCGM_POWER].valid);
@@ -161,6 +161,18 @@ static void test_real_output(void **state)
     }
     closedir(dir);
     assert_true(files > 0);
+}
+
+static void test_an_energy_of_0_is_not_known(void **state)
+{
+    static struct rows rows;
+    static const char text[] = "#Entity TOTEC SMACT\nGPU 0 0 0.000\nGPU 0 1000 0.000\n";
+
+    read_rows(text, sizeof text - 1, 100, &rows);
+    assert_int_equal(rows.count, 2);
+    assert_false(rows.row[0].field[DCGM_ENERGY].valid);
+    assert_near(rows.row[0].field[DCGM_SMACT], 0);
+    assert_near(rows.row[1].field[DCGM_ENERGY], 1);
 }
 
 static void test_list(void **state)
@@ -217,9 +229,11 @@ static void test_tree(void **state)
 
 #define PERIOD_US (100 * MS_US)
 
-/* A dcgmi that is a shell script. */
+#define FIELD_IDS "203,1001,1002,1003,1004,1005,1006,1007,1008,1009,1010,1011,1012,155,156"
+
+/* A dcgmi that is a shell script, and maybe a colloc-dcgm. */
 struct house {
-    char folder[64], program[128];
+    char folder[64], program[128], helper[128];
     struct dcgm *dcgm;
     int64_t now_us;
 };
@@ -229,12 +243,24 @@ static void write_text(const char *path, const char *text, mode_t mode)
     assert_int_equal(file_write_atomic(path, text, strlen(text), mode), 0);
 }
 
-static struct house house_of(const char *dmon)
+static void write_helper(struct house *h, const char *script)
+{
+    char text[4096];
+
+    snprintf(h->helper, sizeof h->helper, "%s/colloc-dcgm", h->folder);
+    snprintf(text, sizeof text, "#!/bin/sh\ncd %s\necho helper \"$@\" >> arguments\n%s\n",
+        h->folder, script);
+    write_text(h->helper, text, 0700);
+}
+
+static struct house house_with_helper(const char *helper, const char *dmon)
 {
     struct house h = {.folder = "/tmp/colloc-dcgm-XXXXXX", .now_us = 1000 * SECOND_US};
     char script[4096];
 
     assert_non_null(mkdtemp(h.folder));
+    if (helper)
+        write_helper(&h, helper);
     snprintf(h.program, sizeof h.program, "%s/dcgmi", h.folder);
     snprintf(script, sizeof script,
         "#!/bin/sh\ncd %s\ncase $1$2 in discovery-l) exec cat %s/discovery.txt;;\n"
@@ -242,11 +268,16 @@ static struct house house_of(const char *dmon)
         "echo \"$@\" >> arguments\n%s\n",
         h.folder, getenv("DCGMI_DATA"), getenv("DCGMI_DATA"), dmon);
     write_text(h.program, script, 0700);
-    h.dcgm = dcgm_create(h.program, PERIOD_US);
+    h.dcgm = dcgm_create(h.helper, h.program, PERIOD_US);
     assert_non_null(h.dcgm);
     dcgm_add_gpu(h.dcgm, 0, "GPU-0");
     dcgm_add_gpu(h.dcgm, 1, "GPU-1");
     return h;
+}
+
+static struct house house_of(const char *dmon)
+{
+    return house_with_helper(NULL, dmon);
 }
 
 static void house_end(struct house *h)
@@ -332,7 +363,7 @@ static void test_numbers_are_mapped_by_uuid_and_age(void **state)
     assert_true(turn_until(&h, both_are_told));
     assert_near(latest(&h, 0)->field[DCGM_SMACT], 0.5); /* the half line does not count */
     assert_near(latest(&h, 1)->field[DCGM_SMACT], 0.1);
-    assert_arguments(&h, "dmon -e " DCGM_FIELD_IDS " -d 100 -i 5,0\n");
+    assert_arguments(&h, "dmon -e " FIELD_IDS " -d 100 -i 5,0\n");
 
     h.now_us += PERIOD_US;
     dcgm_poll(h.dcgm, h.now_us);
@@ -374,7 +405,7 @@ static void test_instances_are_mapped_by_card_and_number(void **state)
     assert_near(latest(&h, 1)->field[DCGM_SMACT], 0.3); /* not that of GPU 3 */
     assert_near(latest(&h, 2)->field[DCGM_SMACT], 0.1);
     assert_near(latest(&h, 3)->field[DCGM_SMACT], 0.1);
-    assert_arguments(&h, "dmon -e " DCGM_FIELD_IDS " -d 100 -i 5,0/1,0/2\n");
+    assert_arguments(&h, "dmon -e " FIELD_IDS " -d 100 -i 5,0/1,0/2\n");
     house_end(&h);
 }
 
@@ -453,7 +484,7 @@ static void test_another_period_starts_another_stream(void **state)
     dcgm_set_period(h.dcgm, 3 * PERIOD_US);
     assert_true(turn_until(&h, is_told_anew));
     assert_arguments(
-        &h, "dmon -e " DCGM_FIELD_IDS " -d 100 -i 5,0\ndmon -e " DCGM_FIELD_IDS " -d 300 -i 5,0\n");
+        &h, "dmon -e " FIELD_IDS " -d 100 -i 5,0\ndmon -e " FIELD_IDS " -d 300 -i 5,0\n");
     h.now_us += 4 * PERIOD_US;
     assert_non_null(latest(&h, 0)); /* a row lasts for one and a half of the new periods */
     h.now_us += PERIOD_US;
@@ -547,6 +578,133 @@ static void test_destroyed_with_its_children(void **state)
     assert_int_equal(process_wait_gone(child, 20 * SECOND_US), 0);
 }
 
+/* ---- colloc-dcgm ---- */
+
+#define LISTED                                                                                     \
+    "source libdcgm.so.4 with nv-hostengine\\nentity GPU-1 GPU 0\\nentity GPU-0 GPU 5\\n"          \
+    "entity GPU-1/2 GPU-I 11\\n"
+#define HELPER_ROWS LISTED TWO_ROWS "GPU-I 11 0 N/A\\nGPU-I 11 0.300 N/A\\n"
+#define STAYS       "'; exec sleep 1000"
+
+static void test_the_library_comes_first(void **state)
+{
+    struct house h = house_with_helper("printf '" HELPER_ROWS STAYS, "exit 1");
+
+    assert_string_equal(dcgm_source(h.dcgm), "");
+    assert_true(turn_until(&h, both_are_told));
+    assert_near(latest(&h, 0)->field[DCGM_SMACT], 0.5);
+    assert_near(latest(&h, 1)->field[DCGM_SMACT], 0.1);
+    assert_string_equal(dcgm_source(h.dcgm), "libdcgm.so.4 with nv-hostengine");
+    assert_arguments(&h, "helper 100 GPU-0 GPU-1\n");
+    house_end(&h);
+}
+
+static bool instance_is_told(struct house *h)
+{
+    return latest(h, 2) && latest(h, 3);
+}
+
+static void test_the_library_finds_instances(void **state)
+{
+    struct house h = house_with_helper("printf '" HELPER_ROWS STAYS, "exit 1");
+
+    watch_instances(&h);
+    assert_true(turn_until(&h, instance_is_told));
+    assert_near(latest(&h, 2)->field[DCGM_SMACT], 0.3);
+    assert_near(latest(&h, 3)->field[DCGM_SMACT], 0.3);
+    assert_null(latest(&h, 1));
+    assert_string_equal(dcgm_missing_reason(h.dcgm, 1), "libdcgm does not list this MIG instance");
+    assert_arguments(&h, "helper 100 GPU-0 GPU-1/1 GPU-1/2\n");
+    house_end(&h);
+}
+
+/* No pause is between the two, and the reason is for the log. */
+static void test_dcgmi_replaces_a_library_that_fails(void **state)
+{
+    struct house h = house_with_helper(
+        "echo 'libdcgm.so.4: dcgmInit: version mismatch' >&2; exit 1", "printf '" TWO_ROWS STAYS);
+
+    assert_true(turn_until(&h, both_are_told));
+    assert_string_equal(dcgm_source(h.dcgm), "dcgmi (libdcgm.so.4: dcgmInit: version mismatch)");
+    assert_arguments(&h, "helper 100 GPU-0 GPU-1\ndmon -e " FIELD_IDS " -d 100 -i 5,0\n");
+    house_end(&h);
+}
+
+static void test_dcgmi_replaces_a_library_that_crashes_after_rows(void **state)
+{
+    struct house h = house_with_helper(
+        "printf '" HELPER_ROWS "'; kill -SEGV $$", "printf '" TWO_ROWS STAYS);
+
+    assert_true(turn_until(&h, both_are_told));
+    h.now_us += PERIOD_US; /* the library's rows are older */
+    assert_true(turn_until(&h, is_told_anew));
+    assert_string_equal(dcgm_source(h.dcgm), "dcgmi (colloc-dcgm has ended)");
+    house_end(&h);
+}
+
+static void test_dcgmi_replaces_a_library_that_hangs(void **state)
+{
+    struct house h = house_with_helper("exec sleep 1000", "printf '" TWO_ROWS STAYS);
+
+    for (int i = 0; i < 2000 && starts(&h) < 1; i++, usleep(1000))
+        dcgm_poll(h.dcgm, h.now_us);
+    h.now_us += 11 * SECOND_US;
+    assert_true(turn_until(&h, both_are_told));
+    assert_string_equal(dcgm_source(h.dcgm), "dcgmi (libdcgm was silent)");
+    house_end(&h);
+}
+
+static bool has_paused(struct house *h)
+{
+    return strstr(dcgm_missing_reason(h->dcgm, 0), "colloc-dcgm has ended") != NULL;
+}
+
+/* What worked for more than a minute is tried again: the engine was restarted, for example. */
+static void test_a_library_that_worked_is_started_again(void **state)
+{
+    struct house h = house_with_helper(
+        "while printf '" HELPER_ROWS "'; test ! -e end; do sleep 0.02; done", "exit 1");
+    char path[160];
+
+    for (int i = 0; i < 13; i++, h.now_us += 5 * SECOND_US)
+        assert_true(turn_until(&h, is_told_anew));
+    snprintf(path, sizeof path, "%s/end", h.folder);
+    write_text(path, "", 0600);
+    assert_true(turn_until(&h, has_paused));
+    unlink(path);
+    h.now_us += PERIOD_US;
+    assert_true(turn_until(&h, is_told_anew));
+    assert_arguments(&h, "helper 100 GPU-0 GPU-1\nhelper 100 GPU-0 GPU-1\n");
+    house_end(&h);
+}
+
+static void test_after_dcgmi_the_library_is_tried_again(void **state)
+{
+    struct house h = house_with_helper("exit 1", "printf '" TWO_ROWS "'");
+
+    assert_true(turn_until(&h, has_ended));
+    write_helper(&h, "printf '" HELPER_ROWS STAYS);
+    h.now_us += PERIOD_US;
+    assert_true(turn_until(&h, is_told_anew));
+    assert_string_equal(dcgm_source(h.dcgm), "libdcgm.so.4 with nv-hostengine");
+    house_end(&h);
+}
+
+static bool says_no_library(struct house *h)
+{
+    return strstr(dcgm_missing_reason(h->dcgm, 0), "no libdcgm") != NULL;
+}
+
+static void test_neither_is_there(void **state)
+{
+    struct house h = house_with_helper("echo 'no libdcgm' >&2; exit 1", "");
+
+    unlink(h.program);
+    assert_true(turn_until(&h, says_no_library));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm, 0), "dcgmi is not on PATH"));
+    house_end(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +714,7 @@ int main(void)
         cmocka_unit_test(test_pieces_do_not_matter),
         cmocka_unit_test(test_no_row_before_a_header_or_of_too_long_lines),
         cmocka_unit_test(test_real_output),
+        cmocka_unit_test(test_an_energy_of_0_is_not_known),
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_tree),
         cmocka_unit_test(test_numbers_are_mapped_by_uuid_and_age),
@@ -568,6 +727,14 @@ int main(void)
         cmocka_unit_test(test_its_words_when_it_cannot),
         cmocka_unit_test(test_not_installed),
         cmocka_unit_test(test_destroyed_with_its_children),
+        cmocka_unit_test(test_the_library_comes_first),
+        cmocka_unit_test(test_the_library_finds_instances),
+        cmocka_unit_test(test_dcgmi_replaces_a_library_that_fails),
+        cmocka_unit_test(test_dcgmi_replaces_a_library_that_crashes_after_rows),
+        cmocka_unit_test(test_dcgmi_replaces_a_library_that_hangs),
+        cmocka_unit_test(test_a_library_that_worked_is_started_again),
+        cmocka_unit_test(test_after_dcgmi_the_library_is_tried_again),
+        cmocka_unit_test(test_neither_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
