@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mig_slices.h"
 
 /* Takes "1c." off the front. Returns its slices, or 0 when the name does not begin so. */
 static int take_slices(struct span *name)
