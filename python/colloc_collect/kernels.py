@@ -171,12 +171,12 @@ def measure(row, limit_bytes):
 
 def _rows(folder):
     """Yields (row for a Training, id, MiB that it is known to need)."""
-    from .plan import _row
+    from .plan import make_configuration
     from .shipped import read_runs
 
     for run in read_runs(folder):
         if run["status"] == "ok" and run["kind"] == "real" and run["n_conv"]:
-            row = _row(
+            row = make_configuration(
                 "real",
                 run["family"],
                 run["model"],

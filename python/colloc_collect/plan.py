@@ -15,7 +15,8 @@ PRECISIONS = ("fp32", "amp")
 SYNTHETIC_SHARE = {"mlp": 0.25, "cnn": 0.42, "transformer": 0.33}
 
 
-def _row(kind, family, model, batch, sequence, optimizer, precision):
+def make_configuration(kind, family, model, batch, sequence, optimizer, precision):
+    """A row of the plan, with its stable name."""
     row = {
         "kind": kind,
         "family": family,
@@ -35,7 +36,7 @@ def _synthetic_rows(rng, count):
         # The thesis's Transformers and CNNs are trained with Adam, as most are; the others follow.
         optimizer = rng.choice(("adam", *OPTIMIZERS))
         family = f"{kind}-{spec['shape']}" if "shape" in spec else kind
-        yield _row(
+        yield make_configuration(
             kind, family, spec, batch, sequence, optimizer, rng.choice(("fp32", *PRECISIONS))
         )
 
@@ -48,7 +49,7 @@ def _real_rows(rng, per_architecture):
         for batch, optimizer, precision in rng.sample(
             combinations, min(per_architecture, len(combinations))
         ):
-            yield _row(
+            yield make_configuration(
                 "real",
                 architecture.family,
                 architecture.name,

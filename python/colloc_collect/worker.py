@@ -268,7 +268,7 @@ def _attempt(order, device, line, writer):
     return {"status": status, **result}
 
 
-def _empty_the_allocator():
+def reset_allocator():
     """Makes the allocator as in a new process: no cached blocks, no workspaces, no peaks.
 
     Returns the MiB that remain.
@@ -296,7 +296,7 @@ def work(device, out, back, seconds, writer):
         order = line.hear()
         if order is None:
             os._exit(0)
-        left_over = _empty_the_allocator()
+        left_over = reset_allocator()
         signal.alarm(seconds)
         result = _attempt(order, device, line, writer)
         signal.alarm(0)

@@ -38,6 +38,24 @@ int process_read(pid_t pid, struct process_facts *ret_facts);
 int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text, size_t *ret_size);
 
 /*
+ * To be called when a read of /proc/PID/environ has returned no bytes: is it to be read again? The
+ * file is empty, although the process has variables, while it is in execve(2) and they are not set
+ * yet; when it was opened before the execve; and when the process has unmapped them. Does not
+ * allocate.
+ *
+ * Returns true, after a millisecond; or at once false: the process was started without any
+ * variable, it has ended, or it is a thread of the kernel.
+ */
+bool process_await_environ(pid_t pid);
+
+/*
+ * Reads /proc/PID/environ as process_read_entry does, and for 0.1 s again while it is hidden.
+ *
+ * Returns also -EAGAIN: it is still hidden.
+ */
+int process_read_environ(pid_t pid, size_t max, char **ret_text, size_t *ret_size);
+
+/*
  * Finds a variable in the text of /proc/PID/environ.
  *
  * environment: `size` bytes of NUL-terminated entries, and a NUL
@@ -73,6 +91,10 @@ static inline bool process_has_ended(const struct process_stat *stat)
  * line ends. Return 0 or -EPROTO. */
 int process_parse_stat(const char *text, struct process_stat *ret_stat);
 int process_parse_uid(const char *status, uid_t *ret_uid);
+
+/* The parser of process_await_environ: has the process memory, and does that have variables, or no
+ * place for them yet? */
+bool process_parse_hides_environ(const char *stat);
 
 /*
  * Reads and parses /proc/PID/stat, without allocating.

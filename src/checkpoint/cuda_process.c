@@ -130,7 +130,7 @@ int cuda_process_read(pid_t pid, struct cuda_process *ret_process)
     if (process_read_entry(pid, "maps", MAPS_LIMIT, &text, &size) == 0)
         cuda_process_parse_maps((struct span){text, size}, ret_process);
     free(text);
-    if (process_read_entry(pid, "environ", ENVIRON_LIMIT, &text, &size) == 0)
+    if (process_read_environ(pid, ENVIRON_LIMIT, &text, &size) == 0)
         cuda_process_parse_environ((struct span){text, size}, ret_process);
     free(text);
     ret_process->is_32_bit = is_32_bit(pid);

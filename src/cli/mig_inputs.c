@@ -55,16 +55,44 @@ static bool is_card_free(const json_t *list, const json_t *card, bool has_mig)
     return true;
 }
 
-/* The profiles of its instances, with a plus between. */
+/* Are they compute instances of the same GPU instance? */
+static bool share_gpu_instance(const json_t *one, const json_t *other)
+{
+    const json_t *id = json_object_get(one, "gpu_instance");
+    return json_is_integer(id) && json_equal(id, json_object_get(other, "gpu_instance"));
+}
+
+/* Adds an instance to the text that mig_division_parse reads. "++" stands where it would be put
+ * into an earlier GPU instance of its profile, which has others. */
+static void append_instance(const json_t *gpu, bool is_first_of_its_own, struct mig_layout *layout)
+{
+    const char *name = member_text(gpu, "mig_profile", ""), *shared = strchr(name, 'c');
+    size_t used = strlen(layout->text);
+    bool is_open = is_first_of_its_own && shared && strstr(layout->text, shared);
+    const char *plus = used == 0 ? "" : is_open ? "++" : "+";
+    snprintf(layout->text + used, sizeof layout->text - used, "%s%s", plus, name);
+}
+
+/* The compute instances of the card, those of one GPU instance after the other. */
 static void read_layout(const json_t *list, const json_t *card, struct mig_layout *ret_layout)
 {
-    const json_t *gpu;
-    size_t i, used = 0, size = sizeof ret_layout->text;
+    const json_t *gpu, *other;
+    size_t i, k;
     ret_layout->text[0] = '\0';
     json_array_foreach((json_t *)(uintptr_t)list, i, gpu) {
-        if (is_instance_of(gpu, card) && used < size)
-            used += (size_t)snprintf(ret_layout->text + used, size - used, "%s%s", used ? "+" : "",
-                member_text(gpu, "mig_profile", ""));
+        bool is_new = is_instance_of(gpu, card);
+        for (k = 0; k < i && is_new; k++) {
+            other = json_array_get(list, k);
+            is_new = !is_instance_of(other, card) || !share_gpu_instance(gpu, other);
+        }
+        if (!is_new)
+            continue;
+        append_instance(gpu, true, ret_layout);
+        for (k = i + 1; k < json_array_size(list); k++) {
+            other = json_array_get(list, k);
+            if (is_instance_of(other, card) && share_gpu_instance(gpu, other))
+                append_instance(other, false, ret_layout);
+        }
     }
 }
 

@@ -45,7 +45,7 @@ enum suspension_failure {
     SUSPENSION_REFUSED,   /* the task cannot be suspended: not tried again in this attempt */
     SUSPENSION_TIMED_OUT, /* the helper was ended after its time limit */
     SUSPENSION_NO_MEMORY, /* too little memory on the host or on the GPUs: may be tried again */
-    SUSPENSION_NOT_NOW,   /* no process uses CUDA, or one has not reconnected: may be tried again */
+    SUSPENSION_NOT_NOW,   /* a process does not use CUDA yet, or cannot be reached: tried again */
     SUSPENSION_LOST,      /* the process can never be resumed: it is ended and run again */
     SUSPENSION_FAILURES
 };

@@ -36,13 +36,18 @@ static int read_all(int fd, struct shared *shared)
     return -EFBIG;
 }
 
+/* Goes on until the variables show, or the time is over. */
 static bool visit_process(pid_t pid, void *context)
 {
     struct shared *shared = context;
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    shared->result = fd >= 0 ? read_all(fd, shared) : errno == ENOENT ? -ESRCH : -errno;
+    do {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        shared->result = fd >= 0 ? read_all(fd, shared) : errno == ENOENT ? -ESRCH : -errno;
+        if (fd >= 0)
+            close(fd);
+    } while (shared->result == 0 && shared->size == 0 && process_await_environ(pid));
     return true;
 }
 

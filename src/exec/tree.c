@@ -197,31 +197,38 @@ int tree_signal_child_handlers(pid_t root, int signal)
 }
 
 /* Is the variable among the entries that are read from here? */
-static bool find_entry(int fd, const char *variable)
+static bool find_entry(int fd, const char *variable, bool *ret_is_empty)
 {
     const size_t differs = SIZE_MAX;
     char data[4096];
     size_t matched = 0; /* bytes of the present entry that are the variable's */
-    for (ssize_t n; (n = read(fd, data, sizeof data)) > 0;)
+    *ret_is_empty = true;
+    for (ssize_t n; (n = read(fd, data, sizeof data)) > 0;) {
+        *ret_is_empty = false;
         for (ssize_t i = 0; i < n; i++) {
             bool is_same = matched != differs && data[i] == variable[matched];
             if (is_same && data[i] == '\0')
                 return true;
             matched = data[i] == '\0' ? 0 : is_same ? matched + 1 : differs;
         }
+    }
     return false;
 }
 
-/* May wait for ever, and allocates nothing. A zombie has no environment any more. */
+/* May wait for ever, also for the end of an execve, and allocates nothing. A zombie has no
+ * environment any more. */
 static bool has_variable(pid_t pid, const char *variable)
 {
     char path[32];
+    bool found, is_empty;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool found = find_entry(fd, variable);
-    close(fd);
+    do {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return false;
+        found = find_entry(fd, variable, &is_empty);
+        close(fd);
+    } while (is_empty && process_await_environ(pid));
     return found;
 }
 

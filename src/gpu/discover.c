@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mig_slices.h"
 #include "gpu/source.h"
 #include "gpu/topology.h"
 
@@ -137,7 +138,7 @@ static void add_instance(
         info->compute_slices = reading_of(attributes.compute_slices);
         if (card->power_limit_w.valid)
             info->power_limit_w = reading_of(
-                card->power_limit_w.value * attributes.compute_slices / 7);
+                mig_power_limit_w(card->power_limit_w.value, attributes.compute_slices));
     }
     name_profile(info, &attributes);
     set_place(info);

@@ -33,9 +33,11 @@ static void add_vector(float *x, const float *y, size_t n)
 
 static void add_positions(const struct batch *batch, int width, float *x)
 {
+    struct gpumemnet_waves waves;
+    gpumemnet_waves_init(width, &waves);
     for (size_t i = 0; i < batch->n; i++)
         for (size_t t = 0; t < batch->rows[i]->n_tokens; t++, x += width)
-            gpumemnet_position(t, width, x);
+            gpumemnet_position(&waves, t, x);
 }
 
 static void attend_all(

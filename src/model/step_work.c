@@ -91,23 +91,30 @@ static bool read_product(const json_t *row, struct step_product *ret)
            read_size(row, "k", &ret->k) && read_size(row, "count", &ret->count);
 }
 
-static int report_rows(const char *name, size_t n, struct fault *fault)
+/* Returns an array for the rows of a list, of `row_size` bytes each; NULL: the list has none, or
+ * *ret_r is an error. */
+static void *allocate_rows(
+    const json_t *list, const char *name, size_t row_size, struct fault *fault, int *ret_r)
 {
-    return n > ROWS_MAX ? fault_set(fault, EFBIG, "%s: more than %d", name, ROWS_MAX) : 0;
+    size_t n = json_array_size(list);
+    *ret_r = n > ROWS_MAX ? fault_set(fault, EFBIG, "%s: more than %d", name, ROWS_MAX) : 0;
+    if (*ret_r < 0 || n == 0)
+        return NULL;
+    void *rows = calloc(n, row_size);
+    if (!rows)
+        *ret_r = fault_set(fault, ENOMEM, "out of memory");
+    return rows;
 }
 
-static int read_operators(const json_t *rows, struct fault *fault, struct step_work *work)
+static int read_operators(const json_t *list, struct fault *fault, struct step_work *work)
 {
-    size_t n = json_array_size(rows);
-    int r = report_rows("operators", n, fault);
-    if (r < 0 || n == 0)
-        return r;
-    work->operators = calloc(n, sizeof *work->operators);
+    int r;
+    work->operators = allocate_rows(list, "operators", sizeof *work->operators, fault, &r);
     if (!work->operators)
-        return fault_set(fault, ENOMEM, "out of memory");
-    for (; work->n_operators < n; work->n_operators++)
+        return r;
+    for (; work->n_operators < json_array_size(list); work->n_operators++)
         if (!read_operator(
-                json_array_get(rows, work->n_operators), &work->operators[work->n_operators]))
+                json_array_get(list, work->n_operators), &work->operators[work->n_operators]))
             return fault_set(fault, EINVAL,
                 "operators[%zu]: calls, tensors, reads, writes and multiply_adds must be there and "
                 "in range",
@@ -115,19 +122,14 @@ static int read_operators(const json_t *rows, struct fault *fault, struct step_w
     return 0;
 }
 
-static int read_products(const json_t *rows, struct fault *fault, struct step_work *work)
+static int read_products(const json_t *list, struct fault *fault, struct step_work *work)
 {
-    size_t n = json_array_size(rows);
-    int r = report_rows("matmuls", n, fault);
-    if (r < 0 || n == 0)
-        return r;
-    work->products = calloc(n, sizeof *work->products);
-    if (!work->products)
-        return fault_set(fault, ENOMEM, "out of memory");
-    for (size_t i = 0; i < n; i++)
+    int r;
+    work->products = allocate_rows(list, "matmuls", sizeof *work->products, fault, &r);
+    for (size_t i = 0; work->products && i < json_array_size(list); i++)
         work->n_products += read_product(
-            json_array_get(rows, i), &work->products[work->n_products]);
-    return 0;
+            json_array_get(list, i), &work->products[work->n_products]);
+    return r;
 }
 
 int step_work_read(const json_t *root, struct fault *fault, struct step_work *ret_work)

@@ -9,11 +9,9 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "base/mig_slices.h"
 #include "base/text.h"
 #include "sharing/interference.h"
-
-/* Slices of one GPU, as NVIDIA partitions it. */
-enum { MIG_COMPUTE_SLICES = 7, MIG_MEMORY_SLICES = 8 };
 
 /* More than NVIDIA sells; a profile's number is also its place in the list. */
 enum { GPU_KINDS_MAX = 64, MIG_PROFILES_MAX = 16 };

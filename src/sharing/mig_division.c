@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mig_slices.h"
-
 /* Takes "1c." off the front. Returns its slices, or 0 when the name does not begin so. */
 static int take_slices(struct span *name)
 {
@@ -35,7 +33,7 @@ static int slices_left(
 static int find_room(
     const struct gpu_kind *kind, const struct mig_division *division, int profile, int slices)
 {
-    for (int i = 0; i < division->n_instances; i++)
+    for (int i = division->first_open; i < division->n_instances; i++)
         if (division->profiles[i] == profile && slices_left(kind, division, i) >= slices)
             return i;
     return -1;
@@ -81,6 +79,10 @@ int mig_division_parse(const struct gpu_kind *kind, struct span text, struct fau
         is_last = !plus;
         r = add_compute(kind, (struct span){text.at, size}, fault, ret_division);
         text = (struct span){text.at + size + !is_last, text.size - size - !is_last};
+        if (span_starts(text, "+")) {
+            ret_division->first_open = ret_division->n_instances;
+            text = (struct span){text.at + 1, text.size - 1};
+        }
     }
     return r;
 }

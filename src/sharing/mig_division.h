@@ -11,6 +11,7 @@
 struct mig_division {
     int profiles[MIG_COMPUTE_SLICES]; /* of the GPU instances: places in kind->profiles */
     int n_instances;
+    int first_open; /* GPU instances before it get no further compute instances */
     struct mig_compute {
         int instance; /* the GPU instance that it is in: a place in `profiles` */
         int slices;   /* of those of the GPU instance */
@@ -23,8 +24,9 @@ enum { MIG_COMPUTE_NAME_SIZE = 24 };
 /*
  * Reads "3g.20gb+2g.10gb" or "1c.3g.20gb+2c.3g.20gb+4g.20gb". "1c.3g.20gb" is a compute instance of
  * one slice. It is put into the first GPU instance 3g.20gb of the text that was begun by such a
- * compute instance and has a slice left; else it begins another one. "3g.20gb" is a GPU instance
- * with one compute instance that has all its slices. "" is a division without instances.
+ * compute instance and has a slice left; else it begins another one. "++" instead of "+" begins
+ * another one in any case: "1c.3g.20gb++2c.3g.20gb" are two. "3g.20gb" is a GPU instance with one
+ * compute instance that has all its slices. "" is a division without instances.
  *
  * Returns 0, or -EINVAL with a fault: no such profile, no such compute instance in it, or more
  * instances than a GPU can have. Whether the GPU instances fit together is not tested.

@@ -84,7 +84,7 @@ def make_rows():
         for place, architecture in enumerate(ordered):
             batches = architecture.batches
             add(
-                plan._row(
+                plan.make_configuration(
                     "real",
                     architecture.family,
                     architecture.name,
@@ -98,7 +98,7 @@ def make_rows():
                 kind = rng.choice(("mlp", "cnn", "cnn", "transformer"))
                 spec, batch, sequence = synthetic.DRAW[kind](rng)
                 add(
-                    plan._row(
+                    plan.make_configuration(
                         kind,
                         kind,
                         spec,
@@ -397,7 +397,7 @@ def _work(measure, device, begin):
             sink.write(json.dumps(message) + "\n")
             sink.flush()
 
-        from colloc_collect.worker import _empty_the_allocator
+        from colloc_collect.worker import reset_allocator
 
         torch.set_num_threads(2)
         state, is_new = None, True
@@ -412,7 +412,7 @@ def _work(measure, device, begin):
                     state, is_new = begin(), False
                 finish = measure(training, state)
                 training = None
-                _empty_the_allocator()
+                reset_allocator()
                 say(measured=True)
                 say(**finish())
             except Exception as error:

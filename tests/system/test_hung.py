@@ -196,6 +196,8 @@ class LockedProcess(Mounted):
             until(lambda: "SUSPENDING" in str(self.task(task)["events"]), "the order")
             self.assert_prompt()
             self.assertIsNone(suspend.poll())
+            until(lambda: self.task(task)["state"] == "RUNNING", "the end of the order")
+            self.assertIn("could not be inspected", str(self.task(task)))
             self.mount.close()
 
 

@@ -37,6 +37,23 @@ class Answering:
         os.unlink(self.path)
 
 
+class PartlyFilled(DaemonCase):
+    """GPU instances of one profile with slices left, as another program may make them."""
+
+    divisions = (
+        "1c.3g.20gb++1c.3g.20gb",
+        "1c.3g.20gb+1c.3g.20gb++2c.3g.20gb",
+        "2c.3g.20gb+1c.3g.20gb+2g.10gb+1g.5gb",
+    )
+    gpus = ",".join("A100-40GB:" + division for division in divisions)
+
+    def test_a_plan_for_the_queue_reads_which_share_memory(self):
+        self.submit("true", memory_mib=2000, hold=True)
+        text = self.colloc("mig", "plan", "--what-if").stdout
+        for division in self.divisions:
+            self.assertIn(f" {division} ", text)
+
+
 class Mig(DaemonCase):
     gpus = "1xA100-40GB:3g.20gb+2g.10gb+1g.5gb,1xA100-40GB"
 

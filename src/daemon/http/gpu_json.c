@@ -151,6 +151,9 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     json_object_set_new(object, "name", json_string(info->name));
     json_object_set_new(
         object, "mig_profile", info->is_mig ? json_string(info->profile) : json_null());
+    json_object_set_new(object, "gpu_instance",
+        info->gpu_instance.valid ? json_integer((json_int_t)info->gpu_instance.value)
+                                 : json_null());
     json_object_set_new(
         object, "parent_uuid", gpu->parent ? json_string(gpu->parent->uuid) : json_null());
     json_object_set_new(object, "health", json_string(public_gpu_health(http, gpu, &health_text)));

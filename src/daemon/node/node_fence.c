@@ -80,7 +80,7 @@ static bool examine_environment(pid_t pid, void *context)
     const struct fence *fence = context;
     char *text;
     size_t size;
-    bool is_ours = process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0 &&
+    bool is_ours = process_read_environ(pid, ENTRY_MAX, &text, &size) == 0 &&
                    environment_is_of_node(text, size, fence->identity);
     free(text);
     return is_ours;

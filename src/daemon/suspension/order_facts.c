@@ -15,8 +15,12 @@
 #include "checkpoint/cuda_process.h"
 #include "daemon/suspension/suspension_state.h"
 
-/* Chosen: inspecting reads /proc and perhaps a file of a user's file system. */
-static const int64_t INSPECT_LIMIT_US = 30 * SECOND_US;
+/* Chosen: inspecting reads a few files, in milliseconds. Some of them wait while a thread of the
+ * process maps a file of a file system that does not answer: the orders of other tasks wait for
+ * this limit, and not for that file system. */
+static const int64_t INSPECT_LIMIT_US = 2 * SECOND_US;
+/* Chosen: to load the driver can take seconds on a machine with many GPUs. */
+static const int64_t LOAD_LIMIT_US = 30 * SECOND_US;
 
 static void inspect_next(struct suspension *s);
 
@@ -53,6 +57,22 @@ static void leave_out(struct suspension *s)
     s->facts.n_processes--;
 }
 
+/* The driver takes no part in an inspection: it is not the driver that does not answer. */
+static void fail_inspection(struct suspension *s, const struct helper_reply *reply)
+{
+    char why[SUSPENSION_WHY_SIZE];
+    if (reply->result == -ETIMEDOUT) {
+        snprintf(why, sizeof why,
+            "process %d could not be inspected within %d s: it may wait for a file system that "
+            "does not answer",
+            (int)s->record.processes[s->inspected].pid, (int)(INSPECT_LIMIT_US / SECOND_US));
+        suspension_fail_order(s, SUSPENSION_NOT_NOW, false, why);
+    } else {
+        suspension_fail_order(s, SUSPENSION_TIMED_OUT, false,
+            *reply->text ? reply->text : "its processes cannot be inspected");
+    }
+}
+
 static void on_inspected(void *context, const struct helper_reply *reply)
 {
     struct suspension *s = context;
@@ -62,8 +82,7 @@ static void on_inspected(void *context, const struct helper_reply *reply)
     else if (reply->result == 0 && cuda_process_parse(span_of(reply->text), &process) == 0)
         take_inspection(s, &process);
     else {
-        suspension_fail_order(s, SUSPENSION_TIMED_OUT, false,
-            *reply->text ? reply->text : "its processes cannot be inspected");
+        fail_inspection(s, reply);
         return;
     }
     inspect_next(s);
@@ -194,5 +213,5 @@ void suspension_gather_facts(struct suspension *s)
     }
     const struct helper_request request = {.call = HELPER_GPUS};
     s->is_asking = true;
-    helper_client_call(s->client, &request, INSPECT_LIMIT_US, on_gpus, s);
+    helper_client_call(s->client, &request, LOAD_LIMIT_US, on_gpus, s);
 }

@@ -148,10 +148,17 @@ void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method m
 /* The longest wave of a position's channels, in places (Vaswani et al., 2017, section 3.5). */
 static const double WAVE_MAX = 1e4;
 
-void gpumemnet_position(size_t place, int width, float *channels)
+void gpumemnet_waves_init(int width, struct gpumemnet_waves *ret_waves)
 {
-    for (int i = 0; i < width; i += 2) {
-        double angle = (double)place * pow(WAVE_MAX, -(double)i / width);
+    ret_waves->width = width;
+    for (int i = 0; i < width; i += 2)
+        ret_waves->step[i / 2] = pow(WAVE_MAX, -(double)i / width);
+}
+
+void gpumemnet_position(const struct gpumemnet_waves *waves, size_t place, float *channels)
+{
+    for (int i = 0; i < waves->width; i += 2) {
+        double angle = (double)place * waves->step[i / 2];
         channels[i] += (float)sin(angle);
         channels[i + 1] += (float)cos(angle);
     }

@@ -88,7 +88,16 @@ const char *gpumemnet_method_name(enum gpumemnet_method method);
 void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method method,
     int n_classes, struct gpumemnet_layout *ret_layout);
 
-/* Adds the sinusoidal encoding of position `place` to the `width` channels. */
-void gpumemnet_position(size_t place, int width, float *channels);
+/* The sinusoidal encoding of positions: each two of the `width` channels turn by a step from one
+ * position to the next. */
+struct gpumemnet_waves {
+    int width;
+    double step[GPUMEMNET_WIDTH_MAX / 2]; /* radians */
+};
+
+void gpumemnet_waves_init(int width, struct gpumemnet_waves *ret_waves);
+
+/* Adds the encoding of position `place` to the channels. */
+void gpumemnet_position(const struct gpumemnet_waves *waves, size_t place, float *channels);
 
 #endif

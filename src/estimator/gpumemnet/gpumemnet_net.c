@@ -92,12 +92,12 @@ static void encoder_layer(
 
 /* The token's channels, with its position. */
 static void embed_token(const float *weights, const struct encoder_layout *encoder,
-    const float *token, size_t t, const struct sequence *s)
+    const struct gpumemnet_waves *waves, const float *token, size_t t, const struct sequence *s)
 {
     float first[GPUMEMNET_WIDTH_MAX], x[GPUMEMNET_WIDTH_MAX];
     apply_block(weights, &encoder->embedding[0], token, first);
     apply_block(weights, &encoder->embedding[1], first, x);
-    gpumemnet_position(t, encoder->width, x);
+    gpumemnet_position(waves, t, x);
     for (int c = 0; c < encoder->width; c++)
         channels_of(s, encoder->width, t)[c * LANES] = x[c];
 }
@@ -106,9 +106,11 @@ static void run_encoder(const float *weights, const struct encoder_layout *encod
     const float *tokens, struct sequence *s, float *ret_sum)
 {
     int width = encoder->width;
+    struct gpumemnet_waves waves;
+    gpumemnet_waves_init(width, &waves);
     memset(s->x, 0, s->rows * (size_t)width * sizeof *s->x);
     for (size_t t = 0; t < s->n; t++)
-        embed_token(weights, encoder, tokens + t * TOKEN_SIZE, t, s);
+        embed_token(weights, encoder, &waves, tokens + t * TOKEN_SIZE, t, s);
     for (int i = 0; i < encoder->n_layers; i++)
         encoder_layer(weights, &encoder->layer[i], width, s);
     memset(ret_sum, 0, (size_t)width * sizeof *ret_sum);

@@ -192,26 +192,26 @@ static int read_checksum(struct span *text, bool compares, struct fault *fault)
                      fault, "damaged or cut off: the checksum is %s, not %s", expected, value);
 }
 
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+/* The value of a digit, with one added; 0: none. Looked up, not computed: each estimate reads some
+ * five thousand numbers. */
+static const uint8_t digit_and_one[256] = {
+    ['0'] = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ['a'] = 11, 12, 13, 14, 15, 16};
 
 /* Reads eight digits and the separator after them. */
 static bool take_bits(struct span *text, float *ret)
 {
     uint32_t bits = 0;
+    bool are_digits = true;
     if (text->size < 9)
         return false;
     for (int i = 0; i < 8; i++) {
-        int digit = digit_of(text->at[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 4 | (uint32_t)digit;
+        uint32_t found = digit_and_one[(uint8_t)text->at[i]];
+        are_digits &= found > 0;
+        bits = (bits << 4) + found - 1;
     }
     memcpy(ret, &bits, sizeof bits);
     *text = (struct span){text->at + 9, text->size - 9};
-    return isfinite(*ret);
+    return are_digits && isfinite(*ret);
 }
 
 static int read_numbers(struct span text, struct fault *fault, struct gpumemnet_net *net)

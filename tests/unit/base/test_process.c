@@ -48,6 +48,25 @@ static void test_stat(void **state)
         assert_int_equal(process_parse_stat(bad[i], &found), -EPROTO);
 }
 
+static void test_an_environment_that_is_hidden(void **state)
+{
+#define TO_VSIZE "7 (a) b) R 1 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 "
+#define TO_ENV   "42 99 1 2 3 4 5 0 0 0 0 0 0 0 17 1 0 0 0 0 0 "
+    static const struct {
+        const char *stat;
+        bool hides;
+    } cases[] = {
+        {TO_VSIZE "16961536 " TO_ENV "7 8 9 0 0 0 0 0\n", true}, /* in execve */
+        {TO_VSIZE "16961536 " TO_ENV "7 8 9 10 11 12 13 0\n", true},
+        {TO_VSIZE "16961536 " TO_ENV "7 8 9 10 11 12 12 0\n", false}, /* without any variable */
+        {TO_VSIZE "0 " TO_ENV "0 0 0 0 0 0 0 0\n", false},            /* a thread of the kernel */
+        {TO_VSIZE, false},
+        {"", false},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(process_parse_hides_environ(cases[i].stat), cases[i].hides);
+}
+
 static void test_uid(void **state)
 {
     uid_t uid;
@@ -97,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_an_environment_that_is_hidden),
         cmocka_unit_test(test_uid),
         cmocka_unit_test(test_this_process),
         cmocka_unit_test(test_a_process_that_is_gone),

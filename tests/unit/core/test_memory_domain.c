@@ -240,6 +240,67 @@ static void memory_given_back_is_not_given_away(void **state)
     }
 }
 
+/* A sample of instance `gpu`, whose task, if any, uses `task_gib` of all that is in use. */
+static void sample_task(
+    struct core *core, int64_t time_us, int gpu, double used_gib, double task_gib)
+{
+    int n = core_view(core)->gpus[gpu].n_residents;
+    struct task_memory used = {0, reading_of(task_gib * (double)GIB)};
+    if (n)
+        used.task = resident_of(core, gpu)->task;
+    struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
+    event.sample.gpu = gpu;
+    event.sample.mem_used_bytes = reading_of(used_gib * (double)GIB);
+    event.sample.smact = event.sample.utilisation = reading_of(0.9);
+    event.sample.external_processes = reading_of(0);
+    event.sample.tasks = &used;
+    event.sample.n_tasks = n;
+    assert_int_equal(core_step(core, &event), 0);
+}
+
+/* Samples of both instances until then: task 1 uses 10 GiB, task 2 uses 20. */
+static void sample_both(struct core *core, int64_t until_us, double used_gib)
+{
+    for (int64_t at_us = until_us - 95 * SECOND_US; at_us <= until_us; at_us += SECOND_US)
+        for (int gpu = 0; gpu < 2; gpu++)
+            sample_task(core, at_us, gpu, used_gib, 10 * (gpu + 1));
+}
+
+/* Task 1 has 10 GiB on instance 0; task 2, which no task stops, needs 20 GiB on instance 1 and has
+ * given 15 of them back, which the sample of instance 0 alone does not tell. Task 1 keeps its
+ * memory when it is paused: 10 GiB are left for task 3, enough for 6 GiB, not for 16. */
+static void memory_given_back_does_not_stop_a_task(void **state)
+{
+    static const struct {
+        int64_t gib;
+        enum task_state expected;
+    } heads[] = {{16, TASK_RUNNING}, {6, TASK_PAUSED}};
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(heads); i++) {
+        int first = i % 2;
+        struct core *core = world_instances_core(&policy_magm, 2, 0);
+        struct core_settings settings = *core_get_settings(core);
+        settings.preempt = settings.can_pause = true;
+        core_configure(core, &settings);
+        struct task_request request = {.gpus = 1};
+        sample_both(core, 100 * SECOND_US, 0);
+        for (int task = 1; task <= 2; task++) {
+            int64_t at_us = task * 100 * SECOND_US;
+            request.need = (struct need){NEED_DECLARED, task * 10 * GIB};
+            request.priority = task == 2 ? PRIORITY_HIGH : PRIORITY_NORMAL;
+            assert_int_equal(world_submit(core, at_us, (uint64_t)task, request), 0);
+            assert_int_equal(world_input(core, at_us, EVENT_STARTED, (uint64_t)task), 0);
+            assert_int_equal(core_task(core, (uint64_t)task)->gpus[0], task - 1);
+            sample_both(core, at_us + 99 * SECOND_US, task == 1 ? 10 : 30);
+        }
+        sample_task(core, 300 * SECOND_US, first, 15, first ? 5 : 10);
+        request.need.bytes = heads[i / 2].gib * GIB;
+        assert_int_equal(world_submit(core, 301 * SECOND_US, 3, request), 0);
+        assert_int_equal(world_state(core, 1), heads[i / 2].expected);
+        assert_int_equal(world_state(core, 2), TASK_RUNNING);
+        core_destroy(core);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +316,7 @@ int main(void)
         cmocka_unit_test(activity_of_both_is_not_learned_of_a_task),
         cmocka_unit_test(memory_in_use_is_that_of_a_task_without_others),
         cmocka_unit_test(memory_given_back_is_not_given_away),
+        cmocka_unit_test(memory_given_back_does_not_stop_a_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

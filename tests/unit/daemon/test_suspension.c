@@ -3,6 +3,7 @@
  * Suspensions in the daemon, with pretend hooks and a pretend helper: each test reads the story of
  * the calls to the driver and of the events, in order.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +32,7 @@ static struct process {
     struct suspension_memory_kinds kinds;
     enum suspension_gate gate;
     bool is_without_library;
+    bool hides;             /* it cannot be inspected in time */
     bool hangs;             /* the driver does not say its state */
     int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
     int64_t saves_us;       /* it handles its --signal for so long; 0: it has none */
@@ -51,6 +53,7 @@ static struct {
     helper_on_reply *on_reply; /* NULL: no call is under way */
     void *context;
     struct helper_request request;
+    int64_t limit_us;
 } call;
 
 struct helper_client *helper_client_create(uv_loop_t *loop, const char *program)
@@ -75,7 +78,17 @@ int helper_client_call(struct helper_client *client, const struct helper_request
     call.on_reply = on_reply;
     call.context = context;
     call.request = *request;
+    call.limit_us = limit_us;
     return 0;
+}
+
+/* As helper_client.c answers when the limit is over. */
+static void inspect(const struct process *process, struct helper_reply *reply)
+{
+    reply->result = process->hides ? -ETIMEDOUT : 0;
+    strcpy(reply->text, process->hides                ? "the NVIDIA driver does not answer"
+                        : process->is_without_library ? "88123 without-library"
+                                                      : "88123");
 }
 
 static void make_call(struct process *process, struct helper_reply *reply)
@@ -105,8 +118,7 @@ static void answer_calls(void)
         if (call.request.call == HELPER_GPUS)
             snprintf(reply.text, sizeof reply.text, "13000 %s,%s", uuids[0], uuids[1]);
         else if (call.request.call == HELPER_INSPECT)
-            strcpy(
-                reply.text, processes[task].is_without_library ? "88123 without-library" : "88123");
+            inspect(&processes[task], &reply);
         else
             make_call(&processes[task], &reply);
         if (call.request.call >= HELPER_LOCK)
@@ -310,6 +322,20 @@ static void test_a_process_started_without_the_library(void **state)
     assert_true(core_task(pretend.core, 1)->run->yield.cannot_suspend);
 }
 
+/* It waits for a file, not for the driver, and may be suspended when it has got that. */
+static void test_a_process_that_cannot_be_inspected(void **state)
+{
+    processes[1].hides = true;
+    expect_refusal("could not be inspected within 2 s");
+    assert_int_equal(call.limit_us, 2 * SECOND_US);
+    assert_false(core_task(pretend.core, 1)->run->yield.cannot_suspend);
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
+    processes[1].hides = false;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; lock 1; checkpoint 1; SUSPENDED; ");
+}
+
 /* The driver hangs on task 1. What is ordered for task 2 does not wait for that. */
 static void test_another_task_goes_on_while_one_is_retried(void **state)
 {
@@ -469,6 +495,7 @@ int main(void)
         TEST(test_shared_memory_is_refused_before_a_lock),
         TEST(test_without_the_library),
         TEST(test_a_process_started_without_the_library),
+        TEST(test_a_process_that_cannot_be_inspected),
         TEST(test_another_task_goes_on_while_one_is_retried),
         TEST(test_a_task_is_warned_before),
         TEST(test_a_task_that_ends_in_its_warning),

@@ -270,6 +270,42 @@ static void test_cut_weights(void **state)
     gpumemnet_net_fini(&net);
 }
 
+/* What is part of the program has no checksum that would show it. */
+static void test_a_number_with_another_character(void **state)
+{
+    (void)state;
+    static const char others[] = "/:`gA\xff";
+    const struct gpumemnet_built_in *built_in = gpumemnet_built_in_at(0);
+    for (size_t i = 0; i + 1 < sizeof others; i++) {
+        struct gpumemnet_net net;
+        struct fault fault = {""};
+        char *text = malloc(built_in->size);
+        assert_non_null(text);
+        memcpy(text, built_in->text, built_in->size);
+        text[built_in->size - 2 - i] = others[i]; /* in the last number */
+        assert_int_equal(gpumemnet_net_parse_built_in(text, built_in->size, &fault, &net), -EINVAL);
+        assert_non_null(strstr(fault.text, " is none"));
+        free(text);
+    }
+}
+
+static void test_positions(void **state)
+{
+    (void)state;
+    static const double steps[] = {1, 0.01};
+    struct gpumemnet_waves waves;
+    gpumemnet_waves_init(4, &waves);
+    for (size_t place = 0; place < 500; place += 7) {
+        float channels[4] = {1, 2, 3, 4};
+        gpumemnet_position(&waves, place, channels);
+        for (size_t i = 0; i < 2; i++) {
+            double angle = (double)place * steps[i];
+            assert_float_equal(channels[2 * i], 1 + 2 * (double)i + sin(angle), 1e-5);
+            assert_float_equal(channels[2 * i + 1], 2 + 2 * (double)i + cos(angle), 1e-5);
+        }
+    }
+}
+
 static void test_built_in_weights(void **state)
 {
     (void)state;
@@ -369,6 +405,8 @@ int main(void)
         cmocka_unit_test(test_text_keeps_every_bit),
         cmocka_unit_test(test_weights_that_do_not_match),
         cmocka_unit_test(test_cut_weights),
+        cmocka_unit_test(test_a_number_with_another_character),
+        cmocka_unit_test(test_positions),
         cmocka_unit_test(test_built_in_weights),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_what_is_not_in_the_summary),

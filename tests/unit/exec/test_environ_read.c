@@ -19,24 +19,42 @@
 #include "base/process.h"
 #include "exec/environ_read.h"
 
-static enum { FROM_PROC, HANGS, SHOWS_NOTHING } kind;
+static enum { FROM_PROC, HANGS, SHOWS_NOTHING, IN_EXECVE } kind;
+static int n_opened;  /* of environments, while the process is IN_EXECVE */
+static int starts_at; /* it is, until so many were opened */
 
-static int open_pipe(void)
+/* Returns the end to read of a pipe with this text; NULL: no end comes. */
+static int open_pipe(const char *text)
 {
     int ends[2];
     if (pipe(ends) < 0)
         return -1;
-    if (kind == SHOWS_NOTHING)
+    if (text && write(ends[1], text, strlen(text)) == (ssize_t)strlen(text))
         close(ends[1]);
     return ends[0];
+}
+
+/* What /proc shows before the new program's variables are set. */
+static int open_in_execve(const char *path)
+{
+    static const char stat[] = "7 (x) R 1 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 16961536 "
+                               "42 99 1 2 3 4 5 0 0 0 0 0 0 0 17 1 0 0 0 0 0 7 8 9 0 0 0 0 0\n";
+    return open_pipe(strstr(path, "/stat") ? stat : "");
 }
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...)
 {
-    bool is_real = kind == FROM_PROC || !strstr(path, "/environ");
-    return is_real ? __real_open64(path, flags) : open_pipe();
+    bool is_environ = strstr(path, "/environ");
+    if (kind == IN_EXECVE) {
+        n_opened += is_environ;
+        if (n_opened <= starts_at && (is_environ || strstr(path, "/stat")))
+            return open_in_execve(path);
+    } else if (kind != FROM_PROC && is_environ) {
+        return open_pipe(kind == SHOWS_NOTHING ? "" : NULL);
+    }
+    return __real_open64(path, flags);
 }
 
 static void test_reads_an_environment(void **state)
@@ -98,6 +116,21 @@ static void test_a_process_that_has_ended_has_none(void **state)
     check_failure(INT32_MAX, -ESRCH);
 }
 
+/* The child that reads counts for itself. */
+static void test_waits_for_the_end_of_execve(void **state)
+{
+    char *text;
+    size_t size;
+    kind = IN_EXECVE;
+    starts_at = 3;
+    assert_int_equal(environ_read(getpid(), &text, &size), 0);
+    assert_string_equal(process_find_variable(text, size, "PATH"), getenv("PATH"));
+    free(text);
+    starts_at = INT32_MAX;
+    check_failure(getpid(), -ETIMEDOUT);
+    kind = FROM_PROC;
+}
+
 /* No child stays behind. */
 static void test_does_not_wait_for_ever(void **state)
 {
@@ -114,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_reads_an_environment),
         cmocka_unit_test(test_an_empty_environment_is_one),
         cmocka_unit_test(test_a_process_that_has_ended_has_none),
+        cmocka_unit_test(test_waits_for_the_end_of_execve),
         cmocka_unit_test(test_does_not_wait_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

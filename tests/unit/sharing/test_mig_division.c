@@ -69,6 +69,18 @@ static void a_whole_gpu_instance_is_not_joined(void **state)
     assert_compute(0, 0, "3g.20gb", 3);
 }
 
+static void two_pluses_begin_another_gpu_instance(void **state)
+{
+    parse("1c.3g.20gb++2c.3g.20gb");
+    assert_int_equal(division.n_instances, 2);
+    assert_compute(1, 1, "3g.20gb", 2);
+    parse("1c.3g.20gb++1c.3g.20gb+1c.3g.20gb");
+    assert_int_equal(division.n_instances, 2);
+    assert_compute(2, 1, "3g.20gb", 1);
+    parse("2g.10gb++1g.5gb");
+    assert_int_equal(division.n_instances, 2);
+}
+
 static void names_are_those_of_nvidia_smi(void **state)
 {
     char name[MIG_COMPUTE_NAME_SIZE];
@@ -85,6 +97,8 @@ static void what_cannot_be_is_refused(void **state)
         const char *text, *why;
     } wrong[] = {
         {"9g.5gb", "A100-40GB has no MIG profile \"9g.5gb\""},
+        {"1g.5gb++", "no MIG profile \"\""},
+        {"1g.5gb+++1g.5gb", "no MIG profile \"\""},
         {"1c.", "no MIG profile \"1c.\""},
         {"c.3g.20gb", "no MIG profile"},
         {"0c.3g.20gb", "no MIG profile \"0c.3g.20gb\""},
@@ -111,6 +125,7 @@ int main(void)
         cmocka_unit_test(a_gpu_instance_has_one_compute_instance),
         cmocka_unit_test(compute_instances_fill_a_gpu_instance),
         cmocka_unit_test(a_whole_gpu_instance_is_not_joined),
+        cmocka_unit_test(two_pluses_begin_another_gpu_instance),
         cmocka_unit_test(names_are_those_of_nvidia_smi),
         cmocka_unit_test(what_cannot_be_is_refused),
     };

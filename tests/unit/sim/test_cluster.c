@@ -84,6 +84,20 @@ static void compute_instances_share_memory(void **state)
     cluster_fini(&cluster);
 }
 
+/* As in the daemon, where gpu/discover.c gives an instance its part. */
+static void a_compute_instance_has_a_part_of_the_power(void **state)
+{
+    static const int limits_w[] = {400, 171, 57, 114};
+    struct cluster cluster;
+    assert_int_equal(
+        cluster_parse(&kinds, "A100-40GB,A100-40GB:3g.20gb+1c.3g.20gb+2c.3g.20gb", NULL, &cluster),
+        0);
+    assert_int_equal(cluster.n_places, 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(cluster.identities[i].power_limit_w, limits_w[i]);
+    cluster_fini(&cluster);
+}
+
 /* As in the daemon, where gpu_list.c subtracts what the driver reserves. */
 static void reserved_memory_is_not_the_tasks(void **state)
 {
@@ -122,6 +136,7 @@ int main(void)
         cmocka_unit_test(a_gpu_without_places_is_refused),
         cmocka_unit_test(instances_are_places_of_their_gpu),
         cmocka_unit_test(compute_instances_share_memory),
+        cmocka_unit_test(a_compute_instance_has_a_part_of_the_power),
         cmocka_unit_test(reserved_memory_is_not_the_tasks),
         cmocka_unit_test(nodes_stand_in_braces),
     };
