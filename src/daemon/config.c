@@ -620,8 +620,12 @@ static int read_arguments(
     return 0;
 }
 
-static int check_combinations(const struct config *config, struct fault *fault)
+/* Checks what no single value shows. Shims run in other folders, so they need the whole path. */
+static int check_settings(const struct config *config, struct fault *fault)
 {
+    if (config->state_dir[0] != '/')
+        return fault_set(
+            fault, EINVAL, "state-dir: '%s': give an absolute path", config->state_dir);
     if (config->core.preempt && config->slots)
         return fault_set(fault, EINVAL,
             "slots: with preempt, the policy decides which task gives way: set only one of the two");
@@ -651,7 +655,7 @@ int config_read_arguments(struct config *config, int argc, char **argv,
     if (r == 0)
         r = read_arguments(&second, words, argc - 1, fault);
     if (r == 0)
-        r = check_combinations(config, fault);
+        r = check_settings(config, fault);
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 

@@ -75,6 +75,13 @@ static void preemption_excludes_slots(void **state)
     assert_false(config.core.preempt);
 }
 
+static void the_state_dir_is_absolute(void **state)
+{
+    assert_int_equal(READ("--state-dir=/tmp/state"), 0);
+    assert_int_equal(READ("--state-dir=state"), -EINVAL);
+    assert_string_equal(fault.text, "state-dir: 'state': give an absolute path");
+}
+
 static void a_later_option_wins(void **state)
 {
     assert_int_equal(READ("--recoveries=1", "--recoveries=7"), 0);
@@ -181,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_behind_equals_or_as_the_next_word),
         cmocka_unit_test(preemption_excludes_slots),
+        cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),
         cmocka_unit_test(a_file_reports_each_mistake_with_its_line),
         cmocka_unit_test(a_file_without_form_ends_at_its_mistake),
