@@ -54,7 +54,7 @@ def _where(frames):
 def _advice(error):
     """Advice about a common error."""
     if isinstance(error, ModuleNotFoundError):
-        return " (the Python that runs the script does not have this package)"
+        return f" (the Python that runs the script, {sys.executable}, does not have this package)"
     if isinstance(error, EOFError):
         return " (the script reads standard input, which is closed)"
     text = f"{type(error).__name__} {error}"

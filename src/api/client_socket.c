@@ -73,7 +73,8 @@ int client_find_socket(const char *wanted, char *ret_path, size_t size, struct f
         if (accepts_connection(places[i]))
             return use_path(places[i], ret_path, size, fault);
     return fault_set(fault, ECONNREFUSED,
-        "cannot reach collocd at %s%s%s or %s: is it running? start it with `colloc serve`, or name its "
-        "socket with --socket or COLLOC_SOCKET",
+        "cannot reach collocd at %s%s%s or %s: is it running? start it with `systemctl start "
+        "collocd`, or for yourself with `colloc serve`, or name its socket with --socket or "
+        "COLLOC_SOCKET",
         places[0], n > 2 ? ", " : "", n > 2 ? places[1] : "", places[n - 1]);
 }

@@ -68,8 +68,13 @@ static int make_request(
     const struct option_value *idle = &invocation->values[JUPYTER_IDLE];
     int64_t idle_s = option_number_or(idle, IDLE_DEFAULT_US) / SECOND_US;
     char server[80], notebook[80], path[4096];
-    const char *words[WORDS_MAX + 8] = {
-        program_find("jupyter-lab", path, sizeof path) ? "jupyter-lab" : "jupyter-notebook",
+    bool has_lab = program_find("jupyter-lab", path, sizeof path);
+    if (!has_lab && !program_find("jupyter-notebook", path, sizeof path)) {
+        print_error("neither jupyter-lab nor jupyter-notebook is on PATH: activate the environment "
+                    "that has it, or install it with `pip install jupyterlab`");
+        return EXIT_USAGE;
+    }
+    const char *words[WORDS_MAX + 8] = {has_lab ? "jupyter-lab" : "jupyter-notebook",
         "--no-browser", "--ip=127.0.0.1", server, notebook};
     struct invocation command = *invocation;
     if (invocation->operand_count > WORDS_MAX) {

@@ -163,14 +163,8 @@ static void print_attempts(const json_t *task)
     size_t i;
     json_t *attempt;
     json_array_foreach(json_object_get(task, "attempts"), i, attempt) {
-        char gpus[CELL_SIZE], begin[CELL_SIZE], end[CELL_SIZE], label[32], line[512];
-        const char *reason = member_text(attempt, "reason", NULL);
-        bool ended = json_is_number(json_object_get(attempt, "ended_at"));
-        snprintf(line, sizeof line, "GPU %s, %s to %s%s%s",
-            list_text(json_object_get(attempt, "gpus"), gpus),
-            moment_text(json_object_get(attempt, "started_at"), begin),
-            ended ? moment_text(json_object_get(attempt, "ended_at"), end) : "now",
-            reason ? ": " : "", reason ? reason : "");
+        char label[32], line[512];
+        attempt_text(attempt, line, sizeof line);
         snprintf(label, sizeof label, "Attempt %zu", i + 1);
         printf("%-12s ", label);
         print_from(line, LABEL_WIDTH);

@@ -77,11 +77,17 @@ static int check_source(
             fault, EINVAL, "estimate: --pytorch excludes --summary and --export: give one of them");
     if (runs && !task->values[TASK_BATCH].set)
         return fault_set(fault, EINVAL, "estimate: --pytorch needs the batch size: add --batch=N");
-    if (!runs && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
+    if (runs || task->values[TASK_SUMMARY].set || task->values[TASK_MEMORY].set)
+        return 0;
+    const char *file = invocation->operand_count ? invocation->operands[0] : "";
+    if (strlen(file) > 3 && strcmp(file + strlen(file) - 3, ".py") == 0)
         return fault_set(fault, EINVAL,
-            "estimate: no model given: give a model summary, an export, a training command after "
-            "--, --pytorch=SOURCE or --memory=SIZE");
-    return 0;
+            "estimate: %.200s is a script, not a model: did you mean `colloc estimate -- python "
+            "%.200s`?",
+            file, file);
+    return fault_set(fault, EINVAL,
+        "estimate: no model given: give a model summary, an export, a training command after "
+        "--, --pytorch=SOURCE or --memory=SIZE");
 }
 
 /* Is FILE a summary or an export, by its content? False if it cannot be read: the reader of task

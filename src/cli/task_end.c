@@ -86,15 +86,17 @@ int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t
     }
 }
 
-/* "Task 12 COMPLETED after 3:04", "Task 13 FAILED after 0:02: ..." with the reason. */
+/* "Task 12 COMPLETED (waited 1:10, ran 3:04)", "Task 13 FAILED (waited 0:00, ran 0:02): ..." with the
+ * reason. */
 void task_end_print(const json_t *task)
 {
-    char cell[CELL_SIZE];
+    char wait[CELL_SIZE], run[CELL_SIZE];
     const char *reason = member_text(task, "reason_text", NULL);
     if (!reason || !*reason)
         reason = member_text(task, "reason", "None");
-    printf("Task %.0f %s after %s", member_number(task, "id", 0), member_text(task, "state", "?"),
-        seconds_text(json_object_get(task, "jct_s"), cell));
+    printf("Task %.0f %s (waited %s, ran %s)", member_number(task, "id", 0),
+        member_text(task, "state", "?"), seconds_text(json_object_get(task, "wait_s"), wait),
+        seconds_text(json_object_get(task, "exec_s"), run));
     if (strcmp(member_text(task, "state", ""), "COMPLETED") != 0) {
         fputs(": ", stdout);
         print_safe(stdout, reason);

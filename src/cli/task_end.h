@@ -30,7 +30,7 @@ int task_end_exit_code(const json_t *task);
  */
 int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t **ret_reply);
 
-/* Prints one line: "Task 12 COMPLETED after 3:04", and the reason if it did not complete. */
+/* Prints one line: "Task 12 COMPLETED (waited 1:10, ran 3:04)", and the reason if it did not complete. */
 void task_end_print(const json_t *task);
 
 /* Receives each task that has ended. */

@@ -153,3 +153,16 @@ char *task_place_text(const json_t *task, bool with_words)
         n = asprintf(&text, "(%s)", reason);
     return n < 0 ? NULL : text;
 }
+
+const char *attempt_text(const json_t *attempt, char *text, size_t size)
+{
+    char gpus[CELL_SIZE], begin[CELL_SIZE], end[CELL_SIZE];
+    const char *reason = member_text(attempt, "reason", NULL);
+    bool ended = json_is_number(json_object_get(attempt, "ended_at"));
+    bool failed = reason && strcmp(reason, "None") != 0;
+    snprintf(text, size, "GPU %s, %s to %s%s%s", list_text(json_object_get(attempt, "gpus"), gpus),
+        moment_text(json_object_get(attempt, "started_at"), begin),
+        ended ? moment_text(json_object_get(attempt, "ended_at"), end) : "now", failed ? ": " : "",
+        failed ? reason : "");
+    return text;
+}

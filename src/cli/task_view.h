@@ -29,6 +29,10 @@ const char *list_text(const json_t *array, char cell[CELL_SIZE]);
 /* Returns the array of the task's GPUs; those of its last attempt if it has none now; or NULL. */
 const json_t *task_gpus(const json_t *task);
 
+/* Writes a member of `attempts`: "GPU 2, 2026-11-20 16:02:11 to 2026-11-20 16:07:45: OutOfMemory".
+ * Returns `text`. */
+const char *attempt_text(const json_t *attempt, char *text, size_t size);
+
 /* Returns whether the state of a TASK object is one of those in which a task stays. */
 bool task_has_ended(const json_t *task);
 

@@ -42,14 +42,8 @@ static void write_attempts(FILE *out, const json_t *task)
     size_t i;
     json_t *attempt;
     json_array_foreach(json_object_get(task, "attempts"), i, attempt) {
-        char gpus[CELL_SIZE], begin[CELL_SIZE], end[CELL_SIZE];
-        const char *reason = member_text(attempt, "reason", NULL);
-        bool ended = json_is_number(json_object_get(attempt, "ended_at"));
-        fprintf(out, "Attempt %-4zu GPU %s, %s to %s%s%s\n", i + 1,
-            list_text(json_object_get(attempt, "gpus"), gpus),
-            moment_text(json_object_get(attempt, "started_at"), begin),
-            ended ? moment_text(json_object_get(attempt, "ended_at"), end) : "now",
-            reason ? ": " : "", reason ? reason : "");
+        char line[512];
+        fprintf(out, "Attempt %-4zu %s\n", i + 1, attempt_text(attempt, line, sizeof line));
     }
 }
 

@@ -3,7 +3,7 @@
  * Why a task is not eligible, so that no policy is called for it (eligible.c), as text for its user
  * and as one of Slurm's words for reasons.
  *
- *     its time of begin        "may begin in 1:30:00"                        BeginTime
+ *     its time of begin        "may begin 1:30:00 from now"                  BeginTime
  *     dependencies             "waits for the end of ok:12, any:13"          Dependency
  *     a limit of its array     "2 tasks of its array 7 are at work, ..."     JobArrayTaskLimit
  *     of its user or project   "with it, its user would have more than ..."  QOSMaxGRESPerUser
@@ -107,7 +107,7 @@ void explain_gate(
     if (task->request.begin_us > now_us)
         text_line_add(line,
             task->run->service.restarts ? "it has ended and is started again in %s"
-                                        : "may begin in %s",
+                                        : "may begin %s from now",
             format_elapsed(task->request.begin_us - now_us, text, sizeof text));
     for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++)
         text_line_add(line, "%s%s",

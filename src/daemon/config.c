@@ -526,29 +526,41 @@ static int set_option(
         option->kind->expects, help);
 }
 
-static int set_named_option(
-    struct config *config, const char *name, const char *value, struct fault *fault)
+/* What a file has set so far. */
+struct file_settings {
+    struct config *config;
+    bool is_set[OPTIONS];
+};
+
+/* A bare number is MiB, which an administrator may not have meant. */
+static void warn_without_unit(const struct option *option, const char *value)
 {
+    bool is_size = option->kind == &setting_size || option->kind == &setting_request_memory;
+    if (is_size && !value[strspn(value, "0123456789.")] && value[strspn(value, "0.")])
+        log_warning("%s: '%s' has no unit, so it is MiB: write %sMiB, or %sGiB if you mean that",
+            option->name, value, value, value);
+}
+
+static int take_setting(void *context, const char *name, const char *value, struct fault *fault)
+{
+    struct file_settings *file = context;
     struct option_spec specs[OPTIONS];
     list_specs(specs);
     const struct option_spec *spec = option_find(specs, OPTIONS, name);
-    if (spec)
-        return set_option(config, &options[spec - specs], value, fault);
+    if (spec) {
+        size_t i = (size_t)(spec - specs);
+        if (file->is_set[i])
+            return fault_set(
+                fault, EINVAL, "%s: is set above already: remove one of the lines", name);
+        file->is_set[i] = true;
+        warn_without_unit(&options[i], value);
+        return set_option(file->config, &options[i], value, fault);
+    }
     const char *near = option_find_near(&(struct option_set){specs, OPTIONS, NULL}, 1, name);
     if (near)
         return fault_set(fault, EINVAL, "%s: unknown setting: did you mean %s?", name, near);
     return fault_set(
         fault, EINVAL, "%s: unknown setting: `collocd --help` lists all settings", name);
-}
-
-static int take_setting(void *context, const char *name, const char *value, struct fault *fault)
-{
-    return set_named_option(context, name, value, fault);
-}
-
-int config_read_file(struct config *config, const char *path, struct fault *fault)
-{
-    return setting_file_read(path, take_setting, config, fault);
 }
 
 /* ---- the command line ---- */
@@ -608,8 +620,12 @@ static int read_arguments(
     return 0;
 }
 
-static int check_combinations(const struct config *config, struct fault *fault)
+/* Checks what no single value shows. Shims run in other folders, so they need the whole path. */
+static int check_settings(const struct config *config, struct fault *fault)
 {
+    if (config->state_dir[0] != '/')
+        return fault_set(
+            fault, EINVAL, "state-dir: '%s': give an absolute path", config->state_dir);
     if (config->core.preempt && config->slots)
         return fault_set(fault, EINVAL,
             "slots: with preempt, the policy decides which task gives way: set only one of the two");
@@ -619,7 +635,8 @@ static int check_combinations(const struct config *config, struct fault *fault)
     return 0;
 }
 
-int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault)
+int config_read_arguments(struct config *config, int argc, char **argv,
+    setting_file_on_mistake *on_mistake, struct fault *fault)
 {
     const char *const *words = (const char *const *)argv + 1;
     struct arguments first = {0}, second = {.config = config};
@@ -633,11 +650,12 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
     if (r == 0 && !first.file && geteuid() == 0 && access(DEFAULT_FILE, F_OK) == 0)
         first.file = DEFAULT_FILE;
     if (r == 0 && first.file)
-        r = config_read_file(config, first.file, fault);
+        r = setting_file_read(
+            first.file, take_setting, &(struct file_settings){.config = config}, on_mistake, fault);
     if (r == 0)
         r = read_arguments(&second, words, argc - 1, fault);
     if (r == 0)
-        r = check_combinations(config, fault);
+        r = check_settings(config, fault);
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 
@@ -689,7 +707,7 @@ static void print_option(
         print_roff_name(out, option->name);
         fprintf(out, "= %s\n%s (default:\n.BR \"", option->takes, help);
         print_roff_name(out, by_default);
-        fprintf(out, "\"%s).\n", option->is_live ? " " : AT_START);
+        fprintf(out, "\" \"%s).\"\n", option->is_live ? "" : AT_START);
         break;
     case CONFIG_AS_YAML:
         fputc('\n', out);

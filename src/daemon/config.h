@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/text.h"
 #include "core/core.h"
+#include "daemon/setting_file.h"
 #include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
 #include "nodelink/node_key.h"
@@ -94,19 +95,19 @@ struct config {
 /* For root: /run/colloc, /var/lib/colloc; otherwise below XDG_RUNTIME_DIR and XDG_STATE_HOME. */
 void config_defaults(struct config *config);
 
-/* Reads a YAML file of plain `key: value` lines. Returns 0, or a fault with file and line: -EINVAL
- * for an unknown key or a bad value. */
-int config_read_file(struct config *config, const char *path, struct fault *fault);
-
 /*
  * Reads "--key=value" and "--key value", after the file: that of the first --config=FILE, or root's
  * usual one.
+ *
+ * on_mistake: gets each mistake in the file's settings but the last one, which is in the fault;
+ *             NULL: reading ends at the first mistake
  *
  * Returns 0; CONFIG_HELP, CONFIG_VERSION or CONFIG_CHECK when the command line has --help,
  * --version or --check (and is valid); or a fault that names the argument, or the file and line.
  */
 enum { CONFIG_HELP = 1, CONFIG_VERSION = 2, CONFIG_CHECK = 3 };
-int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
+int config_read_arguments(struct config *config, int argc, char **argv,
+    setting_file_on_mistake *on_mistake, struct fault *fault);
 
 /*
  * Finds the next name of the setting operators.

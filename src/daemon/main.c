@@ -292,10 +292,15 @@ static bool print_form(const char *argument)
     return roff || yaml;
 }
 
+static void print_mistake(const char *text)
+{
+    fprintf(stderr, "collocd: %s\n", text);
+}
+
 /* A check that found a mistake is an answer, with its own exit status. */
 static int report_mistake(int argc, char **argv, const struct fault *fault)
 {
-    fprintf(stderr, "collocd: %s\n", fault->text);
+    print_mistake(fault->text);
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--check") == 0)
             return 1;
@@ -351,7 +356,7 @@ int main(int argc, char **argv)
     config_defaults(&daemon.config);
     if (argc == 2 && print_form(argv[1]))
         return 0;
-    int r = config_read_arguments(&daemon.config, argc, argv, &fault);
+    int r = config_read_arguments(&daemon.config, argc, argv, print_mistake, &fault);
     if (r == 0 || r == CONFIG_CHECK) {
         int read = share_file_read(daemon.config.shares, &fault, &daemon.config.share_table);
         if (read >= 0)

@@ -90,6 +90,11 @@ static void reload_shares(struct daemon *daemon)
     share_file_read_again(daemon->config.shares, daemon->names, on_shares, reload);
 }
 
+static void log_mistake(const char *text)
+{
+    log_error("configuration: %s", text);
+}
+
 void configuration_reload(struct daemon *daemon)
 {
     struct config wanted;
@@ -97,7 +102,7 @@ void configuration_reload(struct daemon *daemon)
     struct changes changes = {0};
     int64_t old_period_us = daemon->config.sample_period_us;
     config_defaults(&wanted);
-    if (config_read_arguments(&wanted, daemon->argc, daemon->argv, &fault) < 0) {
+    if (config_read_arguments(&wanted, daemon->argc, daemon->argv, log_mistake, &fault) < 0) {
         log_error("configuration: nothing is changed: %s", fault.text);
         return;
     }

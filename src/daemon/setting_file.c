@@ -15,9 +15,12 @@ enum { FILE_MAX_BYTES = 1 << 20 }; /* bytes; chosen: far above any configuration
 
 struct reader {
     setting_file_on_setting *on_setting;
+    setting_file_on_mistake *on_mistake;
     void *context;
     bool in_mapping;
-    char key[64]; /* until its value comes; "": none */
+    char key[64];         /* until its value comes; "": none */
+    struct fault mistake; /* the newest */
+    int r;                /* of that mistake; 0: none yet */
 };
 
 static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fault *fault)
@@ -62,37 +65,53 @@ static int take_yaml_event(struct reader *reader, const yaml_event_t *event, str
     }
 }
 
-static int read_yaml(
-    struct reader *reader, yaml_parser_t *parser, const char *path, struct fault *fault)
+/* Keeps the newest mistake, and passes the one before it on. */
+static void take_mistake(struct reader *reader, int r, const struct fault *mistake)
 {
-    for (bool done = false; !done;) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(parser, &event))
-            return yaml_problem(parser, path, fault);
-        done = event.type == YAML_STREAM_END_EVENT;
-        size_t line = event.start_mark.line + 1;
-        int r = take_yaml_event(reader, &event, fault);
-        yaml_event_delete(&event);
-        if (r < 0)
-            return fault_prefix(fault, r, "%s:%zu", path, line);
-    }
-    return 0;
+    if (reader->r < 0)
+        reader->on_mistake(reader->mistake.text);
+    reader->mistake = *mistake;
+    reader->r = r;
 }
 
-int setting_file_read(
-    const char *path, setting_file_on_setting *on_setting, void *context, struct fault *fault)
+/* A wrong setting leaves the reader at the next line, and reading may go on; a mistake in the form
+ * of the file ends it. */
+static void read_yaml(struct reader *reader, yaml_parser_t *parser, const char *path)
+{
+    struct fault fault = {0};
+    for (bool done = false; !done;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event)) {
+            take_mistake(reader, yaml_problem(parser, path, &fault), &fault);
+            return;
+        }
+        bool is_setting = event.type == YAML_SCALAR_EVENT && reader->in_mapping;
+        size_t line = event.start_mark.line + 1;
+        int r = take_yaml_event(reader, &event, &fault);
+        if (r < 0)
+            take_mistake(reader, fault_prefix(&fault, r, "%s:%zu", path, line), &fault);
+        done = event.type == YAML_STREAM_END_EVENT ||
+               (r < 0 && !(is_setting && reader->on_mistake));
+        yaml_event_delete(&event);
+    }
+}
+
+int setting_file_read(const char *path, setting_file_on_setting *on_setting, void *context,
+    setting_file_on_mistake *on_mistake, struct fault *fault)
 {
     char *text;
     size_t size;
-    struct reader reader = {.on_setting = on_setting, .context = context};
+    struct reader reader = {.on_setting = on_setting, .on_mistake = on_mistake, .context = context};
     int r = file_read(path, FILE_MAX_BYTES, fault, &text, &size);
     if (r < 0)
         return r;
     yaml_parser_t parser;
     yaml_parser_initialize(&parser);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
-    r = read_yaml(&reader, &parser, path, fault);
+    read_yaml(&reader, &parser, path);
     yaml_parser_delete(&parser);
     free(text);
-    return r;
+    if (reader.r < 0 && fault)
+        *fault = reader.mistake;
+    return reader.r;
 }

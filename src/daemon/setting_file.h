@@ -9,9 +9,18 @@
 typedef int setting_file_on_setting(
     void *context, const char *name, const char *value, struct fault *fault);
 
-/* Hands each setting of the file to `on_setting`, in order. Returns 0, or -errno with file and line
- * in the fault. */
-int setting_file_read(
-    const char *path, setting_file_on_setting *on_setting, void *context, struct fault *fault);
+/* Takes a mistake, as the fault's text. */
+typedef void setting_file_on_mistake(const char *text);
+
+/*
+ * Hands each setting of the file to `on_setting`, in order.
+ *
+ * on_mistake: gets each mistake in a setting but the last one, which is in the fault; NULL: reading
+ *             ends at the first mistake
+ *
+ * Returns 0, or -errno with file and line in the fault.
+ */
+int setting_file_read(const char *path, setting_file_on_setting *on_setting, void *context,
+    setting_file_on_mistake *on_mistake, struct fault *fault);
 
 #endif

@@ -214,7 +214,7 @@ int slurm_config_read(struct slurm_config *config, int argc, char **argv, struct
     if (r == 0 && !file && access(DEFAULT_FILE, F_OK) == 0)
         file = DEFAULT_FILE;
     if (r == 0 && file)
-        r = setting_file_read(file, set_named, config, fault);
+        r = setting_file_read(file, set_named, config, NULL, fault);
     if (r == 0)
         r = take_arguments(config, argc, argv, &file, &only_check, fault);
     if (r == 0)

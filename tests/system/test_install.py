@@ -230,6 +230,14 @@ class Install(unittest.TestCase):
                 os.path.exists(os.path.join(self.installed, "share", "doc", "colloc", name)), name
             )
 
+    def test_documents_that_the_installed_ones_link_to_are_there(self):
+        folder = os.path.join(self.installed, "share", "doc", "colloc")
+        pages = glob.glob(os.path.join(folder, "*.md"))
+        self.assertTrue(pages)
+        for page in pages:
+            for name in re.findall(r"\]\(([a-z-]+\.md)[)#]", read(page)):
+                self.assertTrue(os.path.exists(os.path.join(folder, name)), (page, name))
+
     def test_uninstall_leaves_nothing_but_what_is_not_ours(self):
         copy = os.path.join(self.folder, "copy")
         shutil.copytree(self.destdir, copy, symlinks=True)

@@ -159,6 +159,10 @@ class Jupyter(Interactive):
         self.assertTrue(arguments.endswith(" --notebook-dir=x\n"))
         self.assertEqual(self.task(TASK)["state"], "RUNNING")
 
+    def test_without_jupyter_it_says_what_to_do(self):
+        done = self.colloc("jupyter", code=2, PATH="/nowhere")
+        self.assertIn("neither jupyter-lab nor jupyter-notebook is on PATH", done.stderr)
+
     def test_one_that_does_not_start_is_said(self):
         path = self.pretend("echo no module named tornado >&2; exit 4")
         done = self.colloc("jupyter", code=4, **path)

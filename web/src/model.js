@@ -13,6 +13,13 @@ export function sortLive(tasks) {
   );
 }
 
+// How many tasks wait: all that are in the list, or more where the daemon's queue is longer than what
+// is loaded. The queue has no tasks that may not start yet, such as held ones.
+export function countWaiting(live, queued) {
+  const pending = [...live.values()].filter((task) => task.state === "PENDING").length;
+  return Math.max(pending, queued);
+}
+
 // The live tasks after an event of the stream: {id: task}. Tasks that ended leave.
 export function mergeTasks(live, changed) {
   const next = new Map(live);

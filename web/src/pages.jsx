@@ -11,7 +11,7 @@ import {
 import { Lane } from "./lane.jsx";
 import { Host, Shares } from "./overview_sums.jsx";
 import {
-  MEMORY_STEPS, bandsOf, hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
+  MEMORY_STEPS, bandsOf, countWaiting, hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
 } from "./model.js";
 
 const open = (id) => (location.hash = `#/task/${id}`);
@@ -124,7 +124,7 @@ function Queue({ live, counts, loadAll, filter, setFilter }) {
   return (
     <section>
       <h2>
-        Tasks <span class="dim">{counts.running} running, {counts.queued} waiting</span>
+        Tasks <span class="dim">{counts.running} running, {countWaiting(live, counts.queued)} waiting</span>
         <input id="filter" type="search" placeholder="Filter  /" value={filter} aria-label="Filter tasks" onInput={(e) => setFilter(e.target.value)} />
       </h2>
       <div class="scroll" hidden={found.length === 0}>

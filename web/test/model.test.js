@@ -179,3 +179,13 @@ test("an interruption is a band where the task was and a mark where it went on",
   assert.deepEqual(model.marksOf([task]), [{ at: 30, gpu: "1", kind: "move", task: 7 }]);
   assert.deepEqual(model.bandsOf([{ id: 1, attempts: [{ gpus: ["0"] }] }]), [], "of an older daemon");
 });
+
+test("tasks that may not start yet wait, too", () => {
+  const live = model.mergeTasks(new Map(), [
+    { id: 1, state: "RUNNING" },
+    { id: 2, state: "PENDING", reason: "JobHeldUser" },
+    { id: 3, state: "PENDING", reason: "BeginTime" },
+  ]);
+  assert.equal(model.countWaiting(live, 0), 2);
+  assert.equal(model.countWaiting(live, 2000), 2000);
+});

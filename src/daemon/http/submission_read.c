@@ -388,7 +388,8 @@ static int refuse_mail(const json_t *body, struct submission *submission, struct
 {
     if (!is_slurm_script(body))
         return fault_set(fault, EINVAL,
-            "notify: this daemon sends no mail (setting mail-server): give notify_to a URL");
+            "notify: this daemon sends no mail (setting mail-server): send the messages to a URL "
+            "(--notify-to=https://...), or leave out --notify");
     submission_warn(submission, "no mail is sent: this daemon sends none (setting mail-server)");
     json_object_del(submission->detail, task_options[TASK_NOTIFY].field);
     json_object_del(submission->detail, task_options[TASK_NOTIFY_TO].field);

@@ -451,6 +451,7 @@ class Estimate(CliCase):
         )
 
     def test_mistakes(self):
+        self.write("train.py", "import torch\n")
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")
         for words, text in [
@@ -458,6 +459,11 @@ class Estimate(CliCase):
                 [],
                 "no model given: give a model summary, an export, a training command after --, "
                 "--pytorch=SOURCE or --memory=SIZE",
+            ),
+            (
+                ["train.py"],
+                "train.py is a script, not a model: did you mean `colloc estimate -- python "
+                "train.py`?",
             ),
             (
                 ["net.txt", "--summary=net.txt"],

@@ -6,6 +6,7 @@ codes.
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -381,13 +382,26 @@ def body_umask():
     return mask
 
 
+class Attempts(CliCase):
+    def test_how_each_ended(self):
+        one = {"gpus": ["0"], "started_at": 1700000000, "ended_at": 1700000060, "reason": "None"}
+        crash = {**one, "reason": "OutOfMemory"}
+        now = {**one, "ended_at": None, "reason": None}
+        self.daemon.tasks = [make_task(1, attempts=[crash, one, now])]
+        lines = re.findall(r"(?m)^Attempt (\d) +GPU 0, \S+ \S+ to (.*)$", self.colloc("show", "1"))
+        self.assertEqual([number for number, _ in lines], ["1", "2", "3"])
+        self.assertRegex(lines[0][1], r"^\S+ \S+: OutOfMemory$")
+        self.assertRegex(lines[1][1], r"^[\d-]+ [\d:]+$")
+        self.assertEqual(lines[2][1], "now")
+
+
 class Wait(CliCase):
     def test_exit_codes(self):
         for ending, code in ENDINGS:
             self.daemon.tasks = [make_task(1, **ending)]
             self.assertTrue(
                 self.colloc("wait", "1", code=code).startswith(
-                    f"Task 1 {ending['state']} after 1:15"
+                    f"Task 1 {ending['state']} (waited 1:15, ran 0:00)"
                 )
             )
 

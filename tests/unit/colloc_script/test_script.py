@@ -289,7 +289,7 @@ class Refusals(Case):
             (
                 "other_package.py",
                 [],
-                "ModuleNotFoundError: .*colloc_no_such_package.* this package",
+                "ModuleNotFoundError: .*colloc_no_such_package.*, /.*, does not have this package",
             ),
             ("prints.py", ["3"], "ended, and put nothing on the GPU"),
             ("on_cpu.py", [], "trains on the CPU"),

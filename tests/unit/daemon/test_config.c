@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,14 @@
 static struct config config;
 static struct fault fault;
 
+static char earlier_mistakes[2048];
+
+static void note_mistake(const char *text)
+{
+    assert_true(strlen(earlier_mistakes) + strlen(text) + 2 < sizeof earlier_mistakes);
+    strcat(strcat(earlier_mistakes, text), "\n");
+}
+
 #define READ(...) read_words((const char *[]){"collocd", __VA_ARGS__, NULL})
 
 static int read_words(const char **words)
@@ -28,7 +37,8 @@ static int read_words(const char **words)
         count++;
     fault.text[0] = '\0';
     config_defaults(&config);
-    return config_read_arguments(&config, count, (char **)words, &fault);
+    earlier_mistakes[0] = '\0';
+    return config_read_arguments(&config, count, (char **)words, note_mistake, &fault);
 }
 
 /* A configuration file with this text; the path stays valid until the next call. */
@@ -65,10 +75,59 @@ static void preemption_excludes_slots(void **state)
     assert_false(config.core.preempt);
 }
 
+static void the_state_dir_is_absolute(void **state)
+{
+    assert_int_equal(READ("--state-dir=/tmp/state"), 0);
+    assert_int_equal(READ("--state-dir=state"), -EINVAL);
+    assert_string_equal(fault.text, "state-dir: 'state': give an absolute path");
+}
+
 static void a_later_option_wins(void **state)
 {
     assert_int_equal(READ("--recoveries=1", "--recoveries=7"), 0);
     assert_int_equal(config.core.recoveries_max, 7);
+}
+
+static void a_file_reports_each_mistake_with_its_line(void **state)
+{
+    const char *path = write_file(
+        "policy: best\nmargin: 3GiB\n\nmargins: 1GiB\nwindow: 0\nmargin: 4GiB\n");
+    char place[64];
+    assert_int_equal(READ("--config", path), -EINVAL);
+    static const struct {
+        int line;
+        const char *words;
+    } expected[] = {{1, "policy: invalid value 'best'"},
+        {4, "margins: unknown setting: did you mean margin?"}, {5, "window: invalid value '0'"}};
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+        snprintf(place, sizeof place, "%s:%d: %s", path, expected[i].line, expected[i].words);
+        assert_non_null(strstr(earlier_mistakes, place));
+    }
+    snprintf(place, sizeof place, "%s:6: margin: is set above already", path);
+    assert_non_null(strstr(fault.text, place));
+    unlink(path);
+}
+
+static void a_file_without_form_ends_at_its_mistake(void **state)
+{
+    const char *path = write_file("policy: best\nmargin: [1, 2]\nmargins: 1\n");
+    assert_int_equal(READ("--config", path), -EINVAL);
+    assert_non_null(strstr(earlier_mistakes, ":1: policy: "));
+    assert_non_null(strstr(fault.text, ":2: lists and aliases are not supported"));
+    unlink(path);
+}
+
+static void the_man_page_quotes_what_has_blanks(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    config_print(out, CONFIG_AS_ROFF);
+    fclose(out);
+    assert_non_null(strstr(text, "\n.BR \"/var/lib/colloc\" \"; a change needs a restart).\"\n"));
+    assert_non_null(strstr(text, "\n.BR \"magm\" \").\"\n"));
+    free(text);
 }
 
 static void the_command_line_beats_the_file_wherever_it_is_named(void **state)
@@ -129,7 +188,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_behind_equals_or_as_the_next_word),
         cmocka_unit_test(preemption_excludes_slots),
+        cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),
+        cmocka_unit_test(a_file_reports_each_mistake_with_its_line),
+        cmocka_unit_test(a_file_without_form_ends_at_its_mistake),
+        cmocka_unit_test(the_man_page_quotes_what_has_blanks),
         cmocka_unit_test(the_command_line_beats_the_file_wherever_it_is_named),
         cmocka_unit_test(named_answers),
         cmocka_unit_test(mistakes_are_refused_with_a_hint),
