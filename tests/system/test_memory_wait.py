@@ -4,6 +4,7 @@ library before a pretend libcuda, whose memory the test takes and frees."""
 
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -73,6 +74,21 @@ class MemoryWait(PretendCuda):
         task = self.allocating(50000)
         words, found = self.answer_to(task)
         self.assertEqual((words, found["memory_waits"]), (["2"], 1))
+
+    def test_a_program_does_not_fill_the_log(self):
+        task = self.submit("exec sleep 1000", memory_mib=500)
+        self.wait_state(task, "RUNNING")
+        magic, wait, needs_memory = 0x50434C43, 2, 1  # src/preload/protocol.h
+        packet = struct.pack(
+            "=I4BQIIQQQ16s", magic, 1, wait, needs_memory, 0, task, 1, 0, MIB, 0, 0, bytes(16)
+        )
+        for _ in range(2000):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as program:
+                program.connect(self.socket + ".preload")
+                program.send(packet)
+        self.get("/v1/info")
+        lines = [line for line in self.log if f"task {task}: process" in line]
+        self.assertLess(len(lines), 200)
 
     def test_the_wait_is_bounded(self):
         self.restart(memory_wait="500ms")
