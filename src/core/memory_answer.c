@@ -15,7 +15,9 @@
  *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
  *      then the one whose suspension and
  *      resumption cost least; of equals the youngest. It is resumed when enough memory is free
- *      again (yield.c). An older task that waits does not give way to a younger one.
+ *      again (yield.c). An older task that waits does not give way to a younger one. A task within
+ *      its known requirement does not give way to one of the same priority that would hold more
+ *      than its user declared.
  *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
  *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
  *      room.
@@ -179,6 +181,28 @@ static bool gives_way_before(const struct candidate *a, const struct candidate *
     return a->task->id > b->task->id;
 }
 
+/* The task's known requirement, and the margin. */
+static double promised_bytes(const struct core *core, const struct task *task)
+{
+    return (double)(task->request.need.bytes + core->settings.conditions.margin_bytes);
+}
+
+/* Otherwise a task that declares too little starts soon, and then takes the GPU from others. */
+static bool is_beyond_declared(const struct core *core, const struct task *task)
+{
+    return task->request.need.kind == NEED_DECLARED &&
+           wanted_bytes(core, task) > promised_bytes(core, task);
+}
+
+/* Is the requirement known, and not known to be exceeded? */
+static bool keeps_requirement(
+    const struct core *core, const struct task *task, const struct resident *resident)
+{
+    struct reading used = resident->mem_used_bytes;
+    return task->request.need.kind >= NEED_ESTIMATED &&
+           !(used.valid && used.value > promised_bytes(core, task));
+}
+
 /* May the task give way to the waiting one? */
 static bool may_give_way(
     const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
@@ -195,6 +219,7 @@ static const struct task *find_candidate(
 {
     struct candidate best = {0};
     const struct resident *resident;
+    bool is_beyond = is_beyond_declared(core, to);
     for (int i = 0; i < to->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[to->gpus[i]];
         double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
@@ -205,7 +230,9 @@ static const struct task *find_candidate(
             struct candidate each = {task, task->run->memory_wait.bytes > 0,
                 reading_assume(resident->mem_used_bytes, 0) >= lacking,
                 core_yield_cost_us(core, task)};
-            if (may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
+            bool is_safe = is_beyond && task->request.priority == to->request.priority &&
+                           keeps_requirement(core, task, resident);
+            if (!is_safe && may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
                 best = each;
         }
     }

@@ -206,9 +206,9 @@ static const struct option {
     {"request-memory", FIELD(request_bytes_max), &setting_request_memory, "SIZE", NULL,
         "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
     {"bytes-per-user", LIVE(bytes_per_user), &setting_size, "SIZE", NULL,
-        "the largest size of all scripts, environments and summaries of one user's tasks that have "
-        "not ended, or ended in the last 24 hours; further submissions are refused (root has no "
-        "limit)"},
+        "the largest size of all scripts, environments, arguments and summaries of one user's tasks "
+        "that have not ended, or ended in the last 24 hours; further submissions are refused (root "
+        "has no limit)"},
     {"gpus", FIELD(gpus), &setting_text, "LIST", "all",
         "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
         "others"},

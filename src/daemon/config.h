@@ -69,7 +69,7 @@ struct config {
     char metrics_token_file[512]; /* "": no token is asked for */
     char record_inputs[512];      /* "": no recording */
     int64_t record_inputs_max;
-    int64_t bytes_per_user;        /* of scripts, environments and summaries; root is not counted */
+    int64_t bytes_per_user;        /* of submissions in the log; root is not counted */
     int64_t request_bytes_max;     /* of all requests and answers under way together */
     int host_cpus;                 /* of the server, for tasks; 0: all */
     int64_t host_memory_bytes;     /* likewise; 0: nine tenths */

@@ -40,8 +40,9 @@ struct job {
     const char *estimator;         /* "" when nothing was estimated */
     struct reading estimate_bytes; /* memory reserved for it */
     struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
-    int64_t text_bytes; /* of its script, environment and summary in the log */
-    char *subject;      /* JSON by which the next run of this network is recognised; or NULL */
+    int64_t text_bytes;                        /* of its submission and its changes in the log */
+    int changes;                               /* by its user: as jobs_note_change counts them */
+    char *subject; /* JSON by which the next run of this network is recognised; or NULL */
 
     char *new_name;         /* of an UPDATE; or NULL */
     const char *probe_path; /* of a service: the path to request there; "": "/" */

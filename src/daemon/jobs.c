@@ -14,6 +14,8 @@
 
 #include "base/day_sum.h"
 
+#define CHANGE_BYTES 512 /* of a change in the log, but for its detail; measured: 500 */
+
 struct user {
     uid_t uid;
     int jobs;
@@ -197,6 +199,19 @@ void jobs_retire(struct jobs *jobs, struct job *job, int64_t now_us)
     day_sum_add(user->is_unlisted ? &jobs->unlisted_bytes_ended : &user->bytes_ended, now_us,
         job->text_bytes);
     jobs_remove(jobs, job);
+}
+
+void jobs_note_change(struct jobs *jobs, const struct event *event, const json_t *detail)
+{
+    struct job *job = jobs_find(jobs, event->task);
+    if (!job || (event->kind != EVENT_HOLD && event->kind != EVENT_UPDATE))
+        return;
+    int64_t bytes = CHANGE_BYTES + (int64_t)json_dumpb(detail, NULL, 0, JSON_COMPACT);
+    job->changes++;
+    job->text_bytes += bytes;
+    count_jobs(jobs, find_user(jobs, job->uid), 0, bytes);
+    if (event->kind == EVENT_UPDATE)
+        job_note_update(job, detail);
 }
 
 bool jobs_take_lived(struct jobs *jobs)

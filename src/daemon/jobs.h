@@ -64,6 +64,11 @@ void jobs_remove(struct jobs *jobs, struct job *job);
  * log keeps them too. A restart forgets those. `now_us`: the core's time. NULL is fine. */
 void jobs_retire(struct jobs *jobs, struct job *job, int64_t now_us);
 
+/* Notes an event of a task: a HOLD or an UPDATE is a change, and takes space in the log that counts
+ * as text of the user. Other events change nothing. `detail`: of the event; borrowed, may be NULL.
+ */
+void jobs_note_change(struct jobs *jobs, const struct event *event, const json_t *detail);
+
 /* Returns whether there was any job since the last call, and since the start the first time. */
 bool jobs_take_lived(struct jobs *jobs);
 

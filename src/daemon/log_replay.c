@@ -37,8 +37,7 @@ static int on_replayed(
     struct job *job = jobs_find(daemon->jobs, event->task);
     if (job && event->kind == EVENT_STARTED)
         job->started_attempt = core_task(daemon->core, event->task)->attempts;
-    if (job && event->kind == EVENT_UPDATE)
-        job_note_update(job, detail);
+    jobs_note_change(daemon->jobs, event, detail);
     if (job && event->kind == EVENT_EXITED)
         job_note_exit(job, event->exited.failure, detail);
     if (job)

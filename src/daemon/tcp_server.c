@@ -2,14 +2,17 @@
 /*
  * Runs an HTTP server over TCP in the loop. libmicrohttpd has one descriptor to poll and one
  * timeout: the server runs when the descriptor is readable and when the timeout has passed, and
- * sets its next timeout after each run.
+ * sets its next timeout after each run. While the port is taken, the timer is that of the next try.
  */
 #include "daemon/tcp_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "daemon/aligned_timer.h"
+
+enum { TRY_AGAIN_MS = 10000 }; /* chosen */
 
 struct tcp_server {
     uv_loop_t *loop;
@@ -18,6 +21,9 @@ struct tcp_server {
     uv_poll_t poll;         /* initialised while `api` exists */
     uv_timer_t timer;
     bool is_closed;
+    const char *wanted; /* the address of a server that does not listen yet */
+    struct api_server_options options;
+    tcp_server_listening *on_listening;
 };
 
 struct tcp_server *tcp_server_create(uv_loop_t *loop)
@@ -31,9 +37,15 @@ struct tcp_server *tcp_server_create(uv_loop_t *loop)
     return server;
 }
 
+static void try_to_listen(struct tcp_server *server);
+
 static void on_time(uv_timer_t *timer)
 {
-    tcp_server_run(timer->data);
+    struct tcp_server *server = timer->data;
+    if (server->api)
+        tcp_server_run(server);
+    else
+        try_to_listen(server);
 }
 
 void tcp_server_run(struct tcp_server *server)
@@ -73,6 +85,39 @@ int tcp_server_listen(struct tcp_server *server, const char *address,
         return r;
     with_socket.listen_fd = r;
     return begin_serving(server, &with_socket, fault);
+}
+
+static void on_listening(struct tcp_server *server)
+{
+    server->on_listening(server->options.server_data);
+}
+
+/* A fault other than a taken port had been reported at the first try. */
+static void try_to_listen(struct tcp_server *server)
+{
+    struct fault fault;
+    if (tcp_server_listen(server, server->wanted, &server->options, &fault) == 0)
+        on_listening(server);
+    else
+        uv_timer_start(&server->timer, on_time, TRY_AGAIN_MS, 0);
+}
+
+int tcp_server_listen_patiently(struct tcp_server *server, const char *setting, const char *address,
+    const struct api_server_options *options, tcp_server_listening *listening, struct fault *fault)
+{
+    server->wanted = address;
+    server->options = *options;
+    server->on_listening = listening;
+    int r = tcp_server_listen(server, address, options, fault);
+    if (r == 0)
+        on_listening(server);
+    if (r < 0)
+        fault_prefix(fault, r, "%s", setting);
+    if (r != -EADDRINUSE)
+        return r;
+    log_error("%s; it is tried again every %d s", fault->text, TRY_AGAIN_MS / 1000);
+    uv_timer_start(&server->timer, on_time, TRY_AGAIN_MS, 0);
+    return 0;
 }
 
 int tcp_server_listen_unix(

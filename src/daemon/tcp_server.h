@@ -25,7 +25,23 @@ struct tcp_server *tcp_server_create(uv_loop_t *loop);
 int tcp_server_listen(struct tcp_server *server, const char *address,
     const struct api_server_options *options, struct fault *fault);
 
-/* The same on the Unix socket `options->socket_path`. Returns as api_server_create. */
+typedef void tcp_server_listening(void *server_data);
+
+/*
+ * The same; but where another process has the port, it logs that as an error and tries again every
+ * ten seconds. So no user keeps a daemon from starting by taking its port while it is restarted.
+ *
+ * setting:      that has the address, for messages
+ * address:      borrowed until it listens, and so is what `options` points to
+ * on_listening: called once it listens, perhaps at once, with the server_data of `options`
+ *
+ * Returns 0, also while it does not listen yet; or a fault as tcp_server_listen.
+ */
+int tcp_server_listen_patiently(struct tcp_server *server, const char *setting, const char *address,
+    const struct api_server_options *options, tcp_server_listening *on_listening,
+    struct fault *fault);
+
+/* Serves on the Unix socket `options->socket_path`. Returns as api_server_create. */
 int tcp_server_listen_unix(
     struct tcp_server *server, const struct api_server_options *options, struct fault *fault);
 

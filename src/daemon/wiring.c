@@ -130,8 +130,7 @@ static void driver_recorded(void *context, const struct event *event, const json
 {
     struct daemon *daemon = context;
     audit_event(daemon->core, daemon->jobs, event, detail);
-    if (event->kind == EVENT_UPDATE)
-        job_note_update(jobs_find(daemon->jobs, event->task), detail);
+    jobs_note_change(daemon->jobs, event, detail);
     messages_note(daemon->messages, event);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket on which the daemon hears of processes with the library. A connection is new until its
- * first packet says what it is. Silent new connections are closed after some seconds, so that they
- * cannot take the places of others. One packet is read in each turn of the loop, so that no
- * connection delays the others.
+ * first packet says what it is. Silent new connections are closed after some seconds, or when
+ * others need their places: they keep no process out, whatever users they are of. One packet is
+ * read in each turn of the loop, so that no connection delays the others.
  */
 #include "preload/preload_listener.h"
 
@@ -235,13 +235,28 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 /* ---- new connections ---- */
 
+/* Returns whether there is a place for one more connection of the user. The oldest silent one gives
+ * up its place, one of the same user where that has too many. */
+static bool make_place(struct preload_listener *listener, uid_t uid)
+{
+    bool is_user_full = count_of_user(listener, uid) >= PRELOAD_CONNECTIONS_OF_USER_MAX;
+    if (!is_user_full && listener->n_connections < PRELOAD_CONNECTIONS_MAX)
+        return true;
+    for (struct connection *c = listener->first; c; c = c->next) {
+        if (c->role != ROLE_NEW || (is_user_full && c->peer.uid != uid))
+            continue;
+        end_connection(c);
+        return true;
+    }
+    return false;
+}
+
 static int add_connection(struct preload_listener *listener, int fd)
 {
     struct ucred credentials;
     socklen_t size = sizeof(credentials);
-    if (listener->n_connections >= PRELOAD_CONNECTIONS_MAX ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0 ||
-        count_of_user(listener, credentials.uid) >= PRELOAD_CONNECTIONS_OF_USER_MAX)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0 ||
+        !make_place(listener, credentials.uid))
         return -EAGAIN;
     struct connection *connection = calloc(1, sizeof(*connection));
     if (!connection)

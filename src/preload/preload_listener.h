@@ -50,7 +50,8 @@ struct preload_waiter {
     uint64_t since_ms; /* uv_now of its first WAIT */
     uint32_t retries;  /* that failed */
     bool is_asking;    /* it has had no answer to its last WAIT but a bound */
-    bool is_reported;  /* the owner's, as the next; false and 0 at first */
+    bool is_reported;  /* the owner's, as the next two; false and 0 at first */
+    bool is_logged;
     uint64_t bound_at_ms;
 };
 

@@ -4,6 +4,7 @@ library before a pretend libcuda, whose memory the test takes and frees."""
 
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -73,6 +74,21 @@ class MemoryWait(PretendCuda):
         task = self.allocating(50000)
         words, found = self.answer_to(task)
         self.assertEqual((words, found["memory_waits"]), (["2"], 1))
+
+    def test_a_program_does_not_fill_the_log(self):
+        task = self.submit("exec sleep 1000", memory_mib=500)
+        self.wait_state(task, "RUNNING")
+        magic, wait, needs_memory = 0x50434C43, 2, 1  # src/preload/protocol.h
+        packet = struct.pack(
+            "=I4BQIIQQQ16s", magic, 1, wait, needs_memory, 0, task, 1, 0, MIB, 0, 0, bytes(16)
+        )
+        for _ in range(2000):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as program:
+                program.connect(self.socket + ".preload")
+                program.send(packet)
+        self.get("/v1/info")
+        lines = [line for line in self.log if f"task {task}: process" in line]
+        self.assertLess(len(lines), 200)
 
     def test_the_wait_is_bounded(self):
         self.restart(memory_wait="500ms")
@@ -252,7 +268,8 @@ class GivingWay(Takes):
         self.emulator("set", "1", "foreign-mib=40000")
         self.emulator("set", "0", "foreign-mib=30000")
         until(lambda: self.gpu(1)["mem_used_mib"] >= 40000, "GPU 1 to be full")
-        self.neighbour = self.train(3000, 1e6, "--ramp-seconds=0", memory_mib=1000)
+        # It holds more than it declared, as the task does: otherwise it would not give way.
+        self.neighbour = self.train(3000, 1e6, "--ramp-seconds=0", memory_mib=500)
         until(lambda: self.gpu(0)["mem_used_mib"] >= 33000, "the neighbour's memory")
 
     def test_the_neighbour_is_suspended_and_comes_back(self):

@@ -401,6 +401,48 @@ class FewBytes(Several):
                         self.assertEqual(self.act("cancel", reply.json["id"]).status, 200)
             self.assertEqual((statuses[0], statuses[-1]), (201, 503), statuses)
 
+    def test_arguments_count_too(self):
+        body = self.body("true", hold=True, arguments=["x" * 40000])
+        statuses = [self.request_as(KNOWN, "POST", "/v1/tasks", body).status for _ in range(2)]
+        self.assertEqual(statuses, [201, 503])
+
+    def test_changes_count_too(self):
+        task = self.submit_as(KNOWN, hold=True)
+        change, path = {"name": "n" * 200}, f"/v1/tasks/{task}/update"
+        statuses = [self.request_as(KNOWN, "POST", path, change).status for _ in range(100)]
+        self.assertEqual(statuses, sorted(statuses))
+        self.assertEqual((statuses[0], statuses[-1]), (200, 409))
+        self.restart(9)
+        refused = self.request_as(KNOWN, "POST", path, change)
+        self.assertEqual((refused.status, "bytes-per-user" in refused.message), (409, True))
+        self.assertEqual(self.request("POST", path, change).status, 200, "root may change it")
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class Changes(Several):
+    def change(self, connection, task, verb, body=None):
+        connection.request("POST", f"/v1/tasks/{task}/{verb}", json.dumps(body or {}))
+        reply = connection.getresponse()
+        reply.read()
+        return reply.status
+
+    def test_a_task_is_changed_at_most_so_often(self):
+        task = self.submit_as(KNOWN, hold=True)
+        array = self.submit_as(KNOWN, hold=True, array="0-1")
+        with self.user(KNOWN):
+            connection = self.connection()
+            connection.connect()
+        with contextlib.closing(connection):
+            for each in (task, array):
+                for _ in range(1000):
+                    self.assertEqual(self.change(connection, each, "update", {"name": "a"}), 200)
+                before = self.task(f"{each}_0" if each == array else each)
+                self.assertEqual(self.change(connection, each, "update", {"name": "b"}), 409)
+                after = self.task(f"{each}_0" if each == array else each)
+                self.assertEqual(after["name"], "a")
+                self.assertEqual(len(before["events"]), len(after["events"]))
+            self.assertEqual(self.change(connection, task, "release"), 200)
+
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
 class Output(Several):

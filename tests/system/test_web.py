@@ -267,7 +267,6 @@ class OnDemand(DaemonCase):
         self.assertIn(f"ssh -L {port}:127.0.0.1:{port} ", shown)
         self.wait_log("the web page is at")
         self.assertIn(f":{port}/", self.colloc("web", "--print-url").stdout)
-        # A port that is taken is no reason to fail.
         self.restart(web="none")
         refused = self.colloc("web", code=None)
         self.assertNotEqual(refused.returncode, 0)
@@ -275,6 +274,21 @@ class OnDemand(DaemonCase):
         status, words = self.run_daemon(web="nowhere")
         self.assertNotEqual(status, 0)
         self.assertIn("an address with a port", words)
+
+    def test_a_port_that_a_user_has_taken(self):
+        self.stop()
+        with socket.create_server(("127.0.0.1", 0)) as page, socket.create_server(
+            ("127.0.0.1", 0)
+        ) as metrics:
+            places = ["127.0.0.1:%d" % taken.getsockname()[1] for taken in (page, metrics)]
+            self.start(web=places[0], metrics_listen=places[1])
+            errors = "\n".join(line for line in self.log if "error: " in line)
+            for setting, place in zip(("web", "metrics-listen"), places):
+                self.assertIn(f"{setting}: {place}: Address already in use", errors)
+            refused = self.colloc("web", code=None)
+            self.assertIn("Address already in use", refused.stderr)
+        self.assertIn(f"http://{places[0]}/login", self.colloc("web").stdout)
+        self.wait_log(f"metrics for Prometheus are at http://{places[1]}/")
 
 
 if __name__ == "__main__":

@@ -131,8 +131,10 @@ static void change_free(struct array_change *change)
 static bool is_allowed(const struct array_change *change, const struct event *event)
 {
     struct fault fault;
-    return event->kind != EVENT_UPDATE ||
-           core_check_update(change->http->parts.core, event->task, &event->update, &fault) == 0;
+    uid_t uid = api_request_peer(change->request).uid;
+    return http_check_change(change->http, uid, event, &fault) == 0 &&
+           (event->kind != EVENT_UPDATE || core_check_update(change->http->parts.core, event->task,
+                                               &event->update, &fault) == 0);
 }
 
 static void change_next(struct array_change *change)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One task: GET /v1/tasks/ID with its events, and the changes that its owner and root may make. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #include "daemon/overrun.h"
 #include "policy/policies.h"
 #include "taskfile/description.h"
+
+enum { CHANGES_MAX = 1000 }; /* of a task by its user; chosen: `colloc show` lists each */
 
 struct story {
     struct http *http;
@@ -261,6 +264,28 @@ static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *r
     reply_task_noted(request, 202, record, note);
 }
 
+int http_check_change(
+    const struct http *http, uid_t uid, const struct event *event, struct fault *fault)
+{
+    struct jobs *jobs = http->parts.jobs;
+    const struct job *job = jobs_find(jobs, event->task);
+    unsigned long long id = event->task;
+    bool is_change = event->kind == EVENT_HOLD || event->kind == EVENT_UPDATE;
+    if (uid == 0 || !job || !is_change)
+        return 0;
+    if (job->changes >= CHANGES_MAX)
+        return fault_set(fault, EBUSY,
+            "task %llu has been changed %d times, which is the most: submit it again", id,
+            CHANGES_MAX);
+    if (jobs_bytes_of_user(jobs, job->uid, driver_now_us(http->parts.driver)) >=
+        http->parts.config->bytes_per_user)
+        return fault_set(fault, EBUSY,
+            "task %llu cannot be changed: your tasks have as much text in the event log as a user "
+            "may have here (bytes-per-user)",
+            id);
+    return 0;
+}
+
 static void change_task(
     struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
@@ -277,11 +302,14 @@ static void change_task(
     const char *state = json_string_value(json_object_get(record, "state"));
     const struct task *task = core_task(http->parts.core, id);
     struct event event = driver_event(http->parts.driver, kind, id);
+    struct fault fault;
     bool at_once = is_ended_at_once(http, kind, task);
     if (!may_touch(request, owner))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
     else if (driver_log_is_broken(http->parts.driver) && !at_once)
         api_reply_error(request, 507, "the event log cannot be written at the moment");
+    else if (http_check_change(http, api_request_peer(request).uid, &event, &fault) < 0)
+        api_reply_error(request, 409, "%s", fault.text);
     else if (kind == EVENT_CANCEL && task && task_was_ended(task) &&
              driver_log_is_broken(http->parts.driver))
         reply_unrecorded(request, id, json_incref(record));

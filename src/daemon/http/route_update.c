@@ -125,7 +125,9 @@ static void update_task(
     struct fault fault = {0};
     update->event.task = id;
     update->event.time_us = driver_now_us(driver);
-    int r = core_check_update(http->parts.core, id, &update->event.update, &fault);
+    int r = http_check_change(http, api_request_peer(request).uid, &update->event, &fault);
+    if (r == 0)
+        r = core_check_update(http->parts.core, id, &update->event.update, &fault);
     if (r < 0) {
         api_reply_error(request, r == -EINVAL ? 400 : 409, "%s", fault.text);
         return;

@@ -76,6 +76,18 @@ void route_release(void *context, struct api_request *request);
 void route_reservations(void *context, struct api_request *request);
 void route_reserve(void *context, struct api_request *request);
 
+/*
+ * Checks whether the user may change the task once more. All changes of a task are in the event
+ * log, which its owner must not fill.
+ *
+ * uid:   who changes it; root may always
+ * event: only a HOLD and an UPDATE are limited
+ *
+ * Returns 0, or -EBUSY with the reason in `fault`.
+ */
+int http_check_change(
+    const struct http *http, uid_t uid, const struct event *event, struct fault *fault);
+
 /* route_update.c */
 void route_update(void *context, struct api_request *request);
 

@@ -26,7 +26,7 @@ struct submission {
     size_t script_size;
     char *environment; /* "A=1\0B=2\0" */
     size_t environment_size;
-    int64_t text_bytes; /* of script, environment and summary */
+    int64_t text_bytes; /* of script, environment, arguments, summary and the other texts */
     json_t *warnings;
 
     struct requirement_answer *answer; /* a helper's estimate; NULL: none is needed, or not yet */

@@ -157,8 +157,9 @@ static void refuse_for_size(const struct http *http, struct submission *submissi
 {
     char size[32];
     api_reply_error(submission->request, 503,
-        "scripts, environments and summaries of your tasks that have not ended, or ended in the last "
-        "24 hours, would have more than %s: that is the most a user may have here (bytes-per-user)",
+        "scripts, environments, arguments and summaries of your tasks that have not ended, or ended in "
+        "the last 24 hours, would have more than %s: that is the most a user may have here "
+        "(bytes-per-user)",
         format_size(http->parts.config->bytes_per_user, size, sizeof size));
 }
 

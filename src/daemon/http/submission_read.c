@@ -503,14 +503,15 @@ static int check_script(const char *script, struct fault *fault)
     return 0;
 }
 
-/* Counts the texts that the log will store, for the user's limit. Those of an array are shared:
- * each of its tasks counts a part. */
+/* Counts what the log will store of the submission, for the user's limit. That of an array is
+ * shared: each of its tasks counts a part. */
 static int count_texts(const json_t *body, struct submission *submission)
 {
     const json_t *summary = json_object_get(json_object_get(body, "summary"), "text");
     submission->script_size = strlen(submission->script);
     submission->text_bytes = (int64_t)(submission->script_size + submission->environment_size +
-                                       json_string_length(summary));
+                                       json_string_length(summary) +
+                                       json_dumpb(submission->detail, NULL, 0, JSON_COMPACT));
     int64_t n = submission->array.count > 0 ? submission->array.count : 1;
     return json_object_set_new(
         submission->detail, "text_bytes", json_integer((submission->text_bytes + n - 1) / n));

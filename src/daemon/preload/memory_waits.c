@@ -99,6 +99,28 @@ static bool may_report(struct preload_manager *manager, const struct preload_wai
     return waiter->is_asking && !waiter->is_reported && !find_reported(manager, waiter->peer.task);
 }
 
+static const char *gpu_label(
+    const struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    const struct cluster_view *view = core_view(manager->parts.core);
+    for (int i = 0; i < view->n_gpus; i++)
+        if (preload_is_uuid(view->gpus[i].id.uuid, waiter->gpu_uuid))
+            return view->gpus[i].id.label;
+    return "unknown";
+}
+
+/* Once it is reported: a program may connect and leave thousands of times a second. */
+static void log_wait(const struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    char size[32];
+    if (waiter->is_logged)
+        return;
+    waiter->is_logged = true;
+    log_info("task %llu: process %d waits for %s of memory of GPU %s",
+        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
+        format_size((int64_t)waiter->bytes, size, sizeof size), gpu_label(manager, waiter));
+}
+
 /* The core refuses it before the task is known to run: it is reported later. */
 static void report_wait(struct preload_manager *manager, struct preload_waiter *waiter)
 {
@@ -106,6 +128,7 @@ static void report_wait(struct preload_manager *manager, struct preload_waiter *
     event.memory_wait.bytes = waiter->bytes ? (int64_t)waiter->bytes : 1;
     event.memory_wait.is_again = waiter->retries > 0;
     waiter->is_reported = true;
+    log_wait(manager, waiter);
     if (driver_feed(manager->parts.driver, &event, NULL) != 0)
         waiter->is_reported = false;
 }
@@ -129,8 +152,10 @@ static void withdraw_wait(struct preload_manager *manager, struct preload_waiter
 static void fail_wait(
     struct preload_manager *manager, struct preload_waiter *waiter, const char *why)
 {
-    log_info("task %llu: process %d does not get the memory: %s",
-        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid, why);
+    if (waiter->is_logged || !manager->has_logged)
+        log_info("task %llu: process %d does not get the memory: %s",
+            (unsigned long long)waiter->peer.task, (int)waiter->peer.pid, why);
+    manager->has_logged = true;
     withdraw_wait(manager, waiter);
     preload_answer(waiter, PRELOAD_FAIL, 0);
 }
@@ -161,30 +186,10 @@ void preload_manager_answer_memory(struct preload_manager *manager, uint64_t tas
 
 /* ---- threads come and go ---- */
 
-static const char *gpu_label(
-    const struct preload_manager *manager, const struct preload_waiter *waiter)
-{
-    const struct cluster_view *view = core_view(manager->parts.core);
-    for (int i = 0; i < view->n_gpus; i++)
-        if (preload_is_uuid(view->gpus[i].id.uuid, waiter->gpu_uuid))
-            return view->gpus[i].id.label;
-    return "unknown";
-}
-
-static void log_wait(const struct preload_manager *manager, const struct preload_waiter *waiter)
-{
-    char size[32];
-    log_info("task %llu: process %d waits for %s of memory of GPU %s",
-        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
-        format_size((int64_t)waiter->bytes, size, sizeof size), gpu_label(manager, waiter));
-}
-
 void memory_waits_add(struct preload_manager *manager, struct preload_waiter *waiter)
 {
-    if (waiter->retries == 0) {
-        log_wait(manager, waiter);
+    if (waiter->retries == 0)
         send_bound(manager, waiter);
-    }
     const char *why = why_fails(manager, waiter);
     if (why)
         fail_wait(manager, waiter, why);
@@ -193,6 +198,8 @@ void memory_waits_add(struct preload_manager *manager, struct preload_waiter *wa
 void memory_waits_remove(struct preload_manager *manager, struct preload_waiter *waiter)
 {
     withdraw_wait(manager, waiter);
+    if (!waiter->is_logged)
+        return;
     log_info("task %llu: process %d goes on after %.1f s", (unsigned long long)waiter->peer.task,
         (int)waiter->peer.pid, (double)(now_ms(manager) - waiter->since_ms) / 1e3);
 }
@@ -223,6 +230,7 @@ void memory_waits_poll(struct preload_manager *manager)
 {
     struct preload_waiter *waiter = NULL;
     end_lost_waits(manager);
+    manager->has_logged = false;
     while (manager->listener && (waiter = preload_next_waiter(manager->listener, waiter))) {
         renew_bound(manager, waiter);
         check_report(manager, waiter);

@@ -84,24 +84,25 @@ static struct reading peak_on_device(
 
 /* Its counted memory is then too low, and so would be a peak; the difference to the driver's value
  * is no longer that of its context. */
-static bool is_incomplete(struct preload_process *process)
+static bool is_incomplete(struct preload_manager *manager, struct preload_process *process)
 {
     struct known_process *known = process->data;
     bool is_new = !known->is_incomplete && (process->page->flags & PRELOAD_INCOMPLETE);
     known->is_incomplete |= is_new;
-    if (is_new)
+    if (is_new && !manager->has_logged)
         log_info("task %llu: process %d has memory that could not be counted: its peak is that of "
                  "the samples",
             (unsigned long long)process->peer.task, (int)process->peer.pid);
+    manager->has_logged |= is_new;
     return known->is_incomplete;
 }
 
 /* On all its GPUs together. */
 static struct reading peak_of_process(
-    const struct preload_manager *manager, struct preload_process *process, bool is_poll)
+    struct preload_manager *manager, struct preload_process *process, bool is_poll)
 {
     double sum = 0;
-    bool known = process->data && !is_incomplete(process);
+    bool known = process->data && !is_incomplete(manager, process);
     for (int i = 0; known && i < PRELOAD_DEVICES_MAX; i++) {
         struct reading one = peak_on_device(manager, process, i, is_poll);
         known &= one.valid;

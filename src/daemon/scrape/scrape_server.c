@@ -132,6 +132,14 @@ struct scrape *scrape_create(const struct scrape_options *options)
     return NULL;
 }
 
+static void on_listening(void *context)
+{
+    const struct scrape *scrape = context;
+    char shown[TCP_ADDRESS_TEXT_SIZE];
+    log_info("metrics for Prometheus are at http://%s/metrics",
+        tcp_address_format(tcp_server_address(scrape->server), shown));
+}
+
 static int start_server(struct scrape *scrape, struct fault *fault)
 {
     static const struct api_route routes[] = {{"GET", "/metrics", route_metrics}, {0}};
@@ -149,16 +157,14 @@ static int start_server(struct scrape *scrape, struct fault *fault)
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = SCRAPE_CONNECTIONS_MAX,
     };
-    int r = tcp_server_listen(
-        scrape->server, scrape->options.config->metrics_listen, &options, fault);
-    return r < 0 ? fault_prefix(fault, r, "metrics-listen") : 0;
+    return tcp_server_listen_patiently(scrape->server, "metrics-listen",
+        scrape->options.config->metrics_listen, &options, on_listening, fault);
 }
 
 int scrape_open(struct scrape *scrape, struct fault *fault)
 {
     const struct config *config = scrape->options.config;
     struct tcp_address address;
-    char shown[TCP_ADDRESS_TEXT_SIZE];
     if (strcmp(config->metrics_listen, "none") == 0)
         return 0;
     int r = *config->metrics_token_file ? read_token(scrape, config->metrics_token_file, fault) : 0;
@@ -170,11 +176,7 @@ int scrape_open(struct scrape *scrape, struct fault *fault)
             "metrics-listen: other machines reach %s, and the metrics name users and tasks: set "
             "metrics-token-file, too",
             config->metrics_listen);
-    r = start_server(scrape, fault);
-    if (r == 0)
-        log_info("metrics for Prometheus are at http://%s/metrics",
-            tcp_address_format(tcp_server_address(scrape->server), shown));
-    return r;
+    return start_server(scrape, fault);
 }
 
 void scrape_close(struct scrape *scrape)

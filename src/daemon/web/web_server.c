@@ -159,9 +159,9 @@ void web_run(struct web *web)
         tcp_server_run(web->server);
 }
 
-static int listen_at(struct web *web, const char *text, struct fault *fault)
+static struct api_server_options options_of(struct web *web)
 {
-    const struct api_server_options options = {
+    return (struct api_server_options){
         .headers = headers,
         .admit = admit_request,
         .server_data = web,
@@ -173,17 +173,33 @@ static int listen_at(struct web *web, const char *text, struct fault *fault)
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
     };
+}
+
+static void on_listening(void *context)
+{
+    const struct web *web = context;
     char shown[TCP_ADDRESS_TEXT_SIZE];
-    int r = tcp_server_listen(web->server, text, &options, fault);
-    if (r < 0)
-        return fault_prefix(fault, r, "web");
     const struct tcp_address *address = tcp_server_address(web->server);
     log_info("the web page is at http://%s/", tcp_address_format(address, shown));
     if (!tcp_address_is_loopback(address))
         log_warning("the web page at %s is not encrypted, and other machines reach it: a tunnel or "
                     "a proxy with TLS is safer",
             shown);
+}
+
+static int listen_at(struct web *web, const char *text, struct fault *fault)
+{
+    const struct api_server_options options = options_of(web);
+    int r = tcp_server_listen(web->server, text, &options, fault);
+    if (r < 0)
+        return fault_prefix(fault, r, "web");
+    on_listening(web);
     return 0;
+}
+
+static bool is_fixed(const char *address)
+{
+    return strcmp(address, "none") != 0 && strcmp(address, "on-demand") != 0;
 }
 
 static int listen_on_demand(struct web *web, struct fault *fault)
@@ -192,6 +208,8 @@ static int listen_on_demand(struct web *web, struct fault *fault)
         return 0;
     if (strcmp(web->options.address, "none") == 0)
         return fault_set(fault, EPERM, "this daemon serves no web page (setting web: none)");
+    if (is_fixed(web->options.address)) /* its port was taken when the daemon started */
+        return listen_at(web, web->options.address, fault);
     int r = listen_at(web, USUAL_ADDRESS, fault);
     return r == -EADDRINUSE ? listen_at(web, ANY_PORT, fault) : r;
 }
@@ -221,8 +239,10 @@ int web_open(struct web *web, struct fault *fault)
     if (r < 0)
         return fault_set(fault, -r, "no random numbers are to be had");
     snprintf(web->cookie, sizeof web->cookie, "colloc_%.8s", random);
-    bool is_address = strcmp(address, "none") != 0 && strcmp(address, "on-demand") != 0;
-    return is_address ? listen_at(web, address, fault) : 0;
+    if (!is_fixed(address))
+        return 0;
+    const struct api_server_options options = options_of(web);
+    return tcp_server_listen_patiently(web->server, "web", address, &options, on_listening, fault);
 }
 
 void web_close(struct web *web)

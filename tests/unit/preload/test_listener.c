@@ -326,10 +326,11 @@ static void test_one_user_has_so_many_connections(void **state)
     int fds[PRELOAD_CONNECTIONS_OF_USER_MAX + 1];
     for (int i = 0; i <= PRELOAD_CONNECTIONS_OF_USER_MAX; i++) {
         fds[i] = connect_client(f);
+        send_request(fds[i], PRELOAD_HELLO);
         run(f);
     }
-    assert_int_equal(receive(fds[PRELOAD_CONNECTIONS_OF_USER_MAX], NULL), -1);
-    assert_int_equal(receive(fds[0], NULL), 0);
+    assert_true(is_closed(f, fds[PRELOAD_CONNECTIONS_OF_USER_MAX]));
+    assert_int_equal(receive(fds[0], NULL), PRELOAD_WELCOME);
     close(fds[0]);
     run(f);
     int fd = connect_client(f);
@@ -338,6 +339,25 @@ static void test_one_user_has_so_many_connections(void **state)
     assert_int_equal(f->waits, 1);
     close(fd);
     for (int i = 1; i <= PRELOAD_CONNECTIONS_OF_USER_MAX; i++)
+        close(fds[i]);
+}
+
+static void test_silent_connections_give_way(void **state)
+{
+    struct fixture *f = *state;
+    int fds[PRELOAD_CONNECTIONS_OF_USER_MAX];
+    for (int i = 0; i < PRELOAD_CONNECTIONS_OF_USER_MAX; i++) {
+        fds[i] = connect_client(f);
+        run(f);
+    }
+    int fd = connect_client(f);
+    send_request(fd, PRELOAD_HELLO);
+    run(f);
+    assert_int_equal(receive(fd, NULL), PRELOAD_WELCOME);
+    assert_int_equal(receive(fds[0], NULL), -1);
+    assert_int_equal(receive(fds[1], NULL), 0);
+    close(fd);
+    for (int i = 0; i < PRELOAD_CONNECTIONS_OF_USER_MAX; i++)
         close(fds[i]);
 }
 
@@ -368,6 +388,7 @@ int main(void)
         TEST(test_what_breaks_the_protocol_is_disconnected),
         TEST(test_a_descriptor_that_is_sent_is_dropped),
         TEST(test_one_user_has_so_many_connections),
+        TEST(test_silent_connections_give_way),
         TEST(test_a_path_that_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
