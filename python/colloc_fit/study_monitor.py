@@ -20,9 +20,9 @@ PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes 
                epochs of a small and of a large training with and without monitors, in turns
                (table 3.2, figures 3.2 and 3.3)
     light-profilers, heavy-profilers
-               the same trainings beside one monitor of each kind, under PyTorch's profiler, as a
-               task that is ready for `colloc profile`, and while that records (table 3.2); about 90
-               s each
+               the same trainings beside one monitor of each kind, under PyTorch's profiler and
+               under Nsight Systems, as a task that is ready for `colloc profile`, and while that
+               records (table 3.2); about 90 s each
     light-ncu, heavy-ncu
                one step under Nsight Compute and without
 
@@ -61,6 +61,8 @@ PROFILED_EPOCHS = {"light": ("digits", 300, 3), "heavy": ("heavy", 15, 2)}
 PROFILED_ROUNDS, PROFILED_FOR_S, TRACE_LIMIT_S = 3, 1, 25
 PROFILED_LIMIT_S = 55  # no round begins later
 NCU_STEPS, NCU_LIMIT_S = 1, 45
+# Nsight Systems, also the one that Nsight Compute brings.
+NSYS_PLACES = ("/opt/nvidia/nsight-systems/*/bin/nsys", "/opt/nvidia/nsight-compute/*/host/*/nsys")
 CALLS = 100
 SLICES, SLICE_S = 5, 10
 SMI_QUERY = [
@@ -214,8 +216,13 @@ class Worker:
         return self.reply()
 
     def close(self):
+        """A profiler that still writes is not waited for."""
         self.input.close()
-        self.process.wait(timeout=60)
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def gpu_used_mib():
@@ -414,10 +421,24 @@ def recorded_epochs(worker, steps):
     return {"epochs": epochs, "until_trace_s": time.monotonic() - began}
 
 
+def find_nsys():
+    found = [shutil.which("nsys")] + [path for place in NSYS_PLACES for path in glob.glob(place)]
+    return next(filter(None, found), None)
+
+
+def nsys_worker(study, model):
+    """The training process under Nsight Systems, which traces it from its start to its end. No
+    report is made of the trace: the training has ended then. None: there is no nsys."""
+    program = find_nsys()
+    trace = os.path.join(study.folder, "nsys")
+    options = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", f"--output={trace}")
+    return Worker(model, (program, "profile", *options)) if program else None
+
+
 def profiler_turns(study, name, workers):
     """One round: each way once, without a profiler first."""
     _, steps, epochs = PROFILED_EPOCHS[name]
-    plain, profiled, task = workers
+    plain, profiled, task, *under_nsys = workers
     seen = monitors(study)
     for monitor in ("none", "top", "nvidia-smi, staying", "colloc, 1 s", "dcgmi, staying"):
         if monitor in seen:
@@ -427,6 +448,8 @@ def profiler_turns(study, name, workers):
         "epochs": [profiled.call(do="epoch", steps=steps, profiled=True) for _ in range(epochs)],
     }
     yield {"monitor": "torch profiler, after it", **turn(profiled, None, steps, epochs)}
+    for worker in under_nsys:
+        yield {"monitor": "nsys", **turn(worker, None, steps, epochs)}
     yield {"monitor": "colloc profile, ready", **turn(task, None, steps, epochs)}
     yield {"monitor": "colloc profile, recording", **recorded_epochs(task, steps)}
 
@@ -469,7 +492,9 @@ def measure_profilers(study, name):
             if not wait_for_daemon(os.path.dirname(study.colloc), f"{folder}/s", daemon):
                 raise OSError("collocd does not answer")
             task = TaskWorker(study, model, folder)  # first: it is placed on an idle GPU
-            workers = Worker(model), Worker(model), task
+            workers = list(
+                filter(None, (Worker(model), Worker(model), task, nsys_worker(study, model)))
+            )
             workers[1].call(do="epoch", steps=2, profiled=True)  # CUPTI's start is not measured
             for _ in range(PROFILED_ROUNDS):
                 if time.monotonic() < limit:
