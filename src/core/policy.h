@@ -19,6 +19,7 @@ enum verdict_kind {
     VERDICT_OTHER_KIND,       /* the task runs on other kinds of GPUs */
     VERDICT_LOST,             /* the driver lost it */
     VERDICT_FAULTY,           /* memory errors, an Xid, or reduced clocks */
+    VERDICT_OUT_OF_USE,       /* by the setting drain */
     VERDICT_NO_SAMPLE,        /* it has no recent sample */
     VERDICT_MIG_ONE_ONLY,     /* a task of several GPUs cannot use MIG instances */
     VERDICT_EXCLUSIVE,        /* `task` has it to itself */

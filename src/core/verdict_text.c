@@ -78,6 +78,7 @@ static const struct verdict_text {
     [VERDICT_OTHER_KIND] = {"of another kind", NULL},
     [VERDICT_LOST] = {"lost", NULL},
     [VERDICT_FAULTY] = {"faulty", NULL},
+    [VERDICT_OUT_OF_USE] = {"out of use (setting drain)", NULL},
     [VERDICT_NO_SAMPLE] = {"no recent reading", NULL},
     [VERDICT_MIG_ONE_ONLY] = {"MIG instances serve tasks of one GPU only", NULL},
     [VERDICT_EXCLUSIVE] = {"task ", " has it to itself"},

@@ -159,7 +159,8 @@ bool cluster_view_has_enough_larger(const struct cluster_view *view, const struc
     int n = 0;
     for (int i = 0; i < view->n_gpus && n < task->request.gpus; i++) {
         const struct gpu_view *gpu = &view->gpus[i];
-        n += is_usable(view, i, task) && gpu->health != VIEW_LOST && gpu->health != VIEW_FAULTY &&
+        bool may_serve = gpu->health == VIEW_OK || gpu->health == VIEW_UNSEEN;
+        n += is_usable(view, i, task) && may_serve &&
              gpu->id.mem_total_bytes >= task->request.need.bytes;
     }
     return n == task->request.gpus;

@@ -26,11 +26,12 @@ struct gpu_identity {
     int64_t mem_total_bytes; /* that tasks can have: without what the driver reserves */
     bool is_place;           /* false: a GPU of which the MIG instances are the places */
     bool is_mig_instance;    /* CUDA lets a process see one instance only */
-    bool is_gone;      /* the driver no longer has this MIG instance: no place until listed again */
-    bool one_process;  /* compute mode Exclusive_Process: admits several only as MPS clients */
-    bool without_mps;  /* by the setting mps-gpus: its tasks are time-sliced */
-    int power_limit_w; /* that the driver keeps; 0: not known */
-    int speed;         /* of training, in a unit that all GPUs share; 0: not known */
+    bool is_gone; /* the driver no longer has this MIG instance: no place until listed again */
+    bool is_out_of_use; /* by the setting drain */
+    bool one_process;   /* compute mode Exclusive_Process: admits several only as MPS clients */
+    bool without_mps;   /* by the setting mps-gpus: its tasks are time-sliced */
+    int power_limit_w;  /* that the driver keeps; 0: not known */
+    int speed;          /* of training, in a unit that all GPUs share; 0: not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
     int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
     int memory_domain; /* places of a node with the same number share their memory
@@ -48,8 +49,9 @@ struct gpu_identity {
 enum view_health {
     VIEW_UNSEEN, /* no valid sample yet */
     VIEW_OK,
-    VIEW_LOST,   /* the driver reports it lost, or no longer lists it */
-    VIEW_FAULTY, /* it works, but gets no further task */
+    VIEW_LOST,       /* the driver reports it lost, or no longer lists it */
+    VIEW_FAULTY,     /* it works, but gets no further task */
+    VIEW_OUT_OF_USE, /* the same, as an administrator says */
 };
 
 /* Of a predicted start: later than every start that is known. */

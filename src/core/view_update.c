@@ -216,7 +216,10 @@ int core_apply_sample(struct core *core, const struct event *event)
     struct admission_state before = admission_state(core, gpu);
     if (!gpu->exclusive_for) /* otherwise the sample does not change the charges */
         core_accrue(core, gpu, event->time_us);
-    gpu->health = sample->lost ? VIEW_LOST : sample->faulty ? VIEW_FAULTY : VIEW_OK;
+    gpu->health = sample->lost            ? VIEW_LOST
+                  : sample->faulty        ? VIEW_FAULTY
+                  : gpu->id.is_out_of_use ? VIEW_OUT_OF_USE
+                                          : VIEW_OK;
     gpu->sampled_us = event->time_us;
     set_memory_used(gpu, sample->mem_used_bytes);
     gpu->external_processes = sample->external_processes;

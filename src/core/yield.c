@@ -139,7 +139,7 @@ static const char *why_not_moved(const struct core *core, const struct task *tas
     if (!gpu->id.is_place || gpu->id.is_mig_instance)
         return "it is divided into MIG instances";
     if (gpu->health != VIEW_OK)
-        return "it is lost or faulty";
+        return "it is lost, faulty or out of use";
     if (!is_same_model(core, task->gpus[0], to))
         return "it is of another model, on which the driver puts no process back";
     if (gpu_view_resident(gpu, task->id))

@@ -212,6 +212,8 @@ static const struct option {
     {"gpus", FIELD(gpus), &setting_text, "LIST", "all",
         "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
         "others"},
+    {"drain", LIVE(drain), &setting_text, "LIST", "",
+        "GPUs, as for gpus, on which no further task starts; running ones continue"},
     {"samples", FIELD(samples), &setting_samples, "STEP:TIME,...", NULL,
         "how long samples of the GPUs are kept at which resolution, as a comma-separated list; "
         "none: keep no samples"},

@@ -35,8 +35,9 @@ struct config {
     bool preload;               /* tasks that share GPUs and say nothing else are run with it */
     int64_t memory_wait_us; /* the longest wait of an allocation for GPU memory; 0: none waits */
     bool memory_cap;    /* time-sliced: a task waits before it takes more than its requirement */
-    char mps_gpus[256]; /* the same, of those on which tasks may share by MPS */
+    char mps_gpus[256]; /* as gpus, of those on which tasks may share by MPS */
     char gpus[256];     /* "": all; or indices and UUIDs, comma-separated */
+    char drain[256];    /* likewise, of those that get no further task; but "": none */
     char estimator[32]; /* of tasks that name none */
     enum quantile reserve_quantile; /* of an estimate that knows its error */
     enum sharing sharing;           /* of tasks that name none */

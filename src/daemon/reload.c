@@ -43,11 +43,13 @@ static void configure_core(struct daemon *daemon)
     driver_feed_logged(daemon->driver, &tick);
 }
 
-static void apply_settings(struct daemon *daemon, int64_t old_period_us)
+static void apply_settings(struct daemon *daemon, int64_t old_period_us, bool drains_others)
 {
     config_complete(&daemon->config);
     if (daemon->config.sample_period_us != old_period_us)
         gpus_start(daemon->gpus);
+    if (drains_others && gpus_review_use(daemon->gpus) < 0)
+        driver_die_of_memory();
     mps_review(daemon->mps);
     attempts_limit_all(daemon->attempts);
     configure_core(daemon);
@@ -108,10 +110,11 @@ void configuration_reload(struct daemon *daemon)
     }
     if (wanted.log_level > daemon->config.log_level) /* changes are logged at either level */
         log_set_level((enum log_level)wanted.log_level);
+    bool drains_others = strcmp(wanted.drain, daemon->config.drain) != 0;
     bool has_new_operators = strcmp(wanted.operators, daemon->config.operators) != 0;
     config_change(&daemon->config, &wanted, on_change, &changes);
     if (changes.taken)
-        apply_settings(daemon, old_period_us);
+        apply_settings(daemon, old_period_us, drains_others);
     else if (!changes.refused)
         log_info("configuration: read again, nothing has changed");
     log_set_level((enum log_level)daemon->config.log_level);

@@ -100,9 +100,10 @@ static inline bool is_open(
 
 static enum verdict_kind kind_of_health(enum view_health health)
 {
-    return health == VIEW_LOST     ? VERDICT_LOST
-           : health == VIEW_FAULTY ? VERDICT_FAULTY
-                                   : VERDICT_NO_SAMPLE;
+    return health == VIEW_LOST         ? VERDICT_LOST
+           : health == VIEW_FAULTY     ? VERDICT_FAULTY
+           : health == VIEW_OUT_OF_USE ? VERDICT_OUT_OF_USE
+                                       : VERDICT_NO_SAMPLE;
 }
 
 /* Inlined: a call for each GPU would be a fifth of a pass. */

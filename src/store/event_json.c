@@ -125,6 +125,7 @@ static const struct field gpu_fields[] = {
     {"is_mig_instance", FIELD_BOOL, AT(is_mig_instance), REQUIRED, 0, 0, NULL},
     {"one_process", FIELD_BOOL, AT(one_process), OPTIONAL, 0, 0, NULL},
     {"without_mps", FIELD_BOOL, AT(without_mps), OPTIONAL, 0, 0, NULL},
+    {"is_out_of_use", FIELD_BOOL, AT(is_out_of_use), OPTIONAL, 0, 0, NULL},
     {"is_gone", FIELD_BOOL, AT(is_gone), OPTIONAL, 0, 0, NULL},
     {"memory_domain", FIELD_INT, AT(memory_domain), OPTIONAL, 1, 1000000, NULL},
     {"distances", FIELD_TEXT, AT(distances), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->distances, NULL},

@@ -77,6 +77,35 @@ class Reload(Service):
         without = self.write("without", "\n".join(lines[: at[-1]] + lines[at[-1] + 1 :]) + "\n")
         self.assertIn("then a different decision", self.colloc("replay", without, code=1).stdout)
 
+    def test_a_drained_gpu_gets_no_further_task(self):
+        first = self.train(2000, 1e6, memory_mib=2000)
+        gpu = self.wait_state(first, "RUNNING")["gpus"][0]
+        self.reload(f"GPU {gpu} .* gets no further task", drain=gpu)
+        until(lambda: self.health(gpu) == "drained", "the GPU is drained")
+        other = self.train(2000, 10, memory_mib=2000)
+        self.assertNotEqual(self.wait(other, "COMPLETED")["attempts"][0]["gpus"], [gpu])
+        both = self.train(2000, 10, gpus=2)
+        self.assertIn(
+            f"GPU {gpu}: out of use (setting drain)",
+            until(lambda: self.task(both)["reason_text"], "why the task waits"),
+        )
+        self.assertEqual(self.task(first)["state"], "RUNNING")
+        self.stop()
+        self.start()
+        until(lambda: self.health(gpu) == "drained", "the GPU is drained after a restart")
+        self.reload(f"GPU {gpu} .* gets tasks again", smact_max=1)
+        self.wait(both, "COMPLETED")
+        self.assertEqual(self.task(first)["state"], "RUNNING")
+        self.act("cancel", first)
+        self.wait(first, "CANCELLED")
+
+    def test_a_drained_gpu_that_is_not_there(self):
+        self.reload("drain: there is no GPU '7'$", drain="7,")
+        self.assertEqual([self.health(gpu) for gpu in "01"], ["ok", "ok"])
+
+    def health(self, label):
+        return next(g["health"] for g in self.get("/v1/gpus")["gpus"] if g["index"] == label)
+
     def test_a_former_policy_name(self):
         former = "foresee"  # check-words: alias
         self.reload("policy changed from magm to predictive$", policy=former)

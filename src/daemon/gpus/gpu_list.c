@@ -54,7 +54,7 @@ static int memory_domain_of(const struct gpu_set *set, size_t at)
 
 /* Where the compute mode admits several processes only through MPS, MPS stays. */
 static struct gpu_identity identity_of(
-    const struct gpu_kinds *kinds, const struct gpu_info *gpu, const char *mps_gpus)
+    const struct gpu_kinds *kinds, const struct gpu_info *gpu, const struct config *config)
 {
     struct gpu_identity id = {.is_place = gpu->is_place, .is_mig_instance = gpu->is_mig};
     snprintf(id.uuid, sizeof id.uuid, "%s", gpu->uuid);
@@ -62,7 +62,8 @@ static struct gpu_identity identity_of(
     snprintf(id.name, sizeof id.name, "%.63s", gpu->name);
     id.one_process = gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS ||
                      gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
-    id.without_mps = !id.one_process && !gpu_info_is_listed(gpu, mps_gpus);
+    id.without_mps = !id.one_process && !gpu_info_is_listed(gpu, config->mps_gpus);
+    id.is_out_of_use = *config->drain && gpu_info_is_listed(gpu, config->drain);
     id.mem_total_bytes = usable_bytes(gpu);
     id.device = gpu->minor.valid ? 1 + (int)gpu->minor.value : 0;
     memcpy(id.near_cpus, gpu->near_cpus, sizeof id.near_cpus);
@@ -138,6 +139,36 @@ static int list_gone(const struct gpus *gpus, struct gpu_identity *ret_list)
     return n;
 }
 
+static void log_use(const struct gpus *gpus, const struct gpu_identity *id)
+{
+    int view = view_of(gpus, id->uuid);
+    bool was_out = view >= 0 && core_view(gpus->parts.core)->gpus[view].id.is_out_of_use;
+    if (id->is_out_of_use && !was_out)
+        log_info("GPU %s (%s) gets no further task (setting drain)", id->label, id->uuid);
+    else if (was_out && !id->is_out_of_use)
+        log_info("GPU %s (%s) gets tasks again", id->label, id->uuid);
+}
+
+static bool is_any_listed(const struct gpu_set *set, const char *list)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (gpu_info_is_listed(&set->gpu[i], list))
+            return true;
+    return false;
+}
+
+void gpu_list_warn_of_unknown(const struct gpus *gpus)
+{
+    char name[sizeof gpus->parts.config->drain];
+    for (const char *at = gpus->parts.config->drain; *at;) {
+        size_t n = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        if (*name && !is_any_listed(gpus->set, name))
+            log_warning("drain: there is no GPU '%s'", name);
+        at += n + (at[n] == ',');
+    }
+}
+
 int gpu_list_feed(struct gpus *gpus)
 {
     size_t most = gpus->set->count + (size_t)core_view(gpus->parts.core)->n_gpus;
@@ -155,9 +186,10 @@ int gpu_list_feed(struct gpus *gpus)
         if (!gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus))
             continue;
         struct gpu_identity *id = &list[event.gpus.n];
-        *id = identity_of(kinds, &gpus->set->gpu[i], gpus->parts.config->mps_gpus);
+        *id = identity_of(kinds, &gpus->set->gpu[i], gpus->parts.config);
         id->memory_domain = gpus->set->gpu[i].is_mig ? memory_domain_of(gpus->set, i) : 0;
         list_distances(gpus, i, listed, event.gpus.n, id);
+        log_use(gpus, id);
         listed[event.gpus.n++] = i;
     }
     free(kinds);

@@ -80,7 +80,18 @@ int gpus_open(struct gpus *gpus, struct fault *fault)
     if (!gpus->states || gpu_list_feed(gpus) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     history_open(gpus);
+    gpu_list_warn_of_unknown(gpus);
     return 0;
+}
+
+int gpus_review_use(struct gpus *gpus)
+{
+    if (!gpus->set)
+        return 0;
+    gpu_list_warn_of_unknown(gpus);
+    int r = gpu_list_feed(gpus);
+    gpus_poll(gpus);
+    return r;
 }
 
 void gpus_close(struct gpus *gpus)

@@ -25,6 +25,9 @@ struct gpus *gpus_create(const struct gpus_options *options);
  * no GPUs, or a fault. */
 int gpus_open(struct gpus *gpus, struct fault *fault);
 
+/* Takes over the setting drain, and polls. Fails without memory only. */
+int gpus_review_use(struct gpus *gpus);
+
 /* Polls now and then at the configured period; to be called again when that has changed. */
 void gpus_start(struct gpus *gpus);
 

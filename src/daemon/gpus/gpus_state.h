@@ -88,6 +88,9 @@ void gpus_update_dcgm_period(struct gpus *gpus);
 /* Feeds the list of GPUs to the core. Returns 0 or -ENOMEM. */
 int gpu_list_feed(struct gpus *gpus);
 
+/* Logs names of the setting drain that no GPU has. */
+void gpu_list_warn_of_unknown(const struct gpus *gpus);
+
 /* Continues with this set of GPUs, and logs the changes. */
 void gpu_list_replace(struct gpus *gpus, struct gpu_set *now);
 

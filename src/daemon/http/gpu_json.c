@@ -107,6 +107,11 @@ const char *public_gpu_health(
     *ret_text = sample->trouble.text;
     if (view->health == VIEW_FAULTY)
         return "faulty";
+    if (view->health == VIEW_OUT_OF_USE) {
+        if (!**ret_text)
+            *ret_text = "no further task starts on it (setting drain)";
+        return "drained";
+    }
     if (!info->is_place) {
         *ret_text = info->why_not;
         return info->mig_mode == GPU_MIG_ON && !info->is_mig ? "mig-parent" : "unusable";
