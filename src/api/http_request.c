@@ -94,13 +94,27 @@ static void handle_admitted(struct api_request *request)
         request->route->handle(request->server->options.context, request);
 }
 
+/* Counts the connection for the user that sent the request, and calls the handler. */
+static void handle_as_user(struct api_request *request)
+{
+    if (connection_set_user(
+            request->server, request->counted, request->peer.uid, request->held_bytes))
+        handle_admitted(request);
+    else
+        api_reply_error(request, 503, "you have too many connections: try again later");
+}
+
 static void dispatch_request(struct api_request *request)
 {
     request->counted->unproven.is_judged = true;
     if (request->server->is_stopping)
         api_reply_error(request, 503, "the daemon is stopping");
-    else if (is_admitted(request))
+    else if (!is_admitted(request))
+        return;
+    else if (request->peer.uid == QUOTA_UNPROVEN_UID)
         handle_admitted(request);
+    else
+        handle_as_user(request);
 }
 
 void api_request_admit(
@@ -109,10 +123,7 @@ void api_request_admit(
     request->is_signed = true;
     memcpy(request->key, key, sizeof request->key);
     request->peer = *peer;
-    if (connection_set_user(request->server, request->counted, peer->uid, request->held_bytes))
-        handle_admitted(request);
-    else
-        api_reply_error(request, 503, "you have too many connections: try again later");
+    handle_as_user(request);
 }
 
 static void suspend_request(struct api_request *request)

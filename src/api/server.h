@@ -54,8 +54,9 @@ struct api_server_options {
     size_t bytes_max;             /* of pending bodies and long answers, of all users together */
     int idle_timeout_s;           /* a connection without traffic is closed after it */
     int connections_per_user_max; /* root has no such limit */
-    bool proves_users; /* over TCP: a connection is unproven until api_request_admit, and may lose
-                        * its place (api/unproven.h); false: they count as those of one user */
+    bool proves_users; /* over TCP: a connection is unproven until `admit` or api_request_admit has
+                        * named its user, and may lose its place (api/unproven.h); false: they
+                        * count as those of one user */
 
     const struct api_header *headers; /* sent with every answer; ended by one without a name; or
                                        * NULL */
@@ -64,7 +65,8 @@ struct api_server_options {
      * Decides whether the handler may answer the request. Called before the handler; NULL: it
      * always may.
      *
-     * ret_peer: the user that sent the request, if the kernel reports it; may be changed
+     * ret_peer: the user that sent the request, if the kernel reports it; may be changed: with
+     *           proves_users the connection counts for that user from then on
      *
      * Returns false when the handler must not be called: it has refused the request, which is
      * answered then, or will call api_request_admit or answer later.
@@ -72,7 +74,7 @@ struct api_server_options {
     bool (*admit)(void *server_data, struct api_request *request, struct api_peer *ret_peer);
 
     /* A request that `admit` has left unanswered is answered by the server, because its connection
-     * loses its place: it must not be touched any more. NULL with proves_users false. */
+     * loses its place: it must not be touched any more. NULL: `admit` leaves none. */
     void (*forget)(void *server_data, struct api_request *request);
     void *server_data;
 

@@ -53,10 +53,14 @@ static bool read_run(const json_t *record, struct past_run *run)
 {
     const json_t *subject = json_object_get(record, "subject");
     const char *fingerprint = json_string_value(json_object_get(subject, "fingerprint"));
-    *run = (struct past_run){.batch = json_integer_value(json_object_get(subject, "batch")),
+    const json_t *uid = json_object_get(record, "uid");
+    *run = (struct past_run){.uid = PAST_RUN_NO_UID,
+        .batch = json_integer_value(json_object_get(subject, "batch")),
         .sequence_length = json_integer_value(json_object_get(subject, "seq"))};
     if (!fingerprint || run->batch < 1)
         return false;
+    if (json_is_integer(uid))
+        run->uid = (uint32_t)json_integer_value(uid);
     run->fingerprint = strtoull(fingerprint, NULL, 16);
     run->optimizer = optimizer_parse(json_string_value(json_object_get(subject, "optimizer")));
     if (precision_parse("precision", json_string_value(json_object_get(subject, "precision")), NULL,

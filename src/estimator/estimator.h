@@ -43,6 +43,7 @@ struct estimate_request {
     int micro_batches;      /* of a pipeline, in one step; 0: as many as stages */
     enum offload offload;   /* to the host's memory */
     const char *gpu_kind;   /* "NVIDIA A100-SXM4-40GB" */
+    uint32_t uid;           /* whose task it is: see past_runs_of */
     const struct past_run *history;
     size_t n_history;
 };

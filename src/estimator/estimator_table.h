@@ -11,9 +11,21 @@
 int estimate_note(struct estimate *estimate, int r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/*
+ * Whose runs an estimate is based on. A user can make any run of a network take as little or as
+ * much memory as the user wants. So others' runs must never lower the estimate of a task, and raise
+ * it by a bounded amount only.
+ */
+enum past_runs_of { PAST_RUNS_OWN, PAST_RUNS_OF_OTHERS };
+
+/* The estimator history, by the runs of the task's user or by those of others. Returns as
+ * estimator->run. */
+int history_estimate(
+    const struct estimate_request *request, enum past_runs_of whose, struct estimate *ret_estimate);
+
 /* Returns the most memory that a run of the same network had when it ran out, at this batch or a
  * smaller one, in bytes; 0: no run did. */
-double history_at_least(const struct estimate_request *request);
+double history_at_least(const struct estimate_request *request, enum past_runs_of whose);
 
 extern const struct estimator estimator_none;
 extern const struct estimator estimator_declared;

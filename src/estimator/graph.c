@@ -2,37 +2,61 @@
 /*
  * The estimator graph: the layers become a training step (tape.h), the step is replayed through the
  * rules of PyTorch's caching allocator (allocator_replay.h), and the CUDA context of the kind of
- * GPU is added. If the run history has the same network, its result replaces or raises the
- * estimate.
+ * GPU is added. If the user has run the same network before, that replaces or raises the estimate.
+ * Other users' runs of it only raise the estimate, at most to its P99.
  */
+#include <math.h>
+
 #include "estimator/estimator_table.h"
 #include "estimator/physics/physics.h"
 #include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
 
-/* Uses the run history, which is more exact than the layers, where it has the network. */
-static int apply_history(
-    const struct estimate_request *request, struct fault *fault, struct estimate *estimate)
+/* Uses the user's own runs, which are more exact than the layers. Returns whether they say how much
+ * the task takes. */
+static bool apply_own_runs(const struct estimate_request *request, struct estimate *estimate)
 {
     struct estimate past = {.estimator = estimate->estimator};
-    if (request->n_history == 0)
-        return 0;
-    int r = estimator_history.run(request, fault, &past);
-    double at_least = history_at_least(request);
-    if (r > 0 && at_least > estimate->bytes.value) {
+    bool is_known = history_estimate(request, PAST_RUNS_OWN, &past) == 0;
+    double at_least = history_at_least(request, PAST_RUNS_OWN);
+    if (!is_known && at_least > estimate->bytes.value) {
         estimate->bytes = reading_of(at_least);
-        return estimate_note(estimate, 0, "raised to what a run had when it ran out of memory");
+        estimate_note(estimate, 0, "raised to what a run had when it ran out of memory");
     }
-    if (r != 0)
-        return r < 0 ? r : 0;
+    if (!is_known)
+        return false;
     if (estimate->evidence == EVIDENCE_KERNELS && past.evidence != EVIDENCE_SAME_RUN)
-        return 0; /* exact layers and kernels are nearer than a run at another batch */
+        return true; /* exact layers and kernels are nearer than a run at another batch */
     if (request->export &&
         (past.evidence == EVIDENCE_ONE_RUN || past.evidence == EVIDENCE_OTHER_RUNS))
-        return 0; /* so are exact layers, though less: docs/measured/estimators.md */
+        return true; /* so are exact layers, though less: docs/measured/estimators.md */
     estimate->bytes = past.bytes;
     estimate->evidence = past.evidence;
-    return *past.note ? estimate_note(estimate, 0, "%s", past.note) : 0;
+    if (*past.note)
+        estimate_note(estimate, 0, "%s", past.note);
+    return true;
+}
+
+static void raise_to(struct reading *reading, double bytes)
+{
+    reading->value = fmax(reading->value, bytes);
+}
+
+/* Raises the estimate, P50 and P90 to what other users' runs took, at most to P99. Their users may
+ * have run something else under the network's name. */
+static void apply_runs_of_others(const struct estimate_request *request, struct estimate *estimate)
+{
+    struct estimate past = {.estimator = estimate->estimator};
+    double bytes = history_at_least(request, PAST_RUNS_OF_OTHERS);
+    if (history_estimate(request, PAST_RUNS_OF_OTHERS, &past) == 0)
+        bytes = fmax(bytes, past.bytes.value);
+    if (!estimate->p99_bytes.valid || bytes <= estimate->bytes.value)
+        return;
+    bytes = fmin(bytes, estimate->p99_bytes.value);
+    raise_to(&estimate->bytes, bytes);
+    raise_to(&estimate->p50_bytes, bytes);
+    raise_to(&estimate->p90_bytes, bytes);
+    estimate_note(estimate, 0, "raised to what another user's run took, at most to P99");
 }
 
 static int run(
@@ -52,11 +76,13 @@ static int run(
         ret_estimate->dram_active = reading_of(physics.activity.dram);
     }
     double physical = ret_estimate->bytes.value;
-    r = apply_history(request, fault, ret_estimate);
+    bool is_known = apply_own_runs(request, ret_estimate);
     if (ret_estimate->bytes.value != physical)
         physics.guess_reserved = 0; /* a run needed the memory */
     quantiles_set(ret_estimate, &physics);
-    return r;
+    if (!is_known)
+        apply_runs_of_others(request, ret_estimate);
+    return 0;
 }
 
 const struct estimator estimator_graph = {

@@ -12,6 +12,8 @@
  *     corrected by what they took more than it says of them (other_runs.h).
  *   - A run that ran out of memory is only a lower bound.
  *   - Peaks that fall while the batch grows come from runs with a memory limit: no answer.
+ *   - Only the user's own runs count. Those of others are for the estimator graph, which has
+ *     another estimate to compare them with.
  *
  * Example: runs at batches 32 and 64 took 6 and 8 GiB. The line gives 7 GiB for 48, and 12 GiB for
  * 128.
@@ -62,6 +64,12 @@ static bool has_as_many_gpus(const struct past_run *run, const struct estimate_r
     return run->gpus == 0 || run->gpus == (request->gpus > 1 ? request->gpus : 1);
 }
 
+static bool is_of(
+    enum past_runs_of whose, const struct past_run *run, const struct estimate_request *request)
+{
+    return (run->uid == request->uid) == (whose == PAST_RUNS_OWN);
+}
+
 static bool matches_request(
     const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
@@ -104,13 +112,14 @@ static void add_other(
         other_runs_add(request, run, &points->others);
 }
 
-static void gather_points(const struct estimate_request *request, struct points *ret_points)
+static void gather_points(
+    const struct estimate_request *request, enum past_runs_of whose, struct points *ret_points)
 {
     uint64_t fingerprint = model_fingerprint(request->model);
     *ret_points = (struct points){0};
     for (size_t i = 0; i < request->n_history; i++) {
         const struct past_run *run = &request->history[i];
-        if (!matches_request(run, fingerprint, request))
+        if (!is_of(whose, run, request) || !matches_request(run, fingerprint, request))
             continue;
         add_other(request, run, ret_points);
         if (!is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN) ||
@@ -124,10 +133,10 @@ static void gather_points(const struct estimate_request *request, struct points 
     }
 }
 
-double history_at_least(const struct estimate_request *request)
+double history_at_least(const struct estimate_request *request, enum past_runs_of whose)
 {
     struct points points;
-    gather_points(request, &points);
+    gather_points(request, whose, &points);
     return points.at_least;
 }
 
@@ -212,8 +221,8 @@ static int predict_bytes(const struct estimate_request *request, struct points *
     return 0;
 }
 
-static int run(
-    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+int history_estimate(
+    const struct estimate_request *request, enum past_runs_of whose, struct estimate *ret_estimate)
 {
     struct points points;
     struct physics physics = {0};
@@ -224,10 +233,10 @@ static int run(
     if (!estimate_batch(request).known)
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
-    gather_points(request, &points);
+    gather_points(request, whose, &points);
     if (points.n == 0 && !points.other && points.others.n == 0)
         return estimate_note(
-            ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network is known");
+            ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network by this user is known");
     if (has_falling_peaks(&points))
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
             "earlier runs took less memory with larger batches, probably under a memory limit");
@@ -241,6 +250,12 @@ static int run(
     ret_estimate->bytes = reading_of(bytes);
     quantiles_set(ret_estimate, &physics);
     return 0;
+}
+
+static int run(
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
+{
+    return history_estimate(request, PAST_RUNS_OWN, ret_estimate);
 }
 
 const struct estimator estimator_history = {"history", "what the same network took before", run};

@@ -16,7 +16,11 @@
 #include "training/optimizer.h"
 #include "training/precision.h"
 
+/* A run whose user is not known. No user has this id. */
+#define PAST_RUN_NO_UID ((uint32_t)-1)
+
 struct past_run {
+    uint32_t uid; /* whose run it was */
     uint64_t fingerprint;
     int64_t batch;
     int64_t sequence_length; /* 0: the task did not give it */

@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "exec/claim.h"
+#include "exec/torch_responder.h"
 #include "exec/tree.h"
 
 #define MARK "COLLOC_ATTEMPT="
@@ -302,6 +303,16 @@ void attempt_unwatch(struct attempt_watch *watch)
 
 #define STOP_PASSES_MAX 3 /* chosen: each may take seconds (tree_signal_marked) */
 
+static void remove_sockets(const char *folder)
+{
+    struct spec_file file;
+    struct fault unused;
+    if (read_spec(folder, &unused, &file) < 0)
+        return;
+    torch_responder_clean(&file.spec);
+    spec_file_fini(&file);
+}
+
 /* The processes are stopped first, until a pass finds no new ones: a stopped process cannot fork a
  * child that is missed. */
 int attempt_sweep(const char *folder, uid_t uid)
@@ -315,5 +326,6 @@ int attempt_sweep(const char *folder, uid_t uid)
         found = tree_signal_marked(mark, owner, SIGSTOP, &unknown);
     }
     int killed = tree_signal_marked(mark, owner, SIGKILL, &unknown);
+    remove_sockets(folder);
     return killed >= 0 && unknown > 0 ? -ETIMEDOUT : killed;
 }

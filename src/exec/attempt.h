@@ -124,7 +124,8 @@ void attempt_unwatch(struct attempt_watch *watch);
 
 /*
  * Kills the remaining processes of a lost attempt: those of `uid` with the attempt's mark in their
- * environment, and all their descendants.
+ * environment, and all their descendants. Removes, as the task's user, what they left in /tmp
+ * (exec/torch_responder.h).
  *
  * May take seconds: not for a loop.
  *

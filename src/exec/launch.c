@@ -25,6 +25,7 @@
 #include "exec/identity.h"
 #include "exec/near_cpus.h"
 #include "exec/output_writer.h"
+#include "exec/torch_responder.h"
 #include "exec/tracker.h"
 
 #define INTERPRETER "/bin/bash"
@@ -39,13 +40,11 @@ struct launch_order {
     int writer; /* socket of the output's writer; -1: there is none */
 };
 
-/* The child's report: when the output files are open, when PyTorch's profiler has its sockets, and
- * when a step fails. */
+/* The child's report: when the output files are open, and when a step fails. */
 struct report {
     int answer;
     struct fault fault;
     struct output_file file[OUTPUT_STREAMS];
-    char torch_sockets[TORCH_SOCKET_FOLDER]; /* "": there are none yet */
 };
 _Static_assert(sizeof(struct report) <= PIPE_BUF, "a report is written whole or not at all");
 
@@ -145,17 +144,15 @@ static char **add_profiler(const struct attempt_spec *spec, const char *const *a
 
 /* The task's environment with the variables for PyTorch's profiler, which come first: the first of
  * two with a name counts. Returns an array for free, or NULL without memory. */
-static const char **add_torch(
-    const struct launch_order *order, struct report *report, char *sockets, size_t size)
+static const char **add_torch(const struct launch_order *order, char *sockets, size_t size)
 {
     static const char use_daemon[] = "KINETO_USE_DAEMON=1", name[] = "KINETO_IPC_SOCKET_DIR=";
     const char *const *env = order->spec->env;
     int n = count_texts(env);
     const char **list = calloc((size_t)n + 3, sizeof *list);
     int added = 0;
-    if (list && torch_responder_start(order->folder, order->spec, report->torch_sockets) == 0) {
-        send_report(order, report);
-        snprintf(sockets, size, "%s%s", name, report->torch_sockets);
+    if (list && torch_responder_start(order->folder, order->spec) == 0) {
+        snprintf(sockets, size, "%s%s", name, order->spec->torch_sockets);
         list[added++] = use_daemon;
         list[added++] = sockets;
     }
@@ -165,17 +162,17 @@ static const char **add_torch(
 }
 
 /* `tracker`: its folder; NULL: without. */
-static int execute_program(
-    const struct launch_order *order, struct report *report, const char *tracker)
+static int execute_program(const struct launch_order *order, const char *tracker)
 {
     const struct attempt_spec *spec = order->spec;
     char sockets[TORCH_SOCKET_FOLDER + 32];
-    const char **torch_env = spec->torch ? add_torch(order, report, sockets, sizeof sockets) : NULL;
+    bool has_torch = spec->torch && spec->torch_sockets;
+    const char **torch_env = has_torch ? add_torch(order, sockets, sizeof sockets) : NULL;
     const char *const *variables = torch_env ? torch_env : spec->env;
     char *const *env = (char *const *)(uintptr_t)variables;
     const char **argv = list_arguments(order);
     char **command = argv ? add_profiler(spec, argv) : NULL;
-    if (!command || (spec->torch && !torch_env) || setenv("PATH", find_path(spec->env), 1) < 0) {
+    if (!command || (has_torch && !torch_env) || setenv("PATH", find_path(spec->env), 1) < 0) {
         free(argv);
         free(torch_env);
         return -ENOMEM;
@@ -264,7 +261,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
     limit_output(order, &output);
-    r = execute_program(order, &report, is_tracked ? tracker : NULL);
+    r = execute_program(order, is_tracked ? tracker : NULL);
     if (order->script && !spec->profiler && r == -ENOENT)
         what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));
@@ -328,10 +325,8 @@ bool launch_is_under_way(struct launch *launch)
             continue;
         launch->answer = report.answer;
         launch->fault = report.fault;
-        if (report.answer == 0) {
+        if (report.answer == 0)
             memcpy(launch->file, report.file, sizeof launch->file);
-            memcpy(launch->torch_sockets, report.torch_sockets, sizeof launch->torch_sockets);
-        }
     }
     if (launch->report >= 0 && n == 0) {
         close(launch->report);

@@ -17,7 +17,6 @@
 #include "base/fault.h"
 #include "exec/output_files.h"
 #include "exec/spec.h"
-#include "exec/torch_responder.h"
 
 /* A child that becomes the task, and its reports so far. */
 struct launch {
@@ -26,7 +25,6 @@ struct launch {
     int answer; /* 0, or -errno of the step that failed */
     struct fault fault;
     struct output_file file[OUTPUT_STREAMS]; /* that it opened; not regular before */
-    char torch_sockets[TORCH_SOCKET_FOLDER]; /* the folder that it made; "": none so far */
     pid_t writer; /* of its output (output_writer.h): another child of this process; 0: none */
 };
 

@@ -30,6 +30,7 @@
 #include "exec/log_line.h"
 #include "exec/oom_counter.h"
 #include "exec/output_cap.h"
+#include "exec/torch_responder.h"
 #include "exec/tree.h"
 
 /* How long the shim waits. Chosen, except where a reason is given. */
@@ -426,8 +427,7 @@ static void run_attempt(struct shim *shim)
         judge_launch(shim, &fault);
     if (r == 0)
         cap_output(shim); /* what came since the last check; its end has been read */
-    if (*shim->launch.torch_sockets)
-        torch_responder_clean(shim->launch.torch_sockets, shim->file.spec.uid, shim->file.spec.gid);
+    torch_responder_clean(&shim->file.spec);
     if (shim->file.spec.cgroup)
         cgroup_remove(shim->file.spec.cgroup, EMPTY_LIMIT_US);
 }

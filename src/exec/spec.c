@@ -89,6 +89,7 @@ int spec_encode(
     tagged_fields_put_text(&record, "track", spec->track);
     tagged_fields_put_text(&record, "gpu_minors", spec->gpu_minors);
     tagged_fields_put_text(&record, "torch", spec->torch);
+    tagged_fields_put_text(&record, "torch_sockets", spec->torch_sockets);
     for (const char *const *arg = spec->argv; arg && *arg; arg++)
         tagged_fields_put_text(&record, "arg", *arg);
     for (const char *const *variable = spec->env; variable && *variable; variable++)
@@ -207,6 +208,8 @@ static int take_field(
         return as_text(value, &file->spec.track);
     if (span_is(key, "torch"))
         return as_text(value, &file->spec.torch);
+    if (span_is(key, "torch_sockets"))
+        return as_text(value, &file->spec.torch_sockets);
     if (span_is(key, "gpu_minors"))
         return as_text(value, &file->spec.gpu_minors);
     return take_number(file, key, value);

@@ -41,6 +41,7 @@ struct attempt_spec {
     const char
         *torch; /* its first order to PyTorch's profiler (torch_order.h), which later ones can
                           follow; NULL: the profiler takes none */
+    const char *torch_sockets; /* the folder for its sockets (torch_responder.h), with `torch` */
 
     const char *const *env;       /* "KEY=VALUE" as submitted, ends in NULL; may be NULL */
     const char *const *env_added; /* of the daemon: these override `env`; may be NULL */

@@ -14,13 +14,15 @@
  * the responder reads when a process asks (torch_dispatch.c: which process gets which order).
  *
  * It ends with the task's program, and is no child of it (tracker.c has the reason and the form).
- * It then removes the folder; the shim removes the files of a killed responder.
+ * It then removes the folder; the shim removes the files of a killed responder, and the daemon
+ * those of a killed shim.
  */
 #include "exec/torch_responder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,7 +32,9 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,7 +53,6 @@ enum { CONFIG_MAX = 3000 };
 struct responder {
     const char *folder; /* of the attempt */
     const struct attempt_spec *spec;
-    const char *sockets;
     int socket, task; /* the latter: a pidfd */
     struct torch_dispatch dispatch;
 };
@@ -202,7 +205,7 @@ static _Noreturn void respond_until_end(struct responder *responder)
         if (wait[1].revents)
             answer_datagram(responder);
     }
-    remove_folder(responder->sockets);
+    remove_folder(responder->spec->torch_sockets);
     _exit(0);
 }
 
@@ -223,7 +226,7 @@ static int start_process(struct responder *responder)
 static int start_responder(struct responder *responder)
 {
     int r = 0;
-    responder->socket = open_socket(responder->sockets);
+    responder->socket = open_socket(responder->spec->torch_sockets);
     responder->task = responder->socket < 0 ? -1 : pidfd_open(getpid(), 0);
     if (responder->socket < 0)
         r = responder->socket;
@@ -238,34 +241,41 @@ static int start_responder(struct responder *responder)
     return r;
 }
 
-int torch_responder_start(
-    const char *folder, const struct attempt_spec *spec, char ret_sockets[TORCH_SOCKET_FOLDER])
+/* Short: the names of libkineto's sockets have 52 characters, and paths of sockets 107. */
+int torch_responder_name(char ret_sockets[TORCH_SOCKET_FOLDER])
 {
-    /* Short: the names of libkineto's sockets have 52 characters, and paths of sockets 107. */
-    static const char form[] = "/tmp/colloc-torch-XXXXXX";
-    struct responder responder = {.folder = folder, .spec = spec, .sockets = ret_sockets};
-    memcpy(ret_sockets, form, sizeof form);
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return -errno;
+    snprintf(ret_sockets, TORCH_SOCKET_FOLDER, "/tmp/colloc-torch-%016" PRIx64, random);
+    return 0;
+}
+
+int torch_responder_start(const char *folder, const struct attempt_spec *spec)
+{
+    struct responder responder = {.folder = folder, .spec = spec};
     struct torch_order order;
     if (torch_order_parse(span_of(spec->torch), &order) == 0)
         torch_dispatch_submitted(&responder.dispatch, &order);
-    bool is_made = mkdtemp(ret_sockets);
+    bool is_made = mkdir(spec->torch_sockets, 0700) == 0;
     int r = is_made ? start_responder(&responder) : -errno;
     if (r < 0)
-        fprintf(stderr, "colloc: --profile=torch: %s: %s\n", ret_sockets, strerror(-r));
+        fprintf(stderr, "colloc: --profile=torch: %s: %s\n", spec->torch_sockets, strerror(-r));
     if (r < 0 && is_made)
-        remove_folder(ret_sockets);
+        remove_folder(spec->torch_sockets);
     return r;
 }
 
 /* With the groups that removing needs, so that no name service is waited for. */
-void torch_responder_clean(const char *sockets, uid_t uid, gid_t gid)
+void torch_responder_clean(const struct attempt_spec *spec)
 {
+    gid_t gid = spec->gid;
     const struct identity identity = {
-        .is_root = geteuid() == 0, .uid = uid, .gid = gid, .groups = &gid, .group_count = 1};
-    pid_t child = fork();
+        .is_root = geteuid() == 0, .uid = spec->uid, .gid = gid, .groups = &gid, .group_count = 1};
+    pid_t child = spec->torch_sockets ? fork() : -1;
     if (child == 0) {
         if (identity_become(&identity) == 0)
-            remove_folder(sockets);
+            remove_folder(spec->torch_sockets);
         _exit(0);
     }
     if (child > 0)

@@ -316,6 +316,11 @@ static int listen_on_socket(struct slurm_api *api, struct fault *fault)
     return r < 0 ? r : tcp_server_listen_unix(api->server, &options, fault);
 }
 
+static void on_login_listening(void *gate)
+{
+    log_info("login-listen: requests of other machines are accepted");
+}
+
 static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct fault *fault)
 {
     struct api_server_options options = server_options(api);
@@ -342,8 +347,8 @@ static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct faul
     options.idle_timeout_s = LOGIN_TIMEOUT_S;
     options.connections_per_user_max = LOGIN_CONNECTIONS_MAX;
     options.proves_users = true;
-    int r = tcp_server_listen(api->login, api->config->login_listen, &options, fault);
-    return r < 0 ? fault_prefix(fault, r, "login-listen") : 0;
+    return tcp_server_listen_patiently(
+        api->login, "login-listen", api->config->login_listen, &options, on_login_listening, fault);
 }
 
 static struct web *create_web(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two tables: the messages, and one number, the cursor. Ids are AUTOINCREMENT, so that an id that a
- * receiver has seen is never used for another message.
+ * receiver has seen is never used for another message. A third one, of the connection only, has
+ * the turns: which user has had one since the daemon started, and in which order.
  */
 #include "store/message_db.h"
 
@@ -18,12 +19,29 @@ static const char schema[] =
     "CREATE TABLE messages(id INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL,"
     "  task INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, kind INTEGER NOT NULL,"
     "  attempts INTEGER NOT NULL, due_ms INTEGER NOT NULL, text TEXT NOT NULL);"
-    "CREATE INDEX messages_due ON messages(due_ms);"
-    "CREATE INDEX messages_of_user ON messages(uid);"
     "CREATE TABLE cursor(one INTEGER PRIMARY KEY CHECK(one = 1), seq INTEGER NOT NULL);"
     "PRAGMA user_version = 1;";
 
-enum query { ADD, TRIM, SET_CURSOR, GET_CURSOR, WITHDRAW, NEXT, POSTPONE, REMOVE, QUERIES };
+/* For databases of all versions: NEXT reads the index alone. */
+static const char prepared[] =
+    "DROP INDEX IF EXISTS messages_due;"
+    "DROP INDEX IF EXISTS messages_of_user;"
+    "CREATE INDEX IF NOT EXISTS messages_of_user_due ON messages(uid, due_ms);"
+    "PRAGMA temp_store = MEMORY;"
+    "CREATE TEMP TABLE turns(uid INTEGER PRIMARY KEY, turn INTEGER NOT NULL);";
+
+enum query {
+    ADD,
+    TRIM,
+    SET_CURSOR,
+    GET_CURSOR,
+    WITHDRAW,
+    NEXT,
+    TAKE_TURN,
+    POSTPONE,
+    REMOVE,
+    QUERIES
+};
 
 static const char *const queries[QUERIES] = {
     [ADD] = "INSERT INTO messages(seq, task, uid, gid, kind, attempts, due_ms, text)"
@@ -34,7 +52,11 @@ static const char *const queries[QUERIES] = {
     [GET_CURSOR] = "SELECT seq FROM cursor",
     [WITHDRAW] = "DELETE FROM messages WHERE task = ? AND kind = ?",
     [NEXT] = "SELECT id, seq, task, uid, gid, kind, attempts, due_ms, text FROM messages"
-             "  WHERE uid NOT IN (?, ?, ?, ?, ?, ?, ?, ?) ORDER BY due_ms, id LIMIT 1",
+             "  WHERE id = (SELECT id FROM messages LEFT JOIN turns USING(uid)"
+             "    WHERE uid NOT IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+             "    ORDER BY max(due_ms, ?9), coalesce(turn, 0), due_ms, id LIMIT 1)",
+    [TAKE_TURN] = "INSERT OR REPLACE INTO turns"
+                  "  VALUES(?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))",
     [POSTPONE] = "UPDATE messages SET attempts = attempts + 1, due_ms = ?2 WHERE id = ?1",
     [REMOVE] = "DELETE FROM messages WHERE id = ?",
 };
@@ -116,6 +138,8 @@ static int open_file(struct message_db *db, struct fault *fault)
         r = execute_sql(db, schema, fault);
     else if (r == 0 && version != 1)
         r = fault_set(fault, EUCLEAN, "%s: of version %d", db->path, version);
+    if (r == 0)
+        r = execute_sql(db, prepared, fault);
     for (int i = 0; r == 0 && i < QUERIES; i++)
         if (sqlite3_prepare_v3(db->sqlite, queries[i], -1, SQLITE_PREPARE_PERSISTENT,
                 &db->statements[i], NULL) != SQLITE_OK)
@@ -248,14 +272,20 @@ int message_db_remove(struct message_db *db, int64_t id, struct fault *fault)
     return run_change(db, REMOVE, id, 0, fault);
 }
 
+int message_db_take_turn(struct message_db *db, uint32_t uid, struct fault *fault)
+{
+    return run_change(db, TAKE_TURN, uid, 0, fault);
+}
+
 /* ---- reading ---- */
 
-int message_db_next(struct message_db *db, const uint32_t *busy, size_t n_busy, struct fault *fault,
-    struct message_row *ret_row)
+int message_db_next(struct message_db *db, const uint32_t *busy, size_t n_busy, int64_t now_ms,
+    struct fault *fault, struct message_row *ret_row)
 {
     sqlite3_stmt *row = db->statements[NEXT];
     for (size_t i = 0; i < BUSY_MAX; i++)
         sqlite3_bind_int64(row, (int)i + 1, i < n_busy ? (int64_t)busy[i] : -1);
+    sqlite3_bind_int64(row, BUSY_MAX + 1, now_ms);
     int r = step_query(db, NEXT, fault);
     if (r > 0) {
         const char *text = (const char *)sqlite3_column_text(row, 8);

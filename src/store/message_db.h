@@ -64,15 +64,21 @@ int message_db_add(struct message_db *db, const struct message_row *rows, size_t
 int message_db_withdraw(struct message_db *db, uint64_t task, int kind, struct fault *fault);
 
 /*
- * Finds the first due message of a user that is not excluded.
+ * Finds the message to deliver next. Users whose messages are due take turns: one that has many, or
+ * whose receiver does not answer, delays others by one attempt at most.
  *
- * busy, n_busy: excluded users
+ * busy, n_busy: users to leave out
+ * now_ms:       wall clock: messages up to then are due; without any, the one that is due first is
+ *               returned
  * ret_row:      its text is valid until the next call
  *
  * Returns 1; 0: there is none; or -errno with a fault.
  */
-int message_db_next(struct message_db *db, const uint32_t *busy, size_t n_busy, struct fault *fault,
-    struct message_row *ret_row);
+int message_db_next(struct message_db *db, const uint32_t *busy, size_t n_busy, int64_t now_ms,
+    struct fault *fault, struct message_row *ret_row);
+
+/* Notes that the user has a turn now. Returns as message_db_add. */
+int message_db_take_turn(struct message_db *db, uint32_t uid, struct fault *fault);
 
 /* Notes another attempt that failed, and when to try again. Returns as message_db_add. */
 int message_db_postpone(struct message_db *db, int64_t id, int64_t due_ms, struct fault *fault);

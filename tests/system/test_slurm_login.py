@@ -491,6 +491,17 @@ class Login(unittest.TestCase):
         self.assertEqual(status, 401)
         self.assertIn("Expired credential: do the clocks of the two machines differ?", text)
 
+    def test_a_port_that_a_user_has_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            login = [f"--login-listen=127.0.0.1:{port}", f"--munge-socket={self.munge}"]
+            second = self.start_second("controller-taken", *login)
+            line = f"login-listen: 127.0.0.1:{port}: Address already in use; it is tried again"
+            until(lambda: line in read(second.log), "the error in the log")
+        until(lambda: "login-listen: requests of other" in read(second.log), "the next try")
+        self.assertEqual(self.send(self.credential(to=f"x:{port}"), port=port)[0], 200)
+        second.kill()
+
     def test_another_controller(self):
         """Two controllers with one munge key: each accepts only what is meant for it."""
         (port,) = loopback.free_ports(1)

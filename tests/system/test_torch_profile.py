@@ -94,6 +94,16 @@ class TorchProfile(DaemonCase):
         self.wait(task, "CANCELLED")
         self.assertFalse(os.path.exists(sockets))
 
+    def test_a_shim_that_is_killed_leaves_no_folder(self):
+        task, sockets = self.begin("torch")
+        outside = self.write("outside", "kept")
+        os.symlink(outside, f"{sockets}/link")
+        os.kill(self.find_responder(sockets), signal.SIGKILL)
+        os.kill(int(read(f"{self.state}/tasks/{task}/1/claim")), signal.SIGKILL)
+        self.assertEqual(self.wait(task, "FAILED")["reason"], "Lost")
+        self.assertFalse(os.path.exists(sockets))
+        self.assertEqual(read(outside), "kept")
+
     def find_responder(self, sockets):
         """The process that answers, as the kernel says."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:

@@ -165,6 +165,20 @@ class Page(DaemonCase):
         )
         return cookie.split(";")[0]
 
+    def test_silent_connections_give_up_their_places(self):
+        cookie = self.login()
+        reader = Events(("127.0.0.1", self.port), f"Cookie: {cookie}\r\n")
+        self.addCleanup(reader.close)
+        self.assertEqual(reader.next()[0], "reset")
+        for _ in range(600):
+            silent = socket.create_connection(("127.0.0.1", self.port))
+            self.addCleanup(silent.close)
+            silent.sendall(b"GET / HTTP/1.1\r\n")  # not a whole request
+        self.assertEqual(self.fetch("/").status, 200)
+        self.assertEqual(self.fetch("/v1/tasks", Cookie=cookie).status, 200)
+        self.wait(self.submit("true"))
+        reader.until(lambda name, *_: name == "tasks")
+
     def test_who_gets_in(self):
         for path in ("/v1/tasks", "/v1/gpus", "/v1/events", "/v1/info", "/v1/tasks/1/log"):
             reply = self.fetch(path)

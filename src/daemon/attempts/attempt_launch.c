@@ -22,6 +22,7 @@
 #include "daemon/attempts/task_environment.h"
 #include "daemon/state_dir.h"
 #include "exec/torch_order.h"
+#include "exec/torch_responder.h"
 #include "taskfile/signal_spec.h"
 #include "taskfile/torch_steps.h"
 
@@ -35,7 +36,8 @@ struct launch {
     bool by_streams;              /* though MPS was wanted: it cannot be had */
     char *near_cpus;              /* of its GPUs; NULL: not known, or not wanted */
     char *gpu_minors;             /* those that it may open; NULL: all */
-    char torch[TORCH_ORDER_TEXT]; /* its first order to PyTorch's profiler */
+    char torch[TORCH_ORDER_TEXT]; /* its first order to PyTorch's profiler; "": it takes none */
+    char torch_sockets[TORCH_SOCKET_FOLDER];
     struct environment added;
 };
 
@@ -229,17 +231,17 @@ static int fill_environment(
     return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
 }
 
-/* NULL: the task was not submitted with --profile=torch. */
-static const char *write_torch_order(struct launch *launch)
+/* Does nothing if the task was not submitted with --profile=torch. */
+static void write_torch_order(struct launch *launch)
 {
     const char *profile = detail_text(launch, "profile");
     struct torch_steps steps;
-    if (!profile || torch_steps_parse(profile, &steps) < 0)
-        return NULL;
+    if (!profile || torch_steps_parse(profile, &steps) < 0 ||
+        torch_responder_name(launch->torch_sockets) < 0)
+        return;
     const struct torch_order order = {
         .number = steps.steps > 0, .step = steps.step, .steps = steps.steps};
     torch_order_format(&order, launch->torch);
-    return launch->torch;
 }
 
 /* The shim's orders; the texts are valid as long as `launch` and `cgroup`. */
@@ -251,6 +253,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
     struct signal_spec warning = {0};
     if (signal)
         signal_spec_parse(signal, NULL, &warning); /* checked at submit */
+    write_torch_order(launch);
     return (struct attempt_spec){
         .task_id = (int64_t)task->id,
         .array_id = (int64_t)task->array.id,
@@ -265,7 +268,8 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .argv = launch->argv,
         .track = detail_text(launch, "track"),
         .profiler = profiler_parse(detail_text(launch, "profile")),
-        .torch = write_torch_order(launch),
+        .torch = *launch->torch ? launch->torch : NULL,
+        .torch_sockets = *launch->torch ? launch->torch_sockets : NULL,
         .env = launch->env,
         .env_added = launch->added.list,
         .stdout_path = detail_text(launch, "output"),

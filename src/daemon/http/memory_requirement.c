@@ -141,6 +141,7 @@ static int estimate_network(const struct http *http, const struct submission *su
     struct estimate_request request = {.model = network->model,
         .export = network->export,
         .gpu_kind = gpu_kind(http, &submission->event.submit.request),
+        .uid = api_request_peer(submission->request).uid,
         .history = http->parts.run_history->runs,
         .n_history = http->parts.run_history->n};
     int r = estimate_options_apply(submission->options, fault, &request);

@@ -4,8 +4,9 @@
  *
  *     make      events behind the cursor of messages.db (store/message_db.h) are read from the log;
  *               the task's SUBMIT says whether its user wants messages, and where to
- *     deliver   the message that is due first, of a user without a helper, goes to colloc-message;
- *               what fails is due again later: 30 s, 1 min, 2 min ... (setting message-retry)
+ *     deliver   users with due messages and without a helper take turns: a message of the one whose
+ *               last turn was first goes to colloc-message; what fails is due again later: 30 s,
+ *               1 min, 2 min ... (setting message-retry)
  *
  * The message about a suspension is due once that has lasted SUSPENDED_LONG_MS, and is withdrawn
  * when the task is resumed or ends before.
@@ -524,12 +525,14 @@ static void on_deliver(uv_timer_t *timer)
     uint32_t busy[MESSAGE_HELPERS];
     size_t n_busy;
     struct delivery *delivery = find_free(messages, busy, &n_busy);
-    int r = delivery ? message_db_next(messages->db, busy, n_busy, &fault, &row) : 0;
+    int r = delivery ? message_db_next(messages->db, busy, n_busy, now_ms(), &fault, &row) : 0;
     if (r < 0)
         log_warning("messages: %s", fault.text);
     if (r <= 0)
         return; /* the next that ends or is made wakes it */
     int64_t wait_ms = row.due_ms - now_ms();
+    if (wait_ms <= 0 && message_db_take_turn(messages->db, row.uid, &fault) < 0)
+        log_warning("messages: %s", fault.text);
     if (wait_ms <= 0)
         start_delivery(messages, delivery, &row);
     /* Not for longer than a minute: the wall clock may leap. */

@@ -25,10 +25,10 @@
 #include "daemon/web/sessions.h"
 #include "daemon/web/web_assets.h"
 
-#define USUAL_ADDRESS   "127.0.0.1:7480" /* chosen: not in use by a common service */
-#define ANY_PORT        "127.0.0.1:0"
-#define CONNECTIONS_MAX 256 /* chosen */
-#define IDLE_TIMEOUT_S  75  /* as of the Unix socket */
+#define USUAL_ADDRESS            "127.0.0.1:7480" /* chosen: not in use by a common service */
+#define ANY_PORT                 "127.0.0.1:0"
+#define CONNECTIONS_PER_USER_MAX 256 /* as of the Unix socket */
+#define IDLE_TIMEOUT_S           75  /* as of the Unix socket */
 enum { COOKIE_NAME_SIZE = 32 };
 
 struct web {
@@ -86,11 +86,11 @@ static bool admit_request(void *data, struct api_request *request, struct api_pe
             "this host name is not the page's: open it as localhost or by its address");
         return false;
     }
-    if (is_own(api_request_path(request)))
-        return true;
     const char *cookies = api_request_header(request, "Cookie");
     if (find_cookie(web, cookies, session, sizeof session) &&
         sessions_find(web->sessions, session, clock_monotonic_us(), &ret_peer->uid, &ret_peer->gid))
+        return true;
+    if (is_own(api_request_path(request)))
         return true;
     api_reply_error(
         request, 401, "log in first: `colloc web --print-url` prints the address to open");
@@ -171,7 +171,8 @@ static struct api_server_options options_of(struct web *web)
         .body_max_bytes = 0,
         .bytes_max = web->options.bytes_max,
         .idle_timeout_s = IDLE_TIMEOUT_S,
-        .connections_per_user_max = CONNECTIONS_MAX,
+        .connections_per_user_max = CONNECTIONS_PER_USER_MAX,
+        .proves_users = true,
     };
 }
 

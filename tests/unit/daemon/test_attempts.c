@@ -22,6 +22,7 @@
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
+#include "exec/torch_responder.h"
 #include "policy/policies.h"
 #include "pretend_driver.h"
 
@@ -123,6 +124,11 @@ void attempt_unwatch(struct attempt_watch *watch)
 int64_t attempt_warn(const char *folder, const struct attempt_watch *watch, struct fault *fault)
 {
     return 0;
+}
+
+int torch_responder_name(char ret_sockets[TORCH_SOCKET_FOLDER])
+{
+    return -ENOSYS;
 }
 
 /* Only a helper calls it, and none is started here. */

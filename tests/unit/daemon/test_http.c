@@ -16,11 +16,13 @@
 #include <cmocka.h>
 
 #include "api/stream.h"
+#include "base/units.h"
 #include "daemon/http/estimate_helpers.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/memory_requirement.h"
 #include "daemon/http/routes.h"
 #include "exec/attempt.h"
+#include "model/network.h"
 #include "pretend_driver.h"
 
 enum { ADA = 1000, BOB = 1001 };
@@ -683,6 +685,34 @@ static void test_a_large_summary_is_estimated_by_a_helper(void **state)
         "estimate a text as 1000; SUBMIT; ");
 }
 
+static uint64_t summary_fingerprint(void)
+{
+    struct network network;
+    struct fault fault;
+    assert_int_equal(network_parse(SUMMARY, strlen(SUMMARY), &fault, &network), 0);
+    uint64_t fingerprint = model_fingerprint(network.model);
+    network_fini(&network);
+    return fingerprint;
+}
+
+/* Only the submitter's own run can lower the estimate. */
+static void test_whose_runs_an_estimate_uses(void **state)
+{
+    const struct task_request *requests[3];
+    struct past_run run = {
+        .uid = BOB, .fingerprint = summary_fingerprint(), .batch = 8, .peak_bytes = MIB};
+    json_t *summary = json_pack("{s:s, s:s}", "name", "net.txt", "text", SUMMARY);
+    submit_summary(json_incref(summary), "SUBMIT; PLACE; ");
+    seen.run_history = (struct run_history){.runs = &run, .n = 1};
+    submit_summary(json_incref(summary), "SUBMIT; ");
+    run.uid = ADA;
+    submit_summary(summary, "SUBMIT; ");
+    for (uint64_t i = 0; i < 3; i++)
+        requests[i] = &core_task(pretend.core, i + 1)->request;
+    assert_int_equal(requests[1]->need.bytes, requests[0]->need.bytes);
+    assert_true(requests[2]->need.bytes < requests[0]->need.bytes);
+}
+
 static void expect_refusal(const char *key, json_t *value, int status, const char *part)
 {
     struct api_request request = from(ADA, 0);
@@ -1144,6 +1174,7 @@ int main(void)
         TEST(a_submission_becomes_a_task),
         TEST(limits_that_are_not_enforced_are_named),
         TEST(a_large_summary_is_estimated_by_a_helper),
+        TEST(whose_runs_an_estimate_uses),
         TEST(bad_submissions_are_refused),
         TEST(limits_of_a_user),
         TEST(limits_of_a_project),

@@ -56,9 +56,25 @@ static void the_oldest_goes_first(void **state)
     store_close(store);
 }
 
+/* A record without a user must not count as one of root. */
+static void whose_run_it_was(void **state)
+{
+    struct run_history history = {0};
+    json_t *record = record_of(1);
+    run_history_take(&history, record);
+    json_object_set_new(record, "uid", json_integer(1001));
+    run_history_take(&history, record);
+    json_decref(record);
+    assert_int_equal(history.n, 2);
+    assert_int_equal(history.runs[0].uid, PAST_RUN_NO_UID);
+    assert_int_equal(history.runs[1].uid, 1001);
+    run_history_fini(&history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whose_run_it_was),
         cmocka_unit_test_setup_teardown(the_oldest_goes_first, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,44 @@ static void test_graph_knows_what_was_not_enough(void **state)
     assert_true(mib(ask("graph", &run, 1, 16, 0)) < 30000);
 }
 
+static struct past_run of_another_user(struct past_run run)
+{
+    run.uid = 1001;
+    return run;
+}
+
+/* No user can make another's task get less memory, or more than its P99. */
+static void test_runs_of_others_only_raise(void **state)
+{
+    struct estimate alone = ask("graph", NULL, 0, 32, 0), e;
+    double p99 = alone.p99_bytes.value / (double)MIB;
+    struct past_run runs[] = {of_another_user(run_of(32, 1)), run_of(32, 4321)};
+    e = ask("graph", runs, 1, 32, 0);
+    assert_true(mib(e) == mib(alone) && e.p90_bytes.value == alone.p90_bytes.value);
+    assert_string_equal(e.note, alone.note);
+
+    runs[0] = of_another_user(run_of(32, floor(mib(alone)) + 1));
+    e = ask("graph", runs, 1, 32, 0);
+    assert_true(mib(e) == floor(mib(alone)) + 1);
+    assert_true(e.p90_bytes.value >= alone.p90_bytes.value);
+    assert_true(e.evidence == alone.evidence && e.p99_bytes.value == alone.p99_bytes.value);
+
+    runs[0] = of_another_user(run_of(32, 100000));
+    e = ask("graph", runs, 1, 32, 0);
+    assert_true(mib(e) == p99 && e.p50_bytes.value == e.bytes.value);
+    assert_true(e.p90_bytes.value == e.bytes.value && e.p99_bytes.value == e.bytes.value);
+    assert_non_null(strstr(e.note, "another user"));
+    runs[0].lower_bound = true;
+    assert_true(mib(ask("graph", runs, 1, 32, 0)) == p99);
+
+    assert_true(mib(ask("graph", runs, 2, 32, 0)) == 4321); /* the user's own run decides */
+    runs[0].lower_bound = false;
+    assert_true(mib(ask("graph", runs, 2, 32, 0)) == 4321);
+    ask("history", runs, 1, 32, ESTIMATE_UNKNOWN);
+    runs[0].uid = PAST_RUN_NO_UID;
+    assert_true(mib(ask("graph", runs, 1, 32, 0)) == p99);
+}
+
 static void test_csv(void **state)
 {
     static const char header[] = "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome\n";
@@ -309,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_other_tasks_say_nothing),
         cmocka_unit_test(test_graph_is_sharpened),
         cmocka_unit_test(test_graph_knows_what_was_not_enough),
+        cmocka_unit_test(test_runs_of_others_only_raise),
         cmocka_unit_test(test_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

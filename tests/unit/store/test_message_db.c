@@ -59,9 +59,35 @@ static void add(uint32_t uid, uint64_t task, int64_t due_ms)
 static uint64_t next_task(const uint32_t *busy, size_t n)
 {
     struct message_row row = {0};
-    int r = message_db_next(db, busy, n, &fault, &row);
+    int r = message_db_next(db, busy, n, 0, &fault, &row);
     assert_in_range(r, 0, 1);
     return r ? row.task : 0;
+}
+
+/* The task whose message is delivered next when messages up to `now_ms` are due. */
+static uint64_t deliver_next(int64_t now_ms)
+{
+    struct message_row row = {0};
+    assert_int_equal(message_db_next(db, NULL, 0, now_ms, &fault, &row), 1);
+    assert_int_equal(message_db_take_turn(db, row.uid, &fault), 0);
+    assert_int_equal(message_db_remove(db, row.id, &fault), 0);
+    return row.task;
+}
+
+/* Many messages of one user, all due before that of another, delay it by one. */
+static void users_take_turns(void **state)
+{
+    for (uint64_t i = 1; i <= 4; i++)
+        add(1000, i, (int64_t)i);
+    add(1001, 11, 90);
+    add(1001, 12, 91);
+    add(1002, 21, 200);
+    assert_int_equal(deliver_next(100), 1);
+    assert_int_equal(deliver_next(100), 11);
+    assert_int_equal(deliver_next(100), 2);
+    assert_int_equal(deliver_next(100), 12);
+    assert_int_equal(deliver_next(300), 21); /* had no turn yet; it was not due before */
+    assert_int_equal(deliver_next(300), 3);
 }
 
 static void the_first_that_is_due_passes_busy_users(void **state)
@@ -80,14 +106,14 @@ static void what_failed_comes_later(void **state)
     struct message_row row;
     add(1000, 1, 100);
     add(1000, 2, 200);
-    assert_int_equal(message_db_next(db, NULL, 0, &fault, &row), 1);
+    assert_int_equal(message_db_next(db, NULL, 0, 0, &fault, &row), 1);
     assert_int_equal(message_db_postpone(db, row.id, 300, &fault), 0);
     assert_int_equal(next_task(NULL, 0), 2);
     assert_int_equal(message_db_withdraw(db, 2, 0, &fault), 0); /* of another kind */
     assert_int_equal(next_task(NULL, 0), 2);
     assert_int_equal(message_db_withdraw(db, 2, 1, &fault), 0);
     reopen(100, 0);
-    assert_int_equal(message_db_next(db, NULL, 0, &fault, &row), 1);
+    assert_int_equal(message_db_next(db, NULL, 0, 0, &fault, &row), 1);
     assert_int_equal(row.task, 1);
     assert_int_equal(row.attempts, 1);
     assert_int_equal(row.due_ms, 300);
@@ -96,7 +122,7 @@ static void what_failed_comes_later(void **state)
     assert_int_equal(next_task(NULL, 0), 0);
     int64_t used = row.id;
     add(1000, 5, 100);
-    assert_int_equal(message_db_next(db, NULL, 0, &fault, &row), 1);
+    assert_int_equal(message_db_next(db, NULL, 0, 0, &fault, &row), 1);
     assert_true(row.id > used); /* never the same for another message */
 }
 
@@ -153,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_that_is_due_passes_busy_users, begin, end),
+        cmocka_unit_test_setup_teardown(users_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(what_failed_comes_later, begin, end),
         cmocka_unit_test_setup_teardown(the_cursor, begin, end),
         cmocka_unit_test_setup_teardown(a_user_has_no_more_than_the_bound, begin, end),
