@@ -112,6 +112,8 @@ void api_reply(struct api_request *request, int status, json_t *body)
     api_reply_text(request, status, text);
 }
 
+enum { MESSAGE_SIZE = 1024 }; /* chosen: longer ones are cut */
+
 static const char *error_code(int status)
 {
     static const struct {
@@ -126,22 +128,28 @@ static const char *error_code(int status)
     return "internal";
 }
 
+json_t *api_error_json(int status, const char *message)
+{
+    char plain[MESSAGE_SIZE];
+    json_t *text = json_string(message);
+    if (!text) { /* it quotes bytes that are not UTF-8, or was cut within a character */
+        snprintf(plain, sizeof plain, "%s", message);
+        for (char *at = plain; *at; at++)
+            if ((unsigned char)*at >= 0x80)
+                *at = '?';
+        text = json_string(plain);
+    }
+    return json_pack("{s:s, s:o}", "code", error_code(status), "message", text);
+}
+
 void api_reply_error(struct api_request *request, int status, const char *format, ...)
 {
-    char message[1024];
+    char message[MESSAGE_SIZE];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    json_t *text = json_string(message);
-    if (!text) { /* it quotes bytes that are not UTF-8, or was cut within a character */
-        for (char *at = message; *at; at++)
-            if ((unsigned char)*at >= 0x80)
-                *at = '?';
-        text = json_string(message);
-    }
-    api_reply(request, status,
-        json_pack("{s:{s:s, s:o}}", "error", "code", error_code(status), "message", text));
+    api_reply(request, status, json_pack("{s:o}", "error", api_error_json(status, message)));
 }
 
 void api_reply_bytes(struct api_request *request, const char *type, const void *data, size_t size,

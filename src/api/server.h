@@ -171,7 +171,10 @@ bool api_request_hold(struct api_request *request, size_t bytes);
 /* The same for a text whose bytes api_request_hold has taken. */
 void api_reply_held_text(struct api_request *request, int status, char *text);
 
-/* Answers {"error": {"code": .., "message": ..}}; the code follows from the status. */
+/* Returns {"code": .., "message": ..}; the code follows from the status. NULL when memory is out. */
+json_t *api_error_json(int status, const char *message);
+
+/* Answers {"error": {"code": .., "message": ..}}. */
 void api_reply_error(struct api_request *request, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

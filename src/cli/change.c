@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc cancel`, `hold`, `release` and `update`: one POST to /v1/tasks/ID/VERB for each task. All
- * tasks are tried; the exit code is that of the first error.
+ * `colloc cancel`, `hold`, `release` and `update`: one POST to /v1/tasks/ID/VERB for each task that
+ * is named. All tasks are tried; the exit code is that of the first error.
  *
  * Tasks are named by ids, or selected by options such as --user or a range: then the list of live
- * tasks is read first, and each that matches and that the verb can change is changed. An id may be
+ * tasks is read first, and each that matches and that the verb can change is changed. They can be
+ * thousands: those are cancelled, held and released by POST /v1/tasks/VERB with many ids, for which
+ * the daemon writes its log once. An id may be
  * a task (12), an array (12: all its tasks), or some of its tasks (12_7, 12_[3-9]).
  */
 #include "cli/change.h"
@@ -23,8 +25,19 @@
 #include "cli/task_view.h"
 #include "cli/task_words.h"
 
-/* Adds the task, or the array with the number of its tasks that changed, to `changed`. Returns the
- * exit code of this request only: the caller continues with the other tasks. */
+/* Adds the task, or the array with the number of its tasks that changed, to `changed`. */
+static void add_changed(const json_t *reply, json_t *changed)
+{
+    json_t *array = json_object_get(reply, "array");
+    if (array)
+        json_object_set(array, "changed", json_object_get(reply, "changed"));
+    json_array_append(changed, array ? array : json_object_get(reply, "task"));
+    const char *note = member_text(reply, "note", NULL);
+    if (note)
+        print_error("%s", note);
+}
+
+/* Returns the exit code of this request only: the caller continues with the other tasks. */
 static int change_one(
     struct client *client, const char *verb, const json_t *body, const char *id, json_t *changed)
 {
@@ -34,15 +47,97 @@ static int change_one(
     int code = session_call(client, "POST", path, body, &reply);
     if (code != EXIT_OK)
         return code;
-    json_t *array = json_object_get(reply, "array");
-    if (array)
-        json_object_set(array, "changed", json_object_get(reply, "changed"));
-    json_array_append(changed, array ? array : json_object_get(reply, "task"));
-    const char *note = member_text(reply, "note", NULL);
-    if (note)
-        print_error("%s", note);
+    add_changed(reply, changed);
     json_decref(reply);
     return EXIT_OK;
+}
+
+/* Goes on after a task that could not be changed, but not after the connection broke: then the
+ * other requests could not be sent either. */
+static int change_each(
+    struct client *client, const char *verb, const json_t *body, const json_t *ids, json_t *changed)
+{
+    int first = EXIT_OK;
+    size_t i;
+    json_t *id;
+    json_array_foreach(ids, i, id) {
+        int code = change_one(client, verb, body, json_string_value(id), changed);
+        first = first == EXIT_OK ? code : first;
+        if (code == EXIT_UNREACHABLE)
+            break;
+    }
+    return first;
+}
+
+/* ---- many at once ---- */
+
+enum { AT_ONCE = 1000 }; /* docs/protocol.md */
+
+static bool can_change_many(const char *verb)
+{
+    return strcmp(verb, "cancel") == 0 || strcmp(verb, "hold") == 0 || strcmp(verb, "release") == 0;
+}
+
+/* Adds what one answer has, or prints the errors. */
+static int add_results(const json_t *results, json_t *changed)
+{
+    int first = EXIT_OK;
+    size_t i;
+    json_t *result;
+    json_array_foreach(results, i, result) {
+        struct fault fault = {0};
+        int status = (int)member_number(result, "status", 0);
+        if (status / 100 == 2) {
+            add_changed(result, changed);
+            continue;
+        }
+        client_error(status, result, &fault);
+        print_error("%s", fault.text);
+        first = EXIT_REFUSED;
+    }
+    return first;
+}
+
+/* Changes the tasks from the first to before the last. */
+static int change_part(struct client *client, const char *verb, const json_t *ids, size_t first,
+    size_t last, json_t *changed)
+{
+    char path[80];
+    json_t *part = json_array(), *reply;
+    for (size_t i = first; i < last; i++)
+        json_array_append(part, json_array_get(ids, i));
+    json_t *body = json_pack("{s:o}", "tasks", part);
+    snprintf(path, sizeof path, "/v1/tasks/%s", verb);
+    int code = session_call(client, "POST", path, body, &reply);
+    json_decref(body);
+    if (code != EXIT_OK)
+        return code;
+    code = add_results(json_object_get(reply, "results"), changed);
+    json_decref(reply);
+    return code;
+}
+
+/* Prints in the order of the ids; but as the daemon does, the last tasks are cancelled and held
+ * first, so that none of them is started in between. */
+static int change_many(
+    struct client *client, const char *verb, const json_t *ids, json_t *ret_changed)
+{
+    size_t n = json_array_size(ids), parts = (n + AT_ONCE - 1) / AT_ONCE;
+    bool is_forward = strcmp(verb, "release") == 0;
+    json_t *changed = json_array();
+    int first = EXIT_OK, code = EXIT_OK;
+    for (size_t i = 0; i < parts; i++)
+        json_array_append_new(changed, json_array());
+    for (size_t i = 0; i < parts && code != EXIT_UNREACHABLE; i++) {
+        size_t part = is_forward ? i : parts - 1 - i, begin = part * AT_ONCE;
+        code = change_part(client, verb, ids, begin, begin + AT_ONCE < n ? begin + AT_ONCE : n,
+            json_array_get(changed, part));
+        first = first == EXIT_OK ? code : first;
+    }
+    for (size_t i = 0; i < parts; i++)
+        json_array_extend(ret_changed, json_array_get(changed, i));
+    json_decref(changed);
+    return first;
 }
 
 static bool is_held(const json_t *task)
@@ -164,9 +259,7 @@ static bool is_selected(const struct invocation *invocation, const json_t *task)
 
 static void add_id(json_t *ids, const json_t *task)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.0f", member_number(task, "id", 0));
-    json_array_append_new(ids, json_string(text));
+    json_array_append(ids, json_object_get(task, "id"));
 }
 
 static void add_selected(
@@ -199,11 +292,22 @@ static const char *selectable_tasks(const char *verb)
     return strcmp(verb, "hold") == 0 ? "waiting task that is not held" : "task that has not ended";
 }
 
-/* Adds the tasks that options and ranges select. Returns EXIT_OK or another code. */
-static int select_live(const struct invocation *invocation, const char *verb, json_t *ids)
+/* The tasks that the command line names and selects. */
+struct chosen {
+    json_t *named;    /* texts for paths */
+    json_t *selected; /* ids of live tasks */
+};
+
+static void chosen_free(struct chosen *chosen)
 {
-    json_t *reply;
-    size_t before = json_array_size(ids);
+    json_decref(chosen->named);
+    json_decref(chosen->selected);
+}
+
+/* Adds the tasks that options and ranges select. Returns EXIT_OK or another code. */
+static int select_live(const struct invocation *invocation, const char *verb, struct chosen *chosen)
+{
+    json_t *reply, *ids = chosen->selected;
     int code = get_live(invocation, &reply);
     if (code != EXIT_OK)
         return code;
@@ -216,12 +320,12 @@ static int select_live(const struct invocation *invocation, const char *verb, js
             add_range(&range, verb, tasks, ids);
     }
     json_decref(reply);
-    if (json_array_size(ids) == before) {
+    if (json_array_size(ids) == 0) {
         print_error("no %s is selected", selectable_tasks(verb));
         if (selects_by_options(invocation) && invocation->values[CHANGE_USER].set)
             warn_of_unknown_user(invocation->values[CHANGE_USER].text);
     }
-    return json_array_size(ids) > 0 ? EXIT_OK : EXIT_REFUSED;
+    return json_array_size(ids) + json_array_size(chosen->named) > 0 ? EXIT_OK : EXIT_REFUSED;
 }
 
 static int check_selection(const struct invocation *invocation)
@@ -234,8 +338,9 @@ static int check_selection(const struct invocation *invocation)
     return EXIT_USAGE;
 }
 
-/* The tasks that the command line names and selects. */
-static int list_ids(const struct invocation *invocation, const char *verb, json_t **ret_ids)
+/* With EXIT_OK, `ret_chosen` is for chosen_free. */
+static int choose_tasks(
+    const struct invocation *invocation, const char *verb, struct chosen *ret_chosen)
 {
     const char **words = calloc((size_t)invocation->operand_count + 1, sizeof *words);
     struct id_range range;
@@ -247,13 +352,14 @@ static int list_ids(const struct invocation *invocation, const char *verb, json_
             words[n++] = invocation->operands[i];
     }
     bool selects = selects_by_options(invocation);
-    int code = task_words_expand(words, n, ret_ids);
+    *ret_chosen = (struct chosen){.selected = json_array()};
+    int code = task_words_expand(words, n, &ret_chosen->named);
     free(words);
     if (code == EXIT_OK && (selects || n_ranges > 0)) {
-        code = select_live(invocation, verb, *ret_ids);
-        if (code != EXIT_OK)
-            json_decref(*ret_ids);
+        code = select_live(invocation, verb, ret_chosen);
     }
+    if (code != EXIT_OK)
+        chosen_free(ret_chosen);
     return code;
 }
 
@@ -264,33 +370,42 @@ int change_tasks(const struct invocation *invocation, const char *verb)
     return change_tasks_with(invocation, verb, NULL);
 }
 
-/* Goes on after a task that could not be changed, but not after the connection broke: then the
- * other requests could not be sent either. */
+static int change_chosen(struct client *client, const char *verb, const json_t *body,
+    const struct chosen *chosen, json_t *changed)
+{
+    json_t *each = json_copy(chosen->named), *id;
+    size_t i;
+    if (!can_change_many(verb))
+        json_array_foreach(chosen->selected, i, id) {
+            json_array_append_new(
+                each, json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(id)));
+        }
+    int first = change_each(client, verb, body, each, changed);
+    json_decref(each);
+    if (first != EXIT_UNREACHABLE && can_change_many(verb)) {
+        int code = change_many(client, verb, chosen->selected, changed);
+        first = first == EXIT_OK ? code : first;
+    }
+    return first;
+}
+
 int change_tasks_with(const struct invocation *invocation, const char *verb, const json_t *body)
 {
     struct client *client;
-    json_t *ids, *id;
-    size_t i;
-    int first = check_selection(invocation);
-    if (first == EXIT_OK)
-        first = list_ids(invocation, verb, &ids);
-    if (first != EXIT_OK)
-        return first;
-    first = session_open(invocation, &client);
-    if (first != EXIT_OK) {
-        json_decref(ids);
-        return first;
+    struct chosen chosen;
+    int code = check_selection(invocation);
+    if (code == EXIT_OK)
+        code = choose_tasks(invocation, verb, &chosen);
+    if (code != EXIT_OK)
+        return code;
+    code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        json_t *changed = json_array();
+        code = change_chosen(client, verb, body, &chosen, changed);
+        print_changed(invocation, verb, changed);
+        json_decref(changed);
+        client_close(client);
     }
-    json_t *changed = json_array();
-    json_array_foreach(ids, i, id) {
-        int code = change_one(client, verb, body, json_string_value(id), changed);
-        first = first == EXIT_OK ? code : first;
-        if (code == EXIT_UNREACHABLE)
-            break;
-    }
-    print_changed(invocation, verb, changed);
-    json_decref(changed);
-    json_decref(ids);
-    client_close(client);
-    return first;
+    chosen_free(&chosen);
+    return code;
 }

@@ -54,12 +54,13 @@ static int append_count(struct metric_bytes *bytes, int n_values)
     return bytes->size ? 0 : append_bytes(bytes, &n, sizeof n);
 }
 
-int metric_pack_samples(const struct metric_samples *samples, struct metric_bytes *bytes)
+int metric_pack_samples(
+    const struct metric_samples *samples, int64_t start_ms, struct metric_bytes *bytes)
 {
     size_t n = (size_t)samples->n_values;
     int r = append_count(bytes, samples->n_values);
     for (size_t i = 0; i < samples->count && r == 0; i++) {
-        uint32_t offset_ms = (uint32_t)(samples->at_ms[i] - samples->at_ms[0]);
+        uint32_t offset_ms = (uint32_t)(samples->at_ms[i] - start_ms);
         r = append_bytes(bytes, &offset_ms, sizeof offset_ms);
         if (r == 0)
             r = append_bytes(bytes, samples->values + i * n, n * sizeof(float));

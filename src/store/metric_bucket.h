@@ -26,8 +26,9 @@ struct metric_bytes {
     size_t size, capacity;
 };
 
-/* Packs one sample of a row. Returns 0 or -ENOMEM. */
-int metric_pack_samples(const struct metric_samples *samples, struct metric_bytes *bytes);
+/* Packs the samples of a row, whose start is not after the first of them. Returns 0 or -ENOMEM. */
+int metric_pack_samples(
+    const struct metric_samples *samples, int64_t start_ms, struct metric_bytes *bytes);
 
 /* Packs one bucket of a block; `index` is its position there. Returns 0 or -ENOMEM. */
 int metric_pack_bucket(

@@ -2,7 +2,9 @@
 /*
  * The database of metrics over time. One table holds all levels. A row of level 0 has the samples
  * that one series took in one batch, a row of a coarser level a block of buckets; all are keyed by
- * level, start and series, so that what is written, thinned and removed together lies together:
+ * level, start and series, so that what is written, thinned and removed together lies together. All
+ * rows of a batch have the same start, so the reader of one series tries one row of each batch,
+ * however many series there are:
  *
  *     level 0   start 12:00:05   series 1, 2, 3 ...     a few seconds of samples
  *     level 1   start 12:00:00   series 1, 2, 3 ...     10 minutes in buckets of 10 s
@@ -74,8 +76,9 @@ static const char *const queries[QUERIES] = {
     [GET_ROW] = "SELECT data FROM rows WHERE level = ? AND start_ms = ? AND series = ?",
     [NEXT_START] =
         "SELECT start_ms FROM rows WHERE level = ? AND start_ms >= ? ORDER BY start_ms LIMIT 1",
-    [ROWS_OF_BLOCK] = "SELECT start_ms, series, data FROM rows"
-                      "  WHERE level = ? AND start_ms >= ? AND start_ms < ? ORDER BY start_ms",
+    [ROWS_OF_BLOCK] = "SELECT start_ms, series FROM rows"
+                      "  WHERE level = ? AND start_ms >= ? AND start_ms < ?"
+                      "  ORDER BY series, start_ms",
     [GET_DONE] = "SELECT until_ms FROM done WHERE level = ?",
     [SET_DONE] = "INSERT OR REPLACE INTO done VALUES(?, ?)",
     [REMOVE_ROWS] = "DELETE FROM rows WHERE level = ? AND start_ms < ?",
@@ -300,18 +303,30 @@ static int put_row(struct metric_db *db, size_t level, int64_t start_ms, int64_t
     return r;
 }
 
-static int write_samples(
-    struct metric_db *db, const struct metric_samples *samples, struct fault *fault)
+/* The time of the first sample of all series; INT64_MAX: there is none. */
+static int64_t batch_start(const struct metric_samples *samples, size_t n_series)
+{
+    int64_t start_ms = INT64_MAX;
+    for (size_t i = 0; i < n_series; i++)
+        if (samples[i].count > 0 && samples[i].at_ms[0] < start_ms)
+            start_ms = samples[i].at_ms[0];
+    return start_ms;
+}
+
+static int write_samples(struct metric_db *db, const struct metric_samples *samples,
+    int64_t start_ms, struct fault *fault)
 {
     struct metric_bytes bytes = {0};
     int64_t series = 0;
     if (samples->count == 0)
         return 0;
+    if (samples->at_ms[samples->count - 1] >= start_ms + METRIC_BATCH_MS)
+        start_ms = samples->at_ms[0]; /* a reader would not search a row that began so early */
     int r = find_series(db, samples, fault, &series);
-    if (r == 0 && metric_pack_samples(samples, &bytes) < 0)
+    if (r == 0 && metric_pack_samples(samples, start_ms, &bytes) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
-        r = put_row(db, 0, samples->at_ms[0], series, &bytes, fault);
+        r = put_row(db, 0, start_ms, series, &bytes, fault);
     free(bytes.data);
     return r;
 }
@@ -319,61 +334,56 @@ static int write_samples(
 int metric_db_write(struct metric_db *db, const struct metric_samples *samples, size_t n_series,
     struct fault *fault)
 {
+    int64_t start_ms = batch_start(samples, n_series);
     int r = execute_sql(db, "BEGIN IMMEDIATE", fault);
     if (r < 0)
         return r;
     for (size_t i = 0; i < n_series && r == 0; i++)
-        r = write_samples(db, &samples[i], fault);
+        r = write_samples(db, &samples[i], start_ms, fault);
     return end_transaction(db, r, fault);
 }
 
 /* ---- thinning ---- */
 
-/* The buckets of one series in the block that is made. */
-struct block_series {
-    struct block_series *next;
-    int64_t id;
-    int n_values;
-    struct bucket_sum sums[]; /* n_values for each bucket */
-};
-
+/* The block that is made: one series after the other. */
 struct block {
     size_t level;
     int64_t start_ms, end_ms, bucket_ms;
-    struct block_series *series;
+    int64_t series;          /* whose buckets these are; 0: none yet */
+    int n_values;            /* of them */
+    struct bucket_sum *sums; /* METRIC_VALUES_MAX for each bucket */
 };
 
-static struct block_series *series_in_block(struct block *block, int64_t id, int n_values)
+static uint32_t count_buckets(const struct block *block)
 {
-    size_t buckets = (size_t)((block->end_ms - block->start_ms) / block->bucket_ms);
-    for (struct block_series **at = &block->series; *at; at = &(*at)->next) {
-        struct block_series *found = *at;
-        if (found->id != id)
-            continue;
-        *at = found->next; /* to the front: rows come in the same order again and again */
-        found->next = block->series;
-        return block->series = found;
-    }
-    struct block_series *added = calloc(
-        1, sizeof *added + buckets * (size_t)n_values * sizeof *added->sums);
-    if (!added)
-        return NULL;
-    added->id = id;
-    added->n_values = n_values;
-    added->next = block->series;
-    return block->series = added;
+    return (uint32_t)((block->end_ms - block->start_ms) / block->bucket_ms);
 }
 
-static void add_row(struct block *block, struct block_series *series, struct metric_reader *reader)
+static struct bucket_sum *sums_of_bucket(const struct block *block, size_t bucket)
+{
+    return &block->sums[bucket * METRIC_VALUES_MAX];
+}
+
+static void begin_thinned(struct block *block, int64_t series)
+{
+    block->series = series;
+    block->n_values = 0;
+    memset(block->sums, 0, sizeof *block->sums * METRIC_VALUES_MAX * count_buckets(block));
+}
+
+static void add_row(struct block *block, struct metric_reader *reader)
 {
     struct metric_value values[METRIC_VALUES_MAX];
     int64_t at_ms;
+    if (reader->n_values > block->n_values)
+        block->n_values = reader->n_values;
     while (metric_unpack(reader, &at_ms, values)) {
         if (at_ms < block->start_ms || at_ms >= block->end_ms)
             continue;
-        size_t bucket = (size_t)((at_ms - block->start_ms) / block->bucket_ms);
-        for (int i = 0; i < series->n_values; i++)
-            bucket_add(&series->sums[bucket * (size_t)series->n_values + (size_t)i], values[i]);
+        struct bucket_sum *sums = sums_of_bucket(
+            block, (size_t)((at_ms - block->start_ms) / block->bucket_ms));
+        for (int i = 0; i < reader->n_values; i++)
+            bucket_add(&sums[i], values[i]);
     }
 }
 
@@ -385,77 +395,84 @@ static struct metric_reader reader_of(
         level == 0 ? 0 : db->levels[level].bucket_ms);
 }
 
-static int collect_block(struct metric_db *db, struct block *block, struct fault *fault)
-{
-    size_t finer = block->level - 1;
-    int64_t early_ms = finer == 0 ? METRIC_BATCH_MS : 0;
-    sqlite3_stmt *rows = db->statements[ROWS_OF_BLOCK];
-    int r = start_query(
-        db, ROWS_OF_BLOCK, fault, (int64_t)finer, block->start_ms - early_ms, block->end_ms);
-    for (; r > 0; r = step_statement(db, rows, fault)) {
-        struct metric_reader reader = reader_of(db, finer, sqlite3_column_int64(rows, 0), rows, 2);
-        struct block_series *series = series_in_block(
-            block, sqlite3_column_int64(rows, 1), reader.n_values);
-        if (!series) {
-            r = fault_set(fault, ENOMEM, "out of memory");
-            break;
-        }
-        add_row(block, series, &reader);
-    }
-    statement_reset(rows);
-    return r;
-}
-
 /* Packs the buckets that have a known value. Returns 0 or -ENOMEM. */
-static int pack_series(
-    const struct block *block, const struct block_series *series, struct metric_bytes *bytes)
+static int pack_series(const struct block *block, struct metric_bytes *bytes)
 {
-    uint32_t buckets = (uint32_t)((block->end_ms - block->start_ms) / block->bucket_ms);
     struct metric_value values[METRIC_VALUES_MAX];
-    for (uint32_t k = 0; k < buckets; k++) {
+    for (uint32_t k = 0; k < count_buckets(block); k++) {
         bool is_known = false;
-        for (int i = 0; i < series->n_values; i++) {
-            const struct bucket_sum *sum =
-                &series->sums[k * (uint32_t)series->n_values + (uint32_t)i];
+        for (int i = 0; i < block->n_values; i++) {
+            const struct bucket_sum *sum = &sums_of_bucket(block, k)[i];
             values[i] = bucket_value(sum);
             is_known |= sum->count > 0;
         }
-        if (is_known && metric_pack_bucket(bytes, k, values, series->n_values) < 0)
+        if (is_known && metric_pack_bucket(bytes, k, values, block->n_values) < 0)
             return -ENOMEM;
     }
     return 0;
 }
 
-static int write_block(struct metric_db *db, const struct block *block, struct fault *fault)
+static int write_thinned(struct metric_db *db, const struct block *block, struct fault *fault)
 {
-    int r = 0;
-    for (const struct block_series *at = block->series; at && r == 0; at = at->next) {
-        struct metric_bytes bytes = {0};
-        r = pack_series(block, at, &bytes);
-        if (r < 0)
-            fault_set(fault, ENOMEM, "out of memory");
-        else if (bytes.size)
-            r = put_row(db, block->level, block->start_ms, at->id, &bytes, fault);
-        free(bytes.data);
-    }
+    struct metric_bytes bytes = {0};
+    int r = block->series ? pack_series(block, &bytes) : 0;
+    if (r < 0)
+        fault_set(fault, ENOMEM, "out of memory");
+    else if (bytes.size)
+        r = put_row(db, block->level, block->start_ms, block->series, &bytes, fault);
+    free(bytes.data);
     return r;
+}
+
+/* Adds a row of the finer level; the rows of a series follow one another. */
+static int thin_row(struct metric_db *db, struct block *block, int64_t start_ms, int64_t series,
+    struct fault *fault)
+{
+    size_t finer = block->level - 1;
+    int r = 0;
+    if (series != block->series) {
+        r = write_thinned(db, block, fault);
+        begin_thinned(block, series);
+    }
+    if (r == 0)
+        r = start_query(db, GET_ROW, fault, (int64_t)finer, start_ms, series);
+    if (r > 0) {
+        struct metric_reader reader = reader_of(db, finer, start_ms, db->statements[GET_ROW], 0);
+        add_row(block, &reader);
+    }
+    statement_reset(db->statements[GET_ROW]);
+    return r < 0 ? r : 0;
+}
+
+static int thin_rows(struct metric_db *db, struct block *block, struct fault *fault)
+{
+    int64_t early_ms = block->level == 1 ? METRIC_BATCH_MS : 0;
+    sqlite3_stmt *rows = db->statements[ROWS_OF_BLOCK];
+    int r = start_query(db, ROWS_OF_BLOCK, fault, (int64_t)block->level - 1,
+        block->start_ms - early_ms, block->end_ms);
+    while (r > 0) {
+        r = thin_row(
+            db, block, sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1), fault);
+        r = r < 0 ? r : step_statement(db, rows, fault);
+    }
+    statement_reset(rows);
+    return r < 0 ? r : write_thinned(db, block, fault);
 }
 
 static int make_block(struct metric_db *db, struct block *block, struct fault *fault)
 {
+    block->sums = calloc((size_t)count_buckets(block) * METRIC_VALUES_MAX, sizeof *block->sums);
+    if (!block->sums)
+        return fault_set(fault, ENOMEM, "out of memory");
     int r = execute_sql(db, "BEGIN IMMEDIATE", fault);
-    if (r < 0)
-        return r;
-    r = collect_block(db, block, fault);
-    if (r == 0)
-        r = write_block(db, block, fault);
-    if (r == 0)
-        r = run_query(db, SET_DONE, (int64_t)block->level, block->end_ms, 0, fault);
-    for (struct block_series *at = block->series, *next; at; at = next) {
-        next = at->next;
-        free(at);
+    if (r == 0) {
+        r = thin_rows(db, block, fault);
+        if (r == 0)
+            r = run_query(db, SET_DONE, (int64_t)block->level, block->end_ms, 0, fault);
+        r = end_transaction(db, r, fault);
     }
-    return end_transaction(db, r, fault);
+    free(block->sums);
+    return r;
 }
 
 /* The first block of a level that has data and is not made. Returns 1, 0: none; or -errno. */
@@ -471,8 +488,10 @@ static int next_block(
         return r;
     int64_t start_ms = first_ms - first_ms % length_ms;
     start_ms = start_ms < done_ms ? done_ms : start_ms;
-    *ret_block = (struct block){
-        level, start_ms, start_ms + length_ms, db->levels[level].bucket_ms, NULL};
+    *ret_block = (struct block){.level = level,
+        .start_ms = start_ms,
+        .end_ms = start_ms + length_ms,
+        .bucket_ms = db->levels[level].bucket_ms};
     return 1;
 }
 
@@ -684,6 +703,16 @@ static int finest_needed(const struct metric_db *db, int64_t step_ms)
     return (int)level;
 }
 
+/* Narrows the times to those in which the series can have samples, in whole buckets. */
+static void clip_to_series(const struct metric_db *db, const struct metric_series *series,
+    int64_t *since_ms, int64_t *until_ms)
+{
+    int64_t bucket_ms = db->levels[db->n_levels - 1].bucket_ms;
+    int64_t first_ms = series->first_ms - (bucket_ms ? series->first_ms % bucket_ms : 0);
+    *since_ms = first_ms > *since_ms ? first_ms : *since_ms;
+    *until_ms = series->last_ms < *until_ms ? series->last_ms + 1 : *until_ms;
+}
+
 /*
  * Divides the time among the levels and reads the oldest part first. A level serves from the first
  * time it has to where a preferred one takes over:
@@ -696,6 +725,7 @@ int metric_db_read(struct metric_db *db, const struct metric_series *series, int
     int64_t until_ms, int64_t step_ms, metric_on_bucket *on_bucket, void *context,
     struct fault *fault)
 {
+    clip_to_series(db, series, &since_ms, &until_ms);
     struct gathering gathering = {.since_ms = since_ms,
         .until_ms = until_ms,
         .step_ms = step_ms < 1 ? 1 : step_ms,

@@ -54,6 +54,10 @@ def make_task(task_id, **members):
     return {**TASK, "id": task_id, **members}
 
 
+def error_body(message):
+    return {"error": {"code": "refused", "message": message}}
+
+
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
@@ -135,7 +139,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def refuse(self, status, message):
-        self.answer(status, {"error": {"code": "refused", "message": message}})
+        self.answer(status, error_body(message))
 
     def handle_any(self):
         """Answers a request, unless a callback of the test raises ConnectionAbortedError."""
@@ -152,7 +156,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
         self.daemon.requests.append((self.command, self.path, body))
         words = url.path.strip("/").split("/")
         if words[:2] == ["v1", "tasks"]:
-            self.answer_tasks(words[2:], query)
+            self.answer_tasks(words[2:], query, body)
         elif words == ["v1", "gpus"]:
             self.answer(
                 200, {"gpus": self.daemon.gpus, "sampled_at": 1, "policy": "magm", "sharing": "mps"}
@@ -176,28 +180,34 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_POST = handle_any
 
-    def answer_tasks(self, words, query):
-        if not words:
-            if self.command == "POST":
-                self.answer(*self.daemon.submit_reply)
-            else:
-                self.answer_list(query)
-            return
-        task = self.daemon.find(int(words[0]))
-        if task is None:
-            self.refuse(404, f"task {words[0]}: no such task")
-        elif words[1:] == ["log"]:
-            self.answer_log(task, query)
-        elif words[1:] == ["cancel"] and task["state"] not in LIVE:
-            self.refuse(409, f"task {words[0]} has ended: {task['state']}")
+    def answer_tasks(self, words, query, body):
+        if not words and self.command == "POST":
+            self.answer(*self.daemon.submit_reply)
+        elif not words:
+            self.answer_list(query)
+        elif words[0] in ("cancel", "hold", "release"):
+            outcomes = (self.outcome(task, words) for task in body["tasks"])
+            results = [{"status": status, **members} for status, members in outcomes]
+            self.answer(200, {"results": results})
+        elif words[1:] == ["log"] and self.daemon.find(int(words[0])):
+            self.answer_log(self.daemon.find(int(words[0])), query)
         else:
-            if words[1:] == ["wait"]:
-                self.daemon.on_wait(task)
-            if words[1:] == ["cancel"]:
-                task.update(state="CANCELLED", reason="Cancelled")
-            if words[1:] in (["suspend"], ["resume"]):
-                task.update(state="SUSPENDED" if words[1] == "suspend" else "RUNNING")
-            self.answer(200, {"task": task})
+            self.answer(*self.outcome(int(words[0]), words[1:]))
+
+    def outcome(self, task_id, words):
+        """The status and the body of the answer about one task."""
+        task = self.daemon.find(task_id)
+        if task is None:
+            return 404, error_body(f"task {task_id}: no such task")
+        if words == ["cancel"] and task["state"] not in LIVE:
+            return 409, error_body(f"task {task_id} has ended: {task['state']}")
+        if words == ["wait"]:
+            self.daemon.on_wait(task)
+        if words == ["cancel"]:
+            task.update(state="CANCELLED", reason="Cancelled")
+        if words in (["suspend"], ["resume"]):
+            task.update(state="SUSPENDED" if words == ["suspend"] else "RUNNING")
+        return 200, {"task": task}
 
     def answer_list(self, query):
         if self.daemon.pages:

@@ -516,6 +516,20 @@ class EndingWithoutReserve(Ending):
         os.unlink(ballast)
         self.check(cases)
 
+    def test_many_that_run_are_ended_and_the_waiting_are_refused(self):
+        running = [self.running("sleep 1000") for _ in range(2)]
+        tasks = [*(task for task, _ in running), self.submit(hold=True)]
+        ballast = self.fill_log()
+        results = self.request("POST", "/v1/tasks/cancel", {"tasks": tasks}).json["results"]
+        self.assertEqual([result["status"] for result in results], [202, 202, 507])
+        self.assertIn("will be recorded once the disk", results[0]["note"])
+        self.assertIn("cannot be written", results[2]["error"]["message"])
+        for _, pid in running:
+            self.wait_gone(pid)
+        os.unlink(ballast)
+        for task in tasks:
+            self.wait(task, "CANCELLED")
+
     def test_what_ended_is_known_after_a_kill(self):
         cases = self.cases()
         ballast = self.fill_log()

@@ -113,6 +113,10 @@ class Users(Several):
                 self.assertEqual(
                     self.request_as(BOB, "POST", f"/v1/tasks/{number}/{verb}").status, 403
                 )
+        for verb in ("cancel", "hold", "release"):
+            many = self.request_as(BOB, "POST", f"/v1/tasks/{verb}", {"tasks": [task, held]})
+            self.assertEqual([result["status"] for result in many.json["results"]], [403, 403])
+            self.assertNotIn(b"secret", many.data)
         self.assertEqual(self.request_as(BOB, "GET", f"/v1/tasks/{task}/log").status, 403)
         seen = self.request_as(BOB, "GET", f"/v1/tasks/{task}")
         self.assertEqual(seen.status, 200)

@@ -19,6 +19,7 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/sliced_change.h"
 #include "daemon/socket_folder.h"
 
 #define BODY_MAX        (16u << 20) /* bytes; chosen: the largest script and summary, as JSON */
@@ -170,9 +171,9 @@ struct http *http_create(const struct http_options *options)
     uv_timer_init(options->loop, &http->server_timer);
     uv_idle_init(options->loop, &http->server_soon);
     uv_idle_init(options->loop, &http->list_turn);
-    uv_idle_init(options->loop, &http->array_turn);
+    uv_idle_init(options->loop, &http->change_turn);
     http->server_timer.data = http->server_soon.data = http;
-    http->list_turn.data = http->array_turn.data = http;
+    http->list_turn.data = http->change_turn.data = http;
     return http;
 }
 
@@ -228,7 +229,7 @@ void http_close(struct http *http)
     http_finish_submissions(http);
     http->is_closed = true;
     listings_refuse(http);
-    array_changes_refuse(http);
+    sliced_changes_refuse(http);
     waiters_answer(http, 0, NULL);
     if (http->server)
         close_server(http);
@@ -236,7 +237,7 @@ void http_close(struct http *http)
     uv_close((uv_handle_t *)&http->server_timer, NULL);
     uv_close((uv_handle_t *)&http->server_soon, NULL);
     uv_close((uv_handle_t *)&http->list_turn, NULL);
-    uv_close((uv_handle_t *)&http->array_turn, NULL);
+    uv_close((uv_handle_t *)&http->change_turn, NULL);
 }
 
 void http_destroy(struct http *http)

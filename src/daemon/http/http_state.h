@@ -12,7 +12,7 @@ struct submission;       /* submission.h */
 struct waiter;           /* route_wait.c: a request that waits for a task to end */
 struct event_feed;       /* route_events.c: the readers of GET /v1/events */
 struct listing;          /* route_list.c: a list of tasks that is being made */
-struct array_change;     /* route_array.c: a change of an array's tasks that is being made */
+struct sliced_change;    /* sliced_change.h: a change of many tasks that is being made */
 
 struct http {
     struct http_options parts;
@@ -28,8 +28,8 @@ struct http {
 
     struct waiter *waiters;
     struct listing *listings;
-    struct array_change *array_changes; /* the first is under way */
-    struct event_feed *event_feed;      /* NULL: not opened yet */
+    struct sliced_change *changes; /* the first is under way */
+    struct event_feed *event_feed; /* NULL: not opened yet */
     struct series_cache series_cache;
 
     struct { /* since the daemon was started */
@@ -38,7 +38,7 @@ struct http {
 
     uv_poll_t server_poll;
     uv_timer_t server_timer;
-    uv_idle_t server_soon, list_turn, array_turn;
+    uv_idle_t server_soon, list_turn, change_turn;
 };
 
 /* ---- submission_queue.c ---- */
@@ -49,10 +49,7 @@ void submissions_flush(struct http *http);
 /* Refuses the submissions that are not read yet. */
 void submissions_refuse(struct http *http);
 
-/* ---- route_array.c, route_events.c, route_list.c, route_wait.c ---- */
-
-/* Refuses the changes of arrays that are not complete. */
-void array_changes_refuse(struct http *http);
+/* ---- route_events.c, route_list.c, route_wait.c ---- */
 
 /* Nothing is sent any more; the readers' servers close them. */
 void events_close(struct http *http);

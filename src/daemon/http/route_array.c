@@ -3,24 +3,19 @@
  * A whole array: GET /v1/tasks/ID sums it up, and POST .../cancel, hold, release and update change
  * each of its tasks whose state allows it.
  *
- * An array may have 10,000 tasks, so it is changed in slices of a few milliseconds, one in each
- * turn of the loop. The changes of a slice are written to the log together, and the request is
- * answered after the last. A daemon that is killed in between has changed some of the tasks; the
- * client sees that its connection ends, and may repeat the request.
- *
- * Tasks are released in their order, and held or cancelled from the last to the first: no task is
- * placed in between only to be cancelled by the next slice.
+ * The change is made in slices (sliced_change.h), and the request is answered after the last. A
+ * daemon that is killed in between has changed some of the tasks; the client sees that its
+ * connection ends, and may repeat the request.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/units.h"
 #include "daemon/array_tasks.h"
 #include "daemon/dependencies.h"
-#include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/sliced_change.h"
+#include "daemon/http/task_change.h"
 #include "taskfile/array_spec.h"
 
 /* Is the path of an array? One query of the log for ids that are no live task's. */
@@ -104,11 +99,8 @@ bool array_was_shown(struct http *http, struct api_request *request)
 
 /* ---- changes ---- */
 
-#define SLICE_US  (4 * MS_US) /* chosen: with the commit, about 20 ms */
-#define SLICE_MAX 128         /* tasks; chosen: a slice's commit stays short */
-
 struct array_change {
-    struct array_change *next;
+    struct sliced_change sliced; /* of `array`, in its order; the first member */
     struct http *http;
     struct api_request *request;
     struct array_tasks array;
@@ -116,8 +108,8 @@ struct array_change {
     struct dependency after[DEPENDENCIES_MAX]; /* of an UPDATE */
     json_t *detail;                            /* with this */
     const char *verb;
-    int n_done;                /* of its tasks */
-    int n_changed;             /* of those, the ones that allowed it */
+    bool is_broken;            /* the log could not be written: the rest is not changed */
+    int n_changed;             /* the tasks that allowed it */
     struct fault limits_fault; /* of the last of which the new limits are not all in force */
 };
 
@@ -137,32 +129,19 @@ static bool is_allowed(const struct array_change *change, const struct event *ev
                                                &event->update, &fault) == 0);
 }
 
-static void change_next(struct array_change *change)
+static void change_element(struct sliced_change *sliced, int i)
 {
+    struct array_change *change = (struct array_change *)sliced;
     struct driver *driver = change->http->parts.driver;
-    bool is_forward = change->event.kind == EVENT_RELEASE;
-    int i = is_forward ? change->n_done : change->array.n - 1 - change->n_done;
     struct event event = change->event;
     event.time_us = driver_now_us(driver);
     event.task = change->array.elements[i].task;
-    change->n_done++;
-    if (!is_allowed(change, &event) || driver_feed(driver, &event, change->detail) != 0)
+    change->is_broken |= driver_log_is_broken(driver);
+    if (change->is_broken || !is_allowed(change, &event) ||
+        driver_feed(driver, &event, change->detail) != 0)
         return;
     change->n_changed++;
     http_apply_limits(change->http, &event, &change->limits_fault);
-}
-
-static void change_slice(struct array_change *change)
-{
-    struct driver *driver = change->http->parts.driver;
-    int64_t until_us = clock_monotonic_us() + SLICE_US;
-    driver_begin_batch(driver);
-    for (int i = 0; i < SLICE_MAX && change->n_done < change->array.n; i++) {
-        change_next(change);
-        if (clock_monotonic_us() >= until_us)
-            break;
-    }
-    driver_end_batch(driver);
 }
 
 /* Tasks that its tasks now wait for may have ended meanwhile. */
@@ -183,11 +162,12 @@ static void reply_changed(const struct array_change *change)
         json_pack("{s:o, s:i, s:s*}", "array", shown, "changed", change->n_changed, "note", note));
 }
 
-static void answer_change(struct array_change *change)
+static void answer_change(struct sliced_change *sliced)
 {
+    struct array_change *change = (struct array_change *)sliced;
     catch_up(change);
     unsigned long long id = change->array.id;
-    if (driver_log_is_broken(change->http->parts.driver))
+    if (change->is_broken || driver_log_is_broken(change->http->parts.driver))
         api_reply_error(
             change->request, 507, "array %llu: the event log cannot be written at the moment", id);
     else if (change->n_changed > 0)
@@ -195,42 +175,23 @@ static void answer_change(struct array_change *change)
     else
         api_reply_error(
             change->request, 409, "array %llu: none of its tasks can be %s", id, change->verb);
-}
-
-/* Changes the next slice. Returns true when the request was answered and freed. */
-static bool go_on(struct array_change *change)
-{
-    bool is_broken = driver_log_is_broken(change->http->parts.driver);
-    if (!is_broken)
-        change_slice(change);
-    if (!is_broken && change->n_done < change->array.n)
-        return false;
-    answer_change(change);
-    http_serve_soon(change->http);
     change_free(change);
-    return true;
 }
 
-static void append_change(struct http *http, struct array_change *change)
+static void refuse_change(struct sliced_change *sliced)
 {
-    struct array_change **at = &http->array_changes;
-    while (*at)
-        at = &(*at)->next;
-    change->next = NULL;
-    *at = change;
+    struct array_change *change = (struct array_change *)sliced;
+    api_reply_error(change->request, 503,
+        "collocd is going down: %d of %d tasks of array %llu were %s", change->n_changed,
+        change->array.n, (unsigned long long)change->array.id, change->verb);
+    change_free(change);
 }
 
-/* In order: a hold and a release of one array do not mix. */
-static void on_turn(uv_idle_t *turn)
-{
-    struct http *http = turn->data;
-    struct array_change *change = http->array_changes;
-    struct array_change *next = change->next;
-    if (go_on(change))
-        http->array_changes = next;
-    if (!http->array_changes)
-        uv_idle_stop(turn);
-}
+static const struct sliced_change_kind array_change_kind = {
+    .change = change_element,
+    .answer = answer_change,
+    .refuse = refuse_change,
+};
 
 static void begin_change(struct http *http, struct api_request *request, struct array_tasks *array,
     const struct event *event, json_t *detail, const char *verb)
@@ -241,7 +202,8 @@ static void begin_change(struct http *http, struct api_request *request, struct 
         api_reply(request, 500, NULL);
         return;
     }
-    *change = (struct array_change){.http = http,
+    *change = (struct array_change){.sliced = {.kind = &array_change_kind, .n = array->n},
+        .http = http,
         .request = request,
         .array = *array,
         .event = *event,
@@ -252,8 +214,8 @@ static void begin_change(struct http *http, struct api_request *request, struct 
             (size_t)event->update.n_after * sizeof *change->after);
         change->event.update.after = change->after;
     }
-    append_change(http, change);
-    uv_idle_start(&http->array_turn, on_turn);
+    change->sliced.is_forward = event->kind == EVENT_RELEASE;
+    sliced_change_begin(http, &change->sliced);
 }
 
 bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,
@@ -272,17 +234,4 @@ bool array_was_changed(struct http *http, struct api_request *request, const str
         api_reply_error(request, 507, "the event log cannot be written at the moment");
     array_tasks_fini(&array);
     return true;
-}
-
-void array_changes_refuse(struct http *http)
-{
-    uv_idle_stop(&http->array_turn);
-    for (struct array_change *change = http->array_changes, *next; change; change = next) {
-        next = change->next;
-        api_reply_error(change->request, 503,
-            "collocd is going down: %d of %d tasks of array %llu were %s", change->n_changed,
-            change->array.n, (unsigned long long)change->array.id, change->verb);
-        change_free(change);
-    }
-    http->array_changes = NULL;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One task: GET /v1/tasks/ID with its events, and the changes that its owner and root may make. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +8,10 @@
 #include "base/units.h"
 #include "core/sharing_choice.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/task_change.h"
 #include "daemon/overrun.h"
 #include "policy/policies.h"
 #include "taskfile/description.h"
-
-enum { CHANGES_MAX = 1000 }; /* of a task by its user; chosen: `colloc show` lists each */
 
 struct story {
     struct http *http;
@@ -245,92 +243,27 @@ void route_show(void *context, struct api_request *request)
 
 /* ---- changes ---- */
 
-/* A running task can also be ended while the log cannot be written (driver.c). */
-static bool is_ended_at_once(struct http *http, enum event_kind kind, const struct task *task)
-{
-    const struct http_hooks *hooks = &http->parts.hooks;
-    return kind == EVENT_CANCEL && task &&
-           (hooks->is_watched(hooks->context, task->id) || task_was_ended(task));
-}
-
-static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *record)
-{
-    char note[160];
-    if (!record)
-        return;
-    snprintf(note, sizeof note,
-        "task %llu is being ended; that will be recorded once the disk of the event log has space",
-        (unsigned long long)id);
-    reply_task_noted(request, 202, record, note);
-}
-
-int http_check_change(
-    const struct http *http, uid_t uid, const struct event *event, struct fault *fault)
-{
-    struct jobs *jobs = http->parts.jobs;
-    const struct job *job = jobs_find(jobs, event->task);
-    unsigned long long id = event->task;
-    bool is_change = event->kind == EVENT_HOLD || event->kind == EVENT_UPDATE;
-    if (uid == 0 || !job || !is_change)
-        return 0;
-    if (job->changes >= CHANGES_MAX)
-        return fault_set(fault, EBUSY,
-            "task %llu has been changed %d times, which is the most: submit it again", id,
-            CHANGES_MAX);
-    if (jobs_bytes_of_user(jobs, job->uid, driver_now_us(http->parts.driver)) >=
-        http->parts.config->bytes_per_user)
-        return fault_set(fault, EBUSY,
-            "task %llu cannot be changed: your tasks have as much text in the event log as a user "
-            "may have here (bytes-per-user)",
-            id);
-    return 0;
-}
-
 static void change_task(
     struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    const struct task_change_request wanted = {http, kind, verb, api_request_peer(request).uid};
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)wanted.uid);
     const struct event of_each = {.kind = kind};
     bool is_array = array_was_changed(http, request, &of_each, detail, verb);
-    uint64_t id = is_array ? 0 : request_task_id(http, request);
-    json_t *record = is_array ? NULL : find_record(http, request, id);
-    if (!record) {
-        json_decref(detail);
-        return;
-    }
-    uint32_t owner = owner_of(record);
-    const char *state = json_string_value(json_object_get(record, "state"));
-    const struct task *task = core_task(http->parts.core, id);
-    struct event event = driver_event(http->parts.driver, kind, id);
-    struct fault fault;
-    bool at_once = is_ended_at_once(http, kind, task);
-    if (!may_touch(request, owner))
-        api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
-    else if (driver_log_is_broken(http->parts.driver) && !at_once)
-        api_reply_error(request, 507, "the event log cannot be written at the moment");
-    else if (http_check_change(http, api_request_peer(request).uid, &event, &fault) < 0)
-        api_reply_error(request, 409, "%s", fault.text);
-    else if (kind == EVENT_CANCEL && task && task_was_ended(task) &&
-             driver_log_is_broken(http->parts.driver))
-        reply_unrecorded(request, id, json_incref(record));
-    else if (kind == EVENT_CANCEL && task && task_was_ended(task))
-        reply_task(request, json_incref(record));
-    else if (!task || driver_feed(http->parts.driver, &event, detail) != 0)
-        api_reply_error(
-            request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id, state, verb);
-    else if (driver_log_is_broken(http->parts.driver) && at_once)
-        reply_unrecorded(request, id, find_record(http, request, id));
-    else if (driver_log_is_broken(http->parts.driver))
-        api_reply_error(request, 507,
-            "task %llu will be %s, but the event log cannot be written at the moment",
-            (unsigned long long)id, verb);
-    else {
-        json_t *now = find_record(http, request, id);
-        if (now)
-            reply_task(request, now);
-    }
     json_decref(detail);
+    if (is_array)
+        return;
+    struct task_change change = {.task = request_task_id(http, request)};
+    json_t *record = find_record(http, request, change.task);
+    if (!record)
+        return;
     json_decref(record);
+    task_change_feed(&wanted, &change);
+    task_change_settle(&wanted, &change);
+    if (change.status / 100 != 2)
+        api_reply_error(request, change.status, "%s", change.message.text);
+    else if ((record = find_record(http, request, change.task)))
+        reply_task_noted(request, change.status, record, change.message.text);
 }
 
 void route_cancel(void *context, struct api_request *request)

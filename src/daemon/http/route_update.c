@@ -14,6 +14,7 @@
 #include "daemon/dependencies.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/task_change.h"
 #include "taskfile/description.h"
 
 static const enum task_option changeable[] = {TASK_TIME, TASK_PRIORITY, TASK_NAME, TASK_MEMORY,

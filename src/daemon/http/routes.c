@@ -79,26 +79,29 @@ static void reply_no_task(struct api_request *request, uint64_t id)
         api_reply_error(request, 404, "there is no task %llu", (unsigned long long)id);
 }
 
-json_t *find_record(struct http *http, struct api_request *request, uint64_t id)
+int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record)
 {
     const struct task *task = core_task(http->parts.core, id);
+    if (task) {
+        *ret_record = http_task_json(http, task);
+        return *ret_record ? 0 : fault_set(fault, ENOMEM, "out of memory");
+    }
+    int r = store_get_ended(http->parts.store, id, fault, ret_record);
+    if (r == 0)
+        attempt_list_upgrade(*ret_record);
+    return r;
+}
+
+json_t *find_record(struct http *http, struct api_request *request, uint64_t id)
+{
     struct fault fault = {0};
     json_t *record = NULL;
-    if (task) {
-        record = http_task_json(http, task);
-        if (!record)
-            api_reply(request, 500, NULL);
-        return record;
-    }
-    int r = store_get_ended(http->parts.store, id, &fault, &record);
+    int r = http_read_record(http, id, &fault, &record);
     if (r == STORE_NONE)
         reply_no_task(request, id);
     else if (r < 0)
         api_reply_error(request, 500, "%s", fault.text);
-    if (r != 0)
-        return NULL;
-    attempt_list_upgrade(record);
-    return record;
+    return r == 0 ? record : NULL;
 }
 
 /* ---- short ones ---- */
@@ -218,6 +221,9 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/tasks/{id}/wait", route_wait},
     {"GET", "/v1/tasks/{id}/log", route_log},
     {"GET", "/v1/tasks/{id}/series", route_task_series},
+    {"POST", "/v1/tasks/cancel", route_cancel_many},
+    {"POST", "/v1/tasks/hold", route_hold_many},
+    {"POST", "/v1/tasks/release", route_release_many},
     {"POST", "/v1/tasks/{id}/cancel", route_cancel},
     {"POST", "/v1/tasks/{id}/hold", route_hold},
     {"POST", "/v1/tasks/{id}/update", route_update},

@@ -30,6 +30,10 @@ void reply_task(struct api_request *request, json_t *record);
  * has none. */
 uint64_t request_task_id(const struct http *http, const struct api_request *request);
 
+/* Reads the record of a task, live or ended, which the caller releases. Returns 0; STORE_NONE:
+ * there is none; or -errno with a fault. */
+int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record);
+
 /* Returns the record of a task, live or ended, which the caller releases; NULL after having
  * answered that there is none, or that the log cannot be read. */
 json_t *find_record(struct http *http, struct api_request *request, uint64_t id);
@@ -72,21 +76,14 @@ void route_resume(void *context, struct api_request *request);
 void route_move(void *context, struct api_request *request);
 void route_release(void *context, struct api_request *request);
 
+/* route_many.c: the same of a list of tasks */
+void route_cancel_many(void *context, struct api_request *request);
+void route_hold_many(void *context, struct api_request *request);
+void route_release_many(void *context, struct api_request *request);
+
 /* route_reserve.c */
 void route_reservations(void *context, struct api_request *request);
 void route_reserve(void *context, struct api_request *request);
-
-/*
- * Checks whether the user may change the task once more. All changes of a task are in the event
- * log, which its owner must not fill.
- *
- * uid:   who changes it; root may always
- * event: only a HOLD and an UPDATE are limited
- *
- * Returns 0, or -EBUSY with the reason in `fault`.
- */
-int http_check_change(
-    const struct http *http, uid_t uid, const struct event *event, struct fault *fault);
 
 /* route_update.c */
 void route_update(void *context, struct api_request *request);

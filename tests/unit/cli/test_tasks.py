@@ -479,11 +479,14 @@ class Change(CliCase):
         self.assertEqual(done.stderr, "colloc: task 1 has ended: COMPLETED\n")
 
     def changed(self, verb):
-        """The ids that were changed."""
-        ending = "/" + verb
-        return [
-            int(path.split("/")[3]) for _, path, _ in self.daemon.requests if path.endswith(ending)
-        ]
+        """The ids that were changed: each by its own request, or many by one."""
+        ids = []
+        for _, path, body in self.daemon.requests:
+            if path == f"/v1/tasks/{verb}":
+                ids += body["tasks"]
+            elif path.endswith(f"/{verb}"):
+                ids.append(int(path.split("/")[3]))
+        return ids
 
     def test_tasks_are_selected(self):
         self.daemon.tasks = [
@@ -541,6 +544,33 @@ class Change(CliCase):
             [f"/v1/tasks/{i}/hold" for i in range(1, 5)],
         )
         self.assertEqual(self.daemon.connections, 1)
+
+    def test_many_are_changed_by_few_requests(self):
+        ids = list(range(1, 2501))
+        for verb, firsts in (("hold", [2001, 1001, 1]), ("cancel", [2001, 1001, 1])):
+            self.daemon.tasks = [make_task(i) for i in ids]
+            self.daemon.requests.clear()
+            shown = self.colloc(verb, "--mine")
+            self.assertEqual(
+                [body["tasks"][0] for method, _, body in self.daemon.requests if method == "POST"],
+                firsts,
+            )
+            self.assertEqual([int(line.split()[1]) for line in shown.splitlines()], ids)
+        self.daemon.tasks = [make_task(i, reason="JobHeldUser") for i in ids]
+        self.daemon.requests.clear()
+        self.colloc("release", "--mine")
+        self.assertEqual(self.changed("release"), ids)
+
+    def test_goes_on_after_a_refusal_among_many(self):
+        self.daemon.tasks = [make_task(i) for i in (1, 2, 3)]
+        listed = [make_task(i) for i in (1, 2, 3)]
+        self.daemon.tasks[1]["state"] = "COMPLETED"  # since it was listed
+        self.daemon.pages = [(200, {"tasks": listed})]
+        done = self.run_colloc("cancel", "--mine")
+        self.assertEqual(
+            (done.returncode, done.stdout), (1, "Task 1 CANCELLED\nTask 3 CANCELLED\n")
+        )
+        self.assertEqual(done.stderr, "colloc: task 2 has ended: COMPLETED\n")
 
     def test_json(self):
         self.daemon.tasks = [make_task(1)]

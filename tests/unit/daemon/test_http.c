@@ -184,6 +184,11 @@ void api_reply_held_text(struct api_request *request, int status, char *text)
     api_reply_text(request, status, text);
 }
 
+json_t *api_error_json(int status, const char *message)
+{
+    return json_pack("{s:s}", "message", message);
+}
+
 void api_reply_error(struct api_request *request, int status, const char *format, ...)
 {
     char text[1024];

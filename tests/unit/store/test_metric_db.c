@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "store/metric_bucket.h"
+#include "store/store_private.h"
 #include "unit.h"
 
 #define HOUR_MS  3600000LL
@@ -369,6 +371,124 @@ static void test_a_read_transaction_is_of_one_moment(void **state)
     metric_db_close(writer);
 }
 
+/* ---- work: SQLite counts the operations of every connection that is opened meanwhile ---- */
+
+static int64_t operations;
+
+static int on_operation(void *context)
+{
+    (void)context;
+    operations++;
+    return 0;
+}
+
+static int count_operations(
+    sqlite3 *sqlite, const char **error, const struct sqlite3_api_routines *routines)
+{
+    (void)error;
+    (void)routines;
+    sqlite3_progress_handler(sqlite, 1, on_operation, NULL);
+    return SQLITE_OK;
+}
+
+/* Samples of `n` tasks, each of another time, in one batch. */
+static void write_batch(struct metric_db *db, uint64_t first_task, int n, int64_t at_ms)
+{
+    int64_t *times = calloc((size_t)n, sizeof *times);
+    struct metric_samples *samples = calloc((size_t)n, sizeof *samples);
+    const float value = 1;
+    struct fault fault = {""};
+    assert_non_null(times);
+    assert_non_null(samples);
+    for (int i = 0; i < n; i++) {
+        times[i] = at_ms + i;
+        samples[i] = (struct metric_samples){.key = {first_task + (uint64_t)i, "GPU-a"},
+            .n_values = 1,
+            .count = 1,
+            .at_ms = &times[i],
+            .values = &value};
+    }
+    assert_int_equal(metric_db_write(db, samples, (size_t)n, &fault), 0);
+    free(samples);
+    free(times);
+}
+
+static void read_short_tasks(struct metric_db *db, int n)
+{
+    static struct seen seen;
+    struct fault fault = {""};
+    struct metric_series *list;
+    assert_int_equal(metric_db_list(db, 0, "GPU-a", 0, INT64_MAX, &fault, &list), n);
+    for (int i = 0; i < n; i++) {
+        seen.n = 0;
+        assert_int_equal(
+            metric_db_read(db, &list[i], T0, T0 + HOUR_MS, 1000, on_bucket, &seen, &fault), 0);
+        assert_int_equal(seen.n, 1);
+    }
+    free(list);
+}
+
+struct work {
+    int64_t reading, thinning;
+};
+
+static struct work work_of_tasks(const char *folder, const char *name, int batches, int per_batch)
+{
+    char inside[256];
+    struct work work;
+    snprintf(inside, sizeof inside, "%s/%s", folder, name);
+    assert_int_equal(mkdir(inside, 0700), 0);
+    sqlite3_auto_extension((void (*)(void))count_operations);
+    struct metric_db *db = open_db(inside);
+    sqlite3_cancel_auto_extension((void (*)(void))count_operations);
+    for (int i = 0; i < batches; i++)
+        write_batch(db, (uint64_t)(i * per_batch) + 1, per_batch, T0 + i * METRIC_BATCH_MS);
+    operations = 0;
+    read_short_tasks(db, batches * per_batch);
+    work.reading = operations;
+    operations = 0;
+    thin(db, T0 + HOUR_MS);
+    work.thinning = operations;
+    metric_db_close(db);
+    return work;
+}
+
+/* Ten times as many tasks are ten times as much work, not a hundred times. */
+static void assert_proportional(struct work few, struct work many)
+{
+    assert_true(few.reading > 50 && few.thinning > 50);
+    assert_in_range(many.reading, 5 * few.reading, 20 * few.reading);
+    assert_in_range(many.thinning, 5 * few.thinning, 20 * few.thinning);
+}
+
+static void test_work_rises_with_the_tasks_of_a_batch(void **state)
+{
+    assert_proportional(work_of_tasks(*state, "few", 1, 50), work_of_tasks(*state, "many", 1, 500));
+}
+
+static void test_work_rises_with_the_batches(void **state)
+{
+    assert_proportional(work_of_tasks(*state, "few", 5, 10), work_of_tasks(*state, "many", 50, 10));
+}
+
+/* A batch that waited for a slow disk: what was added behind its time is found, too. */
+static void test_a_batch_may_be_late(void **state)
+{
+    const int64_t early_ms = T0 + 1000, late_ms = T0 + 1000 + METRIC_BATCH_MS;
+    const float value = 1;
+    const struct metric_samples samples[] = {
+        {.key = {7, "GPU-a"}, .n_values = 1, .count = 1, .at_ms = &early_ms, .values = &value},
+        {.key = {8, ""}, .n_values = 1, .count = 1, .at_ms = &late_ms, .values = &value}};
+    struct fault fault = {""};
+    struct metric_db *db = open_db(*state);
+    assert_int_equal(metric_db_write(db, samples, 2, &fault), 0);
+    assert_int_equal(read_task(db, 7, T0, T0 + HOUR_MS, 1)->at_ms[0], early_ms);
+    const struct seen *seen = read_task(db, 8, late_ms, T0 + HOUR_MS, 1);
+    assert_int_equal(seen->n, 1);
+    assert_int_equal(seen->at_ms[0], late_ms);
+    metric_db_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +506,9 @@ int main(void)
         TEST(test_cut_off_rows),
         TEST(test_more_values_than_before),
         TEST(test_a_read_transaction_is_of_one_moment),
+        TEST(test_work_rises_with_the_tasks_of_a_batch),
+        TEST(test_work_rises_with_the_batches),
+        TEST(test_a_batch_may_be_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The change of one task: the checks in the order in which they are answered, then the event. */
+#include "daemon/http/task_change.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/http/routes.h"
+
+enum { CHANGES_MAX = 1000 }; /* of a task by its user; chosen: `colloc show` lists each */
+
+int http_check_change(
+    const struct http *http, uid_t uid, const struct event *event, struct fault *fault)
+{
+    struct jobs *jobs = http->parts.jobs;
+    const struct job *job = jobs_find(jobs, event->task);
+    unsigned long long id = event->task;
+    bool is_change = event->kind == EVENT_HOLD || event->kind == EVENT_UPDATE;
+    if (uid == 0 || !job || !is_change)
+        return 0;
+    if (job->changes >= CHANGES_MAX)
+        return fault_set(fault, EBUSY,
+            "task %llu has been changed %d times, which is the most: submit it again", id,
+            CHANGES_MAX);
+    if (jobs_bytes_of_user(jobs, job->uid, driver_now_us(http->parts.driver)) >=
+        http->parts.config->bytes_per_user)
+        return fault_set(fault, EBUSY,
+            "task %llu cannot be changed: your tasks have as much text in the event log as a user "
+            "may have here (bytes-per-user)",
+            id);
+    return 0;
+}
+
+/* A running task can also be ended while the log cannot be written (driver.c). */
+static bool is_ended_at_once(struct http *http, enum event_kind kind, const struct task *task)
+{
+    const struct http_hooks *hooks = &http->parts.hooks;
+    return kind == EVENT_CANCEL && task &&
+           (hooks->is_watched(hooks->context, task->id) || task_was_ended(task));
+}
+
+static void __attribute__((format(printf, 3, 4)))
+set_status(struct task_change *change, int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(change->message.text, sizeof change->message.text, format, args);
+    va_end(args);
+    change->status = status;
+}
+
+static int feed_event(const struct task_change_request *request, const struct event *event)
+{
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)request->uid);
+    int r = driver_feed(request->http->parts.driver, event, detail);
+    json_decref(detail);
+    return r;
+}
+
+static void feed_change(
+    const struct task_change_request *request, const json_t *record, struct task_change *change)
+{
+    struct http *http = request->http;
+    struct driver *driver = http->parts.driver;
+    const struct task *task = core_task(http->parts.core, change->task);
+    struct event event = driver_event(driver, request->kind, change->task);
+    unsigned long long id = change->task;
+    const char *state = json_string_value(json_object_get(record, "state"));
+    struct fault fault;
+    change->is_ended_at_once = is_ended_at_once(http, request->kind, task);
+    if (request->uid != 0 && request->uid != owner_of(record))
+        set_status(change, 403, "task %llu is not yours", id);
+    else if (driver_log_is_broken(driver) && !change->is_ended_at_once)
+        set_status(change, 507, "the event log cannot be written at the moment");
+    else if (http_check_change(http, request->uid, &event, &fault) < 0)
+        set_status(change, 409, "%s", fault.text);
+    else if (request->kind == EVENT_CANCEL && task && task_was_ended(task))
+        change->status = 200;
+    else if (!task || feed_event(request, &event) != 0)
+        set_status(change, 409, "task %llu is %s: it cannot be %s", id, state, request->verb);
+    else
+        change->status = 200;
+}
+
+void task_change_feed(const struct task_change_request *request, struct task_change *change)
+{
+    json_t *record = NULL;
+    struct fault fault = {0};
+    int r = http_read_record(request->http, change->task, &fault, &record);
+    if (r == STORE_NONE)
+        set_status(change, 404, "there is no task %llu", (unsigned long long)change->task);
+    else if (r < 0)
+        set_status(change, 500, "%s", fault.text);
+    else
+        feed_change(request, record, change);
+    json_decref(record);
+}
+
+void task_change_settle(const struct task_change_request *request, struct task_change *change)
+{
+    unsigned long long id = change->task;
+    if (change->status != 200 || !driver_log_is_broken(request->http->parts.driver))
+        return;
+    if (change->is_ended_at_once)
+        set_status(change, 202,
+            "task %llu is being ended; that will be recorded once the disk of the event log has "
+            "space",
+            id);
+    else
+        set_status(change, 507,
+            "task %llu will be %s, but the event log cannot be written at the moment", id,
+            request->verb);
+}
