@@ -291,8 +291,10 @@ class Order(DaemonCase):
         self.act("cancel", 1)
         self.wait_state(2, "RUNNING")
         self.colloc("cancel", "--user", pwd.getpwuid(65534).pw_name)
-        self.wait(2, "CANCELLED")
+        self.assertEqual(self.wait(2, "CANCELLED")["cancelled_by"], "root")
+        self.assertIn("cancelled by root", self.colloc("show", "2").stdout)
         self.wait_state(3, "RUNNING")
+        self.assertIsNone(self.task(3)["cancelled_by"])
 
     @unittest.skipUnless(os.geteuid() == 0, "needs another user")
     def test_who_may_have_a_priority(self):
