@@ -243,6 +243,20 @@ typedef struct {
     unsigned start, size;
 } nvmlGpuInstancePlacement_t;
 
+/* Numbers of profiles that NVML knows. A GPU lacks some of them (NVML_ERROR_NOT_SUPPORTED). From
+ * these numbers on a profile is NVML_ERROR_INVALID_ARGUMENT, where a client's loop ends. */
+enum {
+    NVML_GPU_INSTANCE_PROFILE_COUNT = 0x17,
+    NVML_COMPUTE_INSTANCE_PROFILE_COUNT = 8,
+    NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT = 1,
+};
+
+typedef struct {
+    unsigned id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount, copyEngineCount,
+        decoderCount, encoderCount, jpegCount, ofaCount;
+    unsigned long long memorySizeMB;
+} nvmlGpuInstanceProfileInfo_t;
+
 typedef struct {
     unsigned version, id, isP2pSupported, sliceCount, instanceCount, multiprocessorCount,
         copyEngineCount, decoderCount, encoderCount, jpegCount, ofaCount;
@@ -261,6 +275,23 @@ typedef struct {
         sharedDecoderCount, sharedEncoderCount, sharedJpegCount, sharedOfaCount;
 } nvmlComputeInstanceProfileInfo_t;
 
+typedef struct {
+    nvmlDevice_t device;
+    nvmlGpuInstance_t gpuInstance;
+    unsigned id, profileId;
+} nvmlComputeInstanceInfo_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    nvmlGpuInstance_t gpuInstance;
+    unsigned id, profileId;
+    struct {
+        unsigned start, size;
+    } placement; /* in compute slices */
+} nvmlComputeInstanceInfo_v2_t;
+
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(
+    nvmlDevice_t device, unsigned profile, nvmlGpuInstanceProfileInfo_t *info);
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
     nvmlDevice_t device, unsigned profile, nvmlGpuInstanceProfileInfo_v2_t *info);
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned profile_id,
@@ -277,6 +308,10 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instance, unsi
     nvmlComputeInstance_t *instances, unsigned *count);
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(
     nvmlGpuInstance_t instance, unsigned profile_id, nvmlComputeInstance_t *compute);
+nvmlReturn_t nvmlComputeInstanceGetInfo(
+    nvmlComputeInstance_t compute, nvmlComputeInstanceInfo_t *info);
+nvmlReturn_t nvmlComputeInstanceGetInfo_v2(
+    nvmlComputeInstance_t compute, nvmlComputeInstanceInfo_v2_t *info);
 nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t compute);
 
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support);

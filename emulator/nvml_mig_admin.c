@@ -81,30 +81,70 @@ static const struct mig_profile *profile_of(const struct view *v, unsigned id)
     return id < (unsigned)v->kind->n_profiles ? &v->kind->profiles[id] : NULL;
 }
 
+/* Writes the profile's members but for the version and the name. */
+static void fill_profile(
+    const struct mig_profile *profile, unsigned id, nvmlGpuInstanceProfileInfo_t *ret_info)
+{
+    int starts[MIG_MEMORY_SLICES];
+
+    *ret_info = (nvmlGpuInstanceProfileInfo_t){.id = id,
+        .sliceCount = (unsigned)profile->compute_slices,
+        .instanceCount = (unsigned)mig_profile_starts(profile, starts),
+        .multiprocessorCount = (unsigned)profile->sms,
+        .memorySizeMB = (unsigned long long)(profile->total_bytes / MIB)};
+}
+
+/* Opens a view of the GPU for a profile that it has. */
+static nvmlReturn_t open_profile(nvmlDevice_t device, unsigned id, const void *out,
+    struct view *ret_view, const struct mig_profile **ret_profile)
+{
+    nvmlReturn_t r = open_mig(device, out, false, ret_view);
+
+    if (r != NVML_SUCCESS)
+        return r;
+    *ret_profile = profile_of(ret_view, id);
+    if (*ret_profile)
+        return NVML_SUCCESS;
+    view_close(ret_view);
+    return id < NVML_GPU_INSTANCE_PROFILE_COUNT ? NVML_ERROR_NOT_SUPPORTED
+                                                : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(
+    nvmlDevice_t device, unsigned id, nvmlGpuInstanceProfileInfo_t *info)
+{
+    struct view v;
+    const struct mig_profile *profile;
+
+    nvmlReturn_t r = open_profile(device, id, info, &v, &profile);
+    if (r != NVML_SUCCESS)
+        return r;
+    fill_profile(profile, id, info);
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
     nvmlDevice_t device, unsigned id, nvmlGpuInstanceProfileInfo_v2_t *info)
 {
     struct view v;
-    int starts[MIG_MEMORY_SLICES];
+    const struct mig_profile *profile;
+    nvmlGpuInstanceProfileInfo_t seen;
 
-    nvmlReturn_t r = open_mig(device, info, false, &v);
+    if (info && info->version != (sizeof(*info) | 2u << 24))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    nvmlReturn_t r = open_profile(device, id, info, &v, &profile);
     if (r != NVML_SUCCESS)
         return r;
-    const struct mig_profile *profile = profile_of(&v, id);
-    if (info->version != (sizeof(*info) | 2u << 24))
-        r = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    else if (!profile)
-        r = NVML_ERROR_NOT_SUPPORTED;
-    if (r == NVML_SUCCESS) {
-        info->id = id;
-        info->sliceCount = (unsigned)profile->compute_slices;
-        info->instanceCount = (unsigned)mig_profile_starts(profile, starts);
-        info->multiprocessorCount = (unsigned)profile->sms;
-        info->memorySizeMB = (unsigned long long)(profile->total_bytes / MIB);
-        snprintf(info->name, sizeof(info->name), "MIG %s", profile->name);
-    }
+    fill_profile(profile, id, &seen);
+    info->id = seen.id;
+    info->sliceCount = seen.sliceCount;
+    info->instanceCount = seen.instanceCount;
+    info->multiprocessorCount = seen.multiprocessorCount;
+    info->memorySizeMB = seen.memorySizeMB;
+    snprintf(info->name, sizeof(info->name), "MIG %s", profile->name);
     view_close(&v);
-    return r;
+    return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
@@ -264,7 +304,10 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t inst
         return r;
     const struct mig_profile *profile = profile_of_instance(&v, number);
     int slices = slices_of(profile, id);
-    if (engine != 0 || slices == 0)
+    if (id >= NVML_COMPUTE_INSTANCE_PROFILE_COUNT ||
+        engine >= NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_COUNT)
+        r = NVML_ERROR_INVALID_ARGUMENT;
+    else if (slices == 0)
         r = NVML_ERROR_NOT_SUPPORTED;
     else
         *info = (nvmlComputeInstanceProfileInfo_t){.id = id,
@@ -318,5 +361,62 @@ nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(
         r = slices ? NVML_ERROR_INSUFFICIENT_RESOURCES : NVML_ERROR_INVALID_ARGUMENT;
     }
     view_close(&v);
+    return r;
+}
+
+static unsigned profile_of_slices(int slices)
+{
+    unsigned id = 0;
+
+    while (id < ARRAY_SIZE(compute_slices) - 1 && compute_slices[id] != slices)
+        id++;
+    return id;
+}
+
+/* The emulator does not keep where a compute instance begins: they follow by their numbers. */
+static unsigned first_slice(const struct gpu *gpu, const struct unit *unit)
+{
+    int slices = 0;
+
+    for (int u = 1; u < gpu->unit_count; u++) {
+        const struct unit *other = &gpu->units[u];
+        if (other->state != UNIT_GONE && other->instance == unit->instance &&
+            other->number < unit->number)
+            slices += other->slices;
+    }
+    return (unsigned)slices;
+}
+
+nvmlReturn_t nvmlComputeInstanceGetInfo_v2(
+    nvmlComputeInstance_t compute, nvmlComputeInstanceInfo_v2_t *info)
+{
+    struct view v;
+
+    nvmlReturn_t r = info ? open_handle(computes, compute, false, &v) : NVML_ERROR_INVALID_ARGUMENT;
+    if (r != NVML_SUCCESS)
+        return r;
+    const struct unit *unit = &v.gpu->units[((const struct handle *)(const void *)compute)->number];
+    if (unit->state == UNIT_READY)
+        *info = (nvmlComputeInstanceInfo_v2_t){
+            .device = device_handle((struct seat){v.seat.gpu, 0}),
+            .gpuInstance = (nvmlGpuInstance_t)handle_in(instances, v.seat.gpu, unit->instance),
+            .id = (unsigned)unit->number,
+            .profileId = profile_of_slices(unit->slices),
+            .placement = {first_slice(v.gpu, unit), (unsigned)unit->slices},
+        };
+    else
+        r = NVML_ERROR_NOT_FOUND;
+    view_close(&v);
+    return r;
+}
+
+nvmlReturn_t nvmlComputeInstanceGetInfo(
+    nvmlComputeInstance_t compute, nvmlComputeInstanceInfo_t *info)
+{
+    nvmlComputeInstanceInfo_v2_t seen;
+
+    nvmlReturn_t r = nvmlComputeInstanceGetInfo_v2(compute, info ? &seen : NULL);
+    if (r == NVML_SUCCESS)
+        *info = (nvmlComputeInstanceInfo_t){seen.device, seen.gpuInstance, seen.id, seen.profileId};
     return r;
 }

@@ -6,8 +6,8 @@
  * Tasks are named by ids, or selected by options such as --user or a range: then the list of live
  * tasks is read first, and each that matches and that the verb can change is changed. They can be
  * thousands: those are cancelled, held and released by POST /v1/tasks/VERB with many ids, for which
- * the daemon writes its log once. An id may be
- * a task (12), an array (12: all its tasks), or some of its tasks (12_7, 12_[3-9]).
+ * the daemon writes its log once. An id may be a task (12), an array (12: all its tasks), or some
+ * of its tasks (12_7, 12_[3-9]).
  */
 #include "cli/change.h"
 
@@ -19,6 +19,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
@@ -145,26 +146,52 @@ static bool is_held(const json_t *task)
     return strcmp(member_text(task, "reason", ""), "JobHeldUser") == 0;
 }
 
-/* "Task 12 CANCELLED", "Task 13 PENDING (JobHeldUser)", "Array 14: hold for 7 of 9 tasks". */
-static void print_one(const json_t *task, const char *verb)
+/* "10 of 10 tasks held". */
+static const char *verb_participle(const char *verb)
+{
+    static const struct {
+        const char *verb, *participle;
+    } words[] = {
+        {"cancel", "cancelled"},
+        {"hold", "held"},
+        {"release", "released"},
+        {"suspend", "suspended"},
+        {"resume", "resumed"},
+        {"update", "updated"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (strcmp(words[i].verb, verb) == 0)
+            return words[i].participle;
+    return verb;
+}
+
+/* "Task 12 CANCELLED", "Task 13 PENDING (JobHeldUser)", "Array 14: 7 of 9 tasks held". `details`:
+ * what follows, or "". */
+static void print_one(const json_t *task, const char *verb, const char *details)
 {
     const char *state = member_text(task, "state", "?"), *note = "";
+    const char *colon = *details ? ": " : "";
     char id[CELL_SIZE];
     if (json_object_get(task, "changed")) {
-        printf("Array %.0f: %s for %.0f of %.0f tasks\n", member_number(task, "id", 0), verb,
-            member_number(task, "changed", 0), member_number(task, "count", 0));
+        printf("Array %.0f: %.0f of %.0f tasks %s%s", member_number(task, "id", 0),
+            member_number(task, "changed", 0), member_number(task, "count", 0),
+            verb_participle(verb), colon);
+        print_safe(stdout, details);
+        putchar('\n');
         return;
     }
     if (is_held(task))
         note = " (JobHeldUser)";
     else if (strcmp(state, "COMPLETING") == 0)
         note = " (its processes are being ended)";
-    printf("Task %s %s%s\n", task_id_text(task, id, sizeof id), state, note);
+    printf("Task %s %s%s%s", task_id_text(task, id, sizeof id), state, note, colon);
+    print_safe(stdout, details);
+    putchar('\n');
 }
 
 /* With --json one object for all of them, {"tasks": [...]}, also when there is only one. */
-static void print_changed(
-    const struct invocation *invocation, const char *verb, const json_t *changed)
+static void print_changed(const struct invocation *invocation, const char *verb,
+    const char *details, const json_t *changed)
 {
     size_t i;
     json_t *task;
@@ -175,7 +202,7 @@ static void print_changed(
         return;
     }
     json_array_foreach(changed, i, task) {
-        print_one(task, verb);
+        print_one(task, verb, details);
     }
 }
 
@@ -367,7 +394,7 @@ static int choose_tasks(
 
 int change_tasks(const struct invocation *invocation, const char *verb)
 {
-    return change_tasks_with(invocation, verb, NULL);
+    return change_tasks_with(invocation, verb, NULL, "");
 }
 
 static int change_chosen(struct client *client, const char *verb, const json_t *body,
@@ -389,7 +416,8 @@ static int change_chosen(struct client *client, const char *verb, const json_t *
     return first;
 }
 
-int change_tasks_with(const struct invocation *invocation, const char *verb, const json_t *body)
+int change_tasks_with(
+    const struct invocation *invocation, const char *verb, const json_t *body, const char *details)
 {
     struct client *client;
     struct chosen chosen;
@@ -402,7 +430,7 @@ int change_tasks_with(const struct invocation *invocation, const char *verb, con
     if (code == EXIT_OK) {
         json_t *changed = json_array();
         code = change_chosen(client, verb, body, &chosen, changed);
-        print_changed(invocation, verb, changed);
+        print_changed(invocation, verb, details, changed);
         json_decref(changed);
         client_close(client);
     }

@@ -27,7 +27,9 @@ extern const struct option_spec change_options[CHANGE_OPTIONS];
  */
 int change_tasks(const struct invocation *invocation, const char *verb);
 
-/* The same with a body; NULL: none. */
-int change_tasks_with(const struct invocation *invocation, const char *verb, const json_t *body);
+/* The same with a body (NULL: none), and details of the change that are printed for each task; "":
+ * none. */
+int change_tasks_with(
+    const struct invocation *invocation, const char *verb, const json_t *body, const char *details);
 
 #endif

@@ -38,7 +38,7 @@ static int run(const struct invocation *invocation)
     json_t *body = values[PROFILE_STEPS].set
                        ? json_pack("{s:I}", "steps", (json_int_t)values[PROFILE_STEPS].number)
                        : json_pack("{s:f}", "for_s", (double)values[PROFILE_FOR].number / 1e6);
-    int code = change_tasks_with(invocation, "profile", body);
+    int code = change_tasks_with(invocation, "profile", body, "");
     json_decref(body);
     return code;
 }

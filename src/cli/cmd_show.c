@@ -38,18 +38,6 @@ struct field {
     const char *(*format)(const json_t *, char[CELL_SIZE]);
 };
 
-static const char *plain_text(const json_t *value, char cell[CELL_SIZE])
-{
-    if (json_is_string(value))
-        return json_string_value(value);
-    if (json_is_boolean(value))
-        return json_is_true(value) ? "yes" : "no";
-    if (!json_is_number(value))
-        return "-";
-    snprintf(cell, CELL_SIZE, "%.10g", json_number_value(value));
-    return cell;
-}
-
 static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
 {
     if (!json_is_number(value))
@@ -61,7 +49,7 @@ static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
 /* What most tasks never have is not shown. */
 static const char *count_text(const json_t *value, char cell[CELL_SIZE])
 {
-    return json_number_value(value) > 0 ? plain_text(value, cell) : "-";
+    return json_number_value(value) > 0 ? scalar_text(value, cell) : "-";
 }
 
 static const char *stopped_text(const json_t *value, char cell[CELL_SIZE])
@@ -78,14 +66,14 @@ static const char *latency_text(const json_t *value, char cell[CELL_SIZE])
 }
 
 static const struct field fields[] = {
-    {"Name", "name", plain_text},
-    {"User", "user", plain_text},
-    {"Command", "command", plain_text},
-    {"State", "state", plain_text},
-    {"Reason", "reason", plain_text},
-    {"", "reason_text", plain_text},
-    {"Position", "position", plain_text},
-    {"Priority", "priority", plain_text},
+    {"Name", "name", scalar_text},
+    {"User", "user", scalar_text},
+    {"Command", "command", scalar_text},
+    {"State", "state", scalar_text},
+    {"Reason", "reason", scalar_text},
+    {"", "reason_text", scalar_text},
+    {"Position", "position", scalar_text},
+    {"Priority", "priority", scalar_text},
     {"Begins", "begin_at", moment_text},
     {"Waits for", "waits_for", list_text},
     {"Submitted", "submitted_at", moment_text},
@@ -94,18 +82,18 @@ static const struct field fields[] = {
     {"Waited", "wait_s", seconds_text},
     {"Ran", "exec_s", seconds_text},
     {"Time limit", "time_limit_s", seconds_text},
-    {"GPUs asked", "gpus_requested", plain_text},
+    {"GPUs asked", "gpus_requested", scalar_text},
     {"GPUs", "gpus", list_text},
-    {"Policy", "policy", plain_text},
-    {"Sharing", "sharing", plain_text},
-    {"", "sharing_text", plain_text},
+    {"Policy", "policy", scalar_text},
+    {"Sharing", "sharing", scalar_text},
+    {"", "sharing_text", scalar_text},
     {"SM limit", "thread_percentage", percent_text},
     {"Memory limit", "mem_limit_mib", mib_text},
-    {"Exclusive", "exclusive", plain_text},
+    {"Exclusive", "exclusive", scalar_text},
     {"Memory req.", "need_mib", mib_text},
-    {"Memory note", "mem_text", plain_text},
+    {"Memory note", "mem_text", scalar_text},
     {"Estimate", "estimate_mib", mib_text},
-    {"Estimator", "estimator", plain_text},
+    {"Estimator", "estimator", scalar_text},
     {"Memory now", "mem_used_mib", mib_text},
     {"Memory peak", "mem_peak_mib", mib_text},
     {"Memory waits", "memory_waits", count_text},
@@ -115,25 +103,25 @@ static const struct field fields[] = {
     {"Suspended", "suspended_s", stopped_text},
     {"Stop cost", "suspension_cost_s", stopped_text},
     {"Moves", "moves", count_text},
-    {"Suspension", "suspension_error", plain_text},
+    {"Suspension", "suspension_error", scalar_text},
     {"p99 now", "p99_now_s", latency_text},
-    {"Target", "target_state", plain_text},
+    {"Target", "target_state", scalar_text},
     {"Restarts", "restart_count", count_text},
-    {"Attempts", "attempt_count", plain_text},
-    {"GPU OOMs", "oom_count", plain_text},
-    {"Requeued", "requeue_count", plain_text},
-    {"Exit code", "exit_code", plain_text},
-    {"Signal", "signal", plain_text},
-    {"Failure", "failure", plain_text},
-    {"Evidence", "evidence", plain_text},
-    {"Summary", "summary_name", plain_text},
+    {"Attempts", "attempt_count", scalar_text},
+    {"GPU OOMs", "oom_count", scalar_text},
+    {"Requeued", "requeue_count", scalar_text},
+    {"Exit code", "exit_code", scalar_text},
+    {"Signal", "signal", scalar_text},
+    {"Failure", "failure", scalar_text},
+    {"Evidence", "evidence", scalar_text},
+    {"Summary", "summary_name", scalar_text},
 };
 
 static const struct field fields_after_options[] = {
-    {"Damaged", "damaged", plain_text},
-    {"Folder", "cwd", plain_text},
-    {"Output", "output", plain_text},
-    {"Error", "error", plain_text},
+    {"Damaged", "damaged", scalar_text},
+    {"Folder", "cwd", scalar_text},
+    {"Output", "output", scalar_text},
+    {"Error", "error", scalar_text},
 };
 
 /* Prints the rest of a line from `column` on, wrapped if the terminal is too narrow. */
@@ -235,7 +223,7 @@ static void print_submitted_options(const json_t *task)
             .format = spec->kind == OPTION_SIZE       ? mib_text
                       : spec->kind == OPTION_DURATION ? seconds_text
                       : spec->kind == OPTION_SHARE    ? fraction_text
-                                                      : plain_text};
+                                                      : scalar_text};
         if (spec->shown_as)
             print_fields(task, &field, 1);
     }
@@ -285,8 +273,9 @@ static void expand_path(json_t *task, const char *key)
 /* "Tasks        90 PENDING, 8 RUNNING, 2 COMPLETED" */
 static void print_array(const json_t *array)
 {
-    static const struct field lines[] = {{"Name", "name", plain_text}, {"User", "user", plain_text},
-        {"Indices", "indices", plain_text}, {"At a time", "limit", plain_text}};
+    static const struct field lines[] = {{"Name", "name", scalar_text},
+        {"User", "user", scalar_text}, {"Indices", "indices", scalar_text},
+        {"At a time", "limit", scalar_text}};
     const char *state, *separator = "";
     json_t *count;
     printf("%-12s %.0f\n", "Array", member_number(array, "id", 0));

@@ -589,7 +589,7 @@ static void print_result(const struct simulation *simulation,
         format_elapsed((int64_t)(result->avg_wait_s * 1e6), wait, sizeof wait),
         format_elapsed((int64_t)(result->avg_exec_s * 1e6), exec, sizeof exec),
         format_elapsed((int64_t)(result->avg_jct_s * 1e6), jct, sizeof jct));
-    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " skipped, %" PRId64
+    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " left out, %" PRId64
            " OOM crashes\n",
         result->completed, result->failed, result->left_out, result->oom);
     if (simulation->settings.can_suspend)
@@ -676,7 +676,7 @@ const struct command command_simulate = {
                    "first line. The trace has submit_s and task, in order of time. The "
                    "catalogue has task, gpus, solo_s (or epochs and epoch_minutes), memory and, "
                    "if known, smact, dram and power_w. A task that fits no GPU is reported and "
-                   "skipped.\n\n"
+                   "left out.\n\n"
                    "The oracles off, obf, owf and olug are first-fit, best-fit, magm and lug "
                    "with exact knowledge of every task's memory.",
     COMMAND_OPTIONS(options),

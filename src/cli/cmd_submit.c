@@ -154,6 +154,8 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
     if (r == 0)
         r = follow_script(invocation, arguments, &task, &fault);
     if (r == 0)
+        submit_warn_without_network(&task);
+    if (r == 0)
         r = request_create(&task, arguments, &fault, ret_request);
     if (r == 0)
         request_name_command(*ret_request, invocation->operands);

@@ -206,8 +206,7 @@ static int run(const struct invocation *invocation)
 const struct command command_trace = {
     .name = "trace",
     .usage = "import|synth|info|export [OPTION...] [FILE]",
-    .summary = "make traces for simulate: import logs of other clusters, or generate them; "
-               "describe a trace; export what ran here for Perfetto",
+    .summary = "import, generate, describe and export traces of tasks",
     .description = "`import` reads a log (Philly's cluster_job_log, Helios' cluster_log.csv, "
                    "Alibaba's pai_task_table.csv, the output of sacct --parsable2, or Standard "
                    "Workload Format) and writes a trace for `colloc "

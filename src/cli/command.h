@@ -74,6 +74,13 @@ struct invocation {
 /* All commands in the order in which help lists them; ended by NULL. */
 extern const struct command *const commands[];
 
+/* The same by what a user wants to do with them; ended by a NULL title. */
+struct command_group {
+    const char *title;
+    const struct command *const *commands; /* ended by NULL */
+};
+extern const struct command_group command_groups[];
+
 /* Returns the command of this name, or NULL. */
 const struct command *command_find(const char *name);
 

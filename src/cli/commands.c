@@ -18,56 +18,35 @@
 #define MEMNET(X)
 #endif
 
-/* The table: one line for each subcommand, in the order help shows them. */
-#define COMMANDS(X)                                                                                \
-    X(submit)                                                                                      \
-    X(run)                                                                                         \
-    X(shell)                                                                                       \
-    X(attach)                                                                                      \
-    X(jupyter)                                                                                     \
-    X(queue)                                                                                       \
-    X(show)                                                                                        \
-    X(logs)                                                                                        \
-    X(wait)                                                                                        \
-    X(cancel)                                                                                      \
-    X(hold)                                                                                        \
-    X(release)                                                                                     \
-    X(update)                                                                                      \
-    X(reserve)                                                                                     \
-    X(suspend)                                                                                     \
-    X(profile)                                                                                     \
-    X(resume)                                                                                      \
-    X(move)                                                                                        \
-    X(history)                                                                                     \
-    X(share)                                                                                       \
-    X(report)                                                                                      \
-    X(gpus)                                                                                        \
-    X(mig)                                                                                         \
-    X(mps)                                                                                         \
-    X(top)                                                                                         \
-    X(web)                                                                                         \
-    X(record)                                                                                      \
-    X(bench)                                                                                       \
-    X(calibrate)                                                                                   \
-    X(estimate)                                                                                    \
-    MEMNET(X)                                                                                      \
-    X(simulate)                                                                                    \
-    X(sweep)                                                                                       \
-    X(trace)                                                                                       \
-    X(replay)                                                                                      \
-    X(check)                                                                                       \
-    X(doctor)                                                                                      \
-    X(slurm)                                                                                       \
-    X(info)                                                                                        \
-    X(serve)                                                                                       \
-    X(help)                                                                                        \
-    X(version)
+/* The subcommands by what a user wants to do, in the order in which help shows them. */
+#define SUBMITTING(X) X(submit) X(run) X(shell) X(attach) X(jupyter)
+#define WATCHING(X)   X(queue) X(show) X(logs) X(wait) X(history)
+#define CONTROLLING(X)                                                                             \
+    X(cancel) X(hold) X(release) X(update) X(suspend) X(resume) X(move) X(profile)
+#define USING_GPUS(X) X(gpus) X(top) X(web) X(share) X(report) X(reserve) X(mig) X(mps)
+#define MEASURING(X)  X(estimate) MEMNET(X) X(record) X(bench) X(calibrate)
+#define SIMULATING(X) X(simulate) X(sweep) X(trace) X(replay)
+#define SETTING_UP(X) X(doctor) X(info) X(check) X(slurm) X(serve) X(help) X(version)
 
-#define DECLARE(name) extern const struct command command_##name;
-COMMANDS(DECLARE)
+#define GROUPS(GROUP)                                                                              \
+    GROUP("Submit tasks", SUBMITTING)                                                              \
+    GROUP("See what waits, runs and has ended", WATCHING)                                          \
+    GROUP("Control tasks", CONTROLLING)                                                            \
+    GROUP("GPUs, and how they are shared", USING_GPUS)                                             \
+    GROUP("Estimate and measure trainings", MEASURING)                                             \
+    GROUP("Simulate a cluster", SIMULATING)                                                        \
+    GROUP("Set up colloc and check it", SETTING_UP)
 
-#define ENTRY(name) &command_##name,
-const struct command *const commands[] = {COMMANDS(ENTRY) NULL};
+#define DECLARE(name)              extern const struct command command_##name;
+#define DECLARE_GROUP(title, list) list(DECLARE)
+GROUPS(DECLARE_GROUP)
+
+#define ENTRY(name)                &command_##name,
+#define GROUP_ENTRIES(title, list) list(ENTRY)
+const struct command *const commands[] = {GROUPS(GROUP_ENTRIES) NULL};
+
+#define GROUP_OF(title, list) {title, (const struct command *const[]){list(ENTRY) NULL}},
+const struct command_group command_groups[] = {GROUPS(GROUP_OF){NULL, NULL}};
 
 const struct option_spec common_options[COMMON_OPTIONS] = {
     [COMMON_SOCKET] = {.name = "socket",

@@ -94,11 +94,28 @@ static json_t *warnings_json(const struct model *model)
     return array;
 }
 
+static struct reading whole_mib(struct reading bytes)
+{
+    return bytes.valid ? reading_of(ceil(bytes.value / (double)MIB)) : bytes;
+}
+
+/* Rounded up to a tenth of a GiB, or to a MiB below one: printed, it is still enough. */
+static void format_reserve(double mib, char *text, size_t size)
+{
+    double gib = mib * (double)MIB / (double)GIB;
+    if (gib >= 1)
+        snprintf(text, size, "%.1f GiB", ceil(gib * 10 - 1e-9) / 10);
+    else
+        snprintf(text, size, "%.0f MiB", mib);
+}
+
+/* Rounded as in the line "reserve", so that the two agree. */
 static void bytes_cell(struct table *table, struct reading bytes, const char *mark)
 {
-    char size[CELL_SIZE];
-    table_cell(table, NULL, "%s%s",
-        bytes.valid ? format_size((int64_t)bytes.value, size, sizeof size) : "-", mark);
+    char size[CELL_SIZE] = "-";
+    if (bytes.valid)
+        format_reserve(whole_mib(bytes).value, size, sizeof size);
+    table_cell(table, NULL, "%s%s", size, mark);
 }
 
 /* The star marks the number that the daemon would reserve: the quantile where the estimator's error
@@ -146,11 +163,6 @@ static const struct estimate *main_answer(const struct estimation *estimation)
     return &estimation->answers[0];
 }
 
-static struct reading whole_mib(struct reading bytes)
-{
-    return bytes.valid ? reading_of(ceil(bytes.value / (double)MIB)) : bytes;
-}
-
 /* Returns P99 in whole MiB, or the estimate if its error is unknown. */
 static struct reading reserve_mib(const struct estimate *answer)
 {
@@ -162,16 +174,6 @@ static struct reading needs_mib(const struct estimate *answer)
 {
     return answer->untried_p99_bytes.valid ? whole_mib(answer->untried_p99_bytes)
                                            : reserve_mib(answer);
-}
-
-/* Rounded up to a tenth of a GiB, or to a MiB below one: printed, it is still enough. */
-static void format_reserve(double mib, char *text, size_t size)
-{
-    double gib = mib * (double)MIB / (double)GIB;
-    if (gib >= 1)
-        snprintf(text, size, "%.1f GiB", ceil(gib * 10 - 1e-9) / 10);
-    else
-        snprintf(text, size, "%.0f MiB", mib);
 }
 
 /* The task runs with what it needs, and trying kernels may leave its neighbours nothing meanwhile:

@@ -65,9 +65,12 @@ int help_print_command(const struct command *command)
 int help_print_overview(void)
 {
     puts("usage: colloc COMMAND [OPTION...]\n\n"
-         "Trains deep-learning models on shared GPUs: submit tasks and watch them.\n");
-    for (const struct command *const *command = commands; *command; command++)
-        printf("  %-9s  %s\n", (*command)->name, (*command)->summary);
+         "Trains deep-learning models on shared GPUs: submit tasks and watch them.");
+    for (const struct command_group *group = command_groups; group->title; group++) {
+        printf("\n%s:\n", group->title);
+        for (const struct command *const *command = group->commands; *command; command++)
+            printf("  %-9s  %s\n", (*command)->name, (*command)->summary);
+    }
     puts("\nTry `colloc submit -- python train.py`, `colloc help submit`, `man colloc`.");
     return EXIT_OK;
 }

@@ -75,14 +75,21 @@ static int add_included(struct slurm_folder *folder, size_t i, struct fault *fau
     return r;
 }
 
+static int refuse_folder(const char *path, const char *file, int error, struct fault *fault)
+{
+    return fault_set(fault, error, "%s%s: %s: name the folder of slurm.conf with --folder", path,
+        file, strerror(error));
+}
+
 /* slurm.conf may include files, which are read after it and may include others. */
 int slurm_folder_open(const char *path, struct fault *fault, struct slurm_folder *ret_folder)
 {
     *ret_folder = (struct slurm_folder){.path = realpath(path, NULL)};
     if (!ret_folder->path)
-        return fault_set(fault, errno, "%s: %s: name the folder of slurm.conf with --folder", path,
-            strerror(errno));
+        return refuse_folder(path, "", errno, fault);
     int r = add_named(ret_folder, "slurm.conf", "#", fault);
+    if (r == -ENOENT)
+        return refuse_folder(ret_folder->path, "/slurm.conf", ENOENT, fault);
     for (size_t i = 0; i < ret_folder->count && r == 0; i++)
         r = add_included(ret_folder, i, fault);
     ret_folder->n_confs = ret_folder->count;

@@ -146,6 +146,18 @@ void submit_warn_of_words(
     }
 }
 
+/* Only the estimate of a network's memory reads them. */
+void submit_warn_without_network(const struct task_description *task)
+{
+    static const enum task_option of_network[] = {TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION,
+        TASK_SEQ, TASK_PARALLEL, TASK_MICRO_BATCHES, TASK_OFFLOAD};
+    for (size_t i = 0; !task->values[TASK_SUMMARY].set && i < ARRAY_SIZE(of_network); i++)
+        if (task->values[of_network[i]].set)
+            print_error("warning: --%s has no effect without a model summary: give --summary, or "
+                        "--estimate=script",
+                task_options[of_network[i]].name);
+}
+
 /* ---- lines for another queue ---- */
 
 /* Is it a misspelt #COLLOC line? */

@@ -39,6 +39,9 @@ void submit_warn_of_directives(const struct task_description *task);
 void submit_warn_of_words(
     const struct command *submit, const char *const *words, const char *script);
 
+/* Warns on stderr of options that describe a network, where no model summary shows one. */
+void submit_warn_without_network(const struct task_description *task);
+
 /* Checks the texts of --after and --array. Returns 0, or -errno with a fault. */
 int submit_check_order(const struct task_description *task, struct fault *fault);
 

@@ -45,6 +45,18 @@ static bool scale_number(const json_t *number, double unit, int64_t *ret)
     return true;
 }
 
+const char *scalar_text(const json_t *value, char cell[CELL_SIZE])
+{
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (json_is_boolean(value))
+        return json_is_true(value) ? "yes" : "no";
+    if (!json_is_number(value))
+        return "-";
+    snprintf(cell, CELL_SIZE, "%.10g", json_number_value(value));
+    return cell;
+}
+
 const char *seconds_text(const json_t *seconds, char cell[CELL_SIZE])
 {
     int64_t us;

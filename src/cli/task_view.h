@@ -15,6 +15,9 @@ const char *member_text(const json_t *object, const char *key, const char *other
 /* Returns the value of a member; `otherwise` if it is missing or no number. */
 double member_number(const json_t *object, const char *key, double otherwise);
 
+/* Returns a text, "yes" or "no", a number written into `cell`, or "-" for anything else. */
+const char *scalar_text(const json_t *value, char cell[CELL_SIZE]);
+
 /* Write a number into `cell` and return it: "12:34" from seconds, "9.1 GiB" from MiB, "2026-11-20
  * 16:02:11" from seconds since 1970, "83 %" from a fraction; "-" for anything but a number. */
 const char *seconds_text(const json_t *seconds, char cell[CELL_SIZE]);

@@ -146,8 +146,8 @@ int core_check_request(
         count_places(core, request, request->need.bytes, request->gpus) < request->gpus) {
         char text[32], largest[32];
         return fault_set(fault, EINVAL,
-            "memory=%s: this server has too few GPUs that large (the largest: %s), the task could never "
-            "start",
+            "memory=%s: this server has too few GPUs that large (the largest has %s for "
+            "tasks), the task could never start",
             format_size(request->need.bytes, text, sizeof text),
             format_size(largest_gpu_bytes(core, request), largest, sizeof largest));
     }

@@ -74,14 +74,13 @@ static void put_field(FILE *out, const char *key, const char *value)
     put_value(out, value ? value : "");
 }
 
-/* Only root and the owner may change a task: no other name occurs. */
 static void put_author(FILE *out, const struct job *job, const json_t *detail)
 {
     const json_t *by = json_object_get(detail, "by_uid");
     uid_t uid = (uid_t)json_integer_value(by);
     if (!by)
         return;
-    put_field(out, "by", uid == job->uid ? job->user : uid == 0 ? "root" : "?");
+    put_field(out, "by", job_author(job, uid));
     fprintf(out, " by_uid=%u", (unsigned)uid);
 }
 

@@ -221,7 +221,7 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
     entry->event = *event;
     entry->wall_us = clock_wall_us();
     entry->detail = json_incref((json_t *)(uintptr_t)detail);
-    driver->hooks.decided(driver->hooks.context, event);
+    driver->hooks.decided(driver->hooks.context, event, detail);
     int r = 0;
     bool is_yield = event->kind == EVENT_MOVE || event->kind == EVENT_MOVING ||
                     event->kind == EVENT_RESUMING;

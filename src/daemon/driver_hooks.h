@@ -36,8 +36,8 @@ struct driver_hooks {
     /* The core took an input, or refused it: `answer` is that of core_step. */
     void (*stepped)(void *context, const struct event *event, int answer);
 
-    /* The event goes to the log; the core has applied it. */
-    void (*decided)(void *context, const struct event *event);
+    /* The event goes to the log; the core has applied it. `detail`: as of recorded. */
+    void (*decided)(void *context, const struct event *event, const json_t *detail);
 
     /* The record of a task that ends, as the log keeps it. Returns it for the driver to release;
      * NULL when memory is out. */

@@ -87,6 +87,7 @@ struct job *job_create(uint64_t id, uid_t uid, const json_t *detail)
     job->id = id;
     job->uid = uid;
     job->peak_gpu = JOB_GPU_UNKNOWN;
+    job->cancelled_by = JOB_UID_NONE;
     read_submission(job, detail);
     return job;
 }
@@ -113,6 +114,18 @@ void job_note_update(struct job *job, const json_t *detail)
         return;
     free(job->new_name);
     job->name = job->new_name = copy;
+}
+
+void job_note_cancel(struct job *job, const json_t *detail)
+{
+    const json_t *by = json_object_get(detail, "by_uid");
+    if (json_is_integer(by))
+        job->cancelled_by = (uid_t)json_integer_value(by);
+}
+
+const char *job_author(const struct job *job, uid_t uid)
+{
+    return uid == job->uid ? job->user : uid == 0 ? "root" : "?";
 }
 
 struct reading job_mean_smact(const struct job *job)

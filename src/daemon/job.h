@@ -27,6 +27,7 @@ struct usage {
 };
 
 enum { JOB_GPU_UNKNOWN = -1 };
+#define JOB_UID_NONE ((uid_t)-1) /* no user has this number: chown(2) means by it "unchanged" */
 
 struct job {
     uint64_t id;
@@ -42,6 +43,7 @@ struct job {
     struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
     int64_t text_bytes;                        /* of its submission and its changes in the log */
     int changes;                               /* by its user: as jobs_note_change counts them */
+    uid_t cancelled_by;                        /* or JOB_UID_NONE: not cancelled, or not known */
     char *subject; /* JSON by which the next run of this network is recognised; or NULL */
 
     char *new_name;         /* of an UPDATE; or NULL */
@@ -79,6 +81,13 @@ void job_note_exit(struct job *job, enum failure_class failure, const json_t *de
 /* Notes a change of the task's name. `job`: may be NULL. `detail`: of its UPDATE; borrowed, may be
  * NULL. */
 void job_note_update(struct job *job, const json_t *detail);
+
+/* Notes by which user the task was cancelled. `detail`: of its CANCEL; borrowed, may be NULL. */
+void job_note_cancel(struct job *job, const json_t *detail);
+
+/* Returns the name of the user that changed the task: its owner's or "root", since no other may;
+ * "?" for another number. Borrowed from the job. */
+const char *job_author(const struct job *job, uid_t uid);
 
 /* Returns the task's mean part of SMACT (0 to 1) on each of its GPUs. */
 struct reading job_mean_smact(const struct job *job);

@@ -40,6 +40,8 @@ static int on_replayed(
     jobs_note_change(daemon->jobs, event, detail);
     if (job && event->kind == EVENT_EXITED)
         job_note_exit(job, event->exited.failure, detail);
+    if (job && event->kind == EVENT_CANCEL)
+        job_note_cancel(job, detail);
     if (job)
         attempt_list_note(&job->attempts, daemon->core, event);
     return 0;

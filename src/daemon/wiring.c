@@ -112,12 +112,14 @@ static void driver_stepped(void *context, const struct event *event, int answer)
     inputs_note_step(daemon->inputs, daemon->core, event, answer);
 }
 
-static void driver_decided(void *context, const struct event *event)
+static void driver_decided(void *context, const struct event *event, const json_t *detail)
 {
     struct daemon *daemon = context;
     struct job *job = jobs_find(daemon->jobs, event->task);
     if (job)
         attempt_list_note(&job->attempts, daemon->core, event);
+    if (job && event->kind == EVENT_CANCEL)
+        job_note_cancel(job, detail);
 }
 
 static json_t *driver_record_end(void *context, const struct task *task)

@@ -29,6 +29,7 @@
 #include "base/array.h"
 #include "base/beside.h"
 #include "base/clock.h"
+#include "gpu/dcgm_watched.h"
 #include "gpu/program.h"
 
 /* The longest pause before a restart; the first is one period, each further one twice as long. A
@@ -43,28 +44,11 @@
 
 enum phase { PAUSED, LISTING_GPUS, LISTING_INSTANCES, STREAMING };
 
-/* A GPU or a MIG instance whose activity is asked for. */
-struct watched {
-    char uuid[sizeof(((struct gpu_info *)0)->uuid)]; /* of the card; "": nothing is watched */
-    bool is_instance;
-    unsigned gpu_instance; /* NVML's number */
-    char key[112];         /* as colloc-dcgm takes it: the UUID, or UUID/gpu_instance */
-
-    bool is_listed; /* DCGM has it */
-    struct dcgm_entity entity;
-    char name[24]; /* as `dmon -i` takes it: "0", "0/2" */
-    struct dcgm_row row;
-    bool begun; /* the stream's first row has come */
-    bool has_row;
-    int64_t row_us;
-};
-
 struct dcgm {
     char helper[512]; /* colloc-dcgm; "": there is none */
     char dcgmi[512];
     int64_t period_us;
-    struct watched watched[DCGM_WATCHED_MAX]; /* by the caller's number */
-    size_t n_watched;                         /* the largest number in use, plus 1 */
+    struct dcgm_watched_list watched;
 
     enum phase phase;
     bool by_library;     /* the stream is colloc-dcgm's, not dcgmi's */
@@ -141,33 +125,19 @@ void dcgm_set_period(struct dcgm *dcgm, int64_t period_us)
 
 void dcgm_watch_none(struct dcgm *dcgm)
 {
-    memset(dcgm->watched, 0, sizeof dcgm->watched);
-    dcgm->n_watched = 0;
+    dcgm->watched = (struct dcgm_watched_list){0};
     dcgm->ask_us = ASK_FIRST_US;
     start_anew(dcgm);
 }
 
-static void add_watched(struct dcgm *dcgm, size_t i, const struct watched *watched)
-{
-    dcgm->watched[i] = *watched;
-    if (i >= dcgm->n_watched)
-        dcgm->n_watched = i + 1;
-}
-
 void dcgm_add_gpu(struct dcgm *dcgm, size_t i, const char *uuid)
 {
-    struct watched gpu = {0};
-    snprintf(gpu.uuid, sizeof gpu.uuid, "%s", uuid);
-    snprintf(gpu.key, sizeof gpu.key, "%s", uuid);
-    add_watched(dcgm, i, &gpu);
+    dcgm_watched_add_gpu(&dcgm->watched, i, uuid);
 }
 
 void dcgm_add_instance(struct dcgm *dcgm, size_t i, const char *card_uuid, unsigned gpu_instance)
 {
-    struct watched instance = {.is_instance = true, .gpu_instance = gpu_instance};
-    snprintf(instance.uuid, sizeof instance.uuid, "%s", card_uuid);
-    snprintf(instance.key, sizeof instance.key, "%s/%u", card_uuid, gpu_instance);
-    add_watched(dcgm, i, &instance);
+    dcgm_watched_add_instance(&dcgm->watched, i, card_uuid, gpu_instance);
 }
 
 const char *dcgm_source(const struct dcgm *dcgm)
@@ -187,7 +157,7 @@ static const char *explain_not_listed(const struct dcgm *dcgm, bool is_instance)
 
 const char *dcgm_missing_reason(const struct dcgm *dcgm, size_t i)
 {
-    const struct watched *watched = &dcgm->watched[i];
+    const struct dcgm_watched *watched = &dcgm->watched.at[i];
     if (dcgm->phase == STREAMING && !watched->is_listed && (dcgm->has_rows || !dcgm->by_library))
         return explain_not_listed(dcgm, watched->is_instance);
     if (dcgm->phase == STREAMING && dcgm->has_rows)
@@ -233,31 +203,6 @@ static bool start_program(struct dcgm *dcgm, int64_t now_us, enum phase phase, c
     return true;
 }
 
-/* Compute instances of one GPU instance have its activity, which is asked for once. */
-static bool is_watched_before(const struct dcgm *dcgm, size_t i)
-{
-    for (size_t other = 0; other < i; other++)
-        if (strcmp(dcgm->watched[other].key, dcgm->watched[i].key) == 0)
-            return true;
-    return false;
-}
-
-static bool has_instances(const struct dcgm *dcgm)
-{
-    for (size_t i = 0; i < dcgm->n_watched; i++)
-        if (dcgm->watched[i].is_instance)
-            return true;
-    return false;
-}
-
-static bool lacks_instance(const struct dcgm *dcgm)
-{
-    for (size_t i = 0; i < dcgm->n_watched; i++)
-        if (dcgm->watched[i].is_instance && !dcgm->watched[i].is_listed)
-            return true;
-    return false;
-}
-
 static void print_period(const struct dcgm *dcgm, char *text, size_t size)
 {
     snprintf(text, size, "%lld", (long long)(dcgm->period_us / MS_US));
@@ -300,14 +245,8 @@ static void join_field_ids(char *text, size_t size)
 
 static void start_dmon(struct dcgm *dcgm, int64_t now_us)
 {
-    char names[DCGM_WATCHED_MAX * sizeof dcgm->watched[0].name] = "", period[24];
-    char ids[DCGM_FIELDS * 8];
-    size_t used = 0;
-    for (size_t i = 0; i < dcgm->n_watched; i++)
-        if (dcgm->watched[i].is_listed && !is_watched_before(dcgm, i))
-            used += (size_t)snprintf(
-                names + used, sizeof names - used, "%s%s", used ? "," : "", dcgm->watched[i].name);
-    if (used == 0) {
+    char names[DCGM_WATCHED_NAMES_SIZE], ids[DCGM_FIELDS * 8], period[24];
+    if (!dcgm_watched_join_names(&dcgm->watched, names)) {
         pause_for_restart(dcgm, now_us, "dcgmi lists none of the GPUs to query");
         return;
     }
@@ -337,9 +276,7 @@ static void start_library(struct dcgm *dcgm, int64_t now_us)
     size_t n = 1;
     print_period(dcgm, period, sizeof period);
     argv[n++] = period;
-    for (size_t i = 0; i < dcgm->n_watched; i++)
-        if (*dcgm->watched[i].key && !is_watched_before(dcgm, i))
-            argv[n++] = dcgm->watched[i].key;
+    n += dcgm_watched_keys(&dcgm->watched, argv + n);
     dcgm->by_library = true;
     if (!*dcgm->helper)
         leave_library(dcgm, now_us, "colloc-dcgm is not installed");
@@ -349,8 +286,7 @@ static void start_library(struct dcgm *dcgm, int64_t now_us)
 
 static void start_stream(struct dcgm *dcgm, int64_t now_us)
 {
-    for (size_t i = 0; i < dcgm->n_watched; i++)
-        dcgm->watched[i].is_listed = dcgm->watched[i].begun = false;
+    dcgm_watched_begin_stream(&dcgm->watched);
     start_library(dcgm, now_us);
 }
 
@@ -370,7 +306,7 @@ static void on_program_end(struct dcgm *dcgm, int64_t now_us)
         return;
     }
     end_program(dcgm);
-    if (dcgm->phase == LISTING_GPUS && has_instances(dcgm))
+    if (dcgm->phase == LISTING_GPUS && dcgm_watched_has_instances(&dcgm->watched))
         list_instances(dcgm, now_us);
     else
         start_dmon(dcgm, now_us);
@@ -381,32 +317,15 @@ static void on_program_end(struct dcgm *dcgm, int64_t now_us)
 static void take_gpu(struct dcgm *dcgm, struct span line)
 {
     struct span uuid;
-    if (!dcgm_list_take(&dcgm->list, line, &uuid))
-        return;
-    for (size_t i = 0; i < dcgm->n_watched; i++) {
-        struct watched *gpu = &dcgm->watched[i];
-        if (gpu->is_instance || !*gpu->uuid || !span_is(uuid, gpu->uuid))
-            continue;
-        gpu->is_listed = true;
-        gpu->entity = (struct dcgm_entity){.number = dcgm->list.gpu};
-        snprintf(gpu->name, sizeof gpu->name, "%u", dcgm->list.gpu);
-    }
+    if (dcgm_list_take(&dcgm->list, line, &uuid))
+        dcgm_watched_note_gpu(&dcgm->watched, uuid, dcgm->list.gpu);
 }
 
 static void take_instance(struct dcgm *dcgm, struct span line)
 {
     struct dcgm_instance found;
-    if (!dcgm_tree_take(&dcgm->tree, line, &found))
-        return;
-    for (size_t i = 0; i < dcgm->n_watched; i++) {
-        struct watched *instance = &dcgm->watched[i];
-        if (!instance->is_instance || instance->gpu_instance != found.gpu_instance ||
-            strcmp(instance->uuid, dcgm->tree.card) != 0)
-            continue;
-        instance->is_listed = true;
-        instance->entity = (struct dcgm_entity){.is_instance = true, .number = found.number};
-        snprintf(instance->name, sizeof instance->name, "%u/%u", found.card, found.gpu_instance);
-    }
+    if (dcgm_tree_take(&dcgm->tree, line, &found))
+        dcgm_watched_note_instance(&dcgm->watched, dcgm->tree.card, &found);
 }
 
 static bool take_entity(struct dcgm *dcgm, struct span line)
@@ -415,13 +334,7 @@ static bool take_entity(struct dcgm *dcgm, struct span line)
     struct span key;
     if (!dcgm_entity_take(line, &key, &entity))
         return false;
-    for (size_t i = 0; i < dcgm->n_watched; i++) {
-        struct watched *watched = &dcgm->watched[i];
-        if (*watched->key && span_is(key, watched->key)) {
-            watched->is_listed = true;
-            watched->entity = entity;
-        }
-    }
+    dcgm_watched_note_entity(&dcgm->watched, key, &entity);
     return true;
 }
 
@@ -434,29 +347,13 @@ static bool take_source(struct dcgm *dcgm, struct span line)
     return true;
 }
 
-/* The first row of a stream is a mean over no time, and may be 0: it is ignored. */
-static void keep_row(struct watched *watched, const struct dcgm_row *row, int64_t now_us)
-{
-    if (watched->begun) {
-        watched->row = *row;
-        watched->has_row = true;
-        watched->row_us = now_us;
-    }
-    watched->begun = true;
-}
-
 /* True when the line was understood. */
 static bool take_row(struct dcgm *dcgm, struct span line, int64_t now_us)
 {
     struct dcgm_row row;
     if (!dcgm_table_take(&dcgm->table, line, &row))
         return false;
-    for (size_t i = 0; i < dcgm->n_watched; i++) {
-        struct watched *watched = &dcgm->watched[i];
-        if (watched->is_listed && watched->entity.is_instance == row.entity.is_instance &&
-            watched->entity.number == row.entity.number)
-            keep_row(watched, &row, now_us);
-    }
+    dcgm_watched_take_row(&dcgm->watched, &row, now_us);
     dcgm->last_row_us = now_us;
     if (!dcgm->has_rows)
         memcpy(dcgm->source, dcgm->stream_source, sizeof dcgm->source);
@@ -515,7 +412,7 @@ void dcgm_poll(struct dcgm *dcgm, int64_t now_us)
     if (dcgm->phase != PAUSED && now_us - dcgm->last_row_us > silent_max_us)
         on_failure(dcgm, now_us,
             dcgm->by_library ? "libdcgm was silent" : "dcgmi was silent and is restarted");
-    if (dcgm->phase == STREAMING && lacks_instance(dcgm) &&
+    if (dcgm->phase == STREAMING && dcgm_watched_lacks_instance(&dcgm->watched) &&
         now_us - dcgm->began_us > dcgm->ask_us) {
         dcgm->ask_us = 2 * dcgm->ask_us < ASK_MAX_US ? 2 * dcgm->ask_us : ASK_MAX_US;
         pause_for_restart(dcgm, now_us, "DCGM is asked for its MIG instances again");
@@ -525,7 +422,7 @@ void dcgm_poll(struct dcgm *dcgm, int64_t now_us)
 const struct dcgm_row *dcgm_latest(
     const struct dcgm *dcgm, size_t i, int64_t now_us, int64_t *ret_at_us)
 {
-    const struct watched *watched = &dcgm->watched[i];
+    const struct dcgm_watched *watched = &dcgm->watched.at[i];
     if (!watched->has_row || now_us - watched->row_us > dcgm->period_us * 3 / 2)
         return NULL;
     *ret_at_us = watched->row_us;

@@ -11,6 +11,7 @@ void task_description_fini(struct task_description *description)
     free(description->slurm.exported);
     free(description->slurm.mail_user);
     free(description->slurm.warnings);
+    free(description->file);
     free(description->script);
     free(description->summary);
     *description = (struct task_description){0};

@@ -32,7 +32,8 @@ struct slurm_facts {
 
 struct task_description {
     struct option_value values[TASK_OPTION_MAX]; /* by enum task_option */
-    char *script;                                /* the text to run: valid UTF-8 without NUL */
+    char *file;   /* the name of its task file in messages; NULL: of none */
+    char *script; /* the text to run: valid UTF-8 without NUL */
     struct slurm_facts slurm;
     char *summary; /* content of the file that TASK_SUMMARY names; NULL: not read */
 };

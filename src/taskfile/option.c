@@ -340,7 +340,8 @@ int option_values_overlay(
         if (winners[i].text && !text)
             return -ENOMEM;
         free(values[i].text);
-        values[i] = (struct option_value){.set = true, .number = winners[i].number, .text = text};
+        values[i] = winners[i];
+        values[i].text = text;
     }
     return 0;
 }

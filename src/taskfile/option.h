@@ -55,6 +55,7 @@ struct option_spec {
 
 struct option_value {
     bool set;
+    int line;       /* of the task file that gives it; 0: it is from elsewhere */
     int64_t number; /* flag, integer, bytes, microseconds, millionths */
     char *text;     /* text, choice, file; on the heap */
 };

@@ -88,8 +88,8 @@ static int unknown_key(const char *key, struct fault *fault)
     return fault_set(fault, EINVAL, "%s: no such key", key);
 }
 
-static int read_key(
-    const struct rad_line *rad, struct task_description *description, struct fault *fault)
+static int read_key(const struct rad_line *rad, size_t number, struct task_description *description,
+    struct fault *fault)
 {
     if (is_ignored(rad->key))
         return 0;
@@ -97,9 +97,10 @@ static int read_key(
     if (!spec)
         return unknown_key(rad->key, fault);
     enum task_option option = (enum task_option)(spec - task_options);
-    if (option == TASK_POLICY)
-        return rad_set_policy(description, rad->key, rad->value, fault);
-    return rad_set(description, option, rad->key, rad->value, fault);
+    int r = option == TASK_POLICY ? rad_set_policy(description, rad->key, rad->value, fault)
+                                  : rad_set(description, option, rad->key, rad->value, fault);
+    description->values[option].line = (int)number;
+    return r;
 }
 
 int rad_keys_parse(
@@ -117,7 +118,7 @@ int rad_keys_parse(
             bad = fault_set(
                 fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
         else if (split_key(line, &rad))
-            bad = read_key(&rad, description, fault);
+            bad = read_key(&rad, number, description, fault);
         else
             rad_script_line(&script, line);
         fault_prefix(bad < 0 ? fault : NULL, bad, "%s:%zu", name, number);

@@ -120,6 +120,7 @@ int rad_lines_parse(
         if (r < 0)
             return fault_prefix(fault, r, "%s:%d", name, i + 1);
     }
+    description->values[TASK_SUMMARY].line = LINE_SUMMARY + 1;
     struct rad_script script;
     int r = rad_script_begin(&script, fault);
     if (r < 0)

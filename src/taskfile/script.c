@@ -28,8 +28,24 @@ bool script_has_directive(struct span text)
     return false;
 }
 
+static int take_options(const char *const *words, int count, size_t number,
+    struct task_description *description, struct fault *fault)
+{
+    struct option_value values[TASK_OPTION_MAX] = {0};
+    const struct option_set set = {task_options, task_option_count, values};
+    int r = options_take(&set, 1, words, count, fault);
+    if (r >= 0 && r < count)
+        r = fault_set(fault, EINVAL, "'%.80s' is not an option; write --name=value", words[r]);
+    for (size_t i = 0; i < task_option_count; i++)
+        values[i].line = (int)number;
+    if (r >= 0 && option_values_overlay(description->values, values, TASK_OPTION_MAX) < 0)
+        r = fault_set(fault, ENOMEM, "out of memory");
+    option_values_fini(values, TASK_OPTION_MAX);
+    return r < 0 ? r : 0;
+}
+
 static int read_directive(
-    struct span line, struct task_description *description, struct fault *fault)
+    struct span line, size_t number, struct task_description *description, struct fault *fault)
 {
     if (line.size > LINE_MAX_BYTES)
         return fault_set(fault, E2BIG, "line of %zu bytes; at most %d", line.size, LINE_MAX_BYTES);
@@ -38,12 +54,9 @@ static int read_directive(
     int count = word_split(rest, fault, &words);
     if (count < 0)
         return count;
-    struct option_set set = {task_options, task_option_count, description->values};
-    int r = options_take(&set, 1, words, count, fault);
-    if (r >= 0 && r < count)
-        r = fault_set(fault, EINVAL, "'%.80s' is not an option; write --name=value", words[r]);
+    int r = take_options(words, count, number, description, fault);
     free(words);
-    return r < 0 ? r : 0;
+    return r;
 }
 
 /* With Windows line ends the kernel would search an interpreter named "bash\r". */
@@ -82,7 +95,7 @@ static int read_lines(const char *name, struct span text, struct task_descriptio
         if (is_directive(line))
             r = commands_began
                     ? fault_set(fault, EINVAL, "#COLLOC lines must stand before the first command")
-                    : read_directive(line, description, fault);
+                    : read_directive(line, number, description, fault);
         else if (options.size && !commands_began)
             r = slurm_line_read(options, number, slurm, &description->slurm, fault);
         if (r < 0)

@@ -99,6 +99,8 @@ int taskfile_read(const char *path, struct fault *fault, struct task_description
     free(text);
     if (r == 0)
         r = default_name(ret_description, base_name(name), fault);
+    if (r == 0 && !(ret_description->file = strdup(name)))
+        r = fault_set(fault, ENOMEM, "out of memory");
     return r < 0 ? r : find_summary(path, ret_description, fault);
 }
 
@@ -123,5 +125,8 @@ int taskfile_read_summary(struct task_description *description, struct fault *fa
     int r = file_read(summary->text, SUMMARY_MAX_BYTES, fault, &description->summary, &size);
     if (r == 0)
         r = plain_text_check(summary->text, (struct span){description->summary, size}, fault);
-    return fault_prefix(r < 0 ? fault : NULL, r, "model summary");
+    fault_prefix(r < 0 ? fault : NULL, r, "model summary");
+    if (description->file && summary->line)
+        fault_prefix(r < 0 ? fault : NULL, r, "%s:%d", description->file, summary->line);
+    return r;
 }

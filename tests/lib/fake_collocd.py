@@ -171,7 +171,9 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
                     "api": 1,
                     "pid": 7,
                     "policy": "magm",
-                    "settings": {"window_s": 90, **self.daemon.settings},
+                    "settings": {"window_s": 90, "margin_mib": 512.0, **self.daemon.settings},
+                    "log_loss": None,
+                    "host": {"memory_available_mib": 24105.12891},
                     "first_submitted_at": self.daemon.first_submitted_at,
                 },
             )

@@ -64,7 +64,7 @@ class Arrays(DaemonCase):
         self.colloc("cancel", f"{array}_[4-5]", f"{array}_1")
         self.wait_states(array, RUNNING=2, CANCELLED=4)
         done = self.colloc("cancel", str(array))
-        self.assertEqual(done.stdout, f"Array {array}: cancel for 2 of 6 tasks\n")
+        self.assertEqual(done.stdout, f"Array {array}: 2 of 6 tasks cancelled\n")
         self.wait_states(array, CANCELLED=6)
         self.assertIn("none of its tasks", self.colloc("cancel", str(array), code=1).stderr)
         self.assertIn("6 CANCELLED", self.colloc("show", str(array)).stdout)

@@ -156,7 +156,9 @@ class Restart(DaemonCase):
         pid = int(self.wait_file("pid"))
         self.act("cancel", task)
         self.restart(signal.SIGKILL)
-        self.assertEqual(self.wait(task)["state"], "CANCELLED")
+        ended = self.wait(task, "CANCELLED")
+        self.assertEqual(ended["cancelled_by"], ended["user"])
+        self.assertEqual(ended["reason_text"], f"cancelled by {ended['user']}")
         self.wait_gone(pid)
 
     def test_shim_killed(self):

@@ -127,8 +127,15 @@ class Order(DaemonCase):
         self.wait_state(first, "RUNNING")
         third = self.submit("true", exclusive=True)
         second = self.submit("true", exclusive=True, name="before")
-        self.colloc("update", "--priority=high", "--time=2h", str(third))
-        self.colloc("update", f"--after=any:{third}", "--name=later", "--memory=6GiB", str(second))
+        done = self.colloc("update", "--priority=high", "--time=2h", str(third))
+        self.assertEqual(done.stdout, f"Task {third} PENDING: time 2:00:00, priority high\n")
+        done = self.colloc(
+            "update", f"--after=any:{third}", "--name=later", "--memory=6GiB", str(second)
+        )
+        self.assertEqual(
+            done.stdout,
+            f"Task {second} PENDING: name later, memory 6.0 GiB, after any:{third}\n",
+        )
         task = self.task(second)
         self.assertEqual(
             [task[key] for key in ("name", "need_mib", "reason", "waits_for")],
@@ -202,7 +209,9 @@ class Order(DaemonCase):
     def test_update_of_an_array(self):
         array = self.submit(array="0-3", hold=True)
         done = self.colloc("update", "--priority=low", "--begin=now+1h", str(array))
-        self.assertEqual(done.stdout, f"Array {array}: update for 4 of 4 tasks\n")
+        self.assertRegex(
+            done.stdout, rf"^Array {array}: 4 of 4 tasks updated: priority low, begin .*\d:\d\d"
+        )
         self.colloc("update", "--priority=normal", f"{array}_2")
         self.assertEqual(
             [self.task(f"{array}_{i}")["priority"] for i in range(4)],
@@ -291,8 +300,10 @@ class Order(DaemonCase):
         self.act("cancel", 1)
         self.wait_state(2, "RUNNING")
         self.colloc("cancel", "--user", pwd.getpwuid(65534).pw_name)
-        self.wait(2, "CANCELLED")
+        self.assertEqual(self.wait(2, "CANCELLED")["cancelled_by"], "root")
+        self.assertIn("cancelled by root", self.colloc("show", "2").stdout)
         self.wait_state(3, "RUNNING")
+        self.assertIsNone(self.task(3)["cancelled_by"])
 
     @unittest.skipUnless(os.geteuid() == 0, "needs another user")
     def test_who_may_have_a_priority(self):

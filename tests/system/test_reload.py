@@ -101,7 +101,7 @@ class Reload(Service):
 
     def test_a_drained_gpu_that_is_not_there(self):
         self.reload("drain: there is no GPU '7'$", drain="7,")
-        self.assertEqual([self.health(gpu) for gpu in "01"], ["ok", "ok"])
+        until(lambda: [self.health(gpu) for gpu in "01"] == ["ok", "ok"], "the first samples")
 
     def health(self, label):
         return next(g["health"] for g in self.get("/v1/gpus")["gpus"] if g["index"] == label)

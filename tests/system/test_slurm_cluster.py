@@ -120,7 +120,7 @@ class Cluster(unittest.TestCase):
         self.assertTrue(all(start["id"] != int(first) for start in starts), "it runs")
         self.assertIn(" START ", self.colloc("queue", "--start", user=ADA))
         self.assertIn("no job 999", self.colloc("show", "999", status=1))
-        self.assertRegex(self.colloc("info"), r"slurm +true")
+        self.assertRegex(self.colloc("info"), r"slurm +yes")
 
 
 class ClusterWithTls(Cluster):

@@ -195,7 +195,7 @@ class Login(unittest.TestCase):
         self.assertEqual((shown["user"], shown["state"]), (BOB, "RUNNING"))
         gpus = json.loads(self.colloc("gpus", "--json", user=ADA))["gpus"]
         self.assertEqual([gpu["index"] for gpu in gpus], ["n0:0", "n0:1"])
-        self.assertRegex(self.colloc("info", user=ADA), r"slurm +true")
+        self.assertRegex(self.colloc("info", user=ADA), r"slurm +yes")
         self.assertIn("scancel", self.colloc("cancel", self.jobs[ADA], user=ADA, status=1))
 
     def test_found_by_its_file(self):
@@ -205,7 +205,7 @@ class Login(unittest.TestCase):
             self.skipTest("/run cannot be hidden here")
         self.colloc("info")  # writes the file
         words = [*hidden, program("colloc"), "info"]
-        self.assertRegex(self.run_command(words, self.slurm.path("login"), 0), r"slurm +true")
+        self.assertRegex(self.run_command(words, self.slurm.path("login"), 0), r"slurm +yes")
 
     @unittest.skipUnless(shutil.which("tmux"), "needs tmux")
     def test_top(self):

@@ -17,6 +17,12 @@ static const char *end_reason(const struct task *task)
     return attempt_end_reason(task->ending ? task->ending : task->run->exit.failure);
 }
 
+/* A user's name. NULL: it was not cancelled, or the log names no user. */
+static const char *cancelled_by(const struct job *job)
+{
+    return job && job->cancelled_by != JOB_UID_NONE ? job_author(job, job->cancelled_by) : NULL;
+}
+
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
 {
     char dependency[64];
@@ -25,6 +31,8 @@ static void explain_end(const struct job *job, const struct task *task, char *te
         snprintf(text, size, "--after=%s can never hold: task %llu has ended",
             dependency_format(&task->run->broken.dependency, dependency, sizeof dependency),
             (unsigned long long)task->run->broken.by);
+    else if (task->ending == FAILURE_CANCELLED && cancelled_by(job))
+        snprintf(text, size, "cancelled by %s", cancelled_by(job));
     else if (task->state == TASK_FAILED && task->not_at_fault)
         snprintf(text, size, "once too often, though perhaps without a fault of the task: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
@@ -296,6 +304,8 @@ static json_t *summary_json(
     json_object_set_new(object, "uid", json_integer(task->uid));
     json_object_set_new(object, "state", json_string(public_task_state(http, task)));
     add_reason(http, object, task, job, task->state == TASK_QUEUED ? position : 0);
+    json_object_set_new(
+        object, "cancelled_by", cancelled_by(job) ? json_string(cancelled_by(job)) : json_null());
     add_times(http, object, task);
     add_gpus(http, object, task);
     add_need(object, &task->request.need);

@@ -5,6 +5,7 @@
 import json
 import math
 import os
+import re
 import unittest
 
 from cli_case import CliCase
@@ -57,6 +58,13 @@ class Estimate(CliCase):
         }
         self.assertGreater(by_name["horus"]["mib"], 4 * 1001000 / 2**20)
         self.assertIsNone(by_name["declared"]["mib"])
+
+    def test_the_table_rounds_as_the_line_above_it(self):
+        for batch in range(8, 64, 7):
+            lines = self.colloc("estimate", "--summary=net.txt", f"--batch={batch}").splitlines()
+            reserve = re.search(r"^reserve ([0-9.]+ [GM]iB)", "\n".join(lines), re.M).group(1)
+            row = next(line for line in lines if line.startswith("graph "))
+            self.assertEqual(re.findall(r"[0-9.]+ [GM]iB", row)[3], reserve, lines)
 
     def test_table_marks_what_the_daemon_keeps_free(self):
         words = ("--summary=net.txt", "--batch=8", "--estimator=all")

@@ -42,6 +42,21 @@ class Help(CliCase):
             self.assertIn(name, self.names())
         self.assertEqual(self.colloc(), self.colloc("--help"))
 
+    def test_the_overview_has_groups(self):
+        groups = {}
+        for line in self.colloc("help").splitlines()[3:-1]:
+            if line.endswith(":"):
+                group = groups.setdefault(line[:-1], [])
+            elif line:
+                group.append(line.split()[0])
+        self.assertEqual(groups["Submit tasks"][0], "submit")
+        self.assertIn("cancel", groups["Control tasks"])
+        names = [name for group in groups.values() for name in group]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(names, self.names())
+        self.assertGreater(len(groups), 4)
+        self.assertLess(max(len(group) for group in groups.values()), 10)
+
     def test_every_command(self):
         for name in self.names():
             self.assertTrue(self.colloc("help", name).startswith(f"usage: colloc {name} "))

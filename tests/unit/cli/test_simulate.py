@@ -1003,17 +1003,12 @@ class BadInput(SimulateCase):
         self.assertEqual(result["completed"], 1)
 
     def test_what_fits_nowhere_is_left_out(self):
-        done = self.run_colloc(
-            "simulate",
-            "--trace",
-            self.trace((0, "giant"), (1, "pair"), (2, "small")),
-            "--tasks",
-            self.tasks,
-            "--gpus=A100-40GB",
-            "--json",
-        )
+        trace = self.trace((0, "giant"), (1, "pair"), (2, "small"))
+        words = ("--trace", trace, "--tasks", self.tasks, "--gpus=A100-40GB")
+        done = self.run_colloc("simulate", *words, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["completed"], 1)
+        self.assertIn(" 2 left out, ", self.colloc("simulate", *words))
         giant, pair = done.stderr.splitlines()
         self.assertIn("trace.csv:2: left out: giant: memory=48.8 GiB", giant)
         self.assertIn("trace.csv:3: left out: pair: gpus=2", pair)

@@ -335,7 +335,11 @@ class Refusals(SlurmCase):
         self.assertIn("give no further argument", self.slurm("setup", "now", code=2))
         self.assertIn("there is no script", self.slurm("script", "submit.lua", code=1))
         os.remove(os.path.join(self.etc, "slurm.conf"))
-        self.assertIn("slurm.conf", self.slurm("setup", code=1))
+        missing = os.path.join(self.etc, "slurm.conf")
+        self.assertIn(
+            f"{missing}: No such file or directory: name the folder of slurm.conf with --folder",
+            self.slurm("setup", code=1),
+        )
 
     def test_files_outside_are_not_written(self):
         outside = os.path.join(self.folder, "nodes.conf")

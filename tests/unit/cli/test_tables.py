@@ -455,9 +455,15 @@ class Gpus(CliCase):
 
 class Info(CliCase):
     def test_info(self):
-        self.assertIn("version              0.1.0\n", self.colloc("info"))
-        self.assertIn("  window_s           90\n", self.colloc("info"))
-        self.assertEqual(json.loads(self.colloc("info", "--json"))["api"], 1)
+        shown = self.colloc("info")
+        self.assertIn("version              0.1.0\n", shown)
+        self.assertIn("log loss             none\n", shown)
+        self.assertIn("  window             90 s\n", shown)
+        self.assertIn("  margin             512.0 MiB\n", shown)
+        self.assertIn("  memory available   23.5 GiB\n", shown)
+        found = json.loads(self.colloc("info", "--json"))
+        self.assertEqual((found["api"], found["log_loss"]), (1, None))
+        self.assertEqual(found["host"]["memory_available_mib"], 24105.12891)
 
 
 if __name__ == "__main__":

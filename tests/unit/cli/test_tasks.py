@@ -347,10 +347,22 @@ class Submit(CliCase):
     def test_mistakes_reach_no_daemon(self):
         self.write("bad.sh", "#!/bin/sh\n#COLLOC --batch=0\ntrue\n")
         self.write("lost.rad", "true\nmodel: nowhere.txt\n")
+        self.write(
+            "lost.sh",
+            "#!/bin/sh\n#COLLOC --summary=x.txt\n#COLLOC --batch=8\n"
+            "#COLLOC --summary=nowhere.txt\n#COLLOC --time=1h\ntrue\n",
+        )
+        self.write("lines.rad", "\n\ntrue\nnowhere.txt\nimagenet\n8\nexclusive\n1\n")
         for words, text in [
             (["nowhere.sh"], "nowhere.sh: No such file or directory"),
             (["bad.sh"], "bad.sh:2: --batch=0: must be from 1 to 1000000000"),
-            (["lost.rad"], "model summary: nowhere.txt: No such file or directory"),
+            (["lost.rad"], "lost.rad:2: model summary: nowhere.txt: No such file or directory"),
+            (["lost.sh"], "lost.sh:4: model summary: nowhere.txt: No such file or directory"),
+            (["lines.rad"], "lines.rad:4: model summary: nowhere.txt: No such file or directory"),
+            (
+                ["--summary=no.txt", "lost.sh"],
+                "model summary: no.txt: No such file or directory",
+            ),
             (["--gpus=65536", "bad.sh"], "--gpus=65536: must be from 1 to 1024"),
             (["--gpsu=1", "bad.sh"], "--gpsu: no such option; did you mean --gpus?"),
             (
@@ -361,6 +373,15 @@ class Submit(CliCase):
         ]:
             self.assertEqual(self.complaint("submit", *words, code=2), text)
         self.assertEqual(self.daemon.requests, [])
+
+    def test_options_of_a_network_need_one(self):
+        self.write("net.txt", "a summary\n")
+        done = self.run_colloc("submit", "--batch=8", "--seq=128", "--", "true")
+        self.assertEqual(done.returncode, 0)
+        for name in ("batch", "seq"):
+            self.assertIn(f"--{name} has no effect without a model summary", done.stderr)
+        done = self.run_colloc("submit", "--batch=8", "--summary=net.txt", "--", "true")
+        self.assertEqual(done.stderr, "")
 
     def test_environment_that_is_no_text(self):
         done = self.run_colloc("submit", "--", "true", ODD="\udcff")

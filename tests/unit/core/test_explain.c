@@ -151,7 +151,7 @@ static void requests_that_can_never_be_met_are_refused(void **state)
     assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 40 * GIB + 1}},
         "memory=40.0 GiB");
     assert_refused(core, (struct task_request){.gpus = 1, .need = {NEED_DECLARED, 50 * GIB}},
-        "(the largest: 40.0 GiB)");
+        "(the largest has 40.0 GiB for tasks)");
     core_destroy(core);
 }
 
@@ -199,7 +199,7 @@ static void unknown_and_rare_kinds_are_refused_with_the_list(void **state)
         "gpus=3: a task can have at most 2 of kind T4 here");
     assert_refused(core,
         (struct task_request){.gpus = 1, .gpu_kind = "T4", .need = {NEED_DECLARED, 20 * GIB}},
-        "(the largest: 16.0 GiB)");
+        "(the largest has 16.0 GiB for tasks)");
     core_destroy(core);
 }
 

@@ -128,7 +128,7 @@ static void on_stepped(void *context, const struct event *event, int answer)
 {
 }
 
-static void on_decided(void *context, const struct event *event)
+static void on_decided(void *context, const struct event *event, const json_t *detail)
 {
 }
 

@@ -111,7 +111,7 @@ static void on_stepped(void *context, const struct event *event, int answer)
     seen.refused += answer != 0;
 }
 
-static void on_decided(void *context, const struct event *event)
+static void on_decided(void *context, const struct event *event, const json_t *detail)
 {
 }
 

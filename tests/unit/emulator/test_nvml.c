@@ -53,6 +53,18 @@ struct memory_v2 {
 struct utilization {
     unsigned gpu, memory;
 };
+struct instance_profile {
+    unsigned id, p2p, slices, instances, sms, rest[5];
+    unsigned long long memory_mib;
+};
+struct compute_profile {
+    unsigned id, slices, instances, sms, rest[5];
+};
+struct compute_info { /* start and size: of version 2 only */
+    nvmlDevice_t device;
+    void *instance;
+    unsigned id, profile, start, size;
+};
 struct process_v1 {
     unsigned pid;
     unsigned long long memory;
@@ -160,6 +172,13 @@ int nvmlDeviceGetGpuInstanceId(nvmlDevice_t, unsigned *);
 int nvmlDeviceGetComputeInstanceId(nvmlDevice_t, unsigned *);
 int nvmlDeviceGetAttributes(nvmlDevice_t, struct attributes *);
 int nvmlDeviceGetAttributes_v2(nvmlDevice_t, struct attributes *);
+int nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t, unsigned, struct instance_profile *);
+int nvmlDeviceGetGpuInstances(nvmlDevice_t, unsigned, void **, unsigned *);
+int nvmlGpuInstanceGetComputeInstanceProfileInfo(
+    void *, unsigned, unsigned, struct compute_profile *);
+int nvmlGpuInstanceGetComputeInstances(void *, unsigned, void **, unsigned *);
+int nvmlComputeInstanceGetInfo(void *, struct compute_info *);
+int nvmlComputeInstanceGetInfo_v2(void *, struct compute_info *);
 int nvmlGpmQueryDeviceSupport(nvmlDevice_t, struct gpm_support *);
 int nvmlGpmSampleAlloc(nvmlGpmSample_t *);
 int nvmlGpmSampleFree(nvmlGpmSample_t);
@@ -617,6 +636,56 @@ static struct gpm_metric measure(nvmlDevice_t device, unsigned instance, unsigne
     return get.metrics[0];
 }
 
+/* As DCGM lists instances: profiles until one is invalid, the GPU instances of each, and their
+ * compute instances. */
+static void mig_instances_are_listed_by_profile(void **state)
+{
+    struct instance_profile profile;
+    struct compute_profile compute_profile;
+    struct compute_info info;
+    void *instance, *compute;
+    unsigned n = 0, count, id = 0;
+    int r;
+
+    for (; (r = nvmlDeviceGetGpuInstanceProfileInfo(gpus[3], id, &profile)) != INVALID_ARGUMENT;
+         id++) {
+        assert_true(id < 100 && (r == SUCCESS || r == NOT_SUPPORTED));
+        n += r == SUCCESS;
+    }
+    assert_true(n > 2 && n < id);
+    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpus[3], 0, NULL), INVALID_ARGUMENT);
+    assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpus[0], 0, &profile), NOT_SUPPORTED);
+    for (id = 0, count = 0; count == 0; id++) {
+        assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(gpus[3], id, &profile), SUCCESS);
+        assert_int_equal(
+            nvmlDeviceGetGpuInstances(gpus[3], profile.id, &instance, &count), SUCCESS);
+    }
+    assert_int_equal(profile.slices, 2);
+    assert_int_equal(profile.sms, 28);
+    assert_int_equal(profile.memory_mib, 9856);
+
+    for (id = 0; (r = nvmlGpuInstanceGetComputeInstanceProfileInfo(
+                      instance, id, 0, &compute_profile)) != INVALID_ARGUMENT;
+         id++)
+        assert_true(id < 100 && (r == SUCCESS || r == NOT_SUPPORTED));
+    assert_int_equal(nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, 1, 1, &compute_profile),
+        INVALID_ARGUMENT);
+    assert_int_equal(nvmlGpuInstanceGetComputeInstances(instance, 1, &compute, &count), SUCCESS);
+    assert_int_equal(count, 1);
+    assert_int_equal(nvmlComputeInstanceGetInfo(compute, NULL), INVALID_ARGUMENT);
+    assert_int_equal(nvmlComputeInstanceGetInfo(instance, &info), INVALID_ARGUMENT);
+    info.start = 77;
+    assert_int_equal(nvmlComputeInstanceGetInfo(compute, &info), SUCCESS);
+    assert_int_equal(info.start, 77);
+    assert_int_equal(nvmlComputeInstanceGetInfo_v2(compute, &info), SUCCESS);
+    assert_ptr_equal(info.device, gpus[3]);
+    assert_ptr_equal(info.instance, instance);
+    assert_int_equal(info.id, 0);
+    assert_int_equal(info.profile, 1);
+    assert_int_equal(info.start, 0);
+    assert_int_equal(info.size, 2);
+}
+
 static void gpm_tells_means(void **state)
 {
     struct gpm_support support = {.version = 1};
@@ -730,6 +799,7 @@ int main(void)
         cmocka_unit_test(who_is_there_is_listed),
         cmocka_unit_test(mps_clients_and_their_server_are_told_apart),
         cmocka_unit_test(mig_instances_are_devices),
+        cmocka_unit_test(mig_instances_are_listed_by_profile),
         cmocka_unit_test(gpm_tells_means),
         cmocka_unit_test(troubles_can_be_made),
         cmocka_unit_test(a_lost_gpu_is_lost_to_all),
