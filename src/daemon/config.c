@@ -552,8 +552,7 @@ static int take_setting(void *context, const char *name, const char *value, stru
     if (spec) {
         size_t i = (size_t)(spec - specs);
         if (file->is_set[i])
-            return fault_set(
-                fault, EINVAL, "%s: is set above already: remove one of the lines", name);
+            log_warning("%s: is set twice in the configuration: the last line counts", name);
         file->is_set[i] = true;
         warn_without_unit(&options[i], value);
         return set_option(file->config, &options[i], value, fault);

@@ -58,6 +58,7 @@ struct dcgm {
     int64_t last_row_us; /* time of the last row, or of the start */
     bool has_rows;       /* a row has come since the start */
     pid_t pid;
+    pid_t ending; /* a child that was killed and has not ended yet; 0: none */
     int fd;
     struct dcgm_lines lines;
     struct dcgm_list list;
@@ -97,7 +98,8 @@ static void end_program(struct dcgm *dcgm)
         return;
     close(dcgm->fd);
     dcgm->fd = -1;
-    program_kill(dcgm->pid);
+    if (!program_kill(dcgm->pid))
+        dcgm->ending = dcgm->pid;
 }
 
 void dcgm_destroy(struct dcgm *dcgm)
@@ -170,7 +172,7 @@ const char *dcgm_missing_reason(const struct dcgm *dcgm, size_t i)
 
 static bool has_lived(const struct dcgm *dcgm, int64_t now_us)
 {
-    return dcgm->phase == STREAMING && now_us - dcgm->began_us > REST_MAX_US;
+    return dcgm->phase == STREAMING && dcgm->has_rows && now_us - dcgm->began_us > REST_MAX_US;
 }
 
 static void pause_for_restart(struct dcgm *dcgm, int64_t now_us, const char *why)
@@ -197,6 +199,11 @@ static bool start_program(struct dcgm *dcgm, int64_t now_us, enum phase phase, c
     dcgm->last_message[0] = '\0';
     dcgm->began_us = dcgm->last_row_us = now_us;
     dcgm->has_rows = false;
+    if (dcgm->ending && !program_has_ended(dcgm->ending)) {
+        fault_set(fault, EBUSY, "the last process was killed and does not end: the driver hangs");
+        return false;
+    }
+    dcgm->ending = 0;
     if (program_start(&run, &dcgm->pid, &dcgm->fd, fault) < 0)
         return false;
     dcgm->phase = phase;

@@ -18,6 +18,9 @@
 #include "base/file.h"
 #include "base/text.h"
 
+/* Chosen: a process that is killed ends in milliseconds, unless it is in a driver that hangs. */
+#define KILL_LIMIT_US (100 * MS_US)
+
 /*
  * The child between fork and exec: only async-signal-safe calls, since the caller may have threads.
  * _Fork instead of fork keeps libraries' fork handlers out (libuv closes its pipes in one).
@@ -182,8 +185,17 @@ int program_start(const struct program *run, pid_t *ret_pid, int *ret_fd, struct
     return 0;
 }
 
-void program_kill(pid_t pid)
+bool program_kill(pid_t pid)
 {
     kill_group(pid);
+    if (process_wait_gone(pid, KILL_LIMIT_US) < 0)
+        return false;
     reap_child(pid);
+    return true;
+}
+
+bool program_has_ended(pid_t pid)
+{
+    int status;
+    return waitpid(pid, &status, WNOHANG) != 0;
 }

@@ -46,8 +46,10 @@ bool program_find(const char *program, char *path, size_t size);
  */
 int program_start(const struct program *run, pid_t *ret_pid, int *ret_fd, struct fault *fault);
 
-/* Kills the program with its process group, and waits for its end. */
-void program_kill(pid_t pid);
+/* Kills the program with its process group. Returns whether it has ended; if not, it is in a driver
+ * that does not answer, and program_has_ended is to be asked later. */
+bool program_kill(pid_t pid);
+bool program_has_ended(pid_t pid);
 
 /* Waits until a process of any user has ended. Returns 0 or -ETIMEDOUT. */
 int process_wait_gone(pid_t pid, int64_t limit_us);

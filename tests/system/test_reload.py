@@ -264,6 +264,9 @@ class Check(Service):
         status, text = self.check("--config=" + self.write("bare", "margin: 2\n"))
         self.assertEqual(status, 0, text)
         self.assertIn("warning: margin: '2' has no unit", text)
+        status, text = self.check("--config=" + self.write("twice", "margin: 1G\nmargin: 2G\n"))
+        self.assertEqual(status, 0, text)
+        self.assertIn("warning: margin: is set twice", text)
         status, text = self.check("--config=" + self.write("zero", "recovery-step: 0\n"))
         self.assertEqual((status, text), (0, "configuration is fine\n"))
         status, text = self.check("--operators=nosuch-user, root")
@@ -276,7 +279,6 @@ class Check(Service):
             (["--nothing=1"], "nothing: "),
             (["--config=" + self.write("two", "policy: best\nwindow: 0\n")], "two:1: policy: "),
             (["--config=" + self.write("two", "policy: best\nwindow: 0\n")], "two:2: window: "),
-            (["--config=" + self.write("twice", "margin: 1G\nmargin: 2G\n")], "twice:2: margin: "),
             (["--config=" + self.write("list", "- a\n")], "list:1: "),
         ):
             status, text = self.check(*options)

@@ -91,7 +91,7 @@ static void a_later_option_wins(void **state)
 static void a_file_reports_each_mistake_with_its_line(void **state)
 {
     const char *path = write_file(
-        "policy: best\nmargin: 3GiB\n\nmargins: 1GiB\nwindow: 0\nmargin: 4GiB\n");
+        "policy: best\nmargin: 3GiB\n\nmargins: 1GiB\nwindow: 0\nmin-free: -1\n");
     char place[64];
     assert_int_equal(READ("--config", path), -EINVAL);
     static const struct {
@@ -103,8 +103,17 @@ static void a_file_reports_each_mistake_with_its_line(void **state)
         snprintf(place, sizeof place, "%s:%d: %s", path, expected[i].line, expected[i].words);
         assert_non_null(strstr(earlier_mistakes, place));
     }
-    snprintf(place, sizeof place, "%s:6: margin: is set above already", path);
+    snprintf(place, sizeof place, "%s:6: min-free: invalid value '-1'", path);
     assert_non_null(strstr(fault.text, place));
+    unlink(path);
+}
+
+/* Instructions append a line to the file: a second time must not keep the daemon from its start. */
+static void the_last_line_of_a_setting_counts(void **state)
+{
+    const char *path = write_file("margin: 3GiB\nrecoveries: 1\nmargin: 4GiB\n");
+    assert_int_equal(READ("--config", path), 0);
+    assert_int_equal(config.core.conditions.margin_bytes, 4 * GIB);
     unlink(path);
 }
 
@@ -191,6 +200,7 @@ int main(void)
         cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),
         cmocka_unit_test(a_file_reports_each_mistake_with_its_line),
+        cmocka_unit_test(the_last_line_of_a_setting_counts),
         cmocka_unit_test(a_file_without_form_ends_at_its_mistake),
         cmocka_unit_test(the_man_page_quotes_what_has_blanks),
         cmocka_unit_test(the_command_line_beats_the_file_wherever_it_is_named),
