@@ -66,6 +66,19 @@ static void set_distances(struct core *core, const struct event *event)
                 list[i].distances[k]);
 }
 
+/* The health of a GPU that was listed again. */
+static enum view_health health_as_listed(const struct gpu_view *gpu, bool keeps_samples)
+{
+    bool is_sound = gpu->health == VIEW_OK || gpu->health == VIEW_OUT_OF_USE;
+    if (gpu->id.is_gone)
+        return VIEW_LOST;
+    if (!keeps_samples || !(is_sound || gpu->health == VIEW_FAULTY))
+        return VIEW_UNSEEN;
+    if (!is_sound)
+        return gpu->health;
+    return gpu->id.is_out_of_use ? VIEW_OUT_OF_USE : VIEW_OK;
+}
+
 static int apply_gpus(struct core *core, const struct event *event)
 {
     struct cluster_view *view = &core->view;
@@ -100,11 +113,7 @@ static int apply_gpus(struct core *core, const struct event *event)
         }
         gpu->id = event->gpus.list[i];
         gpu->is_listed = true;
-        bool is_sampled = gpu->health == VIEW_OK || gpu->health == VIEW_FAULTY;
-        if (gpu->id.is_gone)
-            gpu->health = VIEW_LOST;
-        else if (!event->gpus.keeps_samples || !is_sampled)
-            gpu->health = VIEW_UNSEEN;
+        gpu->health = health_as_listed(gpu, event->gpus.keeps_samples);
     }
     for (int i = 0; i < view->n_gpus; i++)
         if (!view->gpus[i].is_listed)

@@ -124,7 +124,7 @@ struct event {
         struct {
             const struct gpu_identity *list;
             int n;
-            bool keeps_samples; /* what known GPUs were sampled to do still holds; not stored */
+            bool keeps_samples; /* what known GPUs were sampled to do still holds */
         } gpus;
         struct {
             uint32_t uid;

@@ -19,7 +19,8 @@
  *
  * "Anew": a task that was seen without memory (it was loading data) and takes its first is held off
  * for up to settle_max_us again. A task without any reading is not: its memory may have been there
- * all the time.
+ * all the time. From CONTEXT_SETTLED a task whose requirement is known becomes RISING when it has
+ * taken half of that.
  */
 #ifndef COLLOC_CORE_RESIDENCE_H
 #define COLLOC_CORE_RESIDENCE_H

@@ -546,14 +546,21 @@ static int encode_users(json_t *object, const struct advance *advance)
     return json_object_set_new(object, "users", users) < 0 ? -1 : r;
 }
 
+static int encode_gpus(json_t *object, const struct event *event)
+{
+    if (event->gpus.keeps_samples && json_object_set_new(object, "keeps_samples", json_true()) < 0)
+        return -1;
+    return encode_list(object, "gpus", &gpu_identity_fields, event->gpus.list,
+        sizeof *event->gpus.list, event->gpus.n);
+}
+
 static int encode_body(json_t *object, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
     const struct task_request *request = &event->submit.request;
     int r = 0;
     if (event->kind == EVENT_GPUS)
-        r = encode_list(object, "gpus", &gpu_identity_fields, event->gpus.list,
-            sizeof *event->gpus.list, event->gpus.n);
+        r = encode_gpus(object, event);
     else if (event->kind == EVENT_PLACE)
         r = encode_indices(object, event->place.gpus, event->place.n);
     else if (names_destination(event->kind))
@@ -782,6 +789,7 @@ static int decode_gpus(const struct decoding *decoding, const json_t *body, stru
         sizeof *event->gpus.list, &gpus, &event->gpus.n);
     if (r == 0)
         event->gpus.list = gpus;
+    event->gpus.keeps_samples = json_is_true(json_object_get(body, "keeps_samples"));
     return r;
 }
 

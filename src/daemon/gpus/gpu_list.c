@@ -169,7 +169,7 @@ void gpu_list_warn_of_unknown(const struct gpus *gpus)
     }
 }
 
-int gpu_list_feed(struct gpus *gpus)
+int gpu_list_feed(struct gpus *gpus, bool keeps_samples)
 {
     size_t most = gpus->set->count + (size_t)core_view(gpus->parts.core)->n_gpus;
     struct gpu_identity *list = calloc(most, sizeof *list);
@@ -180,6 +180,7 @@ int gpu_list_feed(struct gpus *gpus)
         return -ENOMEM;
     }
     struct event event = driver_event(gpus->parts.driver, EVENT_GPUS, 0);
+    event.gpus.keeps_samples = keeps_samples;
     struct gpu_kinds *kinds = load_kinds();
     event.gpus.list = list;
     for (size_t i = 0; i < gpus->set->count; i++) {
@@ -277,6 +278,6 @@ void gpu_list_replace(struct gpus *gpus, struct gpu_set *now)
     gpus->states = states;
     gpus->set = now;
     gpu_set_close(before);
-    gpu_list_feed(gpus);
+    gpu_list_feed(gpus, false);
     history_open(gpus);
 }

@@ -77,7 +77,7 @@ int gpus_open(struct gpus *gpus, struct fault *fault)
     if (set_up_activity(gpus) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     gpus->states = calloc(gpus->set->count, sizeof *gpus->states);
-    if (!gpus->states || gpu_list_feed(gpus) < 0)
+    if (!gpus->states || gpu_list_feed(gpus, false) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     history_open(gpus);
     gpu_list_warn_of_unknown(gpus);
@@ -89,7 +89,7 @@ int gpus_review_use(struct gpus *gpus)
     if (!gpus->set)
         return 0;
     gpu_list_warn_of_unknown(gpus);
-    int r = gpu_list_feed(gpus);
+    int r = gpu_list_feed(gpus, true);
     gpus_poll(gpus);
     return r;
 }

@@ -85,8 +85,9 @@ void gpus_update_dcgm_period(struct gpus *gpus);
 
 /* ---- gpu_list.c ---- */
 
-/* Feeds the list of GPUs to the core. Returns 0 or -ENOMEM. */
-int gpu_list_feed(struct gpus *gpus);
+/* Feeds the list of GPUs to the core. `keeps_samples`: what they were sampled to do still holds.
+ * Returns 0 or -ENOMEM. */
+int gpu_list_feed(struct gpus *gpus, bool keeps_samples);
 
 /* Logs names of the setting drain that no GPU has. */
 void gpu_list_warn_of_unknown(const struct gpus *gpus);

@@ -62,6 +62,18 @@ static void a_late_task_holds_others_off_anew(void **state)
     assert_int_equal(late.residence, RESIDENCE_CONTEXT_SETTLED);
 }
 
+static void half_of_a_known_requirement_holds_others_off_anew(void **state)
+{
+    struct resident resident = {.need_bytes = gib(8)};
+    follow(&resident, 1, gib(0.4));
+    follow(&resident, 61, gib(3.9));
+    assert_int_equal(resident.residence, RESIDENCE_CONTEXT_SETTLED);
+    follow(&resident, 90, gib(4));
+    assert_int_equal(resident.residence, RESIDENCE_RISING);
+    follow(&resident, 100, gib(4));
+    assert_int_equal(resident.residence, RESIDENCE_SETTLED);
+}
+
 /* What a resident was before it had states. */
 struct booleans {
     bool absent, shown, risen, settled;
@@ -78,6 +90,14 @@ static bool follow_booleans(struct booleans *now, struct reading used, int64_t n
         now->shown = true;
         now->held_us = now->absent ? now_us : now->held_us;
         now->settled &= !now->absent;
+    }
+    if (now->settled && now->shown && !now->risen && now->need_bytes && used.valid &&
+        used.value >= enough) {
+        now->risen = true;
+        now->settled = false;
+        now->level_bytes = used.value;
+        now->held_us = now->grew_us = now_us;
+        return true;
     }
     if (now->settled)
         return false;
@@ -133,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_rises_and_settles),
         cmocka_unit_test(a_late_task_holds_others_off_anew),
+        cmocka_unit_test(half_of_a_known_requirement_holds_others_off_anew),
         cmocka_unit_test(random_lives_agree_with_the_booleans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
