@@ -361,6 +361,14 @@ class Users(Several):
         self.assertEqual(len(self.tasks(state="ended", limit=2, user=ADA)), 2)
         self.assertEqual(len(self.tasks(state="ended", limit=1, user="root")), 1)
 
+    def test_the_web_page_is_for_users_with_a_name(self):
+        """Each user has many uids without one, and would have connections and sessions for each."""
+        reply = self.request_as(ADA, "POST", "/v1/web")
+        self.assertEqual(reply.status, 403)
+        self.assertIn(f"user {ADA} is not in the user database", reply.message)
+        named = pwd.getpwnam("nobody").pw_uid
+        self.assertNotEqual(self.request_as(named, "POST", "/v1/web").status, 403)
+
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
 class FewBytes(Several):

@@ -131,7 +131,10 @@ static void change_many(
         api_reply_error(request, 400, "tasks: has to be a list of 1 to %d ids", TASKS_MAX);
         return;
     }
-    struct list_change *list = calloc(1, sizeof *list + n * sizeof *list->parts);
+    size_t size = sizeof(struct list_change) + n * sizeof(struct part);
+    if (!api_request_hold(request, size))
+        return;
+    struct list_change *list = calloc(1, size);
     if (!list) {
         api_reply(request, 500, NULL);
         return;

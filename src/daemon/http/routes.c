@@ -168,13 +168,19 @@ static void route_info(void *context, struct api_request *request)
     api_reply(request, 200, public_info(context));
 }
 
-/* The kernel has identified the user, which gets the address of a login to the web page. */
-static void route_web(void *context, struct api_request *request)
+/* The user database has answered for the user of the request. A user has as many uids that are not
+ * in it as /etc/subuid grants, and with each of them could take sessions and connections. */
+static void on_visitor(void *context, const struct name *name)
 {
-    const struct http *http = context;
+    struct api_request *request = context;
+    const struct http *http = api_request_context(request);
     struct api_peer peer = api_request_peer(request);
     struct fault fault = {0};
     char *url;
+    if (peer.uid != 0 && peer.uid != geteuid() && name->state != NAME_KNOWN) {
+        api_reply_error(request, 403, "user %u is not in the user database", (unsigned)peer.uid);
+        return;
+    }
     int r = http->parts.hooks.make_login(http->parts.hooks.context, &peer, &fault, &url);
     if (r < 0) {
         api_reply_error(request, r == -EPERM ? 409 : 503, "%s", fault.text);
@@ -182,6 +188,13 @@ static void route_web(void *context, struct api_request *request)
     }
     api_reply(request, 200, json_pack("{s:s}", "url", url));
     free(url);
+}
+
+/* The kernel has identified the user, which gets the address of a login to the web page. */
+static void route_web(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    names_ask_uid(http->parts.names, api_request_peer(request).uid, on_visitor, request);
 }
 
 static json_t *mean_seconds_json(int64_t sum_us, int64_t n)
