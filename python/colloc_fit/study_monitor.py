@@ -293,9 +293,13 @@ while True:
 """
 
 
+# Runs collocd with its state in the working folder.
+HERE = 'exec "$0" "$@" --state-dir="$PWD"'
+
+
 def monitors(study):
     """The monitors by name: commands that write their samples into their working folder."""
-    daemon = [study.collocd, "--socket=s", "--state-dir=.", f"--shim={study.shim}"]
+    daemon = ["sh", "-c", HERE, study.collocd, "--socket=s", f"--shim={study.shim}"]
     smi = ["nvidia-smi", *SMI_QUERY]
     found = {
         "none": None,
@@ -320,6 +324,8 @@ def running(command, folder):
             command, cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL
         )
         time.sleep(0.7)  # the start of the monitor is not measured
+        if process.poll() is not None:
+            raise OSError(f"{command[0]} has ended")
         try:
             yield process
         finally:
@@ -599,7 +605,7 @@ def measure_daemon(study):
                 [
                     study.collocd,
                     "--socket=s",
-                    "--state-dir=.",
+                    f"--state-dir={folder}",
                     f"--shim={study.shim}",
                     f"--sample-period={period}",
                 ],
