@@ -366,7 +366,7 @@ class Users(Several):
         reply = self.request_as(ADA, "POST", "/v1/web")
         self.assertEqual(reply.status, 403)
         self.assertIn(f"user {ADA} is not in the user database", reply.message)
-        named = pwd.getpwnam("nobody").pw_uid
+        named = pwd.getpwnam("daemon").pw_uid
         self.assertNotEqual(self.request_as(named, "POST", "/v1/web").status, 403)
 
 
