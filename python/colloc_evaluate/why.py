@@ -26,8 +26,8 @@ WHY = [
     "task on a GPU whose newest task still allocates its memory (the hold-off), which RAD-RM does "
     "not have. The last column of these tables is with a hold-off of one second, until the next "
     "sample: for the 60 tasks without estimates that explains the difference, for the 90 tasks "
-    "only a part of it. With estimates it makes no difference: what a task has not taken of its "
-    "estimate stays reserved until it has taken half.",
+    "only a part of it. With estimates it makes little difference: what a task has not taken of "
+    "its estimate stays reserved until it has taken half.",
     "With SMACT limited to 80 %, a condition of 0, 2 or 5 GB of free memory makes no difference "
     "here: a GPU with so little free memory is above the limit of SMACT as well.",
     "Energy: the power of the tasks is assumed too. In the simulator time-sliced tasks draw hardly "
