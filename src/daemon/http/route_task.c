@@ -254,10 +254,11 @@ static void change_task(
     if (is_array)
         return;
     struct task_change change = {.task = request_task_id(http, request)};
-    json_t *record = find_record(http, request, change.task);
-    if (!record)
+    json_t *record;
+    if (change.task == 0) {
+        reply_no_task(request, 0);
         return;
-    json_decref(record);
+    }
     task_change_feed(&wanted, &change);
     task_change_settle(&wanted, &change);
     if (change.status / 100 != 2)

@@ -69,7 +69,7 @@ uint64_t request_task_id(const struct http *http, const struct api_request *requ
                : array_tasks_find(http->parts.core, http->parts.store, id, (int)index);
 }
 
-static void reply_no_task(struct api_request *request, uint64_t id)
+void reply_no_task(struct api_request *request, uint64_t id)
 {
     const char *index = api_request_name(request);
     if (*index && id == 0)

@@ -30,6 +30,9 @@ void reply_task(struct api_request *request, json_t *record);
  * has none. */
 uint64_t request_task_id(const struct http *http, const struct api_request *request);
 
+/* Answers that there is no such task; 0: none of the array has the index that the path names. */
+void reply_no_task(struct api_request *request, uint64_t id);
+
 /* Reads the record of a task, live or ended, which the caller releases. Returns 0; STORE_NONE:
  * there is none; or -errno with a fault. */
 int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record);
