@@ -75,10 +75,9 @@ bool resident_follow_memory(
     }
     if (resident->residence == RESIDENCE_CONTEXT_SETTLED && resident->need_bytes.valid &&
         used.valid && is_beyond_context(resident, used.value)) {
-        resident->residence = RESIDENCE_RISING;
+        resident->residence = RESIDENCE_CONTEXT;
         resident->level_bytes = used.value;
         resident->held_us = resident->grew_us = now_us;
-        return true;
     }
     if (residence_has_settled(resident->residence))
         return false;
