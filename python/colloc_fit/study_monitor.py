@@ -297,15 +297,19 @@ while True:
 HERE = 'exec "$0" "$@" --state-dir="$PWD"'
 
 
+def daemon_command(study, period):
+    settings = ("--socket=s", f"--shim={study.shim}", f"--sample-period={period}")
+    return ["sh", "-c", HERE, study.collocd, *settings]
+
+
 def monitors(study):
     """The monitors by name: commands that write their samples into their working folder."""
-    daemon = ["sh", "-c", HERE, study.collocd, "--socket=s", f"--shim={study.shim}"]
     smi = ["nvidia-smi", *SMI_QUERY]
     found = {
         "none": None,
         "top": ["top", "-b", "-d", "1"],
-        "colloc, 1 s": [*daemon, "--sample-period=1s"],
-        "colloc, 0.1 s": [*daemon, "--sample-period=100ms"],
+        "colloc, 1 s": daemon_command(study, "1s"),
+        "colloc, 0.1 s": daemon_command(study, "100ms"),
         "nvidia-smi, staying": [*smi, "-l", "1"],
         "nvidia-smi, each second": [sys.executable, "-c", SPAWN, *smi],
         "dcgmi, staying": ["dcgmi", "dmon", "-e", DCGMI_FIELDS, "-d", "1000"],
@@ -325,7 +329,7 @@ def running(command, folder):
         )
         time.sleep(0.7)  # the start of the monitor is not measured
         if process.poll() is not None:
-            raise OSError(f"{command[0]} has ended")
+            raise OSError(f"{' '.join(command)} has ended")
         try:
             yield process
         finally:
@@ -601,16 +605,7 @@ def measure_daemon(study):
     worker.call(do="epoch", steps=5)
     for period in ("1s", "100ms"):
         with tempfile.TemporaryDirectory() as folder:
-            with running(
-                [
-                    study.collocd,
-                    "--socket=s",
-                    f"--state-dir={folder}",
-                    f"--shim={study.shim}",
-                    f"--sample-period={period}",
-                ],
-                folder,
-            ) as daemon:
+            with running(daemon_command(study, period), folder) as daemon:
                 pid = daemon.pid
                 for _ in range(SLICES):
                     began, before = time.monotonic(), processor_s(pid)
