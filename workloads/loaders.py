@@ -20,7 +20,7 @@ LOADERS = 4  # processes that decode images
 
 
 def order_of(found, batch, steps):
-    """Options of DataLoader: once through all data, or so many batches drawn from it at random."""
+    """Options of DataLoader: an epoch is all data, or `steps` batches drawn from it at random."""
     if steps is None:
         return {"shuffle": True}
     return {"sampler": RandomSampler(found, replacement=True, num_samples=steps * batch)}
@@ -112,7 +112,7 @@ class ClickLog(IterableDataset):
 
 
 class Repeated:
-    """So many batches of a log that has an order. It begins again at its end."""
+    """`steps` batches of a log, in its order. The log begins again at its end."""
 
     def __init__(self, batches, steps):
         self.batches, self.steps = batches, steps

@@ -21,7 +21,7 @@
 
 static enum { FROM_PROC, HANGS, SHOWS_NOTHING, IN_EXECVE } kind;
 static int n_opened;  /* of environments, while the process is IN_EXECVE */
-static int starts_at; /* it is, until so many were opened */
+static int starts_at; /* the number of opens after which it is not any more */
 
 /* Returns the end to read of a pipe with this text; NULL: no end comes. */
 static int open_pipe(const char *text)
