@@ -52,6 +52,27 @@ def read(path, mode="r"):
         return file.read()
 
 
+def proc(pid, name):
+    """/proc/PID/NAME of a process that may end at any time: empty then."""
+    try:
+        return read(f"/proc/{pid}/{name}")
+    except OSError:
+        return ""
+
+
+def words_of(pid):
+    """The command line of the process; [""] once it has ended."""
+    return proc(pid, "cmdline").split("\0")
+
+
+def uid_of(pid):
+    """The process's owner, or None if it has ended."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+
+
 def cgroup_of(pid):
     """The folder of the process's cgroup (v2), or None."""
     mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]
@@ -75,10 +96,7 @@ def cgroups_of(state):
 
 def is_alive(pid):
     """Zombies are not."""
-    try:
-        return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    return proc(pid, "stat").rpartition(")")[2].split()[:1] not in ([], ["Z"])
 
 
 def processes_with(text):

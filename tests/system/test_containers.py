@@ -6,19 +6,12 @@ import shutil
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, cgroup_of, processes_with, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, cgroup_of, proc, processes_with, program, until
 
 PODMAN = (
     "podman {options} run --rm --network=none --pid=host --ulimit=nofile=1024:1024 "
     "--ulimit=nproc=1000:1000 -v /lib:/lib:ro -v /usr:/usr:ro {mounts} --rootfs {root} {command}"
 )
-
-
-def comm_of(pid):
-    try:
-        return read(f"/proc/{pid}/comm")
-    except OSError:
-        return ""
 
 
 class Containers(DaemonCase):
@@ -71,7 +64,9 @@ class Containers(DaemonCase):
         gpu = self.get("/v1/gpus")["gpus"][0]
         self.assertEqual(gpu["foreign_processes"], [], gpu)
         pids = [
-            pid for pid in processes_with(program("pretend-train")) if "pretend" in comm_of(pid)
+            pid
+            for pid in processes_with(program("pretend-train"))
+            if "pretend" in proc(pid, "comm")
         ]
         self.assertEqual(len(pids), 1, pids)
         print(f"the container's cgroup: {cgroup_of(pids[0])}")

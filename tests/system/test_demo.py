@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, SANITIZED, processes_with, until
+from daemon_case import BUILD, LIMIT_S, SANITIZED, processes_with, until, words_of
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
 # The faster, the more of a hold-off is gone before a process has started. Sanitizers start slowly.
@@ -71,15 +71,8 @@ class Demo(unittest.TestCase):
         return [
             pid
             for pid in processes_with(self.temporary)
-            if self.command(pid).startswith(b"colloc-pretend-train")
+            if words_of(pid)[0] == "colloc-pretend-train"
         ]
-
-    def command(self, pid):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                return file.read()
-        except OSError:
-            return b""
 
     def assert_little_more(self, value, ideal):
         """SPEED stretches starts of processes; a task submitted late waits less by that time."""

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, processes_with, until
+from daemon_case import BUILD, LIMIT_S, processes_with, until, words_of
 
 from colloc_slurm import loopback
 
@@ -79,19 +79,16 @@ class DemoSlurm(unittest.TestCase):
     def test_interrupted(self):
         process = self.start(TRACE)
         until(
-            lambda: [pid for pid in processes_with(self.temporary) if self.is_training(pid)],
+            lambda: [
+                pid
+                for pid in processes_with(self.temporary)
+                if "colloc-pretend-train" in words_of(pid)[0]
+            ],
             "a training",
         )
         process.send_signal(signal.SIGINT)
         status, text = self.wait(process)
         self.assertEqual(status, 130, text)
-
-    def is_training(self, pid):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                return b"colloc-pretend-train" in file.read().split(b"\0")[0]
-        except OSError:
-            return False
 
 
 if __name__ == "__main__":

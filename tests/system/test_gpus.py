@@ -11,14 +11,7 @@ import subprocess
 import time
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, until
-
-
-def read_if_there(path):
-    try:
-        return read(path, "rb")
-    except OSError:
-        return b""
+from daemon_case import LIMIT_S, DaemonCase, proc, processes_with, program, until, words_of
 
 
 def cpus_of(line):
@@ -413,16 +406,12 @@ class BeforeHopper(WithoutGpm):
     """GPUs without GPM: their activity comes from one child that goes on."""
 
     gpus = "2xA100-40GB"
-    child = b"colloc-dcgm"
+    child = "colloc-dcgm"
     logged = r"SM activity of GPUs without GPM: by libdcgm\.so\.4 with "
 
     def stream(self):
         """The pids of the children that print rows."""
-        return [
-            pid
-            for pid in processes_with(self.folder)
-            if self.child in (read_if_there(f"/proc/{pid}/cmdline") or b"")
-        ]
+        return [pid for pid in processes_with(self.folder) if self.child in proc(pid, "cmdline")]
 
     def test_activity_is_told_by_dcgm(self):
         task = self.train(3000, 1e6, "--smact=0.6")
@@ -467,8 +456,8 @@ class BeforeHopper(WithoutGpm):
 
     @staticmethod
     def period(pid):
-        words = (read_if_there(f"/proc/{pid}/cmdline") or b"").split(b"\0")
-        return words[1].decode() if len(words) > 1 else None
+        words = words_of(pid)
+        return words[1] if len(words) > 1 else None
 
     def test_unknown_values_are_not_idle(self):
         call = "dcgmEntitiesGetLatestValues"
@@ -507,13 +496,13 @@ class BeforeHopper(WithoutGpm):
 
 
 class BeforeHopperByDcgmi(WithoutLibrary, BeforeHopper):
-    child = b"dmon"
+    child = "dmon"
     logged = r"SM activity of GPUs without GPM: by dcgmi \(libdcgm\.so\.4: dcgmInit: API version"
 
     @staticmethod
     def period(pid):
-        words = (read_if_there(f"/proc/{pid}/cmdline") or b"").split(b"\0")
-        return words[words.index(b"-d") + 1].decode() if b"-d" in words else None
+        words = words_of(pid)
+        return words[words.index("-d") + 1] if "-d" in words else None
 
     def test_without_dcgmi_it_says_so(self):
         self.restart(dcgmi="/nowhere/dcgmi")

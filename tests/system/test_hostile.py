@@ -9,7 +9,7 @@ the test; what is not tested then is printed. COLLOC_SOAK=1 prints 10 GB instead
 import os
 import unittest
 
-from daemon_case import MIB, DaemonCase, cgroup_of, processes_with, read, until
+from daemon_case import MIB, DaemonCase, cgroup_of, processes_with, read, uid_of, until
 
 USER = 64031  # of no other test: its processes are counted
 PROCESSES, MEMORY_MIB, OUTPUT_MIB = 200, 256, 4
@@ -73,14 +73,7 @@ class Hostile(DaemonCase):
 
     def bomb_processes(self):
         """The user's processes that belong to a task's cgroup or script."""
-        return [pid for pid in processes_with(self.folder) if self.uid_of(pid) == USER]
-
-    @staticmethod
-    def uid_of(pid):
-        try:
-            return os.stat(f"/proc/{pid}").st_uid
-        except FileNotFoundError:
-            return None
+        return [pid for pid in processes_with(self.folder) if uid_of(pid) == USER]
 
     def daemon_mib(self):
         status = read(f"/proc/{self.process.pid}/status")

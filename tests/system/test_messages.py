@@ -15,7 +15,7 @@ import tempfile
 import threading
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, proc, processes_with, program, uid_of, until
 
 SECRET = "s3cr3t-t0ken"
 MAIL_PYTHON = "/usr/bin/python3"  # of Debian's package python3-aiosmtpd
@@ -98,7 +98,7 @@ class MessageCase(DaemonCase):
         return [
             pid
             for pid in processes_with(self.folder)
-            if os.path.basename(read(f"/proc/{pid}/comm").strip()) == "colloc-message"
+            if proc(pid, "comm").strip() == "colloc-message"
         ]
 
     def assert_no_secret(self):
@@ -243,7 +243,7 @@ class Webhooks(MessageCase):
                 COLLOC_NOTIFY="end",
                 COLLOC_NOTIFY_TO=self.receiver.url("/other"),
             )
-            owners = lambda: {os.stat(f"/proc/{pid}").st_uid for pid in self.helpers()}
+            owners = lambda: {uid_of(pid) for pid in self.helpers()}
             until(lambda: 65534 in owners(), "a helper that runs as that user")
         self.receiver.hangs.clear()
         self.receiver.goes_on.set()

@@ -8,7 +8,7 @@ import socketserver
 import threading
 import unittest
 
-from daemon_case import DaemonCase, is_alive, until
+from daemon_case import DaemonCase, is_alive, proc, until
 
 ROOT = os.geteuid() == 0
 OTHER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -434,11 +434,7 @@ class Vanishing(DaemonCase):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
             children = file.read().split()
         ended = [pid for pid in children if not is_alive(int(pid))]
-        return [self.name_of(pid) for pid in ended].count("colloc-shim")
-
-    def name_of(self, pid):
-        with open(f"/proc/{pid}/comm") as file:
-            return file.read().strip()
+        return [proc(pid, "comm").strip() for pid in ended].count("colloc-shim")
 
     def test_what_cannot_be_started_while_an_instance_goes(self):
         train = "colloc-pretend-train --seconds=1e6 --memory-mib="

@@ -16,6 +16,7 @@ from daemon_case import (
     cgroup_of,
     is_alive,
     needs_cuda_in_python,
+    proc,
     processes_with,
     program,
     read,
@@ -62,7 +63,7 @@ class Suspend(DaemonCase):
         return [
             pid
             for pid in processes_with(self.folder)
-            if os.path.basename(read(f"/proc/{pid}/comm").strip()) == "colloc-checkpoi"
+            if proc(pid, "comm").strip() == "colloc-checkpoi"
         ]
 
     def refused_move(self, task, status, **body):

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, processes_with, program, until, words_of
 
 
 @unittest.skipUnless(shutil.which("tmux"), "needs tmux")
@@ -81,11 +81,7 @@ class Top(DaemonCase):
         )
 
     def top_pid(self):
-        return next(
-            pid
-            for pid in processes_with(self.folder)
-            if "colloc\0top\0" in read(f"/proc/{pid}/cmdline")
-        )
+        return next(pid for pid in processes_with(self.folder) if words_of(pid)[1:2] == ["top"])
 
     def assert_restored(self):
         self.wait_text("over")
