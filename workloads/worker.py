@@ -3,7 +3,8 @@
 
 {"do": "load", "model": NAME}   -> {"ready": true}         builds the model, makes the first steps
 {"do": "run", "seconds": S}     -> {"steps": ..., ...}     trains, synchronises after each step
-{"do": "epoch", "steps": N}     -> {"epoch_s": ..., ...}   trains, synchronises at the end only
+{"do": "epoch", "steps": N}     -> {"epoch_s": ..., ...}   trains, synchronises at the end only;
+                                                           "ended_at" is Unix time
      with "profiled": true                                 under torch.profiler; "profiler_s": what
                                                            its start and end take besides
 {"do": "drop"}                  -> {"dropped": true}
@@ -62,10 +63,11 @@ def epoch(step, steps, profiled=False):
         for _ in range(steps):
             step()
         torch.cuda.synchronize()
-        epoch_s = time.monotonic() - began
+        epoch_s, ended_at = time.monotonic() - began, time.time()
         processor_s = time.process_time() - processor_s
     return {
         "epoch_s": epoch_s,
+        "ended_at": ended_at,
         "profiler_s": time.monotonic() - asked - epoch_s,
         "processor_s": processor_s,
         "resident_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -23,6 +23,9 @@ PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes 
                the same trainings beside one monitor of each kind, under PyTorch's profiler and
                under Nsight Systems, as a task that is ready for `colloc profile`, and while that
                records (table 3.2); about 90 s each
+    light-counters, heavy-counters
+               the same ways with longer epochs, and `colloc record` beside all of them: SMACT,
+               SMOCC, DRAM activity and power of each (figure 3.4); about 90 s each
     light-ncu, heavy-ncu
                one step under Nsight Compute and without
 
@@ -60,6 +63,10 @@ ROUNDS = 5
 PROFILED_EPOCHS = {"light": ("digits", 300, 3), "heavy": ("heavy", 15, 2)}
 PROFILED_ROUNDS, PROFILED_FOR_S, TRACE_LIMIT_S = 3, 1, 25
 PROFILED_LIMIT_S = 55  # no round begins later
+# Of the counters: epochs of about three seconds, one round.
+COUNTED_EPOCHS = {"light": ("digits", 1500, 2), "heavy": ("heavy", 50, 2)}
+COUNTER_AGE_S = 0.5  # a counter tells of the time since it was last read, at most this
+COUNTERS = ("smact", "smocc", "dram_active", "power_w")
 NCU_STEPS, NCU_LIMIT_S = 1, 45
 # Nsight Systems, also the one that Nsight Compute brings.
 NSYS_PLACES = ("/opt/nvidia/nsight-systems/*/bin/nsys", "/opt/nvidia/nsight-compute/*/host/*/nsys")
@@ -445,9 +452,8 @@ def nsys_worker(study, model):
     return Worker(model, (program, "profile", *options)) if program else None
 
 
-def profiler_turns(study, name, workers):
+def profiler_turns(study, steps, epochs, workers):
     """One round: each way once, without a profiler first."""
-    _, steps, epochs = PROFILED_EPOCHS[name]
     plain, profiled, task, *under_nsys = workers
     seen = monitors(study)
     for monitor in ("none", "top", "nvidia-smi, staying", "colloc, 1 s", "dcgmi, staying"):
@@ -492,9 +498,8 @@ def measure_ncu(model):
     return {"plain": json.loads(lines[0][0]), "ncu": json.loads(lines[1][0]), "steps": NCU_STEPS}
 
 
-def measure_profilers(study, name):
+def measure_profilers(study, model, steps, epochs, rounds=PROFILED_ROUNDS):
     """The daemon of the task runs throughout: what it takes is that of the row "colloc, 1 s"."""
-    model, steps, _ = PROFILED_EPOCHS[name]
     turns, limit = [], time.monotonic() + PROFILED_LIMIT_S
     with tempfile.TemporaryDirectory() as folder:
         command = [study.collocd, f"--socket={folder}/s", f"--state-dir={folder}/state"]
@@ -506,12 +511,50 @@ def measure_profilers(study, name):
                 filter(None, (Worker(model), Worker(model), task, nsys_worker(study, model)))
             )
             workers[1].call(do="epoch", steps=2, profiled=True)  # CUPTI's start is not measured
-            for _ in range(PROFILED_ROUNDS):
+            for _ in range(rounds):
                 if time.monotonic() < limit:
-                    turns += profiler_turns(study, name, workers)
+                    turns += profiler_turns(study, steps, epochs, workers)
             for worker in workers:
                 worker.close()
     return {"model": model, "steps": steps, "turns": turns}
+
+
+# ---- what the tools do to the counters ----
+
+
+@contextlib.contextmanager
+def counting(study):
+    """`colloc record` reads the counters of GPU 0. Its samples are in the list once that has ended:
+    the recorded command tells when the recording began."""
+    samples, zero = [], "date +%s.%N >began; exec sleep infinity"
+    options = (*RECORD, "--output=samples.csv", f"--summary={os.devnull}")
+    with tempfile.TemporaryDirectory() as folder:
+        with running([study.colloc, "record", *options, "--", "sh", "-c", zero], folder):
+            yield samples
+        with open(os.path.join(folder, "began"), encoding="utf-8") as file:
+            began = float(file.read())
+        with open(os.path.join(folder, "samples.csv"), encoding="utf-8") as file:
+            samples += [{**row, "at": began + float(row["time_s"])} for row in csv.DictReader(file)]
+
+
+def counters_of(epochs, samples):
+    """Mean counters of the samples that tell of these epochs alone. None: never read in them."""
+    inside = [
+        sample
+        for sample in samples
+        for epoch in epochs
+        if COUNTER_AGE_S - epoch["epoch_s"] <= sample["at"] - epoch["ended_at"] <= 0
+    ]
+    known = {key: [float(row[key]) for row in inside if row[key]] for key in COUNTERS}
+    return {key: statistics.mean(values) if values else None for key, values in known.items()}
+
+
+def measure_counters(study, name):
+    with counting(study) as samples:
+        part = measure_profilers(study, *COUNTED_EPOCHS[name], rounds=1)
+    for each in part["turns"]:
+        each["counters"] = counters_of(each["epochs"], samples)
+    return part
 
 
 class Nvml:
@@ -633,8 +676,10 @@ PARTS = {
     "heavy": lambda study: measure_overhead(study, "heavy"),
     "light-ncu": lambda study: measure_ncu("digits"),
     "heavy-ncu": lambda study: measure_ncu("heavy"),
-    "light-profilers": lambda study: measure_profilers(study, "light"),
-    "heavy-profilers": lambda study: measure_profilers(study, "heavy"),
+    "light-profilers": lambda study: measure_profilers(study, *PROFILED_EPOCHS["light"]),
+    "heavy-profilers": lambda study: measure_profilers(study, *PROFILED_EPOCHS["heavy"]),
+    "light-counters": lambda study: measure_counters(study, "light"),
+    "heavy-counters": lambda study: measure_counters(study, "heavy"),
 }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of scripts/study-monitor for the measured GPU.
 
-Figure 3.1, table 3.2 and figures 3.2 and 3.3 of the thesis.
+Figure 3.1, table 3.2 and figures 3.2 to 3.4 of the thesis.
 """
 
 import json
@@ -10,6 +10,7 @@ import statistics
 from colloc_report import Page, figure
 
 METRICS = {"utilisation": "utilisation", "GRACT": "gract", "SMACT": "smact", "SMOCC": "smocc"}
+FRACTIONS = {"SMACT": "smact", "SMOCC": "smocc", "DRAMA": "dram_active"}
 
 
 def draw(raw_path, folder):
@@ -22,6 +23,9 @@ def draw(raw_path, folder):
     for name in ("light", "heavy", "light-profilers", "heavy-profilers"):
         if "turns" in raw.get(name, {}):
             draw_overhead(page, name, raw[name])
+    for name in ("light", "heavy"):
+        if "turns" in raw.get(f"{name}-counters", {}):
+            draw_counters(page, name, raw[f"{name}-counters"]["turns"])
     page.write(folder)
 
 
@@ -184,6 +188,25 @@ def draw_overhead(page, name, part):
             flat=True,
         )
     )
+
+
+def draw_counters(page, name, turns):
+    page.heading(f"Effect of the tools on the counters: the {name} training (figure 3.4)")
+    page.text("`colloc record` reads the counters beside every tool, ten times a second: means.")
+    page.table(
+        ["tool", ("SMACT, %", 2), ("SMOCC, %", 2), ("DRAM active, %", 2), ("power, W", 1)],
+        [
+            [turn["monitor"], *(percent(turn["counters"][key]) for key in FRACTIONS.values())]
+            + [turn["counters"]["power_w"]]
+            for turn in turns
+        ],
+    )
+    series = {
+        label: [percent(turn["counters"][key]) for turn in turns]
+        for label, key in FRACTIONS.items()
+    }
+    names = [turn["monitor"] for turn in turns]
+    page.figure(figure.bars(f"{name}-counters", names, series, "%", flat=True))
 
 
 def median_of(turns, key, scale):

@@ -74,6 +74,15 @@ RAW = {
             },
         ],
     },
+    "heavy-counters": {
+        "turns": [
+            {
+                "monitor": tool,
+                "counters": {"smact": smact, "smocc": 0.5, "dram_active": None, "power_w": 600},
+            }
+            for tool, smact in (("none", 0.91), ("nsys", 0.9))
+        ]
+    },
     "heavy": {"error": "no such model"},
 }
 
@@ -107,12 +116,18 @@ class MonitorStudy(unittest.TestCase):
             ["colloc profile, recording", "10", "10", "10"],
         )
 
+    def test_counters_beside_each_tool(self):
+        self.assertEqual(
+            self.table("heavy-counters.csv")[1:],
+            [["none", "91", "50", ""], ["nsys", "90", "50", ""]],
+        )
+
     def test_the_page_tells_errors_and_costs(self):
         with open(os.path.join(self.folder, "index.html"), encoding="utf-8") as file:
             page = file.read()
         self.assertIn("-1.00 to +1.00 points", page)
         self.assertIn(">3600<", page.replace('class="number"', ""))
-        self.assertNotIn("heavy training", page)
+        self.assertNotIn("What monitors cost: the heavy training", page)
 
 
 if __name__ == "__main__":
