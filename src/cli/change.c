@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc cancel`, `hold`, `release` and `update`: one POST to /v1/tasks/ID/VERB for each task that
- * is named. All tasks are tried; the exit code is that of the first error.
+ * `colloc cancel`, `hold`, `release` and `update` of tasks. All tasks are tried; the exit code is
+ * that of the first error.
  *
  * Tasks are named by ids, or selected by options such as --user or a range: then the list of live
- * tasks is read first, and each that matches and that the verb can change is changed. They can be
- * thousands: those are cancelled, held and released by POST /v1/tasks/VERB with many ids, for which
- * the daemon writes its log once. An id may be a task (12), an array (12: all its tasks), or some
- * of its tasks (12_7, 12_[3-9]).
+ * tasks is read first, and each that matches and that the verb can change is changed. An id may be
+ * a task (12), an array (12: all its tasks), or some of its tasks (12_7, 12_[3-9]).
+ *
+ * One task is changed by POST /v1/tasks/ID/VERB. They can be thousands: several are cancelled, held
+ * and released by POST /v1/tasks/VERB with many ids, for which the daemon writes its log once.
  */
 #include "cli/change.h"
 
@@ -38,6 +39,8 @@ static void add_changed(const json_t *reply, json_t *changed)
         print_error("%s", note);
 }
 
+/* ---- one request for one id ---- */
+
 /* Returns the exit code of this request only: the caller continues with the other tasks. */
 static int change_one(
     struct client *client, const char *verb, const json_t *body, const char *id, json_t *changed)
@@ -53,24 +56,7 @@ static int change_one(
     return EXIT_OK;
 }
 
-/* Goes on after a task that could not be changed, but not after the connection broke: then the
- * other requests could not be sent either. */
-static int change_each(
-    struct client *client, const char *verb, const json_t *body, const json_t *ids, json_t *changed)
-{
-    int first = EXIT_OK;
-    size_t i;
-    json_t *id;
-    json_array_foreach(ids, i, id) {
-        int code = change_one(client, verb, body, json_string_value(id), changed);
-        first = first == EXIT_OK ? code : first;
-        if (code == EXIT_UNREACHABLE)
-            break;
-    }
-    return first;
-}
-
-/* ---- many at once ---- */
+/* ---- one request for many ids ---- */
 
 enum { AT_ONCE = 1000 }; /* docs/protocol.md */
 
@@ -79,65 +65,108 @@ static bool can_change_many(const char *verb)
     return strcmp(verb, "cancel") == 0 || strcmp(verb, "hold") == 0 || strcmp(verb, "release") == 0;
 }
 
-/* Adds what one answer has, or prints the errors. */
-static int add_results(const json_t *results, json_t *changed)
+/* 12, or "12_7" */
+static json_t *listed_id(const char *text)
 {
-    int first = EXIT_OK;
-    size_t i;
-    json_t *result;
-    json_array_foreach(results, i, result) {
-        struct fault fault = {0};
-        int status = (int)member_number(result, "status", 0);
-        if (status / 100 == 2) {
-            add_changed(result, changed);
-            continue;
-        }
-        client_error(status, result, &fault);
-        print_error("%s", fault.text);
-        first = EXIT_REFUSED;
-    }
-    return first;
+    int64_t id;
+    return parse_int64(text, 1, INT64_MAX, &id) == 0 ? json_integer(id) : json_string(text);
 }
 
-/* Changes the tasks from the first to before the last. */
-static int change_part(struct client *client, const char *verb, const json_t *ids, size_t first,
-    size_t last, json_t *changed)
+/* Does the daemon not know the request, because it is older? */
+static bool is_unknown_request(int r, int status)
 {
+    return r == 0 && (status == 404 || status == 405);
+}
+
+/* Requests the ids from the first to before the last. Each has its answer in `answers` then: a
+ * result; false: the whole request was refused, which was printed; null: it has none. */
+static int request_part(struct client *client, const char *verb, const json_t *ids, size_t first,
+    size_t last, json_t *answers)
+{
+    struct fault fault = {0};
     char path[80];
-    json_t *part = json_array(), *reply;
+    int status = 0;
+    json_t *part = json_array(), *reply = NULL;
     for (size_t i = first; i < last; i++)
-        json_array_append(part, json_array_get(ids, i));
+        json_array_append_new(part, listed_id(json_string_value(json_array_get(ids, i))));
     json_t *body = json_pack("{s:o}", "tasks", part);
     snprintf(path, sizeof path, "/v1/tasks/%s", verb);
-    int code = session_call(client, "POST", path, body, &reply);
+    int r = client_request(client, "POST", path, body, &fault, &status, &reply);
     json_decref(body);
-    if (code != EXIT_OK)
-        return code;
-    code = add_results(json_object_get(reply, "results"), changed);
+    bool is_unknown = is_unknown_request(r, status);
+    int code = is_unknown ? EXIT_OK : session_exit_code(r, status, &fault, &reply);
+    const json_t *results = json_object_get(reply, "results");
+    for (size_t i = first; i < last && !is_unknown; i++) {
+        json_t *result = json_array_get(results, i - first);
+        json_array_set_new(answers, i, code != EXIT_OK ? json_false() : json_incref(result));
+    }
     json_decref(reply);
     return code;
 }
 
-/* Prints in the order of the ids; but as the daemon does, the last tasks are cancelled and held
- * first, so that none of them is started in between. */
-static int change_many(
-    struct client *client, const char *verb, const json_t *ids, json_t *ret_changed)
+/* As the daemon does, the last tasks are cancelled and held first, so that none of them is started
+ * in between. */
+static int request_many(struct client *client, const char *verb, const json_t *ids, json_t *answers)
 {
     size_t n = json_array_size(ids), parts = (n + AT_ONCE - 1) / AT_ONCE;
     bool is_forward = strcmp(verb, "release") == 0;
-    json_t *changed = json_array();
     int first = EXIT_OK, code = EXIT_OK;
-    for (size_t i = 0; i < parts; i++)
-        json_array_append_new(changed, json_array());
     for (size_t i = 0; i < parts && code != EXIT_UNREACHABLE; i++) {
-        size_t part = is_forward ? i : parts - 1 - i, begin = part * AT_ONCE;
-        code = change_part(client, verb, ids, begin, begin + AT_ONCE < n ? begin + AT_ONCE : n,
-            json_array_get(changed, part));
-        first = first == EXIT_OK ? code : first;
+        size_t begin = (is_forward ? i : parts - 1 - i) * AT_ONCE;
+        code = request_part(
+            client, verb, ids, begin, begin + AT_ONCE < n ? begin + AT_ONCE : n, answers);
+        first = first == EXIT_OK || code == EXIT_UNREACHABLE ? code : first;
     }
-    for (size_t i = 0; i < parts; i++)
-        json_array_extend(ret_changed, json_array_get(changed, i));
-    json_decref(changed);
+    return first;
+}
+
+/* Adds the result of one id, or prints its error. */
+static int add_result(const json_t *result, json_t *changed)
+{
+    struct fault fault = {0};
+    int status = (int)member_number(result, "status", 0);
+    if (status / 100 == 2) {
+        add_changed(result, changed);
+        return EXIT_OK;
+    }
+    client_error(status, result, &fault);
+    print_error("%s", fault.text);
+    return EXIT_REFUSED;
+}
+
+/* A list has no arrays, so that an id that is no task's may be one. */
+static bool needs_own_request(const json_t *answer)
+{
+    return json_is_null(answer) || member_number(answer, "status", 0) == 404;
+}
+
+/*
+ * Changes all, and prints in the order of the ids. Several are changed by few requests, if the
+ * daemon can do that; each id that these leave open has another request. After a task that could
+ * not be changed the others are, but not after the connection broke: then the other requests could
+ * not be sent either.
+ */
+static int change_ids(
+    struct client *client, const char *verb, const json_t *body, const json_t *ids, json_t *changed)
+{
+    json_t *answers = json_array();
+    size_t n = json_array_size(ids);
+    int first = EXIT_OK, code = EXIT_OK;
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(answers, json_null());
+    if (n > 1 && can_change_many(verb))
+        first = code = request_many(client, verb, ids, answers);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *answer = json_array_get(answers, i);
+        int outcome = EXIT_OK;
+        if (!needs_own_request(answer))
+            outcome = json_is_false(answer) ? EXIT_OK : add_result(answer, changed);
+        else if (code != EXIT_UNREACHABLE)
+            outcome = code = change_one(
+                client, verb, body, json_string_value(json_array_get(ids, i)), changed);
+        first = first == EXIT_OK ? outcome : first;
+    }
+    json_decref(answers);
     return first;
 }
 
@@ -286,7 +315,7 @@ static bool is_selected(const struct invocation *invocation, const json_t *task)
 
 static void add_id(json_t *ids, const json_t *task)
 {
-    json_array_append(ids, json_object_get(task, "id"));
+    json_array_append_new(ids, json_sprintf("%.0f", member_number(task, "id", 0)));
 }
 
 static void add_selected(
@@ -319,22 +348,11 @@ static const char *selectable_tasks(const char *verb)
     return strcmp(verb, "hold") == 0 ? "waiting task that is not held" : "task that has not ended";
 }
 
-/* The tasks that the command line names and selects. */
-struct chosen {
-    json_t *named;    /* texts for paths */
-    json_t *selected; /* ids of live tasks */
-};
-
-static void chosen_free(struct chosen *chosen)
-{
-    json_decref(chosen->named);
-    json_decref(chosen->selected);
-}
-
 /* Adds the tasks that options and ranges select. Returns EXIT_OK or another code. */
-static int select_live(const struct invocation *invocation, const char *verb, struct chosen *chosen)
+static int select_live(const struct invocation *invocation, const char *verb, json_t *ids)
 {
-    json_t *reply, *ids = chosen->selected;
+    size_t n_named = json_array_size(ids);
+    json_t *reply;
     int code = get_live(invocation, &reply);
     if (code != EXIT_OK)
         return code;
@@ -347,12 +365,12 @@ static int select_live(const struct invocation *invocation, const char *verb, st
             add_range(&range, verb, tasks, ids);
     }
     json_decref(reply);
-    if (json_array_size(ids) == 0) {
+    if (json_array_size(ids) == n_named) {
         print_error("no %s is selected", selectable_tasks(verb));
         if (selects_by_options(invocation) && invocation->values[CHANGE_USER].set)
             warn_of_unknown_user(invocation->values[CHANGE_USER].text);
     }
-    return json_array_size(ids) + json_array_size(chosen->named) > 0 ? EXIT_OK : EXIT_REFUSED;
+    return json_array_size(ids) > 0 ? EXIT_OK : EXIT_REFUSED;
 }
 
 static int check_selection(const struct invocation *invocation)
@@ -365,9 +383,8 @@ static int check_selection(const struct invocation *invocation)
     return EXIT_USAGE;
 }
 
-/* With EXIT_OK, `ret_chosen` is for chosen_free. */
-static int choose_tasks(
-    const struct invocation *invocation, const char *verb, struct chosen *ret_chosen)
+/* `ret_ids`: texts such as "12" and "12_7"; with EXIT_OK, for the caller to release. */
+static int choose_tasks(const struct invocation *invocation, const char *verb, json_t **ret_ids)
 {
     const char **words = calloc((size_t)invocation->operand_count + 1, sizeof *words);
     struct id_range range;
@@ -378,15 +395,13 @@ static int choose_tasks(
         if (!is_range)
             words[n++] = invocation->operands[i];
     }
-    bool selects = selects_by_options(invocation);
-    *ret_chosen = (struct chosen){.selected = json_array()};
-    int code = task_words_expand(words, n, &ret_chosen->named);
+    int code = task_words_expand(words, n, ret_ids);
     free(words);
-    if (code == EXIT_OK && (selects || n_ranges > 0)) {
-        code = select_live(invocation, verb, ret_chosen);
-    }
+    if (code != EXIT_OK || (!selects_by_options(invocation) && n_ranges == 0))
+        return code;
+    code = select_live(invocation, verb, *ret_ids);
     if (code != EXIT_OK)
-        chosen_free(ret_chosen);
+        json_decref(*ret_ids);
     return code;
 }
 
@@ -397,43 +412,24 @@ int change_tasks(const struct invocation *invocation, const char *verb)
     return change_tasks_with(invocation, verb, NULL, "");
 }
 
-static int change_chosen(struct client *client, const char *verb, const json_t *body,
-    const struct chosen *chosen, json_t *changed)
-{
-    json_t *each = json_copy(chosen->named), *id;
-    size_t i;
-    if (!can_change_many(verb))
-        json_array_foreach(chosen->selected, i, id) {
-            json_array_append_new(
-                each, json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(id)));
-        }
-    int first = change_each(client, verb, body, each, changed);
-    json_decref(each);
-    if (first != EXIT_UNREACHABLE && can_change_many(verb)) {
-        int code = change_many(client, verb, chosen->selected, changed);
-        first = first == EXIT_OK ? code : first;
-    }
-    return first;
-}
-
 int change_tasks_with(
     const struct invocation *invocation, const char *verb, const json_t *body, const char *details)
 {
     struct client *client;
-    struct chosen chosen;
+    json_t *ids;
     int code = check_selection(invocation);
     if (code == EXIT_OK)
-        code = choose_tasks(invocation, verb, &chosen);
+        code = choose_tasks(invocation, verb, &ids);
     if (code != EXIT_OK)
         return code;
     code = session_open(invocation, &client);
     if (code == EXIT_OK) {
         json_t *changed = json_array();
-        code = change_chosen(client, verb, body, &chosen, changed);
+        code = change_ids(client, verb, body, ids, changed);
         print_changed(invocation, verb, details, changed);
         json_decref(changed);
         client_close(client);
     }
-    chosen_free(&chosen);
+    json_decref(ids);
     return code;
 }

@@ -56,8 +56,7 @@ int session_open(const struct invocation *invocation, struct client **ret_client
     return EXIT_UNREACHABLE;
 }
 
-/* Turns the outcome of client_request into an exit code, and prints errors. */
-static int exit_code_of(int r, int status, struct fault *fault, json_t **reply)
+int session_exit_code(int r, int status, struct fault *fault, json_t **reply)
 {
     if (r == 0 && status / 100 == 2)
         return EXIT_OK;
@@ -76,7 +75,7 @@ int session_call(struct client *client, const char *method, const char *path, co
     int status = 0;
     *ret_reply = NULL;
     int r = client_request(client, method, path, body, &fault, &status, ret_reply);
-    return exit_code_of(r, status, &fault, ret_reply);
+    return session_exit_code(r, status, &fault, ret_reply);
 }
 
 bool session_may_come_back(const struct client *client, int64_t *give_up_us)
@@ -104,7 +103,7 @@ int session_call_patiently(
         r = client_request(client, method, path, NULL, &fault, &status, ret_reply);
         bool is_away = r < 0 || status == HTTP_UNAVAILABLE;
         if (!is_away || !session_may_come_back(client, &give_up_us))
-            return exit_code_of(r, status, &fault, ret_reply);
+            return session_exit_code(r, status, &fault, ret_reply);
         json_decref(*ret_reply);
     }
 }

@@ -27,6 +27,15 @@ int session_open(const struct invocation *invocation, struct client **ret_client
 int session_call(struct client *client, const char *method, const char *path, const json_t *body,
     json_t **ret_reply);
 
+/*
+ * Turns the outcome of client_request, `r` and the HTTP status, into an exit code. Prints errors.
+ *
+ * reply: released and set to NULL unless the code is EXIT_OK
+ *
+ * Returns as session_call.
+ */
+int session_exit_code(int r, int status, struct fault *fault, json_t **reply);
+
 /* As session_call, for commands that run for hours: if the daemon has answered before, waits up to
  * a minute for its restart. */
 int session_call_patiently(

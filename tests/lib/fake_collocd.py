@@ -74,6 +74,9 @@ class FakeDaemon:
         self.socket_path = socket_path
         self.tasks = []
         self.pages = []  # (status, body) of the next answers with a list, instead of the tasks
+        self.elements = {}  # "12_7": id of that task of an array
+        self.arrays = set()  # "12"
+        self.many_refusal = None  # (status, message) of the requests with a list of ids
         self.gpus = []
         self.share = {"users": []}
         self.settings = {}
@@ -187,17 +190,23 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
             self.answer(*self.daemon.submit_reply)
         elif not words:
             self.answer_list(query)
+        elif words[0] in ("cancel", "hold", "release") and self.daemon.many_refusal:
+            self.refuse(*self.daemon.many_refusal)
         elif words[0] in ("cancel", "hold", "release"):
             outcomes = (self.outcome(task, words) for task in body["tasks"])
             results = [{"status": status, **members} for status, members in outcomes]
             self.answer(200, {"results": results})
         elif words[1:] == ["log"] and self.daemon.find(int(words[0])):
             self.answer_log(self.daemon.find(int(words[0])), query)
+        elif words[0] in self.daemon.arrays:
+            self.answer(200, {"array": {"id": int(words[0]), "count": 3}, "changed": 2})
         else:
-            self.answer(*self.outcome(int(words[0]), words[1:]))
+            self.answer(*self.outcome(words[0], words[1:]))
 
-    def outcome(self, task_id, words):
-        """The status and the body of the answer about one task."""
+    def outcome(self, name, words):
+        """The status and the body of the answer about one task: 12, or "12_7" of an array."""
+        task_id = self.daemon.elements.get(name, name)
+        task_id = int(task_id) if str(task_id).isdigit() else task_id
         task = self.daemon.find(task_id)
         if task is None:
             return 404, error_body(f"task {task_id}: no such task")

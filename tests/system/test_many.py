@@ -72,6 +72,20 @@ class Many(DaemonCase):
         self.assertEqual(shown["state"], "CANCELLED")
         self.assertEqual(self.results("hold", held)[0]["status"], 409)
 
+    def test_tasks_of_an_array_by_index(self):
+        array = self.submit(array="3-6", hold=True)
+        names = [f"{array}_{index}" for index in (4, 6, 9, 10**12, 10**20)]
+        results = self.results("cancel", *names)
+        self.assertEqual([result["status"] for result in results], [200, 200, 404, 404, 404])
+        self.assertEqual([result["task"]["array_index"] for result in results[:2]], [4, 6])
+        for name, result in list(zip(names, results))[2:]:
+            self.assertEqual(self.act("cancel", name).json["error"], result["error"])
+        self.assertEqual(self.results("cancel", names[0])[0]["status"], 409)  # it has ended
+        self.assertEqual(self.results("cancel", array)[0]["status"], 404)
+        shown, written = self.changed("cancel", f"{array}_[3,5]")
+        self.assertEqual(shown, "".join(f"Task {array}_{i} CANCELLED\n" for i in (3, 5)))
+        self.assertLessEqual(written, 2)
+
     def test_what_is_refused(self):
         for body in (
             None,
@@ -80,6 +94,12 @@ class Many(DaemonCase):
             {"tasks": []},
             {"tasks": 7},
             {"tasks": ["7"]},
+            {"tasks": ["7_"]},
+            {"tasks": ["_7"]},
+            {"tasks": ["0_7"]},
+            {"tasks": ["7_x"]},
+            {"tasks": ["7_1\u0000"]},
+            {"tasks": [f"{10**30}_7"]},
             {"tasks": [1, 0]},
             {"tasks": [1, None]},
             {"tasks": [1.5]},

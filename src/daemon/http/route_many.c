@@ -4,13 +4,15 @@
  * many of them, where one request each would wait for the disk each time. What becomes of a task is
  * in the answer as its own request would have been answered:
  *
- *     {"tasks": [12, 13]}   ->   {"results": [{"status": 200, "task": {...}},
- *                                             {"status": 403, "error": {...}}]}
+ *     {"tasks": [12, "14_3"]}   ->   {"results": [{"status": 200, "task": {...}},
+ *                                                 {"status": 403, "error": {...}}]}
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/units.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/sliced_change.h"
 #include "daemon/http/task_change.h"
@@ -19,6 +21,8 @@ enum { TASKS_MAX = 1000 }; /* chosen: an answer of some megabytes */
 
 /* One of the tasks. */
 struct part {
+    uint64_t id;       /* as the request names it: 12, */
+    const char *index; /* and "7" of "12_7"; in the request's body; "": none */
     struct task_change change;
     char *result; /* as JSON; NULL: not known yet */
 };
@@ -40,7 +44,16 @@ static void list_change_free(struct list_change *list)
 static void change_part(struct sliced_change *sliced, int i)
 {
     struct list_change *list = (struct list_change *)sliced;
-    task_change_feed(&list->wanted, &list->parts[i].change);
+    struct part *part = &list->parts[i];
+    struct task_change *change = &part->change;
+    change->task = find_task_id(list->wanted.http, part->id, part->index);
+    if (change->task != 0) {
+        task_change_feed(&list->wanted, change);
+        return;
+    }
+    change->status = 404;
+    snprintf(change->message.text, sizeof change->message.text, "there is no task %llu_%s",
+        (unsigned long long)part->id, part->index);
 }
 
 static json_t *result_json(const struct list_change *list, const struct task_change *change)
@@ -108,15 +121,41 @@ static const struct sliced_change_kind list_change_kind = {
 
 /* ---- the request ---- */
 
+/* "12_7": as in a path, also where 7 is more than any index. */
+static bool read_element(const char *text, struct part *part)
+{
+    char digits[24];
+    size_t n = strspn(text, "0123456789");
+    int64_t id;
+    if (n >= sizeof digits || text[n] != '_')
+        return false;
+    memcpy(digits, text, n);
+    digits[n] = '\0';
+    part->index = text + n + 1;
+    if (parse_int64(digits, 1, INT64_MAX, &id) < 0)
+        return false;
+    part->id = (uint64_t)id;
+    return *part->index && part->index[strspn(part->index, "0123456789")] == '\0';
+}
+
+static bool read_id(const json_t *id, struct part *part)
+{
+    if (json_is_string(id))
+        return read_element(json_string_value(id), part);
+    part->id = (uint64_t)json_integer_value(id);
+    part->index = "";
+    return json_integer_value(id) > 0;
+}
+
 /* Returns 0, or -errno with a fault. */
 static int read_ids(const json_t *ids, struct list_change *list, struct fault *fault)
 {
     size_t i;
     json_t *id;
     json_array_foreach(ids, i, id) {
-        if (json_integer_value(id) <= 0)
-            return fault_set(fault, EINVAL, "tasks: has to be a list of ids");
-        list->parts[i].change.task = (uint64_t)json_integer_value(id);
+        if (!read_id(id, &list->parts[i]))
+            return fault_set(
+                fault, EINVAL, "tasks: has to be a list of ids such as 12 and \"12_7\"");
     }
     return 0;
 }

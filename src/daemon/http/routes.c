@@ -57,16 +57,19 @@ void reply_task(struct api_request *request, json_t *record)
     reply_task_noted(request, 200, record, "");
 }
 
-uint64_t request_task_id(const struct http *http, const struct api_request *request)
+uint64_t find_task_id(const struct http *http, uint64_t id, const char *index_text)
 {
-    const char *index_text = api_request_name(request);
-    uint64_t id = api_request_id(request);
     int64_t index;
     if (!*index_text)
         return id;
     return parse_int64(index_text, 0, INT32_MAX, &index) < 0
                ? 0
                : array_tasks_find(http->parts.core, http->parts.store, id, (int)index);
+}
+
+uint64_t request_task_id(const struct http *http, const struct api_request *request)
+{
+    return find_task_id(http, api_request_id(request), api_request_name(request));
 }
 
 void reply_no_task(struct api_request *request, uint64_t id)

@@ -26,8 +26,11 @@ json_t *public_record(json_t *record);
 void reply_task_noted(struct api_request *request, int status, json_t *record, const char *note);
 void reply_task(struct api_request *request, json_t *record);
 
-/* Returns the task that the path names: 12, or 12_7, the task with index 7 of array 12. 0: array 12
- * has none. */
+/* Returns the task that 12 or 12_7 names. `index_text`: "7", the index in array 12; "": `id` is the
+ * task's own. 0: array 12 has no such index. */
+uint64_t find_task_id(const struct http *http, uint64_t id, const char *index_text);
+
+/* Returns the task that the path names, in the same way. */
 uint64_t request_task_id(const struct http *http, const struct api_request *request);
 
 /* Answers that there is no such task; 0: none of the array has the index that the path names. */

@@ -509,6 +509,14 @@ class Change(CliCase):
                 ids.append(int(path.split("/")[3]))
         return ids
 
+    def posts(self):
+        """The paths of the requests that change, and the ids of a list."""
+        return [
+            (path[len("/v1/tasks/") :], *body["tasks"]) if body else path[len("/v1/tasks/") :]
+            for method, path, body in self.daemon.requests
+            if method == "POST"
+        ]
+
     def test_tasks_are_selected(self):
         self.daemon.tasks = [
             make_task(3, name="a", state="RUNNING"),
@@ -559,12 +567,52 @@ class Change(CliCase):
 
     def test_one_connection_for_all(self):
         self.daemon.tasks = [make_task(i) for i in range(1, 5)]
-        self.colloc("hold", "1", "2", "3", "4")
-        self.assertEqual(
-            [path for _, path, _ in self.daemon.requests],
-            [f"/v1/tasks/{i}/hold" for i in range(1, 5)],
-        )
+        self.colloc("suspend", "1", "2", "3", "4")
+        self.assertEqual(self.posts(), [f"{i}/suspend" for i in range(1, 5)])
         self.assertEqual(self.daemon.connections, 1)
+
+    def test_several_ids_are_one_request(self):
+        for verb in ("hold", "release", "cancel"):
+            self.daemon.requests.clear()
+            self.daemon.tasks = [make_task(i) for i in range(13, 17)]
+            self.daemon.elements = {"12_3": 13, "12_4": 14, "12_5": 15}
+            shown = self.colloc(verb, "12_3", "12_[4-5]", "16")
+            self.assertEqual(self.posts(), [(verb, "12_3", "12_4", "12_5", 16)])
+            self.assertEqual(
+                [int(line.split()[1]) for line in shown.splitlines()], [13, 14, 15, 16]
+            )
+        self.daemon.requests.clear()
+        self.run_colloc("cancel", "16")
+        self.assertEqual(self.posts(), ["16/cancel"])
+
+    def test_a_whole_array_has_a_request_of_its_own(self):
+        self.daemon.tasks = [make_task(1), make_task(2)]
+        self.daemon.arrays = {"12"}
+        done = self.run_colloc("hold", "1", "12", "2", "9")
+        self.assertEqual(self.posts(), [("hold", 1, 12, 2, 9), "12/hold", "9/hold"])
+        self.assertEqual(
+            done.stdout, "Task 1 PENDING\nArray 12: 2 of 3 tasks held\nTask 2 PENDING\n"
+        )
+        self.assertEqual((done.returncode, done.stderr), (1, "colloc: task 9: no such task\n"))
+
+    def test_an_older_daemon_gets_one_request_for_each(self):
+        for status in (404, 405):
+            self.daemon.requests.clear()
+            self.daemon.tasks = [make_task(1, state="COMPLETED"), make_task(2), make_task(3)]
+            self.daemon.many_refusal = (status, "no such path")
+            done = self.run_colloc("cancel", "1", "2", "3")
+            self.assertEqual(
+                self.posts(), [("cancel", 1, 2, 3), "1/cancel", "2/cancel", "3/cancel"]
+            )
+            self.assertEqual(
+                (done.returncode, done.stdout), (1, "Task 2 CANCELLED\nTask 3 CANCELLED\n")
+            )
+            self.assertEqual(done.stderr, "colloc: task 1 has ended: COMPLETED\n")
+
+    def test_a_refused_list_is_not_repeated(self):
+        self.daemon.many_refusal = (409, "use scancel")
+        self.assertEqual(self.complaint("cancel", "1", "2", code=1), "use scancel")
+        self.assertEqual(self.posts(), [("cancel", 1, 2)])
 
     def test_many_are_changed_by_few_requests(self):
         ids = list(range(1, 2501))
@@ -577,6 +625,9 @@ class Change(CliCase):
                 firsts,
             )
             self.assertEqual([int(line.split()[1]) for line in shown.splitlines()], ids)
+        self.daemon.requests.clear()
+        self.run_colloc("cancel", *(str(i) for i in ids))
+        self.assertEqual([post[:2] for post in self.posts()], [("cancel", i) for i in firsts])
         self.daemon.tasks = [make_task(i, reason="JobHeldUser") for i in ids]
         self.daemon.requests.clear()
         self.colloc("release", "--mine")
