@@ -252,17 +252,20 @@ static size_t ask_agent(
 
 /* ---- in slurmstepd ---- */
 
-/* The indices of the job's GPUs on this node, as Slurm gives them to the job; "": none, or they are
- * not indices. */
-static void find_gpus(spank_t spank, char *gpus, int size)
+/*
+ * The indices of the step's GPUs on this node; "": none, or they are not indices.
+ *
+ * No item of spank_get_item has them. slurmstepd sets SLURM_JOB_GPUS for the batch script and
+ * SLURM_STEP_GPUS for other steps, and removes that variable where there are no GPUs; the other of
+ * the two may come from the environment in which the user submitted (measured with Slurm 22.05).
+ * CUDA_VISIBLE_DEVICES counts from 0 within the job where Slurm constrains devices.
+ */
+static void find_gpus(spank_t spank, uint32_t step, char *gpus, int size)
 {
-    static const char *const names[] = {
-        "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (spank_getenv(spank, names[i], gpus, size) == ESPANK_SUCCESS && *gpus &&
-            strspn(gpus, "0123456789,") == strlen(gpus))
-            return;
-    *gpus = '\0';
+    const char *name = step == SLURM_BATCH_SCRIPT ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS";
+    if (spank_getenv(spank, name, gpus, size) != ESPANK_SUCCESS ||
+        strspn(gpus, "0123456789,") != strlen(gpus))
+        *gpus = '\0';
 }
 
 static void set_variables(spank_t spank, char *answer)
@@ -306,7 +309,7 @@ static bool describe_step(spank_t spank, uint32_t *ret_step, char *text, size_t 
         spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS)
         return false;
-    find_gpus(spank, gpus, sizeof gpus);
+    find_gpus(spank, *ret_step, gpus, sizeof gpus);
     describe_task(spank, task, sizeof task);
     snprintf(text, size, "job=%" PRIu32 " step=%" PRId32 " uid=%u gid=%u gpus=%s%s", job,
         (int32_t)*ret_step, (unsigned)uid, (unsigned)gid, gpus, task);

@@ -171,6 +171,13 @@ class SlurmNode(unittest.TestCase):
         self.assertEqual(
             self.run_checked(tell, "--colloc-sharing=mps"), "pipe= gpus=\n", "without a GPU"
         )
+        # Variables of the environment in which the job is submitted, such as another job's.
+        stale = "--export=ALL,SLURM_JOB_GPUS=0,SLURM_STEP_GPUS=0,CUDA_VISIBLE_DEVICES=0"
+        both = f"{tell}; srun --colloc-sharing=mps sh -c '{tell}'"
+        self.assertEqual(self.run_checked(both, "--colloc-sharing=mps", stale), 2 * "pipe= gpus=\n")
+        self.assertEqual(
+            self.run_checked(both, gres, "--colloc-sharing=mps", stale), 2 * f"{wanted} gpus=1\n"
+        )
         # The control daemon ends when no step uses it.
         until(lambda: "was stopped: no process uses it" in read(self.agent.log), "the end of MPS")
         # The controller has decided it for the job that comes next; the user's word is stronger.
