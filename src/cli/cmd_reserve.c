@@ -155,8 +155,9 @@ const struct command command_reserve = {
     .description =
         "Without options it lists the reservations. Root and operators make and cancel them. "
         "Tasks of other users start on reserved GPUs only if they end before the reservation "
-        "begins, by --time or --expect; a task of unknown time does not. While it lasts, tasks of "
-        "its users are placed first, on as many GPUs. No task is ended for a reservation.",
+        "begins, by --time or --expect; a task of unknown time does not. --expect is not enforced: "
+        "a task that takes longer continues beside the reservation. While it lasts, tasks of its "
+        "users are placed first, on as many GPUs. No task is ended for a reservation.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .min_operands = 0,
