@@ -424,16 +424,29 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 /* ---- contexts ---- */
 
+static CUresult note_primary_context(CUresult r, const CUcontext *context, CUdevice device)
+{
+    struct process_state *state = process_state_peek();
+    if (r != CUDA_SUCCESS || !state || device < 0 || device >= PRELOAD_DEVICES_MAX)
+        return r;
+    futex_lock(&state->lock);
+    state->primary_contexts[device] = (uint64_t)(uintptr_t)*context;
+    futex_unlock(&state->lock);
+    return r;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     struct memory_wait wait;
     CUresult r;
-    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device, CALLER))
-        return HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device);
+    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device, CALLER)) {
+        r = HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device);
+        return note_primary_context(r, context, device);
+    }
     wait.reason = PRELOAD_NEEDS_CONTEXT;
     MEMORY_WAIT_TRY(r, &wait, HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device));
     memory_wait_end(&wait, r == CUDA_SUCCESS);
-    return r;
+    return note_primary_context(r, context, device);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
@@ -457,13 +470,17 @@ static void forget_captures(struct process_state *state)
     atomic_store(&state->captures, 0);
 }
 
+/* Blocks of other contexts of the device stay. Which blocks are the primary context's is not known
+ * where this process has not retained it: then the sums may be too high. */
 static void forget_primary_context(CUdevice device)
 {
     struct process_state *state = process_state_peek();
     if (!state || device < 0 || device >= PRELOAD_DEVICES_MAX)
         return;
     futex_lock(&state->lock);
-    ledger_remove_blocks_of_device(&state->ledger, device);
+    uint64_t context = state->primary_contexts[device];
+    state->ledger.incomplete |= context == 0;
+    ledger_remove_blocks_of_context(&state->ledger, context);
     forget_captures(state);
     process_publish(state, device);
     futex_unlock(&state->lock);

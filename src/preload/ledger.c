@@ -146,39 +146,17 @@ bool ledger_remove_block(struct ledger *ledger, uint64_t address, struct ledger_
     return true;
 }
 
-static bool is_of_device(const struct ledger_entry *block, uint64_t device)
-{
-    return block->device == device;
-}
-
-static bool is_of_context(const struct ledger_entry *block, uint64_t context)
-{
-    return block->owner == context;
-}
-
 /* The hole may be filled by a later entry, so its place is looked at again. */
-static void remove_blocks(struct ledger *ledger,
-    bool (*is_of)(const struct ledger_entry *block, uint64_t owner), uint64_t owner)
+void ledger_remove_blocks_of_context(struct ledger *ledger, uint64_t context)
 {
     size_t i = 0;
-    while (i < ledger->capacity) {
+    while (context && i < ledger->capacity) {
         struct ledger_entry *entry = &ledger->entries[i];
-        if (entry->kind == ENTRY_BLOCK && is_of(entry, owner))
+        if (entry->kind == ENTRY_BLOCK && entry->owner == context)
             forget_memory(ledger, entry, NULL);
         else
             i++;
     }
-}
-
-void ledger_remove_blocks_of_device(struct ledger *ledger, int device)
-{
-    remove_blocks(ledger, is_of_device, (uint64_t)device);
-}
-
-void ledger_remove_blocks_of_context(struct ledger *ledger, uint64_t context)
-{
-    if (context)
-        remove_blocks(ledger, is_of_context, context);
 }
 
 void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, int device)

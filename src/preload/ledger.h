@@ -24,7 +24,7 @@ struct ledger_entry;
 struct ledger {
     struct ledger_entry *entries;
     size_t capacity, count; /* of the table; a power of two, or 0 */
-    bool incomplete;        /* there was no memory for an entry: the sums are too low */
+    bool incomplete;        /* the sums are wrong: no memory for an entry, or an end not seen */
     struct ledger_device {
         uint64_t held_bytes, peak_bytes;
     } devices[PRELOAD_DEVICES_MAX];
@@ -48,10 +48,7 @@ void ledger_add_block(struct ledger *ledger, uint64_t address, const struct ledg
  */
 bool ledger_remove_block(struct ledger *ledger, uint64_t address, struct ledger_block *ret_block);
 
-/* Forgets all blocks of a device: its primary context was reset. */
-void ledger_remove_blocks_of_device(struct ledger *ledger, int device);
-
-/* Forgets all blocks of a context: it was destroyed. */
+/* Forgets all blocks of a context: it was destroyed or reset. */
 void ledger_remove_blocks_of_context(struct ledger *ledger, uint64_t context);
 
 /* Counts physical memory with one reference. */

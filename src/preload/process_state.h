@@ -33,7 +33,8 @@ struct process_state {
         bool is_own; /* the program created it; otherwise the GPU's own */
         uint64_t held_bytes, peak_bytes;
     } pools[POOLS_MAX];
-    void *captured[CAPTURES_MAX]; /* their CUstream; NULL: unused */
+    uint64_t primary_contexts[PRELOAD_DEVICES_MAX]; /* of the devices; 0: not known */
+    void *captured[CAPTURES_MAX];                   /* their CUstream; NULL: unused */
     unsigned char uuids[PRELOAD_DEVICES_MAX][16];
     _Atomic uint32_t known_uuids; /* a bit for each that was read */
     struct connection *daemon;    /* NULL: none */

@@ -179,7 +179,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     if (refuses())
         return ERROR_INVALID_CONTEXT;
     for (int i = 0; i < BLOCKS_MAX; i++)
-        if (blocks[i].at)
+        if (blocks[i].at && !blocks[i].context)
             release_block(blocks[i].at);
     memset(captures, 0, sizeof(captures));
     return CUDA_SUCCESS;

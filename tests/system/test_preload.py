@@ -728,6 +728,27 @@ class Counting(Preload):
         self.assertEqual(self.output(program), ["0"])
         self.assertEqual((page.held(), page.peak()), (0, 100 * MIB))
 
+    def test_blocks_of_other_contexts_stay_when_the_primary_one_is_reset(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            assert cuda.cuDevicePrimaryCtxRetain(c.byref(c.c_void_p()), 0) == 0
+            alloc(100)
+            context = c.c_void_p()
+            assert cuda.cuCtxCreate_v2(c.byref(context), 0, 0) == 0
+            alloc(20)
+            say(cuda.cuDevicePrimaryCtxReset_v2(0)); input()
+            say(cuda.cuCtxDestroy_v2(context))
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "0\n")
+        page = daemon.pages[program.pid]
+        self.assertEqual(page.held(), 20 * MIB)
+        program.stdin.write("\n")
+        self.assertEqual(self.output(program), ["0"])
+        self.assertEqual((page.held(), page.peak()), (0, 120 * MIB))
+
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()
         program = self.python("init(); alloc(321); os.kill(os.getpid(), 9)")
