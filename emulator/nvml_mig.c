@@ -19,7 +19,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsign
 
 static unsigned most_instances(const struct view *v, unsigned index)
 {
-    return MIG_COMPUTE_SLICES;
+    return (unsigned)gpu_kind_slices(v->kind);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
@@ -35,7 +35,7 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(
     nvmlReturn_t r = view_open_gpu(device, mig_device, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
-    if (index >= MIG_COMPUTE_SLICES)
+    if (index >= most_instances(&v, 0))
         r = NVML_ERROR_INVALID_ARGUMENT;
     else if ((int)index + 1 >= v.gpu->unit_count || v.gpu->units[index + 1].state != UNIT_READY)
         r = NVML_ERROR_NOT_FOUND;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Slices of one GPU, as NVIDIA partitions it. */
+/* Most slices of one GPU; an A30 has four of compute. */
 enum { MIG_COMPUTE_SLICES = 7, MIG_MEMORY_SLICES = 8 };
 
 /* Tests whether NVML has a profile for compute instances with this number of slices
@@ -17,10 +17,10 @@ static inline bool mig_has_compute_size(int slices)
 }
 
 /* Returns the part of the GPU's power limit, in watts, that counts as the limit of a compute
- * instance with these slices. The driver limits only the whole GPU. */
-static inline double mig_power_limit_w(double gpu_limit_w, double slices)
+ * instance with `slices` of the GPU's `gpu_slices`. The driver limits only the whole GPU. */
+static inline double mig_power_limit_w(double gpu_limit_w, double slices, double gpu_slices)
 {
-    return gpu_limit_w * slices / MIG_COMPUTE_SLICES;
+    return gpu_limit_w * slices / gpu_slices;
 }
 
 #endif

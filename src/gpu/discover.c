@@ -136,9 +136,9 @@ static void add_instance(
         info->sm_count = reading_of(attributes.multiprocessors);
         info->gpu_slices = reading_of(attributes.gpu_slices);
         info->compute_slices = reading_of(attributes.compute_slices);
-        if (card->power_limit_w.valid)
-            info->power_limit_w = reading_of(
-                mig_power_limit_w(card->power_limit_w.value, attributes.compute_slices));
+        if (card->power_limit_w.valid && card->card_slices.valid)
+            info->power_limit_w = reading_of(mig_power_limit_w(
+                card->power_limit_w.value, attributes.compute_slices, card->card_slices.value));
     }
     name_profile(info, &attributes);
     set_place(info);
@@ -167,6 +167,7 @@ void gpu_source_add_card(
     info->sm_count = count_sms(nvml, handle);
     info->compute_mode = roster->compute_mode;
     info->mig_mode = roster->mig_mode;
+    info->card_slices = roster->card_slices;
     info->instances_known = roster->instances_known;
     set_place(info);
     topology_read(source, at);

@@ -61,6 +61,7 @@ struct gpu_info {
     struct reading power_limit_w; /* that the driver keeps; of an instance its part */
     enum gpu_compute_mode compute_mode;
     enum gpu_mig_mode mig_mode; /* of the card, also for a MIG instance */
+    struct reading card_slices; /* of compute, of a card with MIG on: seven, of an A30 four */
     bool instances_known; /* of a card: the driver reports which MIG instances it has, if any */
 
     /* Of a card: a character for each card before it, which is the larger the farther that is
@@ -74,7 +75,7 @@ struct gpu_info {
     bool is_mig;                   /* the rest is about MIG instances only */
     size_t parent;                 /* the card's position in the set */
     char profile[32];              /* "3g.20gb", "1c.3g.20gb" */
-    struct reading gpu_slices;     /* of seven */
+    struct reading gpu_slices;     /* of card_slices */
     struct reading compute_slices; /* of gpu_slices */
     struct reading gpu_instance;   /* NVML's id; compute instances with the same one share memory */
 };

@@ -36,6 +36,8 @@ static unsigned count_instance_numbers(
     unsigned most = 0;
     if (nvml_call(nvml, device_max_mig, card, &most) != NVML_OK)
         roster->instances_known = false;
+    else if (most > 0)
+        roster->card_slices = reading_of(most); /* the smallest instance has one */
     return most < CARD_INSTANCES_MAX ? most : CARD_INSTANCES_MAX;
 }
 

@@ -13,8 +13,9 @@ enum { CARD_INSTANCES_MAX = 16 };
 struct roster {
     enum gpu_mig_mode mig_mode;
     enum gpu_compute_mode compute_mode;
-    bool instances_known; /* `instance` is complete */
-    unsigned count;       /* of MIG instances */
+    struct reading card_slices; /* see gpu_info */
+    bool instances_known;       /* `instance` is complete */
+    unsigned count;             /* of MIG instances */
     struct roster_instance {
         unsigned number; /* nvidia-smi's number of the MIG device on its card */
         nvml_device handle;

@@ -362,6 +362,14 @@ int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name)
     return -1;
 }
 
+int gpu_kind_slices(const struct gpu_kind *kind)
+{
+    int most = 0;
+    for (int i = 0; i < kind->n_profiles; i++)
+        most = kind->profiles[i].compute_slices > most ? kind->profiles[i].compute_slices : most;
+    return most;
+}
+
 /* Instances lie at multiples of their size; behind the sixth slice of memory is only one of
  * compute. */
 int mig_profile_starts(const struct mig_profile *profile, int ret_starts[MIG_MEMORY_SLICES])

@@ -21,7 +21,7 @@ struct mig_profile {
     char name[16]; /* "3g.20gb" */
     int64_t total_bytes;
     int sms;
-    int compute_slices; /* of MIG_COMPUTE_SLICES */
+    int compute_slices; /* of gpu_kind_slices */
     int memory_slices;  /* of MIG_MEMORY_SLICES */
 };
 
@@ -116,6 +116,9 @@ int gpu_kind_speed(const struct gpu_kind *kind);
 
 /* Finds a MIG profile of the kind by its name. Returns its place in kind->profiles, or -1. */
 int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name);
+
+/* Returns how many compute slices a GPU of the kind has: those of its largest profile; 0: none. */
+int gpu_kind_slices(const struct gpu_kind *kind);
 
 /*
  * Lists where instances of a profile may begin, as `nvidia-smi mig -lgipp` prints it.

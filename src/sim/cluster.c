@@ -61,7 +61,8 @@ static void divide_place(
     snprintf(identity->label, sizeof identity->label, "%d:%d", gpu, number);
     identity->mem_total_bytes = profile->total_bytes;
     identity->is_mig_instance = true;
-    identity->power_limit_w = (int)mig_power_limit_w(kind->limit_w, compute->slices);
+    identity->power_limit_w = (int)mig_power_limit_w(
+        kind->limit_w, compute->slices, gpu_kind_slices(kind));
     identity->speed = 0;
     place->sms = part * profile->sms / kind->sms;
     place->bandwidth = part * profile->memory_slices / MIG_MEMORY_SLICES;

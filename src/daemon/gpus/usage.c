@@ -143,19 +143,19 @@ static struct reading busy_slices_of_card(const struct gpus *gpus, size_t card)
 }
 
 /*
- * A MIG instance has no power meter. If the driver does not report the slices of its card's
- * instances, its energy is unknown. Of its card's idle power it gets the part of its slices; of
- * the power beyond that, the part that its busy slices are of all busy ones.
+ * A MIG instance has no power meter. If the driver does not report the slices of its card and of
+ * the card's instances, its energy is unknown. Of its card's idle power it gets the part of its
+ * slices; of the power beyond that, the part that its busy slices are of all busy ones.
  */
 static struct drawn drawn_by_instance(const struct gpus *gpus, size_t i)
 {
-    const double slices = 7; /* of compute, as NVIDIA divides a GPU (MIG user guide) */
     const struct gpu_info *info = &gpus->set->gpu[i];
+    struct reading slices = gpus->set->gpu[info->parent].card_slices;
     struct drawn drawn = gpus->states[info->parent].drawn;
     struct reading all_busy = busy_slices_of_card(gpus, info->parent);
-    if (!info->compute_slices.valid || !all_busy.valid)
+    if (!info->compute_slices.valid || !slices.valid || !all_busy.valid)
         return (struct drawn){0};
-    double idle = drawn.idle_part * info->compute_slices.value / slices, work = 0;
+    double idle = drawn.idle_part * info->compute_slices.value / slices.value, work = 0;
     if (all_busy.value > 0)
         work = (1 - drawn.idle_part) * busy_slices(gpus, i).value / all_busy.value;
     drawn.energy_j.value *= idle + work;

@@ -358,9 +358,10 @@ static void test_a_process_of_another_instance_is_not_external(void **state)
 
 /* A card with two compute instances, of one slice and of two, in one GPU instance of three. Task 1
  * is on the first. */
-static void open_compute_instances(void)
+static void open_compute_instances(int card_slices)
 {
     seen.info[0].is_place = false;
+    seen.info[0].card_slices = reading_of(card_slices);
     for (int i = 1; i < GPUS; i++) {
         seen.info[i].is_mig = true;
         seen.info[i].gpu_slices = reading_of(3);
@@ -395,7 +396,7 @@ static void assert_share(size_t i, double smact, double power_w, bool is_estimat
  * their slices is counted once. */
 static void test_compute_instances_share_what_is_measured(void **state)
 {
-    open_compute_instances();
+    open_compute_instances(7);
     seen.sample[0].power_w = reading_of(100);
     poll_gpus();
     assert_share(1, 0.3, 70 * 1 / 7.0 + 15, true);
@@ -405,6 +406,15 @@ static void test_compute_instances_share_what_is_measured(void **state)
     assert_share(1, 0.3, 70 * 1 / 7.0 + 15, true);
     poll_gpus();
     assert_share(1, 0.6, 70 * 1 / 7.0 + 30, false);
+}
+
+static void test_idle_power_is_divided_by_the_slices_of_the_card(void **state)
+{
+    open_compute_instances(4); /* an A30 */
+    seen.sample[0].power_w = reading_of(100);
+    poll_gpus();
+    assert_share(1, 0.3, 70 * 1 / 4.0 + 15, true);
+    assert_share(2, 0.3, 70 * 2 / 4.0 + 15, true);
 }
 
 static void test_a_close_poll_begins_after_it_was_wanted(void **state)
@@ -543,7 +553,7 @@ static void test_an_idle_task_beside_others(void **state)
 /* The activity is that of the whole GPU instance: it may be that of the other compute instance. */
 static void test_an_idle_task_beside_a_compute_instance(void **state)
 {
-    open_compute_instances();
+    open_compute_instances(7);
     seen.config.unused_after_us = 1;
     seen.calls_idle_us = reading_of(0);
     assert_false(is_reported());
@@ -591,6 +601,7 @@ int main(void)
         TEST(memory_of_another_instance_is_explained),
         TEST(a_process_of_another_instance_is_not_external),
         TEST(compute_instances_share_what_is_measured),
+        TEST(idle_power_is_divided_by_the_slices_of_the_card),
         TEST(a_close_poll_begins_after_it_was_wanted),
         TEST(another_gpu_appears),
         TEST(a_lost_gpu),

@@ -261,7 +261,7 @@ int nvmlDeviceGetMigMode(device gpu, unsigned *current, unsigned *pending)
 
 int nvmlDeviceGetMaxMigDeviceCount(device gpu, unsigned *count)
 {
-    *count = gpu->mig_capable ? 7 : 0;
+    *count = gpu->mig_capable ? gpu->most_instances : 0;
     return gpu->result;
 }
 

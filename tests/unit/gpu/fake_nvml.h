@@ -44,6 +44,7 @@ struct fake_gpu {
     double busy_us; /* SM counter of GPM: the caller raises it with fake_nvml.time_us */
 
     bool mig_capable, mig_on;
+    unsigned most_instances; /* that it can be divided into */
     bool is_instance;
     unsigned parent, gpu_instance, compute_slices; /* 0: all of its GPU instance */
 };

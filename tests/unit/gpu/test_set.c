@@ -836,6 +836,7 @@ static struct world world_with_mig(void)
 {
     struct world w = world_of("FAKE_NVML_NEW");
     w.nvml->gpu[0].mig_capable = w.nvml->gpu[0].mig_on = w.nvml->gpu[0].gpm = true;
+    w.nvml->gpu[0].most_instances = 7;
     for (unsigned i = 1; i < 3; i++) {
         w.nvml->gpu[i] = a_gpu(i == 1 ? "MIG-a" : "MIG-b");
         w.nvml->gpu[i].name = i == 1 ? "NVIDIA A100-SXM4-40GB MIG 3g.20gb"
@@ -884,6 +885,12 @@ static void test_compute_instances_have_a_part_of_the_power(void **state)
     world_open(&w);
     assert_reading(w.set->gpu[1].power_limit_w, 50);
     assert_reading(w.set->gpu[2].power_limit_w, 100);
+    gpu_set_close(w.set);
+    w.nvml->gpu[0].most_instances = 4; /* an A30 */
+    world_open(&w);
+    assert_reading(w.set->gpu[0].card_slices, 4);
+    assert_reading(w.set->gpu[1].power_limit_w, 350 / 4.0);
+    assert_reading(w.set->gpu[2].power_limit_w, 350 / 2.0);
     world_end(&w);
 }
 

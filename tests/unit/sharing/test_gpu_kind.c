@@ -89,6 +89,19 @@ static void test_speed(void **state)
     assert_int_equal(gpu_kind_speed(find(kinds, "Y")), 6);
 }
 
+/* As many as the largest profile has. */
+static void test_slices(void **state)
+{
+    struct gpu_kinds *kinds = *state;
+    struct fault fault;
+    const char *own =
+        "kind X 24576 1 56 165 28 33 119\nmig 1g.6gb 5952 14 1\nmig 4g.24gb 24128 56 4";
+    assert_int_equal(gpu_kind_slices(find(kinds, "A100-40GB")), 7);
+    assert_int_equal(gpu_kind_slices(find(kinds, "T4")), 0);
+    assert_int_equal(gpu_kinds_read(kinds, span_of(own), "own", &fault), 0);
+    assert_int_equal(gpu_kind_slices(find(kinds, "X")), 4);
+}
+
 static void test_alias(void **state)
 {
     assert_ptr_equal(find(*state, "H100-80GB"), find(*state, "H100"));
@@ -179,6 +192,7 @@ int main(void)
         cmocka_unit_test_setup(test_built_in, init),
         cmocka_unit_test_setup(test_published_figures, init),
         cmocka_unit_test_setup(test_speed, init),
+        cmocka_unit_test_setup(test_slices, init),
         cmocka_unit_test_setup(test_published_speeds, init),
         cmocka_unit_test_setup(test_alias, init),
         cmocka_unit_test_setup(test_profiles, init),
