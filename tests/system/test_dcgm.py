@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """colloc-dcgm over the emulated libdcgm: its rows, and every failure of that library."""
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import unittest
 
 from daemon_case import LIMIT_S, program
+from emulator_case import EMULATOR, EmulatorCase
 
 ENGINE_ADDRESS = ("127.0.0.1", 5555)
 CALLS = (
@@ -25,25 +24,12 @@ def engine_call():
     return "dcgmConnect_v2" if listens else "dcgmStartEmbedded_v2"
 
 
-class Dcgm(unittest.TestCase):
+class Dcgm(EmulatorCase):
+    gpus = "A100-40GB:3g.20gb+2g.10gb,A100-40GB"
+
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="colloc-dcgm-")
-        self.addCleanup(shutil.rmtree, self.folder)
-        emulator = os.path.dirname(program("emulator"))
-        self.env = {
-            **os.environ,
-            "PATH": emulator + ":" + os.environ["PATH"],
-            "LD_LIBRARY_PATH": emulator,
-            "COLLOC_EMULATOR": self.folder + "/gpus",
-        }
-        gpus = "--gpus=A100-40GB:3g.20gb+2g.10gb,A100-40GB"
-        subprocess.run(
-            [program("emulator"), "create", gpus, self.env["COLLOC_EMULATOR"]],
-            env=self.env,
-            check=True,
-            timeout=LIMIT_S,
-        )
-        dcgmi = os.path.join(emulator, "dcgmi")
+        super().setUp()
+        dcgmi = os.path.join(EMULATOR, "dcgmi")
         listed = subprocess.run(
             [dcgmi, "discovery", "-l"], env=self.env, check=True, stdout=subprocess.PIPE, text=True
         ).stdout.split()

@@ -4,10 +4,10 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 from daemon_case import LIMIT_S, program
+from emulator_case import EmulatorCase
 
 CHECKS = (
     "nvml driver gpus persistence gpm dcgm mps mig cgroup limits gpu-filter host-memory "
@@ -15,27 +15,7 @@ CHECKS = (
 ).split()
 
 
-class Doctor(unittest.TestCase):
-    gpus = "2xH200"
-
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="colloc-doctor-")
-        self.addCleanup(shutil.rmtree, self.folder)
-        emulator = os.path.dirname(program("emulator"))
-        self.env = {
-            "PATH": emulator + ":" + os.environ["PATH"],
-            "LD_LIBRARY_PATH": emulator,
-            "COLLOC_EMULATOR": self.folder + "/gpus",
-            "LC_ALL": "C.UTF-8",
-        }
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
-            if name in os.environ:
-                self.env[name] = os.environ[name]
-        self.tool("create", "--gpus=" + self.gpus, "--speed=100", self.env["COLLOC_EMULATOR"])
-
-    def tool(self, *words):
-        subprocess.run([program("emulator"), *words], env=self.env, check=True, timeout=LIMIT_S)
-
+class Doctor(EmulatorCase):
     def run_doctor(self, *words):
         return subprocess.run(
             [program("colloc"), "doctor", *words],
@@ -83,19 +63,19 @@ class OnGpus(Doctor):
         self.assertIn("moved to another GPU", checks["move"]["detail"])
 
     def test_an_old_driver_suspends_nothing(self):
-        self.tool("set", "machine", "cuda=12040")
+        self.emulator("set", "machine", "cuda=12040")
         self.assertEqual(self.failed(), {"suspend", "move"})
         self.assert_fails("suspend", "570")
-        self.tool("set", "machine", "cuda=12080")
+        self.emulator("set", "machine", "cuda=12080")
         self.assertEqual(self.failed(), set())  # the emulator's 12.8 has the same restore
 
     def test_a_full_gpu(self):
-        self.tool("set", "1", "foreign-mib=143000")
+        self.emulator("set", "1", "foreign-mib=143000")
         self.assertEqual(self.failed(), {"move"})
         self.assert_fails("move", "reserve", "OUT_OF_MEMORY")
 
     def test_without_gpm_dcgm_is_there(self):
-        self.tool("set", "0", "gpm=off")
+        self.emulator("set", "0", "gpm=off")
         self.assertEqual(self.failed(), {"gpm"})
         self.assertRegex(self.run_doctor().stdout, r"dcgm +ok +libdcgm\.so\.4 with ")
 
