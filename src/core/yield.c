@@ -110,7 +110,8 @@ struct reading core_bytes_of(const struct core *core, const struct task *task)
 }
 
 /* What residents will take that have not risen, as far as is known. What was not seen has not been
- * taken. */
+ * taken: unlike admission (gpu_view_pending_bytes), which after settle_max_us takes it to be there,
+ * a move must not be wrong. The driver loses a process that finds too little memory. */
 static double promised_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;
@@ -130,8 +131,7 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task)
     return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
 }
 
-/* The obstacle to moving the task to the GPU; NULL: none. The driver loses a process that is
- * restored without enough free memory. */
+/* The obstacle to moving the task to the GPU; NULL: none. */
 static const char *why_not_moved(const struct core *core, const struct task *task, int to)
 {
     const struct gpu_view *gpu = &core->view.gpus[to];

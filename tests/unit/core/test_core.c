@@ -89,6 +89,45 @@ static void limits_of_a_running_task_are_raised_by_operators(void **state)
     core_destroy(core);
 }
 
+/* Its processes are not listed, and another program is there, so that the task's memory is not
+ * known: of 40 GiB 35 are free. Admission takes the task to have its 30 GiB after settle_max_us. */
+static int sample_unseen_task(struct core *core, int64_t time_us, uint64_t task)
+{
+    struct task_memory unseen = {task, READING_NONE};
+    struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
+    event.sample = (struct core_sample){.gpu = 1,
+        .mem_used_bytes = reading_of(5.0 * GIB),
+        .smact = reading_of(0.1),
+        .external_processes = reading_of(1),
+        .tasks = &unseen,
+        .n_tasks = 1};
+    return core_step(core, &event);
+}
+
+static void a_task_is_not_moved_to_memory_that_an_unseen_one_may_still_take(void **state)
+{
+    struct core *core = start(2);
+    struct core_settings settings = core_settings_default();
+    struct fault fault = {""};
+    const int to = 1;
+    settings.policy = &policy_magm;
+    settings.can_suspend = true;
+    core_configure(core, &settings);
+    for (uint64_t task = 1; task <= 2; task++) {
+        struct task_request request = {
+            .gpus = 1, .need = {.kind = NEED_DECLARED, .bytes = (task == 1 ? 20 : 30) * GIB}};
+        assert_int_equal(world_submit(core, (int64_t)task + 1, task, request), 0);
+        assert_int_equal(world_input(core, (int64_t)task + 1, EVENT_STARTED, task), 0);
+        assert_int_equal(core_task(core, task)->gpus[0], task - 1);
+    }
+    assert_int_equal(sample_unseen_task(core, 2 * settings.settle_max_us, 2), 0);
+    assert_int_equal(core_view(core)->gpus[1].residents[0].residence, RESIDENCE_PLACED_SETTLED);
+    assert_true(gpu_view_pending_bytes(&core_view(core)->gpus[1]) == 0);
+    assert_int_equal(core_check_move(core, 1, &to, 1, &fault), -EBUSY);
+    assert_non_null(strstr(fault.text, "too little of its memory is free"));
+    core_destroy(core);
+}
+
 static void a_task_that_fits_starts_in_the_step_of_its_submission(void **state)
 {
     struct core *core = start(1);
@@ -1123,6 +1162,7 @@ int main(void)
         cmocka_unit_test(the_first_sample_after_a_silence_places),
         cmocka_unit_test(memory_that_moves_between_residents_is_seen),
         cmocka_unit_test(a_task_first_seen_with_its_memory_causes_no_hold_off),
+        cmocka_unit_test(a_task_is_not_moved_to_memory_that_an_unseen_one_may_still_take),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
         cmocka_unit_test(cancels_shorten_the_schedule_once),
