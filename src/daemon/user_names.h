@@ -54,6 +54,15 @@ const struct name *names_of_uid(struct names *names, uid_t uid);
 /* Returns whether the user database is known to lack this user. Looks nothing up. */
 bool names_is_unlisted(const struct names *names, uid_t uid);
 
+/* Users that the database is known to lack count as one. No user has this id. */
+#define NAMES_UNLISTED_UID ((uid_t)-2)
+
+/* Returns the id of which a user's share is: its own, or that of all unlisted users. */
+static inline uid_t names_counted_uid(const struct names *names, uid_t uid)
+{
+    return names_is_unlisted(names, uid) ? NAMES_UNLISTED_UID : uid;
+}
+
 /* Called once, perhaps from within names_ask_*: the name's state is never NAME_ASKED. */
 typedef void names_on_answer(void *context, const struct name *name);
 

@@ -6,13 +6,12 @@
 #include "daemon/http/http.h"
 #include "daemon/http/series_cache.h"
 #include "daemon/http/user_file.h"
+#include "daemon/turns.h"
 
 struct estimate_helpers; /* estimate_helpers.h */
 struct submission;       /* submission.h */
 struct waiter;           /* route_wait.c: a request that waits for a task to end */
 struct event_feed;       /* route_events.c: the readers of GET /v1/events */
-struct listing;          /* route_list.c: a list of tasks that is being made */
-struct sliced_change;    /* sliced_change.h: a change of many tasks that is being made */
 
 struct http {
     struct http_options parts;
@@ -27,8 +26,8 @@ struct http {
     int64_t gather_us; /* how long to wait for the rest of them */
 
     struct waiter *waiters;
-    struct listing *listings;
-    struct sliced_change *changes; /* the first is under way */
+    struct turns listings;         /* of struct listing: lists of tasks that are being made */
+    struct turns changes;          /* of struct sliced_change: changes of many tasks, likewise */
     struct event_feed *event_feed; /* NULL: not opened yet */
     struct series_cache series_cache;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes long lists of tasks a slice at a time, so that other requests are answered meanwhile. A
- * slice lists tasks until SLICE_US have passed; the listings that are under way take turns in an
- * idle handle of the loop. A folded entry stands for all waiting tasks of an array.
+ * slice lists tasks until SLICE_US have passed. Users take turns in an idle handle of the loop, and
+ * so do the listings of one user. A folded entry stands for all waiting tasks of an array.
  */
 #include "daemon/http/listing.h"
 
@@ -234,23 +234,13 @@ static bool go_on(struct listing *list)
     return true;
 }
 
-static void append_listing(struct http *http, struct listing *list)
-{
-    struct listing **at = &http->listings;
-    while (*at)
-        at = &(*at)->next;
-    list->next = NULL;
-    *at = list;
-}
-
 static void on_turn(uv_idle_t *turn)
 {
     struct http *http = turn->data;
-    struct listing *list = http->listings;
-    http->listings = list->next;
+    struct listing *list = (struct listing *)turns_take(&http->listings);
     if (!go_on(list))
-        append_listing(http, list);
-    if (!http->listings)
+        turns_add(&http->listings, &list->turn);
+    if (!http->listings.first)
         uv_idle_stop(turn);
 }
 
@@ -264,19 +254,19 @@ static void begin_listing(struct listing *list)
     }
     if (go_on(list))
         return;
-    append_listing(http, list);
+    list->turn.user = names_counted_uid(http->parts.names, api_request_peer(list->request).uid);
+    turns_add(&http->listings, &list->turn);
     uv_idle_start(&http->list_turn, on_turn);
 }
 
 void listings_refuse(struct http *http)
 {
     uv_idle_stop(&http->list_turn);
-    for (struct listing *list = http->listings, *next; list; list = next) {
-        next = list->next;
+    for (struct turn *turn; (turn = turns_take(&http->listings));) {
+        struct listing *list = (struct listing *)turn;
         api_reply_error(list->request, 503, "collocd is going down");
         end_listing(list, false);
     }
-    http->listings = NULL;
 }
 
 /* So that only this user's ended tasks are read. If the system does not know the name any more, its

@@ -24,6 +24,8 @@ struct place {
     uint64_t first; /* of a folded entry, which goes to `id`; 0: none */
 };
 
+struct listing;
+
 /* The purpose of a listing. */
 struct listing_receiver {
     /* Receives a task as the asking user may see it; borrowed. Returns how many bytes of the
@@ -35,7 +37,7 @@ struct listing_receiver {
 };
 
 struct listing {
-    struct listing *next;
+    struct turn turn; /* the first member */
     struct http *http;
     struct api_request *request;
     const struct listing_receiver *receiver;

@@ -215,7 +215,7 @@ static void begin_change(struct http *http, struct api_request *request, struct 
         change->event.update.after = change->after;
     }
     change->sliced.is_forward = event->kind == EVENT_RELEASE;
-    sliced_change_begin(http, &change->sliced);
+    sliced_change_begin(http, &change->sliced, api_request_peer(request).uid);
 }
 
 bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,

@@ -187,7 +187,7 @@ static void change_many(
         list_change_free(list);
         return;
     }
-    sliced_change_begin(http, &list->sliced);
+    sliced_change_begin(http, &list->sliced, list->wanted.uid);
 }
 
 void route_cancel_many(void *context, struct api_request *request)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of changes of many tasks, of which the first makes a slice in each turn of the loop. */
+/* The queue of changes of many tasks, of which one makes a slice in each turn of the loop. */
 #include "daemon/http/sliced_change.h"
 
 #include "base/clock.h"
@@ -33,32 +33,30 @@ static void change_slice(struct http *http, struct sliced_change *change)
 static void on_turn(uv_idle_t *turn)
 {
     struct http *http = turn->data;
-    struct sliced_change *change = http->changes;
+    struct sliced_change *change = (struct sliced_change *)turns_take(&http->changes);
     change_slice(http, change);
-    if (change->n_done < change->n)
+    if (change->n_done < change->n) {
+        turns_put_back(&http->changes, &change->turn);
         return;
-    http->changes = change->next;
+    }
     change->kind->answer(change);
     http_serve_soon(http);
-    if (!http->changes)
+    if (!http->changes.first)
         uv_idle_stop(turn);
 }
 
-void sliced_change_begin(struct http *http, struct sliced_change *change)
+void sliced_change_begin(struct http *http, struct sliced_change *change, uid_t uid)
 {
-    struct sliced_change **at = &http->changes;
-    while (*at)
-        at = &(*at)->next;
-    *at = change;
+    change->turn.user = names_counted_uid(http->parts.names, uid);
+    turns_add(&http->changes, &change->turn);
     uv_idle_start(&http->change_turn, on_turn);
 }
 
 void sliced_changes_refuse(struct http *http)
 {
     uv_idle_stop(&http->change_turn);
-    for (struct sliced_change *change = http->changes, *next; change; change = next) {
-        next = change->next;
+    for (struct turn *turn; (turn = turns_take(&http->changes));) {
+        struct sliced_change *change = (struct sliced_change *)turn;
         change->kind->refuse(change);
     }
-    http->changes = NULL;
 }

@@ -8,6 +8,9 @@
  *     turn 2   change 6, 5, 4   one transaction   written 6, 5, 4
  *     turn 3   ...              answer
  *
+ * Users take turns: a change waits for one slice of each other user, and for all earlier changes
+ * of its user, so that a hold and a release of one user do not mix.
+ *
  * Tasks are released in their order, and held or cancelled from the last to the first: no task is
  * placed in between only to be cancelled by the next slice.
  */
@@ -31,16 +34,16 @@ struct sliced_change_kind {
 
 /* The first member of what the caller allocates; zeroed but for: */
 struct sliced_change {
+    struct turn turn; /* the part's */
     const struct sliced_change_kind *kind;
     int n;           /* tasks */
     bool is_forward; /* from the first to the last */
 
-    struct sliced_change *next; /* the part's */
-    int n_done;
+    int n_done; /* the part's */
 };
 
-/* Queues the change behind those that are not complete: a hold and a release do not mix. */
-void sliced_change_begin(struct http *http, struct sliced_change *change);
+/* Queues a change by the user `uid`. */
+void sliced_change_begin(struct http *http, struct sliced_change *change, uid_t uid);
 
 /* Refuses the changes that are not complete. */
 void sliced_changes_refuse(struct http *http);

@@ -879,6 +879,35 @@ static void test_only_the_owner_and_root_cancel(void **state)
     forget(&request);
 }
 
+/* Cancels tasks that do not exist: each is an answer, too. */
+static struct api_request cancel_many(uid_t uid, int n)
+{
+    struct api_request request = from(uid, 0);
+    request.body = json_pack("{s:[]}", "tasks");
+    for (int id = 1; id <= n; id++)
+        json_array_append_new(json_object_get(request.body, "tasks"), json_integer(id));
+    return request;
+}
+
+static void test_changes_of_many_tasks_by_users_in_turn(void **state)
+{
+    struct api_request ada[2] = {cancel_many(ADA, 1000), cancel_many(ADA, 1000)},
+                       bob = cancel_many(BOB, 1);
+    for (int i = 0; i < 2; i++)
+        serve("POST", "/v1/tasks/cancel", &ada[i]);
+    serve("POST", "/v1/tasks/cancel", &bob);
+    assert_int_equal(bob.status, 200);
+    assert_int_equal(ada[1].status, 0);
+    while (ada[0].status == 0)
+        uv_run(&pretend.loop, UV_RUN_NOWAIT);
+    assert_int_equal(ada[1].status, 0); /* in the order of its user */
+    while (ada[1].status == 0)
+        uv_run(&pretend.loop, UV_RUN_NOWAIT);
+    forget(&ada[0]);
+    forget(&ada[1]);
+    forget(&bob);
+}
+
 static void expect_command_refused(
     const char *verb, uid_t uid, json_t *body, int status, const char *word)
 {
@@ -1190,6 +1219,7 @@ int main(void)
         TEST(a_deferred_start_is_pending),
         TEST(a_waiting_request_is_answered_at_the_end),
         TEST(only_the_owner_and_root_cancel),
+        TEST(changes_of_many_tasks_by_users_in_turn),
         TEST(a_suspension_is_refused_with_the_reason),
         TEST(the_list_has_live_tasks),
         TEST(gpus_with_tasks_and_external_processes),
