@@ -794,6 +794,14 @@ static const char *messages_gpu_label(void *context, int gpu)
     return gpu >= 0 && gpu < view->n_gpus ? view->gpus[gpu].id.label : "?";
 }
 
+/* Looks the user up for later, if need be. */
+static uid_t messages_share_of(void *context, uid_t uid)
+{
+    struct daemon *daemon = context;
+    names_of_uid(daemon->names, uid);
+    return names_counted_uid(daemon->names, uid);
+}
+
 /* Without messages the daemon does its work all the same. */
 static struct messages *create_messages(struct daemon *daemon)
 {
@@ -801,7 +809,7 @@ static struct messages *create_messages(struct daemon *daemon)
         .loop = &daemon->loop,
         .config = &daemon->config,
         .store = daemon->store,
-        .hooks = {daemon, messages_find_task, messages_gpu_label},
+        .hooks = {daemon, messages_find_task, messages_gpu_label, messages_share_of},
     };
     struct fault fault = {0};
     struct messages *messages = messages_create(&options, &fault);

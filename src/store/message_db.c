@@ -2,7 +2,7 @@
 /*
  * Two tables: the messages, and one number, the cursor. Ids are AUTOINCREMENT, so that an id that a
  * receiver has seen is never used for another message. A third one, of the connection only, has
- * the turns: which user has had one since the daemon started, and in which order.
+ * the turns: which share has had one since the daemon started, and in which order.
  */
 #include "store/message_db.h"
 
@@ -22,13 +22,13 @@ static const char schema[] =
     "CREATE TABLE cursor(one INTEGER PRIMARY KEY CHECK(one = 1), seq INTEGER NOT NULL);"
     "PRAGMA user_version = 1;";
 
-/* For databases of all versions: NEXT reads the index alone. */
+/* For databases of all versions: NEXT reads the index alone, and finds the share once per user. */
 static const char prepared[] =
     "DROP INDEX IF EXISTS messages_due;"
     "DROP INDEX IF EXISTS messages_of_user;"
     "CREATE INDEX IF NOT EXISTS messages_of_user_due ON messages(uid, due_ms);"
     "PRAGMA temp_store = MEMORY;"
-    "CREATE TEMP TABLE turns(uid INTEGER PRIMARY KEY, turn INTEGER NOT NULL);";
+    "CREATE TEMP TABLE turns(share INTEGER PRIMARY KEY, turn INTEGER NOT NULL);";
 
 enum query {
     ADD,
@@ -52,9 +52,13 @@ static const char *const queries[QUERIES] = {
     [GET_CURSOR] = "SELECT seq FROM cursor",
     [WITHDRAW] = "DELETE FROM messages WHERE task = ? AND kind = ?",
     [NEXT] = "SELECT id, seq, task, uid, gid, kind, attempts, due_ms, text FROM messages"
-             "  WHERE id = (SELECT id FROM messages LEFT JOIN turns USING(uid)"
-             "    WHERE uid NOT IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-             "    ORDER BY max(due_ms, ?9), coalesce(turn, 0), due_ms, id LIMIT 1)",
+             "  WHERE uid = (SELECT uid FROM"
+             "      (SELECT uid, share_of(uid) AS share, first_ms FROM"
+             "        (SELECT uid, min(due_ms) AS first_ms FROM messages GROUP BY uid))"
+             "      LEFT JOIN turns USING(share)"
+             "    WHERE share NOT IN (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+             "    ORDER BY max(first_ms, ?9), coalesce(turn, 0), first_ms, uid LIMIT 1)"
+             "  ORDER BY due_ms, id LIMIT 1",
     [TAKE_TURN] = "INSERT OR REPLACE INTO turns"
                   "  VALUES(?, (SELECT coalesce(max(turn), 0) + 1 FROM turns))",
     [POSTPONE] = "UPDATE messages SET attempts = attempts + 1, due_ms = ?2 WHERE id = ?1",
@@ -65,6 +69,7 @@ enum { BUSY_MAX = 8 }; /* as NEXT has parameters */
 struct message_db {
     sqlite3 *sqlite;
     sqlite3_stmt *statements[QUERIES];
+    struct message_shares shares;
     int64_t cursor;
     char *text; /* of the last row that was read */
     char path[PATH_MAX];
@@ -82,6 +87,14 @@ static int step_query(const struct message_db *db, enum query query, struct faul
 {
     int r = sqlite3_step(db->statements[query]);
     return r == SQLITE_ROW ? 1 : r == SQLITE_DONE ? 0 : set_fault(db, fault);
+}
+
+/* share_of(UID) in SQL. */
+static void write_share(sqlite3_context *answer, int n, sqlite3_value **uid)
+{
+    const struct message_shares *shares = sqlite3_user_data(answer);
+    sqlite3_result_int64(
+        answer, shares->share_of(shares->context, (uint32_t)sqlite3_value_int64(*uid)));
 }
 
 static int execute_sql(struct message_db *db, const char *sql, struct fault *fault)
@@ -140,6 +153,9 @@ static int open_file(struct message_db *db, struct fault *fault)
         r = fault_set(fault, EUCLEAN, "%s: of version %d", db->path, version);
     if (r == 0)
         r = execute_sql(db, prepared, fault);
+    if (r == 0 && sqlite3_create_function(db->sqlite, "share_of", 1, SQLITE_UTF8, &db->shares,
+                      write_share, NULL, NULL) != SQLITE_OK)
+        r = set_fault(db, fault);
     for (int i = 0; r == 0 && i < QUERIES; i++)
         if (sqlite3_prepare_v3(db->sqlite, queries[i], -1, SQLITE_PREPARE_PERSISTENT,
                 &db->statements[i], NULL) != SQLITE_OK)
@@ -181,13 +197,14 @@ static int find_cursor(struct message_db *db, int64_t last_seq, struct fault *fa
     return run_change(db, SET_CURSOR, last_seq, 0, fault);
 }
 
-int message_db_open(
-    const char *path, int64_t last_seq, struct fault *fault, struct message_db **ret_db)
+int message_db_open(const char *path, int64_t last_seq, const struct message_shares *shares,
+    struct fault *fault, struct message_db **ret_db)
 {
     struct message_db *db = calloc(1, sizeof *db);
     int answer = 0;
     if (!db)
         return fault_set(fault, ENOMEM, "out of memory");
+    db->shares = *shares;
     snprintf(db->path, sizeof db->path, "%s", path);
     int r = create_private(db, fault);
     if (r == 0)
@@ -272,9 +289,9 @@ int message_db_remove(struct message_db *db, int64_t id, struct fault *fault)
     return run_change(db, REMOVE, id, 0, fault);
 }
 
-int message_db_take_turn(struct message_db *db, uint32_t uid, struct fault *fault)
+int message_db_take_turn(struct message_db *db, uint32_t share, struct fault *fault)
 {
-    return run_change(db, TAKE_TURN, uid, 0, fault);
+    return run_change(db, TAKE_TURN, share, 0, fault);
 }
 
 /* ---- reading ---- */

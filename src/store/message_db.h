@@ -36,18 +36,25 @@ struct message_row {
     const char *text; /* JSON; borrowed */
 };
 
+/* Users with one share take turns as one. */
+struct message_shares {
+    uint32_t (*share_of)(void *context, uint32_t uid); /* a number below UINT32_MAX */
+    void *context;
+};
+
 /*
  * Opens a database or creates it. A damaged one is renamed to PATH.damaged, and a new one begun.
  *
  * last_seq: of the event log; the cursor of a new database, and the most that an old one's may be
+ * shares:   copied
  * ret_db:   for message_db_close
  *
  * Returns 0, MESSAGE_DB_REPLACED (a fault says what was wrong with the old one), or -errno with a
  * fault.
  */
 enum { MESSAGE_DB_REPLACED = 1 };
-int message_db_open(
-    const char *path, int64_t last_seq, struct fault *fault, struct message_db **ret_db);
+int message_db_open(const char *path, int64_t last_seq, const struct message_shares *shares,
+    struct fault *fault, struct message_db **ret_db);
 
 /* NULL is allowed. */
 void message_db_close(struct message_db *db);
@@ -64,10 +71,10 @@ int message_db_add(struct message_db *db, const struct message_row *rows, size_t
 int message_db_withdraw(struct message_db *db, uint64_t task, int kind, struct fault *fault);
 
 /*
- * Finds the message to deliver next. Users whose messages are due take turns: one that has many, or
- * whose receiver does not answer, delays others by one attempt at most.
+ * Finds the message to deliver next. Shares whose messages are due take turns: one that has many,
+ * or whose receiver does not answer, delays others by one attempt at most.
  *
- * busy, n_busy: users to leave out
+ * busy, n_busy: shares to leave out
  * now_ms:       wall clock: messages up to then are due; without any, the one that is due first is
  *               returned
  * ret_row:      its text is valid until the next call
@@ -77,8 +84,8 @@ int message_db_withdraw(struct message_db *db, uint64_t task, int kind, struct f
 int message_db_next(struct message_db *db, const uint32_t *busy, size_t n_busy, int64_t now_ms,
     struct fault *fault, struct message_row *ret_row);
 
-/* Notes that the user has a turn now. Returns as message_db_add. */
-int message_db_take_turn(struct message_db *db, uint32_t uid, struct fault *fault);
+/* Notes that this share has a turn now. Returns as message_db_add. */
+int message_db_take_turn(struct message_db *db, uint32_t share, struct fault *fault);
 
 /* Notes another attempt that failed, and when to try again. Returns as message_db_add. */
 int message_db_postpone(struct message_db *db, int64_t id, int64_t due_ms, struct fault *fault);

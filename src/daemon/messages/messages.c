@@ -4,9 +4,9 @@
  *
  *     make      events behind the cursor of messages.db (store/message_db.h) are read from the log;
  *               the task's SUBMIT says whether its user wants messages, and where to
- *     deliver   users with due messages and without a helper take turns: a message of the one whose
- *               last turn was first goes to colloc-message; what fails is due again later: 30 s,
- *               1 min, 2 min ... (setting message-retry)
+ *     deliver   users with due messages and without a helper take turns, all unlisted users as
+ *               one: a message of the one whose last turn was first goes to colloc-message; what
+ *               fails is due again later: 30 s, 1 min, 2 min ... (setting message-retry)
  *
  * The message about a suspension is due once that has lasted SUSPENDED_LONG_MS, and is withdrawn
  * when the task is resumed or ends before.
@@ -59,7 +59,7 @@ struct delivery {
     struct messages *messages;
     struct user_helper helper;
     bool is_under_way;
-    uint32_t uid;
+    uint32_t share; /* of the user (messages_hooks.h) */
     int64_t id;
     uint64_t task;
     int attempts;
@@ -477,6 +477,12 @@ static char *address_text(const struct messages *messages, const struct message_
     return text;
 }
 
+static uint32_t share_of(void *context, uint32_t uid)
+{
+    const struct messages *messages = context;
+    return messages->options.hooks.share_of(messages->options.hooks.context, uid);
+}
+
 static void start_delivery(
     struct messages *messages, struct delivery *delivery, const struct message_row *row)
 {
@@ -487,7 +493,7 @@ static void start_delivery(
     char *text = address_text(messages, row);
     *delivery = (struct delivery){.messages = messages,
         .is_under_way = true,
-        .uid = row->uid,
+        .share = share_of(messages, row->uid),
         .id = row->id,
         .task = row->task,
         .attempts = row->attempts,
@@ -510,7 +516,7 @@ static struct delivery *find_free(struct messages *messages, uint32_t *busy, siz
     for (size_t i = 0; i < MESSAGE_HELPERS; i++) {
         struct delivery *delivery = &messages->deliveries[i];
         if (delivery->is_under_way)
-            busy[(*ret_n_busy)++] = delivery->uid;
+            busy[(*ret_n_busy)++] = delivery->share;
         else
             free_one = delivery;
     }
@@ -531,7 +537,7 @@ static void on_deliver(uv_timer_t *timer)
     if (r <= 0)
         return; /* the next that ends or is made wakes it */
     int64_t wait_ms = row.due_ms - now_ms();
-    if (wait_ms <= 0 && message_db_take_turn(messages->db, row.uid, &fault) < 0)
+    if (wait_ms <= 0 && message_db_take_turn(messages->db, share_of(messages, row.uid), &fault) < 0)
         log_warning("messages: %s", fault.text);
     if (wait_ms <= 0)
         start_delivery(messages, delivery, &row);
@@ -558,7 +564,8 @@ struct messages *messages_create(const struct messages_options *options, struct 
     }
     messages->options = *options;
     snprintf(path, sizeof path, "%s/messages.db", options->config->state_dir);
-    int r = message_db_open(path, store_last_event(options->store), fault, &messages->db);
+    const struct message_shares shares = {share_of, messages};
+    int r = message_db_open(path, store_last_event(options->store), &shares, fault, &messages->db);
     if (r < 0) {
         free(messages);
         return NULL;

@@ -18,7 +18,7 @@
 
 enum {
     MESSAGE_ATTEMPTS_MAX = 12, /* chosen: with the usual message-retry, eight hours */
-    MESSAGE_HELPERS = 4,       /* at a time, one for a user; chosen */
+    MESSAGE_HELPERS = 4,       /* at a time, one for a share; chosen */
 };
 
 struct messages;

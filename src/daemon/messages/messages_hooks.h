@@ -20,6 +20,9 @@ struct messages_hooks {
 
     /* Returns the label of a GPU of the core's view ("0"), or "?". */
     const char *(*gpu_label)(void *context, int gpu);
+
+    /* Returns whose share of the turns a user has: its id, or that of all unlisted users. */
+    uid_t (*share_of)(void *context, uid_t uid);
 };
 
 struct messages_options {

@@ -35,6 +35,7 @@ static struct {
     struct user_helper *helpers[8];     /* under way */
     struct user_helper_order orders[8]; /* of these */
     int n_helpers, n_begun;
+    bool shares_one; /* all users are unlisted */
 } seen;
 
 /* ---- the pretend log ---- */
@@ -87,6 +88,11 @@ static const char *gpu_label(void *context, int gpu)
     return "0";
 }
 
+static uid_t share_of(void *context, uid_t uid)
+{
+    return seen.shares_one ? 1 : uid;
+}
+
 /* ---- the pretend helpers ---- */
 
 int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,
@@ -131,7 +137,7 @@ static void create_part(void)
     const struct messages_options options = {.loop = &seen.loop,
         .config = &seen.config,
         .store = (struct store *)(void *)&store,
-        .hooks = {.find_task = find_task, .gpu_label = gpu_label}};
+        .hooks = {.find_task = find_task, .gpu_label = gpu_label, .share_of = share_of}};
     seen.messages = messages_create(&options, &fault);
     assert_non_null(seen.messages);
     messages_start(seen.messages);
@@ -237,6 +243,23 @@ static void a_user_has_one_helper_at_a_time(void **state)
     expect_no_more(3);
 }
 
+static void unlisted_users_have_one_helper(void **state)
+{
+    seen.wishes[1] = seen.wishes[5] = "end";
+    seen.shares_one = true;
+    log_event(EVENT_END, 1);
+    log_event(EVENT_END, 5);
+    wait_begun(1);
+    for (int i = 0; i < 3; i++)
+        uv_run(&seen.loop, UV_RUN_NOWAIT);
+    assert_int_equal(seen.n_begun, 1);
+    assert_int_equal(seen.orders[0].uid, ADA);
+    end_helper(0);
+    wait_begun(2);
+    assert_int_equal(seen.orders[0].uid, BOB);
+    end_helper(0);
+}
+
 static void what_is_refused_is_given_up(void **state)
 {
     seen.wishes[1] = "end";
@@ -301,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_user_gets_the_wanted_messages),
         TEST(a_user_has_one_helper_at_a_time),
+        TEST(unlisted_users_have_one_helper),
         TEST(what_is_refused_is_given_up),
         TEST(what_failed_is_tried_again_later),
         TEST(a_restart_loses_and_repeats_nothing),

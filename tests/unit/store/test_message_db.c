@@ -19,11 +19,20 @@ static char folder[] = "/tmp/colloc-messages-XXXXXX", path[200];
 static struct message_db *db;
 static struct fault fault;
 
+enum { UNLISTED = 5000 };
+
+/* All users from UNLISTED on have one share. */
+static uint32_t share_of(void *context, uint32_t uid)
+{
+    return uid < UNLISTED ? uid : UNLISTED;
+}
+
 static void reopen(int64_t last_seq, int expected)
 {
     message_db_close(db);
     db = NULL;
-    assert_int_equal(message_db_open(path, last_seq, &fault, &db), expected);
+    const struct message_shares shares = {.share_of = share_of};
+    assert_int_equal(message_db_open(path, last_seq, &shares, &fault, &db), expected);
 }
 
 static int begin(void **state)
@@ -69,7 +78,7 @@ static uint64_t deliver_next(int64_t now_ms)
 {
     struct message_row row = {0};
     assert_int_equal(message_db_next(db, NULL, 0, now_ms, &fault, &row), 1);
-    assert_int_equal(message_db_take_turn(db, row.uid, &fault), 0);
+    assert_int_equal(message_db_take_turn(db, share_of(NULL, row.uid), &fault), 0);
     assert_int_equal(message_db_remove(db, row.id, &fault), 0);
     return row.task;
 }
@@ -88,6 +97,20 @@ static void users_take_turns(void **state)
     assert_int_equal(deliver_next(100), 12);
     assert_int_equal(deliver_next(300), 21); /* had no turn yet; it was not due before */
     assert_int_equal(deliver_next(300), 3);
+}
+
+static void users_with_one_share_take_turns_as_one(void **state)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        add(UNLISTED + i, i + 1, 1);
+    add(1000, 11, 90);
+    add(1000, 12, 91);
+    assert_int_equal(deliver_next(100), 1);
+    assert_int_equal(next_task((uint32_t[]){UNLISTED}, 1), 11);
+    assert_int_equal(deliver_next(100), 11);
+    assert_int_equal(deliver_next(100), 2);
+    assert_int_equal(deliver_next(100), 12);
+    assert_int_equal(deliver_next(100), 3);
 }
 
 static void the_first_that_is_due_passes_busy_users(void **state)
@@ -180,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_that_is_due_passes_busy_users, begin, end),
         cmocka_unit_test_setup_teardown(users_take_turns, begin, end),
+        cmocka_unit_test_setup_teardown(users_with_one_share_take_turns_as_one, begin, end),
         cmocka_unit_test_setup_teardown(what_failed_comes_later, begin, end),
         cmocka_unit_test_setup_teardown(the_cursor, begin, end),
         cmocka_unit_test_setup_teardown(a_user_has_no_more_than_the_bound, begin, end),
