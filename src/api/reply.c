@@ -121,7 +121,7 @@ static const char *error_code(int status)
         const char *code;
     } codes[] = {{400, "bad-request"}, {401, "not-logged-in"}, {403, "not-yours"},
         {404, "not-found"}, {405, "bad-method"}, {409, "wrong-state"}, {413, "too-large"},
-        {503, "not-now"}, {507, "log-not-writable"}};
+        {429, "too-often"}, {503, "not-now"}, {507, "log-not-writable"}};
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
         if (codes[i].status == status)
             return codes[i].code;

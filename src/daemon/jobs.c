@@ -22,6 +22,7 @@ struct user {
     bool is_unlisted;
     int64_t bytes; /* of the texts of its jobs */
     struct day_sum bytes_ended;
+    struct day_sum commands;
 };
 
 struct jobs {
@@ -33,7 +34,7 @@ struct jobs {
     uint64_t next_id;
     int unlisted_jobs; /* of users that the user database lacks, together */
     int64_t unlisted_bytes;
-    struct day_sum unlisted_bytes_ended;
+    struct day_sum unlisted_bytes_ended, unlisted_commands;
 };
 
 static int compare_jobs(const void *a, const void *b)
@@ -144,6 +145,14 @@ int64_t jobs_bytes_of_user(struct jobs *jobs, uid_t uid, int64_t now_us)
     return user ? user->bytes + day_sum_get(&user->bytes_ended, now_us) : 0;
 }
 
+int64_t jobs_commands_of_user(struct jobs *jobs, uid_t uid, int64_t now_us)
+{
+    struct user *user = find_user(jobs, uid);
+    if (names_is_unlisted(jobs->names, uid))
+        return day_sum_get(&jobs->unlisted_commands, now_us);
+    return user ? day_sum_get(&user->commands, now_us) : 0;
+}
+
 void jobs_set_unlisted(struct jobs *jobs, uid_t uid, bool is_unlisted)
 {
     struct user *user = find_user(jobs, uid);
@@ -201,9 +210,27 @@ void jobs_retire(struct jobs *jobs, struct job *job, int64_t now_us)
     jobs_remove(jobs, job);
 }
 
+static bool is_command(const struct event *event)
+{
+    return event->kind == EVENT_SUSPEND || event->kind == EVENT_RESUME || event->kind == EVENT_MOVE;
+}
+
+/* Those of root do not count. */
+static void count_command(
+    struct jobs *jobs, const struct job *job, const struct event *event, const json_t *detail)
+{
+    struct user *user = find_user(jobs, job->uid);
+    const json_t *by = json_object_get(detail, "by_uid");
+    if (json_is_integer(by) && json_integer_value(by) == (json_int_t)job->uid)
+        day_sum_add(
+            user->is_unlisted ? &jobs->unlisted_commands : &user->commands, event->time_us, 1);
+}
+
 void jobs_note_change(struct jobs *jobs, const struct event *event, const json_t *detail)
 {
     struct job *job = jobs_find(jobs, event->task);
+    if (job && is_command(event))
+        count_command(jobs, job, event, detail);
     if (!job || (event->kind != EVENT_HOLD && event->kind != EVENT_UPDATE))
         return;
     int64_t bytes = CHANGE_BYTES + (int64_t)json_dumpb(detail, NULL, 0, JSON_COMPACT);

@@ -65,7 +65,8 @@ void jobs_remove(struct jobs *jobs, struct job *job);
 void jobs_retire(struct jobs *jobs, struct job *job, int64_t now_us);
 
 /* Notes an event of a task: a HOLD or an UPDATE is a change, and takes space in the log that counts
- * as text of the user. Other events change nothing. `detail`: of the event; borrowed, may be NULL.
+ * as text of the user; a SUSPEND, RESUME or MOVE by the user is a command. Other events change
+ * nothing. `detail`: of the event; borrowed, may be NULL.
  */
 void jobs_note_change(struct jobs *jobs, const struct event *event, const json_t *detail);
 
@@ -86,6 +87,10 @@ int jobs_of_uid(const struct jobs *jobs, uid_t uid);
 /* Returns the bytes of those jobs' texts, and of the tasks' that ended in the last 24 hours.
  * now_us: the core's time. */
 int64_t jobs_bytes_of_user(struct jobs *jobs, uid_t uid, int64_t now_us);
+
+/* Returns how many commands the user gave in the last 24 hours; a restart forgets those to tasks
+ * that have ended. now_us: the core's time. */
+int64_t jobs_commands_of_user(struct jobs *jobs, uid_t uid, int64_t now_us);
 
 /* The user database was queried: whether it lacks this user. */
 void jobs_set_unlisted(struct jobs *jobs, uid_t uid, bool is_unlisted);

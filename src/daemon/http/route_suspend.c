@@ -9,6 +9,7 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/task_change.h"
 
 enum { GPUS_MOST = 16 }; /* of a task that is moved; as GROUP_GPUS_MAX */
 
@@ -38,7 +39,13 @@ static void feed_command(struct http *http, struct api_request *request, struct 
 {
     const struct http_hooks *hooks = &http->parts.hooks;
     uint64_t id = event->task;
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    uid_t uid = api_request_peer(request).uid;
+    struct fault fault;
+    if (http_check_command(http, uid, event, &fault) < 0) {
+        api_reply_error(request, 429, "%s", fault.text);
+        return;
+    }
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)uid);
     int r = driver_feed(http->parts.driver, event, detail);
     json_decref(detail);
     if (r != 0) {

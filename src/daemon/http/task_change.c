@@ -32,6 +32,19 @@ int http_check_change(
     return 0;
 }
 
+int http_check_command(
+    const struct http *http, uid_t uid, const struct event *event, struct fault *fault)
+{
+    int64_t most = HTTP_COMMANDS_PER_DAY * (event->kind == EVENT_RESUME ? 2 : 1);
+    if (uid == 0 ||
+        jobs_commands_of_user(http->parts.jobs, uid, driver_now_us(http->parts.driver)) < most)
+        return 0;
+    return fault_set(fault, EAGAIN,
+        "your tasks were suspended, resumed or moved %d times in 24 hours, which is the most for a "
+        "user: try again in an hour",
+        HTTP_COMMANDS_PER_DAY);
+}
+
 /* A running task can also be ended while the log cannot be written (driver.c). */
 static bool is_ended_at_once(struct http *http, enum event_kind kind, const struct task *task)
 {

@@ -35,6 +35,23 @@ void task_change_feed(const struct task_change_request *request, struct task_cha
 /* The log has been written since, or cannot be. */
 void task_change_settle(const struct task_change_request *request, struct task_change *change);
 
+enum {
+    HTTP_COMMANDS_PER_DAY = 2000, /* of a user; chosen: 5 MB of the event log, every 43 s */
+};
+
+/*
+ * Checks whether the user may suspend, resume or move a task once more: each is in the event log,
+ * with what follows from it. A resumption is allowed until twice the limit, so that no task of the
+ * user stays suspended because of it.
+ *
+ * uid:   who sent the command; root may always
+ * event: the command
+ *
+ * Returns 0, or -EAGAIN with the reason in `fault`.
+ */
+int http_check_command(
+    const struct http *http, uid_t uid, const struct event *event, struct fault *fault);
+
 /*
  * Checks whether the user may change the task once more. All changes of a task are in the event
  * log, which its owner must not fill.

@@ -21,6 +21,7 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/http/memory_requirement.h"
 #include "daemon/http/routes.h"
+#include "daemon/http/task_change.h"
 #include "exec/attempt.h"
 #include "model/network.h"
 #include "pretend_driver.h"
@@ -943,6 +944,37 @@ static void test_a_suspension_is_refused_with_the_reason(void **state)
     forget(&request);
 }
 
+/* The user, or root, has given so many commands at this time. */
+static void note_commands(int n, uid_t by_uid)
+{
+    struct event event = {
+        .kind = EVENT_SUSPEND, .task = 1, .time_us = driver_now_us(pretend.driver)};
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)by_uid);
+    for (int i = 0; i < n; i++)
+        jobs_note_change(pretend.jobs, &event, detail);
+    json_decref(detail);
+}
+
+static void test_commands_of_a_user_are_limited(void **state)
+{
+    const struct event suspend = {.kind = EVENT_SUSPEND, .task = 1};
+    struct fault fault;
+    submit(ADA);
+    note_commands(HTTP_COMMANDS_PER_DAY, 0);
+    note_commands(HTTP_COMMANDS_PER_DAY - 1, ADA);
+    assert_int_equal(http_check_command(seen.http, ADA, &suspend, &fault), 0);
+    note_commands(1, ADA);
+    assert_int_equal(http_check_command(seen.http, ADA, &suspend, &fault), -EAGAIN);
+    assert_int_equal(http_check_command(seen.http, BOB, &suspend, &fault), 0);
+    assert_int_equal(http_check_command(seen.http, 0, &suspend, &fault), 0);
+    expect_command_refused("resume", ADA, NULL, 409, "cannot be resumed"); /* may still be */
+    note_commands(HTTP_COMMANDS_PER_DAY, ADA);
+    expect_command_refused("resume", ADA, NULL, 429, "try again in an hour");
+    expect_command_refused("resume", 0, NULL, 409, "cannot be resumed");
+    int64_t now_us = driver_now_us(pretend.driver);
+    assert_int_equal(jobs_commands_of_user(pretend.jobs, ADA, now_us + 24 * 3600 * SECOND_US), 0);
+}
+
 static void test_the_list_has_live_tasks(void **state)
 {
     submit(ADA);
@@ -1221,6 +1253,7 @@ int main(void)
         TEST(only_the_owner_and_root_cancel),
         TEST(changes_of_many_tasks_by_users_in_turn),
         TEST(a_suspension_is_refused_with_the_reason),
+        TEST(commands_of_a_user_are_limited),
         TEST(the_list_has_live_tasks),
         TEST(gpus_with_tasks_and_external_processes),
         TEST(metrics_leave_out_what_is_not_known),
