@@ -87,6 +87,12 @@ class Readers(ScrapeCase):
         self.assertRegex(self.fetch().text, r"colloc_event_log_writable 1\n")
         self.assertRegex(self.fetch().text, r"colloc_state_disk_available_bytes \d+")
 
+    def test_silent_connections_give_up_their_places(self):
+        for _ in range(600):
+            silent = socket.create_connection(("127.0.0.1", self.port), LIMIT_S)
+            self.addCleanup(silent.close)
+        self.assertEqual(self.fetch().status, 200)
+
     def test_hostile_readers(self):
         task = self.submit("sleep 1000")
         self.wait_state(task, "RUNNING")

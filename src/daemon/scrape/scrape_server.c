@@ -155,7 +155,7 @@ static int start_server(struct scrape *scrape, struct fault *fault)
         .body_max_bytes = 0,
         .bytes_max = (size_t)scrape->options.config->request_bytes_max,
         .idle_timeout_s = IDLE_TIMEOUT_S,
-        .connections_per_user_max = SCRAPE_CONNECTIONS_MAX,
+        .proves_users = true,
     };
     return tcp_server_listen_patiently(scrape->server, "metrics-listen",
         scrape->options.config->metrics_listen, &options, on_listening, fault);

@@ -7,8 +7,9 @@
  *      metrics-token-file, a request with the token; without it, a request from this machine, since
  *      each of its users may read the same over the Unix socket. An address that other machines
  *      reach needs a token.
- *   2. However often it is requested, the text is made at most once in SCRAPE_REUSED_MS. Scrapers
- *      have at most SCRAPE_CONNECTIONS_MAX connections, which no other server of the daemon uses.
+ *   2. However often it is requested, the text is made at most once in SCRAPE_REUSED_MS.
+ *   3. No connection is counted for a user: of too many, the oldest without a whole request gives
+ *      way (api/unproven.h). No other server of the daemon shares their places.
  */
 #ifndef COLLOC_DAEMON_SCRAPE_SCRAPE_SERVER_H
 #define COLLOC_DAEMON_SCRAPE_SCRAPE_SERVER_H
@@ -19,8 +20,7 @@
 #include "daemon/config.h"
 
 enum {
-    SCRAPE_CONNECTIONS_MAX = 32, /* chosen: a few Prometheus servers, and someone with curl */
-    SCRAPE_REUSED_MS = 500,      /* chosen: Prometheus scrapes each 15 s, at most each second */
+    SCRAPE_REUSED_MS = 500, /* chosen: Prometheus scrapes each 15 s, at most each second */
 };
 
 /* What the part calls. All must be set; each gets `context`. */
