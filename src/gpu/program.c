@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 
 /* Chosen: a process that is killed ends in milliseconds, unless it is in a driver that hangs. */
 #define KILL_LIMIT_US (100 * MS_US)
+
+/*
+ * Children that were killed and have not ended. Later runs reap them, and are refused while
+ * there are many: each would be one more process in a driver that hangs.
+ */
+static struct {
+    pthread_mutex_t lock;
+    pid_t pids[2 * PROGRAMS_STUCK_MAX]; /* threads may exceed the limit together */
+    size_t n;
+} stuck = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void add_stuck(pid_t pid)
+{
+    pthread_mutex_lock(&stuck.lock);
+    if (stuck.n < ARRAY_SIZE(stuck.pids))
+        stuck.pids[stuck.n++] = pid;
+    pthread_mutex_unlock(&stuck.lock);
+}
+
+/* Returns how many have still not ended. */
+static size_t reap_stuck(void)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&stuck.lock);
+    for (size_t i = 0; i < stuck.n; i++)
+        if (!program_has_ended(stuck.pids[i]))
+            stuck.pids[n++] = stuck.pids[i];
+    stuck.n = n;
+    pthread_mutex_unlock(&stuck.lock);
+    return n;
+}
 
 /*
  * The child between fork and exec: only async-signal-safe calls, since the caller may have threads.
@@ -85,7 +118,12 @@ static int wait_child(pid_t pid, int64_t limit_us, int *ret_status)
     int r = process_wait_gone(pid, limit_us);
     if (r < 0)
         kill_group(pid);
-    *ret_status = reap_child(pid);
+    if (r < 0 && process_wait_gone(pid, KILL_LIMIT_US) < 0) {
+        add_stuck(pid);
+        *ret_status = 128 + SIGKILL;
+    } else {
+        *ret_status = reap_child(pid);
+    }
     return r;
 }
 
@@ -129,9 +167,13 @@ static int run_with_files(
 int program_run(
     const struct program *run, char *output, size_t size, int *ret_status, struct fault *fault)
 {
+    int r;
+    if (reap_stuck() >= PROGRAMS_STUCK_MAX)
+        return fault_set(fault, EBUSY,
+            "cannot start %s: %d programs were killed and do not end: the driver hangs", run->path,
+            PROGRAMS_STUCK_MAX);
     int in = memory_file(run->input);
     int out = memory_file(NULL);
-    int r;
     if (in < 0 || out < 0) {
         int errnum = in < 0 ? -in : -out;
         r = fault_set(fault, errnum, "cannot start %s: %s", run->path, strerror(errnum));

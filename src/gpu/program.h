@@ -22,13 +22,17 @@ struct program {
     int64_t limit_us;  /* killed then, with its process group */
 };
 
+enum { PROGRAMS_STUCK_MAX = 8 }; /* chosen */
+
 /*
- * Runs a program and waits for its end. Children that it leaves behind live on.
+ * Runs a program and waits for its end. Children that it leaves behind live on. A program that does
+ * not end when it is killed, because a driver hangs, is left, and reaped by a later run.
  *
  * output:     the start of its stdout and stderr, trimmed; `size` bytes with the NUL
  * ret_status: exit status, 128 + N for signal N
  *
- * Returns 0, -ETIMEDOUT (it was killed), or -errno with a fault.
+ * Returns 0, -ETIMEDOUT (it was killed), -EBUSY (PROGRAMS_STUCK_MAX were left and have not ended),
+ * or -errno; the last two with a fault.
  */
 int program_run(
     const struct program *run, char *output, size_t size, int *ret_status, struct fault *fault);
