@@ -19,6 +19,7 @@ struct reader {
     void *context;
     bool in_mapping;
     char key[64];         /* until its value comes; "": none */
+    bool skips_value;     /* of a key that cannot be a setting */
     struct fault mistake; /* the newest */
     int r;                /* of that mistake; 0: none yet */
 };
@@ -34,14 +35,20 @@ static int take_scalar(struct reader *reader, const char *text, struct fault *fa
     if (!reader->in_mapping)
         return *text ? fault_set(fault, EINVAL, "'%.40s': expected a line 'setting: value'", text)
                      : 0;
+    if (reader->skips_value) {
+        reader->skips_value = false;
+        return 0;
+    }
     if (*reader->key) {
         int r = reader->on_setting(reader->context, reader->key, text, fault);
         *reader->key = '\0';
         return r;
     }
-    if (!*text || strlen(text) >= sizeof reader->key)
+    if (!*text || strlen(text) >= sizeof reader->key) {
+        reader->skips_value = true;
         return fault_set(
             fault, EINVAL, "'%.40s': unknown setting: `collocd --help` lists all settings", text);
+    }
     memcpy(reader->key, text, strlen(text) + 1);
     return 0;
 }
@@ -56,8 +63,9 @@ static int take_yaml_event(struct reader *reader, const yaml_event_t *event, str
         return fault_set(
             fault, EINVAL, "lists and aliases are not supported: write a line 'setting: value'");
     case YAML_MAPPING_START_EVENT:
-        if (*reader->key)
-            return fault_set(fault, EINVAL, "%s: expected one value on the same line", reader->key);
+        if (reader->in_mapping)
+            return fault_set(fault, EINVAL, "%s: expected one value on the same line",
+                *reader->key ? reader->key : "setting");
         reader->in_mapping = true;
         return 0;
     default:

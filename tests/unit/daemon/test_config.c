@@ -108,6 +108,32 @@ static void a_file_reports_each_mistake_with_its_line(void **state)
     unlink(path);
 }
 
+/* A key without a setting, of whatever length, has a value as any other. */
+static void a_key_that_is_no_setting_leaves_the_next_lines(void **state)
+{
+    static const char long_key[] =
+        "x123456789x123456789x123456789x123456789x123456789x123456789x123";
+    char text[256], place[128];
+    assert_int_equal(strlen(long_key), 64);
+    snprintf(text, sizeof text, "%s: 3GiB\n'': 1\nmargin: 4GiB\nwindow: 0\n", long_key);
+    const char *path = write_file(text);
+    assert_int_equal(READ("--config", path), -EINVAL);
+    snprintf(place, sizeof place, "%s:1: '%.40s': unknown setting", path, long_key);
+    assert_non_null(strstr(earlier_mistakes, place));
+    snprintf(place, sizeof place, "%s:2: '': unknown setting", path);
+    assert_non_null(strstr(earlier_mistakes, place));
+    assert_null(strstr(earlier_mistakes, ":3: "));
+    assert_int_equal(config.core.conditions.margin_bytes, 4 * GIB);
+    snprintf(place, sizeof place, "%s:4: window: invalid value '0'", path);
+    assert_non_null(strstr(fault.text, place));
+    unlink(path);
+    snprintf(text, sizeof text, "%s:\n  margin: 4GiB\n", long_key);
+    path = write_file(text);
+    assert_int_equal(READ("--config", path), -EINVAL);
+    assert_non_null(strstr(fault.text, ":2: setting: expected one value on the same line"));
+    unlink(path);
+}
+
 /* Instructions append a line to the file: a second time must not keep the daemon from its start. */
 static void the_last_line_of_a_setting_counts(void **state)
 {
@@ -200,6 +226,7 @@ int main(void)
         cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),
         cmocka_unit_test(a_file_reports_each_mistake_with_its_line),
+        cmocka_unit_test(a_key_that_is_no_setting_leaves_the_next_lines),
         cmocka_unit_test(the_last_line_of_a_setting_counts),
         cmocka_unit_test(a_file_without_form_ends_at_its_mistake),
         cmocka_unit_test(the_man_page_quotes_what_has_blanks),
