@@ -136,7 +136,7 @@ def read_stage(source: Any, where: str) -> Stage:
 
 
 def check_edges(stages: List[Stage], where: str) -> None:
-    """Each name is one stage's, and each edge comes from another stage, without a cycle."""
+    """Each name is one stage's, and each edge comes once from another stage, without a cycle."""
     names = [stage.name for stage in stages]
     for name in names:
         if names.count(name) > 1:
@@ -145,6 +145,8 @@ def check_edges(stages: List[Stage], where: str) -> None:
         for before in stage.after:
             if before not in names:
                 raise SpecError(f"{where}: {stage.name}: after: there is no stage {before}")
+            if stage.after.count(before) > 1:
+                raise SpecError(f"{where}: {stage.name}: after: {before} is there twice")
     done: Set[str] = set()
     while len(done) < len(stages):
         ready = [s.name for s in stages if s.name not in done and set(s.after) <= done]

@@ -70,6 +70,7 @@ class Spec(unittest.TestCase):
         self.wrong(pipeline(stage("a"), stage("a")), "two stages")
         self.wrong(pipeline(stage("a", "b")), "no stage b")
         self.wrong(pipeline(stage("a", "b"), stage("b", "a")), "wait for each other: a, b")
+        self.wrong(pipeline(stage("a"), stage("b", "a", "a")), "b: after: a is there twice")
         self.wrong(pipeline(stage("a", batch=0)), "batch")
         self.wrong(pipeline(stage("a", colour="red")), "colour")
         self.wrong(pipeline(stage("a", device="tpu")), "host or gpu")
