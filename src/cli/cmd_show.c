@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_plot.h"
@@ -32,10 +33,12 @@ static const struct option_spec options[] = {
 
 enum { LABEL_WIDTH = 13, EVENT_WIDTH = 32 };
 
+typedef const char *field_format(const json_t *, char[CELL_SIZE]);
+
 /* How a member is shown. */
 struct field {
     const char *label, *key;
-    const char *(*format)(const json_t *, char[CELL_SIZE]);
+    field_format *format;
 };
 
 static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
@@ -212,6 +215,14 @@ static void print_fields(const json_t *task, const struct field *list, size_t co
         print_field(&list[i], json_object_get(task, list[i].key));
 }
 
+/* Chosen: a duration that may be no longer than this is one of requests, and shown in ms. */
+#define LATENCY_MAX_US (10 * SECOND_US)
+
+static field_format *duration_format(const struct option_spec *spec)
+{
+    return spec->max <= LATENCY_MAX_US ? latency_text : seconds_text;
+}
+
 /* Options that the daemon keeps as they were submitted; other fields show what became of the rest.
  */
 static void print_submitted_options(const json_t *task)
@@ -221,7 +232,7 @@ static void print_submitted_options(const json_t *task)
         struct field field = {.label = spec->shown_as,
             .key = spec->field,
             .format = spec->kind == OPTION_SIZE       ? mib_text
-                      : spec->kind == OPTION_DURATION ? seconds_text
+                      : spec->kind == OPTION_DURATION ? duration_format(spec)
                       : spec->kind == OPTION_SHARE    ? fraction_text
                                                       : scalar_text};
         if (spec->shown_as)

@@ -80,6 +80,7 @@ class Services(DaemonCase):
         shown = self.colloc("show", str(service)).stdout
         self.assertRegex(shown, r"p99 now +80\.0 ms")
         self.assertRegex(shown, r"Target +missed")
+        self.assertRegex(shown, r"Target p99 +50\.0 ms")
         for bad in ({}, {"p99_ms": -1}, {"p99_ms": "12"}, {"p99_ms": 1e300}):
             self.assertEqual(self.request("POST", path, bad).status, 400, bad)
         training = self.submit("exec sleep 1000", hold=True)
