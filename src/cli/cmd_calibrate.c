@@ -5,12 +5,14 @@
  * work).
  */
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -180,6 +182,21 @@ static int open_measurements(const char *path, struct calibration_plan *plan)
 
 /* ---- the file ---- */
 
+/* Can the file be replaced? Found out before two minutes of measurements, not after. */
+static int check_file(const char *path)
+{
+    char copy[PATH_MAX];
+    struct stat status;
+    int r = snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy ? -ENAMETOOLONG : 0;
+    if (r == 0 && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        r = -EISDIR;
+    if (r == 0 && access(dirname(copy), W_OK | X_OK) < 0)
+        r = -errno;
+    if (r < 0)
+        print_error("%s cannot be written: %s", path, strerror(-r));
+    return r;
+}
+
 /* The file is replaced as a whole, since collocd may read it at any moment. It is printed, too. */
 static int write_file(const char *path, const struct calibration_result *result)
 {
@@ -304,7 +321,8 @@ static int run(const struct invocation *invocation)
     }
     if (read_trainings(trainings, &plan) < 0)
         return EXIT_USAGE;
-    if (find_script(invocation, script, sizeof script) < 0)
+    if (find_script(invocation, script, sizeof script) < 0 ||
+        check_file(invocation->operands[0]) < 0)
         return EXIT_REFUSED;
     if (gpu_set_open(NULL, &fault, &plan.set) != 0) {
         print_error("%s", fault.text);

@@ -147,6 +147,17 @@ class Calibrate(DaemonCase):
             self.calibrate(f"--trainings={trainings}", code=2)
         self.assertFalse(os.path.exists(f"{self.work}/host.txt"))
 
+    def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(self):
+        for path, why in (
+            ("no/such/host.txt", "No such file or directory"),
+            ("workloads", "Is a directory"),
+        ):
+            refused = self.colloc(
+                "calibrate", f"--workloads={self.work}/workloads", "--trainings=light,middle,heavy",
+                path, code=1,
+            )  # fmt: skip
+            self.assertEqual(refused.stderr, f"colloc: {path} cannot be written: {why}\n")
+
     def test_a_gpu_in_use_is_not_measured(self):
         user = subprocess.Popen(
             ["colloc-pretend-train", "--memory-mib=900", "--seconds=100000", "--startup-seconds=0"],
