@@ -86,6 +86,24 @@ class Services(DaemonCase):
         training = self.submit("exec sleep 1000", hold=True)
         self.refused(409, "no service", path=f"/v1/tasks/{training}/latency", body={"p99_ms": 1})
 
+    def test_another_programs_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            service = self.submit("exec sleep 1000", service=True, port=port, p99_s=0.05)
+            words = f"port {port} is taken by another program"
+            until(lambda: words in self.task(service)["reason_text"], "the reason")
+            shown = self.task(service)
+            self.assertEqual((shown["state"], shown["p99_now_s"]), ("PENDING", None))
+            self.assertIn(words, self.colloc("show", str(service)).stdout)
+        self.wait_state(service, "RUNNING")
+
+    def test_another_services_port(self):
+        service = self.serve()
+        port = self.task(service)["port"]
+        self.refused(409, f"port={port}", f"task {service},", service=True, port=port)
+        self.assertEqual(self.act("cancel", service).status, 200)
+        self.wait_state(self.submit("exec sleep 1000", service=True, port=port), "RUNNING")
+
     def test_what_is_refused(self):
         for words, members in [
             (("p99_s", "service"), {"p99_s": 0.1}),

@@ -2,12 +2,13 @@
 /*
  * A start, from the log's SUBMIT to a running shim:
  *
- *     1. The submission is read from the log: script, arguments, environment, output paths.
- *     2. MPS is prepared where the placement wants it; until it is ready the start waits. Where it
+ *     1. The port of a service has to be free (service_port.h).
+ *     2. The submission is read from the log: script, arguments, environment, output paths.
+ *     3. MPS is prepared where the placement wants it; until it is ready the start waits. Where it
  *        cannot be had, the task shares its GPUs by time slices, and the log says why.
- *     3. The daemon's variables are added to the environment (task_environment.h).
- *     4. The attempt's folder is written and its shim spawned (exec/attempt.h).
- *     5. The shim is watched, and STARTED is fed.
+ *     4. The daemon's variables are added to the environment (task_environment.h).
+ *     5. The attempt's folder is written and its shim spawned (exec/attempt.h).
+ *     6. The shim is watched, and STARTED is fed.
  *
  * A fault of the machine defers the start; any other ends the attempt (EXITED LAUNCH).
  */
@@ -20,6 +21,7 @@
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/attempts/rendezvous_port.h"
 #include "daemon/attempts/task_environment.h"
+#include "daemon/service_port.h"
 #include "daemon/state_dir.h"
 #include "exec/torch_order.h"
 #include "exec/torch_responder.h"
@@ -311,7 +313,10 @@ static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
     const struct task *task, struct fault *fault, bool *ret_by_streams)
 {
     struct launch launch = {0};
-    int r = load_submission(attempts, task->id, &launch, fault);
+    const struct job *job = jobs_find(attempts->parts.jobs, task->id);
+    int r = job && job->port ? service_port_check_free(job->port, fault) : 0;
+    if (r == 0)
+        r = load_submission(attempts, task->id, &launch, fault);
     if (r == 0)
         r = fill_environment(attempts, task, &launch, fault);
     if (r == 0)

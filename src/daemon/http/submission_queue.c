@@ -170,6 +170,8 @@ static int status_of(int r)
         return 413;
     case -EPERM:
         return 403;
+    case -EADDRINUSE:
+        return 409;
     case -EBUSY:
     case -ECANCELED:
     case -ENOMEM:

@@ -19,6 +19,7 @@
 #include "daemon/dependencies.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
+#include "daemon/service_port.h"
 #include "message/message_address.h"
 #include "policy/policies.h"
 #include "taskfile/signal_spec.h"
@@ -546,6 +547,9 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = set_order(http, submission, fault);
     if (r == 0)
         r = set_service(http, submission, fault);
+    if (r == 0 && submission->options[TASK_PORT].set)
+        r = service_port_check_claims(
+            http->parts.core, http->parts.jobs, (int)submission->options[TASK_PORT].number, fault);
     if (r == 0)
         r = check_track(submission, fault);
     if (r == 0)

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/tcp_address.h"
 #include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/user_helper.h"
@@ -38,6 +39,7 @@ static struct {
     int mps;         /* the answer of prepare_mps */
     bool gpu_is_lost;
     const char *preload_socket;
+    int port; /* of the tasks */
     int64_t polls;
     int helper_fault; /* of user_helper_begin */
     struct user_helper *sweeper;
@@ -282,6 +284,7 @@ static void on_usage_ends(void *context, struct job *job)
 
 static void start(uint64_t task)
 {
+    jobs_find(pretend.jobs, task)->port = seen.port;
     attempts_start(seen.attempts, task);
 }
 
@@ -385,6 +388,32 @@ static void test_a_start_without_disk_space_is_deferred(void **state)
     assert_null(attempts_why_deferred(seen.attempts, 1));
     attempts_retry(seen.attempts); /* it runs: nothing to do */
     expect_story("");
+}
+
+static int listen_somewhere(void)
+{
+    struct tcp_address address;
+    struct fault fault;
+    assert_int_equal(tcp_address_parse("127.0.0.1:0", &address), 0);
+    int fd = tcp_address_listen(&address, &fault);
+    assert_true(fd >= 0);
+    seen.port = tcp_address_port(&address);
+    return fd;
+}
+
+static void test_a_start_whose_port_is_taken_is_deferred(void **state)
+{
+    char why[64];
+    int fd = listen_somewhere();
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    expect_story("SUBMIT; PLACE; ");
+    snprintf(why, sizeof why, "port %d is taken by another program", seen.port);
+    assert_non_null(strstr(attempts_why_deferred(seen.attempts, 1), why));
+    attempts_retry(seen.attempts);
+    expect_story("");
+    close(fd);
+    attempts_retry(seen.attempts);
+    expect_story("create tasks/1/1; GPU 0; spawn; STARTED; ");
 }
 
 static void test_a_fault_of_the_task_ends_the_attempt(void **state)
@@ -628,6 +657,7 @@ int main(void)
         TEST(it_is_not_preloaded_where_the_setting_says_no),
         TEST(an_exclusive_task_is_preloaded),
         TEST(a_start_without_disk_space_is_deferred),
+        TEST(a_start_whose_port_is_taken_is_deferred),
         TEST(a_fault_of_the_task_ends_the_attempt),
         TEST(a_cancelled_start_is_unstarted),
         TEST(a_running_task_is_killed),

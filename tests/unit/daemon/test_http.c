@@ -749,6 +749,31 @@ static void test_bad_submissions_are_refused(void **state)
     assert_int_equal(jobs_next_id(pretend.jobs), 1); /* no id was used */
 }
 
+static void submit_service(int port, int status, const char *part)
+{
+    struct api_request request = from(ADA, 0);
+    request.body = submission();
+    json_object_set_new(request.body, "service", json_true());
+    json_object_set_new(request.body, "port", json_integer(port));
+    serve("POST", "/v1/tasks", &request);
+    assert_int_equal(request.status, status);
+    if (part && !strstr(message_of(&request), part))
+        fail_msg("'%s' without '%s'", message_of(&request), part);
+    forget(&request);
+}
+
+static void test_services_have_different_ports(void **state)
+{
+    seen.config.services_for_all = true;
+    submit_service(8000, 201, NULL);
+    submit_service(8001, 201, NULL); /* it waits: its port counts, too */
+    submit_service(8000, 409, "port=8000: task 1, a service");
+    submit_service(8001, 409, "port=8001: task 2, a service");
+    assert_int_equal(feed(EVENT_CANCEL, 1), 0);
+    assert_int_equal(core_task(pretend.core, 1)->ending, FAILURE_CANCELLED);
+    submit_service(8000, 201, NULL);
+}
+
 static void test_limits_of_a_user(void **state)
 {
     seen.config.bytes_per_user = 5;
@@ -1242,6 +1267,7 @@ int main(void)
         TEST(a_large_summary_is_estimated_by_a_helper),
         TEST(whose_runs_an_estimate_uses),
         TEST(bad_submissions_are_refused),
+        TEST(services_have_different_ports),
         TEST(limits_of_a_user),
         TEST(limits_of_a_project),
         TEST(a_projects_limit_without_root),
