@@ -194,7 +194,7 @@ def draw_uniform(page, groups):
             page,
             f"smact-{slug(name)}",
             of_sharing,
-            "SMACT during the second epoch",
+            "SMACT of the timed span",
             "%",
             lambda group: percent(group.activity("smact")),
         )
@@ -210,7 +210,7 @@ def draw_uniform(page, groups):
             page,
             f"pcie-{slug(name)}",
             of_sharing,
-            "Traffic to the GPU during the second epoch",
+            "Traffic to the GPU in the timed span",
             "MiB/s",
             lambda group: group.activity("pcie_rx_mib_per_s"),
         )

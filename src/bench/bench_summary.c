@@ -10,7 +10,9 @@
  *
  * If all others were busy during the whole second epoch of each task, throughput is that of the
  * second epochs. GPU means are over the samples within the time together; if there was none, within
- * the timed epochs. Unknown values are empty fields.
+ * the timed epochs. Where no task reports epochs (a user's own script) they are over the whole time
+ * from the first start to the last end. The peak of memory is always of the whole time. Unknown
+ * values are empty fields.
  */
 #include "bench/bench_summary.h"
 
@@ -34,7 +36,7 @@ enum { TIMED = 2 };
 
 static const char *const activities[] = {"smact", "smocc", "dram_active", "gract", "power_w",
     "mem_used_mib", "pcie_rx_mib_per_s", "pcie_tx_mib_per_s"};
-enum { POWER = 4, ACTIVITIES = ARRAY_SIZE(activities) };
+enum { POWER = 4, MEMORY = 5, ACTIVITIES = ARRAY_SIZE(activities) };
 
 /* A line of tasks.csv with an epoch. Seconds are of the wall clock. */
 struct epoch {
@@ -108,6 +110,24 @@ static struct interval timed_interval(const struct group *group)
     return span;
 }
 
+/* The time from the first start of a task to the last end. */
+static struct interval whole_interval(const struct group *group)
+{
+    return (struct interval){group->began_s, group->began_s + group->total_s};
+}
+
+/* The time that the means of the GPU are of. Empty if it is not known when the tasks trained: they
+ * report no epochs, and none ended well. */
+static struct interval measured_interval(const struct group *group)
+{
+    struct interval together;
+    if (all_busy(group, TIMED, &together))
+        return together;
+    if (group->epochs.n == 0 && group->failed < group->n_tasks)
+        return whole_interval(group);
+    return timed_interval(group);
+}
+
 static bool timed_among_all(const struct group *group)
 {
     struct interval busy, timed = timed_interval(group);
@@ -143,39 +163,61 @@ static struct reading samples_per_s(const struct group *group)
 
 /* ---- samples of the GPU ---- */
 
-static void add_sample(struct columns *columns, const int *at, double *sums, int *counts)
+/* What the samples of a group say. */
+struct usage {
+    double sums[ACTIVITIES];
+    int counts[ACTIVITIES];
+    struct reading peak_mib;
+};
+
+static bool is_within(double at_s, struct interval span)
+{
+    return span.from_s <= at_s && at_s <= span.to_s;
+}
+
+/* Adds the columns `at` of a sample: all to the means if it is `measured`, memory to the peak. */
+static void add_sample(struct columns *columns, const int *at, bool measured, struct usage *usage)
 {
     for (int i = 0; i < ACTIVITIES; i++) {
         double value;
         if (columns_number(columns, at[i], -NUMBER_MAX, NUMBER_MAX, NULL, &value) != 1)
             continue;
-        sums[i] += value;
-        counts[i]++;
+        if (i == MEMORY)
+            usage->peak_mib = reading_of(
+                usage->peak_mib.valid ? fmax(usage->peak_mib.value, value) : value);
+        if (measured) {
+            usage->sums[i] += value;
+            usage->counts[i]++;
+        }
     }
 }
 
-/* Means over the samples in the group's interval. Of a file that cannot be read to its end the
- * lines before count. */
-static void read_samples(const char *path, const struct group *group, struct reading *ret_means)
+/* Reads the samples of the group's time. Of a file that cannot be read to its end the lines before
+ * count. */
+static struct usage read_samples(const char *path, const struct group *group)
 {
     struct columns columns;
-    struct interval span;
-    double sums[ACTIVITIES] = {0}, time_s;
-    int at[ACTIVITIES], counts[ACTIVITIES] = {0};
-    if (!all_busy(group, TIMED, &span))
-        span = timed_interval(group);
+    struct interval whole = whole_interval(group), measured = measured_interval(group);
+    struct usage usage = {.peak_mib = READING_NONE};
+    double time_s;
+    int at[ACTIVITIES];
     if (columns_open(&columns, path, NULL) == 0) {
         int time = columns_find(&columns, (const char *const[]){"time_s", NULL});
         for (int i = 0; i < ACTIVITIES; i++)
             at[i] = columns_find(&columns, (const char *const[]){activities[i], NULL});
         while (columns_next(&columns, NULL) == 1)
             if (columns_number(&columns, time, 0, NUMBER_MAX, NULL, &time_s) == 1 &&
-                span.from_s <= group->began_s + time_s && group->began_s + time_s <= span.to_s)
-                add_sample(&columns, at, sums, counts);
+                is_within(group->began_s + time_s, whole))
+                add_sample(&columns, at, is_within(group->began_s + time_s, measured), &usage);
     }
     columns_close(&columns);
-    for (int i = 0; i < ACTIVITIES; i++)
-        ret_means[i] = counts[i] ? reading_of(sums[i] / counts[i]) : READING_NONE;
+    return usage;
+}
+
+static struct reading usage_mean(const struct usage *usage, int activity)
+{
+    int count = usage->counts[activity];
+    return count ? reading_of(usage->sums[activity] / count) : READING_NONE;
 }
 
 /* ---- one line ---- */
@@ -193,18 +235,19 @@ static void print_header(FILE *out)
     fputs("group,repeat,mix,sharing,tasks,failed,total_s,epoch_s,samples_per_s", out);
     for (int i = 0; i < ACTIVITIES; i++)
         fprintf(out, ",%s", activities[i]);
-    fputs(",energy_j,joule_per_sample\n", out);
+    fputs(",energy_j,joule_per_sample,mem_peak_mib\n", out);
 }
 
 static void print_group(FILE *out, const char *folder, const struct group *group)
 {
     char path[PATH_MAX];
-    struct reading means[ACTIVITIES], rate = samples_per_s(group), joule = READING_NONE;
+    struct reading rate = samples_per_s(group), joule = READING_NONE;
     int count;
     snprintf(path, sizeof path, "%s/looks/%d-%d.csv", folder, group->number, group->repeat);
-    read_samples(path, group, means);
-    if (means[POWER].valid && rate.valid && rate.value > 0)
-        joule = reading_of(means[POWER].value / rate.value);
+    struct usage usage = read_samples(path, group);
+    struct reading power_w = usage_mean(&usage, POWER);
+    if (power_w.valid && rate.valid && rate.value > 0)
+        joule = reading_of(power_w.value / rate.value);
     columns_print(out, group->name);
     fprintf(out, ",%d,", group->repeat);
     columns_print(out, group->mix);
@@ -212,9 +255,10 @@ static void print_group(FILE *out, const char *folder, const struct group *group
     print_reading(out, timed_s(group, &count));
     print_reading(out, rate);
     for (int i = 0; i < ACTIVITIES; i++)
-        print_reading(out, means[i]);
+        print_reading(out, usage_mean(&usage, i));
     fprintf(out, ",%.6g", group->energy_j);
     print_reading(out, joule);
+    print_reading(out, usage.peak_mib);
     fputc('\n', out);
 }
 

@@ -394,6 +394,21 @@ class Bench(DaemonCase):
         looks = self.rows("looks/1-1.csv")
         self.assertGreater(max(float(row["command_host_mem_mib"] or 0) for row in looks), 1)
 
+    def test_a_script_without_epochs_has_its_activity(self):
+        self.write(
+            "fit.py",
+            "import subprocess\nsubprocess.run(['colloc-pretend-train', '--memory-mib=3000',"
+            " '--seconds=60', '--smact=0.5', '--epochs=1'], check=True)\n",
+        )
+        self.bench(HEAD + "1,1,,,1,-,fit.py,smi,\n")
+        (row,) = self.rows("summary.csv")
+        self.assertAlmostEqual(float(row["smact"]), 0.5, delta=0.2)
+        self.assertGreater(float(row["power_w"]), 50)
+        self.assertGreaterEqual(float(row["mem_peak_mib"]), 3000)
+        self.assertGreaterEqual(float(row["mem_peak_mib"]), float(row["mem_used_mib"]))
+        for unknown in ("epoch_s", "samples_per_s", "joule_per_sample"):
+            self.assertEqual(row[unknown], "")
+
     def test_a_failure_on_standard_output_is_found(self):
         said = "CUDA out of memory. Tried to allocate 2 GiB"
         self.write("oom.py", f"print('{said}'); raise SystemExit(1)")

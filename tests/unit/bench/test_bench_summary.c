@@ -60,15 +60,25 @@ static void add_epoch(struct folder *folder, int task, int epoch, double from_s,
 }
 
 /* A group of two trainings, and four samples of its GPU at 1, 11, 12 and 500 s. */
-static void add_group(struct folder *folder, const char *sharing)
+static void add_group_with_failures(struct folder *folder, const char *sharing, int failed)
 {
-    fprintf(
-        folder->groups, "\"a,b mps\",1,1,\"a,b\",%s,0,H200,processes,2,0,1000,60,500\n", sharing);
+    fprintf(folder->groups, "\"a,b mps\",1,1,\"a,b\",%s,0,H200,processes,2,%d,1000,60,500\n",
+        sharing, failed);
     FILE *samples = open_file(folder, "looks/1-1.csv", SAMPLES);
     fputs("1,0.1,0.1,0.1,0.1,100,1000,1,1\n11,0.8,0.4,0.3,1,400,2000,9,3\n"
           "12,0.6,0.4,0.3,1,400,2048,,3\n500,0,0,0,0,70,0,0,0\n",
         samples);
     fclose(samples);
+}
+
+static void add_group(struct folder *folder, const char *sharing)
+{
+    add_group_with_failures(folder, sharing, 0);
+}
+
+static void add_task_without_epochs(struct folder *folder, int task, int exit_code)
+{
+    fprintf(folder->tasks, "\"a,b mps\",1,%d,a,100,%d,,1000,1100,,,,,,,\n", task, exit_code);
 }
 
 /* Writes the summary and checks one field of its only row. */
@@ -175,12 +185,55 @@ static void test_one_after_the_other_has_no_throughput_of_all(void **state)
 static void test_epochs_that_are_missing_are_not_zero(void **state)
 {
     struct folder folder = folder_make();
-    add_group(&folder, "streams");
-    fputs(
-        "\"a,b mps\",1,0,a,100,1,\"out of GPU memory: 2,5 GiB\",1000,1100,,,,,,,\n", folder.tasks);
+    add_group_with_failures(&folder, "streams", 2);
+    add_task_without_epochs(&folder, 0, 1);
+    add_task_without_epochs(&folder, 1, 1);
     assert_summary(&folder, "epoch_s", "");
     assert_summary(&folder, "samples_per_s", "");
     assert_summary(&folder, "smact", "");
+    assert_summary(&folder, "mem_peak_mib", "2048");
+    folder_end(&folder);
+}
+
+static void test_without_epochs_the_means_are_of_the_whole_time(void **state)
+{
+    struct folder folder = folder_make();
+    add_group_with_failures(&folder, "streams", 1);
+    add_task_without_epochs(&folder, 0, 0);
+    add_task_without_epochs(&folder, 1, 1);
+    assert_summary(&folder, "smact", "0.5"); /* not the sample after the end */
+    assert_summary(&folder, "power_w", "300");
+    assert_summary(&folder, "mem_used_mib", "1682.67");
+    assert_summary(&folder, "mem_peak_mib", "2048");
+    assert_summary(&folder, "pcie_rx_mib_per_s", "5"); /* one of the three is not known */
+    assert_summary(&folder, "epoch_s", "");
+    assert_summary(&folder, "samples_per_s", "");
+    assert_summary(&folder, "joule_per_sample", "");
+    folder_end(&folder);
+}
+
+/* The first epoch was reported: the time of the training is known, and it was not timed. */
+static void test_an_epoch_that_is_not_timed_has_no_means(void **state)
+{
+    struct folder folder = folder_make();
+    add_group(&folder, "streams");
+    add_epoch(&folder, 0, 1, 1000, 1050);
+    assert_summary(&folder, "smact", "");
+    assert_summary(&folder, "mem_peak_mib", "2048");
+    folder_end(&folder);
+}
+
+static void test_without_samples_nothing_of_the_gpu_is_known(void **state)
+{
+    struct folder folder = folder_make();
+    char path[128];
+    add_group(&folder, "streams");
+    add_task_without_epochs(&folder, 0, 0);
+    snprintf(path, sizeof path, "%s/looks/1-1.csv", folder.path);
+    unlink(path);
+    assert_summary(&folder, "smact", "");
+    assert_summary(&folder, "power_w", "");
+    assert_summary(&folder, "mem_peak_mib", "");
     folder_end(&folder);
 }
 
@@ -205,6 +258,9 @@ int main(void)
         cmocka_unit_test(test_trainings_that_never_met_have_no_throughput),
         cmocka_unit_test(test_one_after_the_other_has_no_throughput_of_all),
         cmocka_unit_test(test_epochs_that_are_missing_are_not_zero),
+        cmocka_unit_test(test_without_epochs_the_means_are_of_the_whole_time),
+        cmocka_unit_test(test_an_epoch_that_is_not_timed_has_no_means),
+        cmocka_unit_test(test_without_samples_nothing_of_the_gpu_is_known),
         cmocka_unit_test(test_what_is_no_journal_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
