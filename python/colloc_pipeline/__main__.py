@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from typing import Any, Dict, List
+from typing import Any, ContextManager, Dict, List
 
 from colloc_pipeline import results
 from colloc_pipeline.matrix import measure_matrix
@@ -31,6 +31,7 @@ def parse_arguments(words: List[str]) -> argparse.Namespace:
     parser.add_argument("--output", "-o", default="bench-results")
     parser.add_argument("--sharing", default="apart,streams,mps")
     parser.add_argument("--gpu", default="0")
+    parser.add_argument("--instances", metavar="GPU/PROFILE/UUID,...")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--requests", type=int)
     parser.add_argument("--rate", type=float)
@@ -92,16 +93,20 @@ class Bench:
         self._write()
         results.print_run(rows, stages)
 
+    def _envs(self, mode: str, n: int) -> ContextManager[List[Dict[str, str]]]:
+        arguments = self.arguments
+        return shared_envs(mode, arguments.gpu, arguments.instances, n, self.settings.logs)
+
     def run_mode(self, pipelines: List[Pipeline], mode: str, repeat: int) -> None:
         """All pipelines in one mode."""
         groups = [[pipeline] for pipeline in pipelines] if mode == "apart" else [pipelines]
         for group in groups:
-            with shared_envs(mode, self.arguments.gpu, len(group), self.settings.logs) as envs:
+            with self._envs(mode, len(group)) as envs:
                 self._measure(group, envs, mode, repeat)
 
     def run_matrix(self, pipelines: List[Pipeline], mode: str) -> None:
         """The matrix of the stages in one mode, in which all share a GPU."""
-        with shared_envs(mode, self.arguments.gpu, 1, self.settings.logs) as envs:
+        with self._envs(mode, 1) as envs:
             env = {**envs[0], "COLLOC_PIPELINE_SHM": self.shm}
             seconds = self.arguments.matrix
             cells = measure_matrix(pipelines, env, self.settings, mode, seconds)

@@ -13,12 +13,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from typing import Dict, Iterator, List
+from typing import Dict, Iterator, List, Optional
 
 SHARED_MODES = ("streams", "mps")  # all stages on one GPU
 MODES = ("apart", *SHARED_MODES)
 PROFILE = re.compile(r"^\d+g\.\d+gb$")
-INSTANCE = re.compile(r"MIG (\S+)\s+Device\s+\d+:\s+\(UUID: (MIG-[0-9a-f/-]+|MIG-GPU-[^)]+)\)")
 
 
 class SharingError(Exception):
@@ -30,20 +29,23 @@ def is_mode(text: str) -> bool:
     return text in MODES or bool(PROFILE.match(text))
 
 
-def find_instances(listing: str, profile: str) -> List[str]:
-    """The UUIDs of the MIG instances of a profile, from the output of `nvidia-smi -L`."""
-    return [uuid for name, uuid in INSTANCE.findall(listing) if name == profile]
+def find_instances(instances: str, gpu: str, profile: str) -> List[str]:
+    """The UUIDs of a GPU's MIG instances of a profile, from a list `GPU/PROFILE/UUID,...`."""
+    parts = (instance.split("/", 2) for instance in instances.split(","))
+    return [each[2] for each in parts if len(each) == 3 and each[:2] == [gpu, profile]]
 
 
-def list_gpus() -> str:
-    """The output of `nvidia-smi -L`."""
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=True
+def choose_instances(instances: Optional[str], gpu: str, profile: str, n: int) -> List[str]:
+    """The UUIDs of `n` instances. `instances` None: it is unknown which there are."""
+    if instances is None:
+        raise SharingError(f"{profile}: colloc cannot query which MIG instances there are")
+    found = find_instances(instances, gpu, profile)
+    if len(found) < n:
+        raise SharingError(
+            f"{profile}: GPU {gpu} has {len(found)} of the {n} instances that the pipelines need "
+            "(`colloc mig` creates them)"
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SharingError(f"MIG instances are not known: nvidia-smi -L: {error}") from None
-    return done.stdout
+    return found[:n]
 
 
 @contextlib.contextmanager
@@ -72,7 +74,9 @@ def mps_daemon(gpu: str, logs: str) -> Iterator[Dict[str, str]]:
 
 
 @contextlib.contextmanager
-def shared_envs(mode: str, gpu: str, n: int, logs: str) -> Iterator[List[Dict[str, str]]]:
+def shared_envs(
+    mode: str, gpu: str, instances: Optional[str], n: int, logs: str
+) -> Iterator[List[Dict[str, str]]]:
     """The environments of `n` pipelines that run at the same time in this mode. What MPS
     logs goes to the folder `logs`."""
     base = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -82,7 +86,5 @@ def shared_envs(mode: str, gpu: str, n: int, logs: str) -> Iterator[List[Dict[st
         return
     devices = [gpu] * n
     if PROFILE.match(mode):
-        devices = find_instances(list_gpus(), mode)
-        if len(devices) < n:
-            raise SharingError(f"{mode}: {len(devices)} instances are there, {n} are needed")
-    yield [{**base, "CUDA_VISIBLE_DEVICES": devices[i]} for i in range(n)]
+        devices = choose_instances(instances, gpu, mode, n)
+    yield [{**base, "CUDA_VISIBLE_DEVICES": device} for device in devices]

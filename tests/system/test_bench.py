@@ -2,6 +2,7 @@
 """`colloc bench` on emulated GPUs: tables, measurements, failures, interruption, --daemon."""
 
 import csv
+import json
 import os
 import re
 import shutil
@@ -52,6 +53,14 @@ sys.stderr.write(f"share {share} mps {bool(pipe)}\\n")
 # The columns of radT's tables, and a script of a user's own that says where it runs.
 HEAD = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
 FIT = "name = 'one'; print('in', os.getcwd())"
+
+# A stage of a pipeline that returns what it gets.
+PIPELINE_STAGE = """
+import json
+print(json.dumps({"ready": True}), flush=True)
+for line in sys.stdin:
+    print(line, end="", flush=True)
+"""
 
 
 class Bench(DaemonCase):
@@ -815,6 +824,31 @@ class Bench(DaemonCase):
         for sharing in ("3g.20gb/", "mps/mps/mps", "serial/mps", "/mps"):
             done = self.bench(f"mix,sharing,gpu\none*2,{sharing},0\n", code=2)
             self.assertIn("table.csv:2: ", done.stderr)
+
+    def test_pipelines_on_mig_instances(self):
+        script = "import os, sys; sys.stderr.write(os.environ['CUDA_VISIBLE_DEVICES'] + '\\n')"
+        self.write("device.py", f"{script}\n{PIPELINE_STAGE}")
+        stage = {"name": "infer", "program": ["device.py"], "device": "gpu"}
+        paths = []
+        for name in ("one", "two"):
+            paths.append(f"{self.work}/{name}.json")
+            self.write(f"{name}.json", json.dumps({"name": name, "requests": 5, "stages": [stage]}))
+        words = ["bench", "--no-report", f"--output={self.work}/out"]
+        self.colloc(*words, "--sharing=3g.20gb", *paths)
+        self.assertEqual(
+            [(row["pipeline"], row["error"]) for row in self.rows("pipelines.csv")],
+            [("one", ""), ("two", "")],
+        )
+        devices = [read(f"{self.work}/out/logs/{name}-infer-0") for name in ("one", "two")]
+        self.assertEqual([device[:4] for device in devices], ["MIG-", "MIG-"])
+        self.assertNotEqual(devices[0], devices[1])
+        done = self.colloc(*words, "--sharing=3g.20gb", *paths, paths[0], code=1)
+        self.assertIn("3g.20gb: GPU 0 has 2 of the 3 instances", done.stderr)
+        done = self.colloc(*words, "--gpu=1", "--sharing=3g.20gb", paths[0], code=1)
+        self.assertIn("3g.20gb: GPU 1 has 0 of the 1 instances", done.stderr)
+        del self.env["COLLOC_EMULATOR"]
+        done = self.colloc(*words, "--sharing=3g.20gb", paths[0], code=1)
+        self.assertIn("3g.20gb: colloc cannot query which MIG instances there are", done.stderr)
 
     def test_tasks_of_one_workload_on_different_gpus(self):
         row = "1,1,,,{},-,timm/train.py,,--model resnet26\n"

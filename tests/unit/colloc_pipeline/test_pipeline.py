@@ -124,14 +124,24 @@ class Figures(unittest.TestCase):
         self.assertEqual(recording.summarise([{}, {}]), unknown)
 
     def test_instances(self):
-        listing = (
-            "GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
-            "  MIG 1g.18gb     Device  0: (UUID: MIG-aaaa-1)\n"
-            "  MIG 3g.71gb     Device  1: (UUID: MIG-bbbb-2)\n"
-            "  MIG 1g.18gb     Device  2: (UUID: MIG-cccc-3)\n"
+        text = (
+            "0/1g.18gb/MIG-a,0/3g.71gb/MIG-b,1/1g.18gb/MIG-c,0/1g.18gb/MIG-GPU-d/7/0,"
+            "0/1c.3g.71gb/MIG-e"
         )
-        self.assertEqual(sharing.find_instances(listing, "1g.18gb"), ["MIG-aaaa-1", "MIG-cccc-3"])
-        self.assertEqual(sharing.find_instances(listing, "7g.141gb"), [])
+        self.assertEqual(
+            sharing.choose_instances(text, "0", "1g.18gb", 2), ["MIG-a", "MIG-GPU-d/7/0"]
+        )
+        self.assertEqual(sharing.choose_instances(text, "1", "1g.18gb", 1), ["MIG-c"])
+        self.assertEqual(sharing.choose_instances(text, "0", "3g.71gb", 1), ["MIG-b"])
+        with self.assertRaisesRegex(
+            sharing.SharingError, "1g.18gb: GPU 1 has 1 of the 2 instances"
+        ):
+            sharing.choose_instances(text, "1", "1g.18gb", 2)
+        for bad in ("", ",", "0", "0/1g.18gb", "\0/\n,/"):
+            with self.assertRaisesRegex(sharing.SharingError, "GPU 0 has 0 of the 1"):
+                sharing.choose_instances(bad, "0", "1g.18gb", 1)
+        with self.assertRaisesRegex(sharing.SharingError, "cannot query"):
+            sharing.choose_instances(None, "0", "1g.18gb", 1)
 
 
 class Queue(unittest.TestCase):
