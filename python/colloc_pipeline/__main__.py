@@ -53,7 +53,7 @@ def read_all(arguments: argparse.Namespace) -> List[Pipeline]:
         if arguments.requests:
             pipeline.requests = arguments.requests
             pipeline.warmup = min(pipeline.warmup, arguments.requests)
-        if arguments.rate is not None and pipeline.rate > 0:
+        if arguments.rate is not None and pipeline.rate is not None:
             pipeline.rate = arguments.rate
     return pipelines
 

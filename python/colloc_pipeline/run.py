@@ -128,7 +128,7 @@ class Run:
         chance = random.Random(1)  # the same arrivals in every run
         due = time.monotonic()
         for request in range(-pipeline.warmup, pipeline.requests):
-            if pipeline.rate > 0:
+            if pipeline.rate is not None:
                 due += chance.expovariate(pipeline.rate)
                 self._is_over.wait(max(0.0, due - time.monotonic()))
             else:

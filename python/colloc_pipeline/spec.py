@@ -46,7 +46,7 @@ class Pipeline:
     folder: str  # of the file: programs are relative to it
     stages: List[Stage]
     requests: int = 200
-    rate: float = 0.0  # arrivals each second, at random; 0: in_flight at a time
+    rate: Optional[float] = None  # arrivals each second, at random; None: in_flight at a time
     in_flight: int = 8
     warmup: int = 10  # requests before the measurement
 
@@ -74,7 +74,7 @@ STAGE_LIMITS = {
 }
 PIPELINE_LIMITS = {
     "requests": (1, 10000000),
-    "rate": (0, 1000000),
+    "rate": (0.001, 1000000),  # chosen: one request in 1000 s, or more
     "in_flight": (1, 100000),
     "warmup": (0, 1000000),
 }

@@ -65,6 +65,9 @@ class Spec(unittest.TestCase):
         self.wrong([], "not an object")
         self.wrong(pipeline(), "1 to 100")
         self.wrong(pipeline(stage("a"), rate="fast"), "rate")
+        self.wrong(pipeline(stage("a"), rate=0), "rate: a number from 0.001 to")
+        self.wrong(pipeline(stage("a"), rate=-1), "rate")
+        self.wrong(pipeline(stage("a"), rate=None), "rate")
         self.wrong(pipeline(stage("a"), requests=1.5), "a whole number")
         self.wrong(pipeline(stage("a"), requests=True), "requests")
         self.wrong(pipeline(stage("a"), stage("a")), "two stages")
@@ -77,6 +80,10 @@ class Spec(unittest.TestCase):
         self.wrong(pipeline(stage("../a")), "name")
         self.wrong(pipeline({"name": "a", "program": []}), "program")
         self.wrong(pipeline({"name": "a", "program": "x"}), "list of texts")
+
+    def test_without_a_rate(self):
+        read = spec.parse_pipeline(json.dumps(pipeline(stage("a"))), "x.json")
+        self.assertIsNone(read.rate)
 
     def test_a_file_that_is_not_there(self):
         with self.assertRaises(spec.SpecError):
