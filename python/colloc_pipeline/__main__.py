@@ -18,7 +18,7 @@ from colloc_pipeline.matrix import measure_matrix
 from colloc_pipeline.recording import Recording, summarise
 from colloc_pipeline.run import Settings, run_together
 from colloc_pipeline.sharing import SHARED_MODES, SharingError, is_mode, shared_envs
-from colloc_pipeline.spec import Pipeline, SpecError, read_pipeline
+from colloc_pipeline.spec import Pipeline, SpecError, find_warnings, read_pipeline
 from colloc_pipeline.stage import StageFailed
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -174,6 +174,9 @@ def main(words: List[str]) -> int:
     except SpecError as error:
         print(f"colloc bench: {error}", file=sys.stderr)
         return 2
+    for pipeline in pipelines:
+        for warning in find_warnings(pipeline, len(os.sched_getaffinity(0))):
+            print(f"colloc bench: warning: {warning}", file=sys.stderr)
     in_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     shm = tempfile.mkdtemp(prefix="colloc-pipeline-", dir=in_memory)
     try:

@@ -173,6 +173,16 @@ def parse_pipeline(text: str, path: str, folder: Optional[str] = None) -> Pipeli
     return Pipeline(name, folder or os.path.dirname(os.path.abspath(path)), read, **numbers)
 
 
+def find_warnings(pipeline: Pipeline, n_cpus: int) -> List[str]:
+    """What of a pipeline cannot be had with this number of CPUs."""
+    return [
+        f"{pipeline.name}: {stage.name}: cpus is {stage.cpus}, but only {n_cpus} can be used here: "
+        "the stage gets these"
+        for stage in pipeline.stages
+        if stage.cpus > n_cpus
+    ]
+
+
 def read_pipeline(path: str) -> Pipeline:
     """The pipeline of a file."""
     try:

@@ -85,6 +85,13 @@ class Spec(unittest.TestCase):
         read = spec.parse_pipeline(json.dumps(pipeline(stage("a"))), "x.json")
         self.assertIsNone(read.rate)
 
+    def test_more_cpus_than_there_are(self):
+        source = pipeline(stage("a", cpus=3), stage("b", "a", cpus=2), stage("c", "b"))
+        read = spec.parse_pipeline(json.dumps(source), "x.json")
+        (warning,) = spec.find_warnings(read, 2)
+        self.assertIn("p: a: cpus is 3, but only 2", warning)
+        self.assertEqual(spec.find_warnings(read, 3), [])
+
     def test_a_file_that_is_not_there(self):
         with self.assertRaises(spec.SpecError):
             spec.read_pipeline("/nonexistent.json")
@@ -268,6 +275,12 @@ class Bench(unittest.TestCase):
         self.bench("--pretend", "--sharing=streams", "--no-report", path)
         self.assertEqual({row["items"] for row in self.table("stages.csv")}, {"20"})
         self.assertEqual(self.table("pipelines.csv")[0]["requests"], "20")
+
+    def test_more_cpus_than_there_are_is_a_warning(self):
+        path = self.write(pipeline(stage("a", cpus=1024), stage("b", "a", cpus=1)))
+        done = self.bench("--pretend", "--sharing=streams", "--no-report", path)
+        self.assertIn("warning: p: a: cpus is 1024, but only ", done.stderr)
+        self.assertNotIn("p: b: cpus", done.stderr)
 
     def test_the_same_pipeline_twice(self):
         path = self.write(pipeline(stage("a")))
