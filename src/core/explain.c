@@ -46,11 +46,30 @@ static void add_kind(struct text_line *line, const struct core *core, const stru
         text_line_add(line, "waits for %s of kind %s: ", what, task->request.gpu_kind);
 }
 
+/* Is the server's power the reason on each of the task's GPUs, whatever else runs? */
+static bool is_never_under_power_limit(
+    const struct core *core, const struct task *task, const struct verdict *verdicts)
+{
+    bool is_any = false;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        if (verdicts[i].kind == VERDICT_POWER_NEVER)
+            is_any = true;
+        else if (verdicts[i].kind != VERDICT_NOT_A_PLACE &&
+                 cluster_view_is_of_kind(&core->view, i, task))
+            return false;
+    }
+    return is_any;
+}
+
 /* GPUs of a kind that the task cannot have are left out. */
 static void add_verdicts(struct text_line *line, const struct core *core, const struct task *task,
     const struct verdict *verdicts)
 {
     int listed = 0, more = 0;
+    if (is_never_under_power_limit(core, task, verdicts))
+        text_line_add(line,
+            "it can never start under the server's power limit: submit it again with a lower "
+            "--smact if it uses less, or have server-power-max raised: ");
     add_kind(line, core, task);
     if (node_spread_is_wanted(&task->request))
         text_line_add(line, "needs the same GPUs of %d nodes: ", task->request.nodes);

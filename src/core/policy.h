@@ -45,6 +45,7 @@ enum verdict_kind {
     VERDICT_SERVICE,          /* its service `task` has not met its target for long enough */
     VERDICT_SERVICE_SLOWED,   /* requests of `task` would take `have` times as long; `limit` */
     VERDICT_SERVER_POWER,     /* the server's GPUs would draw `have` watts; at most `limit` */
+    VERDICT_POWER_NEVER,      /* they would draw `have` watts even if no other task ran; `limit` */
     VERDICT_POWER_UNKNOWN, /* the power of the GPU, or of another one of its server, is not known */
     VERDICT_POWER_HIGH,    /* it draws `have` watts, over `limit` */
     VERDICT_PCIE_UNKNOWN,  /* its PCIe traffic is not known */

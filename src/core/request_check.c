@@ -4,15 +4,16 @@
  * wait for ever.
  *
  * The test uses the totals of the server or the cluster, not what is free now: enough GPUs of its
- * kind on one node, or on each of several, large enough for its declared memory, and the host's
- * CPUs and memory. An estimate of its memory refuses nothing, since it may be wrong. On two nodes,
- * one with four A100 of 40 GiB, the other with two of 80 GiB:
+ * kind on one node, or on each of several, large enough for its declared memory, the power of its
+ * declared activity, and the host's CPUs and memory. An estimate refuses nothing, since it may be
+ * wrong. On two nodes, one with four A100 of 40 GiB, the other with two of 80 GiB:
  *
  *     gpus=4                   yes
  *     gpus=6                   no: at most 4 on one node
  *     gpus=4 memory=60G        no: there are only two of that size
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,32 @@ static int check_over_nodes(
         request->gpus, request->nodes);
 }
 
+/* The least power that a GPU which can serve the request is expected to draw for it. */
+static double least_gpu_power_w(const struct core *core, const struct task_request *request)
+{
+    double least_w = INFINITY;
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (can_ever_serve(&core->view.gpus[i].id, request, 0))
+            least_w = fmin(least_w, gpu_view_expected_w(&core->view.gpus[i], &request->expect));
+    return least_w;
+}
+
+/* By what the user declares: without an activity, an estimate or the run history may still give
+ * one. What other GPUs draw is not part of it, since that is measured (policy/load_limits.c). */
+static int check_power(
+    const struct core *core, const struct task_request *request, struct fault *fault)
+{
+    int limit_w = core->settings.conditions.server_power_max_w;
+    double power_w = request->gpus * least_gpu_power_w(core, request);
+    if (!limit_w || !request->expect.smact.valid || power_w <= limit_w)
+        return 0;
+    return fault_set(fault, EINVAL,
+        "smact=%.4g: its GPUs would draw %.0f W, and all GPUs of the server may draw %d W "
+        "(server-power-max): the task could never start; give a lower smact if it uses less, or "
+        "have the setting raised",
+        request->expect.smact.value, power_w, limit_w);
+}
+
 int core_check_request(
     const struct core *core, const struct task_request *request, struct fault *fault)
 {
@@ -151,5 +178,6 @@ int core_check_request(
             format_size(request->need.bytes, text, sizeof text),
             format_size(largest_gpu_bytes(core, request), largest, sizeof largest));
     }
-    return core_check_host_request(core, &request->host, fault);
+    int r = check_power(core, request, fault);
+    return r < 0 ? r : core_check_host_request(core, &request->host, fault);
 }

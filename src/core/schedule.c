@@ -678,21 +678,6 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
     return r;
 }
 
-/* Would the task ever start on GPUs like this one, without any other task? */
-static bool is_power_enough(const struct core *core, const struct task *task, int gpu)
-{
-    const struct task_request *request = &task->request;
-    int on_server = request->nodes > 1 ? request->gpus / request->nodes : request->gpus;
-    double each_w = gpu_view_expected_w(&core->view.gpus[gpu], &request->expect);
-    return each_w * on_server <= core->settings.conditions.server_power_max_w;
-}
-
-/* Has it tasks, or had some a moment ago? Otherwise its power will not fall. */
-static bool draws_for_tasks(const struct core *core, const struct gpu_view *gpu)
-{
-    return gpu->n_residents > 0 || gpu->sampled_us - gpu->mix_since_us <= core->settings.settle_us;
-}
-
 /* Would the head, which was tried last, start but for its server's power, which tasks draw?
  * Backfilled tasks would take of it, on whatever GPU they run: no GPU can be reserved for that. */
 static bool lacks_power(const struct core *core, const struct task *head)
@@ -704,8 +689,8 @@ static bool lacks_power(const struct core *core, const struct task *head)
     for (int i = 0; i < core->view.n_gpus; i++) {
         enum verdict_kind kind = core->verdicts[i].kind;
         n_open += kind == VERDICT_FITS || kind == VERDICT_SERVER_POWER;
-        waits |= kind == VERDICT_SERVER_POWER && is_power_enough(core, head, i);
-        may_fall |= draws_for_tasks(core, &core->view.gpus[i]);
+        waits |= kind == VERDICT_SERVER_POWER;
+        may_fall |= gpu_view_draws_for_tasks(&core->view.gpus[i], core->settings.settle_us);
     }
     return waits && may_fall && n_open >= head->request.gpus;
 }

@@ -89,6 +89,7 @@ int core_check_update(
         return 0;
     struct task_request request = task->request;
     request.host = changed_host(task, update);
+    request.expect = (struct expectation){0}; /* not changed, and perhaps an estimate */
     if (update->sets_need)
         request.need = update->need;
     return core_check_request(core, &request, fault);

@@ -117,6 +117,12 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
         text_line_add(line, "all GPUs would draw %.0f W with it, at most %.0f W (server-power-max)",
             verdict->have, verdict->limit);
         break;
+    case VERDICT_POWER_NEVER:
+        text_line_add(line,
+            "all GPUs would draw at least %.0f W with it even if no other task ran, at most %.0f W "
+            "(server-power-max)",
+            verdict->have, verdict->limit);
+        break;
     case VERDICT_POWER_HIGH:
         text_line_add(line, "power %.0f W over %.0f W", verdict->have, verdict->limit);
         break;

@@ -120,6 +120,11 @@ double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation 
     return reading_assume(expect->smact, 1) * gpu->id.power_limit_w;
 }
 
+bool gpu_view_draws_for_tasks(const struct gpu_view *gpu, int64_t settle_us)
+{
+    return gpu->n_residents > 0 || gpu->sampled_us - gpu->mix_since_us <= settle_us;
+}
+
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
 {
     if (memory_domain_has_external(gpu))

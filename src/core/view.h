@@ -191,6 +191,9 @@ static inline bool gpu_view_is_idle(const struct gpu_view *gpu)
  * become idle. */
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us);
 
+/* Has the GPU tasks, or had some less than `settle_us` ago? Otherwise its power is not theirs. */
+bool gpu_view_draws_for_tasks(const struct gpu_view *gpu, int64_t settle_us);
+
 /* Returns the watts that a task is expected to draw there: all that the GPU may, if its activity is
  * not known. */
 double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation *expect);

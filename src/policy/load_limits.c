@@ -10,11 +10,17 @@
  *       a task of unknown activity would start on GPU 1   400 W instead: 710 W in all, it starts
  *       one with an SMACT of 0.5 beside those on GPU 0    310 + 200 W, at most 400: 450 W in all
  *
+ * A task that would bring even an idle server over the limit never starts: the least that all GPUs
+ * would draw counts for that (POWER_NEVER). A GPU with tasks, or whose idle power is not known,
+ * counts there with nothing but the task's power.
+ *
  * What a task draws on each of several GPUs counts for each of them. Tasks that draw more after
  * they have settled, and external processes, may bring the server over the limit: no task is
  * stopped for that, but none starts until it is under the limit again.
  */
 #include "policy/load_limits.h"
+
+#include "core/core.h"
 
 static bool refuse_load(
     struct verdict *ret_verdict, enum verdict_kind kind, double have, double limit)
@@ -87,6 +93,32 @@ static int node_begin(const struct cluster_view *view, int i)
     return i;
 }
 
+/* What the GPU draws without tasks; 0, the lowest possible, unless it is known to be idle. */
+static double idle_power_w(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    bool is_idle = gpu_view_is_idle(gpu) &&
+                   !gpu_view_draws_for_tasks(gpu, query->settings->settle_us);
+    bool is_stale = query->now_us - gpu->sampled_us > query->conditions->sample_valid_us;
+    struct reading drawn = is_idle && !is_stale ? drawn_power(query, gpu) : READING_NONE;
+    return reading_assume(drawn, 0);
+}
+
+/* The least that the GPUs of the server (from `begin` to `end`) draw while the task has all of them
+ * to itself: no GPU takes it above its own limit. */
+static double least_power_w(const struct placement_query *query, int i, int begin, int end)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    double sum_w = 0, highest_w = 0;
+    for (int k = begin; k < end; k++) {
+        double idle_w = idle_power_w(query, &query->view->gpus[k]);
+        sum_w += idle_w;
+        highest_w = idle_w > highest_w ? idle_w : highest_w;
+    }
+    double limit_w = gpu->id.power_limit_w, left_w = limit_w > highest_w ? limit_w - highest_w : 0;
+    double task_w = at_most(gpu_view_expected_w(gpu, &query->task->request.expect), left_w);
+    return sum_w + task_w * gpus_on_server(query);
+}
+
 static bool is_server_under_limit(
     const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
@@ -100,8 +132,11 @@ static bool is_server_under_limit(
     }
     if (!sum.valid)
         return refuse_load(ret_verdict, VERDICT_POWER_UNKNOWN, 0, limit_w);
-    return sum.value <= limit_w ||
-           refuse_load(ret_verdict, VERDICT_SERVER_POWER, sum.value, limit_w);
+    if (sum.value <= limit_w)
+        return true;
+    double least_w = least_power_w(query, i, begin, end);
+    return least_w > limit_w ? refuse_load(ret_verdict, VERDICT_POWER_NEVER, least_w, limit_w)
+                             : refuse_load(ret_verdict, VERDICT_SERVER_POWER, sum.value, limit_w);
 }
 
 static bool is_under_power_limit(

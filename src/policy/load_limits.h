@@ -12,8 +12,8 @@
  * power_max:          of a GPU with tasks, as a part of its power limit, without the task
  * pcie_max_bytes:     traffic of a GPU with tasks, a second, without the task
  *
- * Returns true; or false with VERDICT_SERVER_POWER, VERDICT_POWER_UNKNOWN, VERDICT_POWER_HIGH,
- * VERDICT_PCIE_UNKNOWN or VERDICT_PCIE_HIGH.
+ * Returns true; or false with VERDICT_SERVER_POWER, VERDICT_POWER_NEVER, VERDICT_POWER_UNKNOWN,
+ * VERDICT_POWER_HIGH, VERDICT_PCIE_UNKNOWN or VERDICT_PCIE_HIGH.
  */
 bool load_limits_test(const struct placement_query *query, int i, struct verdict *ret_verdict);
 

@@ -257,13 +257,18 @@ class Power(DaemonCase):
         """An idle A100 draws 50 W, its limit is 400 W."""
         task = self.submit("exec sleep 1000")
         until(
-            lambda: "all GPUs would draw 450 W with it, at most 420 W (server-power-max)"
+            lambda: "all GPUs would draw at least 450 W with it even if no other task ran"
             in self.task(task)["reason_text"],
             "the reason",
         )
+        self.assertIn("it can never start", self.task(task)["reason_text"])
         self.act("cancel", task)
         expected = self.submit("exec sleep 1000", smact=0.5)
         self.wait_state(expected, "RUNNING")
+        self.restart(**{"server-power-max": "300"})
+        script = self.write("train.sh", "true\n")
+        refused = self.colloc("submit", "--smact=0.9", script, code=1).stderr
+        self.assertIn("would draw 360 W, and all GPUs of the server may draw 300 W", refused)
         self.restart(**{"server-power-max": "0"})
         self.wait_state(self.submit("exec sleep 1000"), "RUNNING")
 

@@ -155,6 +155,43 @@ static void requests_that_can_never_be_met_are_refused(void **state)
     core_destroy(core);
 }
 
+static void a_task_over_the_power_limit_is_refused_by_its_declared_activity(void **state)
+{
+    struct core *core = world_core(&saying, 0);
+    struct core_settings settings = *core_get_settings(core);
+    struct gpu_identity list[] = {
+        {.uuid = "a", .is_place = true, .power_limit_w = 400},
+        {.uuid = "b", .is_place = true, .power_limit_w = 300},
+    };
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {.list = list, .n = 2}};
+    struct task_request request = {.gpus = 1, .expect = {.smact = reading_of(0.8)}};
+    struct fault fault = {""};
+    settings.conditions.server_power_max_w = 240;
+    core_configure(core, &settings);
+    assert_int_equal(core_step(core, &gpus), 0);
+    assert_int_equal(core_check_request(core, &request, &fault), 0); /* 0.8 of 300 W */
+    request.expect.smact = reading_of(0.9);
+    assert_refused(core, request, "smact=0.9: its GPUs would draw 270 W, and all GPUs of the");
+    request.expect.smact = READING_NONE; /* it may still become known */
+    assert_int_equal(core_check_request(core, &request, &fault), 0);
+    core_destroy(core);
+}
+
+static void a_task_over_the_power_limit_on_an_idle_server_can_never_start(void **state)
+{
+    struct core *core = world_core(&saying, 1);
+    said = (struct verdict){.kind = VERDICT_POWER_NEVER, .have = 450, .limit = 300};
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1});
+    const char *text = explain(core, 1);
+    assert_non_null(strstr(text, "it can never start under the server's power limit: submit it "
+                                 "again with a lower --smact"));
+    assert_non_null(
+        strstr(text, "GPU 0: all GPUs would draw at least 450 W with it even if no other"));
+    said = (struct verdict){.kind = VERDICT_SERVER_POWER, .have = 450, .limit = 300};
+    assert_null(strstr(explain(core, 1), "never"));
+    core_destroy(core);
+}
+
 static void gpus_of_other_sizes_and_kinds_count_for_what_they_are(void **state)
 {
     struct core *core = world_core(&saying, 0);
@@ -212,6 +249,8 @@ int main(void)
         cmocka_unit_test(those_behind_are_told_their_place),
         cmocka_unit_test(an_estimate_is_waited_for),
         cmocka_unit_test(requests_that_can_never_be_met_are_refused),
+        cmocka_unit_test(a_task_over_the_power_limit_is_refused_by_its_declared_activity),
+        cmocka_unit_test(a_task_over_the_power_limit_on_an_idle_server_can_never_start),
         cmocka_unit_test(gpus_of_other_sizes_and_kinds_count_for_what_they_are),
         cmocka_unit_test(unknown_and_rare_kinds_are_refused_with_the_list),
     };
