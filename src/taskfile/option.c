@@ -172,6 +172,9 @@ int option_refuse_choice(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {
     char all[OPTION_HELP_MAX];
+    const char *wrong = spec->wrong_part ? spec->wrong_part(text) : NULL;
+    if (wrong)
+        return fault_set(fault, EINVAL, "%s=%.80s: %s", shown, text, wrong);
     return fault_set(fault, EINVAL, "%s=%.80s: must be one of %s", shown, text,
         list_choices(spec, all, sizeof all));
 }

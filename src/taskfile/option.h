@@ -47,10 +47,13 @@ struct option_spec {
     bool needs_unit;          /* of a size in an option word: "12" alone is refused */
     bool is_optional;         /* of a text: without a value, when an option follows or nothing, it
                                  is the empty text */
-    const char *const *choices;                 /* NULL-terminated, or NULL */
-    option_choice_at *choice_at;                /* instead of `choices`; or NULL */
-    const char *(*canonical)(const char *text); /* of a choice: the name in `choices` for an alias,
+    const char *const *choices;                  /* NULL-terminated, or NULL */
+    option_choice_at *choice_at;                 /* instead of `choices`; or NULL */
+    const char *(*canonical)(const char *text);  /* of a choice: the name in `choices` for an alias,
                                                    NULL for none; may be NULL */
+    const char *(*wrong_part)(const char *text); /* of a choice: what is wrong with a text that
+                                                    begins like one, and what is allowed; NULL if it
+                                                    does not; may be NULL */
 };
 
 struct option_value {
@@ -90,7 +93,7 @@ const char *option_help_text(const struct option_spec *spec, char *buffer, size_
  *
  * shown: the option's name in the message: "--policy" or "policy"
  *
- * Returns -EINVAL with a fault that lists the choices.
+ * Returns -EINVAL with a fault that lists the choices, or says which part of the text is wrong.
  */
 int option_refuse_choice(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault);

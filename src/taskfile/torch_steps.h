@@ -23,4 +23,8 @@ int torch_steps_parse(const char *text, struct torch_steps *ret_steps);
 /* For the table of options. Returns `text` if torch_steps_parse accepts it, else NULL. */
 const char *torch_steps_canonical(const char *text);
 
+/* For the table of options. Returns what is wrong with a text that begins with "torch:", and what
+ * is allowed; or NULL. */
+const char *torch_steps_wrong_part(const char *text);
+
 #endif

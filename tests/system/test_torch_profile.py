@@ -79,7 +79,8 @@ class TorchProfile(DaemonCase):
             reply = self.request("POST", f"/v1/tasks/{task}/profile", body)
             self.assertEqual(reply.status, 400, body)
         script = self.write("none.sh", "true\n")
-        self.colloc("submit", "--profile=torch:step=0", script, code=2)
+        wrong = self.colloc("submit", "--profile=torch:step=9,steps=0", script, code=2).stderr
+        self.assertIn("steps=0: steps has to be a number from 1 to 1000", wrong)
 
     def test_a_cancelled_task_leaves_no_responder(self):
         task, sockets = self.begin("torch")

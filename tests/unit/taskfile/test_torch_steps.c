@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -41,11 +42,28 @@ static void other_texts_are_refused(void **state)
     }
 }
 
+static void the_wrong_part_is_named(void **state)
+{
+    static const struct {
+        const char *text, *start; /* of the message; NULL: none */
+    } cases[] = {{"torch:step=100,steps=0", "steps has to be a number from 1 to 1000"},
+        {"torch:step=0,steps=0", "step has to be a number from 1 to"},
+        {"torch:steps=many", "steps has to"}, {"torch:stps=1", "torch takes step=N and steps=M"},
+        {"torch:", "torch takes"}, {"torch:step=1,", "torch takes"}, {"torch:step=1", NULL},
+        {"torch", NULL}, {"torchy", NULL}, {"nsys:step=1", NULL}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *wrong = torch_steps_wrong_part(cases[i].text), *start = cases[i].start;
+        assert_int_equal(wrong != NULL, start != NULL);
+        assert_true(!start || strncmp(wrong, start, strlen(start)) == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_parsed),
         cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(the_wrong_part_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
