@@ -634,6 +634,12 @@ static struct cgroup_controllers http_enforced(void *context)
     return attempts_enforced(daemon->attempts);
 }
 
+static int http_profile_was_asked(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    return attempts_profile_was_asked(daemon->attempts, task);
+}
+
 static int http_order_profile(void *context, uint64_t task, const struct torch_order *order)
 {
     struct daemon *daemon = context;
@@ -728,6 +734,7 @@ static struct http *create_http(struct daemon *daemon)
             .why_deferred = http_task_why_deferred,
             .limits_changed = http_limits_changed,
             .order_profile = http_order_profile,
+            .profile_was_asked = http_profile_was_asked,
             .enforced = http_enforced,
             .is_watched = http_task_is_watched,
             .list_mps = http_list_mps,

@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "exec/claim.h"
+#include "exec/torch_order.h"
 #include "exec/torch_responder.h"
 #include "exec/tree.h"
 
@@ -63,6 +64,15 @@ static int write_script(const char *folder, const struct attempt_spec *spec, str
     return write_new(folder, "script", spec->script, 0500, uid, gid, fault);
 }
 
+/* For the task's responder, which runs as its user. */
+static int make_asked_file(const char *folder, const struct attempt_spec *spec, struct fault *fault)
+{
+    bool root = geteuid() == 0;
+    uid_t uid = root ? spec->uid : (uid_t)-1;
+    gid_t gid = root ? spec->gid : (gid_t)-1;
+    return write_new(folder, TORCH_ASKED_FILE, (struct span){"", 0}, 0600, uid, gid, fault);
+}
+
 /* The daemon's variables and the mark that attempt_sweep looks for. */
 static int encode_marked(const char *folder, const struct attempt_spec *spec, struct fault *fault,
     char **ret_data, size_t *ret_size)
@@ -88,7 +98,7 @@ static int encode_marked(const char *folder, const struct attempt_spec *spec, st
 void attempt_clean(const char *folder)
 {
     static const char *const names[] = {"script", "spec", ATTEMPT_TIME_LIMIT, "claim",
-        "claim.reserved", "exit", "exit.reserved", ""};
+        "claim.reserved", "exit", "exit.reserved", TORCH_ORDER_FILE, TORCH_ASKED_FILE, ""};
     char path[PATH_MAX];
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
@@ -122,6 +132,8 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
         r = write_new(folder, "spec", text, 0600, (uid_t)-1, (gid_t)-1, fault);
     if (r == 0 && spec->script.size)
         r = write_script(folder, spec, fault);
+    if (r == 0 && spec->torch)
+        r = make_asked_file(folder, spec, fault);
     if (r == 0)
         r = reserve_space(folder, fault);
     if (r < 0 && r != -EEXIST)

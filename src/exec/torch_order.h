@@ -14,6 +14,10 @@
 /* The file in the attempt's folder with the last order. */
 #define TORCH_ORDER_FILE "torch-order"
 
+/* The file there that is not empty once a process of the task has asked for orders. It belongs to
+ * the task's user, and only its size is read. */
+#define TORCH_ASKED_FILE "torch-asked"
+
 enum { TORCH_ORDER_TEXT = 128 };
 
 struct torch_order {

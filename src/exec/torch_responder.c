@@ -55,6 +55,7 @@ struct responder {
     const struct attempt_spec *spec;
     int socket, task; /* the latter: a pidfd */
     struct torch_dispatch dispatch;
+    bool was_asked;
 };
 
 /* ---- orders ---- */
@@ -92,6 +93,21 @@ static const char *config_for(struct responder *responder, pid_t pid, char *text
     return config ? config : "";
 }
 
+/* So that the daemon knows that a process asks. */
+static void note_first(struct responder *responder)
+{
+    char path[PATH_MAX];
+    if (responder->was_asked)
+        return;
+    responder->was_asked = true;
+    snprintf(path, sizeof path, "%s/" TORCH_ASKED_FILE, responder->folder);
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    file_write_fd(fd, "1", 1);
+    close(fd);
+}
+
 /* ---- datagrams ---- */
 
 /* The sender by the kernel: 0 for another user. */
@@ -109,6 +125,7 @@ static size_t make_answer(struct responder *responder, const struct kineto_reque
     pid_t pid, unsigned char answer[KINETO_MESSAGE_MAX])
 {
     char config[CONFIG_MAX];
+    note_first(responder);
     read_order_file(responder);
     if (request->kind == KINETO_CONTEXT) {
         torch_dispatch_find(&responder->dispatch, pid, clock_monotonic_us());

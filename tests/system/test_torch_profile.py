@@ -57,7 +57,9 @@ class TorchProfile(DaemonCase):
     def test_steps_of_a_running_task(self):
         task, _ = self.begin("torch")
         self.assertEqual(self.traces(task), [])
-        self.colloc("profile", "--steps=3", str(task))
+        note = self.colloc("profile", "--steps=3", str(task)).stderr
+        self.assertIn(f"writes {self.work}/colloc-{task}.torch_PID.json", note)
+        self.assertNotIn("has asked", note)
         until(lambda: self.traces(task), "a trace")
         self.assertIn("PROFILE_START_ITERATION_ROUNDUP=1", read(self.traces(task)[0]))
         self.restart()
@@ -67,6 +69,16 @@ class TorchProfile(DaemonCase):
         self.end(task)
         refused = self.colloc("profile", "--steps=3", str(task), code=1).stderr
         self.assertIn("has ended", refused)
+
+    def test_a_program_without_pytorch_has_not_asked(self):
+        script = self.write("idle.sh", "exec sleep 1000\n")
+        task = int(self.colloc("submit", "--profile=torch", script).stdout.split()[-1])
+        self.wait_state(task, "RUNNING")
+        done = self.colloc("profile", "--steps=3", str(task))
+        self.assertEqual(done.stdout, f"Task {task} RUNNING\n")
+        self.assertIn("no process of the task has asked what to record yet", done.stderr)
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
 
     def test_what_cannot_be_profiled(self):
         task = self.submit("exec sleep 1000")

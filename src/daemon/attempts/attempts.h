@@ -61,6 +61,10 @@ struct cgroup_controllers attempts_enforced(const struct attempts *attempts);
 int attempts_order_profile(
     const struct attempts *attempts, uint64_t task, const struct torch_order *order);
 
+/* Has a process of the task asked for orders to PyTorch's profiler? Returns 1, 0, or -errno: that
+ * is not known, such as of an attempt that an older version started. */
+int attempts_profile_was_asked(const struct attempts *attempts, uint64_t task);
+
 /* Limits the main memory of all tasks together, also of those without a limit, to the setting. */
 void attempts_limit_all(const struct attempts *attempts);
 

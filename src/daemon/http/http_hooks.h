@@ -85,6 +85,10 @@ struct http_hooks {
     /* Passes an order to PyTorch's profiler on to a task that runs. Returns 0 or -errno. */
     int (*order_profile)(void *context, uint64_t task, const struct torch_order *order);
 
+    /* Has a process of the task asked for such orders? attempts_profile_was_asked of
+     * attempts/attempts.h. */
+    int (*profile_was_asked)(void *context, uint64_t task);
+
     /* Returns which limits of tasks are enforced; attempts_enforced of attempts/attempts.h. */
     struct cgroup_controllers (*enforced)(void *context);
 };

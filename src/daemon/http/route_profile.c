@@ -4,6 +4,9 @@
  * of it. The daemon writes the order into the folder of the attempt, where the task's responder
  * finds it (exec/torch_responder.c).
  */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -42,6 +45,32 @@ static bool takes_orders(const struct http *http, const struct task *task)
     return takes;
 }
 
+/* Which files to expect, and why none may come. */
+static void reply_ordered(struct http *http, struct api_request *request, const struct task *task)
+{
+    char name[64], *note = NULL;
+    json_t *detail = NULL;
+    int asked = http->parts.hooks.profile_was_asked(http->parts.hooks.context, task->id);
+    bool has_detail = job_read_detail(http->parts.store, task->id, NULL, &detail) == 0;
+    const char *folder = has_detail ? json_string_value(json_object_get(detail, "cwd")) : NULL;
+    if (task->array.id)
+        snprintf(name, sizeof name, "colloc-%" PRIu64 "_%" PRId64, (uint64_t)task->array.id,
+            (int64_t)task->array.index);
+    else
+        snprintf(name, sizeof name, "colloc-%" PRIu64, task->id);
+    int n = asprintf(&note,
+        "task %" PRIu64 ": each of its processes that uses PyTorch writes %s/%s.torch_PID.json, "
+        "for later recordings torch-2, torch-3 and so on%s",
+        task->id, folder ? folder : "in its folder", name,
+        asked == 0 ? "; no process of the task has asked what to record yet: a program that does "
+                     "not use PyTorch (1.13 or newer) never does, and no file appears"
+                   : "");
+    reply_task_noted(request, 200, http_task_json(http, task), n < 0 ? "" : note);
+    if (n >= 0)
+        free(note);
+    json_decref(detail);
+}
+
 void route_profile(void *context, struct api_request *request)
 {
     struct http *http = context;
@@ -61,5 +90,5 @@ void route_profile(void *context, struct api_request *request)
     else if (http->parts.hooks.order_profile(http->parts.hooks.context, task->id, &order) < 0)
         api_reply_error(request, 507, "task %llu: the order cannot be written", id);
     else
-        reply_task(request, http_task_json(http, task));
+        reply_ordered(http, request, task);
 }

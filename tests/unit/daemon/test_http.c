@@ -545,7 +545,7 @@ static int begin(void **state)
             on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_served, on_make_login,
             on_why_deferred, on_is_watched, on_list_mps, on_start_mps, on_stop_mps,
             on_find_mps_group, on_why_suspension_failed, on_answer_suspension_later,
-            on_limits_changed, NULL, on_enforced},
+            on_limits_changed, NULL, NULL, on_enforced},
     };
     seen.http = http_create(&options);
     assert_int_equal(http_open(seen.http, &fault), 0);
