@@ -192,27 +192,37 @@ class ShortRuns(DaemonCase):
     def start(self, **settings):
         """No daemon here."""
 
+    def largest_error(self, seconds):
+        path = os.path.join(self.work, "summary")
+        self.colloc(
+            "record",
+            "--interval=200ms",
+            "--json",
+            f"--summary={path}",
+            "--",
+            "colloc-pretend-train",
+            "--memory-mib=1000",
+            f"--seconds={seconds}",
+            "--ramp-seconds=0.1",
+            "--smact=0.6",
+        )
+        summary = json.loads(read(path))
+        gpu, elapsed = summary["gpus"][0], summary["elapsed_s"]
+        expected = 0.6 * seconds / elapsed
+        return max(
+            abs(gpu["smact"] - expected),
+            abs(gpu["command_smact"] - expected),
+            abs(gpu["power_w"] / (gpu["energy_j"] / elapsed) - 1),
+        )
+
     def test_the_last_interval_counts(self):
+        """A busy host can delay a sample, once; an interval that is left out is so each time."""
         for seconds in (0.4, 1, 2.1):
             with self.subTest(seconds=seconds):
-                path = os.path.join(self.work, "summary")
-                self.colloc(
-                    "record",
-                    "--interval=200ms",
-                    "--json",
-                    f"--summary={path}",
-                    "--",
-                    "colloc-pretend-train",
-                    "--memory-mib=1000",
-                    f"--seconds={seconds}",
-                    "--ramp-seconds=0.1",
-                    "--smact=0.6",
-                )
-                summary = json.loads(read(path))
-                gpu, elapsed = summary["gpus"][0], summary["elapsed_s"]
-                self.assertAlmostEqual(gpu["smact"], 0.6 * seconds / elapsed, delta=0.02)
-                self.assertAlmostEqual(gpu["command_smact"], 0.6 * seconds / elapsed, delta=0.02)
-                self.assertAlmostEqual(gpu["power_w"] / (gpu["energy_j"] / elapsed), 1, delta=0.02)
+                errors = [self.largest_error(seconds)]
+                while errors[-1] > 0.02 and len(errors) < 3:
+                    errors.append(self.largest_error(seconds))
+                self.assertLess(errors[-1], 0.02, errors)
 
 
 if __name__ == "__main__":
