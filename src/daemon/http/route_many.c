@@ -52,8 +52,7 @@ static void change_part(struct sliced_change *sliced, int i)
         return;
     }
     change->status = 404;
-    snprintf(change->message.text, sizeof change->message.text, "there is no task %llu_%s",
-        (unsigned long long)part->id, part->index);
+    set_no_task(&change->message, part->id, part->index);
 }
 
 static json_t *result_json(const struct list_change *list, const struct task_change *change)

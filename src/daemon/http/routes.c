@@ -72,14 +72,20 @@ uint64_t request_task_id(const struct http *http, const struct api_request *requ
     return find_task_id(http, api_request_id(request), api_request_name(request));
 }
 
+void set_no_task(struct fault *fault, uint64_t id, const char *index_text)
+{
+    fault_set(fault, ENOENT, "there is no task %llu%s%s", (unsigned long long)id,
+        *index_text ? "_" : "", index_text);
+}
+
 void reply_no_task(struct api_request *request, uint64_t id)
 {
-    const char *index = api_request_name(request);
-    if (*index && id == 0)
-        api_reply_error(request, 404, "there is no task %llu_%s",
-            (unsigned long long)api_request_id(request), index);
+    struct fault fault;
+    if (id == 0)
+        set_no_task(&fault, api_request_id(request), api_request_name(request));
     else
-        api_reply_error(request, 404, "there is no task %llu", (unsigned long long)id);
+        set_no_task(&fault, id, "");
+    api_reply_error(request, 404, "%s", fault.text);
 }
 
 int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record)

@@ -33,6 +33,9 @@ uint64_t find_task_id(const struct http *http, uint64_t id, const char *index_te
 /* Returns the task that the path names, in the same way. */
 uint64_t request_task_id(const struct http *http, const struct api_request *request);
 
+/* Says that there is no such task. `index_text`: as of find_task_id. */
+void set_no_task(struct fault *fault, uint64_t id, const char *index_text);
+
 /* Answers that there is no such task; 0: none of the array has the index that the path names. */
 void reply_no_task(struct api_request *request, uint64_t id);
 
