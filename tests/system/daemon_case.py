@@ -73,6 +73,17 @@ def uid_of(pid):
         return None
 
 
+def short_training(seconds):
+    """A command whose GPU is 60 % busy for that long, almost from the start."""
+    return (
+        "colloc-pretend-train",
+        "--memory-mib=1000",
+        f"--seconds={seconds}",
+        "--ramp-seconds=0.1",
+        "--smact=0.6",
+    )
+
+
 def cgroup_of(pid):
     """The folder of the process's cgroup (v2), or None."""
     mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]

@@ -11,7 +11,16 @@ import subprocess
 import time
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, proc, processes_with, program, until, words_of
+from daemon_case import (
+    LIMIT_S,
+    DaemonCase,
+    proc,
+    processes_with,
+    program,
+    short_training,
+    until,
+    words_of,
+)
 
 
 def cpus_of(line):
@@ -747,11 +756,7 @@ class ShortTasks(DaemonCase):
             "--interval=100ms",
             "--json",
             "--",
-            "colloc-pretend-train",
-            "--memory-mib=1000",
-            f"--seconds={seconds}",
-            "--ramp-seconds=0.1",
-            "--smact=0.6",
+            *short_training(seconds),
         ).stderr
         command_j = json.loads(busy_w)["gpus"][0]["command_energy_j"]
         self.assertAlmostEqual(ended["energy_j"] / command_j, 1, delta=0.15)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, program, read, until
+from daemon_case import DaemonCase, program, read, short_training, until
 
 
 class Record(DaemonCase):
@@ -200,11 +200,7 @@ class ShortRuns(DaemonCase):
             "--json",
             f"--summary={path}",
             "--",
-            "colloc-pretend-train",
-            "--memory-mib=1000",
-            f"--seconds={seconds}",
-            "--ramp-seconds=0.1",
-            "--smact=0.6",
+            *short_training(seconds),
         )
         summary = json.loads(read(path))
         gpu, elapsed = summary["gpus"][0], summary["elapsed_s"]

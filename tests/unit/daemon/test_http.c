@@ -969,7 +969,7 @@ static void test_a_suspension_is_refused_with_the_reason(void **state)
     forget(&request);
 }
 
-/* The user, or root, has given so many commands at this time. */
+/* Counts `n` suspensions by a user now, as if they were in the log. */
 static void note_commands(int n, uid_t by_uid)
 {
     struct event event = {
