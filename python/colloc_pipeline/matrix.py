@@ -52,12 +52,13 @@ def measure_rates(pairs: List[Tuple[Stage, StageProcess]], seconds: float) -> Li
     ]
     for thread in threads:
         thread.start()
-    for thread, (stage, _) in zip(threads, pairs):
+    for thread, (stage, process) in zip(threads, pairs):
         thread.join(max(0.0, end + ANSWER_S - time.monotonic()))
         if thread.is_alive():
+            process.ask_where()
             raise StageFailed(
-                f"{stage.name}: no answer within {ANSWER_S:.0f} s: the matrix ends here; under MPS "
-                "see mps-server.log"
+                f"{stage.name}: no answer within {ANSWER_S:.0f} s: the matrix ends here; where it "
+                f"was is in {process.log}; under MPS see mps-server.log"
             )
     return rates
 
@@ -76,11 +77,9 @@ def measure_matrix(
         for pipeline, stage in stages:
             pair: List[StageProcess] = []
             started.append((f"{pipeline.name}/{stage.name}", stage, pair))
-            for i in range(2):
+            for i in range(2):  # one after the other: ten that loaded at once hung under MPS
                 pair.append(start_stage(pipeline, stage, 90 + i, env, settings))
-        for _, _, pair in started:
-            for process in pair:
-                process.wait_ready()
+                pair[-1].wait_ready()
         alone = [measure_rates([(stage, pair[0])], seconds)[0] for _, stage, pair in started]
         for i, (name, stage, pair) in enumerate(started):
             for other_name, other, other_pair in started[i:]:

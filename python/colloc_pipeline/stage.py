@@ -7,6 +7,7 @@
     it reads       {"sample": 8}                         for the matrix: make 8 items yourself
     it prints      {"items": [...]}
     it reads       the end of its input                  and prints {"end": {"gpu_memory_mib": 812}}
+    it gets        SIGUSR1, when it hangs                and may write where it is to its log
 
 What else it prints to standard output is ignored; its standard error goes to a log.
 """
@@ -18,10 +19,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import Any, Dict, List, Optional
 
 END_S = 20.0  # chosen: a process that has not ended by then is killed
 READY_S = 600.0  # chosen: nor one that has not loaded its data by then
+WHERE_S = 1.0  # chosen: one that hangs has this long to write where it is
 
 
 class StageFailed(Exception):
@@ -91,10 +94,24 @@ class StageProcess:
 
     def wait_ready(self, limit_s: float = READY_S) -> None:
         """Returns when it has loaded its data."""
-        timer = threading.Timer(limit_s, self._kill_group)
+        is_late = threading.Event()
+
+        def end_it() -> None:
+            is_late.set()
+            self.ask_where()
+            self._kill_group()
+
+        timer = threading.Timer(limit_s, end_it)
         timer.start()
         try:
             self._read("ready")
+        except StageFailed:
+            if not is_late.is_set():
+                raise
+            raise StageFailed(
+                f"{' '.join(self.words)} was not ready within {limit_s:.0f} s; where it was is in "
+                f"{self.log}"
+            ) from None
         finally:
             timer.cancel()
 
@@ -137,6 +154,12 @@ class StageProcess:
             timer.cancel()
         self.kill()
         return use
+
+    def ask_where(self) -> None:
+        """Lets it write to its log where it is. A program that does not know SIGUSR1 ends."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.process.pid, signal.SIGUSR1)
+            time.sleep(WHERE_S)
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

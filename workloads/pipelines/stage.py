@@ -5,11 +5,17 @@ large data between stages, which goes through files in memory ($COLLOC_PIPELINE_
     def work(items):                 # a list of {"id": ..., ...}: returns one for each, in order
     def sample(n):                   # n items as the stage gets them, for the matrix
     run_stage(work, sample)
+
+A stage that gets SIGUSR1 writes where it is to its log: the bench sends it to a stage that hangs.
 """
 
+import faulthandler
 import json
 import os
+import signal
 import sys
+
+faulthandler.register(signal.SIGUSR1)  # before the stage loads its libraries
 
 
 def shared_folder():

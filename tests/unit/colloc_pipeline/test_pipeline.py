@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."
 sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "system")]
 
 from colloc_pipeline import matrix, recording, sharing, spec, statistics  # noqa: E402
-from colloc_pipeline.stage import StageFailed  # noqa: E402
+from colloc_pipeline.stage import StageFailed, StageProcess  # noqa: E402
 from colloc_pipeline.stage_queue import Entry, StageQueue  # noqa: E402
 from colloc_slurm.loopback import until  # noqa: E402
 from daemon_case import processes_with  # noqa: E402
@@ -181,28 +182,77 @@ class Queue(unittest.TestCase):
         self.assertFalse(queue.put(Entry(1)))
 
 
-class HangingStage:
-    """Works on its first batch until it may end."""
+def hanging_process(case, text):
+    """A process of a stage whose program is this text; its log."""
+    folder = tempfile.TemporaryDirectory()
+    case.addCleanup(folder.cleanup)
+    program, log = os.path.join(folder.name, "hanging.py"), os.path.join(folder.name, "log")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(f"import sys, time\nsys.path.insert(0, {EXAMPLES!r})\n{text}")
+    with open(log, "ab") as file:
+        process = StageProcess([sys.executable, program], folder.name, dict(os.environ), file, 0)
+    case.addCleanup(process.kill)
+    return process
 
-    def __init__(self):
-        self.may_end = threading.Event()
+
+HANGS_IN_WORK = """
+from stage import run_stage
+def never_ends(items):
+    time.sleep(1000)
+run_stage(never_ends, lambda n: [{"id": i} for i in range(n)])
+"""
+HANGS_WHILE_IT_LOADS = """
+from stage import run_stage
+def never_loads():
+    time.sleep(1000)
+never_loads()
+"""
+
+
+class NotedStage:
+    """Notes when it is started and when the bench waits for it; makes nothing."""
+
+    def __init__(self, notes):
+        self.notes = notes
+        notes.append("started")
+
+    def wait_ready(self):
+        self.notes.append("ready")
 
     def make_items(self, n):
         return [{"id": i} for i in range(n)]
 
     def process_batch(self, items):
-        self.may_end.wait()
         return items
+
+    def kill(self):
+        pass
 
 
 class Matrix(unittest.TestCase):
-    def test_a_stage_that_hangs(self):
-        process = HangingStage()
-        self.addCleanup(process.may_end.set)
-        hung = spec.Stage("infer", PRETEND)
-        with unittest.mock.patch.object(matrix, "ANSWER_S", 0.1):
-            with self.assertRaisesRegex(StageFailed, "infer: no answer within"):
-                matrix.measure_rates([(hung, process)], 0.01)
+    def test_processes_load_one_after_the_other(self):
+        text = json.dumps(pipeline(stage("embed"), stage("infer", "embed")))
+        notes, one = [], spec.parse_pipeline(text, "x.json")
+        with unittest.mock.patch.object(matrix, "start_stage", lambda *_: NotedStage(notes)):
+            cells = list(matrix.measure_matrix([one], {}, None, "mps", 0.01))
+        self.assertEqual(notes, ["started", "ready"] * 4)
+        self.assertEqual(len(cells), 4)
+
+    def test_a_stage_that_hangs_says_where(self):
+        process = hanging_process(self, HANGS_IN_WORK)
+        process.wait_ready()
+        with unittest.mock.patch.object(matrix, "ANSWER_S", 0.5):
+            with self.assertRaisesRegex(StageFailed, re.escape(process.log)):
+                matrix.measure_rates([(spec.Stage("infer", PRETEND), process)], 0.01)
+        with open(process.log, encoding="utf-8") as log:
+            self.assertIn("in never_ends", log.read())
+
+    def test_a_stage_that_does_not_get_ready_says_where(self):
+        process = hanging_process(self, HANGS_WHILE_IT_LOADS)
+        with self.assertRaisesRegex(StageFailed, "not ready within 1 s; where it was is in"):
+            process.wait_ready(1.0)
+        with open(process.log, encoding="utf-8") as log:
+            self.assertIn("in never_loads", log.read())
 
 
 class Bench(unittest.TestCase):
