@@ -76,6 +76,7 @@ SMI_QUERY = [
     "--query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used,power.draw",
     "--format=csv",
 ]
+HOST_ENGINE = "nv-hostengine"
 DCGMI_FIELDS = "203,204,1001,1002,1003,1004,1005,155"
 
 
@@ -344,19 +345,30 @@ def running(command, folder):
             process.wait(timeout=30)
 
 
+def processes_named(name):
+    """The PIDs of a program that runs beside this one."""
+    found = []
+    for folder in glob.glob("/proc/[0-9]*"):
+        with contextlib.suppress(OSError), open(f"{folder}/comm", encoding="utf-8") as file:
+            if file.read().strip() == name:
+                found.append(int(os.path.basename(folder)))
+    return found
+
+
 def turn(worker, command, steps, epochs):
-    """Times of `epochs` epochs beside one monitor, and what the monitor took."""
+    """Times of `epochs` epochs beside one monitor, and what the monitor took: with the host engine
+    that reads the GPU for `dcgmi`."""
     if command is None:
         return {"epochs": [worker.call(do="epoch", steps=steps) for _ in range(epochs)]}
     with tempfile.TemporaryDirectory() as folder, running(command, folder) as monitor:
-        pid = monitor.pid
-        before = processor_s(pid), bytes_in(folder), time.monotonic()
+        pids = [monitor.pid] + (processes_named(HOST_ENGINE) if command[0] == "dcgmi" else [])
+        before = sum(map(processor_s, pids)), bytes_in(folder), time.monotonic()
         times = [worker.call(do="epoch", steps=steps) for _ in range(epochs)]
         took = time.monotonic() - before[2]
         return {
             "epochs": times,
-            "cores": (processor_s(pid) - before[0]) / took,
-            "resident_mib": resident_mib(pid),
+            "cores": (sum(map(processor_s, pids)) - before[0]) / took,
+            "resident_mib": sum(map(resident_mib, pids)),
             "bytes_per_s": (bytes_in(folder) - before[1]) / took,
         }
 
@@ -448,7 +460,8 @@ def nsys_worker(study, model):
     report is made of the trace: the training has ended then. None: there is no nsys."""
     program = find_nsys()
     trace = os.path.join(study.folder, "nsys")
-    options = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", f"--output={trace}")
+    traced = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none")
+    options = (*traced, f"--output={trace}", "--force-overwrite=true")  # a part may come before
     return Worker(model, (program, "profile", *options)) if program else None
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trace of 60 tasks, compressed, as real trainings on this machine's GPUs.
+"""A trace of the dissertation, compressed, as real trainings on this machine's GPUs.
 
 It measures the run exclusively and collocated, and compares it with the simulator.
 
-    scripts/study-trace [--first=N] [--tasks=N] [--compress=C] [--gpus=0,1,2,3]
-                        [--spare-gpus=4,5,6,7] [--alone=EARLIER.json | --catalogue=MEANS.csv]
+    scripts/study-trace [--trace=philly-90.txt] [--first=N] [--tasks=N] [--compress=C]
+                        [--gpus=0,1,2,3] [--spare-gpus=4,5,6,7]
+                        [--alone=EARLIER.json | --catalogue=MEANS.csv]
                         [--fork] [--loaders=N] PROGRAMS OUTPUT.json [WAY ...]
     scripts/study-trace --mixed=8 ... OUTPUT.json fifo slots
         that many trainings at once, few long and many short, the longest first, instead of the
@@ -19,14 +20,14 @@ It measures the run exclusively and collocated, and compares it with the simulat
 PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs PyTorch,
 torchvision, timm, transformers and MPS.
 
-Arrivals and run times are those of data/traces, C times faster. Each task trains the model that the
-trace names (workloads/train.py), for as many steps as it makes alone in its compressed run time.
-That speed is measured first, one training on each GPU at a time, or taken from an earlier output of
-the same kind of GPU (--alone), or from what tests/gpu/catalogue_trial.py has measured of all
-trainings (--catalogue). A task allocates unused memory until it has the same share of the GPU as it
-had of an A100's 40 GiB. Tasks on two GPUs are left out, except with --catalogue. The ways run one
-after another, or two at a time when --spare-gpus names as many GPUs as --gpus. Each result is
-written at once.
+Arrivals and run times are those of a trace in data/traces (60 tasks, or philly-90.txt), C times
+faster. Each task trains the model that the trace names (workloads/train.py), for as many steps as
+it makes alone in its compressed run time. That speed is measured first, one training on each GPU at
+a time, or taken from an earlier output of the same kind of GPU (--alone), or from what
+tests/gpu/catalogue_trial.py has measured of all trainings (--catalogue). A task allocates unused
+memory until it has the same share of the GPU as it had of an A100's 40 GiB. Tasks on two GPUs are
+left out, except with --catalogue. The ways run one after another, or two at a time when
+--spare-gpus names as many GPUs as --gpus. Each result is written at once.
 
 With --fork the trainings are forked by workloads/fork_server.py, so that a task starts in 1 s
 instead of 9. The server has loaded libcolloc-preload.so where a way lets allocations wait. That
@@ -89,9 +90,9 @@ SHAPES = {"cifar100": ("--side=32", "--classes=100")}
 OWN_NAMES = ("bert_base", "bert_large", "gpt2_large", "xlnet_base", "xlnet_large")
 SIDES = {"inception_v3": 299, "xception": 299}  # as tests/gpu/catalogue_trial.py trains them
 # The times of the thesis, compressed like the trace: memory that settles in seconds is sampled more
-# often.
+# often. A start takes 2 to 3 s, which are not compressed: memory must not settle within them.
 SETTINGS = ["--sample-period=100ms", "--window=4s", "--settle=1s", "--settle-max=6s"]
-FORK_SETTINGS = ["--sample-period=100ms", "--window=1s", "--settle=500ms", "--settle-max=2s"]
+FORK_SETTINGS = ["--sample-period=100ms", "--window=1s", "--settle=1500ms", "--settle-max=4s"]
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
 # No estimates, no margins, no limits: each task starts at once on the next GPU.
 ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0", "--margin=0"]
@@ -228,11 +229,12 @@ def read_catalogue(path):
         }
 
 
-def read_tasks(first, count, compress, arguments_of):
-    """`count` tasks from number `first` on; those of two GPUs only if all trainings are known."""
+def read_tasks(trace, first, count, compress, arguments_of):
+    """`count` tasks of a trace from number `first` on; those of two GPUs only if all trainings are
+    known."""
     catalogue = {row["task"]: row for row in rows_of("tasks.txt")}
     gpus = ("1", "2") if arguments_of is catalogue_arguments_of else ("1",)
-    rows = [row for row in rows_of("philly-60.txt") if catalogue[row["task"]]["gpus"] in gpus]
+    rows = [row for row in rows_of(trace) if catalogue[row["task"]]["gpus"] in gpus]
     return [
         task_of(catalogue[row["task"]], float(row["arrival_s"]), compress, arguments_of)
         for row in rows[first - 1 : first - 1 + count]
@@ -483,7 +485,7 @@ class Launcher:
         self.settings = FORK_SETTINGS if fork_server else SETTINGS
         self.start_s = 1 if fork_server else 8
         self.window_s = 1 if fork_server else 4.5
-        self.settle_max_s = 2 if fork_server else 6
+        self.settle_max_s = 4 if fork_server else 6
 
 
 class Meter(threading.Thread):
@@ -735,6 +737,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--trace", default="philly-60.txt", metavar="FILE", help="in data/traces")
     parser.add_argument("--first", type=int, default=1, help="the number of the first task")
     parser.add_argument("--tasks", type=int, default=24)
     parser.add_argument("--mixed", type=int, metavar="N", help="long and short, not the trace")
@@ -758,6 +761,7 @@ def main():
     tasks = mixed_tasks(options.mixed) if options.mixed else None
     tasks = tasks or begin_at_zero(
         read_tasks(
+            options.trace,
             options.first,
             options.tasks,
             options.compress,
@@ -784,6 +788,7 @@ def main():
         "gpu": gpu,
         "window_s": launcher.window_s,
         "settle_max_s": launcher.settle_max_s,
+        "trace": options.trace,
         "first": options.first,
         "compress": options.compress,
         "gpus": len(sets[0]),
