@@ -13,7 +13,7 @@ It measures the run exclusively and collocated, and compares it with the simulat
     scripts/study-trace --simulate PROGRAMS OUTPUT.json [EXCLUSIVE.json]
         prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere. What each
         task takes alone comes from the way "exclusive", of another output if that is named.
-    scripts/study-trace --draw OUTPUT.json PICTURE.svg
+    scripts/study-trace --draw OUTPUT.json PICTURE.svg [EXCLUSIVE.json]
         draws memory and SM activity of the GPUs in each run
     (OUTPUT.json may be packed by xz here.)
 
@@ -667,10 +667,17 @@ def read_results(path):
         return json.load(file)
 
 
-def compare(programs, path, path_of_exclusive=None):
+def read_with_exclusive(path, path_of_exclusive=None):
+    """The results, with the way "exclusive" of another output if that is named."""
     seen = read_results(path)
     if path_of_exclusive:
-        seen["ways"]["exclusive"] = read_results(path_of_exclusive)["ways"]["exclusive"]
+        exclusive = read_results(path_of_exclusive)["ways"]["exclusive"]
+        seen["ways"] = {"exclusive": exclusive, **seen["ways"]}
+    return seen
+
+
+def compare(programs, path, path_of_exclusive=None):
+    seen = read_with_exclusive(path, path_of_exclusive)
     for way, result in seen["ways"].items():
         if "error" in result or FORMER_NAMES.get(way, way) not in SIMULATED:
             continue
@@ -694,14 +701,14 @@ def smoothed(values, n=8):
     return [statistics.fmean(part) if part else float("nan") for part in parts]
 
 
-def draw(path, picture):
+def draw(path, picture, path_of_exclusive=None):
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "colloc"
     import matplotlib.pyplot as plt
 
-    seen = read_results(path)
+    seen = read_with_exclusive(path, path_of_exclusive)
     ways = {way: result for way, result in seen["ways"].items() if "error" not in result}
     longest = max(result["total_s"] for result in ways.values())
     figure, grid = plt.subplots(
@@ -732,7 +739,7 @@ def draw(path, picture):
 def main():
     if sys.argv[1:2] == ["--simulate"] and len(sys.argv) in (4, 5):
         return compare(*sys.argv[2:])
-    if sys.argv[1:2] == ["--draw"] and len(sys.argv) == 4:
+    if sys.argv[1:2] == ["--draw"] and len(sys.argv) in (4, 5):
         return draw(*sys.argv[2:])
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
