@@ -2,8 +2,9 @@
 """How much each stage slows each other one down: a matrix.
 
 One process of each stage works on items that it makes itself, one batch after the other: alone,
-then beside each stage in turn. The slowdown is its items per second alone by those beside the
-other:
+then beside each stage in turn. Before that both processes of each stage work once without being
+measured: none is measured on processors and memory that it has not used yet. The slowdown is the
+stage's items per second alone by those beside the other:
 
                 beside infer   beside train
     infer               1.9            2.6
@@ -80,6 +81,8 @@ def measure_matrix(
             for i in range(2):  # one after the other: ten that loaded at once hung under MPS
                 pair.append(start_stage(pipeline, stage, 90 + i, env, settings))
                 pair[-1].wait_ready()
+        for _, stage, pair in started:
+            measure_rates([(stage, process) for process in pair], seconds)
         alone = [measure_rates([(stage, pair[0])], seconds)[0] for _, stage, pair in started]
         for i, (name, stage, pair) in enumerate(started):
             for other_name, other, other_pair in started[i:]:
