@@ -10,7 +10,7 @@
  *     not eligible              its begin, its dependencies, a limit (explain_gate.c)
  *     a task comes before it    which, and why it may not be backfilled
  *     host                      CPUs or main memory of the server
- *     GPUs                      the policy's verdict on each of them (verdict_text.c)
+ *     GPUs                      the policy's verdict on each of them (explain_gpus.c)
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,78 +18,8 @@
 #include "core/core_private.h"
 #include "core/explain_parts.h"
 #include "core/node_choice.h"
-#include "core/node_spread.h"
 #include "core/text_line.h"
 #include "core/verdict_text.h"
-
-/* Chosen: what fits on a line of a terminal; further GPUs are counted. */
-#define GPUS_LISTED 8
-
-static bool is_any_of_another_kind(const struct core *core, const struct task *task)
-{
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->view.gpus[i].id.is_place && !cluster_view_is_of_kind(&core->view, i, task))
-            return true;
-    return false;
-}
-
-/* "waits for a GPU of kind A100: "; nothing where all GPUs are of the kind */
-static void add_kind(struct text_line *line, const struct core *core, const struct task *task)
-{
-    const char *what = task->request.gpus > 1 ? "GPUs" : "a GPU";
-    if (!is_any_of_another_kind(core, task))
-        return;
-    if (task->state == TASK_SUSPENDED)
-        text_line_add(line, "goes on only on %s of the same model (%s): ", what,
-            core->view.gpus[task->run->yield.from_gpu].id.name);
-    else
-        text_line_add(line, "waits for %s of kind %s: ", what, task->request.gpu_kind);
-}
-
-/* Is the server's power the reason on each of the task's GPUs, whatever else runs? */
-static bool is_never_under_power_limit(
-    const struct core *core, const struct task *task, const struct verdict *verdicts)
-{
-    bool is_any = false;
-    for (int i = 0; i < core->view.n_gpus; i++) {
-        if (verdicts[i].kind == VERDICT_POWER_NEVER)
-            is_any = true;
-        else if (verdicts[i].kind != VERDICT_NOT_A_PLACE &&
-                 cluster_view_is_of_kind(&core->view, i, task))
-            return false;
-    }
-    return is_any;
-}
-
-/* GPUs of a kind that the task cannot have are left out. */
-static void add_verdicts(struct text_line *line, const struct core *core, const struct task *task,
-    const struct verdict *verdicts)
-{
-    int listed = 0, more = 0;
-    if (is_never_under_power_limit(core, task, verdicts))
-        text_line_add(line,
-            "it can never start under the server's power limit: submit it again with a lower "
-            "--smact if it uses less, or have server-power-max raised: ");
-    add_kind(line, core, task);
-    if (node_spread_is_wanted(&task->request))
-        text_line_add(line, "needs the same GPUs of %d nodes: ", task->request.nodes);
-    for (int i = 0; i < core->view.n_gpus; i++) {
-        if (verdicts[i].kind == VERDICT_NOT_A_PLACE ||
-            !cluster_view_is_of_kind(&core->view, i, task))
-            continue;
-        if (listed == GPUS_LISTED) {
-            more++;
-            continue;
-        }
-        text_line_add(line, "%sGPU %s: ", listed ? "; " : "", core->view.gpus[i].id.label);
-        verdict_text_add(line, &verdicts[i]);
-        listed++;
-    }
-    if (more)
-        text_line_add(line, "; and %d more", more);
-    if (listed == 0)
-        text_line_add(line, "there is no GPU");
-}
 
 /* The head of the main queue, when the task waits behind it; else NULL. A task that cannot be
  * served now waits for no head: other users' tasks are placed (main_queue.c). Nor does a task for
@@ -185,7 +115,7 @@ static void explain_placement(
         if (node_choice_choose(core_task_policy(core, task), &query, chosen, verdicts) == PLACE_NOW)
             text_line_add(line, "nothing, its turn comes");
         else
-            add_verdicts(line, core, task, verdicts);
+            explain_gpus(line, core, task, verdicts);
     }
     free(verdicts);
     free(chosen);

@@ -17,6 +17,14 @@ void explain_memory_wait(struct text_line *line, const struct core *core, const 
 /* Adds why a task was stopped, and when it continues. */
 void explain_yield(struct text_line *line, const struct core *core, const struct task *task);
 
+/* ---- explain_gpus.c ---- */
+
+struct verdict;
+
+/* Adds the policy's verdicts on the GPUs of the core, in their order. */
+void explain_gpus(struct text_line *line, const struct core *core, const struct task *task,
+    const struct verdict *verdicts);
+
 /* ---- explain_gate.c ---- */
 
 /* Adds what keeps a blocked task: its begin and its dependencies, or else the limit. */

@@ -160,7 +160,7 @@ class Gpus(DaemonCase):
         task = self.submit(policy="magm")
         reason = until(lambda: self.task(task)["reason_text"])
         self.assertEqual(self.task(task)["state"], "PENDING", reason)
-        self.assertIn("GPU 0", reason)
+        self.assertRegex(reason, "^GPUs 0, 1: free memory not known")
         for gpu in "01":
             self.emulator("set", gpu, "gpm=on", "utilization=on", "memory=on")
         self.wait(task, "COMPLETED")

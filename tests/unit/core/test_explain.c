@@ -80,12 +80,44 @@ static void every_verdict_has_words_to_act_on(void **state)
     core_destroy(core);
 }
 
-static void many_gpus_are_counted_not_listed(void **state)
+/* A policy that returns a verdict for each GPU. */
+static struct verdict said_of[12];
+
+static enum placement_answer say_of_each(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    struct core *core = world_core(&saying, 11);
-    said = (struct verdict){.kind = VERDICT_LOST};
+    for (int i = 0; i < query->view->n_gpus; i++)
+        ret_verdicts[i] = said_of[i];
+    return PLACE_WAIT;
+}
+
+static const struct policy saying_of_each = {.name = "saying", .help = "", .choose = say_of_each};
+
+static void gpus_with_the_same_text_are_named_together(void **state)
+{
+    struct core *core = world_core(&saying_of_each, 8);
+    for (int i = 0; i < 8; i++)
+        said_of[i] = (struct verdict){.kind = VERDICT_EXCLUSIVE, .task = 7};
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
-    assert_non_null(strstr(explain(core, 1), "GPU 7: lost; and 3 more"));
+    assert_string_equal(explain(core, 1), "GPUs 0 to 7: task 7 has it to itself");
+    said_of[3] = (struct verdict){.kind = VERDICT_MEMORY_SHORT, .have = 1e9, .limit = 3e9};
+    said_of[4] = said_of[5] = (struct verdict){.kind = VERDICT_EXCLUSIVE, .task = 8};
+    assert_string_equal(explain(core, 1),
+        "GPUs 0 to 2, 6, 7: task 7 has it to itself; GPU 3: 1.9 GiB short; "
+        "GPUs 4, 5: task 8 has it to itself");
+    said_of[1] = (struct verdict){.kind = VERDICT_NOT_A_PLACE};
+    assert_non_null(strstr(explain(core, 1), "GPUs 0, 2, 6, 7: task 7"));
+    core_destroy(core);
+}
+
+static void many_texts_are_counted_not_listed(void **state)
+{
+    struct core *core = world_core(&saying_of_each, 11);
+    for (int i = 0; i < 11; i++)
+        said_of[i] = (struct verdict){.kind = VERDICT_EXCLUSIVE, .task = 20 + (uint64_t)(i % 9)};
+    said_of[10] = said_of[8];
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1});
+    assert_non_null(strstr(explain(core, 1), "GPU 7: task 27 has it to itself; and 2 more"));
     assert_null(strstr(explain(core, 1), "GPU 8"));
     core_destroy(core);
 }
@@ -96,7 +128,7 @@ static void a_small_buffer_is_filled_and_ended(void **state)
     struct core *core = world_core(&saying, 11);
     said = (struct verdict){.kind = VERDICT_LOST};
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
-    assert_string_equal(core_explain(core, 1, 5, text, sizeof text), "GPU 0: lost");
+    assert_string_equal(core_explain(core, 1, 5, text, sizeof text), "GPUs 0 to 1");
     assert_string_equal(core_explain(core, 1, 5, text, 1), "");
     core_destroy(core);
 }
@@ -244,7 +276,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_verdict_has_words_to_act_on),
-        cmocka_unit_test(many_gpus_are_counted_not_listed),
+        cmocka_unit_test(gpus_with_the_same_text_are_named_together),
+        cmocka_unit_test(many_texts_are_counted_not_listed),
         cmocka_unit_test(a_small_buffer_is_filled_and_ended),
         cmocka_unit_test(those_behind_are_told_their_place),
         cmocka_unit_test(an_estimate_is_waited_for),
