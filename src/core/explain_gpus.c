@@ -8,6 +8,7 @@
  * GPUs that the task cannot have are not named: those of another kind, and those that are divided
  * into MIG instances.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/explain_parts.h"
@@ -65,30 +66,51 @@ static bool is_never_under_power_limit(const struct gpu_verdicts *verdicts)
     return is_any;
 }
 
-static const char *text_of(const struct verdict *verdict, char *text)
+/* ---- GPUs with the same text ---- */
+
+/* Different texts, in the order of the first GPU of each; which GPU has which. */
+struct gpu_texts {
+    char texts[TEXTS_LISTED][TEXT_SIZE];
+    int n;
+    int *of_gpu; /* of each GPU: a text, or one of the following */
+};
+
+enum { NOT_NAMED = -1, NOT_LISTED = -2 };
+
+/* Returns the text's number, which is added if it is new; NOT_LISTED when there are too many. */
+static int find_text(struct gpu_texts *texts, const char *text)
 {
-    struct text_line line = {text, TEXT_SIZE, 0};
-    text[0] = '\0';
-    verdict_text_add(&line, verdict);
-    return text;
+    for (int i = 0; i < texts->n; i++)
+        if (strcmp(texts->texts[i], text) == 0)
+            return i;
+    if (texts->n == TEXTS_LISTED)
+        return NOT_LISTED;
+    memcpy(texts->texts[texts->n], text, TEXT_SIZE);
+    return texts->n++;
 }
 
-/* Does the same text stand against both? */
-static bool is_alike(const struct gpu_verdicts *verdicts, int gpu, int other)
+static void find_texts(const struct gpu_verdicts *verdicts, struct gpu_texts *texts)
 {
-    const struct verdict *one = &verdicts->list[gpu], *two = &verdicts->list[other];
-    char text_one[TEXT_SIZE], text_two[TEXT_SIZE];
-    return one->kind == two->kind && strcmp(text_of(one, text_one), text_of(two, text_two)) == 0;
+    for (int i = 0; i < verdicts->core->view.n_gpus; i++) {
+        char text[TEXT_SIZE] = "";
+        struct text_line line = {text, sizeof text, 0};
+        texts->of_gpu[i] = NOT_NAMED;
+        if (!is_named(verdicts, i))
+            continue;
+        verdict_text_add(&line, &verdicts->list[i]);
+        texts->of_gpu[i] = find_text(texts, text);
+    }
 }
 
-/* Is it named with a GPU before it? */
-static bool is_named_before(const struct gpu_verdicts *verdicts, int gpu)
+static int count_gpus(const struct gpu_verdicts *verdicts, const struct gpu_texts *texts, int text)
 {
-    for (int i = 0; i < gpu; i++)
-        if (is_named(verdicts, i) && is_alike(verdicts, i, gpu))
-            return true;
-    return false;
+    int n = 0;
+    for (int i = 0; i < verdicts->core->view.n_gpus; i++)
+        n += texts->of_gpu[i] == text;
+    return n;
 }
+
+/* ---- their names ---- */
 
 /* GPUs that follow each other: "0", "0, 1", "0 to 2". */
 struct run_of_gpus {
@@ -96,63 +118,53 @@ struct run_of_gpus {
 };
 
 static void add_run(
-    struct text_line *line, const struct gpu_verdicts *verdicts, struct run_of_gpus run)
+    struct text_line *line, const struct gpu_verdicts *verdicts, const struct run_of_gpus *run)
 {
     const struct gpu_view *gpus = verdicts->core->view.gpus;
-    text_line_add(line, "%s", gpus[run.first].id.label);
-    if (run.n > 1)
-        text_line_add(line, "%s%s", run.n > 2 ? " to " : ", ", gpus[run.last].id.label);
+    text_line_add(line, "%s", gpus[run->first].id.label);
+    if (run->n > 1)
+        text_line_add(line, "%s%s", run->n > 2 ? " to " : ", ", gpus[run->last].id.label);
 }
 
-static int count_alike(const struct gpu_verdicts *verdicts, int first)
+/* Adds "GPUs 0 to 2, 5: ". Divided GPUs between two others do not part them. */
+static void add_names(struct text_line *line, const struct gpu_verdicts *verdicts,
+    const struct gpu_texts *texts, int text)
 {
-    int n = 0;
-    for (int i = first; i < verdicts->core->view.n_gpus; i++)
-        n += is_named(verdicts, i) && is_alike(verdicts, first, i);
-    return n;
-}
-
-/* Adds "GPUs 0 to 2, 5: " and what stands against them. */
-static void add_alike(struct text_line *line, const struct gpu_verdicts *verdicts, int first)
-{
-    struct run_of_gpus run = {first, first, 0};
-    text_line_add(line, count_alike(verdicts, first) > 1 ? "GPUs " : "GPU ");
-    for (int i = first; i < verdicts->core->view.n_gpus; i++) {
-        if (verdicts->list[i].kind == VERDICT_NOT_A_PLACE)
-            continue;
-        if (is_named(verdicts, i) && is_alike(verdicts, first, i)) {
-            if (run.n == 0 && i != first)
-                text_line_add(line, ", ");
+    struct run_of_gpus run = {0, 0, 0};
+    const char *before = count_gpus(verdicts, texts, text) > 1 ? "GPUs " : "GPU ";
+    for (int i = 0; i < verdicts->core->view.n_gpus; i++) {
+        if (texts->of_gpu[i] == text) {
+            text_line_add(line, "%s", run.n ? "" : before);
+            before = ", ";
             run = (struct run_of_gpus){run.n ? run.first : i, i, run.n + 1};
-        } else if (run.n) {
-            add_run(line, verdicts, run);
+        } else if (run.n && verdicts->list[i].kind != VERDICT_NOT_A_PLACE) {
+            add_run(line, verdicts, &run);
             run.n = 0;
         }
     }
     if (run.n)
-        add_run(line, verdicts, run);
+        add_run(line, verdicts, &run);
     text_line_add(line, ": ");
-    verdict_text_add(line, &verdicts->list[first]);
 }
 
 static void add_verdicts(struct text_line *line, const struct gpu_verdicts *verdicts)
 {
-    int listed = 0, more = 0;
-    for (int i = 0; i < verdicts->core->view.n_gpus; i++) {
-        if (!is_named(verdicts, i) || is_named_before(verdicts, i))
-            continue;
-        if (listed == TEXTS_LISTED) {
-            more += count_alike(verdicts, i);
-            continue;
-        }
-        text_line_add(line, "%s", listed ? "; " : "");
-        add_alike(line, verdicts, i);
-        listed++;
+    struct gpu_texts texts = {.n = 0};
+    texts.of_gpu = calloc((size_t)verdicts->core->view.n_gpus + 1, sizeof *texts.of_gpu);
+    if (!texts.of_gpu)
+        return;
+    find_texts(verdicts, &texts);
+    for (int i = 0; i < texts.n; i++) {
+        text_line_add(line, "%s", i ? "; " : "");
+        add_names(line, verdicts, &texts, i);
+        text_line_add(line, "%s", texts.texts[i]);
     }
+    int more = count_gpus(verdicts, &texts, NOT_LISTED);
     if (more)
         text_line_add(line, "; and %d more", more);
-    if (listed == 0)
+    if (texts.n == 0)
         text_line_add(line, "there is no GPU");
+    free(texts.of_gpu);
 }
 
 void explain_gpus(struct text_line *line, const struct core *core, const struct task *task,
