@@ -230,9 +230,22 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
     return false;
 }
 
-/* Reads the submissions of this turn, and returns those that become tasks; the others have been
- * refused, or are being estimated. Submissions of users whose time in this turn is used up go back
- * to the queue. */
+/* Does a submission of this turn have the same port? The core knows neither of them yet. */
+static bool is_port_due(const struct submission *due, const struct submission *submission)
+{
+    const struct option_value *port = &submission->options[TASK_PORT];
+    for (; due && port->set; due = due->next)
+        if (due->options[TASK_PORT].set && due->options[TASK_PORT].number == port->number)
+            return true;
+    return false;
+}
+
+/*
+ * Reads the submissions of this turn, and returns those that become tasks; the others have been
+ * refused, or are being estimated. Two kinds go back to the queue: those of users whose time in
+ * this turn is used up; and services whose port an earlier submission of this turn has, which are
+ * refused in the next turn, as that one is a task by then.
+ */
 static struct submission *read_due(struct http *http)
 {
     struct submission *due = NULL, **last = &due;
@@ -246,7 +259,11 @@ static struct submission *read_due(struct http *http)
             continue;
         }
         int64_t before_us = clock_monotonic_us();
-        if (read_or_refuse(http, at)) {
+        bool is_read = read_or_refuse(http, at);
+        if (is_read && is_port_due(due, at)) {
+            submission_unread(at);
+            append_submission(http, at);
+        } else if (is_read) {
             *last = at;
             last = &at->next;
         }

@@ -576,14 +576,20 @@ static struct api_request from(uid_t uid, uint64_t id)
     return (struct api_request){.peer = {.uid = uid, .gid = 100}, .id = id};
 }
 
-/* Gives the request to its route, and runs the loop until nothing is left to do now. */
-static void serve(const char *method, const char *path, struct api_request *request)
+/* Gives the request to its route. */
+static void handle(const char *method, const char *path, struct api_request *request)
 {
     const struct api_route *route = http_routes;
     while (route->method && (strcmp(route->method, method) != 0 || strcmp(route->path, path) != 0))
         route++;
     assert_non_null(route->method);
     route->handle(seen.http, request);
+}
+
+/* The same, and runs the loop until nothing is left to do now. */
+static void serve(const char *method, const char *path, struct api_request *request)
+{
+    handle(method, path, request);
     for (int i = 0; i < 3; i++)
         uv_run(&pretend.loop, UV_RUN_NOWAIT);
 }
@@ -749,17 +755,28 @@ static void test_bad_submissions_are_refused(void **state)
     assert_int_equal(jobs_next_id(pretend.jobs), 1); /* no id was used */
 }
 
-static void submit_service(int port, int status, const char *part)
+static struct api_request service_on(int port)
 {
     struct api_request request = from(ADA, 0);
     request.body = submission();
     json_object_set_new(request.body, "service", json_true());
     json_object_set_new(request.body, "port", json_integer(port));
+    return request;
+}
+
+static void expect_answer(struct api_request *request, int status, const char *part)
+{
+    assert_int_equal(request->status, status);
+    if (part && !strstr(message_of(request), part))
+        fail_msg("'%s' without '%s'", message_of(request), part);
+    forget(request);
+}
+
+static void submit_service(int port, int status, const char *part)
+{
+    struct api_request request = service_on(port);
     serve("POST", "/v1/tasks", &request);
-    assert_int_equal(request.status, status);
-    if (part && !strstr(message_of(&request), part))
-        fail_msg("'%s' without '%s'", message_of(&request), part);
-    forget(&request);
+    expect_answer(&request, status, part);
 }
 
 static void test_services_have_different_ports(void **state)
@@ -772,6 +789,19 @@ static void test_services_have_different_ports(void **state)
     assert_int_equal(feed(EVENT_CANCEL, 1), 0);
     assert_int_equal(core_task(pretend.core, 1)->ending, FAILURE_CANCELLED);
     submit_service(8000, 201, NULL);
+}
+
+static void test_services_of_one_turn_have_different_ports(void **state)
+{
+    struct api_request requests[] = {service_on(8000), service_on(8000), service_on(8001)};
+    seen.config.services_for_all = true;
+    handle("POST", "/v1/tasks", &requests[0]);
+    handle("POST", "/v1/tasks", &requests[1]);
+    serve("POST", "/v1/tasks", &requests[2]);
+    expect_answer(&requests[0], 201, NULL);
+    expect_answer(&requests[1], 409, "port=8000: task 1, a service");
+    expect_answer(&requests[2], 201, NULL);
+    assert_int_equal(jobs_count(pretend.jobs), 2);
 }
 
 static void test_limits_of_a_user(void **state)
@@ -1268,6 +1298,7 @@ int main(void)
         TEST(whose_runs_an_estimate_uses),
         TEST(bad_submissions_are_refused),
         TEST(services_have_different_ports),
+        TEST(services_of_one_turn_have_different_ports),
         TEST(limits_of_a_user),
         TEST(limits_of_a_project),
         TEST(a_projects_limit_without_root),
