@@ -91,10 +91,16 @@ class Services(DaemonCase):
             port = other.getsockname()[1]
             service = self.submit("exec sleep 1000", service=True, port=port, p99_s=0.05)
             words = f"port {port} is taken by another program"
-            until(lambda: words in self.task(service)["reason_text"], "the reason")
-            shown = self.task(service)
+            shown = until(
+                lambda: next((t for t in [self.task(service)] if words in t["reason_text"]), None),
+                "the reason",
+            )
             self.assertEqual((shown["state"], shown["p99_now_s"]), ("PENDING", None))
+            # Meanwhile another task has the GPU to itself.
+            training = self.submit("exec sleep 1000", exclusive=True)
+            self.wait_state(training, "RUNNING")
             self.assertIn(words, self.colloc("show", str(service)).stdout)
+        self.assertEqual(self.act("cancel", training).status, 200)
         self.wait_state(service, "RUNNING")
 
     def test_another_services_port(self):

@@ -101,7 +101,7 @@ void attempts_folder(
 bool attempts_fault_passes(int fault)
 {
     return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN ||
-           fault == -EMFILE || fault == -ENFILE || fault == -EIO || fault == -EADDRINUSE;
+           fault == -EMFILE || fault == -ENFILE || fault == -EIO;
 }
 
 void live_attempt_defer(struct live_attempt *live, const char *why)

@@ -6,8 +6,8 @@
  * Contract:
  * 1. Each attempt that the core starts is answered with one of STARTED, UNSTARTED and EXITED, and
  *    each STARTED with one EXITED.
- * 2. A start that the machine cannot serve now (no memory, no disk space, a service's port is
- *    taken) is deferred and tried again each second; meanwhile the task keeps its GPUs.
+ * 2. A start that the machine cannot serve now (no memory, no disk space) is deferred and tried
+ *    again each second; meanwhile the task keeps its GPUs.
  * 3. The exit of an attempt that may have lost its GPU is reported after a poll of the GPUs, or
  *    after a second where they do not answer.
  */

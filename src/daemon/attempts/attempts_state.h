@@ -61,8 +61,8 @@ void live_attempt_remove(struct live_attempt *live);
 void attempts_folder(
     const struct attempts *attempts, const struct task *task, char *path, size_t size);
 
-/* Whether a fault is the machine's and will pass: it lacks memory, space or descriptors, its disk
- * failed, or a port is taken. What could not be read is then not known. */
+/* Whether a fault is the machine's and will pass: it lacks memory, space or descriptors, or its
+ * disk failed. What could not be read is then not known. */
 bool attempts_fault_passes(int fault);
 
 /* Tries again in a second; logs why the first time. */

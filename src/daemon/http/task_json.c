@@ -65,6 +65,15 @@ const char *public_task_state(const struct http *http, const struct task *task)
     return task_state_word(why_deferred(http, task) ? TASK_QUEUED : task->state);
 }
 
+/* A service that is started again later: adds why its last attempt ended. */
+static void add_last_end(
+    const struct job *job, const struct task *task, int64_t now_us, char *text, size_t size)
+{
+    size_t used = strlen(text);
+    if (task->run->service.restarts > 0 && task->request.begin_us > now_us && job && job->evidence)
+        snprintf(text + used, size - used, ": %s", job->evidence);
+}
+
 static void add_reason(
     struct http *http, json_t *object, const struct task *task, const struct job *job, int position)
 {
@@ -80,9 +89,10 @@ static void add_reason(
         word = "Priority";
         core_explain_ahead(http->parts.core, task->id, text, sizeof text);
     } else {
+        int64_t now_us = driver_now_us(http->parts.driver);
         word = core_reason_word(http->parts.core, task->id);
-        core_explain(
-            http->parts.core, task->id, driver_now_us(http->parts.driver), text, sizeof text);
+        core_explain(http->parts.core, task->id, now_us, text, sizeof text);
+        add_last_end(job, task, now_us, text, sizeof text);
     }
     json_object_set_new(object, "reason", json_string(word));
     json_object_set_new(object, "reason_text", json_string(text));

@@ -401,19 +401,19 @@ static int listen_somewhere(void)
     return fd;
 }
 
-static void test_a_start_whose_port_is_taken_is_deferred(void **state)
+/* It is run again, but has no GPU until then. */
+static void test_a_service_whose_port_is_taken_leaves_its_gpu(void **state)
 {
     char why[64];
     int fd = listen_somewhere();
-    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
-    expect_story("SUBMIT; PLACE; ");
-    snprintf(why, sizeof why, "port %d is taken by another program", seen.port);
-    assert_non_null(strstr(attempts_why_deferred(seen.attempts, 1), why));
-    attempts_retry(seen.attempts);
-    expect_story("");
+    const struct task_request service = {.gpus = 1, .service = {.is_service = true}};
+    assert_int_equal(feed_request(1, service), 0);
+    expect_story("SUBMIT; PLACE; poll; EXITED launch; RESTART; ");
     close(fd);
-    attempts_retry(seen.attempts);
-    expect_story("create tasks/1/1; GPU 0; spawn; STARTED; ");
+    snprintf(why, sizeof why, "port %d is taken by another program", seen.port);
+    assert_non_null(strstr(jobs_find(pretend.jobs, 1)->evidence, why));
+    assert_int_equal(core_view(pretend.core)->gpus[0].n_residents, 0);
+    assert_null(attempts_why_deferred(seen.attempts, 1));
 }
 
 static void test_a_fault_of_the_task_ends_the_attempt(void **state)
@@ -657,7 +657,7 @@ int main(void)
         TEST(it_is_not_preloaded_where_the_setting_says_no),
         TEST(an_exclusive_task_is_preloaded),
         TEST(a_start_without_disk_space_is_deferred),
-        TEST(a_start_whose_port_is_taken_is_deferred),
+        TEST(a_service_whose_port_is_taken_leaves_its_gpu),
         TEST(a_fault_of_the_task_ends_the_attempt),
         TEST(a_cancelled_start_is_unstarted),
         TEST(a_running_task_is_killed),

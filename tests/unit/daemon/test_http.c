@@ -896,6 +896,22 @@ static void test_a_deferred_start_is_pending(void **state)
     forget(&request);
 }
 
+static void test_a_service_that_is_run_again_has_the_reason(void **state)
+{
+    seen.config.services_for_all = true;
+    submit_service(8000, 201, NULL);
+    json_t *detail = json_pack("{s:s}", "evidence", "port 8000 is taken");
+    assert_int_equal(feed(EVENT_EXITED, 1), 0);
+    job_note_exit(jobs_find(pretend.jobs, 1), FAILURE_LAUNCH, detail);
+    json_decref(detail);
+    struct api_request request = from(ADA, 1);
+    serve("GET", "/v1/tasks/{id}", &request);
+    assert_string_equal(text_of(&request, "reason"), "BeginTime");
+    assert_non_null(strstr(text_of(&request, "reason_text"), "is started again in "));
+    assert_non_null(strstr(text_of(&request, "reason_text"), ": port 8000 is taken"));
+    forget(&request);
+}
+
 static void test_a_waiting_request_is_answered_at_the_end(void **state)
 {
     submit(ADA);
@@ -1306,6 +1322,7 @@ int main(void)
         TEST(nothing_is_submitted_at_the_end),
         TEST(no_gpus),
         TEST(a_deferred_start_is_pending),
+        TEST(a_service_that_is_run_again_has_the_reason),
         TEST(a_waiting_request_is_answered_at_the_end),
         TEST(only_the_owner_and_root_cancel),
         TEST(changes_of_many_tasks_by_users_in_turn),
