@@ -354,7 +354,9 @@ void attempts_start(struct attempts *attempts, uint64_t id)
         live_attempt_defer(live, fault.text);
     } else if (r < 0) {
         attempts_report_launch_failure(attempts, task, fault.text);
-    } else if (r == 0) {
+    } else if (live->awaits_mps) {
+        live_attempt_end_deferral(live);
+    } else {
         live_attempt_watch(live);
         attempts_report_started(attempts, id, by_streams);
     }

@@ -77,6 +77,5 @@ void live_attempt_watch(struct live_attempt *live)
     }
     live->poll->data = live;
     uv_poll_start(live->poll, UV_READABLE, on_shim_gone);
-    free(live->why_deferred);
-    live->why_deferred = NULL;
+    live_attempt_end_deferral(live);
 }

@@ -60,7 +60,7 @@ void live_attempt_remove(struct live_attempt *live)
     live_attempt_unwatch(live);
     user_helper_leave(&live->sweep.helper);
     tdelete(live, &live->attempts->live, compare_attempts);
-    free(live->why_deferred);
+    live_attempt_end_deferral(live);
     free(live);
 }
 
@@ -106,12 +106,19 @@ bool attempts_fault_passes(int fault)
 
 void live_attempt_defer(struct live_attempt *live, const char *why)
 {
-    if (!live->why_deferred) {
+    if (!live->why_deferred || strcmp(live->why_deferred, why) != 0) {
         log_warning("task %llu: start deferred, retrying every second: %s",
             (unsigned long long)live->task, why);
+        live_attempt_end_deferral(live);
         live->why_deferred = strdup(why);
     }
     driver_try_again(live->attempts->parts.driver);
+}
+
+void live_attempt_end_deferral(struct live_attempt *live)
+{
+    free(live->why_deferred);
+    live->why_deferred = NULL;
 }
 
 void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_streams)

@@ -65,8 +65,11 @@ void attempts_folder(
  * disk failed. What could not be read is then not known. */
 bool attempts_fault_passes(int fault);
 
-/* Tries again in a second; logs why the first time. */
+/* Tries again in a second; logs why, unless that is the reason already. */
 void live_attempt_defer(struct live_attempt *live, const char *why);
+
+/* Forgets why the start was deferred: the machine lacks nothing any more. */
+void live_attempt_end_deferral(struct live_attempt *live);
 
 /* Feeds STARTED. `by_streams`: the task shares by time slices though MPS was wanted. */
 void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_streams);

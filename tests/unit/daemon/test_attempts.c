@@ -470,6 +470,19 @@ static void submit_mps_task(int mps)
     assert_int_equal(feed_request(1, (struct task_request){.gpus = 1, .sharing = SHARING_MPS}), 0);
 }
 
+static void test_the_reason_of_a_deferred_start_is_the_current_one(void **state)
+{
+    seen.create_fault = -ENOSPC;
+    submit_mps_task(0);
+    assert_string_equal(attempts_why_deferred(seen.attempts, 1), "the disk is full");
+    seen.spawn_fault = -EAGAIN;
+    attempts_retry(seen.attempts);
+    assert_string_equal(attempts_why_deferred(seen.attempts, 1), "no process is free");
+    seen.mps = ATTEMPTS_MPS_WAIT;
+    attempts_retry(seen.attempts);
+    assert_null(attempts_why_deferred(seen.attempts, 1));
+}
+
 static void test_a_task_waits_for_mps(void **state)
 {
     submit_mps_task(ATTEMPTS_MPS_WAIT);
@@ -663,6 +676,7 @@ int main(void)
         TEST(a_running_task_is_killed),
         TEST(limits_that_cannot_be_written_are_said),
         TEST(a_deferred_start_takes_new_limits_later),
+        TEST(the_reason_of_a_deferred_start_is_the_current_one),
         TEST(a_task_waits_for_mps),
         TEST(a_task_starts_without_mps_where_there_is_none),
         TEST(a_crash_waits_for_a_poll),
