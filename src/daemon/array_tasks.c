@@ -29,21 +29,31 @@ static int on_event(void *context, const struct event *event, int64_t wall_us, c
 }
 
 int array_tasks_read(
-    struct store *store, uint64_t id, struct fault *fault, struct array_tasks *ret_array)
+    struct store *store, uint64_t id, struct fault *fault, struct array_tasks *array)
 {
+    struct array_tasks read = {.id = id};
     uint64_t first, last;
-    *ret_array = (struct array_tasks){.id = id};
+    if (array->elements && array->id == id)
+        return 0;
     int r = store_get_array(store, id, fault, &first, &last);
     if (r == 0)
-        r = store_task_events(store, id, policy_find, on_event, ret_array, fault);
-    return r == 0 && !ret_array->elements ? STORE_NONE : r;
+        r = store_task_events(store, id, policy_find, on_event, &read, fault);
+    if (r == 0 && !read.elements)
+        r = STORE_NONE;
+    if (r != 0) {
+        array_tasks_fini(&read);
+        return r;
+    }
+    array_tasks_fini(array);
+    *array = read;
+    return 0;
 }
 
 void array_tasks_fini(struct array_tasks *array)
 {
     free(array->elements);
     json_decref(array->detail);
-    *array = (struct array_tasks){0};
+    memset(array, 0, sizeof *array);
 }
 
 static uint64_t find_live(const struct core *core, uint64_t array, int index)
@@ -54,15 +64,14 @@ static uint64_t find_live(const struct core *core, uint64_t array, int index)
     return task && task->array.id == array && task->array.index == index ? task->id : 0;
 }
 
-uint64_t array_tasks_find(const struct core *core, struct store *store, uint64_t array, int index)
+uint64_t array_tasks_find(
+    const struct core *core, struct store *store, uint64_t id, int index, struct array_tasks *array)
 {
-    struct array_tasks all;
-    uint64_t id = find_live(core, array, index);
-    if (id || array_tasks_read(store, array, NULL, &all) != 0)
-        return id;
-    for (int i = 0; i < all.n && id == 0; i++)
-        if (all.elements[i].index == index)
-            id = all.elements[i].task;
-    array_tasks_fini(&all);
-    return id;
+    uint64_t task = find_live(core, id, index);
+    if (task || array_tasks_read(store, id, NULL, array) != 0)
+        return task;
+    for (int i = 0; i < array->n && task == 0; i++)
+        if (array->elements[i].index == index)
+            task = array->elements[i].task;
+    return task;
 }

@@ -16,19 +16,30 @@ struct array_tasks {
 };
 
 /*
- * Reads an array from the event log.
+ * Reads an array from the event log. What was submitted does not change: a request that names many
+ * tasks of an array reads it once.
  *
- * ret_array: for array_tasks_fini
+ * array: {0}, or one that was read before, which is not read again if it has this id; for
+ *        array_tasks_fini
  *
- * Returns 0; STORE_NONE: there is no array of this id; or a fault.
+ * Returns 0; STORE_NONE: there is no array of this id; or a fault. Unless it is 0, `array` stays
+ * as it was.
  */
 int array_tasks_read(
-    struct store *store, uint64_t id, struct fault *fault, struct array_tasks *ret_array);
+    struct store *store, uint64_t id, struct fault *fault, struct array_tasks *array);
 
 /* Releases the list of tasks. */
 void array_tasks_fini(struct array_tasks *array);
 
-/* Returns the task with this index; 0: there is none. */
-uint64_t array_tasks_find(const struct core *core, struct store *store, uint64_t array, int index);
+/*
+ * Finds a task by its index. The log is read only for tasks that have ended.
+ *
+ * id:    of the array
+ * array: as of array_tasks_read
+ *
+ * Returns the task; 0: there is none.
+ */
+uint64_t array_tasks_find(const struct core *core, struct store *store, uint64_t id, int index,
+    struct array_tasks *array);
 
 #endif

@@ -63,32 +63,31 @@ static int refuse_unknown(const char *text, struct fault *fault)
     return fault_set(fault, EINVAL, "after=%s: there is no task %s", text, strchr(text, ':') + 1);
 }
 
-/* Both arrays have to have the same indices. */
+/* Both arrays have to have the same indices. `other`: as of array_tasks_read. */
 static int check_each(struct store *store, const struct dependency_term *term,
-    const struct array_element *array, int n_array, const char *text, struct fault *fault)
+    const struct array_element *array, int n_array, const char *text, struct array_tasks *other,
+    struct fault *fault)
 {
-    struct array_tasks other;
-    int r = array_tasks_read(store, term->id, fault, &other);
+    int r = array_tasks_read(store, term->id, fault, other);
     if (r < 0)
         return r;
-    bool is_same = r == 0 && other.n == n_array;
+    bool is_same = r == 0 && other->n == n_array;
     for (int i = 0; i < n_array && is_same; i++)
-        is_same = other.elements[i].index == array[i].index;
-    array_tasks_fini(&other);
+        is_same = other->elements[i].index == array[i].index;
     return is_same ? 0
                    : fault_set(fault, EINVAL,
                          "after=%s: both have to be arrays with the same indices", text);
 }
 
-/* Which tasks the term names. Returns 0 or a fault. */
+/* Which tasks the term names. `array`: as of array_tasks_read. Returns 0 or a fault. */
 static int find_tasks(const struct core *core, struct store *store,
-    const struct dependency_term *term, const char *text, struct fault *fault,
-    struct dependency *ret_dependency)
+    const struct dependency_term *term, const char *text, struct array_tasks *array,
+    struct fault *fault, struct dependency *ret_dependency)
 {
     uint64_t id = term->id;
     *ret_dependency = (struct dependency){term->kind, id, id, term->each};
     if (term->index >= 0) {
-        id = array_tasks_find(core, store, id, term->index);
+        id = array_tasks_find(core, store, id, term->index, array);
         ret_dependency->first = ret_dependency->last = id;
         return id ? 0 : refuse_unknown(text, fault);
     }
@@ -118,19 +117,21 @@ int dependencies_resolve(const struct core *core, struct store *store,
     const struct dependency_term *terms, int n_terms, const struct array_element *array,
     int n_array, struct dependency *ret_list, int *ret_n, struct fault *fault)
 {
+    struct array_tasks named = {0};
     char text[64];
     int r = 0;
     *ret_n = 0;
     for (int i = 0; i < n_terms && r >= 0; i++) {
         struct dependency *next = &ret_list[*ret_n];
         term_text(&terms[i], text, sizeof text);
-        r = terms[i].each ? check_each(store, &terms[i], array, n_array, text, fault) : 0;
+        r = terms[i].each ? check_each(store, &terms[i], array, n_array, text, &named, fault) : 0;
         if (r == 0)
-            r = find_tasks(core, store, &terms[i], text, fault, next);
+            r = find_tasks(core, store, &terms[i], text, &named, fault, next);
         if (r == 0)
             r = judge_term(core, store, text, next, fault);
         *ret_n += r == DEPENDENCY_WAITS;
     }
+    array_tasks_fini(&named);
     return r < 0 ? r : 0;
 }
 

@@ -20,11 +20,11 @@
 
 /* Is the path of an array? One query of the log for ids that are no live task's. */
 static bool names_array(
-    const struct http *http, const struct api_request *request, struct array_tasks *ret_array)
+    const struct http *http, const struct api_request *request, struct array_tasks *array)
 {
     uint64_t id = api_request_id(request);
     return !*api_request_name(request) && !core_task(http->parts.core, id) &&
-           array_tasks_read(http->parts.store, id, NULL, ret_array) == 0;
+           array_tasks_read(http->parts.store, id, NULL, array) == 0;
 }
 
 static json_t *indices_json(const struct array_tasks *array)
@@ -89,7 +89,7 @@ static void reply_array(
 
 bool array_was_shown(struct http *http, struct api_request *request)
 {
-    struct array_tasks array;
+    struct array_tasks array = {0};
     if (!names_array(http, request, &array))
         return false;
     reply_array(http, request, &array);
@@ -221,7 +221,7 @@ static void begin_change(struct http *http, struct api_request *request, struct 
 bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,
     json_t *detail, const char *verb)
 {
-    struct array_tasks array;
+    struct array_tasks array = {0};
     if (!names_array(http, request, &array))
         return false;
     if (may_touch(request, array.uid) && !driver_log_is_broken(http->parts.driver)) {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "daemon/array_tasks.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/sliced_change.h"
 #include "daemon/http/task_change.h"
@@ -31,6 +32,7 @@ struct list_change {
     struct sliced_change sliced; /* the first member */
     struct api_request *request;
     struct task_change_request wanted;
+    struct array_tasks array; /* the one that was read last */
     struct part parts[];
 };
 
@@ -38,6 +40,7 @@ static void list_change_free(struct list_change *list)
 {
     for (int i = 0; i < list->sliced.n; i++)
         free(list->parts[i].result);
+    array_tasks_fini(&list->array);
     free(list);
 }
 
@@ -46,7 +49,7 @@ static void change_part(struct sliced_change *sliced, int i)
     struct list_change *list = (struct list_change *)sliced;
     struct part *part = &list->parts[i];
     struct task_change *change = &part->change;
-    change->task = find_task_id(list->wanted.http, part->id, part->index);
+    change->task = find_task_id(list->wanted.http, part->id, part->index, &list->array);
     if (change->task != 0) {
         task_change_feed(&list->wanted, change);
         return;

@@ -160,9 +160,9 @@ static bool is_refused(
     return true;
 }
 
-static void update_one(struct http *http, struct api_request *request, struct update *update)
+static void update_one(
+    struct http *http, struct api_request *request, uint64_t id, struct update *update)
 {
-    uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);
     if (!record)
         return;
@@ -192,14 +192,14 @@ void route_update(void *context, struct api_request *request)
     }
     update->event.kind = EVENT_UPDATE;
     uint64_t first = *api_request_name(request) ? 0 : first_of_array(http, request);
+    uint64_t id = first ? first : request_task_id(http, request);
     int r = read_update(http, request, update, &fault);
-    update->event.update.may_raise = may_raise(
-        http, request, first ? first : request_task_id(http, request));
+    update->event.update.may_raise = may_raise(http, request, id);
     if (r < 0)
         api_reply_error(request, 400, "%s", fault.text);
     else if (!first)
-        update_one(http, request, update);
-    else if (!is_refused(http, request, first, update))
+        update_one(http, request, id, update);
+    else if (!is_refused(http, request, id, update))
         array_was_changed(http, request, &update->event, update->detail, "changed");
     json_decref(update->detail);
     option_values_fini(update->options, TASK_OPTION_MAX);

@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/array_tasks.h"
 #include "daemon/attempt_list.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
@@ -57,19 +56,23 @@ void reply_task(struct api_request *request, json_t *record)
     reply_task_noted(request, 200, record, "");
 }
 
-uint64_t find_task_id(const struct http *http, uint64_t id, const char *index_text)
+uint64_t find_task_id(
+    const struct http *http, uint64_t id, const char *index_text, struct array_tasks *array)
 {
     int64_t index;
     if (!*index_text)
         return id;
     return parse_int64(index_text, 0, INT32_MAX, &index) < 0
                ? 0
-               : array_tasks_find(http->parts.core, http->parts.store, id, (int)index);
+               : array_tasks_find(http->parts.core, http->parts.store, id, (int)index, array);
 }
 
 uint64_t request_task_id(const struct http *http, const struct api_request *request)
 {
-    return find_task_id(http, api_request_id(request), api_request_name(request));
+    struct array_tasks array = {0};
+    uint64_t id = find_task_id(http, api_request_id(request), api_request_name(request), &array);
+    array_tasks_fini(&array);
+    return id;
 }
 
 void set_no_task(struct fault *fault, uint64_t id, const char *index_text)

@@ -3,6 +3,7 @@
 #ifndef COLLOC_DAEMON_HTTP_ROUTES_H
 #define COLLOC_DAEMON_HTTP_ROUTES_H
 
+#include "daemon/array_tasks.h"
 #include "daemon/http/http_state.h"
 
 /* Returns whether the request is of the owner or root, which may change a task and see its command
@@ -26,9 +27,16 @@ json_t *public_record(json_t *record);
 void reply_task_noted(struct api_request *request, int status, json_t *record, const char *note);
 void reply_task(struct api_request *request, json_t *record);
 
-/* Returns the task that 12 or 12_7 names. `index_text`: "7", the index in array 12; "": `id` is the
- * task's own. 0: array 12 has no such index. */
-uint64_t find_task_id(const struct http *http, uint64_t id, const char *index_text);
+/*
+ * Finds the task that 12 or 12_7 names.
+ *
+ * id, index_text: 12; and "7", the index in array 12, or "": `id` is the task's own
+ * array:          as of array_tasks_read
+ *
+ * Returns the task; 0: array 12 has no such index.
+ */
+uint64_t find_task_id(
+    const struct http *http, uint64_t id, const char *index_text, struct array_tasks *array);
 
 /* Returns the task that the path names, in the same way. */
 uint64_t request_task_id(const struct http *http, const struct api_request *request);

@@ -77,7 +77,13 @@ bool store_release_reserve(struct store *store)
 int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
     store_on_event *on_event, void *context, struct fault *fault)
 {
-    const struct event submit = {.kind = EVENT_SUBMIT, .task = task};
+    struct array_element elements[] = {{.task = task + 1}, {.task = task + 2, .index = 1}};
+    struct event submit = {.kind = EVENT_SUBMIT, .task = task};
+    if (task == pretend.array) {
+        submit.submit.elements = elements;
+        submit.submit.n_elements = 2;
+        pretend.array_reads++;
+    }
     json_t *detail = json_pack(
         "{s:s, s:s, s:s, s:i}", "script", "blob", "environment", "blob", "cwd", "/", "gid", 100);
     int r = on_event(context, &submit, 0, detail);

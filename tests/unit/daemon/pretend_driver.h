@@ -20,6 +20,8 @@ struct pretend_driver {
     bool lacks_users; /* the user database lacks all users */
     char story[2048];
     json_t *exit_detail; /* of the last EXITED */
+    uint64_t array;      /* the only one in the log; indices 0 and 1, both tasks have ended */
+    int array_reads;
 
     /* the part under test; NULL: it is not concerned */
     void (*start)(uint64_t task);

@@ -245,13 +245,16 @@ int store_get_ended(struct store *store, uint64_t task, struct fault *fault, jso
 int store_get_array(struct store *store, uint64_t array, struct fault *fault, uint64_t *ret_first,
     uint64_t *ret_last)
 {
-    return STORE_NONE;
+    *ret_first = array + 1;
+    *ret_last = array + 2;
+    return array == pretend.array ? 0 : STORE_NONE;
 }
 
 int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct fault *fault,
     int64_t ret_counts[static TASK_STATES])
 {
     memset(ret_counts, 0, TASK_STATES * sizeof *ret_counts);
+    ret_counts[TASK_COMPLETED] = pretend.array && first > pretend.array;
     return 0;
 }
 
@@ -980,6 +983,31 @@ static void test_changes_of_many_tasks_by_users_in_turn(void **state)
     forget(&bob);
 }
 
+static void test_a_request_reads_an_array_once(void **state)
+{
+    pretend.array = 40;
+    struct api_request request = from(ADA, 0);
+    request.body = json_pack("{s:[s,s,s]}", "tasks", "40_0", "40_1", "40_7");
+    serve("POST", "/v1/tasks/cancel", &request);
+    assert_int_equal(request.status, 200);
+    static const char *const errors[] = {
+        "there is no task 41", "there is no task 42", "there is no task 40_7"};
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *result = json_array_get(json_object_get(request.reply, "results"), i);
+        const json_t *error = json_object_get(result, "error");
+        assert_string_equal(json_string_value(json_object_get(error, "message")), errors[i]);
+    }
+    assert_int_equal(pretend.array_reads, 1);
+    forget(&request);
+    request = from(ADA, 0);
+    request.body = submission();
+    json_object_set_new(request.body, "after", json_string("any:40_0,any:40_1"));
+    serve("POST", "/v1/tasks", &request);
+    assert_int_equal(request.status, 201);
+    assert_int_equal(pretend.array_reads, 2);
+    forget(&request);
+}
+
 static void expect_command_refused(
     const char *verb, uid_t uid, json_t *body, int status, const char *word)
 {
@@ -1326,6 +1354,7 @@ int main(void)
         TEST(a_waiting_request_is_answered_at_the_end),
         TEST(only_the_owner_and_root_cancel),
         TEST(changes_of_many_tasks_by_users_in_turn),
+        TEST(a_request_reads_an_array_once),
         TEST(a_suspension_is_refused_with_the_reason),
         TEST(commands_of_a_user_are_limited),
         TEST(the_list_has_live_tasks),
