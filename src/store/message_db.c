@@ -22,13 +22,19 @@ static const char schema[] =
     "CREATE TABLE cursor(one INTEGER PRIMARY KEY CHECK(one = 1), seq INTEGER NOT NULL);"
     "PRAGMA user_version = 1;";
 
-/* For databases of all versions: NEXT reads the index alone, and finds the share once per user. */
+/* For databases of all versions: NEXT reads the index alone, and finds the share once per user. The
+ * view `users` goes from one user to the next in it, which a DISTINCT does not. */
 static const char prepared[] =
     "DROP INDEX IF EXISTS messages_due;"
     "DROP INDEX IF EXISTS messages_of_user;"
     "CREATE INDEX IF NOT EXISTS messages_of_user_due ON messages(uid, due_ms);"
     "PRAGMA temp_store = MEMORY;"
-    "CREATE TEMP TABLE turns(share INTEGER PRIMARY KEY, turn INTEGER NOT NULL);";
+    "CREATE TEMP TABLE turns(share INTEGER PRIMARY KEY, turn INTEGER NOT NULL);"
+    "CREATE TEMP VIEW users(uid) AS WITH RECURSIVE each_user(uid) AS"
+    "  (SELECT min(uid) FROM messages UNION ALL"
+    "   SELECT (SELECT min(uid) FROM messages WHERE messages.uid > each_user.uid) FROM each_user"
+    "     WHERE uid NOT NULL)"
+    "  SELECT uid FROM each_user WHERE uid NOT NULL;";
 
 enum query {
     ADD,
@@ -46,8 +52,10 @@ enum query {
 static const char *const queries[QUERIES] = {
     [ADD] = "INSERT INTO messages(seq, task, uid, gid, kind, attempts, due_ms, text)"
             "  VALUES(?, ?, ?, ?, ?, 0, ?, ?)",
-    [TRIM] = "DELETE FROM messages WHERE uid = ?1 AND id NOT IN"
-             "  (SELECT id FROM messages WHERE uid = ?1 ORDER BY id DESC LIMIT ?2)",
+    [TRIM] =
+        "DELETE FROM messages WHERE id IN"
+        "  (SELECT id FROM messages WHERE uid IN (SELECT uid FROM users WHERE share_of(uid) = ?1)"
+        "    ORDER BY id DESC LIMIT -1 OFFSET ?2)",
     [SET_CURSOR] = "INSERT OR REPLACE INTO cursor VALUES(1, ?)",
     [GET_CURSOR] = "SELECT seq FROM cursor",
     [WITHDRAW] = "DELETE FROM messages WHERE task = ? AND kind = ?",
@@ -254,7 +262,8 @@ static int add_row(struct message_db *db, const struct message_row *row, struct 
         (int64_t)row->gid, (int64_t)row->kind, row->due_ms, row->text);
     int r = step_query(db, ADD, fault);
     statement_reset(statement);
-    return r < 0 ? r : run_change(db, TRIM, row->uid, MESSAGES_PER_USER, fault);
+    uint32_t share = db->shares.share_of(db->shares.context, row->uid);
+    return r < 0 ? r : run_change(db, TRIM, share, MESSAGES_PER_USER, fault);
 }
 
 int message_db_add(struct message_db *db, const struct message_row *rows, size_t n, int64_t cursor,

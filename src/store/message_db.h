@@ -8,7 +8,8 @@
  *      event's messages are all there, or the event is still ahead of the cursor.
  *   2. Commits do not wait for the disk: a power cut may take the last seconds back, both of the
  *      messages and of the cursor.
- *   3. A user has at most MESSAGES_PER_USER: the oldest make room.
+ *   3. A user, or all users of one share together, has at most MESSAGES_PER_USER: the oldest make
+ *      room.
  *   4. A database is used by one thread.
  */
 #ifndef COLLOC_STORE_MESSAGE_DB_H
@@ -36,7 +37,7 @@ struct message_row {
     const char *text; /* JSON; borrowed */
 };
 
-/* Users with one share take turns as one. */
+/* Users with one share count as one, for turns and for MESSAGES_PER_USER. */
 struct message_shares {
     uint32_t (*share_of)(void *context, uint32_t uid); /* a number below UINT32_MAX */
     void *context;

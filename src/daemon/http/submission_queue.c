@@ -125,22 +125,22 @@ void route_submit(void *context, struct api_request *request)
 /* How long each user's submissions have taken in this turn. */
 struct readers {
     struct reader {
-        uid_t uid;
+        uid_t user; /* names_counted_uid */
         int64_t took_us;
     } reader[READERS_MAX];
     size_t n;
 };
 
 /* Users beyond READERS_MAX count as one. */
-static struct reader *reader_of(struct readers *readers, uid_t uid)
+static struct reader *reader_of(struct readers *readers, uid_t user)
 {
     size_t i = 0;
-    while (i < readers->n && readers->reader[i].uid != uid)
+    while (i < readers->n && readers->reader[i].user != user)
         i++;
     if (i == READERS_MAX)
         return &readers->reader[READERS_MAX - 1];
     if (i == readers->n)
-        readers->reader[readers->n++] = (struct reader){.uid = uid};
+        readers->reader[readers->n++] = (struct reader){.user = user};
     return &readers->reader[i];
 }
 
@@ -253,7 +253,8 @@ static struct submission *read_due(struct http *http)
     for (struct submission *at = take_all(http), *next; at; at = next) {
         next = at->next;
         at->next = NULL;
-        struct reader *reader = reader_of(&readers, api_request_peer(at->request).uid);
+        uid_t uid = api_request_peer(at->request).uid;
+        struct reader *reader = reader_of(&readers, names_counted_uid(http->parts.names, uid));
         if (reader->took_us >= READ_MAX_US) {
             append_submission(http, at);
             continue;

@@ -48,6 +48,7 @@ static struct {
     const char *deferred, *why_no_gpus;
     bool is_watched, has_metrics;
     struct cgroup_controllers enforced;
+    unsigned read_us; /* how long reading a submission takes at least */
     void (*on_closed)(void *context);
     void *reader; /* of events */
     char sent[4096];
@@ -451,6 +452,7 @@ static int on_limits_changed(void *context, uint64_t task, struct fault *fault)
 
 static struct cgroup_controllers on_enforced(void *context)
 {
+    usleep(seen.read_us);
     return seen.enforced;
 }
 
@@ -663,6 +665,31 @@ static void expect_warnings(struct cgroup_controllers enforced, const char *expe
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s; ", json_string_value(line));
     assert_string_equal(text, expected);
     forget(&request);
+}
+
+/* Submits a task of Ada and one of Bob, and runs one turn of the loop. */
+static void submit_in_one_turn(int status_of_bob)
+{
+    struct api_request ada = from(ADA, 0), bob = from(BOB, 0);
+    ada.body = submission();
+    bob.body = submission();
+    handle("POST", "/v1/tasks", &ada);
+    handle("POST", "/v1/tasks", &bob);
+    uv_run(&pretend.loop, UV_RUN_NOWAIT);
+    assert_int_equal(ada.status, 201);
+    assert_int_equal(bob.status, status_of_bob);
+    uv_run(&pretend.loop, UV_RUN_NOWAIT);
+    assert_int_equal(bob.status, 201);
+    forget(&ada);
+    forget(&bob);
+}
+
+static void test_users_that_are_not_listed_are_one_reader(void **state)
+{
+    seen.read_us = 20000; /* a turn has no more for a user */
+    submit_in_one_turn(201);
+    pretend.lacks_users = true;
+    submit_in_one_turn(0);
 }
 
 static void test_limits_that_are_not_enforced_are_named(void **state)
@@ -1337,6 +1364,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(a_submission_becomes_a_task),
+        TEST(users_that_are_not_listed_are_one_reader),
         TEST(limits_that_are_not_enforced_are_named),
         TEST(a_large_summary_is_estimated_by_a_helper),
         TEST(whose_runs_an_estimate_uses),

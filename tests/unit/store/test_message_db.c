@@ -179,6 +179,16 @@ static void a_user_has_no_more_than_the_bound(void **state)
     assert_int_equal(next_task((uint32_t[]){1001}, 1), 11);
 }
 
+static void users_of_one_share_have_the_bound_together(void **state)
+{
+    for (uint64_t i = 0; i < MESSAGES_PER_USER + 10; i++)
+        add(UNLISTED + (uint32_t)i % 2, i + 1, (int64_t)i);
+    add(1000, 7777, 5000);
+    assert_int_equal(deliver_next(10000), 11);
+    assert_int_equal(deliver_next(10000), 7777);
+    assert_int_equal(deliver_next(10000), 12);
+}
+
 static void a_damaged_file_is_put_aside(void **state)
 {
     char aside[220];
@@ -207,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_failed_comes_later, begin, end),
         cmocka_unit_test_setup_teardown(the_cursor, begin, end),
         cmocka_unit_test_setup_teardown(a_user_has_no_more_than_the_bound, begin, end),
+        cmocka_unit_test_setup_teardown(users_of_one_share_have_the_bound_together, begin, end),
         cmocka_unit_test_setup_teardown(a_damaged_file_is_put_aside, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
