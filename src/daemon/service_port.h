@@ -20,7 +20,8 @@ int service_port_check_claims(
 
 /*
  * Tests whether a program can listen on 127.0.0.1:`port` now, in the daemon's network namespace,
- * where the probe connects. Nothing reserves the port.
+ * where the probe connects. Nothing reserves the port, and whose socket listens there later is not
+ * tested (docs/services.md).
  *
  * Returns 0; -EADDRINUSE, or another -errno where that cannot be found out; with a fault.
  */
