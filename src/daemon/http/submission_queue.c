@@ -66,6 +66,46 @@ static const struct task_limit *find_exceeded(const struct http *http, uid_t uid
     return exceeds_project(http, uid, n) ? &project_limit : NULL;
 }
 
+static int task_count(const struct submission *submission)
+{
+    return submission->array.count > 0 ? submission->array.count : 1;
+}
+
+static void refuse_for_count(
+    const struct http *http, struct submission *submission, const struct task_limit *limit)
+{
+    int max = limit_max(http, limit);
+    if (submission->array.count > 0)
+        api_reply_error(submission->request, 503,
+            "with these %d tasks %s would have more than %d that have not ended: that is the most a "
+            "%s may have here (%s)",
+            submission->array.count, limit->subject, max, limit->holder, limit->setting);
+    else
+        api_reply_error(submission->request, 503,
+            "%d tasks of %s have not ended: that is the most a %s may have here (%s)", max,
+            limit->whose, limit->holder, limit->setting);
+}
+
+/* Would the texts of the user's tasks, and `more`, have too many bytes? */
+static bool exceeds_size(const struct http *http, const struct submission *submission, int64_t more)
+{
+    uid_t uid = api_request_peer(submission->request).uid;
+    int64_t now_us = driver_now_us(http->parts.driver);
+    return uid != 0 &&
+           jobs_bytes_of_user(http->parts.jobs, uid, now_us) + more + submission->text_bytes >
+               http->parts.config->bytes_per_user;
+}
+
+static void refuse_for_size(const struct http *http, struct submission *submission)
+{
+    char size[32];
+    api_reply_error(submission->request, 503,
+        "scripts, environments, arguments and summaries of your tasks that have not ended, or ended in "
+        "the last 24 hours, would have more than %s: that is the most a user may have here "
+        "(bytes-per-user)",
+        format_size(http->parts.config->bytes_per_user, size, sizeof size));
+}
+
 /* ---- the queue ---- */
 
 static void append_submission(struct http *http, struct submission *submission)
@@ -91,10 +131,7 @@ static void on_submitter_named(void *context, const struct name *name)
     struct http *http = submission->http;
     const struct task_limit *limit = find_exceeded(http, name->uid, 1);
     if (limit) {
-        int max = limit_max(http, limit);
-        api_reply_error(submission->request, 503,
-            "%d tasks of %s have not ended: that is the most a %s may have here (%s)", max,
-            limit->whose, limit->holder, limit->setting);
+        refuse_for_count(http, submission, limit);
         submission_free(submission);
     } else {
         snprintf(submission->user, sizeof submission->user, "%s", name->name);
@@ -122,45 +159,32 @@ void route_submit(void *context, struct api_request *request)
 
 /* ---- read, each user in turn ---- */
 
-/* How long each user's submissions have taken in this turn. */
+/* What each user's submissions have taken of this turn, and what of them becomes tasks: neither the
+ * core nor the jobs know those yet. */
 struct readers {
     struct reader {
         uid_t user; /* names_counted_uid */
+        int project;
         int64_t took_us;
+        int due_tasks;
+        int64_t due_bytes;
     } reader[READERS_MAX];
     size_t n;
 };
 
 /* Users beyond READERS_MAX count as one. */
-static struct reader *reader_of(struct readers *readers, uid_t user)
+static struct reader *reader_of(const struct http *http, struct readers *readers, uid_t uid)
 {
+    uid_t user = names_counted_uid(http->parts.names, uid);
     size_t i = 0;
     while (i < readers->n && readers->reader[i].user != user)
         i++;
     if (i == READERS_MAX)
         return &readers->reader[READERS_MAX - 1];
     if (i == readers->n)
-        readers->reader[readers->n++] = (struct reader){.user = user};
+        readers->reader[readers->n++] = (struct reader){.user = user,
+            .project = share_table_find(&http->parts.config->share_table, uid).project};
     return &readers->reader[i];
-}
-
-static bool is_within_limit(struct http *http, const struct submission *submission)
-{
-    uid_t uid = api_request_peer(submission->request).uid;
-    return uid == 0 ||
-           jobs_bytes_of_user(http->parts.jobs, uid, driver_now_us(http->parts.driver)) +
-                   submission->text_bytes <=
-               http->parts.config->bytes_per_user;
-}
-
-static void refuse_for_size(const struct http *http, struct submission *submission)
-{
-    char size[32];
-    api_reply_error(submission->request, 503,
-        "scripts, environments, arguments and summaries of your tasks that have not ended, or ended in "
-        "the last 24 hours, would have more than %s: that is the most a user may have here "
-        "(bytes-per-user)",
-        format_size(http->parts.config->bytes_per_user, size, sizeof size));
 }
 
 static int status_of(int r)
@@ -213,15 +237,11 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
     }
     /* An array may be more tasks than its user has left. */
     uid_t uid = api_request_peer(submission->request).uid;
-    const struct task_limit *limit = find_exceeded(http, uid, submission->array.count);
-    if (r == 0 && !limit && is_within_limit(http, submission))
+    const struct task_limit *limit = find_exceeded(http, uid, task_count(submission));
+    if (r == 0 && !limit && !exceeds_size(http, submission, 0))
         return true;
     if (r == 0 && limit)
-        api_reply_error(submission->request, 503,
-            "with these %d tasks %s would have more than %d that have not ended: that is the most a "
-            "%s may have here (%s)",
-            submission->array.count, limit->subject, limit_max(http, limit), limit->holder,
-            limit->setting);
+        refuse_for_count(http, submission, limit);
     else if (r == 0)
         refuse_for_size(http, submission);
     else
@@ -230,7 +250,7 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
     return false;
 }
 
-/* Does a submission of this turn have the same port? The core knows neither of them yet. */
+/* Does a submission of this turn have the same port? */
 static bool is_port_due(const struct submission *due, const struct submission *submission)
 {
     const struct option_value *port = &submission->options[TASK_PORT];
@@ -240,11 +260,27 @@ static bool is_port_due(const struct submission *due, const struct submission *s
     return false;
 }
 
+/* May it exceed a limit of its user or project together with the submissions of this turn? */
+static bool may_exceed(const struct http *http, const struct readers *readers,
+    const struct reader *own, const struct submission *submission)
+{
+    uid_t uid = api_request_peer(submission->request).uid;
+    int n = task_count(submission);
+    for (size_t i = 0; i < readers->n; i++) {
+        const struct reader *reader = &readers->reader[i];
+        if (reader == own || (own->project != 0 && reader->project == own->project))
+            n += reader->due_tasks;
+    }
+    return n > task_count(submission) &&
+           (find_exceeded(http, uid, n) || exceeds_size(http, submission, own->due_bytes));
+}
+
 /*
  * Reads the submissions of this turn, and returns those that become tasks; the others have been
- * refused, or are being estimated. Two kinds go back to the queue: those of users whose time in
- * this turn is used up; and services whose port an earlier submission of this turn has, which are
- * refused in the next turn, as that one is a task by then.
+ * refused, or are being estimated. Three kinds go back to the queue: those of users whose time in
+ * this turn is used up; services whose port an earlier submission of this turn has; and those that
+ * may exceed a limit together with earlier ones. They are judged in the next turn, when the earlier
+ * ones are tasks.
  */
 static struct submission *read_due(struct http *http)
 {
@@ -253,18 +289,19 @@ static struct submission *read_due(struct http *http)
     for (struct submission *at = take_all(http), *next; at; at = next) {
         next = at->next;
         at->next = NULL;
-        uid_t uid = api_request_peer(at->request).uid;
-        struct reader *reader = reader_of(&readers, names_counted_uid(http->parts.names, uid));
+        struct reader *reader = reader_of(http, &readers, api_request_peer(at->request).uid);
         if (reader->took_us >= READ_MAX_US) {
             append_submission(http, at);
             continue;
         }
         int64_t before_us = clock_monotonic_us();
         bool is_read = read_or_refuse(http, at);
-        if (is_read && is_port_due(due, at)) {
+        if (is_read && (is_port_due(due, at) || may_exceed(http, &readers, reader, at))) {
             submission_unread(at);
             append_submission(http, at);
         } else if (is_read) {
+            reader->due_tasks += task_count(at);
+            reader->due_bytes += at->text_bytes;
             *last = at;
             last = &at->next;
         }

@@ -895,6 +895,49 @@ static void test_a_projects_limit_of_unlisted_users(void **state)
     expect_refusal("name", json_string("a"), 503, "1 tasks of yours have not ended");
 }
 
+/* Submits tasks of these users so that one turn of the loop reads all, and expects the answers. */
+static void expect_of_one_turn(
+    const uid_t *users, const int *statuses, size_t n, const char *refusal)
+{
+    struct api_request requests[4];
+    for (size_t i = 0; i < n; i++) {
+        requests[i] = from(users[i], 0);
+        requests[i].body = submission();
+        handle("POST", "/v1/tasks", &requests[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        uv_run(&pretend.loop, UV_RUN_NOWAIT);
+    for (size_t i = 0; i < n; i++)
+        expect_answer(&requests[i], statuses[i], statuses[i] == 201 ? NULL : refusal);
+}
+
+static void test_a_users_limit_in_one_turn(void **state)
+{
+    const uid_t users[] = {ADA, BOB, ADA, ADA};
+    seen.config.tasks_per_user = 2;
+    expect_of_one_turn(users, (int[]){201, 201, 201, 503}, 4, "2 tasks of yours have not ended");
+}
+
+static void test_a_projects_limit_in_one_turn(void **state)
+{
+    const uid_t users[] = {ADA, BOB, ADA};
+    put_in_project(ADA, BOB);
+    seen.config.tasks_per_project = 2;
+    expect_of_one_turn(users, (int[]){201, 201, 503}, 3, "2 tasks of your project have not ended");
+}
+
+static void test_a_users_bytes_in_one_turn(void **state)
+{
+    const uid_t users[] = {ADA, BOB, ADA, ADA};
+    struct api_request one = from(ADA, 0);
+    one.body = submission();
+    serve("POST", "/v1/tasks", &one);
+    forget(&one);
+    int64_t each = jobs_bytes_of_user(pretend.jobs, ADA, driver_now_us(pretend.driver));
+    seen.config.bytes_per_user = 2 * each + each / 2;
+    expect_of_one_turn(users, (int[]){201, 201, 503, 503}, 4, "bytes-per-user");
+}
+
 static void test_nothing_is_submitted_at_the_end(void **state)
 {
     http_finish_submissions(seen.http);
@@ -1375,6 +1418,9 @@ int main(void)
         TEST(limits_of_a_project),
         TEST(a_projects_limit_without_root),
         TEST(a_projects_limit_of_unlisted_users),
+        TEST(a_users_limit_in_one_turn),
+        TEST(a_projects_limit_in_one_turn),
+        TEST(a_users_bytes_in_one_turn),
         TEST(nothing_is_submitted_at_the_end),
         TEST(no_gpus),
         TEST(a_deferred_start_is_pending),
