@@ -7,40 +7,65 @@
 #include "cli/bench_pipelines.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/python.h"
 #include "gpu/gpu.h"
 
-enum { WORDS_MOST = 60, TEXT_MOST = 32, INSTANCES_SIZE = 16384 };
-
+/* The command line of the program. */
 struct words {
-    const char *list[WORDS_MOST + 1];
-    char texts[WORDS_MOST][TEXT_MOST];
-    size_t n;
+    char **list;
+    size_t n, capacity;
+    bool is_cut; /* there was no memory for a word */
 };
+
+static void words_fini(struct words *words)
+{
+    for (size_t i = 0; i < words->n; i++)
+        free(words->list[i]);
+    free(words->list);
+}
+
+/* Appends the word, which is from malloc and is the list's from then on; NULL: there was no memory
+ * for it. */
+static void append_word(struct words *words, char *word)
+{
+    if (word && ARRAY_APPEND(words->list, words->n, words->capacity, word) == 0)
+        return;
+    words->is_cut = true;
+    free(word);
+}
+
+__attribute__((format(printf, 2, 3))) static void add_word(
+    struct words *words, const char *format, ...)
+{
+    va_list arguments;
+    char *word;
+    va_start(arguments, format);
+    if (vasprintf(&word, format, arguments) < 0)
+        word = NULL;
+    va_end(arguments);
+    append_word(words, word);
+}
 
 static void add_option(struct words *words, const char *name, const char *value)
 {
-    if (!value || words->n + 2 > WORDS_MOST)
-        return;
-    words->list[words->n++] = name;
-    words->list[words->n++] = value;
+    if (value)
+        add_word(words, "%s=%s", name, value);
 }
 
 static void add_number(struct words *words, const char *name, double value)
 {
-    char *text = words->texts[words->n];
-    if (value <= 0)
-        return;
-    snprintf(text, TEXT_MOST, "%.10g", value);
-    add_option(words, name, text);
+    if (value > 0)
+        add_word(words, "%s=%.10g", name, value);
 }
 
 bool bench_is_pipeline(const char *path)
@@ -60,22 +85,38 @@ static void name_this_program(void)
     setenv("COLLOC_PROGRAM", path, 1);
 }
 
-/* Lists the MIG instances that a task can use, as "GPU/PROFILE/UUID", comma-separated. */
-static void list_instances(const struct gpu_set *set, char *list, size_t size)
+/* Writes the MIG instances that a task can use, as "GPU/PROFILE/UUID", comma-separated. */
+static void write_instances(const struct gpu_set *set, FILE *out)
 {
-    size_t used = 0;
-    *list = '\0';
-    for (size_t i = 0; i < set->count && used < size; i++) {
+    const char *separator = "";
+    for (size_t i = 0; i < set->count; i++) {
         const struct gpu_info *gpu = &set->gpu[i];
-        if (gpu->is_mig && gpu->is_place)
-            used += (size_t)snprintf(list + used, size - used, "%s%s/%s/%s", used ? "," : "",
-                set->gpu[gpu->parent].index, gpu->profile, gpu->uuid);
+        if (!gpu->is_mig || !gpu->is_place)
+            continue;
+        fprintf(out, "%s%s/%s/%s", separator, set->gpu[gpu->parent].index, gpu->profile, gpu->uuid);
+        separator = ",";
     }
+}
+
+static void add_instances_of(struct words *words, const struct gpu_set *set)
+{
+    char *word = NULL;
+    size_t size;
+    FILE *out = open_memstream(&word, &size);
+    if (out) {
+        fputs("--instances=", out);
+        write_instances(set, out);
+        if (fclose(out) != 0) {
+            free(word);
+            word = NULL;
+        }
+    }
+    append_word(words, word);
 }
 
 /* Adds the MIG instances where `sharing` names a profile: of its values only these have a digit.
  * Without NVML it adds nothing, and the program says that they are unknown. */
-static void add_instances(struct words *words, const char *sharing, char *list, size_t size)
+static void add_instances(struct words *words, const char *sharing)
 {
     struct fault fault = {0};
     struct gpu_set *set;
@@ -85,34 +126,45 @@ static void add_instances(struct words *words, const char *sharing, char *list, 
         print_error("%s", fault.text);
         return;
     }
-    list_instances(set, list, size);
-    add_option(words, "--instances", list);
+    add_instances_of(words, set);
     gpu_set_close(set);
+}
+
+static void add_words(struct words *words, const struct pipeline_bench *bench)
+{
+    add_word(words, "colloc_pipeline");
+    add_option(words, "--output", bench->output);
+    add_option(words, "--sharing", bench->sharing);
+    add_option(words, "--gpu", bench->gpu);
+    add_instances(words, bench->sharing);
+    add_number(words, "--repeat", (double)bench->repeats);
+    add_number(words, "--requests", (double)bench->requests);
+    add_number(words, "--rate", (double)bench->rate);
+    add_number(words, "--matrix", (double)bench->matrix_us / (double)SECOND_US);
+    add_number(words, "--limit", (double)bench->limit_us / (double)SECOND_US);
+    if (bench->pretend)
+        add_word(words, "--pretend");
+    if (!bench->has_report)
+        add_word(words, "--no-report");
+    add_word(words, "--");
+    for (size_t i = 0; i < bench->n_files; i++)
+        add_word(words, "%s", bench->files[i]);
+    if (ARRAY_APPEND(words->list, words->n, words->capacity, NULL) < 0)
+        words->is_cut = true;
 }
 
 int bench_run_pipelines(const struct pipeline_bench *bench)
 {
-    struct words words = {.list = {"colloc_pipeline"}, .n = 1};
+    struct words words = {0};
     struct fault fault = {0};
-    char instances[INSTANCES_SIZE];
-    add_option(&words, "--output", bench->output);
-    add_option(&words, "--sharing", bench->sharing);
-    add_option(&words, "--gpu", bench->gpu);
-    add_instances(&words, bench->sharing, instances, sizeof instances);
-    add_number(&words, "--repeat", (double)bench->repeats);
-    add_number(&words, "--requests", (double)bench->requests);
-    add_number(&words, "--rate", (double)bench->rate);
-    add_number(&words, "--matrix", (double)bench->matrix_us / (double)SECOND_US);
-    add_number(&words, "--limit", (double)bench->limit_us / (double)SECOND_US);
-    if (bench->pretend)
-        words.list[words.n++] = "--pretend";
-    if (!bench->has_report)
-        words.list[words.n++] = "--no-report";
-    words.list[words.n++] = "--";
-    for (size_t i = 0; i < bench->n_files && words.n < WORDS_MOST; i++)
-        words.list[words.n++] = bench->files[i];
-    name_this_program();
-    python_become(bench->python, words.list, &fault);
+    add_words(&words, bench);
+    if (words.is_cut) {
+        fault_set(&fault, ENOMEM, "no memory for a command of %zu files", bench->n_files);
+    } else {
+        name_this_program();
+        python_become(bench->python, (const char *const *)words.list, &fault);
+    }
+    words_fini(&words);
     print_error("%s", fault.text);
     return EXIT_REFUSED;
 }

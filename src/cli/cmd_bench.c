@@ -546,7 +546,7 @@ const struct command command_bench = {
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 1,
-    .max_operands = 16,
+    .max_operands = -1,
     .common_without = WITHOUT_JSON,
     .run = run,
 };

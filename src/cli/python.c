@@ -30,7 +30,7 @@
 #include "cli/support.h"
 #include "gpu/program.h"
 
-enum { WORDS_MOST = 64, PIECE = 65536, COMPLAINT_MOST = 16384 };
+enum { PIECE = 65536, COMPLAINT_MOST = 16384 };
 
 static const char *interpreter_of(const char *named)
 {
@@ -47,13 +47,36 @@ static void add_to_path(const char *folder)
     setenv("PYTHONPATH", folder, 1);
 }
 
-_Noreturn static void become(const char *interpreter, const char *const *words, const char *folder)
+static size_t count_words(const char *const *words)
 {
-    const char *argv[WORDS_MOST + 3] = {interpreter, "-m"};
-    for (size_t i = 0; i < WORDS_MOST && words[i]; i++)
-        argv[i + 2] = words[i];
+    size_t n = 0;
+    while (words[n])
+        n++;
+    return n;
+}
+
+/* Becomes a Python module. Returns only if that fails: -errno. */
+static int exec_module(const char *interpreter, const char *const *words, const char *folder)
+{
+    size_t n = count_words(words);
+    const char **argv = calloc(n + 3, sizeof *argv);
+    if (!argv)
+        return -ENOMEM;
+    argv[0] = interpreter;
+    argv[1] = "-m";
+    memcpy(&argv[2], words, n * sizeof *words);
     add_to_path(folder);
     execvp(interpreter, (char *const *)(uintptr_t)argv);
+    int r = -errno;
+    free(argv);
+    return r;
+}
+
+/* The same in a child process, which ends if that fails. */
+_Noreturn static void exec_module_or_exit(
+    const char *interpreter, const char *const *words, const char *folder)
+{
+    exec_module(interpreter, words, folder);
     _exit(127);
 }
 
@@ -68,7 +91,8 @@ int python_become(const char *interpreter, const char *const *words, struct faul
         return fault_set(
             fault, ENOENT, "%s: no such program: give a Python interpreter with --python", name);
     fflush(NULL);
-    become(name, words, folder);
+    int r = exec_module(name, words, folder);
+    return fault_set(fault, -r, "cannot run %s: %s", name, strerror(-r));
 }
 
 /* A report is optional: if it cannot be made, the results still exist, and the command to repeat it
@@ -82,7 +106,7 @@ void python_report(const char *interpreter, const char *module, const char *fold
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        become(interpreter_of(interpreter), words, path);
+        exec_module_or_exit(interpreter_of(interpreter), words, path);
     int status = 0;
     if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
         print_error("cannot write the report: run `%s -m %s %s` (with PYTHONPATH=%s) with a "
@@ -101,7 +125,7 @@ int python_feed(const char *const *words, int input, pid_t *ret_pid)
     if (pid == 0) {
         setsid();
         if (dup2(input, STDIN_FILENO) >= 0)
-            become(interpreter_of(NULL), words, path);
+            exec_module_or_exit(interpreter_of(NULL), words, path);
         _exit(127);
     }
     *ret_pid = pid;
@@ -142,7 +166,7 @@ _Noreturn static void become_program(
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
         _exit(127);
-    become(interpreter_of(program->interpreter), program->words, folder);
+    exec_module_or_exit(interpreter_of(program->interpreter), program->words, folder);
 }
 
 /* The ends of the pipes that stay here do not block, since both are read by one poll; the pidfd
@@ -270,14 +294,6 @@ static int report_outcome(const struct python_program *program, const struct chi
     return status == 0 ? 0 : describe_failure(child, status, interpreter, fault);
 }
 
-static size_t count_words(const char *const *words)
-{
-    size_t n = 0;
-    while (words[n])
-        n++;
-    return n;
-}
-
 /* What went wrong is reported in the order of what explains most: no program, no interpreter, its
  * last words, its exit code. */
 int python_ask(
@@ -287,8 +303,6 @@ int python_ask(
     struct child child = {.pid = -1, .pidfd = -1, .out.fd = -1, .err.fd = -1};
     const char *interpreter = interpreter_of(program->interpreter);
     int status = 0;
-    if (count_words(program->words) > WORDS_MOST)
-        return fault_set(fault, E2BIG, "more than %d arguments for %s", WORDS_MOST, interpreter);
     if (support_find("python", folder, sizeof folder) < 0)
         return fault_set(
             fault, ENOENT, "cannot find colloc's Python programs where they were installed");

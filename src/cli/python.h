@@ -46,7 +46,8 @@ int python_feed(const char *const *words, int input, pid_t *ret_pid);
  * interpreter: a path or a name on PATH; NULL: python3.
  * words:       the module and its arguments; ended by NULL.
  *
- * Returns only with a fault: -ENOENT (no such interpreter, or colloc's modules are not installed).
+ * Returns only with a fault: -ENOENT (no such interpreter, or colloc's modules are not installed),
+ * or -errno.
  */
 int python_become(const char *interpreter, const char *const *words, struct fault *fault);
 

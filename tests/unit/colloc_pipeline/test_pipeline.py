@@ -415,6 +415,18 @@ class Bench(unittest.TestCase):
             until(lambda: not processes_with(marker), "the stage's end")
             self.assertEqual(processes_with(output), [], "the recording has ended, too")
 
+    def test_no_file_of_many_is_left_out(self):
+        path, last = self.write(pipeline(stage("a"))), self.write([], "last.json")
+        self.assertIn("last.json: not an object", self.bench(*[path] * 200, last, code=2).stderr)
+
+    def test_an_interpreter_that_cannot_be_started(self):
+        broken = os.path.join(self.folder, "python")
+        with open(broken, "w", encoding="utf-8") as file:
+            file.write("#!/nonexistent/python\n")
+        os.chmod(broken, 0o755)
+        done = self.bench(f"--python={broken}", self.write(pipeline(stage("a"))), code=1)
+        self.assertIn(f"cannot run {broken}: No such file or directory", done.stderr)
+
     def test_what_is_refused(self):
         path = self.write(pipeline(stage("a")))
         self.assertIn("--matrix", self.bench("--sharing=apart", "--matrix=1s", path, code=2).stderr)
