@@ -18,7 +18,14 @@ from colloc_pipeline.matrix import measure_matrix
 from colloc_pipeline.recording import Recording, summarise
 from colloc_pipeline.run import Settings, run_together
 from colloc_pipeline.sharing import SHARED_MODES, SharingError, is_mode, shared_envs
-from colloc_pipeline.spec import Pipeline, SpecError, find_warnings, read_pipeline
+from colloc_pipeline.spec import (
+    PIPELINE_LIMITS,
+    Pipeline,
+    SpecError,
+    find_warnings,
+    read_numbers,
+    read_pipeline,
+)
 from colloc_pipeline.stage import StageFailed
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -45,16 +52,19 @@ def parse_arguments(words: List[str]) -> argparse.Namespace:
 
 def read_all(arguments: argparse.Namespace) -> List[Pipeline]:
     """The pipelines, with what the command line changes."""
+    given = {key: getattr(arguments, key) for key in ("requests", "rate")}
+    given = {key: value for key, value in given.items() if value is not None}
+    changes = read_numbers(given, PIPELINE_LIMITS, "the command line")
     pipelines = [read_pipeline(path) for path in arguments.pipelines]
     names = [pipeline.name for pipeline in pipelines]
     for i, pipeline in enumerate(pipelines):
         if names.count(names[i]) > 1:
             pipeline.name = f"{names[i]}-{names[:i].count(names[i]) + 1}"
-        if arguments.requests:
-            pipeline.requests = arguments.requests
-            pipeline.warmup = min(pipeline.warmup, arguments.requests)
-        if arguments.rate is not None and pipeline.rate is not None:
-            pipeline.rate = arguments.rate
+        if "requests" in changes:
+            pipeline.requests = changes["requests"]
+            pipeline.warmup = min(pipeline.warmup, pipeline.requests)
+        if "rate" in changes and pipeline.rate is not None:
+            pipeline.rate = changes["rate"]
     return pipelines
 
 

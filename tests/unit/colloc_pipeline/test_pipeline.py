@@ -427,6 +427,25 @@ class Bench(unittest.TestCase):
         done = self.bench(f"--python={broken}", self.write(pipeline(stage("a"))), code=1)
         self.assertIn(f"cannot run {broken}: No such file or directory", done.stderr)
 
+    def test_numbers_of_the_command_line_have_the_limits_of_a_file(self):
+        path = self.write(pipeline(stage("a"), rate=100))
+        for option, reason in (
+            ("--rate=0", "the command line: rate: a number from 0.001"),
+            ("--rate=-1", "rate"),
+            ("--rate=nan", "rate"),
+            ("--requests=0", "the command line: requests: a whole number from 1"),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", "colloc_pipeline", f"-o{self.folder}/out", option, path],
+                env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "python")},
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(reason, done.stderr)
+
     def test_what_is_refused(self):
         path = self.write(pipeline(stage("a")))
         self.assertIn("--matrix", self.bench("--sharing=apart", "--matrix=1s", path, code=2).stderr)
