@@ -4,7 +4,8 @@
     apart           one pipeline after the other, alone
     streams         all at the same time, time-sliced by the driver
     mps             all at the same time, as clients of one MPS control daemon
-    1g.18gb ...     each pipeline on a MIG instance of this profile, which has to be there
+    1g.18gb ...     each pipeline on a MIG instance of this profile, which has to be there;
+                    1c.3g.71gb names compute instances of a GPU instance 3g.71gb
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from typing import Dict, Iterator, List, Optional
 
 SHARED_MODES = ("streams", "mps")  # all stages on one GPU
 MODES = ("apart", *SHARED_MODES)
-PROFILE = re.compile(r"^\d+g\.\d+gb$")
+PROFILE = re.compile(r"^(\d+c\.)?\d+g\.\d+gb(\+me)?$")
 
 
 class SharingError(Exception):

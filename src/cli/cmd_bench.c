@@ -146,7 +146,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "LIST",
         .help = "of pipelines: comma-separated: apart (one after the other), streams, mps, or MIG "
-                "profiles; default: apart,streams,mps"},
+                "profiles such as 1g.18gb or 1c.3g.71gb; default: apart,streams,mps"},
     [BENCH_REQUESTS] = {.name = "requests",
         .kind = OPTION_INTEGER,
         .argument = "N",

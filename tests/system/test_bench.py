@@ -825,30 +825,54 @@ class Bench(DaemonCase):
             done = self.bench(f"mix,sharing,gpu\none*2,{sharing},0\n", code=2)
             self.assertIn("table.csv:2: ", done.stderr)
 
-    def test_pipelines_on_mig_instances(self):
+    def pipelines(self, *names):
+        """Pipelines whose stage logs its device; their paths."""
         script = "import os, sys; sys.stderr.write(os.environ['CUDA_VISIBLE_DEVICES'] + '\\n')"
         self.write("device.py", f"{script}\n{PIPELINE_STAGE}")
         stage = {"name": "infer", "program": ["device.py"], "device": "gpu"}
-        paths = []
-        for name in ("one", "two"):
-            paths.append(f"{self.work}/{name}.json")
+        for name in names:
             self.write(f"{name}.json", json.dumps({"name": name, "requests": 5, "stages": [stage]}))
-        words = ["bench", "--no-report", f"--output={self.work}/out"]
-        self.colloc(*words, "--sharing=3g.20gb", *paths)
+        return [f"{self.work}/{name}.json" for name in names]
+
+    def bench_pipelines(self, sharing, *words, code=0):
+        output = f"--output={self.work}/out"
+        return self.colloc(
+            "bench", "--no-report", output, f"--sharing={sharing}", *words, code=code
+        )
+
+    def device_of(self, name):
+        return read(f"{self.work}/out/logs/{name}-infer-0").strip()
+
+    def test_pipelines_on_mig_instances(self):
+        paths = self.pipelines("one", "two")
+        self.bench_pipelines("3g.20gb", *paths)
         self.assertEqual(
             [(row["pipeline"], row["error"]) for row in self.rows("pipelines.csv")],
             [("one", ""), ("two", "")],
         )
-        devices = [read(f"{self.work}/out/logs/{name}-infer-0") for name in ("one", "two")]
+        devices = [self.device_of(name) for name in ("one", "two")]
         self.assertEqual([device[:4] for device in devices], ["MIG-", "MIG-"])
         self.assertNotEqual(devices[0], devices[1])
-        done = self.colloc(*words, "--sharing=3g.20gb", *paths, paths[0], code=1)
+        done = self.bench_pipelines("3g.20gb", *paths, paths[0], code=1)
         self.assertIn("3g.20gb: GPU 0 has 2 of the 3 instances", done.stderr)
-        done = self.colloc(*words, "--gpu=1", "--sharing=3g.20gb", paths[0], code=1)
+        done = self.bench_pipelines("3g.20gb", "--gpu=1", paths[0], code=1)
         self.assertIn("3g.20gb: GPU 1 has 0 of the 1 instances", done.stderr)
         del self.env["COLLOC_EMULATOR"]
-        done = self.colloc(*words, "--sharing=3g.20gb", paths[0], code=1)
+        done = self.bench_pipelines("3g.20gb", paths[0], code=1)
         self.assertIn("3g.20gb: colloc cannot query which MIG instances there are", done.stderr)
+
+    def test_pipelines_on_mig_compute_instances(self):
+        os.unlink(self.env["COLLOC_EMULATOR"])
+        gpus = "A100-40GB:1c.3g.20gb+2c.3g.20gb+1c.3g.20gb"
+        self.emulator("create", f"--gpus={gpus}", "--speed=100", self.env["COLLOC_EMULATOR"])
+        paths = self.pipelines("one", "two")
+        self.bench_pipelines("1c.3g.20gb", *paths)
+        self.assertEqual(
+            [self.device_of(name) for name in ("one", "two")],
+            [f"MIG-c0110cc0-e4a7-4a1e-9b0{place}-000000000000" for place in (1, 3)],
+        )
+        done = self.bench_pipelines("2c.3g.20gb", *paths, code=1)
+        self.assertIn("2c.3g.20gb: GPU 0 has 1 of the 2 instances", done.stderr)
 
     def test_tasks_of_one_workload_on_different_gpus(self):
         row = "1,1,,,{},-,timm/train.py,,--model resnet26\n"

@@ -138,6 +138,12 @@ class Figures(unittest.TestCase):
         self.assertEqual(recording.summarise([]), unknown)
         self.assertEqual(recording.summarise([{}, {}]), unknown)
 
+    def test_modes(self):
+        for mode in ("apart", "streams", "mps", "1g.18gb", "1c.3g.71gb", "1g.18gb+me"):
+            self.assertTrue(sharing.is_mode(mode), mode)
+        for mode in ("", "MPS", "1g", "c.3g.71gb", "1c.1c.3g.71gb", "1g.18gb,mps", "1g.18gb+"):
+            self.assertFalse(sharing.is_mode(mode), mode)
+
     def test_instances(self):
         text = (
             "0/1g.18gb/MIG-a,0/3g.71gb/MIG-b,1/1g.18gb/MIG-c,0/1g.18gb/MIG-GPU-d/7/0,"
@@ -148,6 +154,7 @@ class Figures(unittest.TestCase):
         )
         self.assertEqual(sharing.choose_instances(text, "1", "1g.18gb", 1), ["MIG-c"])
         self.assertEqual(sharing.choose_instances(text, "0", "3g.71gb", 1), ["MIG-b"])
+        self.assertEqual(sharing.choose_instances(text, "0", "1c.3g.71gb", 1), ["MIG-e"])
         with self.assertRaisesRegex(
             sharing.SharingError, "1g.18gb: GPU 1 has 1 of the 2 instances"
         ):
