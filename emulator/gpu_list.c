@@ -62,7 +62,7 @@ static bool is_free(const struct gpu *gpu, const struct mig_profile *profile, in
 /* A profile has its own places: 3g.20gb begins at slice 0 or 4 only. */
 static bool may_start(const struct gpu *gpu, const struct mig_profile *profile, int start)
 {
-    int starts[MIG_MEMORY_SLICES], count = mig_profile_starts(profile, starts);
+    int starts[MIG_MEMORY_SLICES_MAX], count = mig_profile_starts(&gpu->kind, profile, starts);
 
     for (int i = 0; i < count; i++)
         if (starts[i] == start)
@@ -127,7 +127,7 @@ struct unit *gpu_add_compute(struct gpu *gpu, int index, int instance, int slice
         .number = number,
         .slices = slices,
         .sms = part * profile->sms / gpu->kind.sms,
-        .bandwidth = part * profile->memory_slices / MIG_MEMORY_SLICES,
+        .bandwidth = part * profile->memory_slices / gpu->kind.memory_slices,
         .total_bytes = profile->total_bytes};
     name_unit(unit, "MIG", index, place);
     gpu->unit_count = place < gpu->unit_count ? gpu->unit_count : place + 1;
@@ -138,11 +138,11 @@ struct unit *gpu_add_compute(struct gpu *gpu, int index, int instance, int slice
 static bool lay_out(
     const struct gpu_kind *kind, const int *profiles, int count, int placed, int *starts)
 {
-    int possible[MIG_MEMORY_SLICES];
+    int possible[MIG_MEMORY_SLICES_MAX];
 
     if (placed == count)
         return true;
-    int n = mig_profile_starts(&kind->profiles[profiles[placed]], possible);
+    int n = mig_profile_starts(kind, &kind->profiles[profiles[placed]], possible);
     for (int i = 0; i < n; i++) {
         bool is_free = true;
         for (int k = 0; k < placed; k++)
@@ -160,7 +160,7 @@ static int parse_instances(struct span list, struct gpu *gpu, int index, struct 
 {
     const struct gpu_kind *kind = &gpu->kind;
     struct mig_division division;
-    int starts[MIG_COMPUTE_SLICES], numbers[MIG_COMPUTE_SLICES];
+    int starts[MIG_COMPUTE_SLICES_MAX], numbers[MIG_COMPUTE_SLICES_MAX];
     int r = mig_division_parse(kind, list, fault, &division);
 
     if (r < 0)

@@ -19,7 +19,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsign
 
 static unsigned most_instances(const struct view *v, unsigned index)
 {
-    return (unsigned)gpu_kind_slices(v->kind);
+    return (unsigned)v->kind->compute_slices;
 }
 
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)

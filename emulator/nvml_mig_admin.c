@@ -82,28 +82,27 @@ static const struct mig_profile *profile_of(const struct view *v, unsigned id)
 }
 
 /* Writes the profile's members but for the version and the name. */
-static void fill_profile(
-    const struct mig_profile *profile, unsigned id, nvmlGpuInstanceProfileInfo_t *ret_info)
+static void fill_profile(const struct view *v, unsigned id, nvmlGpuInstanceProfileInfo_t *ret_info)
 {
-    int starts[MIG_MEMORY_SLICES];
+    const struct mig_profile *profile = profile_of(v, id);
+    int starts[MIG_MEMORY_SLICES_MAX];
 
     *ret_info = (nvmlGpuInstanceProfileInfo_t){.id = id,
         .sliceCount = (unsigned)profile->compute_slices,
-        .instanceCount = (unsigned)mig_profile_starts(profile, starts),
+        .instanceCount = (unsigned)mig_profile_starts(v->kind, profile, starts),
         .multiprocessorCount = (unsigned)profile->sms,
         .memorySizeMB = (unsigned long long)(profile->total_bytes / MIB)};
 }
 
 /* Opens a view of the GPU for a profile that it has. */
-static nvmlReturn_t open_profile(nvmlDevice_t device, unsigned id, const void *out,
-    struct view *ret_view, const struct mig_profile **ret_profile)
+static nvmlReturn_t open_profile(
+    nvmlDevice_t device, unsigned id, const void *out, struct view *ret_view)
 {
     nvmlReturn_t r = open_mig(device, out, false, ret_view);
 
     if (r != NVML_SUCCESS)
         return r;
-    *ret_profile = profile_of(ret_view, id);
-    if (*ret_profile)
+    if (profile_of(ret_view, id))
         return NVML_SUCCESS;
     view_close(ret_view);
     return id < NVML_GPU_INSTANCE_PROFILE_COUNT ? NVML_ERROR_NOT_SUPPORTED
@@ -114,12 +113,11 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(
     nvmlDevice_t device, unsigned id, nvmlGpuInstanceProfileInfo_t *info)
 {
     struct view v;
-    const struct mig_profile *profile;
 
-    nvmlReturn_t r = open_profile(device, id, info, &v, &profile);
+    nvmlReturn_t r = open_profile(device, id, info, &v);
     if (r != NVML_SUCCESS)
         return r;
-    fill_profile(profile, id, info);
+    fill_profile(&v, id, info);
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -128,21 +126,20 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(
     nvmlDevice_t device, unsigned id, nvmlGpuInstanceProfileInfo_v2_t *info)
 {
     struct view v;
-    const struct mig_profile *profile;
     nvmlGpuInstanceProfileInfo_t seen;
 
     if (info && info->version != (sizeof(*info) | 2u << 24))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    nvmlReturn_t r = open_profile(device, id, info, &v, &profile);
+    nvmlReturn_t r = open_profile(device, id, info, &v);
     if (r != NVML_SUCCESS)
         return r;
-    fill_profile(profile, id, &seen);
+    fill_profile(&v, id, &seen);
     info->id = seen.id;
     info->sliceCount = seen.sliceCount;
     info->instanceCount = seen.instanceCount;
     info->multiprocessorCount = seen.multiprocessorCount;
     info->memorySizeMB = seen.memorySizeMB;
-    snprintf(info->name, sizeof(info->name), "MIG %s", profile->name);
+    snprintf(info->name, sizeof(info->name), "MIG %s", profile_of(&v, id)->name);
     view_close(&v);
     return NVML_SUCCESS;
 }
@@ -151,13 +148,13 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(
     nvmlDevice_t device, unsigned id, nvmlGpuInstancePlacement_t *placements, unsigned *count)
 {
     struct view v;
-    int starts[MIG_MEMORY_SLICES];
+    int starts[MIG_MEMORY_SLICES_MAX];
 
     nvmlReturn_t r = open_mig(device, count, false, &v);
     if (r != NVML_SUCCESS)
         return r;
     const struct mig_profile *profile = profile_of(&v, id);
-    unsigned n = profile ? (unsigned)mig_profile_starts(profile, starts) : 0;
+    unsigned n = profile ? (unsigned)mig_profile_starts(v.kind, profile, starts) : 0;
     if (!profile)
         r = NVML_ERROR_INVALID_ARGUMENT;
     else if (placements && *count < n)

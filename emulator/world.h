@@ -43,8 +43,8 @@ void activity_add(struct activity *total, const struct activity *rate, double fa
 
 enum {
     GPUS_MAX = 64,
-    UNITS_MAX = 1 + MIG_COMPUTE_SLICES,
-    INSTANCES_MAX = 1 + MIG_COMPUTE_SLICES,
+    UNITS_MAX = 1 + MIG_COMPUTE_SLICES_MAX,
+    INSTANCES_MAX = 1 + MIG_COMPUTE_SLICES_MAX,
     PROCESSES_MAX = 512,
     SEATS_MAX = GPUS_MAX,
     SEGMENTS_MAX = 512

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Most slices of one GPU; an A30 has four of compute. */
-enum { MIG_COMPUTE_SLICES = 7, MIG_MEMORY_SLICES = 8 };
+/* No GPU has more: for the size of arrays. How many a kind has: struct gpu_kind. */
+enum { MIG_COMPUTE_SLICES_MAX = 7, MIG_MEMORY_SLICES_MAX = 8 };
 
 /* Tests whether NVML has a profile for compute instances with this number of slices
  * (NVML_COMPUTE_INSTANCE_PROFILE_...): 1 to 4 and 6 to 8. The driver decides whether a GPU instance

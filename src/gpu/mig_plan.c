@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places instances by trying all placements, the largest instances first: at most seven instances
- * with at most eight placements each. "3g 3g 1g" on an A100 has no placement, since two 3g take all
- * memory slices. "1c.3g 1c.3g 1c.3g 2g 1g" has one: the first three are in one GPU instance 3g.
+ * Places instances by trying all placements, the largest instances first: on an A100 at most seven
+ * instances with at most eight placements each. "3g 3g 1g" has no placement there, since two 3g
+ * take all memory slices. "1c.3g 1c.3g 1c.3g 2g 1g" has one: the first three are in one GPU
+ * instance 3g.
  */
 #include "gpu/mig_plan.h"
 
@@ -154,7 +155,7 @@ int mig_plan_make(const struct mig_profile *profiles, size_t count, const char *
     *ret_plan = (struct mig_plan){0};
     if (n_names > MIG_INSTANCES_MAX)
         return fault_set(
-            fault, EINVAL, "%zu instances: a GPU can be divided into seven at most", n_names);
+            fault, EINVAL, "%zu instances: more than any GPU can be divided into", n_names);
     for (size_t i = 0; i < n_names; i++) {
         int r = add_instance(profiles, count, names[i], fault, ret_plan);
         if (r < 0)

@@ -28,7 +28,7 @@ struct mig_placement {
 struct mig_profile {
     unsigned id;   /* NVML's */
     char name[32]; /* "3g.40gb" */
-    int slices;    /* of compute; a GPU has seven */
+    int slices;    /* of compute; of an A100 seven, of an A30 four */
     int64_t mem_bytes;
     struct mig_placement placements[MIG_PLACEMENTS_MAX];
     size_t n_placements;

@@ -206,10 +206,10 @@ static int read_nvml(struct gpu_kinds *kinds, struct words *words, struct fault 
 static int compute_slices(const struct mig_profile *profile)
 {
     const char *name = profile->name;
-    if (name[0] >= '1' && name[0] <= '0' + MIG_COMPUTE_SLICES && name[1] == 'g')
+    if (name[0] >= '1' && name[0] <= '0' + MIG_COMPUTE_SLICES_MAX && name[1] == 'g')
         return name[0] - '0';
-    return profile->memory_slices < MIG_COMPUTE_SLICES ? profile->memory_slices
-                                                       : MIG_COMPUTE_SLICES;
+    return profile->memory_slices < MIG_COMPUTE_SLICES_MAX ? profile->memory_slices
+                                                           : MIG_COMPUTE_SLICES_MAX;
 }
 
 static int read_profile(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
@@ -226,13 +226,17 @@ static int read_profile(struct gpu_kinds *kinds, struct words *words, struct fau
     if (r == 0)
         r = read_number("sms", words->word[3], 1, kind->sms, fault, &sms);
     if (r == 0)
-        r = read_number("memory slices", words->word[4], 1, MIG_MEMORY_SLICES, fault, &slices);
+        r = read_number("memory slices", words->word[4], 1, MIG_MEMORY_SLICES_MAX, fault, &slices);
     if (r < 0)
         return r;
     profile.sms = (int)sms;
     profile.memory_slices = (int)slices;
     profile.compute_slices = compute_slices(&profile);
     kind->profiles[kind->n_profiles++] = profile;
+    if (profile.compute_slices > kind->compute_slices)
+        kind->compute_slices = profile.compute_slices;
+    if (profile.memory_slices > kind->memory_slices)
+        kind->memory_slices = profile.memory_slices;
     return 0;
 }
 
@@ -362,20 +366,13 @@ int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name)
     return -1;
 }
 
-int gpu_kind_slices(const struct gpu_kind *kind)
+/* An instance begins at a multiple of its size, where as many compute slices follow as it has: of
+ * eight memory slices the last has none of compute. */
+int mig_profile_starts(const struct gpu_kind *kind, const struct mig_profile *profile,
+    int ret_starts[MIG_MEMORY_SLICES_MAX])
 {
-    int most = 0;
-    for (int i = 0; i < kind->n_profiles; i++)
-        most = kind->profiles[i].compute_slices > most ? kind->profiles[i].compute_slices : most;
-    return most;
-}
-
-/* Instances lie at multiples of their size; behind the sixth slice of memory is only one of
- * compute. */
-int mig_profile_starts(const struct mig_profile *profile, int ret_starts[MIG_MEMORY_SLICES])
-{
-    int count = 0, last_start = MIG_COMPUTE_SLICES - profile->compute_slices;
-    for (int at = 0; at <= last_start && at + profile->memory_slices <= MIG_MEMORY_SLICES;
+    int count = 0, last_start = kind->compute_slices - profile->compute_slices;
+    for (int at = 0; at <= last_start && at + profile->memory_slices <= kind->memory_slices;
          at += profile->memory_slices)
         ret_starts[count++] = at;
     return count;

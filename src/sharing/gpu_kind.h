@@ -21,8 +21,7 @@ struct mig_profile {
     char name[16]; /* "3g.20gb" */
     int64_t total_bytes;
     int sms;
-    int compute_slices; /* of gpu_kind_slices */
-    int memory_slices;  /* of MIG_MEMORY_SLICES */
+    int compute_slices, memory_slices; /* of those of the kind */
 };
 
 struct gpu_kind {
@@ -40,6 +39,7 @@ struct gpu_kind {
     double efficiency;    /* published training speed, relative to what these two promise */
     struct mig_profile profiles[MIG_PROFILES_MAX];
     int n_profiles;
+    int compute_slices, memory_slices; /* of MIG: those of the largest profile; 0: no MIG */
     struct gpu_identity_facts {
         char product[64]; /* "NVIDIA A100-SXM4-40GB" */
         int cuda_major, cuda_minor;
@@ -117,16 +117,15 @@ int gpu_kind_speed(const struct gpu_kind *kind);
 /* Finds a MIG profile of the kind by its name. Returns its place in kind->profiles, or -1. */
 int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name);
 
-/* Returns how many compute slices a GPU of the kind has: those of its largest profile; 0: none. */
-int gpu_kind_slices(const struct gpu_kind *kind);
-
 /*
  * Lists where instances of a profile may begin, as `nvidia-smi mig -lgipp` prints it.
  *
+ * profile:    one of the kind's.
  * ret_starts: memory slices, ascending.
  *
  * Returns how many there are.
  */
-int mig_profile_starts(const struct mig_profile *profile, int ret_starts[MIG_MEMORY_SLICES]);
+int mig_profile_starts(const struct gpu_kind *kind, const struct mig_profile *profile,
+    int ret_starts[MIG_MEMORY_SLICES_MAX]);
 
 #endif

@@ -54,9 +54,9 @@ static int add_compute(const struct gpu_kind *kind, struct span name, struct fau
     if (slices && !mig_has_compute_size(slices))
         return fault_set(fault, EINVAL, "%.*s: there are no compute instances of %d slices",
             (int)whole.size, whole.at, slices);
-    if (division->n_computes == MIG_COMPUTE_SLICES)
+    if (division->n_computes == kind->compute_slices)
         return fault_set(fault, EINVAL, "more than %d MIG instances do not fit on one %s",
-            MIG_COMPUTE_SLICES, kind->name);
+            kind->compute_slices, kind->name);
     if (slices == 0)
         slices = most;
     int instance = find_room(kind, division, found, slices);

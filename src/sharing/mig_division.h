@@ -9,13 +9,13 @@
 #include "sharing/gpu_kind.h"
 
 struct mig_division {
-    int profiles[MIG_COMPUTE_SLICES]; /* of the GPU instances: places in kind->profiles */
+    int profiles[MIG_COMPUTE_SLICES_MAX]; /* of the GPU instances: places in kind->profiles */
     int n_instances;
     int first_open; /* GPU instances before it get no further compute instances */
     struct mig_compute {
         int instance; /* the GPU instance that it is in: a place in `profiles` */
         int slices;   /* of those of the GPU instance */
-    } computes[MIG_COMPUTE_SLICES];
+    } computes[MIG_COMPUTE_SLICES_MAX];
     int n_computes;
 };
 

@@ -62,10 +62,10 @@ static void divide_place(
     identity->mem_total_bytes = profile->total_bytes;
     identity->is_mig_instance = true;
     identity->power_limit_w = (int)mig_power_limit_w(
-        kind->limit_w, compute->slices, gpu_kind_slices(kind));
+        kind->limit_w, compute->slices, kind->compute_slices);
     identity->speed = 0;
     place->sms = part * profile->sms / kind->sms;
-    place->bandwidth = part * profile->memory_slices / MIG_MEMORY_SLICES;
+    place->bandwidth = part * profile->memory_slices / kind->memory_slices;
     for (int i = number - 1; i >= 0; i--)
         if (division->computes[i].instance == compute->instance)
             place->memory_place = at - number + i;
@@ -79,14 +79,16 @@ static int add_instances(
 {
     const struct gpu_kind *kind = cluster->gpus[gpu];
     struct mig_division division;
-    int slices = 0, r = mig_division_parse(kind, span_of(profiles), fault, &division);
+    int compute = 0, memory = 0, r = mig_division_parse(kind, span_of(profiles), fault, &division);
     if (r < 0)
         return r;
     if (division.n_computes == 0)
         return fault_set(fault, EINVAL, "%s: no MIG instances behind the colon", kind->name);
-    for (int i = 0; i < division.n_instances; i++)
-        slices += kind->profiles[division.profiles[i]].memory_slices;
-    if (slices > MIG_MEMORY_SLICES)
+    for (int i = 0; i < division.n_instances; i++) {
+        compute += kind->profiles[division.profiles[i]].compute_slices;
+        memory += kind->profiles[division.profiles[i]].memory_slices;
+    }
+    if (compute > kind->compute_slices || memory > kind->memory_slices)
         return fault_set(fault, EINVAL, "these MIG instances are more than one %s", kind->name);
     for (int i = 0; i < division.n_computes && r == 0; i++) {
         r = add_place(cluster, gpu);

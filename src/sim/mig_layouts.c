@@ -41,9 +41,9 @@ static void add_layout(struct filling *filling)
         filling->layouts[filling->n_layouts++] = layout;
 }
 
-static bool may_begin(const struct mig_profile *profile, int slice)
+static bool may_begin(const struct gpu_kind *kind, const struct mig_profile *profile, int slice)
 {
-    int starts[MIG_MEMORY_SLICES], n = mig_profile_starts(profile, starts);
+    int starts[MIG_MEMORY_SLICES_MAX], n = mig_profile_starts(kind, profile, starts);
     for (int i = 0; i < n; i++)
         if (starts[i] == slice)
             return true;
@@ -53,13 +53,13 @@ static bool may_begin(const struct mig_profile *profile, int slice)
 static void fill_from(struct filling *filling, int slice)
 {
     bool any = false;
-    if (slice >= MIG_MEMORY_SLICES) {
+    if (slice >= filling->kind->memory_slices) {
         add_layout(filling);
         return;
     }
     for (int i = 0; i < filling->kind->n_profiles; i++) {
         const struct mig_profile *profile = &filling->kind->profiles[i];
-        if (!may_begin(profile, slice))
+        if (!may_begin(filling->kind, profile, slice))
             continue;
         any = true;
         filling->counts[i]++;

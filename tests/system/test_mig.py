@@ -54,9 +54,7 @@ class PartlyFilled(DaemonCase):
             self.assertIn(f" {division} ", text)
 
 
-class Mig(DaemonCase):
-    gpus = "1xA100-40GB:3g.20gb+2g.10gb+1g.5gb,1xA100-40GB"
-
+class MigCase(DaemonCase):
     def mig(self, *words, code=0):
         done = self.colloc("mig", *words, code=code)
         return done.stdout if code == 0 else done.stderr
@@ -84,6 +82,58 @@ class Mig(DaemonCase):
             ]
         ]
 
+    def take_whole_gpu(self, memory_mib=30000):
+        """A task that fits GPU 1 only, which is not divided, has it to itself."""
+        blocker = self.submit("exec sleep 1000", exclusive=True, memory_mib=memory_mib)
+        self.assertEqual(self.wait_state(blocker, "RUNNING")["gpus"], ["1"])
+
+    def profiles(self):
+        """Names and placements of the profiles that GPU 0 has."""
+        lines = self.mig("plan", "0").split("Profiles of this GPU:\n", 1)[1].splitlines()[1:]
+        return [(line.split()[0], line.split()[-1]) for line in lines]
+
+
+class FourSlices(MigCase):
+    """An A30: four slices of compute and of memory."""
+
+    gpus = "A30:4g.24gb,A30"
+
+    def test_a_plan(self):
+        self.assertEqual(
+            self.profiles(), [("1g.6gb", "0,1,2,3"), ("2g.12gb", "0,2"), ("4g.24gb", "0")]
+        )
+        self.assertEqual(
+            self.rows(self.mig("plan", "0", "1", "1", "2"), "Instances that it would have:"),
+            [("2g.12gb", 0), ("1g.6gb", 2), ("1g.6gb", 3)],
+        )
+        for words in (["1g"] * 5, ["2g", "2g", "1g"], ["4g", "1g"]):
+            self.assertIn("do not fit", self.mig("plan", "0", *words, code=1))
+        self.assertIn("3g: no MIG profile", self.mig("plan", "0", "3g", code=1))
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_apply(self):
+        self.assertIn("Done.", self.mig("apply", "0", "1c.2g", "1c.2g", "1g", "1g", "--yes"))
+        self.wait_instances("1c.2g.12gb", "1c.2g.12gb", "1g.6gb", "1g.6gb")
+        self.take_whole_gpu(memory_mib=20000)
+        task = self.train(4000, 5, memory_mib=4500)
+        self.wait(task, "COMPLETED")
+        self.mig("reset", "0", "--yes")
+        self.wait_instances()
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_a_plan_for_the_queue_is_carried_out(self):
+        self.assertIn("Done.", self.mig("apply", "0", *["1g"] * 4, "--yes"))
+        self.wait_instances(*["1g.6gb"] * 4)
+        self.take_whole_gpu(memory_mib=20000)
+        task = self.submit("true", memory_mib=10000)  # it fits no instance of GPU 0
+        self.wait_state(task, "PENDING")
+        self.assertRegex(self.mig("plan", "--apply"), r"GPU 0 has (2g.12gb\+)?[24]g.[12][24]gb")
+        self.wait(task, "COMPLETED")
+
+
+class Mig(MigCase):
+    gpus = "1xA100-40GB:3g.20gb+2g.10gb+1g.5gb,1xA100-40GB"
+
     def test_a_plan_changes_nothing_and_says_where_what_goes(self):
         text = self.mig("plan", "0", "1g.5gb", "3g", "2")
         self.assertEqual(
@@ -94,14 +144,8 @@ class Mig(DaemonCase):
             self.rows(text, "Instances that it would have:"),
             [("3g.20gb", 0), ("2g.10gb", 4), ("1g.5gb", 6)],
         )
-        profiles = [
-            line.split()
-            for line in self.mig("plan", "0")
-            .split("Profiles of this GPU:\n", 1)[1]
-            .splitlines()[1:]
-        ]
         self.assertEqual(
-            [(row[0], row[-1]) for row in profiles],
+            self.profiles(),
             [
                 ("1g.5gb", "0,1,2,3,4,5,6"),
                 ("1g.10gb", "0,2,4,6"),
@@ -223,10 +267,6 @@ class Mig(DaemonCase):
 
     def places(self):
         return [gpu["index"] for gpu in self.get("/v1/gpus")["gpus"] if gpu["mig_profile"]]
-
-    def take_whole_gpu(self):
-        blocker = self.submit("exec sleep 1000", exclusive=True, memory_mib=30000)
-        self.assertEqual(self.wait_state(blocker, "RUNNING")["gpus"], ["1"])
 
     def wait_for_large_instance(self):
         """A task that fits no instance of GPU 0, while the other GPU is taken."""

@@ -448,6 +448,8 @@ class Results(SimulateCase):
     def test_mig(self):
         result = self.simulate((0, "small"), (0, "small"), gpus="A100-40GB:1g.5gb+1g.5gb")
         self.assertAlmostEqual(result["total_s"], 100 * 0.3 / (14 / 108), places=3)
+        result = self.simulate((0, "small"), (0, "small"), gpus="A30:1g.6gb+1g.6gb")
+        self.assertAlmostEqual(result["total_s"], 100 * 0.3 / (14 / 56), places=3)
 
     def test_who_asks_last_crashes_and_recovers(self):
         result = self.simulate((0, "large"), (100, "large"), estimator="none")

@@ -35,6 +35,23 @@ static void a_wrong_list_is_refused_in_words(void **state)
     refuse("A100-40GB:1g.18gb", "no MIG profile");
     refuse("A100-40GB:7g.40gb+1g.5gb", "does not fit");
     refuse("A100-40GB:4c.3g.20gb", "has 3 slices of compute");
+    refuse("A30:2g.12gb+2g.12gb+1g.6gb", "does not fit");
+    refuse("A30:1g.6gb+1g.6gb+1g.6gb+1g.6gb+1g.6gb", "more than 4 MIG instances");
+}
+
+/* Of an A30 a quarter is one slice of four, of compute and of memory. */
+static void an_a30_has_four_slices(void **state)
+{
+    static const double parts[] = {1, 0.5, 0.25, 0.25};
+    struct machine m = machine_make("A30:2g.12gb+1g.6gb+1g.6gb", 1);
+    struct gpu *gpu = &m.world->gpus[0];
+
+    assert_int_equal(gpu->unit_count, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_float_equal(gpu->units[i].sms, parts[i], 1e-9);
+        assert_float_equal(gpu->units[i].bandwidth, parts[i], 1e-9);
+    }
+    machine_end(&m);
 }
 
 /* 1c and 2c share the three slices of a GPU instance; another 1c needs one more. */
@@ -227,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_list_is_refused_in_words),
+        cmocka_unit_test(an_a30_has_four_slices),
         cmocka_unit_test(compute_instances_share_a_gpu_instance),
         cmocka_unit_test(activity_of_a_gpu_instance_is_a_mean),
         cmocka_unit_test(a_list_is_read),

@@ -92,14 +92,14 @@ static void test_speed(void **state)
 /* As many as the largest profile has. */
 static void test_slices(void **state)
 {
-    struct gpu_kinds *kinds = *state;
-    struct fault fault;
-    const char *own =
-        "kind X 24576 1 56 165 28 33 119\nmig 1g.6gb 5952 14 1\nmig 4g.24gb 24128 56 4";
-    assert_int_equal(gpu_kind_slices(find(kinds, "A100-40GB")), 7);
-    assert_int_equal(gpu_kind_slices(find(kinds, "T4")), 0);
-    assert_int_equal(gpu_kinds_read(kinds, span_of(own), "own", &fault), 0);
-    assert_int_equal(gpu_kind_slices(find(kinds, "X")), 4);
+    static const struct {
+        const char *name;
+        int compute, memory;
+    } known[] = {{"A100-40GB", 7, 8}, {"H200", 7, 8}, {"A30", 4, 4}, {"T4", 0, 0}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        assert_int_equal(find(*state, known[i].name)->compute_slices, known[i].compute);
+        assert_int_equal(find(*state, known[i].name)->memory_slices, known[i].memory);
+    }
 }
 
 static void test_alias(void **state)
@@ -110,16 +110,32 @@ static void test_alias(void **state)
 static void test_profiles(void **state)
 {
     const struct gpu_kind *kind = find(*state, "A100-40GB");
-    int starts[MIG_MEMORY_SLICES];
-    int at = gpu_kind_find_profile(kind, span_of("3g.20gb"));
-    const struct mig_profile *profile = &kind->profiles[at];
+    const struct mig_profile *profile =
+        &kind->profiles[gpu_kind_find_profile(kind, span_of("3g.20gb"))];
     assert_int_equal(profile->compute_slices, 3);
     assert_int_equal(profile->memory_slices, 4);
-    assert_int_equal(mig_profile_starts(profile, starts), 2);
-    assert_int_equal(starts[1], 4);
     assert_int_equal(gpu_kind_find_profile(kind, span_of("3g.71gb")), -1);
-    /* seven slices of compute beside eight of memory: the last is not to be had for it */
-    assert_int_equal(mig_profile_starts(&kind->profiles[0], starts), 7);
+}
+
+/* As `nvidia-smi mig -lgipp` prints them. The A100's last memory slice has no compute slice. */
+static void test_starts(void **state)
+{
+    static const struct {
+        const char *kind, *profile, *starts;
+    } printed[] = {{"A100-40GB", "1g.5gb", "0123456"}, {"A100-40GB", "1g.10gb", "0246"},
+        {"A100-40GB", "2g.10gb", "024"}, {"A100-40GB", "3g.20gb", "04"},
+        {"A100-40GB", "4g.20gb", "0"}, {"A100-40GB", "7g.40gb", "0"}, {"A30", "1g.6gb", "0123"},
+        {"A30", "2g.12gb", "02"}, {"A30", "4g.24gb", "0"}};
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+        const struct gpu_kind *kind = find(*state, printed[i].kind);
+        char text[MIG_MEMORY_SLICES_MAX + 1] = "";
+        int starts[MIG_MEMORY_SLICES_MAX];
+        int at = gpu_kind_find_profile(kind, span_of(printed[i].profile));
+        int n = mig_profile_starts(kind, &kind->profiles[at], starts);
+        for (int k = 0; k < n; k++)
+            text[k] = (char)('0' + starts[k]);
+        assert_string_equal(text, printed[i].starts);
+    }
 }
 
 static void read(struct gpu_kinds *kinds, const char *text)
@@ -196,6 +212,7 @@ int main(void)
         cmocka_unit_test_setup(test_published_speeds, init),
         cmocka_unit_test_setup(test_alias, init),
         cmocka_unit_test_setup(test_profiles, init),
+        cmocka_unit_test_setup(test_starts, init),
         cmocka_unit_test_setup(test_replaced, init),
         cmocka_unit_test_setup(test_refused, init),
     };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPUs of a simulated machine, from the text of --gpus. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -61,6 +63,35 @@ static void instances_are_places_of_their_gpu(void **state)
         assert_int_equal(cluster.places[i].gpu, gpus[i]);
     assert_true(cluster.places[1].sms > cluster.places[2].sms && cluster.places[0].sms == 1);
     cluster_fini(&cluster);
+}
+
+/* Of an A30 with its four slices, 2g.12gb is a half. */
+static void instances_have_parts_of_their_kind(void **state)
+{
+    static const double parts[] = {0.5, 0.25};
+    static const int limits_w[] = {82, 41};
+    struct cluster cluster;
+    assert_int_equal(cluster_parse(&kinds, "A30:2g.12gb+1g.6gb", NULL, &cluster), 0);
+    assert_int_equal(cluster.n_places, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_float_equal(cluster.places[i].sms, parts[i], 1e-9);
+        assert_float_equal(cluster.places[i].bandwidth, parts[i], 1e-9);
+        assert_int_equal(cluster.identities[i].power_limit_w, limits_w[i]);
+    }
+    cluster_fini(&cluster);
+}
+
+static void more_slices_than_a_kind_has_are_refused(void **state)
+{
+    static const char *const wrong[] = {"A30:4g.24gb+1g.6gb", "A30:2g.12gb+2g.12gb+1g.6gb",
+        "A100-40GB:7g.40gb+1g.5gb", "A100-40GB:4g.20gb+4g.20gb"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct cluster cluster;
+        struct fault fault;
+        assert_int_equal(cluster_parse(&kinds, wrong[i], &fault, &cluster), -EINVAL);
+        assert_non_null(strstr(fault.text, "these MIG instances are more than one A"));
+        cluster_fini(&cluster);
+    }
 }
 
 static void compute_instances_share_memory(void **state)
@@ -135,6 +166,8 @@ int main(void)
         cmocka_unit_test(more_than_the_most_are_refused),
         cmocka_unit_test(a_gpu_without_places_is_refused),
         cmocka_unit_test(instances_are_places_of_their_gpu),
+        cmocka_unit_test(instances_have_parts_of_their_kind),
+        cmocka_unit_test(more_slices_than_a_kind_has_are_refused),
         cmocka_unit_test(compute_instances_share_memory),
         cmocka_unit_test(a_compute_instance_has_a_part_of_the_power),
         cmocka_unit_test(reserved_memory_is_not_the_tasks),

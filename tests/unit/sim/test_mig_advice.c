@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "policy/policies.h"
+#include "sharing/mig_division.h"
 #include "sim/mig_advice.h"
 
 static struct gpu_kinds kinds;
@@ -23,6 +24,11 @@ static int init_kinds(void **state)
 static const struct gpu_kind *a100(void)
 {
     return gpu_kinds_find(&kinds, span_of("A100-40GB"));
+}
+
+static const struct gpu_kind *a30(void)
+{
+    return gpu_kinds_find(&kinds, span_of("A30"));
 }
 
 static int count_of(const struct mig_layout *layouts, int n, const char *text)
@@ -48,6 +54,17 @@ static void each_full_layout_is_listed_once(void **state)
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         assert_int_equal(count_of(layouts, n, absent[i]), 0);
     assert_int_equal(mig_layouts_list(gpu_kinds_find(&kinds, span_of("T4")), layouts), 0);
+}
+
+static void an_a30_has_four_layouts(void **state)
+{
+    static struct mig_layout layouts[MIG_LAYOUTS_MAX];
+    static const char *const all[] = {
+        "4g.24gb", "2g.12gb+2g.12gb", "2g.12gb+1g.6gb+1g.6gb", "1g.6gb+1g.6gb+1g.6gb+1g.6gb"};
+    int n = mig_layouts_list(a30(), layouts);
+    assert_int_equal(n, 4);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(count_of(layouts, n, all[i]), 1);
 }
 
 static struct sim_task task_of(double gib, double smact, double solo_s)
@@ -118,6 +135,23 @@ static void each_gpu_gets_its_own_layout(void **state)
     assert_string_not_equal(advice.layouts[0].text, advice.layouts[1].text);
 }
 
+static void each_kind_has_its_own_profiles(void **state)
+{
+    const struct mig_advice_gpu gpus[] = {{.kind = a30(), .can_change = true, .now = {"4g.24gb"}},
+        {.kind = a100(), .can_change = true, .now = {"7g.40gb"}}};
+    struct sim_task tasks[9];
+    for (int i = 0; i < 8; i++)
+        tasks[i] = task_of(3, 0.12, 3600);
+    tasks[8] = task_of(30, 0.9, 3600);
+    struct mig_division division;
+    struct mig_advice advice = advise(gpus, 2, tasks, 9);
+    assert_int_equal(advice.best.left_out, 0);
+    assert_non_null(strchr(advice.layouts[0].text, '+'));
+    assert_int_equal(
+        mig_division_parse(a30(), span_of(advice.layouts[0].text), NULL, &division), 0);
+    assert_string_equal(advice.layouts[1].text, "7g.40gb");
+}
+
 static void a_gpu_that_may_not_change_stays(void **state)
 {
     const struct mig_advice_gpu gpus[] = {{.kind = a100()}, {.kind = a100(), .can_change = true}};
@@ -148,9 +182,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_full_layout_is_listed_once),
+        cmocka_unit_test(an_a30_has_four_layouts),
         cmocka_unit_test(a_task_that_fits_nowhere_gets_an_instance),
         cmocka_unit_test(small_tasks_get_small_instances),
         cmocka_unit_test(each_gpu_gets_its_own_layout),
+        cmocka_unit_test(each_kind_has_its_own_profiles),
         cmocka_unit_test(a_gpu_that_may_not_change_stays),
         cmocka_unit_test(products_are_of_a_kind),
     };
