@@ -3,7 +3,7 @@
  * tasks.csv, then its line to groups.csv. Each file is appended whole and synced, or cut back to
  * what it was. A crash between the two leaves lines in tasks.csv of a run that groups.csv does not
  * name: the next bench repeats that run, and its lines then replace the earlier ones
- * (bench_summary.c). */
+ * (journal_read.c). */
 #include "bench/journal.h"
 
 #include <errno.h>
