@@ -129,6 +129,15 @@ class Preload(unittest.TestCase):
         self.assertEqual(program.returncode, 0, out)
         return out.split()
 
+    def check_memory(self, program, answer, held_mib, held_at_end_mib, peak_mib):
+        """A program says `answer` and waits for a line; after it, it says 0 and ends."""
+        self.assertEqual(program.stdout.readline(), f"{answer}\n")
+        page = self.daemon.pages[program.pid]
+        self.assertEqual(page.held(), held_mib * MIB)
+        program.stdin.write("\n")
+        self.assertEqual(self.output(program), ["0"])
+        self.assertEqual((page.held(), page.peak()), (held_at_end_mib * MIB, peak_mib * MIB))
+
     def probe(self, *words, **options):
         name = "probe-linked" if words[0] == "linked" else "probe"
         return self.start(os.path.join(TOOLS, name), *words, **options)
@@ -687,7 +696,7 @@ class Counting(Preload):
         self.assertEqual((page.held(), page.peak()), (10 * MIB, 30 * MIB))
 
     def test_blocks_go_with_the_context_that_is_destroyed(self):
-        daemon = self.start_daemon()
+        self.start_daemon()
         program = self.python(
             """
             init()
@@ -702,15 +711,10 @@ class Counting(Preload):
             say(cuda.cuCtxDestroy_v2(context))
             """
         )
-        self.assertEqual(program.stdout.readline(), "201\n")
-        page = daemon.pages[program.pid]
-        self.assertEqual(page.held(), 120 * MIB)
-        program.stdin.write("\n")
-        self.assertEqual(self.output(program), ["0"])
-        self.assertEqual((page.held(), page.peak()), (20 * MIB, 120 * MIB))
+        self.check_memory(program, 201, held_mib=120, held_at_end_mib=20, peak_mib=120)
 
     def test_blocks_go_with_the_last_reference_of_the_primary_context(self):
-        daemon = self.start_daemon()
+        self.start_daemon()
         program = self.python(
             """
             init()
@@ -721,15 +725,10 @@ class Counting(Preload):
             say(cuda.cuDevicePrimaryCtxRelease_v2(0))
             """
         )
-        self.assertEqual(program.stdout.readline(), "0\n")
-        page = daemon.pages[program.pid]
-        self.assertEqual(page.held(), 100 * MIB)
-        program.stdin.write("\n")
-        self.assertEqual(self.output(program), ["0"])
-        self.assertEqual((page.held(), page.peak()), (0, 100 * MIB))
+        self.check_memory(program, 0, held_mib=100, held_at_end_mib=0, peak_mib=100)
 
     def test_blocks_of_other_contexts_stay_when_the_primary_one_is_reset(self):
-        daemon = self.start_daemon()
+        self.start_daemon()
         program = self.python(
             """
             init()
@@ -742,12 +741,7 @@ class Counting(Preload):
             say(cuda.cuCtxDestroy_v2(context))
             """
         )
-        self.assertEqual(program.stdout.readline(), "0\n")
-        page = daemon.pages[program.pid]
-        self.assertEqual(page.held(), 20 * MIB)
-        program.stdin.write("\n")
-        self.assertEqual(self.output(program), ["0"])
-        self.assertEqual((page.held(), page.peak()), (0, 120 * MIB))
+        self.check_memory(program, 0, held_mib=20, held_at_end_mib=0, peak_mib=120)
 
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()
