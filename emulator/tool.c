@@ -284,7 +284,7 @@ static void show_unit(struct world *world, struct seat seat, FILE *out)
         (long long)(memory_used(world, seat) / MIB), (long long)(unit->total_bytes / MIB),
         100 * unit->rate.gract, 100 * unit->rate.smact, 100 * unit->rate.dram);
     if (seat.unit == 0)
-        fprintf(out, "  %3.0f W  %.3f MJ  %.1f s x SMACT", unit->rate.power_w,
+        fprintf(out, "  %3.0f W  %.3f MJ  %.3f s x SMACT", unit->rate.power_w,
             world_sum(world, seat)->power_w / 1e6, world_sum(world, seat)->smact);
     fprintf(out, "%s\n", world->gpus[seat.gpu].trouble & TROUBLE_LOST ? "  LOST" : "");
 }

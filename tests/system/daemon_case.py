@@ -394,7 +394,15 @@ class DaemonCase(unittest.TestCase):
         return done
 
     def emulator(self, *arguments):
-        subprocess.run([program("emulator"), *arguments], env=self.env, check=True, timeout=LIMIT_S)
+        """Its output."""
+        return subprocess.run(
+            [program("emulator"), *arguments],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=LIMIT_S,
+        ).stdout
 
     def write(self, name, text):
         path = os.path.join(self.work, name)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pwd
+import re
 import signal
 import subprocess
 import time
@@ -17,6 +18,7 @@ from daemon_case import (
     proc,
     processes_with,
     program,
+    read,
     short_training,
     until,
     words_of,
@@ -761,13 +763,31 @@ class ShortTasks(DaemonCase):
         command_j = json.loads(busy_w)["gpus"][0]["command_energy_j"]
         self.assertAlmostEqual(ended["energy_j"] / command_j, 1, delta=0.15)
 
+    def emulated_smact_s(self):
+        """The GPU's SM activity over time, so far."""
+        return float(re.search(r"([0-9.]+) s x SMACT", self.emulator("show"))[1])
+
     def test_a_task_whose_process_ended_before_the_sample_has_its_work(self):
+        """collocd is stopped while most of the work is done and the process ends."""
         task = self.submit(
-            "colloc-pretend-train --memory-mib=1000 --seconds=1 --ramp-seconds=0.1 --smact=0.6; "
-            "exit 3"
+            f"{' '.join(short_training(1e6))} & until [ -e done ]; do sleep 0.02; done; "
+            "kill $!; wait; until [ -e end ]; do sleep 0.02; done; exit 3"
         )
-        ended = self.wait(task, "FAILED")
-        self.assertAlmostEqual(ended["smact_mean"], 0.6 / ended["exec_s"], delta=0.06)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 900)
+        self.process.send_signal(signal.SIGSTOP)
+        sampled_s = self.emulated_smact_s()
+        until(lambda: self.emulated_smact_s() > sampled_s + 0.6, "the work")
+        self.write("done", "")
+        until(lambda: " pid " not in self.emulator("show"), "the end of the process")
+        self.process.send_signal(signal.SIGCONT)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) < 900)
+        self.stop()
+        (usage,) = json.loads(read(f"{self.state}/usage.json"))
+        self.assertEqual(usage["task"], task)
+        self.assertAlmostEqual(usage["smact_s"], self.emulated_smact_s(), delta=0.02)
+        self.start()
+        self.write("end", "")
+        self.wait(task, "FAILED")
 
 
 if __name__ == "__main__":
