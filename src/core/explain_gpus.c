@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands against a task on each GPU, as text for its user. GPUs against which the same stands
- * are named together, at the first of them:
+ * are named together, at the first of them, also when it is of different tasks:
  *
- *     GPUs 0 to 2, 5: task 7 has it to itself; GPU 3: 3.1 GiB short; GPU 4: lost
+ *     GPUs 0 to 2, 5: tasks 7, 9 have them to themselves; GPU 3: 3.1 GiB short; GPU 4: lost
  *
  * GPUs that the task cannot have are not named: those of another kind, and those that are divided
  * into MIG instances.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,9 @@
 #include "core/node_spread.h"
 #include "core/verdict_text.h"
 
-/* Chosen: what fits on a line of a terminal; the GPUs of further texts are counted. */
+/* Chosen: what fits on a line of a terminal; further tasks, and the GPUs of further texts, are
+ * counted. */
+#define TASKS_LISTED 8
 #define TEXTS_LISTED 8
 #define TEXT_SIZE    256
 
@@ -70,7 +73,10 @@ static bool is_never_under_power_limit(const struct gpu_verdicts *verdicts)
 
 /* Different texts, in the order of the first GPU of each; which GPU has which. */
 struct gpu_texts {
-    char texts[TEXTS_LISTED][TEXT_SIZE];
+    struct gpu_text {
+        char text[TEXT_SIZE]; /* without the ids of its tasks */
+        int first;            /* GPU */
+    } list[TEXTS_LISTED];
     int n;
     int *of_gpu; /* of each GPU: a text, or one of the following */
 };
@@ -78,15 +84,25 @@ struct gpu_texts {
 enum { NOT_NAMED = -1, NOT_LISTED = -2 };
 
 /* Returns the text's number, which is added if it is new; NOT_LISTED when there are too many. */
-static int find_text(struct gpu_texts *texts, const char *text)
+static int find_text(struct gpu_texts *texts, const char *text, int gpu)
 {
     for (int i = 0; i < texts->n; i++)
-        if (strcmp(texts->texts[i], text) == 0)
+        if (strcmp(texts->list[i].text, text) == 0)
             return i;
     if (texts->n == TEXTS_LISTED)
         return NOT_LISTED;
-    memcpy(texts->texts[texts->n], text, TEXT_SIZE);
+    struct gpu_text *added = &texts->list[texts->n];
+    memcpy(added->text, text, TEXT_SIZE);
+    added->first = gpu;
     return texts->n++;
+}
+
+static void add_text(struct text_line *line, const struct verdict *verdict)
+{
+    if (verdict_text_names_task(verdict->kind))
+        verdict_text_add_tasks(line, verdict->kind, "");
+    else
+        verdict_text_add(line, verdict);
 }
 
 static void find_texts(const struct gpu_verdicts *verdicts, struct gpu_texts *texts)
@@ -97,8 +113,8 @@ static void find_texts(const struct gpu_verdicts *verdicts, struct gpu_texts *te
         texts->of_gpu[i] = NOT_NAMED;
         if (!is_named(verdicts, i))
             continue;
-        verdict_text_add(&line, &verdicts->list[i]);
-        texts->of_gpu[i] = find_text(texts, text);
+        add_text(&line, &verdicts->list[i]);
+        texts->of_gpu[i] = find_text(texts, text, i);
     }
 }
 
@@ -147,6 +163,48 @@ static void add_names(struct text_line *line, const struct gpu_verdicts *verdict
     text_line_add(line, ": ");
 }
 
+/* ---- what stands against them ---- */
+
+/* Is a GPU before it of the same text, with the same task? */
+static bool is_task_listed(
+    const struct gpu_verdicts *verdicts, const struct gpu_texts *texts, int gpu)
+{
+    for (int i = 0; i < gpu; i++)
+        if (texts->of_gpu[i] == texts->of_gpu[gpu] &&
+            verdicts->list[i].task == verdicts->list[gpu].task)
+            return true;
+    return false;
+}
+
+/* Writes "7, 9, and 3 more". Returns how many tasks there are. */
+static int list_tasks(const struct gpu_verdicts *verdicts, const struct gpu_texts *texts, int text,
+    struct text_line *list)
+{
+    int n = 0;
+    for (int i = texts->list[text].first; i < verdicts->core->view.n_gpus; i++) {
+        if (texts->of_gpu[i] != text || is_task_listed(verdicts, texts, i))
+            continue;
+        if (n < TASKS_LISTED)
+            text_line_add(list, "%s%" PRIu64, n ? ", " : "", verdicts->list[i].task);
+        n++;
+    }
+    if (n > TASKS_LISTED)
+        text_line_add(list, ", and %d more", n - TASKS_LISTED);
+    return n;
+}
+
+static void add_reason(struct text_line *line, const struct gpu_verdicts *verdicts,
+    const struct gpu_texts *texts, int text)
+{
+    const struct verdict *first = &verdicts->list[texts->list[text].first];
+    char tasks[TEXT_SIZE] = "";
+    struct text_line list = {tasks, sizeof tasks, 0};
+    if (verdict_text_names_task(first->kind) && list_tasks(verdicts, texts, text, &list) > 1)
+        verdict_text_add_tasks(line, first->kind, tasks);
+    else
+        verdict_text_add(line, first);
+}
+
 static void add_verdicts(struct text_line *line, const struct gpu_verdicts *verdicts)
 {
     struct gpu_texts texts = {.n = 0};
@@ -157,7 +215,7 @@ static void add_verdicts(struct text_line *line, const struct gpu_verdicts *verd
     for (int i = 0; i < texts.n; i++) {
         text_line_add(line, "%s", i ? "; " : "");
         add_names(line, verdicts, &texts, i);
-        text_line_add(line, "%s", texts.texts[i]);
+        add_reason(line, verdicts, &texts, i);
     }
     int more = count_gpus(verdicts, &texts, NOT_LISTED);
     if (more)

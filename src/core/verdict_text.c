@@ -68,36 +68,44 @@ void verdict_text_add_host(
             format_size((int64_t)verdict->limit, needed, sizeof needed));
 }
 
-/* The text of a verdict without figures, and what follows the id of its task, if that has to be
- * there. */
+/* The text of a verdict without figures. If it names a task: what follows the task's id, and the
+ * text for several GPUs with different tasks. */
 static const struct verdict_text {
     const char *text, *behind_task;
+    const char *of_many, *behind_tasks;
 } verdict_texts[VERDICT_KINDS] = {
-    [VERDICT_FITS] = {"fits", NULL},
-    [VERDICT_NOT_A_PLACE] = {"split into MIG instances", NULL},
-    [VERDICT_OTHER_KIND] = {"of another kind", NULL},
-    [VERDICT_LOST] = {"lost", NULL},
-    [VERDICT_FAULTY] = {"faulty", NULL},
-    [VERDICT_OUT_OF_USE] = {"out of use (setting drain)", NULL},
-    [VERDICT_NO_SAMPLE] = {"no recent reading", NULL},
-    [VERDICT_MIG_ONE_ONLY] = {"MIG instances serve tasks of one GPU only", NULL},
-    [VERDICT_EXCLUSIVE] = {"task ", " has it to itself"},
-    [VERDICT_DRAINED] = {"drained for task ", ", which recovers"},
-    [VERDICT_RESERVED] = {"reserved for task ", ""},
-    [VERDICT_SET_ASIDE] = {"kept free for reservation ", ""},
-    [VERDICT_HOLD_OFF] = {"task ", " is still taking its memory"},
-    [VERDICT_LEAVING] = {"task ", " is still leaving it"},
-    [VERDICT_MEMORY_UNKNOWN] = {"free memory not known", NULL},
-    [VERDICT_SMACT_UNKNOWN] = {"activity not known", NULL},
-    [VERDICT_POWER_UNKNOWN] = {"power not known", NULL},
-    [VERDICT_PCIE_UNKNOWN] = {"PCIe traffic not known", NULL},
+    [VERDICT_FITS] = {.text = "fits"},
+    [VERDICT_NOT_A_PLACE] = {.text = "split into MIG instances"},
+    [VERDICT_OTHER_KIND] = {.text = "of another kind"},
+    [VERDICT_LOST] = {.text = "lost"},
+    [VERDICT_FAULTY] = {.text = "faulty"},
+    [VERDICT_OUT_OF_USE] = {.text = "out of use (setting drain)"},
+    [VERDICT_NO_SAMPLE] = {.text = "no recent reading"},
+    [VERDICT_MIG_ONE_ONLY] = {.text = "MIG instances serve tasks of one GPU only"},
+    [VERDICT_EXCLUSIVE] = {"task ", " has it to itself", "tasks ", " have them to themselves"},
+    [VERDICT_DRAINED] = {"drained for task ", ", which recovers", "drained for tasks ",
+        ", which recover"},
+    [VERDICT_RESERVED] = {"reserved for task ", "", "reserved for tasks ", ""},
+    [VERDICT_SET_ASIDE] = {"kept free for reservation ", "", "kept free for reservations ", ""},
+    [VERDICT_HOLD_OFF] = {"task ", " is still taking its memory", "tasks ",
+        " are still taking their memory"},
+    [VERDICT_LEAVING] = {"task ", " is still leaving it", "tasks ", " are still leaving them"},
+    [VERDICT_MEMORY_UNKNOWN] = {.text = "free memory not known"},
+    [VERDICT_SMACT_UNKNOWN] = {.text = "activity not known"},
+    [VERDICT_POWER_UNKNOWN] = {.text = "power not known"},
+    [VERDICT_PCIE_UNKNOWN] = {.text = "PCIe traffic not known"},
     [VERDICT_OTHER_MPS_USER] = {"task ",
-        " of another user shares it by MPS, which serves one user at a time"},
+        " of another user shares it by MPS, which serves one user at a time", "tasks ",
+        " of other users share them by MPS, which serves one user at a time"},
     [VERDICT_MPS_ON_SOME] = {"task ",
         " has it, and its compute mode admits others only by MPS, which mps-gpus does not allow on "
-        "all GPUs that this task may get"},
-    [VERDICT_SERVICE] = {"task ", ", a service, has not met its latency target for long enough"},
-    [VERDICT_NODE] = {"its server lacks CPUs, host memory or a slot", NULL},
+        "all GPUs that this task may get",
+        "tasks ",
+        " have them, and their compute mode admits others only by MPS, which mps-gpus does not allow "
+        "on all GPUs that this task may get"},
+    [VERDICT_SERVICE] = {"task ", ", a service, has not met its latency target for long enough",
+        "tasks ", ", services, have not met their latency targets for long enough"},
+    [VERDICT_NODE] = {.text = "its server lacks CPUs, host memory or a slot"},
 };
 
 /* VERDICT_HOST_CPUS and VERDICT_HOST_MEMORY are not of one GPU: verdict_text_add_host. */
@@ -158,6 +166,17 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
     default:
         break;
     }
+}
+
+bool verdict_text_names_task(enum verdict_kind kind)
+{
+    return verdict_texts[kind].behind_task != NULL;
+}
+
+void verdict_text_add_tasks(struct text_line *line, enum verdict_kind kind, const char *tasks)
+{
+    text_line_add(
+        line, "%s%s%s", verdict_texts[kind].of_many, tasks, verdict_texts[kind].behind_tasks);
 }
 
 void verdict_text_add(struct text_line *line, const struct verdict *verdict)

@@ -101,24 +101,32 @@ static void gpus_with_the_same_text_are_named_together(void **state)
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
     assert_string_equal(explain(core, 1), "GPUs 0 to 7: task 7 has it to itself");
     said_of[3] = (struct verdict){.kind = VERDICT_MEMORY_SHORT, .have = 1e9, .limit = 3e9};
-    said_of[4] = said_of[5] = (struct verdict){.kind = VERDICT_EXCLUSIVE, .task = 8};
+    said_of[4] = said_of[5] = (struct verdict){.kind = VERDICT_LOST};
     assert_string_equal(explain(core, 1),
-        "GPUs 0 to 2, 6, 7: task 7 has it to itself; GPU 3: 1.9 GiB short; "
-        "GPUs 4, 5: task 8 has it to itself");
+        "GPUs 0 to 2, 6, 7: task 7 has it to itself; GPU 3: 1.9 GiB short; GPUs 4, 5: lost");
+    said_of[2].task = said_of[6].task = 8;
+    assert_string_equal(explain(core, 1),
+        "GPUs 0 to 2, 6, 7: tasks 7, 8 have them to themselves; GPU 3: 1.9 GiB short; GPUs 4, 5: "
+        "lost");
     said_of[1] = (struct verdict){.kind = VERDICT_NOT_A_PLACE};
-    assert_non_null(strstr(explain(core, 1), "GPUs 0, 2, 6, 7: task 7"));
+    assert_non_null(strstr(explain(core, 1), "GPUs 0, 2, 6, 7: tasks 7, 8"));
     core_destroy(core);
 }
 
-static void many_texts_are_counted_not_listed(void **state)
+static void many_texts_and_tasks_are_counted_not_listed(void **state)
 {
     struct core *core = world_core(&saying_of_each, 11);
     for (int i = 0; i < 11; i++)
-        said_of[i] = (struct verdict){.kind = VERDICT_EXCLUSIVE, .task = 20 + (uint64_t)(i % 9)};
+        said_of[i] = (struct verdict){.kind = VERDICT_FULL, .have = 2 + i % 9};
     said_of[10] = said_of[8];
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
-    assert_non_null(strstr(explain(core, 1), "GPU 7: task 27 has it to itself; and 2 more"));
+    assert_non_null(strstr(explain(core, 1), "GPU 7: 9 tasks there already; and 2 more"));
     assert_null(strstr(explain(core, 1), "GPU 8"));
+    for (int i = 0; i < 11; i++)
+        said_of[i] = (struct verdict){.kind = VERDICT_HOLD_OFF, .task = 20 + (uint64_t)i};
+    assert_string_equal(explain(core, 1),
+        "GPUs 0 to 10: tasks 20, 21, 22, 23, 24, 25, 26, 27, and 3 more are still taking their "
+        "memory");
     core_destroy(core);
 }
 
@@ -277,7 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_verdict_has_words_to_act_on),
         cmocka_unit_test(gpus_with_the_same_text_are_named_together),
-        cmocka_unit_test(many_texts_are_counted_not_listed),
+        cmocka_unit_test(many_texts_and_tasks_are_counted_not_listed),
         cmocka_unit_test(a_small_buffer_is_filled_and_ended),
         cmocka_unit_test(those_behind_are_told_their_place),
         cmocka_unit_test(an_estimate_is_waited_for),
