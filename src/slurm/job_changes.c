@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "core/text_line.h"
 #include "slurm/job_place.h"
 #include "slurm/job_task.h"
 
@@ -88,22 +89,41 @@ static bool is_own_comment(const char *comment)
     return !comment || !*comment || strncmp(comment, "colloc: ", 8) == 0;
 }
 
+static bool is_id(const char *text)
+{
+    return *text >= '1' && *text <= '9';
+}
+
+/* Adds the name of the job instead of the task's id. Returns what follows the id. */
+static const char *name_job(
+    const struct slurm_controller *controller, const char *id, struct text_line *line)
+{
+    char *end, name[32];
+    slurm_controller_job_name(controller, strtoull(id, &end, 10), name, sizeof name);
+    text_line_add(line, "%s", name);
+    return end;
+}
+
+/* "task 3" becomes "job 12", "tasks 3, 4, and 2 more" "jobs 12, 13_1, and 2 more". */
 void controller_name_jobs(
     const struct slurm_controller *controller, const char *text, char *out, size_t size)
 {
-    size_t used = 0;
-    while (*text && used + 1 < size) {
-        char *end, name[32];
-        uint64_t task = strncmp(text, "task ", 5) == 0 ? strtoull(text + 5, &end, 10) : 0;
-        if (task == 0) {
-            out[used++] = *text++;
+    struct text_line line = {out, size, 0};
+    out[0] = '\0';
+    while (*text) {
+        bool is_one = strncmp(text, "task ", 5) == 0 && is_id(text + 5);
+        bool is_list = strncmp(text, "tasks ", 6) == 0 && is_id(text + 6);
+        if (!is_one && !is_list) {
+            text_line_add(&line, "%c", *text++);
             continue;
         }
-        slurm_controller_job_name(controller, task, name, sizeof name);
-        used += (size_t)snprintf(out + used, size - used, "job %s", name);
-        text = end;
+        text_line_add(&line, is_one ? "job " : "jobs ");
+        text = name_job(controller, text + (is_one ? 5 : 6), &line);
+        while (is_list && strncmp(text, ", ", 2) == 0 && is_id(text + 2)) {
+            text_line_add(&line, ", ");
+            text = name_job(controller, text + 2, &line);
+        }
     }
-    out[used < size ? used : size - 1] = '\0';
 }
 
 const char *controller_explain_waiting(const struct slurm_controller *controller,

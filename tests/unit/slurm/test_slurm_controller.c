@@ -1332,6 +1332,24 @@ static void rules_changed_by_hand_count(void **state)
     end_cluster();
 }
 
+/* Ids of tasks are the core's own: a comment has those of Slurm's jobs, also in a list. */
+static void a_comment_names_slurms_jobs(void **state)
+{
+    begin_cluster(1, 2);
+    wants_alone = true;
+    fake_slurm_submit(&fake, 9);
+    fake_slurm_submit(&fake, 8);
+    settle();
+    struct fake_job *third = fake_slurm_submit(&fake, 7);
+    char expected[80];
+    settle();
+    snprintf(expected, sizeof expected,
+        "colloc: waits: GPUs n0:0, n0:1: jobs %" PRIu32 ", %" PRIu32 " have them to themselves",
+        third->job.id - 2, third->job.id - 1);
+    assert_string_equal(third->comment, expected);
+    end_cluster();
+}
+
 /* A comment is of now: a hindrance that has gone leaves it, and so does the head of the queue. */
 static void a_comment_of_earlier_is_replaced(void **state)
 {
@@ -1833,6 +1851,7 @@ int main(void)
         cmocka_unit_test(a_forgotten_start_is_made_again),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
+        cmocka_unit_test(a_comment_names_slurms_jobs),
         cmocka_unit_test(a_comment_of_earlier_is_replaced),
         cmocka_unit_test(a_used_id_is_another_job),
         cmocka_unit_test(an_answer_for_a_used_id_is_of_the_former_job),
