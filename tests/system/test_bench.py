@@ -411,7 +411,9 @@ class Bench(DaemonCase):
         )
         self.bench(HEAD + "1,1,,,1,-,fit.py,smi,\n")
         (row,) = self.rows("summary.csv")
-        self.assertAlmostEqual(float(row["smact"]), 0.5, delta=0.2)
+        # 0.5 while it trains; the start and the end of its processes count, too.
+        self.assertGreater(float(row["smact"]), 0.1)
+        self.assertLess(float(row["smact"]), 0.55)
         self.assertGreater(float(row["power_w"]), 50)
         self.assertGreaterEqual(float(row["mem_peak_mib"]), 3000)
         self.assertGreaterEqual(float(row["mem_peak_mib"]), float(row["mem_used_mib"]))
