@@ -55,22 +55,15 @@ static int make_folder(const char *folder, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "cannot make folder %s: %s", folder, strerror(-r)) : 0;
 }
 
-/* The script belongs to the user, since interpreters open it again; all else to the daemon. */
-static int write_script(const char *folder, const struct attempt_spec *spec, struct fault *fault)
+/* Two files belong to the task's user: the script, since interpreters open it again, and that of
+ * the responder, which runs as the user. All else belongs to the daemon. */
+static int write_for_user(const char *folder, const char *name, struct span data, mode_t mode,
+    const struct attempt_spec *spec, struct fault *fault)
 {
     bool root = geteuid() == 0;
     uid_t uid = root ? spec->uid : (uid_t)-1;
     gid_t gid = root ? spec->gid : (gid_t)-1;
-    return write_new(folder, "script", spec->script, 0500, uid, gid, fault);
-}
-
-/* For the task's responder, which runs as its user. */
-static int make_asked_file(const char *folder, const struct attempt_spec *spec, struct fault *fault)
-{
-    bool root = geteuid() == 0;
-    uid_t uid = root ? spec->uid : (uid_t)-1;
-    gid_t gid = root ? spec->gid : (gid_t)-1;
-    return write_new(folder, TORCH_ASKED_FILE, (struct span){"", 0}, 0600, uid, gid, fault);
+    return write_new(folder, name, data, mode, uid, gid, fault);
 }
 
 /* The daemon's variables and the mark that attempt_sweep looks for. */
@@ -131,9 +124,9 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
     if (r == 0)
         r = write_new(folder, "spec", text, 0600, (uid_t)-1, (gid_t)-1, fault);
     if (r == 0 && spec->script.size)
-        r = write_script(folder, spec, fault);
+        r = write_for_user(folder, "script", spec->script, 0500, spec, fault);
     if (r == 0 && spec->torch)
-        r = make_asked_file(folder, spec, fault);
+        r = write_for_user(folder, TORCH_ASKED_FILE, (struct span){"", 0}, 0600, spec, fault);
     if (r == 0)
         r = reserve_space(folder, fault);
     if (r < 0 && r != -EEXIST)
