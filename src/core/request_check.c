@@ -143,8 +143,10 @@ static int check_power(
     const struct core *core, const struct task_request *request, struct fault *fault)
 {
     int limit_w = core->settings.conditions.server_power_max_w;
+    if (!limit_w || !request->expect.smact.valid)
+        return 0;
     double power_w = request->gpus * least_gpu_power_w(core, request);
-    if (!limit_w || !request->expect.smact.valid || power_w <= limit_w)
+    if (power_w <= limit_w)
         return 0;
     return fault_set(fault, EINVAL,
         "smact=%.4g: its GPUs would draw %.0f W, and all GPUs of the server may draw %d W "
