@@ -114,7 +114,9 @@ void controller_name_jobs(
         bool is_one = strncmp(text, "task ", 5) == 0 && is_id(text + 5);
         bool is_list = strncmp(text, "tasks ", 6) == 0 && is_id(text + 6);
         if (!is_one && !is_list) {
-            text_line_add(&line, "%c", *text++);
+            int plain = 1 + (int)strcspn(text + 1, "t"); /* up to what may be another "task" */
+            text_line_add(&line, "%.*s", plain, text);
+            text += plain;
             continue;
         }
         text_line_add(&line, is_one ? "job " : "jobs ");
