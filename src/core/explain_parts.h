@@ -19,8 +19,6 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
 
 /* ---- explain_gpus.c ---- */
 
-struct verdict;
-
 /* Adds the policy's verdicts on the GPUs of the core, in their order. */
 void explain_gpus(struct text_line *line, const struct core *core, const struct task *task,
     const struct verdict *verdicts);
