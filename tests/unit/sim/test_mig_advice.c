@@ -122,14 +122,20 @@ static void small_tasks_get_small_instances(void **state)
     assert_false(advice.is_worth_it);
 }
 
+/* Eight small tasks and one that needs nearly a whole GPU. */
+static void fill_with_small_and_large(struct sim_task tasks[9])
+{
+    for (int i = 0; i < 8; i++)
+        tasks[i] = task_of(3, 0.12, 3600);
+    tasks[8] = task_of(30, 0.9, 3600);
+}
+
 static void each_gpu_gets_its_own_layout(void **state)
 {
     const struct mig_advice_gpu gpus[] = {{.kind = a100(), .can_change = true, .now = {"7g.40gb"}},
         {.kind = a100(), .can_change = true, .now = {"7g.40gb"}}};
     struct sim_task tasks[9];
-    for (int i = 0; i < 8; i++)
-        tasks[i] = task_of(3, 0.12, 3600);
-    tasks[8] = task_of(30, 0.9, 3600);
+    fill_with_small_and_large(tasks);
     struct mig_advice advice = advise(gpus, 2, tasks, 9);
     assert_int_equal(advice.best.left_out, 0);
     assert_string_not_equal(advice.layouts[0].text, advice.layouts[1].text);
@@ -140,9 +146,7 @@ static void each_kind_has_its_own_profiles(void **state)
     const struct mig_advice_gpu gpus[] = {{.kind = a30(), .can_change = true, .now = {"4g.24gb"}},
         {.kind = a100(), .can_change = true, .now = {"7g.40gb"}}};
     struct sim_task tasks[9];
-    for (int i = 0; i < 8; i++)
-        tasks[i] = task_of(3, 0.12, 3600);
-    tasks[8] = task_of(30, 0.9, 3600);
+    fill_with_small_and_large(tasks);
     struct mig_division division;
     struct mig_advice advice = advise(gpus, 2, tasks, 9);
     assert_int_equal(advice.best.left_out, 0);
