@@ -48,7 +48,7 @@ def train_command(task):
 
 def task_script(task, declares_memory):
     """For `colloc submit`."""
-    words = [f"--job-name={task['task']}", f"--gpus={task['gpus']}", f"--batch={task['batch']}"]
+    words = [f"--job-name={task['task']}", f"--gpus={task['gpus']}"]
     if declares_memory:
         words.append(f"--memory={memory_mib(task)}MiB")
     return "\n".join(["#!/bin/sh", f"#COLLOC {' '.join(words)}", f"exec {train_command(task)}", ""])

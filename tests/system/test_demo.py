@@ -82,6 +82,7 @@ class Demo(unittest.TestCase):
     def test_figures(self):
         status, text = self.wait(self.start(CALCULABLE))
         self.assertEqual(status, 0, text)
+        self.assertNotIn("warning", text.lower())
         self.assertEqual(os.listdir(self.temporary), [])
         with open(self.result, encoding="utf-8") as file:
             result = json.load(file)
