@@ -94,8 +94,7 @@ static const struct {
     const char *name, *text;
 } refusals[SUSPEND_REFUSALS] = {
     [SUSPEND_ALLOWED] = {"", ""},
-    [SUSPEND_NO_DRIVER] = {"no-driver",
-        "no NVIDIA driver can be used here; `colloc doctor` says what is missing"},
+    [SUSPEND_NO_DRIVER] = {"no-driver", "collocd cannot use the NVIDIA driver; its log says why"},
     [SUSPEND_DRIVER_TOO_OLD] = {"driver-too-old",
         "this NVIDIA driver cannot suspend processes: driver 570 or newer is needed"},
     [SUSPEND_DRIVER_HANGS] = {"driver-hangs",
@@ -153,6 +152,10 @@ const char *suspend_refusal_write(
         limit = facts->cgroup_left_bytes;
     if (refusal == SUSPEND_OVER_MAX)
         limit = reading_of((double)(facts->suspended_max_bytes - facts->suspended_bytes));
+    if (refusal == SUSPEND_NO_DRIVER && facts->driver_fault) {
+        snprintf(text, size, "collocd cannot use the NVIDIA driver: %s", facts->driver_fault);
+        return text;
+    }
     /* A cgroup without a limit leaves infinitely much, which is no number to print. */
     if (limit.valid && isfinite(limit.value) && facts->gpu_bytes.valid)
         snprintf(text, size, "%s (%s wanted, %s free)", refusals[refusal].text,

@@ -16,8 +16,9 @@
 /* The known facts about a task and its machine. An unknown fact is no obstacle, except host memory:
  * the driver itself refuses in the other cases, and the processes continue. */
 struct suspend_facts {
-    bool has_helper;    /* libcuda and a GPU exist */
-    int cuda_version;   /* of the driver, or CUDA_VERSION_UNKNOWN */
+    bool has_helper;          /* libcuda and a GPU exist */
+    const char *driver_fault; /* otherwise why not; NULL: not known */
+    int cuda_version;         /* of the driver, or CUDA_VERSION_UNKNOWN */
     bool may_hang_host; /* its kernel module does, when a resumed process ends (kernel_module.h) */
     bool is_move;       /* to other GPUs */
     bool same_kind;     /* of a move: the GPUs are of the same model */

@@ -16,7 +16,10 @@
 #include "cli/emulate.h"
 #include "cli/print.h"
 
-enum { OWN_WORDS_MAX = 4 }; /* collocd's name, --socket, --nvml-library, NULL */
+enum { OWN_WORDS_MAX = 5 }; /* collocd's name, --socket, --nvml-library, WITHOUT_GATE, NULL */
+
+/* A pretend training makes no calls that the preloaded library could hold at its gate. */
+#define WITHOUT_GATE "--suspend-without-gate=yes"
 
 /* collocd's command line. The options made here come first, so that the user's override them. */
 struct serving {
@@ -61,11 +64,11 @@ static const char *take_emulate(char **words, int *count)
 /*
  * Puts collocd's command line together, in which of two equal options the last one wins:
  *
- *     collocd  --socket and --nvml-library, from colloc's options  the user's own words
+ *     collocd  --socket, and what emulated GPUs need  the user's own words
  */
 static int run_collocd(const struct invocation *invocation, struct serving *serving, char **given)
 {
-    char library[PATH_MAX - 32];
+    char library[PATH_MAX - 32], without_gate[] = WITHOUT_GATE;
     const struct option_value *socket = &invocation->common[COMMON_SOCKET];
     int count = invocation->operand_count, own = 0;
     memcpy(given, invocation->operands, (size_t)count * sizeof *given);
@@ -80,6 +83,7 @@ static int run_collocd(const struct invocation *invocation, struct serving *serv
         snprintf(
             serving->library_option, sizeof serving->library_option, "--nvml-library=%s", library);
         serving->words[own++] = serving->library_option;
+        serving->words[own++] = without_gate;
     }
     memcpy(serving->words + own, given, ((size_t)count + 1) * sizeof *given);
     if (gpus)

@@ -92,15 +92,25 @@ static int create_gpus(const char *gpus, const char *file)
     return pid < 0 ? EXIT_REFUSED : wait_for(pid);
 }
 
-/* The emulator's own programs come last on PATH; its replacements of the driver's come first. */
+/* Puts a folder first in a list of folders, such as PATH. */
+static void prepend_folder(const char *variable, const char *folder, const char *otherwise)
+{
+    char list[3 * PATH_MAX];
+    const char *own = getenv(variable);
+    own = own && *own ? own : otherwise;
+    snprintf(list, sizeof list, "%s%s%s", folder, *own ? ":" : "", own);
+    setenv(variable, list, 1);
+}
+
+/* collocd and its helpers find the emulator in place of the driver: its programs, and its libraries
+ * (libcuda suspends processes). */
 static void prepare_environment(const char *file)
 {
-    char tool[PATH_MAX], path[2 * PATH_MAX];
-    const char *own = getenv("PATH");
+    char tool[PATH_MAX];
     find_tool("colloc-emulator", tool, sizeof tool);
     *strrchr(tool, '/') = '\0';
-    snprintf(path, sizeof path, "%s:%s", tool, own ? own : "/usr/bin:/bin");
-    setenv("PATH", path, 1);
+    prepend_folder("PATH", tool, "/usr/bin:/bin");
+    prepend_folder("LD_LIBRARY_PATH", tool, "");
     setenv("COLLOC_EMULATOR", file, 1);
 }
 

@@ -5,6 +5,7 @@ scripts/try uses it.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -81,6 +82,9 @@ class Serve(unittest.TestCase):
         self.assertIn("COMPLETED", self.colloc(*at, "history"))
         self.colloc(*at, "submit", "--", train, "--memory-mib=2000", "--seconds=100000")
         until(lambda: "RUNNING" in self.colloc(*at, "queue"), "the start")
+        until(lambda: re.search(r"Memory now +[1-9]", self.colloc(*at, "show", "2")), "memory")
+        self.assertIn("SUSPENDED", self.colloc(*at, "suspend", "2"))
+        self.assertIn("RUNNING", self.colloc(*at, "resume", "2"))
         process.send_signal(signal.SIGHUP)
         until(lambda: "nothing has changed" in self.log(), "the reload")
         self.assertEqual(self.end(process), 0, self.log())
@@ -124,7 +128,12 @@ class Serve(unittest.TestCase):
         words = (
             "colloc gpus\n"
             "colloc submit --wait -- colloc-pretend-train --memory-mib=2000 --seconds=1\n"
-            "colloc submit -- sleep 1000\ncolloc history\ncolloc record -- true\nexit 7\n"
+            "colloc submit -- sleep 1000\ncolloc history\ncolloc record -- true\n"
+            "colloc submit -- colloc-pretend-train --memory-mib=2000 --seconds=100000 "
+            "--ramp-seconds=0\n"
+            "while ! colloc show 3 | grep -q 'Memory now *[1-9]'; do sleep 0.05; done\n"
+            "colloc suspend 3 && colloc resume 3 && colloc move --gpu=3 3 && echo all well\n"
+            "exit 7\n"
         )
         done = subprocess.run(
             [TRY],
@@ -139,6 +148,7 @@ class Serve(unittest.TestCase):
         self.assertEqual(done.returncode, 7, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("A100-SXM4-40GB"), 4, done.stdout)
         self.assertIn("COMPLETED", done.stdout)
+        self.assertIn("all well", done.stdout, done.stderr)
         self.assertNotIn("no NVIDIA management library", done.stdout + done.stderr)
         self.assertIn("colloc submit -- colloc-pretend-train", done.stdout.splitlines()[1])
         self.assertEqual(processes_with(self.temporary), [])

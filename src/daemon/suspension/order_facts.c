@@ -112,6 +112,8 @@ static void on_gpus(void *context, const struct helper_reply *reply)
             s->n_gpus++;
     } else {
         log_warning("tasks cannot be suspended: %s", reply->text);
+        snprintf(s->driver_fault, sizeof s->driver_fault, "%.127s", reply->text);
+        s->facts.driver_fault = s->driver_fault;
     }
     s->facts.cuda_version = s->cuda_version;
     s->facts.n_gpus = s->n_gpus;

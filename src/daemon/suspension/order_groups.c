@@ -220,11 +220,15 @@ static void pass_gate(struct suspension *s)
     bool may_go_without = s->parts.config->suspend_without_gate && !is_unused(s);
     if (gate == SUSPENSION_GATE_AWAY && !may_go_without)
         suspension_fail_order(s, SUSPENSION_NOT_NOW, false,
-            "it has not called CUDA since the daemon was started: try again when it has");
+            "it has not called CUDA since the daemon was started, as far as its preloaded library "
+            "can see: try again when it has, or set suspend-without-gate if it never synchronizes");
     else if (gate == SUSPENSION_GATE_NONE && !may_go_without)
         suspension_fail_order(s, SUSPENSION_REFUSED, false,
-            "it runs without the preloaded library, so a call that synchronizes would crash it "
-            "(submit it with --preload=yes, or set suspend-without-gate)");
+            s->is_without_library
+                ? "it runs without the preloaded library, so a call that synchronizes would crash "
+                  "it (submit it with --preload=yes, or set suspend-without-gate)"
+                : "this daemon runs all tasks without the preloaded library, so a call that "
+                  "synchronizes would crash it: the daemon's log says why");
     else if (gate != SUSPENSION_GATE_BUSY)
         run_group(s, GROUP_SUSPENDED);
     else if (closed_us < GATE_LIMIT_US)

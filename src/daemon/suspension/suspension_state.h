@@ -38,8 +38,9 @@ struct suspension {
     struct copy_speed speed;
     int cuda_version; /* of the driver; CUDA_VERSION_UNKNOWN before it was queried */
     size_t n_gpus;
-    bool may_hang_host;   /* the driver's kernel module */
-    struct order *orders; /* the present one is the first */
+    char driver_fault[128]; /* why the driver cannot be used; "": it can */
+    bool may_hang_host;     /* the driver's kernel module */
+    struct order *orders;   /* the present one is the first */
     struct failure *failures;
     uv_timer_t timer;
     bool is_closed, is_asking;

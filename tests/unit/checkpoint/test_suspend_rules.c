@@ -106,6 +106,9 @@ static void test_every_refusal_has_words(void **state)
         suspend_refusal_write((enum suspend_refusal)i, &facts, text, sizeof text);
         assert_true(strlen(text) > 20);
     }
+    facts.driver_fault = "libcuda.so.1 is missing";
+    suspend_refusal_write(SUSPEND_NO_DRIVER, &facts, text, sizeof text);
+    assert_non_null(strstr(text, "libcuda.so.1 is missing"));
     facts.host_available_bytes = reading_of(5.0 * GIB);
     suspend_refusal_write(SUSPEND_HOST_MEMORY, &facts, text, sizeof text);
     assert_non_null(strstr(text, "(7.3 GiB wanted, 5.0 GiB free)"));

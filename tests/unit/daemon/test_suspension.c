@@ -310,7 +310,7 @@ static void test_without_the_library(void **state)
     expect_refusal("has not called CUDA since");
     assert_false(core_task(pretend.core, 1)->run->yield.cannot_suspend);
     processes[1].gate = SUSPENSION_GATE_NONE;
-    expect_refusal("--preload=yes");
+    expect_refusal("this daemon runs all tasks without the preloaded library");
 }
 
 /* What is not connected is not waited for when its environment has no library. */
