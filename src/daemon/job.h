@@ -61,8 +61,9 @@ struct job {
     int peak_gpu; /* index in the core's view of a GPU where `mem_peak_bytes` was seen, or
                      JOB_GPU_UNKNOWN */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    int idle_reports;                              /* since it last used its GPUs; idle_holders.c */
-    bool peak_whole;                               /* it had its GPUs to itself at that peak */
+    double counted_peak_bytes; /* of its processes with the preloaded library, at the last poll */
+    int idle_reports;          /* since it last used its GPUs; idle_holders.c */
+    bool peak_whole;           /* it had its GPUs to itself at that peak */
     struct usage usage;
 
     char texts[]; /* each with its NUL */

@@ -36,7 +36,7 @@ static uint64_t number_of(const char *variable)
 
 /* ---- the table ---- */
 
-enum { CONNECTIONS_MAX = 128 }; /* as many as the daemon accepts of a user (preload_listener.h) */
+enum { CONNECTIONS_MAX = 128 }; /* chosen: more threads than wait for memory at a time */
 
 struct connection {
     _Atomic bool is_used;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "preload/connection_quota.h"
 
 enum { SWEEP_MS = 1000, SILENCE_MAX_MS = 5000, BACKLOG = 128 };
 
@@ -39,7 +40,7 @@ struct preload_listener {
     uv_loop_t *loop;
     struct preload_hooks hooks;
     struct connection *first, **last;
-    int n_connections;
+    struct connection_quota quota;
     int fd;
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
     uv_poll_t poll;
@@ -54,7 +55,6 @@ static void link_last(struct preload_listener *listener, struct connection *conn
     connection->link = listener->last;
     *listener->last = connection;
     listener->last = &connection->next;
-    listener->n_connections++;
 }
 
 static void unlink_it(struct connection *connection)
@@ -66,15 +66,7 @@ static void unlink_it(struct connection *connection)
     else
         listener->last = connection->link;
     connection->link = NULL;
-    listener->n_connections--;
-}
-
-static int count_of_user(const struct preload_listener *listener, uid_t uid)
-{
-    int n = 0;
-    for (const struct connection *c = listener->first; c; c = c->next)
-        n += c->peer.uid == uid;
-    return n;
+    connection_quota_remove(&listener->quota, connection->peer.uid);
 }
 
 /* ---- the end of a connection ---- */
@@ -235,20 +227,33 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 /* ---- new connections ---- */
 
+/* Returns the oldest silent connection whose place another of the user can have, or NULL. */
+static struct connection *find_silent(
+    struct preload_listener *listener, enum connection_answer why, uid_t uid)
+{
+    for (struct connection *c = listener->first; c; c = c->next) {
+        bool is_shared = connection_quota_is_beyond(&listener->quota, c->peer.uid);
+        if (c->role == ROLE_NEW &&
+            (c->peer.uid == uid || (why == CONNECTION_ALL_FULL && is_shared)))
+            return c;
+    }
+    return NULL;
+}
+
 /* Returns whether there is a place for one more connection of the user. The oldest silent one gives
  * up its place, one of the same user where that has too many. */
 static bool make_place(struct preload_listener *listener, uid_t uid)
 {
-    bool is_user_full = count_of_user(listener, uid) >= PRELOAD_CONNECTIONS_OF_USER_MAX;
-    if (!is_user_full && listener->n_connections < PRELOAD_CONNECTIONS_MAX)
+    enum connection_answer answer = connection_quota_check(&listener->quota, uid);
+    if (answer == CONNECTION_ADMITTED)
         return true;
-    for (struct connection *c = listener->first; c; c = c->next) {
-        if (c->role != ROLE_NEW || (is_user_full && c->peer.uid != uid))
-            continue;
-        end_connection(c);
-        return true;
-    }
-    return false;
+    struct connection *silent = find_silent(listener, answer, uid);
+    if (silent)
+        end_connection(silent);
+    else
+        listener->hooks.refuses(
+            listener->hooks.context, uid, connection_quota_count(&listener->quota, uid));
+    return silent;
 }
 
 static int add_connection(struct preload_listener *listener, int fd)
@@ -265,7 +270,9 @@ static int add_connection(struct preload_listener *listener, int fd)
         .fd = fd,
         .begun_ms = uv_now(listener->loop),
         .peer = {.pid = credentials.pid, .uid = credentials.uid}};
-    int r = uv_poll_init(listener->loop, &connection->poll, fd);
+    int r = connection_quota_add(&listener->quota, credentials.uid);
+    if (r == 0 && (r = uv_poll_init(listener->loop, &connection->poll, fd)) < 0)
+        connection_quota_remove(&listener->quota, credentials.uid);
     if (r < 0) {
         free(connection);
         return r;
@@ -331,14 +338,15 @@ static int open_socket(const char *path, struct fault *fault)
     return r;
 }
 
-int preload_listener_create(uv_loop_t *loop, const char *path, const struct preload_hooks *hooks,
-    struct fault *fault, struct preload_listener **ret_listener)
+int preload_listener_create(uv_loop_t *loop, const char *path, int most,
+    const struct preload_hooks *hooks, struct fault *fault, struct preload_listener **ret_listener)
 {
     struct preload_listener *listener = calloc(1, sizeof(*listener));
     if (!listener)
         return fault_set(fault, ENOMEM, "out of memory");
     *listener = (struct preload_listener){.loop = loop, .hooks = *hooks};
     listener->last = &listener->first;
+    connection_quota_init(&listener->quota, most);
     listener->fd = open_socket(path, fault);
     int r = listener->fd;
     if (r >= 0) {
@@ -373,6 +381,8 @@ void preload_listener_close(struct preload_listener *listener)
 
 void preload_listener_destroy(struct preload_listener *listener)
 {
+    if (listener)
+        connection_quota_fini(&listener->quota);
     free(listener);
 }
 

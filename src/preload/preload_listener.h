@@ -8,8 +8,8 @@
  *    are the kernel's, and the hook `admits` says whether that user has this task.
  * 2. No call waits for a process. One that does not keep to the protocol, or does not read its
  *    answers, is disconnected.
- * 3. Connections are limited in all and by user; a thread that waits can send its next WAIT only
- *    after a RETRY, so the owner decides how often it is asked.
+ * 3. Connections are limited in all and by user (connection_quota.h); a thread that waits can send
+ *    its next WAIT only after a RETRY, so the owner decides how often it is asked.
  * 4. Each waiter that `waits` was called for is answered with FAIL or goes away by itself.
  */
 #ifndef COLLOC_PRELOAD_PRELOAD_LISTENER_H
@@ -23,10 +23,7 @@
 #include "preload/page.h"
 #include "preload/protocol.h"
 
-enum {
-    PRELOAD_CONNECTIONS_MAX = 1024, /* each takes a descriptor; chosen */
-    PRELOAD_CONNECTIONS_OF_USER_MAX = 128,
-};
+enum { PRELOAD_CONNECTIONS_MAX = 4096 }; /* each takes a descriptor; chosen */
 
 /* Of a process or a thread that waits. */
 struct preload_peer {
@@ -73,6 +70,9 @@ struct preload_hooks {
 
     /* A thread does not wait any more. */
     void (*stops_waiting)(void *context, struct preload_waiter *waiter);
+
+    /* A process or thread was not admitted, because its user has `count` connections. */
+    void (*refuses)(void *context, uid_t uid, int count);
 };
 
 struct preload_listener;
@@ -82,12 +82,13 @@ struct preload_listener;
  *
  * loop:  borrowed.
  * path:  of the socket, for all users to connect to.
+ * most:  connections of all users together, at least 128.
  * hooks: copied.
  *
  * Returns 0; or -errno with a fault.
  */
-int preload_listener_create(uv_loop_t *loop, const char *path, const struct preload_hooks *hooks,
-    struct fault *fault, struct preload_listener **ret_listener);
+int preload_listener_create(uv_loop_t *loop, const char *path, int most,
+    const struct preload_hooks *hooks, struct fault *fault, struct preload_listener **ret_listener);
 
 /* Stops: all connections are closed without calling hooks, and the socket's file is removed. NULL
  * is fine. */

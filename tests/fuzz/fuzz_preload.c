@@ -54,6 +54,10 @@ static void on_stops_waiting(void *context, struct preload_waiter *waiter)
     open_waits--;
 }
 
+static void on_refuses(void *context, uid_t uid, int count)
+{
+}
+
 static void remove_socket(void)
 {
     unlink(path);
@@ -66,11 +70,12 @@ static void listen_once(uv_loop_t *loop)
     static struct preload_waiter *waiter; /* the one of the connection of the moment */
     if (!listener) {
         const struct preload_hooks hooks = {
-            &waiter, on_admits, on_begins, on_ends, on_waits, on_stops_waiting};
+            &waiter, on_admits, on_begins, on_ends, on_waits, on_stops_waiting, on_refuses};
         struct fault fault;
         snprintf(path, sizeof(path), "/tmp/fuzz-preload.%d", (int)getpid());
         uv_loop_init(loop);
-        require(preload_listener_create(loop, path, &hooks, &fault, &listener) == 0);
+        require(preload_listener_create(
+                    loop, path, PRELOAD_CONNECTIONS_MAX, &hooks, &fault, &listener) == 0);
         atexit(remove_socket);
     }
 }

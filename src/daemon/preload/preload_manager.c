@@ -6,10 +6,12 @@
  */
 #include "daemon/preload/preload_state.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,12 +30,11 @@ struct known_process {
 
 bool preload_is_uuid(const char *text, const unsigned char *uuid)
 {
+    static const char digits[] = "0123456789abcdef";
     const char *at = strchr(text, '-');
     for (int i = 0; at && i < 16; i++) {
-        char digits[3];
         at += *at == '-';
-        snprintf(digits, sizeof digits, "%02x", uuid[i]);
-        if (strncasecmp(at, digits, 2) != 0)
+        if (tolower(at[0]) != digits[uuid[i] >> 4] || tolower(at[1]) != digits[uuid[i] & 15])
             return false;
         at += 2;
     }
@@ -113,26 +114,40 @@ static struct reading peak_of_process(
 
 /* Peaks of several processes at the same time are added: they may not have been at the same moment,
  * so the sum is an upper bound then. */
+static void raise_peak(struct job *job, double sum)
+{
+    if (job && job->mem_peak_bytes.valid && sum > job->mem_peak_bytes.value)
+        job->mem_peak_bytes = reading_of(sum);
+}
+
+/* Of one task, one of whose processes ends. */
 static void note_peak(struct preload_manager *manager, uint64_t task)
 {
-    struct job *job = jobs_find(manager->parts.jobs, task);
     struct preload_process *process = NULL;
     double sum = 0;
     while ((process = preload_next_process(manager->listener, process)))
         if (process->peer.task == task)
             sum += reading_or(peak_of_process(manager, process, false), 0);
-    if (job && job->mem_peak_bytes.valid && sum > job->mem_peak_bytes.value)
-        job->mem_peak_bytes = reading_of(sum);
+    raise_peak(jobs_find(manager->parts.jobs, task), sum);
 }
 
+/* In a time that grows with the number of processes, not with its square: users choose it. */
 static void note_peaks(struct preload_manager *manager)
 {
     struct preload_process *process = NULL;
-    while ((process = preload_next_process(manager->listener, process)))
-        peak_of_process(manager, process, true);
-    process = NULL;
-    while ((process = preload_next_process(manager->listener, process)))
-        note_peak(manager, process->peer.task);
+    while ((process = preload_next_process(manager->listener, process))) {
+        struct job *job = jobs_find(manager->parts.jobs, process->peer.task);
+        if (job)
+            job->counted_peak_bytes = 0;
+    }
+    while ((process = preload_next_process(manager->listener, process))) {
+        struct job *job = jobs_find(manager->parts.jobs, process->peer.task);
+        struct reading peak = peak_of_process(manager, process, true);
+        if (job)
+            job->counted_peak_bytes += reading_or(peak, 0);
+        if (job)
+            raise_peak(job, job->counted_peak_bytes);
+    }
 }
 
 /* ---- calls ---- */
@@ -256,7 +271,32 @@ static void on_stops_waiting(void *context, struct preload_waiter *waiter)
     memory_waits_remove(context, waiter);
 }
 
+#define REFUSAL_PAUSE_MS (10 * 60 * 1000) /* between two lines about refused connections; chosen */
+
+static void on_refuses(void *context, uid_t uid, int count)
+{
+    struct preload_manager *manager = context;
+    uint64_t now_ms = uv_now(manager->parts.loop);
+    if (manager->refusal_logged_ms && now_ms - manager->refusal_logged_ms < REFUSAL_PAUSE_MS)
+        return;
+    manager->refusal_logged_ms = now_ms;
+    log_warning("user %u has %d connections of the preloaded library and gets no more: further "
+                "processes of its tasks run without it (docs/preload.md)",
+        (unsigned)uid, count);
+}
+
 /* ---- life ---- */
+
+/* A quarter of the descriptors that the process may have. */
+static int connections_max(void)
+{
+    struct rlimit files;
+    bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+                  files.rlim_cur / 4 < PRELOAD_CONNECTIONS_MAX;
+    return is_low && files.rlim_cur / 4 > 128 ? (int)(files.rlim_cur / 4)
+           : is_low                           ? 128
+                                              : PRELOAD_CONNECTIONS_MAX;
+}
 
 struct preload_manager *preload_manager_create(const struct preload_manager_options *options)
 {
@@ -271,7 +311,7 @@ void preload_manager_open(struct preload_manager *manager)
 {
     const struct config *config = manager->parts.config;
     const struct preload_hooks hooks = {
-        manager, on_admits, on_begins, on_ends, on_waits, on_stops_waiting};
+        manager, on_admits, on_begins, on_ends, on_waits, on_stops_waiting, on_refuses};
     struct fault fault = {0};
     manager->opened_ms = uv_now(manager->parts.loop);
     if (access(config->preload_library, R_OK) < 0) {
@@ -280,8 +320,8 @@ void preload_manager_open(struct preload_manager *manager)
         return;
     }
     snprintf(manager->socket, sizeof manager->socket, "%s.preload", config->socket_path);
-    if (preload_listener_create(
-            manager->parts.loop, manager->socket, &hooks, &fault, &manager->listener) < 0)
+    if (preload_listener_create(manager->parts.loop, manager->socket, connections_max(), &hooks,
+            &fault, &manager->listener) < 0)
         log_warning("tasks run without the preloaded library: %s", fault.text);
 }
 

@@ -12,7 +12,8 @@ struct preload_manager {
     char socket[sizeof(((struct config *)0)->socket_path) + 16];
     uint64_t opened_ms;   /* in the loop's time */
     bool has_ended_waits; /* waits that threads had begun before this daemon, and ended meanwhile */
-    bool has_logged;      /* since the last poll: a line that a program could cause at any rate */
+    uint64_t refusal_logged_ms; /* in the loop's time; 0: never */
+    bool has_logged; /* since the last poll: a line that a program could cause at any rate */
 };
 
 /* ---- preload_manager.c ---- */

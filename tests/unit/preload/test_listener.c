@@ -20,14 +20,17 @@
 
 #include "preload/preload_listener.h"
 
+/* In all, and so of one user: 1 of 128 guaranteed, a quarter of the shared half. */
+enum { CONNECTIONS = 128, OF_USER_MAX = 1 + 16 };
+
 struct fixture {
     uv_loop_t loop;
     struct preload_listener *listener;
     char folder[64], path[96];
-    uint64_t admitted;                /* only this task */
-    int begun, ended, waits, stopped; /* calls of hooks */
-    uint64_t last_peak_bytes;         /* in the page of the last process that ended */
-    enum preload_kind answer_at_once; /* 0: none */
+    uint64_t admitted;                         /* only this task */
+    int begun, ended, waits, stopped, refused; /* calls of hooks */
+    uint64_t last_peak_bytes;                  /* in the page of the last process that ended */
+    enum preload_kind answer_at_once;          /* 0: none */
 };
 
 static bool on_admits(void *context, const struct preload_peer *peer)
@@ -66,11 +69,19 @@ static void on_stops_waiting(void *context, struct preload_waiter *waiter)
     f->stopped++;
 }
 
+static void on_refuses(void *context, uid_t uid, int count)
+{
+    struct fixture *f = context;
+    assert_int_equal(uid, geteuid());
+    assert_int_equal(count, OF_USER_MAX);
+    f->refused++;
+}
+
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     const struct preload_hooks hooks = {
-        f, on_admits, on_begins, on_ends, on_waits, on_stops_waiting};
+        f, on_admits, on_begins, on_ends, on_waits, on_stops_waiting, on_refuses};
     struct fault fault;
     snprintf(f->folder, sizeof(f->folder), "/tmp/preload-XXXXXX");
     if (!mkdtemp(f->folder))
@@ -79,7 +90,7 @@ static int set_up(void **state)
     f->admitted = 7;
     uv_loop_init(&f->loop);
     *state = f;
-    return preload_listener_create(&f->loop, f->path, &hooks, &fault, &f->listener);
+    return preload_listener_create(&f->loop, f->path, CONNECTIONS, &hooks, &fault, &f->listener);
 }
 
 static int tear_down(void **state)
@@ -323,13 +334,14 @@ static void test_a_descriptor_that_is_sent_is_dropped(void **state)
 static void test_one_user_has_so_many_connections(void **state)
 {
     struct fixture *f = *state;
-    int fds[PRELOAD_CONNECTIONS_OF_USER_MAX + 1];
-    for (int i = 0; i <= PRELOAD_CONNECTIONS_OF_USER_MAX; i++) {
+    int fds[OF_USER_MAX + 1];
+    for (int i = 0; i <= OF_USER_MAX; i++) {
         fds[i] = connect_client(f);
         send_request(fds[i], PRELOAD_HELLO);
         run(f);
     }
-    assert_true(is_closed(f, fds[PRELOAD_CONNECTIONS_OF_USER_MAX]));
+    assert_true(is_closed(f, fds[OF_USER_MAX]));
+    assert_int_equal(f->refused, 1);
     assert_int_equal(receive(fds[0], NULL), PRELOAD_WELCOME);
     close(fds[0]);
     run(f);
@@ -338,15 +350,15 @@ static void test_one_user_has_so_many_connections(void **state)
     run(f);
     assert_int_equal(f->waits, 1);
     close(fd);
-    for (int i = 1; i <= PRELOAD_CONNECTIONS_OF_USER_MAX; i++)
+    for (int i = 1; i <= OF_USER_MAX; i++)
         close(fds[i]);
 }
 
 static void test_silent_connections_give_way(void **state)
 {
     struct fixture *f = *state;
-    int fds[PRELOAD_CONNECTIONS_OF_USER_MAX];
-    for (int i = 0; i < PRELOAD_CONNECTIONS_OF_USER_MAX; i++) {
+    int fds[OF_USER_MAX];
+    for (int i = 0; i < OF_USER_MAX; i++) {
         fds[i] = connect_client(f);
         run(f);
     }
@@ -357,7 +369,7 @@ static void test_silent_connections_give_way(void **state)
     assert_int_equal(receive(fds[0], NULL), -1);
     assert_int_equal(receive(fds[1], NULL), 0);
     close(fd);
-    for (int i = 0; i < PRELOAD_CONNECTIONS_OF_USER_MAX; i++)
+    for (int i = 0; i < OF_USER_MAX; i++)
         close(fds[i]);
 }
 
@@ -365,14 +377,15 @@ static void test_a_path_that_is_too_long(void **state)
 {
     struct fixture *f = *state;
     const struct preload_hooks hooks = {
-        f, on_admits, on_begins, on_ends, on_waits, on_stops_waiting};
+        f, on_admits, on_begins, on_ends, on_waits, on_stops_waiting, on_refuses};
     char path[200];
     struct fault fault;
     struct preload_listener *listener;
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     assert_int_equal(
-        preload_listener_create(&f->loop, path, &hooks, &fault, &listener), -ENAMETOOLONG);
+        preload_listener_create(&f->loop, path, CONNECTIONS, &hooks, &fault, &listener),
+        -ENAMETOOLONG);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
