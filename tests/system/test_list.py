@@ -19,6 +19,7 @@ from daemon_case import LIMIT_S, DaemonCase, program, read, row_sum
 # Fewer with a sanitizer, which is slow and finds errors of memory among any number.
 ENDED = 200000 if "ASAN_OPTIONS" not in os.environ else 30000
 PAGE = 10000
+TRIALS = 5  # of which one has to be prompt
 PROMPT_S = 0.05 * (10 if "ASAN_OPTIONS" in os.environ else 1)
 # Of processor time, for a text in all records. Measured: 0.5 s, and 8 s with all of them decoded.
 SEARCH_S = 3 * (10 if "ASAN_OPTIONS" in os.environ else 1)
@@ -91,34 +92,43 @@ class LongHistory(DaemonCase):
             times.append(max(0, took - (self.queued_s() - queued)))
         return found[0], times
 
+    def watch_prompt(self, what, call):
+        """The call's result, after other requests were prompt while it was made.
+
+        A daemon that lets others wait does so each time. On a busy machine this program may: its
+        other thread is put to sleep while it holds Python's lock.
+        """
+        for _ in range(TRIALS):
+            found, times = self.watch(call)
+            times.sort()
+            print(
+                f"{what}: {len(times)} other requests, "
+                f"median {statistics.median(times) * 1000:.1f} ms, "
+                f"99 % {times[int(len(times) * 0.99)] * 1000:.1f} ms, "
+                f"most {times[-1] * 1000:.1f} ms",
+                flush=True,
+            )
+            if times[-1] < PROMPT_S:
+                return found
+        return self.fail(f"{what}: other requests waited {times[-1]:.3f} s")
+
     def watch_list(self, what, query):
         """The list, after other requests were seen to be prompt meanwhile."""
-        reply, times = self.watch(lambda: self.request("GET", "/v1/tasks?" + query))
-        self.assert_prompt(what, times)
-        return reply.json
+        return self.watch_prompt(what, lambda: self.request("GET", "/v1/tasks?" + query)).json
 
     def watch_queue(self, what, limit):
         """The tasks that `colloc queue` writes to a file, from several pages."""
         with open(self.work + "/tasks", "w+b") as file:
             command = [program("colloc"), "queue", "--state=all", f"--limit={limit}", "--json"]
-            _, times = self.watch(
-                lambda: subprocess.run(
-                    command, env=self.env, stdout=file, timeout=LIMIT_S, check=True
-                )
-            )
-            self.assert_prompt(what, times)
+
+            def write():
+                file.seek(0)
+                file.truncate()
+                subprocess.run(command, env=self.env, stdout=file, timeout=LIMIT_S, check=True)
+
+            self.watch_prompt(what, write)
             file.seek(0)
             return json.load(file)["tasks"]
-
-    def assert_prompt(self, what, times):
-        times.sort()
-        print(
-            f"{what}: {len(times)} other requests, "
-            f"median {statistics.median(times) * 1000:.1f} ms, "
-            f"99 % {times[int(len(times) * 0.99)] * 1000:.1f} ms, most {times[-1] * 1000:.1f} ms",
-            flush=True,
-        )
-        self.assertLess(times[-1], PROMPT_S, what)
 
     def test_other_requests_do_not_wait_for_a_long_list(self):
         page = self.watch_list("one page", "state=all&limit=1000000")

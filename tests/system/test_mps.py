@@ -315,7 +315,7 @@ class Endings(Care):
         training = (
             "colloc-pretend-train --memory-mib=2000 --seconds=1e6 --ramp-seconds=1 --smact=0.1"
         )
-        task = self.submit(how.format(training=training), sharing=sharing, grace_s=20)
+        task = self.submit(how.format(training=training), sharing=sharing, grace_s=120)
         until(lambda: (self.task(task)["mem_used_mib"] or 0) >= 2000, "the training")
         begin = time.monotonic()
         self.cancel(task)
@@ -328,7 +328,7 @@ class Endings(Care):
         for sharing in ("streams", "mps"):
             words, took = self.wrapped(wrapper, sharing)
             self.assertEqual(words, ["checkpoint saved"], sharing)
-            self.assertLess(took, 10)  # bash waits for its foreground, which is dropped at once
+            self.assertLess(took, 60)  # bash waits for its foreground, which is dropped at once
         self.assertEqual(self.server_log().count("Client termination succeeded"), 1)
 
     def test_a_wrapper_saves_while_its_training_still_works(self):
@@ -339,7 +339,7 @@ class Endings(Care):
             "wait $pid"
         )
         self.assertEqual(words, ["checkpoint saved"])
-        self.assertLess(took, 10)
+        self.assertLess(took, 60)
         self.assertEqual(
             self.server_log().count("Client termination succeeded"), 1
         )  # once the wrapper had ended

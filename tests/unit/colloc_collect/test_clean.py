@@ -81,7 +81,7 @@ class Cleaning(unittest.TestCase):
             with open(os.path.join(folder, "runs.jsonl"), "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(one) + "\n" for one in runs)
             for name, lines in (("layers.jsonl.xz", layers), ("exports-0.jsonl.xz", exports)):
-                with lzma.open(os.path.join(folder, name), "wt") as file:
+                with lzma.open(os.path.join(folder, name), "wt", preset=0) as file:
                     file.writelines(json.dumps(line) + "\n" for line in lines)
             out = os.path.join(folder, "out")
             clean(
@@ -91,6 +91,9 @@ class Cleaning(unittest.TestCase):
                 "{fresh} {reused} {exports} {dropped}",
                 onto,
             )
+            with open(os.path.join(out, "runs.csv.xz"), "rb") as file:
+                # A dictionary of the text's length: that of preset 9 would make each test slow.
+                lzma.decompress(file.read(), memlimit=1 << 20)
             with lzma.open(os.path.join(out, "exports.jsonl.xz"), "rt") as file:
                 self.exports = [json.loads(line) for line in file]
             with lzma.open(os.path.join(out, "runs.csv.xz"), "rt", newline="") as file:
@@ -173,7 +176,7 @@ class Cleaning(unittest.TestCase):
                     for one in (run("a"), run("pressed", status="oom", neighbours=0))
                 )
             for name, line in (("layers.jsonl.xz", LAYERS), ("exports.jsonl.xz", export)):
-                with lzma.open(os.path.join(shipped, name), "wt") as file:
+                with lzma.open(os.path.join(shipped, name), "wt", preset=0) as file:
                     file.write(json.dumps(line) + "\n")
             clean([shipped], shipped, "")
             again = run("a", reserved_mib=5.0)
