@@ -13,35 +13,13 @@ import sys
 
 import numpy
 
+from colloc_memnet import evaluate, tables
 from colloc_report import Page, figure
 
 SETS = {"mlp": ("MLPs", 1024), "cnn": ("CNNs", 8192), "transformer": ("Transformers", 8192)}
-PUBLISHED = {
-    "mlp-mlp-1gib": 0.9542,
-    "mlp-mlp-2gib": 0.9706,
-    "mlp-transformer-1gib": 0.9673,
-    "mlp-transformer-2gib": 0.9804,
-    "cnn-mlp-8gib": 0.8825,
-    "cnn-transformer-8gib": 0.8449,
-    "transformer-mlp-8gib": 0.8552,
-    "transformer-transformer-8gib": 0.8650,
-}
+PUBLISHED = {name: accuracy for name, (accuracy, *_) in evaluate.PUBLISHED.items()}
 POINTS_MOST = 600
-VALUES = [
-    "depth",
-    "linears",
-    "convs",
-    "norms",
-    "dropouts",
-    "log_batch",
-    "log_parameters",
-    "log_activations",
-    "log_batch_activations",
-    "function_sin",
-    "function_cos",
-    "states",
-    "half",
-]
+VALUES = tables.VALUES
 
 
 def read(folder, name):

@@ -14,7 +14,6 @@ struct net_plan {
     enum gpumemnet_family family;
     enum gpumemnet_method method;
     int64_t bin_mib;
-    double accuracy, precision, recall, f1; /* published in the thesis */
 };
 
 /* Returns plan number i, or NULL after the last. */

@@ -7,10 +7,16 @@ import lzma
 import math
 import os
 import random
+import stat
+import sys
 import unittest
 
 import cli_case
 from cli_case import CliCase
+from needs_torch import PYTHON_FOLDER, torch
+
+from colloc_memnet import feed, weights
+from colloc_memnet.network import Network
 
 COLUMNS = "id,kind,family,split,model,batch,optimizer,precision,status,driver_mib"
 
@@ -25,6 +31,28 @@ def make_network(rng, key):
             ["ReLU", float(width), 0, "", [width], 0, 0],
         ]
     return {"model": key, "rows": rows}, depth * width * (width + 1), 2 * depth * width
+
+
+def load_built_in(plan, classes):
+    """(network, scaling) of a file of data/memnet."""
+    path = os.path.join(PYTHON_FOLDER, "..", "data", "memnet", f"{plan.name}.txt")
+    with open(path, encoding="ascii") as file:
+        numbers = weights.parse_numbers(file.read())
+    n, t = weights.VALUES, weights.TOKEN_SIZE
+    scaling = torch.tensor(numbers[: 2 * (n + t)]).split((n, n, t, t))
+    network = Network(plan, classes).eval()
+    network.load_numbers(numbers[2 * (n + t) :])
+    return network, scaling
+
+
+def network_bin(network, scaling, plan, row):
+    """The most probable bin of a row."""
+    mean, factor, token_mean, token_factor = scaling
+    n = len(plan.values)
+    values = (torch.tensor([row.values[i] for i in plan.values]) - mean[:n]) * factor[:n]
+    tokens = (torch.tensor(row.tokens) - token_mean) * token_factor
+    with torch.no_grad():
+        return network(values[None], [tokens])[0].argmax().item()
 
 
 class Memnet(CliCase):
@@ -55,8 +83,27 @@ class Memnet(CliCase):
 
     def train(self, folder, *words):
         return self.run_colloc(
-            "memnet", "train", "--only=mlp-mlp", "--epochs=40", f"--output={folder}", *words, "data"
+            "memnet",
+            "train",
+            f"--python={sys.executable}",
+            "--only=mlp-mlp",
+            "--epochs=4",
+            f"--output={folder}",
+            *words,
+            "data",
         )
+
+    def evaluate(self, *words):
+        return self.run_colloc("memnet", "eval", f"--python={sys.executable}", *words, "data")
+
+    def read_feed(self, *words):
+        """What the Python program would get on its standard input."""
+        self.write("tee", "#!/bin/sh\ncat >fed\n")
+        os.chmod(os.path.join(self.folder, "tee"), stat.S_IRWXU)
+        done = self.run_colloc("memnet", *words, "--python=./tee", "data")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.folder, "fed"), encoding="utf-8") as file:
+            return feed.read(file)
 
     def test_training_is_reproducible(self):
         self.make_data()
@@ -74,8 +121,8 @@ class Memnet(CliCase):
 
     def test_networks_without_rows_are_left_out(self):
         self.make_data()
-        done = self.run_colloc("memnet", "train", "--only=cnn-mlp", "data")
-        self.assertEqual(done.returncode, 0)
+        done = self.train("none", "--only=cnn-mlp")
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(
             "cnn-mlp-8gib: skipped: 0 training rows of kind cnn: at least 20 are needed",
             done.stderr,
@@ -84,15 +131,15 @@ class Memnet(CliCase):
     def test_evaluation(self):
         self.make_data()
         self.train("weights")
-        words = ("memnet", "eval", "--weights=weights", "--only=mlp-mlp-1gib", "data")
-        rows = json.loads(self.run_colloc(*words, "--json").stdout)["memnet"]
+        words = ("--weights=weights", "--only=mlp-mlp-1gib")
+        rows = json.loads(self.evaluate(*words, "--json").stdout)["memnet"]
         whole = {row["group"]: row for row in rows if row["family"] is None}
         self.assertEqual(whole["test"]["rows"], 11)
         self.assertEqual(whole["real networks"]["rows"], 2)
         self.assertEqual(whole["test"]["published"]["accuracy"], 0.9542)
         self.assertAlmostEqual(whole["test"]["accuracy"], whole["test"]["recall"])
         self.assertLessEqual(whole["test"]["covered_p50"], whole["test"]["covered_p99"])
-        text = self.run_colloc(*words).stdout
+        text = self.evaluate(*words).stdout
         self.assertIn(f"{whole['test']['accuracy']:.4f} (0.9542)", text)
 
     def test_weights_of_another_network(self):
@@ -121,15 +168,7 @@ class Memnet(CliCase):
     def test_files_for_pictures(self):
         self.make_data()
         self.train("weights")
-        self.run_colloc(
-            "memnet",
-            "eval",
-            "--weights=weights",
-            "--only=mlp-mlp-1gib",
-            "--output=out",
-            "--python=true",
-            "data",
-        )
+        self.evaluate("--weights=weights", "--only=mlp-mlp-1gib", "--output=out")
         answers = list(csv.DictReader(self.read("out/answers.csv").splitlines()))
         self.assertEqual(len(answers), 120)
         self.assertEqual(
@@ -143,7 +182,7 @@ class Memnet(CliCase):
 
     def test_built_in_weights(self):
         self.make_data()
-        done = self.run_colloc("memnet", "eval", "--json", "data")
+        done = self.evaluate("--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         names = {row["network"] for row in json.loads(done.stdout)["memnet"]}
         self.assertEqual(
@@ -174,10 +213,35 @@ class Memnet(CliCase):
     def test_nothing_to_judge(self):
         self.make_data(30)
         os.mkdir(os.path.join(self.folder, "weights"))
-        for option in ("--weights=weights", "--only=rnn"):
-            done = self.run_colloc("memnet", "eval", option, "data")
+        for option, complaint in (
+            ("--weights=weights", "memnet: nothing to evaluate"),
+            ("--only=rnn", 'memnet: no network\'s name contains "rnn"'),
+        ):
+            done = self.evaluate(option)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn("memnet: nothing to evaluate", done.stderr)
+            self.assertIn(complaint, done.stderr)
+
+    def test_pytorch_answers_as_the_estimator_in_c(self):
+        """The built-in weights in a network of PyTorch, on the inputs that training gets."""
+        self.make_data()
+        told, answered = self.read_feed("train"), self.read_feed("eval")
+        compared = 0
+        for plan in (plan for plan in told.plans if plan.family == "mlp"):
+            answers = answered.answers[plan.name]
+            network, scaling = load_built_in(plan, answers[0].classes)
+            for row, answer in zip(told.rows, answers):
+                bin_at = network_bin(network, scaling, plan, row)
+                self.assertEqual((bin_at + 1) * plan.bin_bytes, answer.edge_bytes)
+                compared += 1
+        self.assertEqual(compared, 4 * 120)
+
+    def test_an_interpreter_that_lacks(self):
+        self.make_data(30)
+        done = self.run_colloc("memnet", "eval", "--python=no-python", "data")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(
+            "no-python: no such program: give a Python interpreter with --python", done.stderr
+        )
 
     def test_weights_that_do_not_match(self):
         self.make_data(30)

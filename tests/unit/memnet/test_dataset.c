@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading measured trainings as rows for the networks. */
-#include "unit.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <lzma.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/units.h"
+#include "memnet/dataset.h"
 
 static const char layers[] =
     "{\"model\":\"m1\",\"layers\":4,\"rows\":[[\"Linear\",19.0,1273,\"66, 19\",[19],0,0],"
