@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/README.md names every page, each once, and README.md leads to it."""
+
+import collections
+import glob
+import os
+import re
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+LINK = re.compile(r"\]\(([^)#:]+\.md)\)")
+
+
+def links_of(path):
+    """The Markdown files that a page links to, relative to the source tree."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        found = LINK.findall(file.read())
+    return [os.path.normpath(os.path.join(os.path.dirname(path), link)) for link in found]
+
+
+class Index(unittest.TestCase):
+    def test_every_page_is_listed_once(self):
+        pages = glob.glob("docs/*.md", root_dir=ROOT) + glob.glob(
+            "docs/measured/*.md", root_dir=ROOT
+        )
+        listed = collections.Counter(links_of("docs/README.md"))
+        self.assertGreater(len(pages), 70)
+        self.assertEqual(set(pages) - {"docs/README.md", "docs/commands.md"} - set(listed), set())
+        self.assertEqual([page for page, n in listed.items() if n > 1], [])
+        self.assertEqual([p for p in listed if not os.path.exists(os.path.join(ROOT, p))], [])
+
+    def test_the_first_page_leads_to_it(self):
+        self.assertIn("docs/README.md", links_of("README.md"))
+
+
+if __name__ == "__main__":
+    unittest.main()
