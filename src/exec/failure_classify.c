@@ -99,28 +99,20 @@ void failure_classify(const struct attempt_end *end, const struct logscan *out,
         set_host_oom(ret_failure, end->host_oom, cause);
     else if (is_sent(signal))
         set_signal(ret_failure, signal);
-    else if (cause->kind == LOG_CAUSE_GPU_OOM)
+    else if (cause->kind == LOG_CAUSE_GPU_OOM || cause->kind == LOG_CAUSE_ALLOC_FAILED)
         set_found(ret_failure, FAILURE_GPU_OOM, cause);
     else if (cause->kind == LOG_CAUSE_HOST_OOM)
         set_found(ret_failure, FAILURE_HOST_OOM, cause);
     else if (cause->kind == LOG_CAUSE_KILLED)
         set_found(ret_failure, FAILURE_SIGNAL, cause);
-    else if (cause->kind == LOG_CAUSE_GPU_FAULT)
+    else if (cause->kind == LOG_CAUSE_GPU_FAULT || cause->kind == LOG_CAUSE_HARDWARE)
         set_found(ret_failure, FAILURE_GPU_FAULT, cause);
     else if (cause->kind == LOG_CAUSE_MPS)
         set_found(ret_failure, FAILURE_MPS, cause);
-    else if (cause->kind == LOG_CAUSE_PROGRAM)
+    else if (cause->kind == LOG_CAUSE_PROGRAM || cause->kind == LOG_CAUSE_ASSERT)
         set_found(ret_failure, FAILURE_PROGRAM, cause);
     else if (signal)
         set_signal(ret_failure, signal);
     else
         set_unproven(ret_failure, out, err);
-}
-
-bool failure_is_of_library(const struct failure *failure)
-{
-    char lower[EVIDENCE_MAX];
-    pattern_lower(failure->evidence, lower);
-    const struct pattern *pattern = pattern_find(lower, true);
-    return failure->class == FAILURE_PROGRAM && pattern && pattern->kind == LOG_CAUSE_LIBRARY;
 }

@@ -35,8 +35,4 @@ struct attempt_end {
 void failure_classify(const struct attempt_end *end, const struct logscan *out,
     const struct logscan *err, struct failure *ret_failure);
 
-/* Does the evidence of FAILURE_PROGRAM say that a library of CUDA could not start? Such a library
- * seldom reports why; on a full GPU it was for lack of memory. */
-bool failure_is_of_library(const struct failure *failure);
-
 #endif

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines are assembled from pieces of any size and compared with the patterns (exec/pattern.h). The
- * last cause wins, unless it only followed from an earlier one.
+ * Lines are assembled from pieces of any size and compared with the sentences (exec/pattern.h). The
+ * last cause wins, unless it only followed from an earlier one. It does in two cases:
  *
- * Example: "CUDA out of memory" in a traceback, then a second traceback "During handling of the
- * above exception" with "RuntimeError: worker died". The cause remains the first:
- * LOG_CAUSE_GPU_OOM.
+ *     the earlier cause is certain, and the next exception was thrown while it was handled:
+ *         CUDA out of memory ... / During handling of the above exception ... / RuntimeError: died
+ *     the earlier cause broke the CUDA context, and the later line is what libraries then say:
+ *         Assertion `t < n_classes` failed / RuntimeError: CUBLAS_STATUS_ALLOC_FAILED
  */
 #include "exec/logscan.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +21,8 @@
 
 #define OVERLAP                                                                                    \
     512 /* bytes of two parts of a very long line. Chosen: more than any known message */
+
+#define DETAIL_WITHIN 512 /* bytes after the line of the cause. Chosen: six lines */
 
 #define TRACEBACK "Traceback (most recent call last)"
 
@@ -50,16 +54,43 @@ static struct span shown_part(const char *text, const char *lower, const struct 
 
 static bool is_oom(enum log_cause cause)
 {
-    return cause == LOG_CAUSE_GPU_OOM || cause == LOG_CAUSE_HOST_OOM;
+    return cause == LOG_CAUSE_GPU_OOM || cause == LOG_CAUSE_HOST_OOM ||
+           cause == LOG_CAUSE_ALLOC_FAILED;
+}
+
+/* After such an error each call of CUDA in the process fails. */
+static bool breaks_context(enum log_cause cause)
+{
+    return cause == LOG_CAUSE_ASSERT || cause == LOG_CAUSE_HARDWARE ||
+           cause == LOG_CAUSE_GPU_FAULT || cause == LOG_CAUSE_MPS;
+}
+
+static bool is_certain(enum log_cause cause)
+{
+    return is_oom(cause) || breaks_context(cause);
+}
+
+/* What a process prints whose CUDA context is broken. */
+static bool is_symptom(enum log_cause earlier, enum log_cause later)
+{
+    bool is_clearer = earlier == LOG_CAUSE_ASSERT || earlier == LOG_CAUSE_HARDWARE;
+    return (breaks_context(earlier) &&
+               (later == LOG_CAUSE_LIBRARY || later == LOG_CAUSE_ALLOC_FAILED)) ||
+           (is_clearer && later == LOG_CAUSE_GPU_FAULT);
 }
 
 /* The last cause decides, unless it only followed from an earlier one. */
 static bool replaces_cause(const struct logscan *scan, const struct pattern *pattern, bool thrown)
 {
-    if (!is_oom(scan->cause.kind))
+    enum log_cause earlier = scan->cause.kind;
+    if (is_symptom(earlier, pattern->kind))
+        return false;
+    if (!is_certain(earlier))
         return true;
+    bool handles_it = thrown && scan->chained;
     return pattern->kind != LOG_CAUSE_KILLED &&
-           !(pattern->kind == LOG_CAUSE_PROGRAM && thrown && scan->chained);
+           !(handles_it &&
+               (pattern->kind == LOG_CAUSE_PROGRAM || pattern->kind == LOG_CAUSE_LIBRARY));
 }
 
 static void note_match(struct logscan *scan, struct log_match *match, const struct pattern *pattern,
@@ -69,6 +100,17 @@ static void note_match(struct logscan *scan, struct log_match *match, const stru
     match->framework = pattern->framework;
     match->at = scan->offset;
     log_line_clean(evidence, match->evidence);
+}
+
+/* A further line of the message that is the cause: its evidence has it, too. */
+static void add_detail(struct logscan *scan, struct span text)
+{
+    char detail[EVIDENCE_MAX], both[EVIDENCE_MAX * 2];
+    if (scan->cause.kind != LOG_CAUSE_GPU_OOM || scan->offset - scan->cause.at > DETAIL_WITHIN)
+        return;
+    log_line_clean(text, detail);
+    snprintf(both, sizeof both, "%s %s", scan->cause.evidence, detail);
+    log_line_clean(span_of(both), scan->cause.evidence);
 }
 
 /* A library that cannot initialise seldom reports why: a shortage directly before is the reason. */
@@ -90,6 +132,9 @@ static void judge_pattern(
     switch (pattern->kind) {
     case LOG_CAUSE_NONE:
         break;
+    case LOG_CAUSE_DETAIL:
+        add_detail(scan, text);
+        break;
     case LOG_CAUSE_SHORTAGE:
         note_match(scan, &scan->shortage, pattern, text);
         break;
@@ -98,7 +143,7 @@ static void judge_pattern(
             note_match(scan, &scan->consequence, pattern, text);
         break;
     case LOG_CAUSE_LIBRARY:
-        if (!is_oom(scan->cause.kind) || !scan->chained)
+        if (replaces_cause(scan, pattern, thrown))
             judge_library(scan, pattern, text);
         break;
     default:

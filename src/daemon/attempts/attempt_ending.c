@@ -18,7 +18,7 @@
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/overrun.h"
 #include "daemon/state_dir.h"
-#include "exec/failure_classify.h"
+#include "exec/failure_facts.h"
 
 /* A context and the code of cuDNN take about 1 GiB, which a process that failed has given back. */
 #define LIBRARY_ROOM_BYTES (2.0 * GIB)
@@ -54,15 +54,12 @@ static const char *why_gone(const struct attempts *attempts, const struct task *
     return is_instance ? "the MIG instance was not there any more" : PROCESS_LOST;
 }
 
-/* A library of CUDA that found no room on a shared GPU seldom says so. */
-static bool lacked_room(
-    const struct attempts *attempts, const struct task *task, const struct failure *failure)
+/* Were others on one of its GPUs, with little memory left? */
+static bool gpu_was_full(const struct attempts *attempts, const struct task *task)
 {
-    if (!task->had_coresidents || !failure_is_of_library(failure))
-        return false;
     const struct cluster_view *view = core_view(attempts->parts.core);
     const int64_t now_us = driver_now_us(attempts->parts.driver);
-    for (int i = 0; i < task->n_gpus; i++) {
+    for (int i = 0; i < task->n_gpus && task->had_coresidents; i++) {
         const struct gpu_view *gpu = &view->gpus[task->gpus[i]];
         struct reading free = gpu_view_free_bytes(gpu);
         bool is_recent = now_us - gpu->sampled_us <=
@@ -73,16 +70,24 @@ static bool lacked_room(
     return false;
 }
 
-/* The log alone tells less than what is known of the attempt: a library that could not start on a
- * full GPU lacked memory, and a task without MPS did not fail by an MPS server. */
-static struct failure with_what_is_known(
+static int64_t largest_gpu_bytes(const struct cluster_view *view)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < view->n_gpus; i++)
+        if (view->gpus[i].id.mem_total_bytes > largest)
+            largest = view->gpus[i].id.mem_total_bytes;
+    return largest;
+}
+
+static struct failure with_facts(
     const struct attempts *attempts, const struct task *task, const struct failure *failure)
 {
+    const struct failure_facts facts = {
+        .largest_gpu_bytes = largest_gpu_bytes(core_view(attempts->parts.core)),
+        .gpu_was_full = gpu_was_full(attempts, task),
+        .by_mps = task->run->share.sharing == SHARING_MPS};
     struct failure known = *failure;
-    if (lacked_room(attempts, task, failure))
-        known.class = FAILURE_GPU_OOM;
-    else if (failure->class == FAILURE_MPS && task->run->share.sharing != SHARING_MPS)
-        known.class = FAILURE_PROGRAM;
+    failure_apply_facts(&known, &facts);
     return known;
 }
 
@@ -106,7 +111,7 @@ static struct failure judge_failure(
     }
     bool was_suspended = task->ending == FAILURE_GPU_GONE && task->n_gpus == 0;
     snprintf(gone.evidence, sizeof gone.evidence, "%s", PROCESS_LOST);
-    return was_suspended ? gone : with_what_is_known(attempts, task, failure);
+    return was_suspended ? gone : with_facts(attempts, task, failure);
 }
 
 /* The detail that the log stores with EXITED. The caller releases it. */

@@ -90,8 +90,8 @@ static const struct sample samples[] = {
         FRAMES
         "tensorflow.python.framework.errors_impl.InternalError: Failed copying input tensor from /job:localhost/"
         "replica:0/task:0/device:CPU:0 to /job:localhost/replica:0/task:0/device:GPU:0 in order to run _EagerConst: Dst "
-        "tensor is not copied from host.\n",
-        "gpu-oom", "tensorflow", "Dst tensor is not copied"},
+        "tensor is not initialized.\n",
+        "gpu-oom", "tensorflow", "Dst tensor is not initialized"},
     {"TensorFlow warning that is none", EXIT(1),
         BFC
         "to allocate 2.57GiB with freed_by_count=0. The caller indicates that this is not a failure, but this may mean "
