@@ -10,17 +10,18 @@
  * To the daemon these are tasks as all others, with the current folder and environment. But one
  * with a terminal is not requeued: a rerun would find no terminal.
  */
-#include <errno.h>
-#include <stdint.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "cli/interactive.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/step.h"
 #include "cli/submission.h"
 #include "cli/terminal.h"
 
@@ -50,14 +51,37 @@ static const struct option_spec run_options[] = {
 
 static const struct option_spec shell_options[] = {[RUN_KEEP] = KEEP_OPTION};
 
+/* `srun -n 4 COMMAND` that is no step: the task is the step. */
+static void start_tasks(const struct invocation *invocation, int tasks, json_t *request)
+{
+    char program[PATH_MAX], number[16];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    json_t *arguments = json_object_get(request, "arguments");
+    const char *const words[] = {program, "run", "--step", "-n", number, "--"};
+    if (tasks <= 1 || n < 0)
+        return;
+    program[n] = '\0';
+    snprintf(number, sizeof number, "%d", tasks);
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        json_array_insert_new(arguments, i, json_string(words[i]));
+}
+
 /* A rerun would find no terminal. */
 static int prepare_request(
     const struct invocation *invocation, bool with_terminal, json_t **ret_request)
 {
     struct invocation command = *invocation;
     const struct option_value *keep = &invocation->values[RUN_KEEP];
+    struct fault fault = {0};
     command.after_dashes = true;
+    int tasks = step_count_tasks(invocation, &fault);
+    if (!tasks) {
+        print_error("%s", fault.text);
+        return EXIT_USAGE;
+    }
     int code = submission_request(&command, ret_request);
+    if (code == EXIT_OK)
+        start_tasks(invocation, tasks, *ret_request);
     if (code == EXIT_OK && with_terminal) {
         if (!json_object_get(*ret_request, "requeue"))
             json_object_set_new(*ret_request, "requeue", json_false());
@@ -97,22 +121,10 @@ static int run_task(const struct invocation *invocation, bool with_terminal)
     return code;
 }
 
-/* In place of this process, so that signals and the exit code are the command's. */
-static int run_step(const char *const *command)
-{
-    if (!getenv("COLLOC_TASK_ID")) {
-        print_error("--step: this is no task of colloc: leave out --step");
-        return EXIT_USAGE;
-    }
-    execvp(command[0], (char *const *)(uintptr_t)command);
-    print_error("cannot execute %s: %s", command[0], strerror(errno));
-    return errno == ENOENT ? 127 : 126;
-}
-
 static int run(const struct invocation *invocation)
 {
     if (invocation->values[RUN_STEP].number)
-        return run_step(invocation->operands);
+        return step_run(invocation);
     return run_task(invocation, invocation->values[RUN_PTY].number);
 }
 
@@ -141,6 +153,7 @@ const struct command command_run = {
                    "The exit status is the command's; see EXIT STATUS in colloc(1).",
     COMMAND_OPTIONS(run_options),
     .task_options = TASK_OPTIONS_ALL,
+    .slurm = SLURM_SRUN,
     .operand = OPERAND_COMMAND,
     .min_operands = 1,
     .max_operands = -1,
@@ -158,6 +171,7 @@ const struct command command_shell = {
                    "running; `colloc attach ID` returns to it.",
     COMMAND_OPTIONS(shell_options),
     .task_options = TASK_OPTIONS_ALL,
+    .slurm = SLURM_SALLOC,
     .max_operands = 0,
     .common_without = WITHOUT_JSON,
     .run = run_shell,

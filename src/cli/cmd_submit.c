@@ -24,7 +24,7 @@
 #include "taskfile/taskfile.h"
 #include "taskfile/track_places.h"
 
-enum { SUBMIT_WAIT, SUBMIT_DRY_RUN, SUBMIT_ESTIMATE, SUBMIT_SLURM };
+enum { SUBMIT_WAIT, SUBMIT_DRY_RUN, SUBMIT_TEST_ONLY, SUBMIT_ESTIMATE, SUBMIT_SLURM };
 
 static const char *const estimate_sources[] = {"script", NULL};
 static const char *const slurm_forms[] = {"line", "id", NULL};
@@ -37,6 +37,9 @@ static const struct option_spec options[] = {
     [SUBMIT_DRY_RUN] = {.name = "dry-run",
         .kind = OPTION_FLAG,
         .help = "print the request to the daemon as JSON, submit nothing"},
+    [SUBMIT_TEST_ONLY] = {.name = "test-only",
+        .kind = OPTION_FLAG,
+        .help = "check the file and the options, submit nothing"},
     [SUBMIT_ESTIMATE] = {.name = "estimate",
         .kind = OPTION_CHOICE,
         .argument = "HOW",
@@ -56,6 +59,10 @@ static int describe_task(
     const struct invocation *invocation, struct fault *fault, struct task_description *task)
 {
     const char *first = invocation->operands[0];
+    task->slurm_command = (struct slurm_command){.is_slurm = invocation->is_slurm,
+        .starts_tasks = invocation->command->slurm != SLURM_SBATCH,
+        .options = invocation->slurm,
+        .count = invocation->slurm_count};
     int r = invocation->after_dashes ? taskfile_of_command(invocation->operands, fault, task)
                                      : taskfile_read(first, fault, task);
     if (r < 0)
@@ -71,6 +78,7 @@ static int check_words(
 {
     const char *const *words = invocation->operands;
     int r = invocation->after_dashes ? submit_check_command(words, fault) : 0;
+    submit_warn_of_slurm(task);
     if (!invocation->after_dashes) {
         submit_warn_of_directives(task);
         submit_warn_of_words(invocation->command, words, task->script);
@@ -235,8 +243,12 @@ static int run(const struct invocation *invocation)
     int code = submission_request(invocation, &request);
     if (code != EXIT_OK)
         return code;
-    code = invocation->values[SUBMIT_DRY_RUN].number ? print_json(request)
-                                                     : send_request(invocation, request);
+    if (invocation->values[SUBMIT_DRY_RUN].number)
+        code = print_json(request);
+    else if (invocation->values[SUBMIT_TEST_ONLY].number)
+        print_error("the file and the options are right; nothing was submitted");
+    else
+        code = send_request(invocation, request);
     remove_export(invocation, request);
     json_decref(request);
     return code;
@@ -279,6 +291,7 @@ const struct command command_submit = {
         "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTIONS_ALL,
+    .slurm = SLURM_SBATCH,
     .operand = OPERAND_FILE,
     .min_operands = 1,
     .max_operands = -1,

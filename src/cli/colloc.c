@@ -32,7 +32,7 @@ int main(int argc, char **argv)
         count = slurm.count;
     }
     int code = EXIT_USAGE;
-    if (invocation_parse(words, count, &fault, &invocation) < 0)
+    if (invocation_parse(words, count, slurm.word != NULL, &fault, &invocation) < 0)
         print_error("%s", fault.text);
     else if (invocation.common[COMMON_HELP].number && invocation.command->run != command_help.run)
         code = help_print_command(invocation.command);

@@ -45,6 +45,7 @@ struct command {
     bool takes_words;               /* it passes all arguments on: none is an option of colloc */
     uint32_t common_without;        /* common options that have no effect here and are not shown:
                                        bits 1 << enum common_option */
+    enum slurm_program slurm;       /* whose options it takes besides its own; 0: no program's */
     int (*run)(const struct invocation *);
 };
 
@@ -68,7 +69,10 @@ struct invocation {
     struct option_value task_values[TASK_OPTION_MAX];
     const char **operands; /* NULL-terminated */
     int operand_count;
-    bool after_dashes; /* the first operand follows "--" */
+    bool after_dashes;         /* the first operand follows "--" */
+    struct slurm_given *slurm; /* Slurm's options (taskfile/slurm_options.h) */
+    size_t slurm_count;
+    bool is_slurm; /* the command has one of Slurm's names */
 };
 
 /* All commands in the order in which help lists them; ended by NULL. */
@@ -94,12 +98,13 @@ const char *command_near(const char *name);
 /*
  * Parses a command line.
  *
- * words: `count` arguments, without the program's name; borrowed until invocation_fini.
+ * words:    `count` arguments, without the program's name; borrowed until invocation_fini.
+ * is_slurm: the program was called by a name of Slurm: an option that Slurm has, too, is Slurm's
  *
  * Returns 0, or -errno with the mistake in the fault; invocation_fini must follow in both cases.
  */
-int invocation_parse(
-    const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation);
+int invocation_parse(const char *const *words, int count, bool is_slurm, struct fault *fault,
+    struct invocation *ret_invocation);
 
 /* Releases the options' texts and the list of operands. */
 void invocation_fini(struct invocation *invocation);

@@ -7,13 +7,18 @@
  *            |      |        operand  and so is all behind it (rest_is_operands): the program's own
  *            command option, by three tables: the command's, the common ones, those of tasks
  *
- * Options may stand before the command's name, too (`colloc --json queue`).
+ * Options may stand before the command's name, too (`colloc --json queue`). Commands that submit
+ * tasks also take Slurm's options; of a name that both have, colloc's counts, or Slurm's if the
+ * program was called by a name of Slurm (`sbatch`).
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/command.h"
+#include "taskfile/slurm_options.h"
 
 /* The tables of a command's options: its own, the common ones, and its part of the task options. */
 struct option_tables {
@@ -51,14 +56,123 @@ static void scatter_task_values(struct invocation *invocation, struct option_tab
     }
 }
 
+/* ---- Slurm's options ---- */
+
+/* --gpus=a100:2 and --time=UNLIMITED: values that only Slurm's option has. */
+static bool has_slurm_form(const struct option_spec *spec, const char *value)
+{
+    const char *field = spec->field ? spec->field : "";
+    return (strcmp(field, "gpus") == 0 && strchr(value, ':')) ||
+           (strcmp(field, "time_limit_s") == 0 &&
+               (strcasecmp(value, "UNLIMITED") == 0 || strcasecmp(value, "INFINITE") == 0));
+}
+
+/* Has the word a name of colloc's tables? Not by an alias that is there because Slurm has it, and
+ * not by the letter of such an option: these are Slurm's. */
+static bool is_own_word(
+    const struct option_tables *tables, enum slurm_program program, const char *const *words)
+{
+    char name[64];
+    const char *word = words[0], *value = strchr(word, '=');
+    size_t size = strcspn(word, "=");
+    bool is_long = word[1] == '-';
+    snprintf(name, sizeof name, "%.*s", size < sizeof name ? (int)size : 0, word);
+    for (size_t s = 0; s < ARRAY_SIZE(tables->sets); s++)
+        for (size_t i = 0; i < tables->sets[s].count; i++) {
+            const struct option_spec *spec = &tables->sets[s].specs[i];
+            bool is_alias = spec->alias && (is_long ? strcmp(spec->alias, name + 2) == 0
+                                                    : spec->letter == word[1]);
+            if (!is_alias &&
+                (is_long ? strcmp(spec->name, name + 2) != 0 : spec->letter != word[1]))
+                continue;
+            const char *given = value ? value + 1 : word[2] && !is_long ? word + 2 : words[1];
+            return !has_slurm_form(spec, given ? given : "") &&
+                   !(is_alias && slurm_option_find(program, spec->alias));
+        }
+    return false;
+}
+
+/* Is the word one of Slurm's? Not the beginning of a name if one of colloc's begins so, too: that
+ * is a typing mistake. */
+static bool may_be_slurm(
+    const struct option_tables *tables, enum slurm_program program, const char *const *words)
+{
+    char name[64];
+    size_t size = strcspn(words[0], "=");
+    snprintf(name, sizeof name, "%.*s", size < sizeof name ? (int)size : 0, words[0]);
+    if (is_own_word(tables, program, words))
+        return false;
+    if (words[0][1] != '-' || slurm_option_find(program, name + 2))
+        return true;
+    for (size_t s = 0; s < ARRAY_SIZE(tables->sets); s++)
+        for (size_t i = 0; i < tables->sets[s].count; i++)
+            if (strncmp(tables->sets[s].specs[i].name, name + 2, strlen(name + 2)) == 0)
+                return false;
+    return true;
+}
+
+static int keep_given(
+    struct invocation *invocation, const struct slurm_given *given, struct fault *fault)
+{
+    struct slurm_given *list = realloc(
+        invocation->slurm, (invocation->slurm_count + 1) * sizeof *list);
+    if (!list)
+        return fault_set(fault, ENOMEM, "out of memory");
+    list[invocation->slurm_count++] = *given;
+    invocation->slurm = list;
+    return 0;
+}
+
+/* The option is one of colloc's command: --parsable is --slurm=id. */
+static int take_command_option(
+    struct option_tables *tables, const struct slurm_option *option, struct fault *fault)
+{
+    char word[64];
+    const char *const words[] = {word, NULL};
+    snprintf(word, sizeof word, "--%s", option->command);
+    int r = option_take_one(tables->sets, ARRAY_SIZE(tables->sets), words, 1, fault);
+    return r < 0 ? r : 0;
+}
+
+/* Takes Slurm's options at the front. Returns how many words, 0 for none, or a fault. */
+static int take_slurm(struct invocation *invocation, struct option_tables *tables,
+    const char *const *words, int count, struct fault *fault)
+{
+    enum slurm_program program = invocation->command ? invocation->command->slurm : 0;
+    struct slurm_cursor cursor = {words, count, NULL};
+    struct slurm_given given;
+    if (!program || (!invocation->is_slurm && !may_be_slurm(tables, program, words)))
+        return 0;
+    do {
+        int r = slurm_option_next(program, "", &cursor, &given, fault);
+        if (r <= 0)
+            return r == -ENOENT ? 0 : r;
+        if (strcmp(given.option->name, "wrap") == 0 && !invocation->is_slurm)
+            return fault_set(fault, EINVAL, "--wrap: write colloc submit -- bash -c 'COMMAND'");
+        r = given.option->command ? take_command_option(tables, given.option, fault)
+                                  : keep_given(invocation, &given, fault);
+        if (r < 0)
+            return r;
+    } while (cursor.cluster);
+    return count - cursor.count;
+}
+
 static int take_options(
     struct invocation *invocation, const char *const *words, int count, struct fault *fault)
 {
     struct option_tables tables;
+    int i = 0, taken = 0;
     gather_tables(invocation, &tables);
-    int r = options_take(tables.sets, 3, words, count, fault);
+    do {
+        i += taken;
+        bool is_option = i < count && words[i][0] == '-' && words[i][1] &&
+                         strcmp(words[i], "--") != 0;
+        taken = is_option ? take_slurm(invocation, &tables, words + i, count - i, fault) : 0;
+        if (is_option && taken == 0)
+            taken = option_take_one(tables.sets, 3, words + i, count - i, fault);
+    } while (taken > 0);
     scatter_task_values(invocation, &tables);
-    return r;
+    return taken < 0 ? taken : i;
 }
 
 static void add_operands(struct invocation *invocation, const char *const *words, int count)
@@ -126,10 +240,10 @@ static int find_command(const char *name, struct fault *fault, const struct comm
 
 /* Options before the command's name are the common ones: `colloc --json queue`. No command at all,
  * or --help, is the command help. */
-int invocation_parse(
-    const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation)
+int invocation_parse(const char *const *words, int count, bool is_slurm, struct fault *fault,
+    struct invocation *ret_invocation)
 {
-    *ret_invocation = (struct invocation){0};
+    *ret_invocation = (struct invocation){.is_slurm = is_slurm};
     ret_invocation->operands = calloc((size_t)count + 1, sizeof *ret_invocation->operands);
     if (!ret_invocation->operands)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -153,4 +267,5 @@ void invocation_fini(struct invocation *invocation)
     option_values_fini(invocation->values, COMMAND_MOST_OPTIONS);
     option_values_fini(invocation->task_values, TASK_OPTION_MAX);
     free(invocation->operands);
+    free(invocation->slurm);
 }

@@ -2,15 +2,19 @@
 /*
  * The program under one of Slurm's names: a link `sbatch` to colloc is `colloc submit`.
  *
- *     sbatch --parsable -J net job.sbatch     colloc submit --slurm=id -J net job.sbatch
+ *     sbatch -J net job.sbatch                colloc submit --slurm=line -J net job.sbatch
+ *     sbatch <job.sbatch                      colloc submit --slurm=line -
  *     sbatch --wrap="python train.py"         colloc submit --slurm=line -- /bin/sh -c "python ..."
- *     squeue --me                             colloc queue --user=ada
- *     scancel -u ada 12                       colloc cancel -u ada 12
  *     srun -n 1 python train.py               colloc run python train.py
  *       in a task                             colloc run --step python train.py
+ *     salloc -G 1                             colloc shell
+ *     salloc -G 1 python train.py             colloc run --pty python train.py
+ *     squeue --me                             colloc queue --user=ada
+ *     scancel -u ada 12                       colloc cancel -u ada 12
  *
- * Options that the command of colloc has too, such as -J, --array or -u, stay as they are; others
- * are refused by it. What sbatch prints is read by scripts: "Submitted batch job 12".
+ * The options of sbatch, srun and salloc stay as they are: invocation.c reads them by the table of
+ * Slurm's options. Other programs take the options of colloc's command, and some with another name.
+ * What sbatch prints is read by scripts: "Submitted batch job 12".
  */
 #include "cli/slurm_names.h"
 
@@ -24,7 +28,7 @@
 
 #include "base/array.h"
 #include "cli/session.h"
-#include "taskfile/description.h"
+#include "taskfile/slurm_options.h"
 
 static const struct {
     const char *program, *command;
@@ -35,23 +39,21 @@ static const struct {
     {"sacct", "history"},
     {"sinfo", "gpus"},
     {"srun", "run"},
+    {"salloc", "shell"},
 };
 
 /* Options with another name here. */
 static const struct {
     const char *program, *option, *here;
 } renamed[] = {
-    {"sbatch", "--parsable", "--slurm=id"},
     {"scancel", "--me", "--mine"},
     {"sacct", "-S", "--since"},
     {"sacct", "--starttime", "--since"},
     {"sacct", "-E", "--until"},
     {"sacct", "--endtime", "--until"},
     {"sacct", "-X", NULL}, /* steps are not shown anyway */
-    {"srun", "--unbuffered", NULL},
-    {"srun", "--cpu-bind", NULL}, /* it is so, or not needed */
-    {"srun", "--exact", NULL},
-    {"srun", "--overlap", NULL},
+    {"scancel", "-t", "--state"},
+    {"scancel", "--jobname", "--name"},
 };
 
 static int add_word(struct slurm_words *words, const char *before, const char *word)
@@ -82,85 +84,89 @@ static int add_argument(struct slurm_words *words, const char *program, const ch
     return add_word(words, "", argument);
 }
 
-/* Takes "--wrap=COMMAND" or "--wrap COMMAND". Returns how many arguments that are. */
-static int take_wrap(const char *const *arguments, const char **ret_wrap)
-{
-    if (arguments[0] && strncmp(arguments[0], "--wrap=", 7) == 0) {
-        *ret_wrap = arguments[0] + 7;
-        return 1;
-    }
-    bool is_wrap = arguments[0] && strcmp(arguments[0], "--wrap") == 0 && arguments[1];
-    *ret_wrap = is_wrap ? arguments[1] : *ret_wrap;
-    return is_wrap ? 2 : 0;
-}
-
-/* A task is one process on one node: takes "-n 1", "--nodes=1" and the like, which say so. Returns
- * how many arguments that are. */
-static int take_one(const char *const *arguments)
-{
-    static const char *const counts[] = {"-n", "--ntasks", "-N", "--nodes"};
-    for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
-        const char *name = counts[i], *value = arguments[0] + strlen(name);
-        bool is_long = name[1] == '-';
-        if (strncmp(arguments[0], name, strlen(name)) != 0)
-            continue;
-        if (!*value && arguments[1] && strcmp(arguments[1], "1") == 0)
-            return 2;
-        if (strcmp(value, is_long ? "=1" : "1") == 0)
-            return 1;
-    }
-    return 0;
-}
-
 /* Is the next argument the value of this option of `colloc submit`? */
-static bool takes_next(const char *argument)
+static bool option_takes_next(const char *argument)
 {
     bool is_long = strncmp(argument, "--", 2) == 0;
     const struct option_spec *spec = is_long ? option_find(
                                                    task_options, task_option_count, argument + 2)
                                              : NULL;
-    for (size_t i = 0; i < task_option_count && !is_long && argument[1] && !argument[2]; i++)
-        if (task_options[i].letter == argument[1])
-            spec = &task_options[i];
     return spec ? spec->kind != OPTION_FLAG
                 : strcmp(argument, "--estimate") == 0 || strcmp(argument, "--socket") == 0;
 }
 
-/* The script, and what follows it, is not translated. */
-static bool is_script(const char *argument, const char *before)
+/* The part of a command line up to its first word that is no option. */
+struct scan {
+    const char *wrap; /* the value of --wrap; NULL: none */
+    int options;      /* words before the script or the command */
+};
+
+static struct scan scan_options(enum slurm_program program, const char *const *arguments, int count)
 {
-    return argument[0] != '-' && !(before && before[0] == '-' && takes_next(before));
+    struct slurm_cursor cursor = {arguments, count, NULL};
+    struct slurm_given given;
+    struct scan scan = {0};
+    struct fault fault;
+    for (int r; (r = slurm_option_next(program, "", &cursor, &given, &fault)) != 0;)
+        if (r == 1 && strcmp(given.option->name, "wrap") == 0)
+            scan.wrap = given.value;
+        else if (r < 0 && cursor.count > 0) { /* colloc's, or a mistake, which is reported later */
+            bool has_value = strchr(cursor.words[0], '=') || !option_takes_next(cursor.words[0]);
+            int used = has_value || cursor.count == 1 ? 1 : 2;
+            cursor = (struct slurm_cursor){cursor.words + used, cursor.count - used, NULL};
+        }
+    scan.options = count - cursor.count;
+    return scan;
 }
 
 /*
  *     sbatch -J net --wrap="python a.py"      submit --slurm=line -J net -- /bin/sh -c "python a.py"
- *            |      |
- *            |      taken out, and comes last
- *            as it is
+ *            |
+ *            as it is; --wrap, too, which colloc then ignores
  */
-static int translate_command(
-    struct slurm_words *words, const char *program, const char *const *arguments)
+static int translate_batch(struct slurm_words *words, const char *const *arguments, int count)
 {
-    const char *wrap = NULL, *before = NULL;
-    bool in_script = false;
-    bool is_sbatch = strcmp(program, "sbatch") == 0, is_srun = strcmp(program, "srun") == 0;
-    int r = is_sbatch                             ? add_word(words, "", "--slurm=line")
-            : is_srun && getenv("COLLOC_TASK_ID") ? add_word(words, "", "--step")
-                                                  : 0;
-    for (int used; *arguments && r == 0; arguments += used ? used : 1) {
-        used = in_script   ? 0
-               : is_sbatch ? take_wrap(arguments, &wrap)
-               : is_srun   ? take_one(arguments)
-                           : 0;
-        in_script |= !used && (is_sbatch || is_srun) && is_script(*arguments, before);
-        if (used == 0)
-            r = in_script ? add_word(words, "", *arguments)
-                          : add_argument(words, program, *arguments);
-        before = used ? NULL : *arguments;
-    }
-    const char *const command[] = {"--", "/bin/sh", "-c", wrap};
-    for (size_t i = 0; i < ARRAY_SIZE(command) && r == 0 && wrap; i++)
+    const struct scan scan = scan_options(SLURM_SBATCH, arguments, count);
+    int r = add_word(words, "", "--slurm=line");
+    for (int i = 0; i < (scan.wrap ? scan.options : count) && r == 0; i++)
+        r = add_word(words, "", arguments[i]);
+    const char *const command[] = {"--", "/bin/sh", "-c", scan.wrap};
+    for (size_t i = 0; i < ARRAY_SIZE(command) && r == 0 && scan.wrap; i++)
         r = add_word(words, "", command[i]);
+    if (r == 0 && !scan.wrap && scan.options == count)
+        r = add_word(words, "", "-");
+    return r;
+}
+
+static int translate_run(
+    struct slurm_words *words, const char *program, const char *const *arguments, int count)
+{
+    bool is_step = strcmp(program, "srun") == 0 && getenv("COLLOC_TASK_ID");
+    bool runs = strcmp(program, "salloc") == 0 &&
+                scan_options(SLURM_SALLOC, arguments, count).options < count;
+    int r = is_step ? add_word(words, "", "--step") : 0;
+    if (r == 0 && runs) { /* a command instead of a shell */
+        free(words->word[0]);
+        words->count = 0;
+        r = add_word(words, "", "run");
+        if (r == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+            r = add_word(words, "", "--pty");
+    }
+    for (int i = 0; i < count && r == 0; i++)
+        r = add_word(words, "", arguments[i]);
+    return r;
+}
+
+static int translate_command(
+    struct slurm_words *words, const char *program, const char *const *arguments, int count)
+{
+    if (strcmp(program, "sbatch") == 0)
+        return translate_batch(words, arguments, count);
+    if (strcmp(program, "srun") == 0 || strcmp(program, "salloc") == 0)
+        return translate_run(words, program, arguments, count);
+    int r = 0;
+    for (int i = 0; i < count && r == 0; i++)
+        r = add_argument(words, program, arguments[i]);
     return r;
 }
 
@@ -177,7 +183,7 @@ int slurm_words_make(
             continue;
         ret_words->word = calloc((size_t)count + 8, sizeof *ret_words->word);
         int r = ret_words->word ? add_word(ret_words, "", programs[i].command) : -ENOMEM;
-        return r < 0 ? r : translate_command(ret_words, program, arguments);
+        return r < 0 ? r : translate_command(ret_words, program, arguments, count);
     }
     return 0;
 }

@@ -185,8 +185,9 @@ static bool warn_of_line(struct span line, int number)
     return true;
 }
 
-static void warn_of_slurm_lines(const char *warnings)
+void submit_warn_of_slurm(const struct task_description *task)
 {
+    const char *warnings = task->slurm.warnings;
     struct span text = span_of(warnings ? warnings : ""), line;
     while (span_next_line(&text, &line))
         print_error("warning: %.*s", (int)line.size, line.at);
@@ -196,7 +197,6 @@ void submit_warn_of_directives(const struct task_description *task)
 {
     struct span text = span_of(task->script), line;
     bool warned = false;
-    warn_of_slurm_lines(task->slurm.warnings);
     for (int number = 1; span_next_line(&text, &line) && !warned; number++)
         warned = warn_of_line(line, number);
 }

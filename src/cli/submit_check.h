@@ -53,4 +53,7 @@ int submit_check_order(const struct task_description *task, struct fault *fault)
  */
 int submit_check_outputs(const struct task_description *task, struct fault *fault);
 
+/* Prints what of Slurm's options has no effect, and what of them the task gets instead. */
+void submit_warn_of_slurm(const struct task_description *task);
+
 #endif

@@ -273,15 +273,19 @@ static void put_name(FILE *out, const char *name)
         fputc(*at == '/' ? '_' : *at, out);
 }
 
-/* Writes the value of "%" and the letter. Returns whether they have one. */
-static bool write_placeholder(FILE *out, const struct attempt_spec *spec, char letter)
+/* Writes the value of a pattern: its letter, behind a width to which numbers are filled with zeros
+ * (%4j). Returns whether the letter has one. */
+static bool write_placeholder(
+    FILE *out, const struct attempt_spec *spec, const char *width, char letter)
 {
+    size_t digits = strspn(width, "0123456789");
+    int zeros = digits > 0 && digits < 3 ? atoi(width) : 0;
     if (letter == 'j')
-        fprintf(out, "%" PRId64, spec->task_id);
+        fprintf(out, "%0*" PRId64, zeros, spec->task_id);
     else if (letter == 'A')
-        fprintf(out, "%" PRId64, spec->array_id ? spec->array_id : spec->task_id);
+        fprintf(out, "%0*" PRId64, zeros, spec->array_id ? spec->array_id : spec->task_id);
     else if (letter == 'a')
-        fprintf(out, "%" PRId64, spec->array_index);
+        fprintf(out, "%0*" PRId64, zeros, spec->array_index);
     else if (letter == 'x')
         put_name(out, spec->name);
     else if (letter == '%')
@@ -299,8 +303,9 @@ int spec_output_path(const struct attempt_spec *spec, const char *path, char *bu
     if (path[0] != '/')
         fprintf(out, "%s/", spec->cwd);
     for (const char *at = path; *at; at++) {
-        if (at[0] == '%' && write_placeholder(out, spec, at[1]))
-            at++;
+        size_t width = at[0] == '%' ? strspn(at + 1, "0123456789") : 0;
+        if (at[0] == '%' && write_placeholder(out, spec, at + 1, at[1 + width]))
+            at += 1 + width;
         else
             fputc(*at, out);
     }

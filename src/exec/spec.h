@@ -49,8 +49,8 @@ struct attempt_spec {
     /*
      * The files of the output. NULL: `stdout` and `stderr` in the attempt's folder. In a path, %j
      * is the task's id, %A its array's (without one the task's), %a its index in the array, %x its
-     * name and %% a per cent sign; it is relative to cwd, and opened as the user. With stdout_path
-     * alone, both streams go there.
+     * name and %% a per cent sign; a width fills numbers with zeros (%4j). It is relative to cwd,
+     * and opened as the user. With stdout_path alone, both streams go there.
      */
     const char *stdout_path;
     const char *stderr_path;

@@ -19,15 +19,35 @@ enum task_option {
 extern const struct option_spec task_options[];
 extern const size_t task_option_count;
 
-/* What a script's #SBATCH lines contain besides the options of a task. */
+/* The programs of Slurm that take options: bits. */
+enum slurm_program { SLURM_SBATCH = 1, SLURM_SRUN = 2, SLURM_SALLOC = 4 };
+
+/* What Slurm's options say besides the options of a task. 0 and NULL: not given. */
 struct slurm_facts {
-    bool is_slurm;                                      /* it has such lines */
-    int cpus_per_gpu;                                   /* 0: not given */
-    int64_t memory_per_cpu_bytes, memory_per_gpu_bytes; /* 0: not given */
-    char *folder;    /* to run in, relative to the current one; NULL: that */
-    char *exported;  /* "A=1,B=2": for the environment; or NULL */
-    char *mail_user; /* the address for mails, if the script asks for any; or NULL */
-    char *warnings;  /* lines; or NULL */
+    bool is_slurm; /* a script with #SBATCH lines, or one of Slurm's commands */
+    int tasks, tasks_per_node, tasks_per_gpu; /* processes that srun starts */
+    int cpus_per_task, cpus_per_gpu, gpus_per_task;
+    int64_t memory_per_cpu_bytes, memory_per_gpu_bytes;
+    bool is_count_of_command; /* one of these is from a command line */
+    char *folder;             /* to run in, relative to the current one; NULL: that */
+    char *exported;           /* "A=1,B": for the environment; B is a variable of the current one */
+    bool is_export_only;      /* the task gets those and nothing else of the environment */
+    char *constraint;         /* kinds of GPUs: "a100,h100" */
+    char *mail_types;         /* of all options together: "BEGIN,END" */
+    char *mail_user;          /* the address for mails, if the script asks for any */
+    char *partition, *account, *qos; /* for its environment only */
+    bool is_labelled;                /* of a step: lines begin with the number of their process */
+    bool kills_on_exit;              /* of a step: a failed process ends the others */
+    char *input;                     /* of a step: the file for its standard input */
+    char *warnings;                  /* lines */
+};
+
+/* Slurm's options of a command line (slurm_options.h), which replace those of #SBATCH lines. */
+struct slurm_command {
+    bool is_slurm;     /* the command itself is Slurm's */
+    bool starts_tasks; /* it is srun, which starts all processes itself */
+    const struct slurm_given *options;
+    size_t count;
 };
 
 struct task_description {
@@ -35,6 +55,8 @@ struct task_description {
     char *file;   /* the name of its task file in messages; NULL: of none */
     char *script; /* the text to run: valid UTF-8 without NUL */
     struct slurm_facts slurm;
+    struct option_value slurm_values[TASK_OPTION_MAX]; /* of Slurm's options, while they are read */
+    struct slurm_command slurm_command; /* of the command line: set by the caller, borrowed */
     char *summary; /* content of the file that TASK_SUMMARY names; NULL: not read */
 };
 

@@ -316,20 +316,26 @@ int option_next(const struct option_set *sets, size_t n_sets, const char *const 
     return 2;
 }
 
+int option_take_one(const struct option_set *sets, size_t n_sets, const char *const *words,
+    int count, struct fault *fault)
+{
+    struct option_word word;
+    int taken = option_next(sets, n_sets, words, count, &word, fault);
+    if (taken <= 0)
+        return taken;
+    struct option_value *target = &word.set->values[word.spec - word.set->specs];
+    int r = check_unit(word.spec, word.shown, word.value, fault);
+    if (r == 0)
+        r = option_set_text(word.spec, word.shown, word.value, target, fault);
+    return r < 0 ? r : taken;
+}
+
 int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
     struct fault *fault)
 {
     int i = 0, taken;
-    struct option_word word;
-    while ((taken = option_next(sets, n_sets, words + i, count - i, &word, fault)) > 0) {
-        struct option_value *target = &word.set->values[word.spec - word.set->specs];
-        int r = check_unit(word.spec, word.shown, word.value, fault);
-        if (r == 0)
-            r = option_set_text(word.spec, word.shown, word.value, target, fault);
-        if (r < 0)
-            return r;
+    while ((taken = option_take_one(sets, n_sets, words + i, count - i, fault)) > 0)
         i += taken;
-    }
     return taken < 0 ? taken : i;
 }
 

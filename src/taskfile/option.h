@@ -143,6 +143,11 @@ const char *option_find_near(const struct option_set *sets, size_t n_sets, const
 int options_take(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
     struct fault *fault);
 
+/* Reads the option at the front, if there is one. Returns how many words it takes, 0 or -errno as
+ * options_take. */
+int option_take_one(const struct option_set *sets, size_t n_sets, const char *const *words,
+    int count, struct fault *fault);
+
 /*
  * Sets a value from text, checked as its spec says.
  *

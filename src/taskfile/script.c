@@ -66,26 +66,8 @@ static bool has_windows_line_ends(struct span text)
     return end && end > text.at && end[-1] == '\r';
 }
 
-/* Of what both say, the #COLLOC lines count. */
-static int add_slurm(struct task_description *description, struct option_value *slurm,
-    const char *name, struct fault *fault)
-{
-    int r = slurm_lines_finish(slurm, &description->slurm, fault);
-    if (r < 0)
-        return fault_prefix(fault, r, "%s", name);
-    for (size_t i = 0; i < task_option_count; i++) {
-        if (description->values[i].set)
-            continue;
-        free(description->values[i].text);
-        description->values[i] = slurm[i];
-        slurm[i] = (struct option_value){0};
-    }
-    return 0;
-}
-
-/* Reads the lines of options. `slurm`: what those of #SBATCH say. */
-static int read_lines(const char *name, struct span text, struct task_description *description,
-    struct option_value *slurm, struct fault *fault)
+static int read_lines(
+    const char *name, struct span text, struct task_description *description, struct fault *fault)
 {
     struct span rest = text, line;
     bool commands_began = false;
@@ -97,7 +79,7 @@ static int read_lines(const char *name, struct span text, struct task_descriptio
                     ? fault_set(fault, EINVAL, "#COLLOC lines must stand before the first command")
                     : read_directive(line, number, description, fault);
         else if (options.size && !commands_began)
-            r = slurm_line_read(options, number, slurm, &description->slurm, fault);
+            r = slurm_line_read(options, number, description, fault);
         if (r < 0)
             return fault_prefix(fault, r, "%s:%zu", name, number);
         commands_began |= trimmed.size && trimmed.at[0] != '#';
@@ -108,14 +90,10 @@ static int read_lines(const char *name, struct span text, struct task_descriptio
 int script_parse(
     const char *name, struct span text, struct task_description *description, struct fault *fault)
 {
-    struct option_value slurm[TASK_OPTION_MAX] = {0};
     if (has_windows_line_ends(text))
         return fault_set(fault, EINVAL,
             "%s:1: has Windows line ends (CR LF); remove them: sed -i 's/\\r$//' %s", name, name);
-    int r = read_lines(name, text, description, slurm, fault);
-    if (r == 0)
-        r = add_slurm(description, slurm, name, fault);
-    option_values_fini(slurm, TASK_OPTION_MAX);
+    int r = read_lines(name, text, description, fault);
     if (r < 0)
         return r;
     description->script = strndup(text.at, text.size);

@@ -10,20 +10,27 @@
 struct span slurm_line_options(struct span line);
 
 /*
- * Reads the options of one line.
+ * Reads the options of one line into the description's Slurm values and facts.
  *
  * options: as slurm_line_options gives them
  * number:  of the line, for warnings
- * values:  of the task's options: those that colloc has, too, are set
- * facts:   the others; warnings are added for options that are ignored
  *
  * Returns 0; -ENOTSUP or -EINVAL with a fault for what would change the meaning of the script.
  */
-int slurm_line_read(struct span options, size_t number, struct option_value *values,
-    struct slurm_facts *facts, struct fault *fault);
+int slurm_line_read(
+    struct span options, size_t number, struct task_description *description, struct fault *fault);
 
-/* Sets what follows from several options together. Returns 0 or a fault. */
-int slurm_lines_finish(
-    struct option_value *values, const struct slurm_facts *facts, struct fault *fault);
+/*
+ * Reads the options of the command line, and sets the task's options by what all Slurm options say
+ * together. Those of `description->values` that are set win over #SBATCH lines.
+ *
+ * name: of the file, for faults of its lines
+ *
+ * Returns 0 or a fault.
+ */
+int slurm_lines_finish(const char *name, struct task_description *description, struct fault *fault);
+
+/* The same for options without a task file, of a step: reads them. Returns 0 or a fault. */
+int slurm_command_read(struct task_description *description, struct fault *fault);
 
 #endif

@@ -15,6 +15,7 @@
 #include "taskfile/command_line.h"
 #include "taskfile/forms.h"
 #include "taskfile/plain_text.h"
+#include "taskfile/slurm_lines.h"
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -28,7 +29,7 @@ bool taskfile_is_script(const char *text, size_t size)
     return span_starts(all, "#!") || script_has_directive(all);
 }
 
-int taskfile_parse(const char *name, const char *text, size_t size, struct fault *fault,
+static int parse_form(const char *name, const char *text, size_t size, struct fault *fault,
     struct task_description *ret_description)
 {
     struct span all = {text, size};
@@ -53,6 +54,13 @@ int taskfile_parse(const char *name, const char *text, size_t size, struct fault
             "of the positional form",
             name);
     return script_parse(name, all, ret_description, fault);
+}
+
+int taskfile_parse(const char *name, const char *text, size_t size, struct fault *fault,
+    struct task_description *ret_description)
+{
+    int r = parse_form(name, text, size, fault, ret_description);
+    return r < 0 ? r : slurm_lines_finish(name, ret_description, fault);
 }
 
 static const char *base_name(const char *path)
@@ -111,7 +119,8 @@ int taskfile_of_command(
     ret_description->script = strdup("#!/bin/sh\nexec \"$@\"\n");
     if (!ret_description->script)
         return fault_set(fault, ENOMEM, "out of memory");
-    return default_name(ret_description, command_line_name(words, name), fault);
+    int r = slurm_lines_finish(words[0], ret_description, fault);
+    return r < 0 ? r : default_name(ret_description, command_line_name(words, name), fault);
 }
 
 int taskfile_read_summary(struct task_description *description, struct fault *fault)

@@ -21,7 +21,8 @@ enum {
  *
  * name:            of the file, for faults
  * text:            `size` bytes, followed by a NUL
- * ret_description: zeroed on entry; the caller calls task_description_fini either way
+ * ret_description: zeroed on entry, but for slurm_command; the caller calls task_description_fini
+ *                  either way
  *
  * Returns 0, or -errno with a fault.
  */

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import sqlite3
 import threading
 import unittest
@@ -122,6 +123,19 @@ class Arrays(DaemonCase):
         self.assertIn("(2 tasks)", self.colloc("submit", "--wait", script).stdout)
         self.assertEqual(self.read("sweep-3.log"), "1 3 2 2 sweep 1 0.1\n")
         self.assertEqual(self.read("sweep-5.log"), "1 5 2 3 sweep 1 0.1\n")
+        plain = self.write(
+            "plain.sh", "echo $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_JOB_ID >$COLLOC_ARRAY_INDEX\n"
+        )
+        self.colloc("submit", "--wait", "--array=8", plain)
+        self.assertEqual(self.read("8"), "8 4\n")
+        rank = self.write(
+            "rank.sbatch",
+            "#!/bin/bash\n#SBATCH -n 2 -o %2A_%N.log\n"
+            "echo $SLURM_PROCID $SLURM_NTASKS $SLURM_CPUS_ON_NODE $SLURM_JOB_GPUS\n",
+        )
+        self.colloc("submit", "--wait", rank)
+        host = socket.gethostname().partition(".")[0]
+        self.assertRegex(self.read(f"06_{host}.log"), r"^0 2 2 \d\n$")
         other = self.submit("env | grep -c SLURM")
         self.wait(other, "FAILED")
         self.assertEqual(self.output(other), "0\n")

@@ -216,7 +216,7 @@ static int fill_environment(
     if (r == 0)
         r = environment_name_port(&launch->added, launch->detail);
     if (r == 0)
-        r = environment_name_for_slurm(&launch->added, task, launch->detail, launch->env);
+        r = environment_name_for_slurm(&launch->added, view, task, launch->env);
     if (r == 0)
         r = environment_pass_emulator(&launch->added);
     if (r == 0)

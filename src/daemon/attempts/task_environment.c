@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/units.h"
@@ -118,31 +119,49 @@ static int name_array(struct environment *environment, const struct task *task,
 int environment_name_array(
     struct environment *environment, const struct task *task, const json_t *detail)
 {
-    return task->array.id == 0 ? 0
-                               : name_array(environment, task, detail, "COLLOC_ARRAY_ID",
-                                     "COLLOC_ARRAY_INDEX", "COLLOC_ARRAY");
+    if (task->array.id == 0)
+        return 0;
+    int r = name_array(
+        environment, task, detail, "COLLOC_ARRAY_ID", "COLLOC_ARRAY_INDEX", "COLLOC_ARRAY");
+    return r < 0 ? r
+                 : name_array(environment, task, detail, "SLURM_ARRAY_JOB_ID",
+                       "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK");
 }
 
-int environment_name_for_slurm(struct environment *environment, const struct task *task,
-    const json_t *detail, const char *const *submitted)
+/* The CPUs that it was given; without a number it may use all that this process may. */
+static int count_cpus(const struct task *task)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return task->request.host.cpus > 0 ? task->request.host.cpus : online > 0 ? (int)online : 1;
+}
+
+int environment_name_for_slurm(struct environment *environment, const struct cluster_view *view,
+    const struct task *task, const char *const *submitted)
 {
     unsigned long long id = task->id;
-    int restarts = task->attempts - task->run->unstarted - 1;
+    int restarts = task->attempts - task->run->unstarted - 1, cpus = count_cpus(task);
     if (!find_variable(submitted, "COLLOC_SLURM_SCRIPT"))
         return 0;
-    int r = environment_add(environment, "SLURM_JOB_ID=%llu", id);
+    char *gpus = join_gpus(view, task, label_of);
+    int r = gpus ? 0 : -ENOMEM;
+    if (r == 0)
+        r = environment_add(environment, "SLURM_JOB_ID=%llu", id);
     if (r == 0)
         r = environment_add(environment, "SLURM_JOBID=%llu", id);
+    if (r == 0)
+        r = environment_add(environment, "SLURM_JOB_GPUS=%s", gpus);
     if (r == 0)
         r = environment_add(environment, "SLURM_GPUS=%d", task->request.gpus);
     if (r == 0)
         r = environment_add(environment, "SLURM_GPUS_ON_NODE=%d", task->request.gpus);
+    if (r == 0)
+        r = environment_add(environment, "SLURM_CPUS_ON_NODE=%d", cpus);
+    if (r == 0)
+        r = environment_add(environment, "SLURM_JOB_CPUS_PER_NODE=%d", cpus);
     if (r == 0 && restarts > 0)
         r = environment_add(environment, "SLURM_RESTART_COUNT=%d", restarts);
-    return r < 0 || task->array.id == 0
-               ? r
-               : name_array(environment, task, detail, "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
-                     "SLURM_ARRAY_TASK");
+    free(gpus);
+    return r;
 }
 
 int environment_name_port(struct environment *environment, const json_t *detail)

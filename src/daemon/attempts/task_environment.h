@@ -7,7 +7,7 @@
 
 #include "core/core.h"
 
-enum { ENVIRONMENT_ADDED_MAX = 40 }; /* chosen: more than any task gets */
+enum { ENVIRONMENT_ADDED_MAX = 56 }; /* chosen: more than any task gets */
 
 /* All zero is empty. `list` ends in NULL; its texts live as long as this. */
 struct environment {
@@ -35,7 +35,8 @@ int environment_name_gpus(struct environment *environment, const struct cluster_
     const struct task *task, bool by_index);
 
 /*
- * Of a task of an array: COLLOC_ARRAY_ID, _INDEX, _COUNT, _MIN and _MAX.
+ * Of a task of an array: COLLOC_ARRAY_ID, _INDEX, _COUNT, _MIN and _MAX, and the same by Slurm's
+ * names, which scripts read whatever they were submitted with.
  *
  * detail: of its SUBMIT
  */
@@ -44,8 +45,8 @@ int environment_name_array(
 
 /* What Slurm sets of a script with #SBATCH lines: SLURM_JOB_ID and the like. The client has marked
  * it by COLLOC_SLURM_SCRIPT. */
-int environment_name_for_slurm(struct environment *environment, const struct task *task,
-    const json_t *detail, const char *const *submitted);
+int environment_name_for_slurm(struct environment *environment, const struct cluster_view *view,
+    const struct task *task, const char *const *submitted);
 
 /* Names the port of a service in COLLOC_PORT. `detail`: of its submission. */
 int environment_name_port(struct environment *environment, const json_t *detail);

@@ -4,6 +4,7 @@
 codes.
 """
 
+import getpass
 import json
 import os
 import re
@@ -186,6 +187,10 @@ class Submit(CliCase):
         )
         self.assertEqual(self.warnings("--output=%j/x.log", "--error=x.log", "--", "true"), [])
 
+    def read(self, name):
+        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+            return file.read()
+
     def run_as(self, name, *words, **environment):
         link = os.path.join(self.folder, name)
         if not os.path.lexists(link):
@@ -217,14 +222,171 @@ class Submit(CliCase):
         done = self.run_as("srun", *words, COLLOC_TASK_ID="12")
         self.assertEqual((done.returncode, done.stdout), (7, "-n 1\n"), done.stderr)
         self.assertEqual(self.daemon.requests, [])
-        done = self.run_as("srun", "-n", "2", "true", COLLOC_TASK_ID="12")
+        done = self.run_as("srun", "-N", "2", "true", COLLOC_TASK_ID="12")
         self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("on one server", done.stderr)
         done = self.run_as("srun", "no-such-program", COLLOC_TASK_ID="12")
         self.assertEqual(done.returncode, 127)
         self.assertIn("cannot execute no-such-program", done.stderr)
         self.assertIn("no task of colloc", self.complaint("run", "--step", "true", code=2))
         self.run_as("srun", "-n1", "sh", "-c", "true")
         self.assertEqual(self.submitted()["arguments"], ["sh", "-c", "true"])
+
+    def test_a_step_of_several_processes(self):
+        show = "echo $SLURM_PROCID of $SLURM_NTASKS on $CUDA_VISIBLE_DEVICES"
+        task = {"COLLOC_TASK_ID": "12", "CUDA_VISIBLE_DEVICES": "4,5,6,7"}
+        done = self.run_as("srun", "-n3", "-ul", "sh", "-c", show, **task)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(
+            sorted(done.stdout.splitlines()), [f"{i}: {i} of 3 on 4,5,6,7" for i in range(3)]
+        )
+        words = ("srun", "--gpus-per-task=2", "-o", "out_%j_%2t", "sh", "-c", show)
+        done = self.run_as(*words, SLURM_NTASKS="2", **task)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertEqual(self.read("out_12_00"), "0 of 2 on 4,5\n")
+        self.assertEqual(self.read("out_12_01"), "1 of 2 on 6,7\n")
+        done = self.run_as("srun", "-n", "3", "sh", "-c", "exit $SLURM_PROCID", **task)
+        self.assertEqual(done.returncode, 2)
+        wait = 'test "$SLURM_PROCID" = 1 && exit 9; exec sleep 300'
+        done = self.run_as("srun", "-n2", "-K", "sh", "-c", wait, **task)
+        self.assertEqual(done.returncode, 128 + 15)
+        done = self.run_as("srun", "-n2", "sh", "-c", "exec cat", **task)
+        self.assertEqual(done.returncode, 0)
+
+    def test_options_of_srun_in_a_task(self):
+        for options in (
+            "-w node1",
+            "-u -l",
+            "-K",
+            "-K1",
+            "--kill-on-bad-exit=1",
+            "--export=ALL",
+            "--export=ALL,A=1",
+            "--ntasks-per-node=1",
+            "--gres=gpu:1",
+            "--wait=60",
+            "-W 60",
+            "--label",
+            "--mpi=pmi2",
+            "--jobid=12",
+            "--cpu-bind=none",
+            "--exclusive -n1 -c1 --mem=1G",
+            "-p gpu -A lab -J x -t 10 --overlap --exact",
+            "--pty",
+            "-D . -i /dev/null",
+        ):
+            words = (*options.split(), "sh", "-c", "echo ran $A")
+            done = self.run_as("srun", *words, COLLOC_TASK_ID="12")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), options)
+            self.assertIn("ran", done.stdout)
+        for options in ("--jobid=13", "--multi-prog", "--made-up"):
+            done = self.run_as("srun", options, "true", COLLOC_TASK_ID="12")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), options)
+            self.assertIn(options.partition("=")[0], done.stderr)
+
+    def test_options_of_slurm_on_a_command_line(self):
+        """What submitit, Snakemake, JupyterHub and people send."""
+        self.write("t.sh", "#!/bin/sh\n#SBATCH --mail-type=BEGIN -J a\ntrue\n")
+        for words, expected in (
+            ("--gres=gpu:2 -p gpu", {"gpus": 2}),
+            ("-pgpu --gpus-per-node=3", {"gpus": 3}),
+            ("--gpus=a100:2", {"gpus": 2, "gpu_kinds": "a100"}),
+            ("-G 2 -C h100", {"gpus": 2, "gpu_kinds": "h100"}),
+            ("-D / --nice", {"cwd": "/", "priority": "low"}),
+            ("--chdir=/ --account=x --qos=y --comment z", {"cwd": "/"}),
+            ("--mem=32GB -n 1 --ntasks=1 -N1", {"host_memory_mib": 32768.0}),
+            ("--mem-per-cpu=1G -c 4", {"host_memory_mib": 4096.0, "cpus": 4}),
+            ("--mail-type=END --mail-user=ada", {"notify": "start,end", "notify_to": "ada"}),
+            ("--depend=afterok:1 --job=b", {"after": "afterok:1", "name": "b"}),
+            ("--export=ALL --time=UNLIMITED --wait-all-nodes=1", {}),
+            ("--memory=5GiB --estimator=declared", {"memory_mib": 5120.0}),
+        ):
+            for program in (["sbatch"], ["submit"]):
+                run = self.run_as if program == ["sbatch"] else self.run_colloc
+                self.daemon.requests.clear()
+                done = run(*program, *words.split(), "t.sh", "arg")
+                self.assertEqual(done.returncode, 0, (program, words, done.stderr))
+                body = self.submitted()
+                self.assertEqual({key: body[key] for key in expected}, expected)
+                self.assertEqual(body["arguments"], ["arg"])
+        for words, text in (
+            ("--nodes=2", "--nodes=2: colloc runs a task on one server"),
+            ("-L matlab", "--licenses=matlab: colloc counts no licences"),
+            ("--gres=gpu:0", "--gres=gpu:0: each task of colloc has a GPU"),
+            ("--gpu=1", "did you mean --gpus?"),
+        ):
+            self.assertIn(text, self.complaint("submit", *words.split(), "t.sh", code=2))
+        done = self.run_as("sbatch", "--gp=1", "t.sh")
+        self.assertIn("write the whole name; so begin --gpus, --gpus-per-node", done.stderr)
+
+    def test_an_environment_for_slurm(self):
+        self.write("t.sh", "#!/bin/sh\n")
+        self.run_as("sbatch", "-n", "4", "-p", "gpu", "t.sh", B="2", COLLOC_SLURM_SCRIPT="old")
+        environment = self.submitted()["environment"]
+        expected = {
+            "SLURM_PROCID": "0",
+            "SLURM_LOCALID": "0",
+            "SLURM_NODEID": "0",
+            "SLURM_NTASKS": "4",
+            "SLURM_NPROCS": "4",
+            "SLURM_JOB_PARTITION": "gpu",
+            "COLLOC_SLURM_SCRIPT": "1",
+            "B": "2",
+        }
+        self.assertEqual({key: environment[key] for key in expected}, expected)
+        self.run_as("sbatch", "--export=NONE", "t.sh", B="2", HOME="/h")
+        environment = self.submitted()["environment"]
+        self.assertNotIn("B", environment)
+        self.assertEqual(environment["HOME"], "/h")
+        self.assertEqual(environment["PATH"], "/usr/local/bin:/usr/bin:/bin")
+        self.run_as("sbatch", "--export=A=1,B", "t.sh", B="2", C="3")
+        environment = self.submitted()["environment"]
+        self.assertEqual((environment["A"], environment["B"]), ("1", "2"))
+        self.assertNotIn("C", environment)
+        outer = {"SLURM_PROCID": "3", "COLLOC_ARRAY_INDEX": "1", "COLLOC_TASK_ID": "7"}
+        self.daemon.requests.clear()
+        self.colloc("submit", "--mem=1G", "--", "true", **outer, COLLOC_SLURM_SCRIPT="1")
+        environment = self.submitted()["environment"]
+        for name in ("SLURM_PROCID", "COLLOC_ARRAY_INDEX", "COLLOC_SLURM_SCRIPT"):
+            self.assertNotIn(name, environment)
+
+    def test_patterns_of_file_names(self):
+        host = socket.gethostname().partition(".")[0]
+        self.colloc("submit", "--output=%N_%u_%t%3n_%s_%J_%4j_%%_%a.log", "--", "true")
+        self.assertEqual(
+            self.submitted()["output"],
+            f"{host}_{getpass.getuser()}_0000_batch_%j_%4j_%%_%a.log",
+        )
+
+    def test_names_of_slurm_that_submit(self):
+        self.write("t.sh", "#!/bin/sh\ntrue\n")
+        link = os.path.join(self.folder, "sbatch")
+        self.run_as("sbatch", "t.sh")
+        self.daemon.requests.clear()
+        done = subprocess.run(
+            [link, "--parsable", "-J", "from-stdin"],
+            input="#!/bin/sh\n#SBATCH --gres=gpu:2\ntrue\n",
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            timeout=60,
+            check=False,
+        )
+        self.assertRegex(done.stdout, r"^\d+\n$", done.stderr)
+        body = self.submitted()
+        self.assertEqual((body["name"], body["gpus"]), ("from-stdin", 2))
+        self.daemon.requests.clear()
+        done = self.run_as("sbatch", "--test-only", "t.sh")
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertIn("nothing was submitted", done.stderr)
+        self.assertEqual(self.daemon.requests, [])
+        self.run_as("salloc", "-G", "1", "sh", "-c", "true")
+        self.assertEqual(self.submitted()["arguments"], ["sh", "-c", "true"])
+        self.assertIn("no terminal", self.run_as("salloc", "--gres=gpu:1").stderr)
+        done = self.run_as("srun", "-n", "2", "--gres=gpu:2", "sh", "-c", "true")
+        arguments = self.submitted()["arguments"]
+        self.assertEqual(arguments[1:], ["run", "--step", "-n", "2", "--", "sh", "-c", "true"])
+        self.assertTrue(os.access(arguments[0], os.X_OK))
 
     def test_names_of_slurm(self):
         self.write("job.sh", "#!/bin/sh\n#SBATCH -J net\npython train.py\n")
@@ -273,8 +435,9 @@ class Submit(CliCase):
     def test_what_a_script_for_slurm_cannot_have(self):
         for line, text in [
             ("--gres=gpu:a100:2,gpu:v100:1", "give a number of GPUs, or a kind"),
-            ("-N 2", "a task runs once"),
-            ("--constraint=a100", "not supported"),
+            ("-N 2", "colloc runs a task on one server"),
+            ("--constraint=a100*2", "give kinds of GPUs"),
+            ("--gres=gpu:1,vmem:3g", "--gres=gpu:1,vmem:3g: colloc has no generic resource"),
             ("--chdir", "needs a value"),
         ]:
             self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
@@ -285,7 +448,9 @@ class Submit(CliCase):
     def test_dependencies_are_checked(self):
         self.colloc("submit", "--after=ok:12,any:13", "--", "true")
         self.assertEqual(self.submitted()["after"], "ok:12,any:13")
-        for text in ("12", "after:12", "ok:12,", "ok:0"):
+        complaint = self.complaint("submit", "--dependency=after:12", "--", "true", code=2)
+        self.assertIn("only afterok, afterany", complaint)
+        for text in ("12", "ok:12,", "ok:0"):
             self.assertIn(
                 "must be ok:ID, any:ID or notok:ID",
                 self.complaint("submit", f"--dependency={text}", "--", "true", code=2),

@@ -138,6 +138,8 @@ static void test_output_path(void **state)
     assert_string_equal(path, "/w/a-42.42");
     assert_int_equal(spec_output_path(&spec, "/x/%%j%k%", path, sizeof path), 0);
     assert_string_equal(path, "/x/%j%k%");
+    assert_int_equal(spec_output_path(&spec, "/%4j_%03A_%999j%5", path, sizeof path), 0);
+    assert_string_equal(path, "/0042_042_42%5");
     assert_int_equal(spec_output_path(&spec, "/345678", tight, sizeof tight), 0);
     assert_string_equal(tight, "/345678");
     assert_int_equal(spec_output_path(&spec, "/3456789", tight, sizeof tight), -ENAMETOOLONG);

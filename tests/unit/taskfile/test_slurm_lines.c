@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "taskfile/slurm_options.h"
 #include "taskfile/taskfile.h"
 
 static struct task_description task;
@@ -62,6 +63,125 @@ static void a_script_is_read_as_it_is(void **state)
     assert_string_equal(task.slurm.exported, "A=1,B=x");
     assert_int_equal(task.values[TASK_CPUS].number, 8);
     assert_null(task.slurm.warnings);
+}
+
+/* Slurm's units are powers of two, with a B and without: sbatch 22.05 makes 32G of --mem=32GB. */
+static void sizes_are_slurms(void **state)
+{
+    static const struct {
+        const char *value;
+        int64_t bytes;
+    } table[] = {{"32GB", 32 * GIB}, {"220Gb", 220 * GIB}, {"100MB", 100 * MIB},
+        {"1TB", 1024 * GIB}, {"2048KB", 2 * MIB}, {"32g", 32 * GIB}, {"1000", 1000 * MIB},
+        {"1.5G", 1536 * MIB}, {"0GB", 0}, {"0", 0}, {"0M", 0}, {"1K", MIB}};
+    char line[64];
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        snprintf(line, sizeof line, "#SBATCH --mem=%s", table[i].value);
+        assert_int_equal(read_script(line), 0);
+        assert_int_equal(task.values[TASK_HOST_MEMORY].set, table[i].bytes > 0);
+        assert_int_equal(task.values[TASK_HOST_MEMORY].number, table[i].bytes);
+    }
+    assert_int_equal(read_script("#SBATCH --mem-per-gpu=10GB --gpus=2"), 0);
+    assert_int_equal(task.values[TASK_HOST_MEMORY].number, 20 * GIB);
+    assert_int_equal(read_script("#SBATCH --mem-per-cpu=1G -c 4\n#SBATCH --mem=3G"), 0);
+    assert_int_equal(task.values[TASK_HOST_MEMORY].number, 3 * GIB);
+}
+
+/* The whole script has the CPUs of all its tasks. */
+static void tasks_are_counted_as_cpus(void **state)
+{
+    static const struct {
+        const char *lines;
+        int tasks, cpus, gpus;
+    } table[] = {{"#SBATCH --ntasks=5", 5, 5, 1}, {"#SBATCH -n 4 -c 2", 4, 8, 1},
+        {"#SBATCH --tasks-per-node=1", 1, 0, 1}, {"#SBATCH --tasks=2", 2, 2, 1},
+        {"#SBATCH -N 1-4 --ntasks-per-node=4 --gres=gpu:4 --cpus-per-gpu=3", 4, 12, 4},
+        {"#SBATCH --gpus-per-task=1 -n 4", 4, 4, 4},
+        {"#SBATCH --gpus-per-task=a100:2 -n 2 --gpus-per-node=1", 2, 2, 1},
+        {"#SBATCH --ntasks-per-gpu=2 -G 3 -c 2", 6, 12, 3}, {"#SBATCH -n 1", 1, 0, 1}};
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        if (read_script(table[i].lines) != 0)
+            fail_msg("%s: %s", table[i].lines, fault.text);
+        assert_int_equal(task.slurm.tasks, table[i].tasks);
+        assert_int_equal(task.values[TASK_CPUS].number, table[i].cpus);
+        assert_int_equal(option_number_or(&task.values[TASK_GPUS], 1), table[i].gpus);
+        assert_int_equal(task.slurm.warnings != NULL, table[i].tasks > 1);
+    }
+    assert_int_equal(read_script("#SBATCH -n 4 --mem-per-cpu=1GB"), 0);
+    assert_int_equal(task.values[TASK_HOST_MEMORY].number, 4 * GIB);
+}
+
+/* As getopt_long reads them for sbatch. */
+static void unique_beginnings_are_names(void **state)
+{
+    static const char *const good[] = {"--depend=afterok:1", "--job=x", "--out=x", "--part=x",
+        "--mail-t=END", "--nodel=x", "--wait-all=1", "--no-k", "--cpus-per-t=2", "--min=1"};
+    static const char *const ambiguous[] = {
+        "--gpu=1", "--node=1", "--tim=5", "--cpus=1", "--par", "--excl", "--mail=END", "--n=1"};
+    char line[64];
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        snprintf(line, sizeof line, "#SBATCH %s", good[i]);
+        if (read_script(line) != 0)
+            fail_msg("%s: %s", good[i], fault.text);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(ambiguous); i++) {
+        snprintf(line, sizeof line, "#SBATCH %s", ambiguous[i]);
+        assert_true(read_script(line) < 0);
+        assert_non_null(strstr(fault.text, "write the whole name; so begin --"));
+    }
+}
+
+static void an_environment_can_be_left_out(void **state)
+{
+    static const struct {
+        const char *value, *exported;
+        bool is_only;
+    } table[] = {{"ALL", "", false}, {"all,A=1,B", "A=1,B", false}, {"NONE", "", true},
+        {"none", "", true}, {"NIL", "", true}, {"PATH,A=1", "PATH,A=1", true}};
+    char line[64];
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        snprintf(line, sizeof line, "#SBATCH --export=%s", table[i].value);
+        assert_int_equal(read_script(line), 0);
+        assert_string_equal(task.slurm.exported, table[i].exported);
+        assert_int_equal(task.slurm.is_export_only, table[i].is_only);
+    }
+}
+
+static void constraints_are_kinds(void **state)
+{
+    static const struct {
+        const char *line, *kinds;
+    } table[] = {{"-C a100", "a100"}, {"--constraint=[a100|h100]", "a100,h100"},
+        {"-C a100&80gb", "a100-80gb"}, {"--gres=gpu:a100:1 -C 80gb|40gb", "80gb-a100,40gb-a100"}};
+    char line[80];
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        snprintf(line, sizeof line, "#SBATCH %s", table[i].line);
+        assert_int_equal(read_script(line), 0);
+        assert_string_equal(task.values[TASK_GPU_KIND].text, table[i].kinds);
+    }
+}
+
+/* What the command line has counts more than any line of the script. */
+static void a_command_line_counts_most(void **state)
+{
+    static const char *const words[] = {"--gres=gpu:2", "--mail-type=FAIL", "-n", "3", "-ul"};
+    struct slurm_cursor cursor = {words, ARRAY_SIZE(words), NULL};
+    struct slurm_given given[8];
+    size_t n = 0;
+    while (slurm_option_next(SLURM_SRUN, "", &cursor, &given[n], &fault) == 1)
+        n++;
+    assert_int_equal(n, 5);
+    assert_int_equal(cursor.count, 0);
+    const char *text =
+        "#!/bin/sh\n#SBATCH --gpus=1 --mail-type=END -n 9\n#COLLOC --gpus=4 --cpus=8\n";
+    task_description_fini(&task);
+    task.slurm_command = (struct slurm_command){true, true, given, n};
+    assert_int_equal(taskfile_parse("job.sh", text, strlen(text), &fault, &task), 0);
+    assert_int_equal(task.values[TASK_GPUS].number, 2);
+    assert_int_equal(task.values[TASK_CPUS].number, 3);
+    assert_string_equal(task.values[TASK_NOTIFY].text, "end,fail");
+    assert_true(task.slurm.is_labelled);
+    task.slurm_command = (struct slurm_command){0};
 }
 
 static void memory_of_parts_is_added_up(void **state)
@@ -122,6 +242,8 @@ static void mails_are_messages(void **state)
         {"#SBATCH --mail-user=ada", NULL, NULL},
         {"#SBATCH --mail-type=END --mail-user=ada\n#COLLOC --notify-to=bob", "end", "bob"},
         {"#SBATCH --mail-type=STAGE_OUT,END", "end", NULL},
+        {"#SBATCH --mail-type=BEGIN\n#SBATCH --mail-type=FAIL\n#SBATCH --mail-type=REQUEUE",
+            "start,fail,requeue", NULL},
     };
     for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         assert_int_equal(read_script(table[i].lines), 0);
@@ -155,10 +277,11 @@ static void a_kind_of_gpu_is_read(void **state)
 static void what_changes_the_meaning_is_refused(void **state)
 {
     static const char *const lines[] = {"--gres=gpu:a100:x", "--gpus=h100:1,a100:1", "--gpus=:2",
-        "--gpus=a100:0", "--gres=gpu:a100:2:3", "--gres=shard:4", "-N 2", "--nodes=2-4", "-n 4",
-        "--ntasks-per-node=2", "--constraint=a100", "-L matlab", "--licenses=matlab",
-        "--dependency=after:12", "-d singleton", "-d afterok:12?afterok:13",
-        "-d afterok:1,expand:2", "--export=NONE", "--export=A,B", "--export=ALL,=1", "-o %N.out",
+        "--gpus=a100:0", "--gres=gpu:a100:2:3", "--gres=shard:4", "-N 2", "--nodes=2-4", "-n 0",
+        "--ntasks-per-node=x", "--constraint=a100*2", "-C (a|b)&c", "hetjob", "--gres=gpu:0",
+        "--input=x", "-L matlab", "--licenses=matlab", "--dependency=after:12", "-d singleton",
+        "-d afterok:12?afterok:13", "-d afterok:1,expand:2", "--made=x", "--reboot", "--uid=0",
+        "--container=x", "--export=A B", "--export=1A", "--export=ALL,=1", "-o %q.out", "-o %b.out",
         "--time=soon", "--gpus=0", "--gpus", "--hold=yes", "--made-up", "gpus=2", "-", "--", "-c x",
         "--mem=lots", "--job-name='x", "--reservation=r", "--array"};
     char line[128];
@@ -175,6 +298,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_script_is_read_as_it_is, release),
+        cmocka_unit_test_teardown(sizes_are_slurms, release),
+        cmocka_unit_test_teardown(tasks_are_counted_as_cpus, release),
+        cmocka_unit_test_teardown(unique_beginnings_are_names, release),
+        cmocka_unit_test_teardown(an_environment_can_be_left_out, release),
+        cmocka_unit_test_teardown(constraints_are_kinds, release),
+        cmocka_unit_test_teardown(a_command_line_counts_most, release),
         cmocka_unit_test_teardown(memory_of_parts_is_added_up, release),
         cmocka_unit_test_teardown(lines_of_colloc_count_more, release),
         cmocka_unit_test_teardown(mails_are_messages, release),

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of a step. Each has its number, as Slurm sets it:
+ *
+ *     srun -n 2 python train.py       SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=2
+ *                                     SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NTASKS=2
+ *
+ * All see the task's GPUs; with --gpus-per-task=N each sees N of them. Only the first one reads
+ * standard input. With --label each line of output begins with the number of its process. When this
+ * process ends, so do the others (PR_SET_PDEATHSIG): it needs no signal handler, so that signals
+ * that colloc sends to all processes of the task arrive once.
+ */
+#include "cli/step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/print.h"
+#include "taskfile/output_pattern.h"
+#include "taskfile/slurm_lines.h"
+
+enum { TASKS_MAX = 1024, LINE_SIZE = 4096 }; /* chosen: more than a server has CPUs */
+
+struct step {
+    const char *const *command;
+    const struct slurm_facts *facts;
+    const char *output, *error; /* patterns of file names; NULL: this process's */
+    int tasks, gpus_per_task;
+};
+
+/* Output of one process on its way to a labelled line. */
+struct labelled {
+    int from, to, process;
+    size_t used;
+    char line[LINE_SIZE];
+};
+
+/* ---- one process ---- */
+
+static int fail(const char *what)
+{
+    print_error("cannot use %s: %s", what, strerror(errno));
+    return EXIT_REFUSED;
+}
+
+static int open_as(const char *path, int flags, int as)
+{
+    int fd = open(path, flags | O_CLOEXEC, 0666);
+    bool is_open = fd >= 0 && dup2(fd, as) == as;
+    if (fd >= 0)
+        close(fd);
+    return is_open ? EXIT_OK : fail(path);
+}
+
+/* %j and the like, which the environment of the task has. */
+static void put_letter(FILE *out, char letter)
+{
+    const char *name = letter == 'a'   ? "SLURM_ARRAY_TASK_ID"
+                       : letter == 'A' ? "SLURM_ARRAY_JOB_ID"
+                       : letter == 'x' ? "SLURM_JOB_NAME"
+                                       : "COLLOC_TASK_ID";
+    const char *value = getenv(name), *task = getenv("COLLOC_TASK_ID");
+    fputs(letter == '%' ? "%" : value ? value : task ? task : "0", out);
+}
+
+static int open_output(const char *pattern, int process, int as)
+{
+    char path[4096], host[256] = "localhost";
+    const char *user = getenv("USER");
+    gethostname(host, sizeof host - 1);
+    char *half = output_pattern_fill(pattern, user ? user : "user", host, process);
+    FILE *out = half ? fmemopen(path, sizeof path, "w") : NULL;
+    for (const char *at = half; out && *at; at++)
+        if (*at == '%' && at[1 + strspn(at + 1, "0123456789")]) {
+            at += 1 + strspn(at + 1, "0123456789");
+            put_letter(out, *at);
+        } else {
+            fputc(*at, out);
+        }
+    bool fits = out && fputc('\0', out) == '\0' && fclose(out) == 0;
+    free(half);
+    return fits ? open_as(path, O_WRONLY | O_CREAT | O_APPEND, as) : fail(pattern);
+}
+
+static void set_number(const char *name, int number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    setenv(name, text, 1);
+}
+
+/* "4,5,6,7": the GPUs of process 1 of 2 are "6,7". */
+static void choose_gpus(const struct step *step, int process)
+{
+    const char *all = getenv("CUDA_VISIBLE_DEVICES"), *first = all;
+    int skipped = process * step->gpus_per_task;
+    if (!all || !step->gpus_per_task || step->tasks == 1)
+        return;
+    for (; skipped > 0 && (first = strchr(first, ',')); skipped--)
+        first++;
+    if (!first)
+        return;
+    const char *end = first;
+    for (int i = 0; i < step->gpus_per_task && *end; i++) {
+        end += i > 0;
+        end += strcspn(end, ",");
+    }
+    char *own = strndup(first, (size_t)(end - first));
+    if (own)
+        setenv("CUDA_VISIBLE_DEVICES", own, 1);
+    free(own);
+}
+
+/* "A=1,B": B is in the environment anyway. */
+static void set_exported(const char *exported)
+{
+    char *copy = strdup(exported ? exported : ""), *rest = copy, *item;
+    while (rest && (item = strsep(&rest, ","))) {
+        char *value = strchr(item, '=');
+        if (value) {
+            *value = '\0';
+            setenv(item, value + 1, 1);
+        }
+    }
+    free(copy);
+}
+
+/* In place of this process, so that signals and the exit code are the command's. */
+static int become(const struct step *step, int process)
+{
+    const char *input = step->facts->input ? step->facts->input : process > 0 ? "/dev/null" : NULL;
+    set_exported(step->facts->exported);
+    set_number("SLURM_PROCID", process);
+    set_number("SLURM_LOCALID", process);
+    set_number("SLURM_NODEID", 0);
+    set_number("SLURM_NTASKS", step->tasks);
+    set_number("SLURM_NPROCS", step->tasks);
+    set_number("SLURM_STEP_NUM_TASKS", step->tasks);
+    choose_gpus(step, process);
+    int code = EXIT_OK;
+    if (step->output)
+        code = open_output(step->output, process, STDOUT_FILENO);
+    if (code == EXIT_OK && (step->error || step->output))
+        code = open_output(step->error ? step->error : step->output, process, STDERR_FILENO);
+    if (code == EXIT_OK && input)
+        code = open_as(input, O_RDONLY, STDIN_FILENO);
+    if (code == EXIT_OK && step->facts->folder && chdir(step->facts->folder) < 0)
+        code = fail(step->facts->folder);
+    if (code != EXIT_OK)
+        return code;
+    execvp(step->command[0], (char *const *)(uintptr_t)step->command);
+    code = errno == ENOENT ? 127 : 126;
+    print_error("cannot execute %s: %s", step->command[0], strerror(errno));
+    return code;
+}
+
+/* ---- several processes ---- */
+
+static void put_line(struct labelled *stream)
+{
+    if (stream->used > 0)
+        dprintf(stream->to, "%d: %.*s\n", stream->process, (int)stream->used, stream->line);
+    stream->used = 0;
+}
+
+/* Returns false at the end. A longer line is divided. */
+static bool pass_output(struct labelled *stream)
+{
+    char data[LINE_SIZE];
+    ssize_t n = read(stream->from, data, sizeof data);
+    if (n < 0 && errno == EINTR)
+        return true;
+    for (ssize_t i = 0; i < n; i++) {
+        if (data[i] != '\n')
+            stream->line[stream->used++] = data[i];
+        if (data[i] == '\n' && stream->used == 0)
+            dprintf(stream->to, "%d: \n", stream->process);
+        else if (data[i] == '\n' || stream->used == sizeof stream->line)
+            put_line(stream);
+    }
+    if (n <= 0)
+        put_line(stream);
+    return n > 0;
+}
+
+static void pass_all(struct labelled *streams, int count)
+{
+    struct pollfd *polled = calloc((size_t)count, sizeof *polled);
+    for (int i = 0, open = count; polled && open > 0;) {
+        for (i = 0; i < count; i++)
+            polled[i] = (struct pollfd){streams[i].from, POLLIN, 0};
+        if (poll(polled, (nfds_t)count, -1) < 0 && errno != EINTR)
+            break;
+        for (i = 0; i < count; i++)
+            if (polled[i].revents && !pass_output(&streams[i])) {
+                close(streams[i].from);
+                streams[i].from = -1; /* poll skips it */
+                open--;
+            }
+    }
+    free(polled);
+}
+
+/* `pipes`: of its standard output and error; -1: this process's. Returns its id or -1. */
+static pid_t start(const struct step *step, int process, const int pipes[2])
+{
+    pid_t parent = getpid(), child = fork();
+    if (child != 0)
+        return child;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(128 + SIGTERM);
+    for (int i = 0; i < 2; i++)
+        if (pipes[i] >= 0)
+            dup2(pipes[i], STDOUT_FILENO + i);
+    fflush(NULL);
+    _exit(become(step, process));
+}
+
+static int exit_code_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Waits for all, and ends the others after one that failed, if that is wanted. */
+static int wait_all(const struct step *step, const pid_t *children)
+{
+    int highest = EXIT_OK, status;
+    for (pid_t pid; (pid = wait(&status)) > 0 || errno == EINTR;) {
+        int code = pid > 0 ? exit_code_of(status) : EXIT_OK;
+        for (int i = 0; i < step->tasks && code != EXIT_OK && step->facts->kills_on_exit; i++)
+            if (highest == EXIT_OK && children[i] > 0 && children[i] != pid)
+                kill(children[i], SIGTERM);
+        highest = code > highest ? code : highest;
+    }
+    return highest;
+}
+
+static int start_all(
+    const struct step *step, pid_t *children, struct labelled *streams, int *ret_streams)
+{
+    int n = 0;
+    for (int i = 0; i < step->tasks; i++) {
+        int ends[2][2] = {{-1, -1}, {-1, -1}};
+        for (int k = 0; k < 2 && streams; k++) {
+            if (pipe2(ends[k], O_CLOEXEC) < 0)
+                return fail("a pipe");
+            streams[n++] = (struct labelled){
+                .from = ends[k][0], .to = STDOUT_FILENO + k, .process = i};
+        }
+        children[i] = start(step, i, (const int[2]){ends[0][1], ends[1][1]});
+        for (int k = 0; k < 2 && streams; k++)
+            close(ends[k][1]);
+        if (children[i] < 0)
+            return fail("a new process");
+    }
+    *ret_streams = n;
+    return EXIT_OK;
+}
+
+static int run_all(const struct step *step)
+{
+    pid_t *children = calloc((size_t)step->tasks, sizeof *children);
+    struct labelled *streams = step->facts->is_labelled
+                                   ? calloc(2 * (size_t)step->tasks, sizeof *streams)
+                                   : NULL;
+    int n = 0, code = EXIT_REFUSED;
+    if (children && (streams || !step->facts->is_labelled))
+        code = start_all(step, children, streams, &n);
+    if (code == EXIT_OK && streams)
+        pass_all(streams, n);
+    if (code == EXIT_OK)
+        code = wait_all(step, children);
+    free(streams);
+    free(children);
+    return code; /* after a failure here, the end of this process ends what it has started */
+}
+
+/* ---- the command ---- */
+
+static int read_options(
+    const struct invocation *invocation, struct fault *fault, struct task_description *ret)
+{
+    ret->slurm_command = (struct slurm_command){.is_slurm = invocation->is_slurm,
+        .starts_tasks = true,
+        .options = invocation->slurm,
+        .count = invocation->slurm_count};
+    return slurm_command_read(ret, fault);
+}
+
+static int tasks_of(const struct slurm_facts *facts)
+{
+    return facts->tasks ? facts->tasks : facts->tasks_per_node ? facts->tasks_per_node : 0;
+}
+
+int step_count_tasks(const struct invocation *invocation, struct fault *fault)
+{
+    struct task_description task = {0};
+    int r = read_options(invocation, fault, &task), tasks = tasks_of(&task.slurm);
+    task_description_fini(&task);
+    return r < 0 ? 0 : tasks ? tasks : 1;
+}
+
+/* A number of the task's environment, which its #SBATCH lines have set. */
+static int inherited(const char *name, int otherwise)
+{
+    int64_t number;
+    const char *text = getenv(name);
+    return text && parse_int64(text, 1, TASKS_MAX, &number) == 0 ? (int)number : otherwise;
+}
+
+int step_run(const struct invocation *invocation)
+{
+    struct task_description task = {0};
+    struct fault fault = {0};
+    if (!getenv("COLLOC_TASK_ID")) {
+        print_error("--step: this is no task of colloc: leave out --step");
+        return EXIT_USAGE;
+    }
+    int r = read_options(invocation, &fault, &task);
+    int given = tasks_of(&task.slurm), gpus = task.slurm.gpus_per_task;
+    const struct option_value *values = invocation->task_values;
+    struct step step = {.command = invocation->operands,
+        .facts = &task.slurm,
+        .output = option_text_or(&task.slurm_values[TASK_OUTPUT], values[TASK_OUTPUT].text),
+        .error = option_text_or(&task.slurm_values[TASK_ERROR], values[TASK_ERROR].text),
+        .tasks = given                  ? given
+                 : invocation->is_slurm ? inherited("SLURM_NTASKS", 1)
+                                        : 1,
+        .gpus_per_task = gpus ? gpus : inherited("SLURM_GPUS_PER_TASK", 0)};
+    if (r == 0 && step.tasks > TASKS_MAX)
+        r = fault_set(&fault, ERANGE, "--ntasks=%d: at most %d", step.tasks, TASKS_MAX);
+    int code = EXIT_USAGE;
+    if (r < 0)
+        print_error("%s", fault.text);
+    else if (step.tasks == 1 && !task.slurm.is_labelled)
+        code = become(&step, 0);
+    else
+        code = run_all(&step);
+    task_description_fini(&task);
+    return code;
+}
