@@ -160,6 +160,12 @@ class Storages:
         self.intervals.append(interval)
         self._alive[key] = (interval, self._watch(storage, key, interval))
 
+    def resize(self, tensor, size):
+        """The tensor's storage has this many bytes, as is known only now."""
+        entry = self._alive.get(storage_of(tensor)._cdata)
+        if entry:
+            entry[0].bytes = size
+
     def add_scratch(self, sizes):
         """Records memory that an operation takes and frees: all is taken, then all is freed.
 

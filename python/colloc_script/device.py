@@ -9,19 +9,20 @@ asks for a tensor on CUDA, runs on fake tensors; all others run as they are.
 import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
 
 from colloc_export.operations import Operations
 from colloc_export.scratch import scratch_of
 from colloc_export.tracker import (
     FOR_FAKE_TENSORS,
     LAST_RESULT_FIRST,
-    WITHOUT_TENSORS,
     Storages,
     name_of,
     tensors_in,
 )
 
+from . import sparse
+from .guess import explain, is_guessed, mark_guessed, reshaped
+from .trees import mapped
 from .values import MOST_INTEGERS, Values, is_small
 
 HOST = torch.device("cpu")
@@ -62,19 +63,6 @@ SELECTIONS = ("nonzero", "nms", "masked_select", "_unique2", "unique_dim")
 
 def is_fake(tensor):
     return isinstance(tensor, FakeTensor)
-
-
-def mapped(function, tree):
-    """A copy of a tree with each tensor replaced."""
-    if isinstance(tree, torch.Tensor):
-        return function(tree)
-    if type(tree) in WITHOUT_TENSORS:
-        return tree
-    if type(tree) in (list, tuple):
-        return type(tree)([mapped(function, one) for one in tree])
-    if type(tree) is dict:
-        return {key: mapped(function, one) for key, one in tree.items()}
-    return tree_map(lambda leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
 
 
 def _is_drawn(shape, dtype):
@@ -176,8 +164,34 @@ class Device(TorchDispatchMode):
         return fake
 
     def _on_gpu(self, function, name, args, kwargs):
+        try:
+            return self._follow(function, name, args, kwargs)
+        except Exception as error:
+            explain(error, function, name, args, kwargs, self.notes)
+            raise
+
+    def _sparse_on_gpu(self, tensor, dtype=None):
+        """What stands for a sparse tensor of the CPU that is copied to the GPU (sparse.py)."""
+        copy = torch.ops.aten._to_copy.default
+        parts = [
+            self._on_gpu(copy, "_to_copy", (part,), {"device": HOST})
+            for part in sparse.parts_of(tensor)
+        ]
+        with self._mode:
+            stand_in = torch.empty(tensor.shape, dtype=dtype or tensor.dtype)
+        return sparse.keep_parts(stand_in, parts)
+
+    def make_sparse(self, indices, values, size):
+        """The same for one that is made on the GPU."""
+        with self._mode:
+            stand_in = torch.empty(tuple(size), dtype=values.dtype)
+        return sparse.keep_parts(stand_in, (indices, values))
+
+    def _follow(self, function, name, args, kwargs):
         if name in SCALARS:
             return self.values.scalar(args[0])
+        if name == "_to_copy" and sparse.is_sparse(args[0]):
+            return self._sparse_on_gpu(args[0], kwargs.get("dtype"))
         if name in IN_PLACE_ON_CUDA:
             return args[0] if name == "_amp_update_scale_" else None
         if name.endswith("_") and isinstance(args[0], torch.Tensor) and not is_fake(args[0]):
@@ -190,12 +204,19 @@ class Device(TorchDispatchMode):
             self.values.write(args[0])
             return args[0]  # its values are known, and written
         args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
+        operands = tensors_in((args, kwargs))
+        guessed = any(map(is_guessed, operands))
+        args = reshaped(name, args, self.storages, self._mode) if guessed else args
         results = self._run(function, name, args, kwargs, real)
+        if guessed:
+            mark_guessed(tensors_in(results))
         if is_factory and isinstance(results, torch.Tensor) and is_small(results):
             real = self.values.compute(function, name, args, kwargs, mapped)
         self.storages.collect()
+        sparse.inherit(operands, tensors_in(results))
         for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
-            self.storages.add(tensor, "temp")
+            if not sparse.stands_for_sparse(tensor):
+                self.storages.add(tensor, "temp")
         self.values.note(name, args, kwargs, results, real)
         self.values.choose_order(name, args, kwargs, results)
         self.storages.add_scratch(scratch_of(name, args, results))
@@ -249,7 +270,7 @@ class Device(TorchDispatchMode):
         if selected is not None:
             return lambda *_, **__: self._rows(args, selected)
         self._note_selection(name)
-        return lambda *_, **__: self._all_selected(name, args)
+        return lambda *_, **__: mark_guessed(self._all_selected(name, args))
 
     def _selected(self, indices):
         """The number of elements that a mask among the indices selects, where it is known."""

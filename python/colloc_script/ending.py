@@ -46,7 +46,7 @@ def _where(frames):
         if "site-packages" not in frame.filename
         and "dist-packages" not in frame.filename
         and not frame.filename.startswith((sys.base_prefix + "/lib", "<"))
-        and not frame.filename.startswith(OURS)
+        and not os.path.abspath(frame.filename).startswith(OURS)
     ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
@@ -68,6 +68,12 @@ def reason_of(error):
     """One line about an exception."""
     text = " ".join(str(error).split())[:LONGEST]
     place = _where(traceback.extract_tb(error.__traceback__))
+    own = getattr(error, "_colloc_own", None)  # guess.py
+    if own:
+        return (
+            f"{place}colloc cannot follow this line without a GPU, where it may well run: {own}: "
+            f"{type(error).__name__}: {text}"
+        )
     return f"{place}{type(error).__name__}: {text}{_advice(error)}"
 
 
@@ -86,7 +92,9 @@ def _at_exit():
         write(reason_of(_ENDING.error))
     elif _ENDING.progress is not None:
         left = _ENDING.exit and _ENDING.exit.reason_of_end()
-        write(": ".join(filter(None, (left, _ENDING.progress()))))
+        reason = _ENDING.progress()
+        if reason is not None:
+            write(": ".join(filter(None, (left, reason))))
 
 
 def _remember(original):
@@ -128,5 +136,7 @@ def watch(folder):
 
 
 def explain_end_by(progress):
-    """progress: returns why this process has no result, when it ends without an error"""
+    """progress: returns why this process has no result, when it ends without an error; None: it has
+    one
+    """
     _ENDING.progress = progress

@@ -10,6 +10,7 @@ import inspect
 import torch
 from torch._subclasses import FakeTensor
 
+from . import sparse
 from .device import GPU, HOST
 
 
@@ -169,6 +170,7 @@ def patch(device):
     for name, method in _methods(device).items():
         setattr(FakeTensor, name, method)
     _patch_copies_to_gpu()
+    sparse.patch(device.make_sparse)
     torch.Tensor.pin_memory = lambda self, *_, **__: self
     torch.Tensor.is_pinned = lambda self, *_, **__: False
 

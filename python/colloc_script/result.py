@@ -118,9 +118,9 @@ def _layers(training):
 def _unnamed_layer(training):
     """Stands for all weights of a loop that calls no module."""
     weights = _unique(
-        p for one in training.living_optimizers() for group in one.param_groups
-        for p in group["params"]
-    )  # fmt: skip
+        [p for one in training.living_optimizers() for g in one.param_groups for p in g["params"]]
+        + [p for network in training.networks() for p in network.parameters()]
+    )
     count = _count(weights, torch.Tensor.numel)
     return {
         "name": "",
@@ -179,15 +179,16 @@ def _seen(training, optimizer, precision, start):
     steppers = max(1, len([s for s in training.steps.values() if s]))
     return {
         "batch": training.batch,
-        "optimizer": optimizer_name(optimizer),
-        "optimizers": steppers,
+        "optimizer": None if training.seen["inference"] else optimizer_name(optimizer),
+        "optimizers": 0 if training.seen["inference"] else steppers,
         "precision": precision,
         "autocast": training.seen["autocast"],
-        "accumulation": max(1, backwards // steppers),
+        "accumulation": 0 if training.seen["inference"] else max(1, backwards // steppers),
         "checkpointing": training.seen["checkpointing"],
         "compiled": training.seen["compiled"],
         "ddp": training.seen["ddp"],
         "cudnn_benchmark": _tries_kernels(training),
+        "inference": training.seen["inference"],
     }
 
 

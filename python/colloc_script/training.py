@@ -3,16 +3,19 @@
 
 The run ends when every optimizer that holds tensors of the GPU has stepped twice. A loop that
 updates its weights by hand, without an optimizer, ends at its third forward pass after a backward
-pass.
+pass. A script that makes no optimizer and no backward pass is inference: its result is what its
+forward passes take. One that trains on the CPU is refused after some steps.
 """
 import collections
 import contextlib
 import functools
 import importlib
 import sys
+import time
 import weakref
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from colloc_export.layers import Layers
 from colloc_export.run import _no_profiling, _whole_sequences
@@ -24,6 +27,13 @@ from .evaluations import Evaluations
 STEPS = 2  # the optimizer's states appear at the first step; the second is as all others
 STEPS_MOST = 12  # of one optimizer while another has not stepped twice; chosen: five critics' steps
 
+# Inference is taken for certain after this many passes and seconds. Chosen: a check of a network
+# before its training has fewer; a script that ends before is inference, too.
+PASSES_OF_INFERENCE = 50
+SECONDS_OF_INFERENCE = 10
+
+ON_CPU = "the script trains on the CPU: its optimizer has no tensor on a GPU"
+
 Event = collections.namedtuple("Event", "tick name")
 
 
@@ -32,10 +42,16 @@ class Training:
 
     device: the pretended GPU
     on_end: called once, when enough was seen; does not return
+    on_refusal: called once, with the reason, when there is nothing to see; does not return
     """
 
-    def __init__(self, device, on_end):
-        self.device, self._on_end = device, on_end
+    def __init__(self, device, on_end, on_refusal):
+        self.device, self._on_end, self._on_refusal = device, on_end, on_refusal
+        self._begun_s = time.monotonic()
+        self.passes = 0  # forward passes of whole networks on the GPU
+        self._rows_of_recurrent = (
+            None  # samples in the batch of the last layer that takes time first
+        )
         self.events = []  # forward, loss, backward, optimizer, step
         self.layers = []  # rows of each network's first forward pass
         self._counted = set()  # ids of the parameters in them: a network may be part of another one
@@ -46,7 +62,8 @@ class Training:
         self.backwards = 0
         self.steps_on_host = 0
         self.backward_ends = []
-        self.batch = None
+        self.batch = self._input = None
+        self.batch_of_pass = None  # of the last forward pass, also of an evaluation
         self.sequence_length = None
         self.loader_batch = None
         self.seen = {
@@ -55,6 +72,7 @@ class Training:
             "checkpointing": False,
             "ddp": 0,
             "processes": 0,
+            "inference": False,
         }
         self._evaluations = Evaluations()
         self._depth = 0
@@ -68,10 +86,17 @@ class Training:
     def call_module(self, call, module, args, kwargs):
         """Runs a module's forward pass; outermost ones are the networks."""
         if self._depth or not self._is_network(module):
+            if self._depth and _takes_time_first(module) and args and is_fake(args[0]):
+                self._rows_of_recurrent = args[0].shape[1]
             return call(module, *args, **kwargs)
-        return self._evaluations.call(
+        self.passes += 1
+        result = self._evaluations.call(
             lambda: self._call_network(call, module, args, kwargs), module, args, kwargs
         )
+        is_long = time.monotonic() - self._begun_s > SECONDS_OF_INFERENCE
+        if is_long and self.passes >= PASSES_OF_INFERENCE and self.is_inference():
+            self._on_end(self)
+        return result
 
     def _call_network(self, call, module, args, kwargs):
         self._depth += 1
@@ -80,6 +105,7 @@ class Training:
             with self._layers_of(module), _whole_sequences():
                 result = call(module, *args, **kwargs)
             self.event("loss")
+            self._correct_batch()
             return result
         finally:
             self._depth -= 1
@@ -92,19 +118,37 @@ class Training:
         self.event("forward")
         if self._ends_by_hand():
             self._on_end(self)
-        if module not in self.roots:
+        if not any(module is one for one in self._root_list):
             self._root_list.append(module)
+        inputs = [t for t in tensors_in((args, kwargs)) if t.dim() > 0]
+        self.batch_of_pass = inputs[0].shape[0] if inputs else None
         if torch.is_grad_enabled():
-            self._note_batch([t for t in tensors_in((args, kwargs)) if t.dim() > 0])
+            self._note_batch(inputs)
 
     def _note_batch(self, inputs):
         if not inputs:
             return
         shape = inputs[0].shape
+        self._rows_of_recurrent, self._input = None, inputs[0]
         if self.batch is None or (self.loader_batch and self.batch != self.loader_batch):
             self.batch = self.loader_batch if self.loader_batch in shape[:2] else shape[0]
         if inputs[0].dtype == torch.int64 and inputs[0].dim() == 2 and self.batch in shape:
             self.sequence_length = shape[1] if shape[0] == self.batch else shape[0]
+
+    def note_recurrent(self, input, *rest):
+        """A recurrent kernel, whose input has the time first."""
+        self._rows_of_recurrent = input.shape[1]
+        self.device.operations.note_recurrent(input, *rest)
+
+    def _correct_batch(self):
+        """Where time comes first in the input, too, the batch is its second size."""
+        rows, first = self._rows_of_recurrent, self._input
+        if rows is None or first is None or self.loader_batch in first.shape[:2]:
+            return
+        if first.dim() > 1 and first.shape[1] == rows != first.shape[0] == self.batch:
+            self.batch = rows
+            if first.dtype == torch.int64 and first.dim() == 2:
+                self.sequence_length = first.shape[0]
 
     @contextlib.contextmanager
     def _layers_of(self, module):
@@ -121,7 +165,12 @@ class Training:
         self.layers.extend(layers.rows)
 
     def networks(self):
-        return [module for module in self._root_list if module in self.roots]
+        is_inference = self.seen["inference"]
+        return [one for one in self._root_list if is_inference or one in self.roots]
+
+    def is_inference(self):
+        """Whether there were forward passes, and nothing of a training."""
+        return bool(self.passes and not self.backwards and not self.living_optimizers())
 
     # ---- steps ----
 
@@ -152,6 +201,8 @@ class Training:
         _move_parameters(optimizer)
         if not _holds_fakes(optimizer):
             self.steps_on_host += 1
+            if self.steps_on_host >= STEPS_MOST and not self.device.storages.intervals:
+                self._on_refusal(ON_CPU)
             return run()
         self.event("optimizer")
         self._in_step = True
@@ -186,23 +237,50 @@ class Training:
 
         Among several with as many it is the one that steps last, at the end of the loop's body.
         """
+        if self.seen["inference"]:
+            return None, [event.tick for event in self.events if event.name == "loss"]
         stepped = [one for one in self.living_optimizers() if len(self.steps[id(one)]) >= STEPS]
         if not stepped:
             return None, self.hand_steps()[1:]
         main = min(stepped, key=lambda one: (len(self.steps[id(one)]), -self.steps[id(one)][-1]))
         return main, self.steps[id(main)]
 
+    def counts(self):
+        """What was seen so far, as a line for people."""
+        steps = sum(map(len, self.steps.values()))
+        if not self.device.storages.intervals:
+            return "nothing is on the GPU yet" + (
+                ": it trains on the CPU" * bool(self.steps_on_host)
+            )
+        text = (
+            f"{_count(self.passes, 'forward pass', 'es')}, "
+            f"{_count(self.backwards, 'backward pass', 'es')}, {_count(steps, 'optimizer step')}"
+        )
+        return text + (": inference?" if self.is_inference() else "")
+
     def progress(self):
         """Why the run's end is no result."""
         if any(self.steps.values()):
             return "the script ended after one step of its optimizer; two are needed"
         if self.steps_on_host:
-            return "the script trains on the CPU: its optimizer has no tensor on a GPU"
+            return ON_CPU
         if not self.device.storages.intervals:
             return "the script ended, and put nothing on the GPU"
         if self.backwards:
             return "the script ended without a step of an optimizer on the GPU"
         return "the script ended without training: no backward pass, no step of an optimizer"
+
+
+def _count(number, name, plural="s"):
+    return f"{number:,} {name}{'' if number == 1 else plural}"
+
+
+def _takes_time_first(module):
+    """Whether a layer's input has the time before the samples."""
+    kinds = (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer)
+    if isinstance(module, torch.nn.TransformerEncoderLayer):
+        module = module.self_attn
+    return isinstance(module, kinds) and not module.batch_first
 
 
 def _holds_fakes(optimizer):
@@ -231,12 +309,29 @@ def _move_parameters(optimizer):
 # ---- hooks ----
 
 
+def _patch_lazy_modules():
+    """A layer whose sizes its first input tells moves to the GPU when it has them."""
+    mixin = torch.nn.modules.lazy.LazyModuleMixin
+    infer = mixin._infer_parameters
+
+    @functools.wraps(infer)
+    def inferred(self, module, *inputs):
+        infer(self, module, *inputs)
+        for function in module.__dict__.pop("_colloc_moves", []):
+            module._apply(function)
+
+    mixin._infer_parameters = inferred
+
+
 def _applied(module, function, recurse=True):
     """nn.Module._apply; a parameter that moves is replaced, and shared ones stay shared."""
     for child in module.children() if recurse else ():
         child._apply(function)
     for name, parameter in module._parameters.items():
         if parameter is None:
+            continue
+        if is_lazy(parameter):
+            module._colloc_moves = [*getattr(module, "_colloc_moves", []), function]
             continue
         with torch.no_grad():
             result = function(parameter)
@@ -389,6 +484,7 @@ def patch(training):
     importlib.import_module("torch.utils.checkpoint")
 
     _patch_modules(training)
+    _patch_lazy_modules()
     _patch_optimizers(training)
     _patch_backward(training)
     _patch_autocast(training)

@@ -7,8 +7,10 @@
  */
 #include "cli/script_estimate.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +33,13 @@ enum { REASON_MOST = 4096, SETTING_SIZE = 3 * PATH_MAX, WORDS_MOST = 4096, FOLDE
 #define LIMIT_USUAL_US (300 * SECOND_US) /* chosen: five times the time of the slowest scripts */
 #define MEMORY_MOST    (16 * GIB)        /* chosen: data and imports, while tensors are fake */
 
+/* From when the progress is shown: on a terminal, where the line is removed in the end; and
+ * elsewhere, where it is printed once. Chosen: most scripts are followed in less. */
+#define SHOWN_AFTER_US   (3 * SECOND_US)
+#define PRINTED_AFTER_US (10 * SECOND_US)
+
 struct folder {
-    char path[PATH_MAX], result[PATH_MAX], failure[PATH_MAX], script[PATH_MAX];
+    char path[PATH_MAX], result[PATH_MAX], failure[PATH_MAX], script[PATH_MAX], progress[PATH_MAX];
 };
 
 /* Variables beside the user's own: no GPU, no network, no windows, no compilers that would read
@@ -57,6 +64,7 @@ static const char *const settings[] = {
  *
  *     result     the export, when the second optimizer step was seen
  *     failure    or a sentence why there is none
+ *     progress   what was seen so far, renewed once a second
  *     script     a copy of the script, where a task file has one
  *     view       what the script sees in place of the file system's writable parts
  */
@@ -72,6 +80,7 @@ static int make_folder(struct folder *folder, struct fault *fault)
             fault, errno, "cannot make a folder in %.200s: %s", parent, strerror(errno));
     snprintf(folder->result, PATH_MAX, "%.*s/result", PATH_MAX / 2, folder->path);
     snprintf(folder->failure, PATH_MAX, "%.*s/failure", PATH_MAX / 2, folder->path);
+    snprintf(folder->progress, PATH_MAX, "%.*s/progress", PATH_MAX / 2, folder->path);
     snprintf(folder->script, PATH_MAX, "%.*s/script", PATH_MAX / 2, folder->path);
     snprintf(path, sizeof path, "%.*s/view", PATH_MAX / 2, folder->path);
     return mkdir(path, 0700) == 0
@@ -145,6 +154,50 @@ static int make_python_path(char setting[static SETTING_SIZE], struct fault *fau
     return n < SETTING_SIZE ? 0 : fault_set(fault, E2BIG, "PYTHONPATH is too long");
 }
 
+/* ---- the progress ---- */
+
+struct progress {
+    const struct folder *folder;
+    int64_t shown_us; /* of the run, at the last line; 0: none yet */
+    bool is_terminal;
+};
+
+/* Reads what was seen so far: one line. */
+static void read_progress(const struct folder *folder, char *line, size_t size)
+{
+    char *text = NULL;
+    size_t n = 0;
+    snprintf(line, size, "PyTorch is not imported yet");
+    if (file_read(folder->progress, REASON_MOST, NULL, &text, &n) == 0 && n > 0)
+        span_copy(span_trim((struct span){text, n}), line, size);
+    free(text);
+    for (char *c = line; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+}
+
+static void show_progress(void *context, int64_t elapsed_us)
+{
+    struct progress *progress = context;
+    char line[200];
+    bool is_due = progress->is_terminal
+                      ? elapsed_us - progress->shown_us >= SECOND_US && elapsed_us >= SHOWN_AFTER_US
+                      : !progress->shown_us && elapsed_us >= PRINTED_AFTER_US;
+    if (!is_due)
+        return;
+    progress->shown_us = elapsed_us;
+    read_progress(progress->folder, line, sizeof line);
+    fprintf(stderr, "%scolloc: following the script for %" PRId64 " s: %s%s",
+        progress->is_terminal ? "\r\033[K" : "", elapsed_us / SECOND_US, line,
+        progress->is_terminal ? "" : "\n");
+}
+
+static void end_progress(const struct progress *progress)
+{
+    if (progress->is_terminal && progress->shown_us)
+        fputs("\r\033[K", stderr);
+}
+
 /* ---- the end ---- */
 
 /* Size of the buffer for the last line of the output. */
@@ -171,13 +224,14 @@ static int explain_end(
     return SCRIPT_NOT_FOLLOWED;
 }
 
-static int explain_limit(
-    const struct sandbox_program *program, const struct sandbox_end *end, struct fault *fault)
+static int explain_limit(const struct sandbox_program *program, const struct sandbox_end *end,
+    const struct folder *folder, struct fault *fault)
 {
-    char size[32];
+    char size[32], seen[200];
+    read_progress(folder, seen, sizeof seen);
     if (end->how == SANDBOX_TIME)
-        fault_set(fault, ETIMEDOUT, "it did not reach its second optimizer step within %.4g s",
-            (double)program->limit_us / (double)SECOND_US);
+        fault_set(fault, ETIMEDOUT, "it did not reach its second optimizer step within %.4g s: %s",
+            (double)program->limit_us / (double)SECOND_US, seen);
     else
         fault_set(fault, ENOMEM, "it took more than %s of main memory",
             format_size(program->memory_limit_bytes, size, sizeof size));
@@ -220,21 +274,25 @@ static int run_command(const struct script_command *command, const struct folder
     memcpy(all, settings, sizeof settings);
     all[ARRAY_SIZE(settings)] = python_path;
     all[ARRAY_SIZE(settings) + 1] = run_folder;
+    struct progress progress = {.folder = folder, .is_terminal = isatty(STDERR_FILENO)};
     const struct sandbox_program program = {.words = words,
         .settings = all,
         .folder = folder->path,
         .result = folder->result,
         .limit_us = command->limit_us ? command->limit_us : LIMIT_USUAL_US,
-        .memory_limit_bytes = MEMORY_MOST};
+        .memory_limit_bytes = MEMORY_MOST,
+        .on_wait = show_progress,
+        .context = &progress};
     struct sandbox_end end;
     r = sandbox_run(&program, fault, &end);
+    end_progress(&progress);
     if (r < 0)
         return r;
     warn_of_gaps(end.gaps);
     if (end.how == SANDBOX_RESULT)
         return read_result(folder, fault, ret_text, ret_size);
     return end.how == SANDBOX_ENDED ? explain_end(&end, folder, fault)
-                                    : explain_limit(&program, &end, fault);
+                                    : explain_limit(&program, &end, folder, fault);
 }
 
 int script_export(

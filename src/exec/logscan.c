@@ -42,11 +42,11 @@ static bool looks_thrown(const char *text)
            (*end == '\0' || *end == ':' || *end == '(');
 }
 
-/* Returns the part of a line to show: a long line from shortly before the match. */
+/* Returns the part of a line to show: a line that is too long from shortly before the match. */
 static struct span shown_part(const char *text, const char *lower, const struct pattern *pattern)
 {
     const char *found = strstr(lower, pattern->parts[0]);
-    size_t skip = found && found - lower > EVIDENCE_MAX / 2
+    size_t skip = found && strlen(lower) >= EVIDENCE_MAX && found - lower > EVIDENCE_MAX / 2
                       ? (size_t)(found - lower) - EVIDENCE_MAX / 8
                       : 0;
     return span_of(text + skip);

@@ -233,6 +233,9 @@ static void watch_run(struct run *run)
         next_us = now + POLL_MS * MS_US;
         if (has_ended(run, deadline_us, exited))
             return;
+        if (run->program->on_wait)
+            run->program->on_wait(
+                run->program->context, now - (deadline_us - run->program->limit_us));
     }
 }
 

@@ -21,7 +21,9 @@ struct sandbox_program {
     const char *folder;          /* absolute path, empty: the only one in which changes stay */
     const char *result;          /* absolute path in `folder`: the run ends when this file exists */
     int64_t limit_us;
-    int64_t memory_limit_bytes; /* of all its processes together */
+    int64_t memory_limit_bytes;                         /* of all its processes together */
+    void (*on_wait)(void *context, int64_t elapsed_us); /* called several times a second; or NULL */
+    void *context;
 };
 
 /* What the sandbox cannot protect on this machine. */

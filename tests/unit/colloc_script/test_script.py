@@ -21,7 +21,7 @@ from needs_torch import nn, torch  # noqa: E402
 from colloc_export import Task, export  # noqa: E402
 from colloc_script import ending, follow  # noqa: E402
 from colloc_script.result import holds  # noqa: E402
-from colloc_script.device import mapped  # noqa: E402
+from colloc_script.trees import mapped  # noqa: E402
 from colloc_export.tracker import NEVER, Interval, tensors_in  # noqa: E402
 
 SCRIPTS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "data", "scripts"))
@@ -276,6 +276,33 @@ class Loops(Case):
         self.seen("large_batch.py", "texts", batch=5000)
         self.assertIn("reads 6000 labels [0, 1, 2, 3, 4] 50\n", self.output)
 
+    def test_sparse_matrices(self):
+        for words in ([], ["there"]):
+            with self.subTest(words=words):
+                result = self.result("graph.py", *words)
+                sizes = [row[0] + result["batch"] * row[1] for row in result["tensors"]]
+                self.assertNotIn(3000 * 3000 * 4, sizes)  # not as a dense matrix
+                places = [size for size in sizes if 2 * 19000 * 8 < size <= 2 * 20000 * 8]
+                self.assertTrue(places, sizes)
+
+    def test_a_view_tells_how_many_a_mask_selects(self):
+        result = self.result("crops.py")
+        sizes = [row[0] + 40 * row[1] for row in result["tensors"]]
+        self.assertIn(40 * 3 * 24 * 24 * 4, sizes)
+        self.assertEqual(sizes.count(40 * 3 * 30 * 30 * 4), 1)  # the pictures alone
+        self.assertEqual(result["parameters"], 3 * 24 * 24 * 10 + 10)
+
+    def test_time_first(self):
+        for layer, batch in [("lstm", 20), ("transformer", 20), ("batch_first", 35)]:
+            with self.subTest(layer=layer):
+                self.seen("time_first.py", layer, batch=batch)
+
+    def test_inference(self):
+        result = self.seen("infers.py", "3", inference=True, batch=64)
+        sizes = [row[0] + 64 * row[1] for row in result["tensors"]]
+        self.assertEqual(result["parameters"], 257 * 4096 + 4097 * 8)
+        self.assertGreaterEqual(sizes.count(64 * 4096 * 4), 2)
+
     def test_the_version_of_cuda(self):
         self.result("version.py")
 
@@ -293,6 +320,13 @@ class Refusals(Case):
             ),
             ("prints.py", ["3"], "ended, and put nothing on the GPU"),
             ("on_cpu.py", [], "trains on the CPU"),
+            ("cpu_for_ever.py", [], "trains on the CPU"),
+            (
+                "crops.py",
+                ["31"],
+                "crops.py, line 13: colloc cannot follow this line .* may well run",
+            ),
+            ("wrong_shape.py", [], r"wrong_shape\.py, line 6: RuntimeError: "),
             (
                 "options.py",
                 ["--batch=8"],
@@ -347,6 +381,21 @@ class Priced(Case):
             )
         self.assertEqual(reply["estimates"][0]["evidence"], "script")
         self.assertGreater(reply["reserve_mib"], reply["estimates"][0]["mib"])
+
+    def test_progress_of_a_long_run(self):
+        run = subprocess.run(
+            [os.environ["COLLOC"], "estimate", "--json", "--", sys.executable]
+            + [os.path.join(SCRIPTS, "infers.py"), "1000000000"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        self.assertRegex(
+            run.stderr, r"following the script for \d+ s: [\d,]+ forward passes, 0 back"
+        )
+        self.assertEqual(run.stderr.count("following"), 1)
+        reply = json.loads(run.stdout)
+        self.assertEqual((reply["inference"], reply["batch"]), (True, 64))
 
 
 if __name__ == "__main__":
