@@ -6,7 +6,7 @@
  *     colloc reserve                       ID  GPUS  FROM   UNTIL  USERS
  *     colloc reserve --cancel=3
  *
- * A reservation is of a number of GPUs; src/core/advance.c decides which are kept free.
+ * A reservation is of a number of GPUs; src/core/ask/set_aside.c decides which are kept free.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -39,11 +39,12 @@ enum event_kind {
     EVENT_MEMORY_WAIT_END, /* it waits no longer, by itself */
     EVENT_DEPENDENCY, /* a dependency of the task holds, or never can: decided by the core where it
                               knows the tasks that have ended, else reported by the driver */
-    EVENT_RESERVE, /* an operator reserves GPUs for users, from a time on (advance.c); of no task */
-    EVENT_UNRESERVE,       /* such a reservation is cancelled; of no task */
-    EVENT_IDLE,            /* the running task has not used its GPUs for long */
-    EVENT_WAKE,            /* the task that was suspended for that calls CUDA again */
-    EVENT_LATENCY,         /* how long the requests of a service take; not in the log */
+    EVENT_RESERVE,    /* an operator reserves GPUs for users, from a time on (advances.c); of no
+                              task */
+    EVENT_UNRESERVE,  /* such a reservation is cancelled; of no task */
+    EVENT_IDLE,       /* the running task has not used its GPUs for long */
+    EVENT_WAKE,       /* the task that was suspended for that calls CUDA again */
+    EVENT_LATENCY,    /* how long the requests of a service take; not in the log */
     EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
     EVENT_TICK,            /* time has passed */
     /* decisions */
@@ -62,9 +63,9 @@ enum event_kind {
     EVENT_CONTINUE,      /* they continue */
     EVENT_MEMORY_ANSWER, /* the waiting allocation is tried again, or fails */
     EVENT_ELIGIBLE,      /* nothing but its turn keeps the task from starting: into its queue */
-    EVENT_LATEST_START,  /* with preemption the task comes first from then on (fair_start.c) */
+    EVENT_LATEST_START,  /* with preemption the task comes first from then on (fifo_schedule.c) */
     EVENT_FIFO,  /* when each GPU would be free under first come, first served; of no task */
-    EVENT_USAGE, /* what a user has used so far (users.c); of no task */
+    EVENT_USAGE, /* what a user has used so far (record_usage.c); of no task */
     EVENT_KINDS
 };
 
@@ -191,6 +192,9 @@ struct event {
         } usage;
     };
 };
+
+/* The answers of core_step and core_apply to an event that does not suit the state. */
+enum { CORE_NO_SUCH_TASK = 1, CORE_NOT_NOW = 2 };
 
 /* Returns "SUBMIT", "PLACE", ...: stable, since they stand in logs. */
 const char *event_name(enum event_kind kind);

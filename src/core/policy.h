@@ -50,7 +50,7 @@ enum verdict_kind {
     VERDICT_POWER_HIGH,    /* it draws `have` watts, over `limit` */
     VERDICT_PCIE_UNKNOWN,  /* its PCIe traffic is not known */
     VERDICT_PCIE_HIGH,     /* its PCIe traffic is `have` bytes a second, over `limit` */
-    /* of the core, for all GPUs (core/host.c): */
+    /* of the core, for all GPUs (core/ask/host_check.c): */
     VERDICT_HOST_CPUS,   /* `have` CPUs of the server are free, `limit` are needed */
     VERDICT_HOST_MEMORY, /* `have` bytes of its memory are free, `limit` are needed */
     VERDICT_NODE,        /* in a cluster: its server does not admit the task (node_check) */
@@ -170,7 +170,7 @@ struct policy {
      *      that residents will still take if they were backfilled before it. Without such residents
      *      a task like the head waits with it, without being tried.
      *
-     * By 2 to 4 the core skips the scheduling pass after most samples: view_update.c lists what a
+     * By 2 to 4 the core skips the scheduling pass after most samples: apply_sample.c lists what a
      * sample must change to cause one. A policy that breaks them leaves tasks waiting beside free
      * GPUs.
      *
@@ -181,14 +181,14 @@ struct policy {
 
     /*
      * The place of a task in the order of preemption, in microseconds: the smaller comes first
-     * (core/preempt.c). NULL: its tasks neither preempt others nor are preempted.
+     * (core/pass/preempt.c). NULL: its tasks neither preempt others nor are preempted.
      */
     int64_t (*rank)(const struct task *task, int64_t now_us);
     const char *rank_text; /* why the head is first, for `colloc show`; with `rank` only */
 
     /*
-     * Chooses the order of the main queue where tasks preempt others (core/preempt.c), and the core
-     * looks ahead. NULL: the order is that of the ranks.
+     * Chooses the order of the main queue where tasks preempt others (core/pass/preempt.c), and
+     * the core looks ahead. NULL: the order is that of the ranks.
      *
      * Returns 0, also if no order was chosen (PLAN_NONE), or -ENOMEM.
      */

@@ -14,7 +14,7 @@ enum plan_order {
     PLAN_SHORTEST,
     PLAN_LONGEST,
     PLAN_OLDEST,
-    PLAN_LATEST_START, /* the first that has to start to end within its limit (fair_start.c) */
+    PLAN_LATEST_START, /* the first that has to start to end within its limit (fifo_schedule.c) */
     PLAN_FEWEST_GPUS,  /* the shortest, divided by its number of GPUs */
     PLAN_ORDERS
 };

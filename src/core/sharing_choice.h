@@ -9,7 +9,7 @@
 #ifndef COLLOC_CORE_SHARING_CHOICE_H
 #define COLLOC_CORE_SHARING_CHOICE_H
 
-#include "core/core.h"
+#include "core/settings.h"
 
 /*
  * How the task shares the GPUs chosen for it.

@@ -80,7 +80,7 @@ struct expectation {
 /* Classes of priority. The queue is in their order, and within a class in that of submission. */
 enum { PRIORITY_LOW = -1, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITY_URGENT };
 
-/* CPUs and main memory of the server; 0: not counted (host.c). */
+/* CPUs and main memory of the server; 0: not counted (host_check.c). */
 struct host_resources {
     int cpus;
     int64_t memory_bytes;
@@ -123,7 +123,7 @@ struct task_request {
 
 enum task_state {
     TASK_HELD,       /* in no queue until released */
-    TASK_BLOCKED,    /* in the queue of tasks that may not start yet (eligible.c) */
+    TASK_BLOCKED,    /* in the queue of tasks that may not start yet (eligibility.c) */
     TASK_QUEUED,     /* in the main queue */
     TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory */
     TASK_STARTING,   /* has its GPUs, its process is not known yet */
@@ -270,7 +270,7 @@ struct task {
 
     int64_t latest_start_us; /* with preemption: it comes first from then on; 0: it has none,
                                 because its time is not known, or it may not start */
-    int64_t fair_since_us;   /* since when it waited when it got the first one (fair_start.c) */
+    int64_t fair_since_us;   /* since when it waited when it got the first one (fifo_schedule.c) */
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */
     int64_t started_us; /* of the last attempt; meaningless before the first */

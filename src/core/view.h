@@ -57,7 +57,7 @@ enum view_health {
 /* Of a predicted start: later than every start that is known. */
 #define START_UNKNOWN INT64_MAX
 
-/* The tasks that a service on a GPU admits beside it (core/service.c). */
+/* The tasks that a service on a GPU admits beside it (core/state/service.c). */
 struct resident_service {
     bool is_service;
     bool is_open;     /* it has met its target for long enough; or has none */
@@ -100,7 +100,7 @@ struct gpu_view {
     uint64_t drained_for;   /* the recovering task that it is drained for; 0: none */
     uint64_t reserved_for;  /* the head of the queue that it is reserved for; 0: none */
     uint64_t set_aside_for; /* the reservation in advance that keeps it from the task of the query
-                               (advance.c); 0: none */
+                               (set_aside.c); 0: none */
     uint64_t
         kept_from_head;  /* the same from the head of the queue, while tasks behind it are tried */
     uint64_t closed_for; /* a task on it that is being taken off, or of which an allocation waits
@@ -121,9 +121,9 @@ struct gpu_view {
     struct window power, pcie;                /* empty unless a setting limits them */
     struct reading power_level, pcie_level;   /* watts, bytes a second; as smact_level */
     struct reading unaccounted_when_reserved; /* gpu_view_unaccounted_bytes, then */
-    int64_t accrued_us;                       /* until when its residents were charged (users.c) */
-    struct {           /* the last fault of an MPS client there, its own or a co-resident's */
-        uint64_t task; /* the first that ended; 0: none */
+    int64_t accrued_us; /* until when its residents were charged (charges.c) */
+    struct {            /* the last fault of an MPS client there, its own or a co-resident's */
+        uint64_t task;  /* the first that ended; 0: none */
         uint32_t uid;
         int64_t at_us;
     } fault;

@@ -25,7 +25,7 @@ struct config {
     char checkpoint[512];       /* path of colloc-checkpoint */
     bool suspend_any_driver;    /* also where the host may hang (checkpoint/kernel_module.h) */
     bool suspend_without_gate;  /* tasks without the preloaded library are suspended, too */
-    bool slots;                 /* tasks that say nothing else take turns (core/slots.c) */
+    bool slots;                 /* tasks that say nothing else take turns (core/pass/slots.c) */
     bool services_for_all;      /* users other than operators may submit services */
     int64_t suspend_memory_max; /* host memory for suspended tasks; 0: half of the host's */
     char preload_library[512];  /* path of libcolloc-preload.so */

@@ -24,7 +24,7 @@
  * takes longest alone, at any place of the queue: long tasks last would leave GPUs idle at the end;
  * and the shortest is tried first. There, too, the oldest task is the head if its time is not
  * known, or after 100 later tasks have started before it. A task that too few healthy GPUs suit is
- * never the head unless it is the oldest (core/schedule.c).
+ * never the head unless it is the oldest (core/pass/schedule.c).
  *
  * The reserved GPUs are those predicted to admit the head first, in the number that it requests. If
  * that cannot be predicted because times are unknown, all GPUs that suit the head are reserved;

@@ -12,7 +12,7 @@
  *   - 4 times the mean completion time of all tasks, waiting and running ones, relative to the
  *     shortest;
  *   - 4 times what the longest completion, relative to that under first come, first served
- *     (fair_start.c), exceeds 1.5.
+ *     (fifo_schedule.c), exceeds 1.5.
  *
  * The core backfills behind the head as always, which a rollout leaves out: tasks start no later
  * than in it, as far as the prediction goes.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an inference service demands before another task may share its GPU. A service admits a task
- * beside it if it has met its latency target for long enough, which core/service.c decides, and if
- * it is predicted to meet it then, too: its p99 now, times the slowdown that the interference model
+ * beside it if it has met its latency target for long enough (core/state/service.c), and if it is
+ * predicted to meet it then, too: its p99 now, times the slowdown that the interference model
  * predicts, has to stay within the target.
  *
  * An example. A service has a target of 50 ms and a p99 of 20 ms: its requests may take 2.5 times

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a thread that waits for GPU memory gets the true error, independent of other tasks: a pure
- * rule. The core decides the rest (core/memory_answer.c).
+ * rule. The core decides the rest (core/pass/memory_answer.c).
  *
  *     its task is being ended                               true error
  *     with what it holds it is more than its MPS limit      true error

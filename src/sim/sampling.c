@@ -32,7 +32,7 @@
 #define SAMPLE_US SECOND_US
 
 /* The core trusts the mean over the present tasks alone after so many samples of them
- * (src/core/view_update.c). */
+ * (src/core/state/apply_sample.c). */
 #define MIX_SAMPLES 3
 
 /* Chosen: a mean of every third sample differs little from the mean of all. */

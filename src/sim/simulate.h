@@ -43,7 +43,7 @@ struct simulation {
                           over the real one; 0: none */
     bool knows_activity; /* the scheduler knows each task's expected activity */
     bool knows_time;     /* the scheduler knows each task's expected time */
-    bool take_turns;     /* tasks take turns in time slots (core/slots.c) */
+    bool take_turns;     /* tasks take turns in time slots (core/pass/slots.c) */
     bool every_second;   /* take each sample that the daemon would take: slow */
     FILE *trace_out;     /* a line for each event (sim/event_line.h), or NULL */
     FILE *timeline_out, *tasks_out;  /* CSV (sim/records.h), or NULL */

@@ -31,7 +31,7 @@
 #define LOAD_MIN 1e-6
 
 /* If no training has computed for so long, none is to come, and no service changes any more, none
- * ever will. Chosen: far longer than the longest hold of a service (core/service.c). */
+ * ever will. Chosen: far longer than the longest hold of a service (core/state/service.c). */
 #define STUCK_US (24 * 3600 * SECOND_US)
 
 static struct demand scale_demand(const struct demand *demand, double load)

@@ -11,7 +11,7 @@
 #include "slurm/slurm_controller.h"
 
 /* Chosen: the waiting jobs of the highest priority that are in the core. It looks no deeper
- * into its queue (core/schedule.c). */
+ * into its queue (core/pass/schedule.c). */
 enum { WINDOW_JOBS_MAX = 1024 };
 
 /* Where a job is, as the controller sees it. */

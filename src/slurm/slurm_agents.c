@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/pass.h"
+#include "core/core.h"
 #include "nodelink/node_hub.h"
 #include "nodelink/node_key.h"
 #include "slurm/node_table.h"

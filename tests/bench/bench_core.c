@@ -280,7 +280,7 @@ static double submit_known(struct core *core, uint64_t id)
 }
 
 /* Tasks of known time. Each that is cancelled gives its time back, at the TICK after it
- * (core/fair_start.c), which also makes the pass. */
+ * (core/decide/fifo_schedule.c), which also makes the pass. */
 static void known_times(bool preempt)
 {
     struct core *core = make_core(&predictive);

@@ -4,7 +4,7 @@
  *
  *     1. The port of a service has to be free (service_port.h). Otherwise the attempt ends, because
  *        another program may have the port for long: the service is run again as after any end
- *        (core/service.c), and other tasks can have its GPUs until then.
+ *        (core/state/service.c), and other tasks can have its GPUs until then.
  *     2. The submission is read from the log: script, arguments, environment, output paths.
  *     3. MPS is prepared where the placement wants it; until it is ready the start waits. Where it
  *        cannot be had, the task shares its GPUs by time slices, and the log says why.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /v1/tasks/ID/latency: a service reports how long its requests take, where colloc does not
- * probe it. What was reported holds for 30 seconds (core/service.c).
+ * probe it. What was reported holds for 30 seconds (core/state/service.c).
  */
 #include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"

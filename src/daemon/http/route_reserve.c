@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations in advance (core/advance.c): GET /v1/reservations lists them for all users; POST
- * makes one, and POST .../ID/cancel ends one, for root and operators.
+ * Reservations in advance (core/ask/set_aside.c): GET /v1/reservations lists them for all users;
+ * POST makes one, and POST .../ID/cancel ends one, for root and operators.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * POST /v1/tasks/ID/update: changes the request of a task, or of all tasks of an array whose state
  * allows it. The body has some of the keys of a submission. The core decides what a task's state
- * allows (core/update.c); only the owner and root may send the request.
+ * allows (core/state/apply_update.c); only the owner and root may send the request.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads of tasks that wait for GPU memory, and the core, which decides about them
- * (core/memory_answer.c): MEMORY_WAIT reports a thread to the core, and the core's answer is sent
- * on as RETRY or FAIL.
+ * (core/pass/memory_answer.c): MEMORY_WAIT reports a thread to the core, and the core's answer is
+ * sent on as RETRY or FAIL.
  *
  * The core knows one wait of a task; a task may have many threads. So one thread of each task is
  * reported to the core, the one that waits longest, and the next one when that has its answer:

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When does the core need a TICK at the latest? Whatever a pass or a reaction does because time has
+ * passed has its moment here: a time limit, the end of a time slot, a begin, a reservation in
+ * advance, a resumption that is tried again. Forgetting one means that it happens only with the
+ * next event.
+ */
+#include "core/ask/deadline.h"
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "core/ask/giving_way.h"
+#include "core/questions.h"
+#include "core/state/fifo_marks.h"
+#include "core/state/state.h"
+#include "core/state/tasks.h"
+
+int64_t core_expires_us(const struct core *core, uint64_t id)
+{
+    const struct task *task = core_find_task(core, id);
+    bool limited = !core->settings.expires_elsewhere && task && task->state == TASK_RUNNING &&
+                   task->request.time_limit_us > 0;
+    return limited ? task->started_us + task->run->yield.attempt_stopped_us +
+                         task->request.time_limit_us
+                   : TIME_NEVER;
+}
+
+/* Whether a task gives way depends on how long it has run, or the head has waited. */
+static int64_t next_preemption_us(const struct core *core)
+{
+    bool may_give_way = core->settings.preempt || core->settings.make_room;
+    return may_give_way && core_queued_count(core) > 0
+               ? core->last_pass_us + CORE_BACKFILL_PERIOD_US
+               : TIME_NEVER;
+}
+
+int64_t core_retry_us(const struct core *core)
+{
+    int64_t earliest = TIME_NEVER;
+    for (const struct task *task = core->suspended_queue.first; task; task = task->next)
+        if (task->run->yield.retry_us > core->last_pass_us && task->run->yield.retry_us < earliest)
+            earliest = task->run->yield.retry_us;
+    return earliest;
+}
+
+int64_t core_advance_deadline_us(const struct core *core, int64_t now_us)
+{
+    int64_t earliest = TIME_NEVER;
+    for (size_t i = 0; i < core->n_advances; i++) {
+        const int64_t moments[] = {core->advances[i].from_us, core->advances[i].until_us};
+        for (size_t k = 0; k < ARRAY_SIZE(moments); k++)
+            if (moments[k] > now_us && moments[k] < earliest)
+                earliest = moments[k];
+    }
+    return earliest;
+}
+
+int64_t core_slot_end_us(const struct core *core, const struct task *task)
+{
+    int64_t least_us = CORE_RUN_PER_COST * core_yield_cost_us(core, task);
+    int64_t slot_us = core->settings.slot_us;
+    return task_runs_since_us(task) + (slot_us > least_us ? slot_us : least_us);
+}
+
+int64_t core_slot_deadline_us(const struct core *core)
+{
+    int64_t earliest_us = TIME_NEVER;
+    bool any_waits = core_queued_count(core) > 0 || core->suspended_queue.first;
+    for (int i = 0; i < core->view.n_gpus && any_waits; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct task *task = core_find_task(core, gpu->residents[k].task);
+            int64_t end_us = task->request.takes_turns ? core_slot_end_us(core, task) : TIME_NEVER;
+            if (end_us > core->last_pass_us && end_us < earliest_us)
+                earliest_us = end_us;
+        }
+    }
+    return earliest_us;
+}
+
+int64_t core_deadline_us(const struct core *core)
+{
+    int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
+    int64_t slot_us = core_slot_deadline_us(core);
+    if (core->ended.n > 0 || core_is_fifo_marked(core) || core->is_pass_deferred)
+        return 0;
+    int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
+    earliest = advance_us < earliest ? advance_us : earliest;
+    earliest = preemption_us < earliest ? preemption_us : earliest;
+    if (core->blocked_queue.first && core->next_begin_us < earliest)
+        earliest = core->next_begin_us;
+    earliest = slot_us < earliest ? slot_us : earliest;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            int64_t expires = core_expires_us(core, gpu->residents[k].task);
+            earliest = expires < earliest ? expires : earliest;
+        }
+    }
+    return earliest;
+}

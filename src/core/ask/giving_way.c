@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Can a running task give way: can it be suspended, or moved to another GPU, and what does that
+ * cost?
+ *
+ * A user's command is checked by the same functions as the core's own decisions. They differ in one
+ * thing: a user may ask for what the core would not do, such as to suspend a service.
+ */
+#include "core/ask/giving_way.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/questions.h"
+#include "core/state/residents.h"
+#include "core/state/state.h"
+#include "core/state/tasks.h"
+
+/* ---- what the driver can do ---- */
+
+static bool is_on_instance(const struct core *core, const struct task *task)
+{
+    return *cluster_view_instance_of(&core->view, task);
+}
+
+static bool is_same_model(const struct core *core, int a, int b)
+{
+    return strcmp(core->view.gpus[a].id.name, core->view.gpus[b].id.name) == 0;
+}
+
+static bool is_on_several_models(const struct core *core, const struct task *task)
+{
+    for (int i = 1; i < task->n_gpus; i++)
+        if (!is_same_model(core, task->gpus[0], task->gpus[i]))
+            return true;
+    return false;
+}
+
+/* The driver refuses clients of MPS and processes on MIG instances, and puts a process back only on
+ * GPUs of the model that each was: a task on several models would have to wait for those. */
+bool core_can_suspend(const struct core *core, const struct task *task)
+{
+    return core->settings.can_suspend && !task->run->yield.cannot_suspend &&
+           task->run->share.sharing == SHARING_STREAMS && !is_on_instance(core, task) &&
+           !is_on_several_models(core, task);
+}
+
+bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
+{
+    return core_can_suspend(core, task) && !task->request.service.is_service &&
+           task->run->yield.retry_us <= now_us;
+}
+
+/* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
+struct reading core_bytes_of(const struct core *core, const struct task *task)
+{
+    struct reading most = READING_NONE;
+    if (task->request.need.kind >= NEED_ESTIMATED)
+        most = reading_of((double)task->request.need.bytes);
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        struct reading used = gpu_view_resident(gpu, task->id)->mem_used_bytes;
+        if (used.valid && (!most.valid || used.value > most.value))
+            most = used;
+    }
+    return most;
+}
+
+int64_t core_yield_cost_us(const struct core *core, const struct task *task)
+{
+    const struct suspension_cost *cost = &core->suspension_cost;
+    double bytes = reading_assume(core_bytes_of(core, task), 0);
+    return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
+}
+
+/* ---- a user's commands ---- */
+
+static int check_running(
+    const struct task *task, uint64_t id, const char *what, struct fault *fault)
+{
+    if (!task)
+        return fault_set(fault, ENOENT, "there is no task %" PRIu64, id);
+    if (task->state != TASK_RUNNING || task->ending)
+        return fault_set(fault, EBUSY, "task %" PRIu64 " is %s: only a running task can be %s", id,
+            task_state_name(task->state), what);
+    return 0;
+}
+
+static int refuse_suspension(
+    const struct core *core, const struct task *task, const char *what, struct fault *fault)
+{
+    const char *why = "the driver refused to suspend it before";
+    if (!core->settings.can_suspend)
+        why = "this server cannot suspend tasks (`colloc doctor` says why)";
+    else if (task->run->share.sharing == SHARING_MPS)
+        why = "it is a client of MPS, which the driver cannot suspend";
+    else if (is_on_instance(core, task))
+        why = "it runs on a MIG instance, from which the driver cannot take it";
+    else if (is_on_several_models(core, task))
+        why = "its GPUs are of several models, and the driver puts a process back only on the same";
+    return fault_set(fault, ENOTSUP, "task %" PRIu64 " cannot be %s: %s", task->id, what, why);
+}
+
+int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault)
+{
+    const struct task *task = core_find_task(core, id);
+    bool is_stopped = task && !task->ending && !task->run->yield.by_user &&
+                      (task->state == TASK_PAUSED || task->state == TASK_SUSPENDING ||
+                          task->state == TASK_SUSPENDED);
+    int r = is_stopped ? 0 : check_running(task, id, "suspended", fault);
+    if (r < 0 || is_stopped || core_can_suspend(core, task) || core->settings.can_pause)
+        return r;
+    return refuse_suspension(core, task, "suspended", fault);
+}
+
+/* What residents will take that have not risen, as far as is known. What was not seen has not been
+ * taken: unlike admission (gpu_view_pending_bytes), which after settle_max_us takes it to be there,
+ * a move must not be wrong. The driver loses a process that finds too little memory. */
+static double promised_bytes(const struct gpu_view *gpu)
+{
+    double bytes = 0;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        if (!residence_has_risen(resident->residence))
+            bytes += fmax(0, reading_assume(resident->need_bytes, 0) -
+                                 reading_assume(resident->mem_used_bytes, 0));
+    }
+    return bytes;
+}
+
+/* The obstacle to moving the task to the GPU; NULL: none. */
+static const char *why_not_moved(const struct core *core, const struct task *task, int to)
+{
+    const struct gpu_view *gpu = &core->view.gpus[to];
+    struct reading bytes = core_bytes_of(core, task), free_bytes = gpu_view_free_bytes(gpu);
+    if (!gpu->id.is_place || gpu->id.is_mig_instance)
+        return "it is divided into MIG instances";
+    if (gpu->health != VIEW_OK)
+        return "it is lost, faulty or out of use";
+    if (!is_same_model(core, task->gpus[0], to))
+        return "it is of another model, on which the driver puts no process back";
+    if (gpu_view_resident(gpu, task->id))
+        return NULL;
+    if (gpu->exclusive_for || (task->exclusive && gpu->n_residents))
+        return "one of the two tasks has its GPU to itself";
+    if (gpu->id.one_process && gpu->n_residents)
+        return "its compute mode admits one process";
+    if (!bytes.valid && !gpu_view_is_idle(gpu))
+        return "how much memory the task holds is not known, and the GPU is not idle";
+    if (!free_bytes.valid || free_bytes.value - promised_bytes(gpu) < bytes.value)
+        return "too little of its memory is free";
+    return NULL;
+}
+
+static int check_destination(
+    const struct core *core, const struct task *task, int to, struct fault *fault)
+{
+    const char *why = why_not_moved(core, task, to);
+    return why ? fault_set(fault, EBUSY, "task %" PRIu64 " cannot be moved to GPU %s: %s", task->id,
+                     core->view.gpus[to].id.label, why)
+               : 0;
+}
+
+int core_check_move(
+    const struct core *core, uint64_t id, const int *gpus, int n, struct fault *fault)
+{
+    const struct task *task = core_find_task(core, id);
+    int r = check_running(task, id, "moved", fault);
+    if (r < 0)
+        return r;
+    if (!core_can_suspend(core, task))
+        return refuse_suspension(core, task, "moved", fault);
+    if (n != task->n_gpus)
+        return fault_set(fault, EINVAL, "task %" PRIu64 " has %d GPU%s: name as many to move it to",
+            id, task->n_gpus, task->n_gpus > 1 ? "s" : "");
+    if (!core_are_gpus(core, gpus, n))
+        return fault_set(fault, EINVAL, "there is no such GPU");
+    for (int i = 0; i < n && r == 0; i++)
+        r = check_destination(core, task, gpus[i], fault);
+    return r;
+}
+
+bool core_is_command_possible(const struct core *core, const struct event *event)
+{
+    struct fault fault;
+    if (event->kind == EVENT_SUSPEND)
+        return core_check_suspend(core, event->task, &fault) == 0;
+    if (event->kind == EVENT_MOVE)
+        return core_check_move(core, event->task, event->yield.gpus, event->yield.n, &fault) == 0;
+    return true;
+}
+
+/* ---- where it can go ---- */
+
+static double left_bytes(const struct gpu_view *gpu)
+{
+    return reading_assume(gpu_view_free_bytes(gpu), 0) - promised_bytes(gpu);
+}
+
+bool core_can_take(const struct core *core, const struct task *task, double bytes, int gpu)
+{
+    const struct gpu_view *to = &core->view.gpus[gpu];
+    struct fault fault;
+    return !gpu_view_resident(to, task->id) && !to->drained_for && !to->closed_for &&
+           left_bytes(to) >= bytes + (double)core->settings.conditions.margin_bytes &&
+           core_check_move(core, task->id, &gpu, 1, &fault) == 0;
+}
+
+int core_find_destination(const struct core *core, const struct task *task, double bytes)
+{
+    double most = 0;
+    int best = -1;
+    for (int i = 0; i < core->view.n_gpus && task->n_gpus == 1; i++) {
+        double left = left_bytes(&core->view.gpus[i]);
+        if ((best < 0 || left > most) && core_can_take(core, task, bytes, i)) {
+            most = left;
+            best = i;
+        }
+    }
+    return best;
+}

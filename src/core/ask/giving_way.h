@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Can a running task be suspended or moved, and what does that cost? */
+#ifndef COLLOC_CORE_ASK_GIVING_WAY_H
+#define COLLOC_CORE_ASK_GIVING_WAY_H
+
+#include "core/state/state.h"
+
+/* Chosen: stopping a task costs at most 1/20 of the time that it computes. */
+enum { CORE_RUN_PER_COST = 20 };
+
+/* Can the driver of the GPUs suspend the running task, as far as is known? */
+bool core_can_suspend(const struct core *core, const struct task *task);
+
+/* May the core suspend or move it now? Not a service, and not again soon after that has failed. */
+bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us);
+
+/* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
+struct reading core_bytes_of(const struct core *core, const struct task *task);
+
+/* What suspending and resuming the task would take, as far as its memory is known. */
+int64_t core_yield_cost_us(const struct core *core, const struct task *task);
+
+/* Can a user's SUSPEND or MOVE be met now? True for other events. */
+bool core_is_command_possible(const struct core *core, const struct event *event);
+
+/* Can the running task be moved to the GPU when it holds `bytes` there, with the margin? */
+bool core_can_take(const struct core *core, const struct task *task, double bytes, int gpu);
+
+/* The GPU with most free memory among those to which the running task can be moved when it holds
+ * `bytes` there, with the margin. Returns -1 when there is none, or the task has several GPUs. */
+int core_find_destination(const struct core *core, const struct task *task, double bytes);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks policies where a task may be placed. */
+#ifndef COLLOC_CORE_ASK_PLACEMENT_H
+#define COLLOC_CORE_ASK_PLACEMENT_H
+
+#include "core/state/state.h"
+
+/* Chosen: tasks tried for backfill in a pass. */
+enum { CORE_BACKFILL_TRIES_MAX = 64 };
+
+/* The query for a policy about the task. */
+struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
+
+/* Asks the task's policy for GPUs: sets core->chosen or core->verdicts. */
+enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us);
+
+/* The same without reasons: are there GPUs for the task now? Sets core->chosen; core->verdicts are
+ * not to be read. */
+bool core_finds_gpus(struct core *core, const struct task *task, int64_t now_us);
+
+/* A suspended task as policies see it: it needs the memory that it held. */
+struct task core_as_waiting(const struct task *task);
+
+/* Asks the policy of a suspended task for GPUs. `passes_reservation`: also those that are reserved
+ * for the head of the main queue. */
+enum placement_answer core_try_resumption(
+    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us);
+
+/* May tasks start before the head of the queue, where its policy sees that this does not delay
+ * it? */
+bool core_backfills(const struct core *core, const struct task *head);
+
+/* Returns the number of tasks to try: fewer on many GPUs, each of which costs a verdict. */
+int core_backfill_tries(const struct core *core);
+
+#endif

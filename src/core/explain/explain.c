@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a task waits, as text for its user.
+ *
+ * The reasons are tested in the order in which they block a task. Mostly the first that applies is
+ * the text:
+ *
+ *     held                      by its user
+ *     suspended or paused       why, and what lets it go on (explain_yield.c)
+ *     not eligible              its begin, its dependencies, a limit (explain_gate.c)
+ *     a task comes before it    which, and why it may not be backfilled
+ *     host                      CPUs or main memory of the server
+ *     GPUs                      the policy's verdict on each of them (explain_gpus.c)
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/ask/host_check.h"
+#include "core/ask/main_queue.h"
+#include "core/ask/placement.h"
+#include "core/ask/queue_head.h"
+#include "core/ask/servable.h"
+#include "core/ask/waits.h"
+#include "core/explain/explain_parts.h"
+#include "core/explain/verdict_text.h"
+#include "core/node_choice.h"
+#include "core/questions.h"
+#include "core/state/service.h"
+#include "core/state/tasks.h"
+#include "core/text_line.h"
+
+/* The head of the main queue, when the task waits behind it; else NULL. A task that cannot be
+ * served now waits for no head: other users' tasks are placed (main_queue.c). Nor does a task for
+ * other kinds of GPUs (other_kinds.c). */
+static const struct task *head_before(const struct core *core, const struct task *task)
+{
+    const struct task *head = task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
+    bool is_passed_over = head && head->queue != task->queue &&
+                          core_ahead_of(core, task, NULL) == 0;
+    bool is_apart = head && !core_shares_kinds(core, task, head);
+    return head == task || is_passed_over || is_apart ? NULL : head;
+}
+
+/* "3 tasks are before it in the queue, 2 of other users, who come first by fair share ..." */
+static void add_ahead(struct text_line *line, const struct core *core, const struct task *task)
+{
+    int others, n = core_ahead_of(core, task, &others);
+    text_line_add(line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
+    if (others)
+        text_line_add(line,
+            ", %d of other users, who come first by fair share (rank of its user: %d)", others,
+            core_fair_rank(core, task->uid));
+}
+
+/* While a suspended task waits that the GPUs could serve, no task of the main queue starts. Those
+ * that wait for a turn, or were preempted, have their own order. Returns that task, or NULL. */
+static const struct task *suspended_before(const struct core *core, const struct task *task)
+{
+    const struct task *other = core->suspended_queue.first, *head;
+    if (task->state != TASK_QUEUED || !other)
+        return NULL;
+    head = core_head_of_queue(core);
+    for (; other; other = other->next) {
+        bool is_later = core_waits_for_turn(other) && !core_is_turn_of(other, head);
+        bool is_behind = core->settings.preempt &&
+                         !core_is_resumed_before(core, other, head, core->last_pass_us);
+        if (!is_later && !is_behind && !core_waits_for_service(other) &&
+            core_can_be_served(core, other))
+            return other;
+    }
+    return NULL;
+}
+
+/* Is the task tried before the head starts? In the order of a long queue most are not. */
+static bool may_be_backfilled(
+    const struct core *core, const struct task *task, const struct task *head)
+{
+    bool is_tried = core_task_policy(core, head)->longest_first ||
+                    (core->reserved_for == head->id &&
+                        core_ahead_of(core, task, NULL) <= core_backfill_tries(core));
+    return core_backfills(core, head) && is_tried;
+}
+
+static void add_head(struct text_line *line, const struct core *core, const struct task *head,
+    const struct task *task)
+{
+    int rank = core_fair_rank(core, head->uid), own_rank = core_fair_rank(core, task->uid);
+    text_line_add(line, "task %" PRIu64 " is the head of the queue: ", head->id);
+    if (head->queue != task->queue && rank != own_rank)
+        text_line_add(line, "its user's fair rank is %d, this task's %d", rank, own_rank);
+    else if (head->queue != task->queue)
+        text_line_add(line, "it came first of those whose users have the fair rank %d", rank);
+    else if (core->settings.preempt && core->plan.order && head->passed_count < CORE_PASSED_MAX)
+        text_line_add(line, "of the orders that were simulated, the best begins with it");
+    else if (core->settings.preempt && core_task_policy(core, head)->rank)
+        text_line_add(line, "%s", core_task_policy(core, head)->rank_text);
+    else if (head->previous)
+        text_line_add(line, "it takes longest, as far as is known");
+    else if (head->passed_count)
+        text_line_add(line, "it came first, and %d later task%s started before it",
+            head->passed_count, head->passed_count > 1 ? "s have" : " has");
+    else
+        text_line_add(line, "it came first");
+}
+
+/* What stands against placing the task now, GPU by GPU. */
+static void explain_placement(
+    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
+{
+    struct verdict host = core_check_host_turn(core, task);
+    if (host.kind != VERDICT_FITS && task->state != TASK_SUSPENDED) {
+        if (core_check_host(core, task).kind == VERDICT_FITS)
+            text_line_add(line,
+                "task %" PRIu64 ", which recovers, comes first: ", core->recovery_queue.first->id);
+        verdict_text_add_host(line, core, &host);
+        return;
+    }
+    struct verdict *verdicts = calloc((size_t)core->view.n_gpus + 1, sizeof *verdicts);
+    int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
+    if (verdicts && chosen) {
+        struct task waiting = core_as_waiting(task);
+        struct placement_query query = core_query(core, &waiting, now_us);
+        if (node_choice_choose(core_task_policy(core, task), &query, chosen, verdicts) == PLACE_NOW)
+            text_line_add(line, "nothing, its turn comes");
+        else
+            explain_gpus(line, core, task, verdicts);
+    }
+    free(verdicts);
+    free(chosen);
+}
+
+const char *core_explain(
+    const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
+{
+    struct text_line line = {buffer, size, 0};
+    buffer[0] = '\0';
+    const struct task *task = core_find_task(core, id);
+    if (task && task->state == TASK_HELD)
+        text_line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
+    if (task && task->run->memory_wait.bytes)
+        explain_memory_wait(&line, core, task);
+    if (task && explain_has_stopped(task))
+        explain_yield(&line, core, task);
+    if (!task || !task->queue)
+        return buffer;
+    if (task->state == TASK_BLOCKED) {
+        explain_gate(&line, core, task, now_us);
+        return buffer;
+    }
+    if (task->state == TASK_SUSPENDED) {
+        explain_placement(&line, core, task, now_us);
+        return buffer;
+    }
+    const struct task *before = suspended_before(core, task);
+    if (before) {
+        text_line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
+        return buffer;
+    }
+    const struct task *head = head_before(core, task);
+    bool in_order = head && !core_task_policy(core, head)->longest_first;
+    if (in_order)
+        add_ahead(&line, core, task);
+    else if (head)
+        add_head(&line, core, head, task);
+    if (head && !may_be_backfilled(core, task, head))
+        return buffer;
+    if (head && core->reserved_for != head->id) {
+        text_line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
+        return buffer;
+    }
+    if (head && core_leaves_host_to(core, task, head)) {
+        text_line_add(&line, "; it needs CPUs or main memory, which those behind it leave to it");
+        return buffer;
+    }
+    if (in_order)
+        text_line_add(&line, "; to start before task %" PRIu64 ": ", head->id);
+    else if (head)
+        text_line_add(&line, "; to start before it: ");
+    if (task->request.need.kind == NEED_PENDING) {
+        text_line_add(&line, "its memory is being estimated");
+        return buffer;
+    }
+
+    explain_placement(&line, core, task, now_us);
+    return buffer;
+}
+
+const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffer, size_t size)
+{
+    struct text_line line = {buffer, size, 0};
+    const struct task *task = core_find_task(core, id);
+    buffer[0] = '\0';
+    if (task && task->queue)
+        add_ahead(&line, core, task);
+    return buffer;
+}
+
+/* "task 3 does not wait: it is RUNNING" */
+static bool add_not_waiting(struct text_line *line, const struct task *task, uint64_t id)
+{
+    if (!task)
+        text_line_add(line, "there is no task %" PRIu64 " that waits or runs", id);
+    else if (task->state != TASK_QUEUED && task->state != TASK_RECOVERING)
+        text_line_add(line, "task %" PRIu64 " does not wait in the queue: it is %s", id,
+            task->state == TASK_HELD ? "held" : task_state_word(task->state));
+    else
+        return false;
+    return true;
+}
+
+/* `first` comes before `other`; both wait. */
+static void add_order(struct text_line *line, const struct core *core, const struct task *first,
+    const struct task *other)
+{
+    int rank = core_fair_rank(core, first->uid), other_rank = core_fair_rank(core, other->uid);
+    text_line_add(line, "task %" PRIu64 " comes before task %" PRIu64 ": ", first->id, other->id);
+    if (first->state != other->state)
+        text_line_add(line, "it ran out of GPU memory, and such tasks recover first");
+    else if (first->request.priority != other->request.priority)
+        text_line_add(line, "its priority is %s, that of the other is %s",
+            priority_name(first->request.priority), priority_name(other->request.priority));
+    else if (first->queue == other->queue || rank == other_rank)
+        text_line_add(line, "it was submitted earlier%s",
+            first->uid == other->uid             ? ""
+            : core->settings.order == ORDER_FAIR ? ", and their users have the same fair rank"
+                                                 : "");
+    else
+        text_line_add(
+            line, "its user's fair rank is %d, that of the other's is %d", rank, other_rank);
+}
+
+const char *core_explain_order(
+    const struct core *core, uint64_t one, uint64_t other, char *buffer, size_t size)
+{
+    struct text_line line = {buffer, size, 0};
+    const struct task *a = core_find_task(core, one), *b = core_find_task(core, other);
+    buffer[0] = '\0';
+    if (add_not_waiting(&line, a, one) || add_not_waiting(&line, b, other))
+        return buffer;
+    bool is_first = a->state != b->state   ? a->state == TASK_RECOVERING
+                    : a->queue == b->queue ? queue_ahead_of(a) < queue_ahead_of(b)
+                                           : core_comes_before(core, a, b);
+    if (a == b)
+        text_line_add(&line, "this is one task");
+    else if (is_first)
+        add_order(&line, core, a, b);
+    else
+        add_order(&line, core, b, a);
+    return buffer;
+}
+
+const char *core_reason_word(const struct core *core, uint64_t id)
+{
+    const struct task *task = core_find_task(core, id);
+    if (task && task->state == TASK_HELD)
+        return "JobHeldUser";
+    if (task && explain_has_stopped(task))
+        return task->run->yield.by_user     ? "SuspendedByUser"
+               : task->run->yield.is_unused ? "SuspendedUnused"
+                                            : "Suspended";
+    if (task && task->run->memory_wait.bytes)
+        return "MemoryWait";
+    if (!task || !task->queue)
+        return "None";
+    if (task->state == TASK_BLOCKED)
+        return explain_gate_word(task);
+    if (task->state == TASK_RECOVERING)
+        return "Recovering";
+    return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a task that has begun does not compute, as text for its user: it was paused, suspended or
+ * moved (core/decide/give_way.c), or its allocation waits for GPU memory (memory_answer.c).
+ *
+ *     paused by its user; `colloc resume 3` lets it go on
+ *     suspended for task 12; to resume it: GPU 0: 3.1 GiB short
+ *     its allocation of 6.0 GiB waits for GPU memory; task 3 gives way to it
+ *
+ * After "to resume it: " the caller adds the present obstacle.
+ */
+#include <inttypes.h>
+
+#include "base/units.h"
+#include "core/explain/explain_parts.h"
+#include "core/text_line.h"
+
+bool explain_has_stopped(const struct task *task)
+{
+    return task->state == TASK_PAUSED || task->state == TASK_SUSPENDED ||
+           task_state_is_changing(task->state);
+}
+
+static void add_yield_reason(struct text_line *line, const struct task *task)
+{
+    static const char *const texts[YIELD_REASONS] = {
+        [YIELD_TO_USER] = "by its user",
+        [YIELD_TO_MEMORY] = "for want of GPU memory",
+        [YIELD_TO_TASK] = "to let another task run",
+        [YIELD_TO_SLOT] = "because its time slot was over",
+        [YIELD_TO_ROOM] = "to make room on its GPU",
+        [YIELD_GPU_FAILING] = "because its GPU is failing",
+        [YIELD_UNUSED] = "because it did not use its GPUs",
+        [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
+    };
+    if (task->run->yield.reason == YIELD_TO_SERVICE && task->run->yield.to_task) {
+        text_line_add(line, "for task %" PRIu64 ", a service that missed its latency target",
+            task->run->yield.to_task);
+        return;
+    }
+    bool names_task = task->run->yield.reason == YIELD_TO_MEMORY ||
+                      task->run->yield.reason == YIELD_TO_TASK ||
+                      task->run->yield.reason == YIELD_TO_ROOM;
+    if (task->run->yield.to_task == task->id)
+        text_line_add(line, "because its allocation waits for GPU memory");
+    else if (task->run->yield.to_task && names_task)
+        text_line_add(line, "for task %" PRIu64, task->run->yield.to_task);
+    else
+        text_line_add(line, "%s", texts[task->run->yield.reason]);
+}
+
+void explain_memory_wait(struct text_line *line, const struct core *core, const struct task *task)
+{
+    char text[32];
+    text_line_add(line, "its allocation of %s waits for GPU memory",
+        format_size(task->run->memory_wait.bytes, text, sizeof text));
+    for (int i = 0; i < core->n_tasks; i++) {
+        const struct task *other = core->tasks[i];
+        bool gives_way = task_state_is_changing(other->state) &&
+                         other->run->yield.reason == YIELD_TO_MEMORY &&
+                         other->run->yield.to_task == task->id;
+        if (gives_way && other != task)
+            text_line_add(line, "; task %" PRIu64 " gives way to it", other->id);
+    }
+}
+
+void explain_yield(struct text_line *line, const struct core *core, const struct task *task)
+{
+    static const char *const verbs[TASK_STATES] = {
+        [TASK_PAUSED] = "paused ",
+        [TASK_SUSPENDING] = "being suspended ",
+        [TASK_SUSPENDED] = "suspended ",
+        [TASK_RESUMING] = "being resumed; it was suspended ",
+        [TASK_MOVING] = "being moved ",
+    };
+    text_line_add(line, "%s%s", line->used ? "; " : "", verbs[task->state]);
+    if (task->state == TASK_MOVING)
+        text_line_add(line, "to GPU %s ", core->view.gpus[task->run->yield.to_gpus[0]].id.label);
+    add_yield_reason(line, task);
+    if (task->ending)
+        text_line_add(line, "; it is being ended");
+    else if (task->run->yield.by_user)
+        text_line_add(line, "; `colloc resume %" PRIu64 "` lets it go on", task->id);
+    else if (task->run->yield.is_unused)
+        text_line_add(
+            line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
+    else if (task->state == TASK_SUSPENDED)
+        text_line_add(line, "; to resume it: ");
+}

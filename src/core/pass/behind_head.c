@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Backfill: tasks behind the head of the main queue start before it, where their policies see that
+ * it is not delayed. They are tried in the order of the users' queues; of one user's, under a
+ * policy that takes the longest first, the shortest.
+ *
+ * Each try costs a verdict on each GPU, so their number is limited, and three things save them: of
+ * tasks that are alike only the first is tried, what all have in common is predicted once for each
+ * GPU (struct head_outlook), and no verdict is explained.
+ */
+#include "core/pass/behind_head.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/top_k.h"
+#include "core/ask/host_check.h"
+#include "core/ask/main_queue.h"
+#include "core/ask/placement.h"
+#include "core/ask/queue_head.h"
+#include "core/decide/place.h"
+#include "core/kind_match.h"
+#include "core/pass/head_reservation.h"
+#include "core/pass/other_kinds.h"
+#include "core/questions.h"
+#include "core/state/state.h"
+
+/* ---- which tasks are tried ---- */
+
+/* An unknown time counts as the longest. */
+static double expected_us(const struct task *task)
+{
+    return reading_assume(task->request.expect.time_us, INFINITY);
+}
+
+/* How the tasks behind a head are ordered. */
+struct backfill_order {
+    const struct core *core;
+    bool shortest_first;
+};
+
+/* The users in the order of their queues; of one user's tasks, the shortest first or the first of
+ * the queue. */
+static bool is_backfilled_sooner(const void *a, const void *b, const void *context)
+{
+    const struct backfill_order *order = context;
+    const struct task *one = *(struct task *const *)a, *other = *(struct task *const *)b;
+    if (one->queue != other->queue)
+        return core_comes_before(order->core, one, other);
+    return order->shortest_first && expected_us(one) < expected_us(other);
+}
+
+static int count_waiting_queues(const struct core *core)
+{
+    const struct task_queue *queue;
+    int n = 0;
+    for (int i = 0; (queue = core_main_queue(core, i)); i++)
+        n += queue->first != NULL;
+    return n;
+}
+
+/* The tasks behind `head` that are tried for backfill, in order. The shortest are looked for in an
+ * equal part of CORE_QUEUE_DEPTH_MAX of each user's queue. Returns how many, at most `most`. */
+static int list_behind(
+    const struct core *core, const struct task *head, struct task **ret_tasks, int most)
+{
+    const struct task_queue *queue;
+    const struct backfill_order order = {core, core_task_policy(core, head)->longest_first};
+    size_t n = 0;
+    int queues = count_waiting_queues(core); /* that of `head`, at least */
+    int depth = order.shortest_first ? CORE_QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1) : most + 1;
+    for (int i = 0; (queue = core_main_queue(core, i)); i++) {
+        int seen = depth ? 0 : -1;
+        for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++) {
+            if (task == head || task->request.need.kind == NEED_PENDING)
+                continue;
+            if (n == (size_t)most && !order.shortest_first &&
+                !is_backfilled_sooner(&task, &ret_tasks[n - 1], &order))
+                break; /* nor do those behind it in its queue come before the last of the list */
+            n = top_k_insert(
+                ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task, is_backfilled_sooner, &order);
+        }
+    }
+    return (int)n;
+}
+
+static bool expects_the_same(const struct expectation *a, const struct expectation *b)
+{
+    return reading_equals(a->smact, b->smact) && reading_equals(a->gract, b->gract) &&
+           reading_equals(a->dram, b->dram) && reading_equals(a->time_us, b->time_us);
+}
+
+/* Has a policy the same answer for both? Many tasks in a queue are alike, such as those of an
+ * array: when one of them has to wait, so have the others. */
+static bool asks_for_the_same(const struct task *a, const struct task *b)
+{
+    const struct task_request *x = &a->request, *y = &b->request;
+    return a->uid == b->uid && x->gpus == y->gpus && x->nodes == y->nodes &&
+           x->policy == y->policy && x->exclusive == y->exclusive && x->sharing == y->sharing &&
+           x->thread_percent == y->thread_percent && x->need.kind == y->need.kind &&
+           x->need.bytes == y->need.bytes && x->time_limit_us == y->time_limit_us &&
+           x->host.cpus == y->host.cpus && x->host.memory_bytes == y->host.memory_bytes &&
+           x->service.is_service == y->service.is_service &&
+           a->possible_cause == b->possible_cause && a->mps_failures == b->mps_failures &&
+           expects_the_same(&x->expect, &y->expect) && kind_match_same(x->gpu_kind, y->gpu_kind);
+}
+
+/* The head was tried last. Does a task like it have to wait as well? Not where residents were
+ * backfilled before the head: it leaves them the memory that they will still take, other tasks do
+ * not (contract 5 of core/policy.h). And of several GPUs a policy may choose others where fewer are
+ * open. */
+static bool do_tasks_like_it_wait(const struct core *core, const struct task *head)
+{
+    return head->request.gpus == 1 && core->n_advances == 0 && head->n_backfilled == 0;
+}
+
+/* ---- trying them ---- */
+
+/* From now on, until core->has_outlooks is false again, what tasks behind the head have in common
+ * is predicted once. To be called whenever the view has changed. */
+static void begin_outlooks(struct core *core)
+{
+    memset(core->outlooks, 0, (size_t)core->view.n_gpus * sizeof *core->outlooks);
+    core->has_outlooks = true;
+}
+
+static int place_behind(struct core *core, struct task *task, int64_t now_us)
+{
+    int r = core_place_task(core, task, now_us);
+    begin_outlooks(core);
+    return r;
+}
+
+/* Tries these tasks in their order. One that is like the last that has to wait is not tried. */
+static int try_behind(
+    struct core *core, struct task *const *behind, int n, const struct task *head, int64_t now_us)
+{
+    int r = 0;
+    const struct task *waits = do_tasks_like_it_wait(core, head) ? head : NULL;
+    for (int i = 0; i < n && r == 0; i++) {
+        bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
+        if (is_alike || core_leaves_host_to(core, behind[i], head))
+            continue;
+        if (core_finds_gpus(core, behind[i], now_us))
+            r = place_behind(core, behind[i], now_us);
+        else if (behind[i]->n_backfilled == 0) /* otherwise it was the head */
+            waits = behind[i];
+    }
+    return r;
+}
+
+int core_backfill_behind(struct core *core, const struct task *head, int64_t now_us)
+{
+    struct task *behind[CORE_BACKFILL_TRIES_MAX];
+    if (!core_backfills(core, head) || !core_reserve_gpus(core, head, now_us))
+        return core_pass_other_kinds(core, head, now_us);
+    int n = list_behind(core, head, behind, core_backfill_tries(core));
+    begin_outlooks(core);
+    int r = try_behind(core, behind, n, head, now_us);
+    core->has_outlooks = false;
+    return r;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocations that wait for GPU memory, and which task gives way to them. A task whose allocation
+ * finds too little free memory does not crash where the library that colloc preloads into it is at
+ * work: the allocation waits in the process, and MEMORY_WAIT reports how much it wants. The first
+ * of these rules that applies decides:
+ *
+ *   1. The task would hold more than its GPU has: the allocation fails at once.
+ *   2. That much is free on its GPU, or how much is free is not known: the allocation is tried
+ *      again, one on a GPU between two samples of it.
+ *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
+ *      and resumed: the allocation waits for it.
+ *   4. Another GPU has enough memory for the waiting task: it is moved there.
+ *   5. A task on its GPU of no higher priority is suspended: one that waits itself, before one that
+ *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
+ *      then the one whose suspension and
+ *      resumption cost least; of equals the youngest. It is resumed when enough memory is free
+ *      again (yield.c). An older task that waits does not give way to a younger one. A task within
+ *      its known requirement does not give way to one of the same priority that would hold more
+ *      than its user declared.
+ *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
+ *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
+ *      room.
+ *   7. The task has its GPU to itself, or has had it for some seconds: nothing else can be freed
+ *      there. The allocation fails.
+ *   8. Otherwise the allocation waits until a task ends.
+ *
+ * An example. Tasks 1 and 2 share a GPU of 40 GiB and hold 20 and 18 GiB. Task 1 wants 6 GiB: 2 are
+ * free. GPU 1 has 30 GiB free: task 1, which needs 26, is moved there (rule 4). Had it 20 GiB free,
+ * task 2 would be suspended (rule 5), task 1 would get its memory, and task 2, which would fit on
+ * GPU 1, would be resumed there.
+ *
+ * While an allocation waits, no other task is placed on its GPU. "On its GPU" means here: in its
+ * memory domain (memory_domain.h).
+ */
+#include "core/pass/memory_answer.h"
+
+#include "base/clock.h"
+#include "core/ask/giving_way.h"
+#include "core/decide/effects.h"
+#include "core/decide/give_way.h"
+#include "core/memory_domain.h"
+#include "core/state/state.h"
+#include "core/state/tasks.h"
+
+static int answer_task(struct core *core, const struct task *task, bool is_granted, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus && is_granted; i++) {
+        core->view.gpus[task->gpus[i]].granted_us = now_us;
+        core->view.gpus[task->gpus[i]].closed_for = task->id;
+        core->any_wanted = true;
+    }
+    struct event event = {.kind = EVENT_MEMORY_ANSWER,
+        .time_us = now_us,
+        .task = task->id,
+        .memory_granted = is_granted};
+    int r = core_decide(core, &event);
+    enum effect_kind effect = is_granted ? EFFECT_GRANT_MEMORY : EFFECT_DENY_MEMORY;
+    return r < 0 ? r : core_add_effect(core, effect, task->id, NULL);
+}
+
+static double held_bytes(const struct gpu_view *gpu, const struct task *task)
+{
+    return reading_assume(gpu_view_resident(gpu, task->id)->mem_used_bytes, 0);
+}
+
+static double wanted_bytes(const struct core *core, const struct task *task)
+{
+    double most = 0;
+    for (int i = 0; i < task->n_gpus; i++) {
+        double held = held_bytes(&core->view.gpus[task->gpus[i]], task);
+        most = held > most ? held : most;
+    }
+    return most + (double)task->run->memory_wait.bytes;
+}
+
+/* Rule 1. */
+static bool is_beyond_gpu(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        if (held_bytes(gpu, task) + (double)task->run->memory_wait.bytes >
+            (double)gpu->id.mem_total_bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Rule 2. The GPU of the allocation is unknown if the task has several: all must have that much. */
+static bool is_free(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct reading free_bytes = gpu_view_free_bytes(&core->view.gpus[task->gpus[i]]);
+        if (free_bytes.valid && free_bytes.value < (double)task->run->memory_wait.bytes)
+            return false;
+    }
+    return true;
+}
+
+/* Has the GPU been sampled since a task came to its memory or left it, or an allocation there was
+ * granted? */
+static bool is_gpu_sampled(const struct gpu_view *gpu)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        bool is_granted = at->granted_us && gpu->sampled_us <= at->granted_us;
+        if (gpu->sampled_us < at->mix_since_us || is_granted)
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return true;
+}
+
+static bool is_sampled(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!is_gpu_sampled(&core->view.gpus[task->gpus[i]]))
+            return false;
+    return true;
+}
+
+/* ---- rule 3 ---- */
+
+/* Returns how much longer the task runs; an unknown time counts as endless. */
+static int64_t rest_us(const struct task *task, int64_t now_us)
+{
+    return task->request.expect.time_us.valid ? task_rest_us(task, now_us) : TIME_NEVER;
+}
+
+static bool leaves_soon(const struct core *core, const struct task *task, int64_t now_us)
+{
+    if (task_state_is_changing(task->state) || task->state == TASK_ENDING)
+        return true;
+    bool computes = task->state == TASK_RUNNING && !task->run->memory_wait.bytes;
+    int64_t rest = rest_us(task, now_us);
+    return computes && rest > 0 && rest <= core_yield_cost_us(core, task);
+}
+
+static bool is_free_soon(const struct core *core, const struct task *task, int64_t now_us)
+{
+    const struct resident *resident;
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct domain_walk walk = memory_domain_walk(&core->view.gpus[task->gpus[i]]);
+        while ((resident = memory_domain_resident(&walk)))
+            if (resident->task != task->id &&
+                leaves_soon(core, core_find_task(core, resident->task), now_us))
+                return true;
+    }
+    return false;
+}
+
+/* ---- rule 4 ---- */
+
+static bool move_to_room(struct core *core, const struct task *task, int64_t now_us, int *ret_r)
+{
+    bool may_move = task->n_gpus == 1 && core_may_suspend(core, task, now_us);
+    int gpu = may_move ? core_find_destination(core, task, wanted_bytes(core, task)) : -1;
+    if (gpu < 0)
+        return false;
+    *ret_r = core_move_task(
+        core, task, &gpu, reading_of(wanted_bytes(core, task)), YIELD_TO_MEMORY, task->id, now_us);
+    return true;
+}
+
+/* ---- rules 5 and 6 ---- */
+
+struct candidate {
+    const struct task *task;
+    bool waits, is_enough;
+    int64_t cost_us;
+};
+
+static bool gives_way_before(const struct candidate *a, const struct candidate *b)
+{
+    if (!b->task)
+        return true;
+    if (a->waits != b->waits)
+        return a->waits;
+    if (a->task->request.priority != b->task->request.priority)
+        return a->task->request.priority < b->task->request.priority;
+    if (a->is_enough != b->is_enough)
+        return a->is_enough;
+    if (a->cost_us != b->cost_us)
+        return a->cost_us < b->cost_us;
+    return a->task->id > b->task->id;
+}
+
+/* The task's known requirement, and the margin. */
+static double promised_bytes(const struct core *core, const struct task *task)
+{
+    return (double)(task->request.need.bytes + core->settings.conditions.margin_bytes);
+}
+
+/* Otherwise a task that declares too little starts soon, and then takes the GPU from others. */
+static bool is_beyond_declared(const struct core *core, const struct task *task)
+{
+    return task->request.need.kind == NEED_DECLARED &&
+           wanted_bytes(core, task) > promised_bytes(core, task);
+}
+
+/* Is the requirement known, and not known to be exceeded? */
+static bool keeps_requirement(
+    const struct core *core, const struct task *task, const struct resident *resident)
+{
+    struct reading used = resident->mem_used_bytes;
+    return task->request.need.kind >= NEED_ESTIMATED &&
+           !(used.valid && used.value > promised_bytes(core, task));
+}
+
+/* May the task give way to the waiting one? */
+static bool may_give_way(
+    const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
+{
+    bool is_older = task->id < to->id && task->run->memory_wait.bytes;
+    bool is_higher = task->request.priority > to->request.priority;
+    return task != to && !is_older && !is_higher && task->state == TASK_RUNNING && !task->ending &&
+           core_may_suspend(core, task, now_us);
+}
+
+/* The task on one of the GPUs that gives way to the waiting one, or NULL. */
+static const struct task *find_candidate(
+    const struct core *core, const struct task *to, int64_t now_us)
+{
+    struct candidate best = {0};
+    const struct resident *resident;
+    bool is_beyond = is_beyond_declared(core, to);
+    for (int i = 0; i < to->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[to->gpus[i]];
+        double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
+        double lacking = (double)to->run->memory_wait.bytes - free_bytes;
+        struct domain_walk walk = memory_domain_walk(gpu);
+        while ((resident = memory_domain_resident(&walk))) {
+            const struct task *task = core_find_task(core, resident->task);
+            struct candidate each = {task, task->run->memory_wait.bytes > 0,
+                reading_assume(resident->mem_used_bytes, 0) >= lacking,
+                core_yield_cost_us(core, task)};
+            bool is_safe = is_beyond && task->request.priority == to->request.priority &&
+                           keeps_requirement(core, task, resident);
+            if (!is_safe && may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
+                best = each;
+        }
+    }
+    return best.task;
+}
+
+/* Is the task the youngest of those on its GPUs, all of which wait, and which no external process
+ * can release from that? */
+static bool is_youngest_of_all_waiting(const struct core *core, const struct task *task)
+{
+    int n_others = 0;
+    const struct resident *resident;
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        struct domain_walk walk = memory_domain_walk(gpu);
+        if (memory_domain_has_external(gpu))
+            return false;
+        while ((resident = memory_domain_resident(&walk))) {
+            const struct task *other = core_find_task(core, resident->task);
+            if (!other->run->memory_wait.bytes || other->id > task->id)
+                return false;
+            n_others += other != task;
+        }
+    }
+    return n_others > 0;
+}
+
+/* ---- rule 7 ---- */
+
+/* Chosen: the memory of a task that has just ended is free within that time, and sampled. */
+#define ALONE_SURE_US (3 * SECOND_US)
+
+static bool is_alone_on(const struct gpu_view *gpu, int64_t now_us)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        if (at->n_residents != (at == gpu) || !at->external_processes.valid ||
+            at->external_processes.value != 0 || now_us - at->mix_since_us < ALONE_SURE_US)
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return true;
+}
+
+/* An exclusive task has shared its GPUs with none that could still be leaving. */
+static bool is_surely_alone(const struct core *core, const struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!is_alone_on(&core->view.gpus[task->gpus[i]], now_us))
+            return false;
+    return task->exclusive || now_us - task->run->memory_wait.since_us >= ALONE_SURE_US;
+}
+
+/* ---- all rules ---- */
+
+static int settle_wait(struct core *core, const struct task *task, int64_t now_us)
+{
+    int r = 0;
+    if (is_beyond_gpu(core, task))
+        return answer_task(core, task, false, now_us);
+    if (!is_sampled(core, task))
+        return 0;
+    if (is_free(core, task))
+        return answer_task(core, task, true, now_us);
+    if (is_free_soon(core, task, now_us) || move_to_room(core, task, now_us, &r))
+        return r;
+    const struct task *yielding = find_candidate(core, task, now_us);
+    if (yielding)
+        return core_stop_task(core, yielding, YIELD_TO_MEMORY, task->id, now_us);
+    bool is_youngest = is_youngest_of_all_waiting(core, task);
+    if (is_youngest && core_may_suspend(core, task, now_us))
+        return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
+    bool fails = is_youngest || is_surely_alone(core, task, now_us);
+    return fails ? answer_task(core, task, false, now_us) : 0;
+}
+
+/* No other task is placed on the GPUs of a task that waits, or whose new memory no sample shows
+ * yet. */
+static void mark_wanted(struct core *core)
+{
+    core->any_wanted = core->n_memory_waits > 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[i];
+        const struct resident *resident = gpu_view_resident(gpu, gpu->closed_for);
+        bool is_leaving = resident && resident->is_stopped;
+        bool is_stale = resident && gpu->granted_us >= gpu->sampled_us;
+        if (!is_leaving && !is_stale)
+            gpu->closed_for = 0;
+        core->any_wanted |= is_stale;
+    }
+    for (int i = 0; i < core->n_tasks && core->any_wanted; i++) {
+        const struct task *task = core->tasks[i];
+        for (int k = 0; k < task->n_gpus && task->run->memory_wait.bytes; k++) {
+            struct gpu_view *gpu = &core->view.gpus[task->gpus[k]];
+            if (!gpu->closed_for)
+                gpu->closed_for = task->id;
+        }
+    }
+}
+
+int core_settle_memory_waits(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (int i = 0; i < core->n_tasks && core->n_memory_waits && r == 0; i++) {
+        const struct task *task = core->tasks[i];
+        bool waits = task->run->memory_wait.bytes && !task->run->memory_wait.is_unconfirmed;
+        if (waits && task->state == TASK_RUNNING)
+            r = settle_wait(core, task, now_us);
+    }
+    if (core->n_memory_waits || core->any_wanted)
+        mark_wanted(core);
+    return r;
+}

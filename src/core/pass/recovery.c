@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tasks that ran out of GPU memory come first, by submission. If the first of them has to wait, as
+ * many GPUs as it wants are drained: no other task is placed there, so that they become idle.
+ * Recovering tasks behind it are placed on other GPUs.
+ *
+ * Example: task 1 recovers and wants one of two GPUs to itself, both have residents. The GPU with
+ * fewer is drained. Task 2, which recovers too, may start on the other one; task 3 of the main
+ * queue as well, but not on the drained one.
+ */
+#include "core/pass/recovery.h"
+
+#include "base/top_k.h"
+#include "core/ask/placement.h"
+#include "core/ask/servable.h"
+#include "core/decide/place.h"
+#include "core/node_spread.h"
+#include "core/state/claims.h"
+#include "core/state/state.h"
+
+/* ---- GPUs that can be drained ---- */
+
+static bool may_drain(const struct core *core, int i, const struct task *task, int64_t now_us)
+{
+    const struct gpu_view *gpu = &core->view.gpus[i];
+    return !gpu_view_is_used_externally(gpu, core->settings.settle_us) &&
+           core_can_serve(core, i, task, now_us);
+}
+
+struct drain_order {
+    const struct gpu_view *gpus;
+    bool prefers_drained; /* GPUs that are drained already come first */
+};
+
+/* The GPU that will probably be idle first: with fewer tasks, then with less memory in use. */
+static bool drains_sooner(const void *a, const void *b, const void *context)
+{
+    const struct drain_order *order = context;
+    const struct gpu_view *one = &order->gpus[*(const int *)a];
+    const struct gpu_view *other = &order->gpus[*(const int *)b];
+    if (order->prefers_drained && !one->drained_for != !other->drained_for)
+        return one->drained_for;
+    if (one->n_residents != other->n_residents)
+        return one->n_residents < other->n_residents;
+    return reading_assume(one->mem_used_bytes, 1e18) < reading_assume(other->mem_used_bytes, 1e18);
+}
+
+/* A recovering task takes reserved GPUs: others will be reserved for the head of the queue. */
+static void release_reservation_of_chosen(struct core *core, const struct task *task)
+{
+    bool any = false;
+    for (int i = 0; i < task->request.gpus; i++)
+        any |= core->view.gpus[core->chosen[i]].reserved_for != 0;
+    if (any)
+        core_release_reservation(core);
+}
+
+/* The GPUs of one node that are drained soonest. Returns their number, at most the number that the
+ * task requests. */
+static size_t list_drainable(const struct core *core, const struct task *task, int first, int end,
+    const struct drain_order *order, int64_t now_us, int *ret_gpus)
+{
+    size_t n = 0, wanted = (size_t)task->request.gpus;
+    for (int i = first; i < end; i++)
+        if (may_drain(core, i, task, now_us))
+            n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, drains_sooner, order);
+    return n;
+}
+
+/* The node with enough drainable GPUs whose slowest one is drained soonest: sets core->chosen.
+ * Returns false when there is none. */
+static bool choose_drained(
+    struct core *core, const struct task *task, const struct drain_order *order, int64_t now_us)
+{
+    const struct cluster_view *view = &core->view;
+    size_t wanted = (size_t)task->request.gpus;
+    int best = -1, slowest = -1, listed = -1; /* first GPUs of nodes */
+    for (int first = 0, end; first < view->n_gpus; first = end) {
+        end = wanted > 1 ? cluster_view_node_end(view, first) : view->n_gpus;
+        listed = first;
+        if (list_drainable(core, task, first, end, order, now_us, core->chosen) < wanted)
+            continue;
+        int last = core->chosen[wanted - 1];
+        if (best < 0 || drains_sooner(&last, &slowest, order)) {
+            best = first;
+            slowest = last;
+        }
+    }
+    if (best < 0)
+        return false;
+    if (best != listed)
+        list_drainable(
+            core, task, best, cluster_view_node_end(view, best), order, now_us, core->chosen);
+    return true;
+}
+
+/* Which GPUs of several nodes may be drained for a task: those with few enough residents. */
+struct drainable {
+    const struct core *core;
+    const struct task *task;
+    int residents_max;
+    int64_t now_us;
+};
+
+static bool may_drain_for(const void *context, int gpu)
+{
+    const struct drainable *from = context;
+    return from->core->view.gpus[gpu].n_residents <= from->residents_max &&
+           may_drain(from->core, gpu, from->task, from->now_us);
+}
+
+/* The nodes and indices whose fullest GPU has the fewest residents: sets core->chosen. */
+static bool choose_drained_over_nodes(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct drainable from = {core, task, 0, now_us};
+    int most = 0;
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].n_residents > most)
+            most = core->view.gpus[i].n_residents;
+    for (; from.residents_max <= most; from.residents_max++)
+        if (node_spread_find(&core->view, &task->request, may_drain_for, &from, core->chosen))
+            return true;
+    return false;
+}
+
+/*
+ * Drains as many GPUs as the task wants, so that it starts even when the main queue never runs dry.
+ * The GPUs stay the same unless enough others are empty already. None is drained when too few could
+ * be: GPUs must not be idle for nothing.
+ */
+static void drain_gpus(struct core *core, const struct task *task, int64_t now_us)
+{
+    int n_empty = 0, wanted = task->request.gpus;
+    struct drain_order order = {.gpus = core->view.gpus};
+    for (int i = 0; i < core->view.n_gpus; i++)
+        n_empty += order.gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
+    order.prefers_drained = n_empty < wanted;
+    bool is_found = node_spread_is_wanted(&task->request)
+                        ? choose_drained_over_nodes(core, task, now_us)
+                        : choose_drained(core, task, &order, now_us);
+    core_stop_draining(core);
+    if (!is_found)
+        return;
+    for (int i = 0; i < wanted; i++)
+        core->view.gpus[core->chosen[i]].drained_for = task->id;
+    core->drained_for = task->id;
+    release_reservation_of_chosen(core, task);
+}
+
+/* ---- the queue ---- */
+
+/* An upper bound of the GPUs that the tasks behind the first recovering one can take. */
+static int count_open_gpus(const struct core *core)
+{
+    int n = 0;
+    bool empty_only = !core->settings.recovery_step_bytes;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        n += !gpu->drained_for && (gpu->n_residents == 0 || !empty_only);
+    }
+    return n;
+}
+
+static int place_recovering(struct core *core, struct task *task, int64_t now_us)
+{
+    release_reservation_of_chosen(core, task);
+    return core_place_task(core, task, now_us);
+}
+
+/* GPUs are drained for the first recovering task; those behind it may take others. */
+static int schedule_first_recovering(struct core *core, struct task *task, int64_t now_us)
+{
+    if (core->drained_for != task->id)
+        core_stop_draining(core);
+    if (core_try_gpus(core, task, now_us) == PLACE_NOW)
+        return place_recovering(core, task, now_us);
+    int r = core_report_wait(core, &core->recovery_wait, task);
+    drain_gpus(core, task, now_us);
+    return r;
+}
+
+/* Chosen, to keep a pass short: recovering tasks behind the first one that are tried in a pass. */
+#define RECOVERY_TRIES_MAX 64
+
+int core_schedule_recovery(struct core *core, int64_t now_us)
+{
+    struct task *next;
+    int r = 0, tries = RECOVERY_TRIES_MAX, n_open = 0;
+    for (struct task *task = core->recovery_queue.first; task && r == 0; task = next) {
+        next = task->next;
+        if (task == core->recovery_queue.first)
+            r = schedule_first_recovering(core, task, now_us);
+        else if (tries-- == 0 || n_open == 0)
+            return 0;
+        else if (task->request.gpus > n_open || core_try_gpus(core, task, now_us) != PLACE_NOW)
+            continue;
+        else
+            r = place_recovering(core, task, now_us);
+        n_open = count_open_gpus(core);
+    }
+    return r;
+}

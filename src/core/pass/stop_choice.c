@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which running tasks are stopped so that a waiting one, the head, can start or be resumed: one on
+ * each GPU that it lacks. A rule of the caller selects the tasks that may be stopped (preempt.c: by
+ * priority and rank; slots.c: when their time slot is over). Of those a task is chosen only if the
+ * head then has the memory that it needs on that GPU, and the tasks that stay leave it SMs. No
+ * other task is stopped for a head for which one has been, nor while a GPU was not sampled since a
+ * task came or left.
+ *
+ * Example: the head needs 30 GiB. On a GPU of 40 GiB run task 1 (20 GiB) and task 2 (15 GiB). Task
+ * 1 is not enough, nor is task 2: none is stopped. On another runs task 3 alone: it is stopped.
+ */
+#include "core/pass/stop_choice.h"
+
+#include <math.h>
+
+#include "base/top_k.h"
+#include "core/ask/giving_way.h"
+#include "core/ask/host_check.h"
+#include "core/ask/placement.h"
+#include "core/ask/waits.h"
+#include "core/decide/give_way.h"
+#include "core/memory_domain.h"
+#include "core/state/state.h"
+#include "core/state/tasks.h"
+
+static double needed_bytes(const struct core *core, const struct task *task)
+{
+    const struct conditions *conditions = &core->settings.conditions;
+    bool is_known = task->request.need.kind >= NEED_ESTIMATED;
+    return is_known ? (double)task->request.need.bytes + (double)conditions->margin_bytes
+                    : (double)conditions->min_free_bytes;
+}
+
+/* The memory that would be free when `out` had left it, or kept it, if it can only be paused. What
+ * a resident of the memory domain will still take is not free. */
+static double left_without(
+    const struct core *core, const struct gpu_view *gpu, const struct task *out)
+{
+    double left = reading_assume(gpu_view_free_bytes(gpu), 0) - gpu_view_returned_bytes(gpu);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        double used = reading_assume(resident->mem_used_bytes, 0);
+        if (resident->task == out->id && core_can_suspend(core, out))
+            left += used;
+        else
+            left -= fmax(0, reading_assume(resident->need_bytes, used) - used);
+    }
+    return left;
+}
+
+#define SMACT_TOGETHER 1.0 /* chosen: tasks of more SM activity together slow each other down */
+
+/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? */
+static bool would_fit(const struct core *core, const struct gpu_view *gpu, const struct task *out,
+    const struct task *in)
+{
+    double smact = reading_assume(in->request.expect.smact, 1);
+    bool is_empty = !memory_domain_has_others(gpu);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        if (resident->task == out->id)
+            continue;
+        smact += resident->is_stopped ? 0 : reading_assume(resident->expect.smact, 1);
+        is_empty = false;
+    }
+    bool may_share = !in->request.exclusive && smact <= SMACT_TOGETHER;
+    return left_without(core, gpu, out) >= needed_bytes(core, in) && (is_empty || may_share);
+}
+
+/* Would the head still be kept off the GPU after the stop? A task that can only be paused stays on
+ * its GPU; and the admission of a service does not depend on the other tasks. */
+static bool stays_closed(const struct core *core, const struct task *out, enum verdict_kind present)
+{
+    switch (present) {
+    case VERDICT_SERVICE:
+    case VERDICT_SERVICE_SLOWED:
+        return true;
+    case VERDICT_EXCLUSIVE:
+    case VERDICT_NOT_IDLE:
+    case VERDICT_FULL:
+    case VERDICT_OTHER_MPS_USER:
+    case VERDICT_ONE_PROCESS:
+        return !core_can_suspend(core, out);
+    default:
+        return false;
+    }
+}
+
+struct stop {
+    int gpu;
+    const struct task *task; /* NULL: the GPU admits the head already */
+};
+
+/* The criteria for the order of stops. */
+struct stop_order {
+    const struct core *core;
+    const struct stop_rule *rule;
+    int64_t now_us;
+};
+
+/* The resident that gives way to the head there. */
+static struct stop find_stop(const struct stop_order *order, int i, const struct task *head)
+{
+    const struct core *core = order->core;
+    const struct stop_rule *rule = order->rule;
+    const struct gpu_view *gpu = &core->view.gpus[i];
+    struct stop best = {.gpu = i};
+    for (int k = 0; k < gpu->n_residents; k++) {
+        const struct task *task = core_find_task(core, gpu->residents[k].task);
+        bool may_be = rule->may_be_stopped(core, task, head, order->now_us) &&
+                      !stays_closed(core, task, core->verdicts[i].kind) &&
+                      would_fit(core, gpu, task, head);
+        if (may_be && (!best.task || rule->is_stopped_rather(core, task, best.task, order->now_us)))
+            best.task = task;
+    }
+    return best;
+}
+
+static bool is_better_stop(const void *a, const void *b, const void *context)
+{
+    const struct stop *one = a, *other = b;
+    const struct stop_order *order = context;
+    if (!one->task || !other->task)
+        return !one->task && other->task;
+    return order->rule->is_stopped_rather(order->core, one->task, other->task, order->now_us);
+}
+
+/* Not while a task is just leaving or coming. */
+static bool may_get_room(const struct core *core, int i, const struct task *head)
+{
+    const struct gpu_view *gpu = &core->view.gpus[i];
+    bool is_busy = false;
+    for (int k = 0; k < gpu->n_residents; k++)
+        is_busy |= task_state_is_changing(core_find_task(core, gpu->residents[k].task)->state);
+    return gpu->health == VIEW_OK && !is_busy && !gpu->drained_for && !gpu->closed_for &&
+           !gpu->set_aside_for && cluster_view_suits(&core->view, i, head);
+}
+
+static bool has_been_stopped_for(
+    const struct core *core, const struct task *head, enum yield_reason reason)
+{
+    for (int i = 0; i < core->n_tasks; i++) {
+        const struct task *task = core->tasks[i];
+        bool is_stopped = task->state == TASK_PAUSED || task->state == TASK_SUSPENDED ||
+                          task->state == TASK_SUSPENDING;
+        if (is_stopped && task->run->yield.reason == reason && task->run->yield.to_task == head->id)
+            return true;
+    }
+    return false;
+}
+
+#define GPUS_OF_HEAD 64 /* chosen: for a head of more GPUs no task is stopped */
+
+int core_stop_tasks_for(
+    struct core *core, const struct task *head, const struct stop_rule *rule, int64_t now_us)
+{
+    const struct stop_order order = {core, rule, now_us};
+    struct stop stops[GPUS_OF_HEAD];
+    size_t n = 0, wanted = (size_t)head->request.gpus;
+    if (wanted > GPUS_OF_HEAD || head->request.need.kind == NEED_PENDING ||
+        has_been_stopped_for(core, head, rule->reason) || core_awaits_sample(core, head) ||
+        core_check_host(core, head).kind != VERDICT_FITS || /* a stopped task keeps its part */
+        core_try_gpus(core, head, now_us) == PLACE_NOW)
+        return 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        if (!may_get_room(core, i, head))
+            continue;
+        struct stop stop = {.gpu = i};
+        if (core->verdicts[i].kind != VERDICT_FITS)
+            stop = find_stop(&order, i, head);
+        if (stop.task || core->verdicts[i].kind == VERDICT_FITS)
+            n = top_k_insert(stops, n, wanted, sizeof *stops, &stop, is_better_stop, &order);
+    }
+    int r = 0;
+    for (size_t i = 0; i < n && n == wanted && r == 0; i++)
+        if (stops[i].task && stops[i].task->state == TASK_RUNNING)
+            r = core_stop_task(core, stops[i].task, rule->reason, head->id, now_us);
+    return r;
+}

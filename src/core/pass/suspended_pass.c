@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Suspended tasks come before the main queue: they have been started already. The oldest is resumed
+ * first; while it finds no GPU, younger ones may, but no task of the main queue starts, unless what
+ * it waits for is a service (state/service.c).
+ */
+#include "core/pass/suspended_pass.h"
+
+#include "core/ask/placement.h"
+#include "core/ask/servable.h"
+#include "core/ask/waits.h"
+#include "core/decide/give_way.h"
+#include "core/state/service.h"
+#include "core/state/state.h"
+
+/* Chosen, to keep a pass short: suspended tasks that are tried in a pass. */
+#define RESUME_TRIES_MAX 64
+
+int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
+{
+    struct task *next;
+    int r = 0, tries = RESUME_TRIES_MAX;
+    *ret_waits = false;
+    for (struct task *task = core->suspended_queue.first; task && r == 0 && tries--; task = next) {
+        next = task->next;
+        if (task->run->yield.retry_us > now_us || core_waits_for_turn(task))
+            continue;
+        if (core_try_resumption(core, task, true, now_us) == PLACE_NOW)
+            r = core_resume_task(core, task, core->chosen, now_us);
+        else
+            *ret_waits |= core_waits_for_room(core, task) && !core_waits_for_service(task);
+    }
+    return r;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of the core: which tasks come first, what limits them, what the driver can do. */
+#ifndef COLLOC_CORE_SETTINGS_H
+#define COLLOC_CORE_SETTINGS_H
+
+#include "core/policy.h"
+#include "core/suspension.h"
+#include "fairness/share_table.h"
+#include "sharing/interference_constants.h"
+
+/* Which of the users' tasks comes first (main_queue.c). */
+enum queue_order {
+    ORDER_FAIR, /* that of the user with the smaller usage per share */
+    ORDER_FIFO, /* the oldest */
+    QUEUE_ORDERS
+};
+
+/* Limits of tasks that are limited, and in queues or running; 0: none. */
+struct use_limits {
+    int tasks, gpus;      /* a GPU that two tasks share counts twice */
+    int64_t memory_bytes; /* of their requirements on all their GPUs together */
+    int64_t usage_us;     /* GPU time charged (charges.c), within usage_window_us or decayed: beyond
+                             it no task starts */
+};
+
+struct core_settings {
+    const struct policy *policy; /* the default of tasks that name none */
+    struct conditions conditions;
+    int64_t window_us;               /* the monitoring window; the thesis: 90 s */
+    enum window_statistic statistic; /* of activity over the window; the dissertation: the mean */
+    int64_t settle_us;               /* memory that has not grown for this time has settled */
+    int64_t settle_max_us;           /* the longest hold-off: GPUs closed to others for one task */
+    int64_t recovery_step_bytes;     /* more free memory for each crash (thesis 7.2); 0: a crashed
+                                        task gets GPUs to itself at once */
+    int recoveries_max;              /* starts after a GPU memory crash, per task */
+    int requeues_max;    /* starts after ends that were not the task's fault, per task */
+    double filler_smact; /* a task with a higher expected SMACT nearly fills a GPU */
+    int filler_percent;  /* such a task, beside other MPS clients, gets this share of the SMs, in
+                            per cent; 0: all */
+    bool mps_mem_limit;  /* limit an MPS client to its known requirement and the margin */
+    bool can_suspend;    /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
+    bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
+    bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
+    bool preempt;        /* running tasks give way by priority and rank (core/pass/preempt.c) */
+    bool make_room; /* a task is moved so that a waiting one can start (core/pass/make_room.c) */
+    bool expires_elsewhere; /* another resource manager ends tasks at their time limit */
+    bool look_ahead;        /* with preempt: the order of the queue is chosen by simulating several
+                              (policy/lookahead.c) */
+    bool backfill; /* tasks start before the head of the queue where that does not delay it */
+    struct use_limits user_limits;    /* of each user */
+    struct use_limits project_limits; /* of each project but "default" */
+    struct host_resources host;       /* what tasks may have of the server together */
+    int64_t suspend_unused_us; /* a task that has not used its GPUs for so long is suspended; 0: it
+                                  is not */
+    int64_t slot_us;           /* the time slot of tasks that take turns (core/pass/slots.c) */
+    struct suspension_cost suspension_cost;
+    int64_t service_hold_us; /* a service meets its target so long before a task joins it */
+    bool is_calibrated;      /* sharing_constants are set; otherwise the built-in ones are used */
+    struct interference_constants sharing_constants;
+    enum queue_order order;
+    int64_t usage_half_life_us; /* of charges (charges.c); 0: nothing is charged */
+    int64_t usage_window_us;    /* for limits of GPU time: charges within it; 0: decayed usage */
+    const struct share_table *shares; /* copied with the settings; NULL: all users are equal */
+};
+
+/* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no
+ * policy yet. */
+struct core_settings core_settings_default(void);
+
+/* Returns "fair" or "fifo". */
+const char *queue_order_name(enum queue_order order);
+
+/* Reads such a name. Returns 0, or -EINVAL for another text. */
+int queue_order_parse(const char *name, enum queue_order *ret_order);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sample updates the view of its GPU: health, memory, the monitoring windows, the memory of each
+ * resident (residence.h), and the activity of a task alone on the GPU. The memory in use is that of
+ * the GPU's memory domain: the sample updates it for all places of the domain at once, so that what
+ * a resident takes does not look free on another place until that is sampled.
+ *
+ * Most samples change nothing that a placement depends on, and a scheduling pass after each would
+ * be most of the daemon's work. So a sample causes a pass only when it may turn a policy's
+ * PLACE_WAIT into PLACE_NOW. By the contract of `choose` (core/policy.h) that takes one of these:
+ *
+ *   1. The GPU had no recent sample before, or its health has changed.
+ *   2. An activity level became known, unknown or 0, or crossed smact_max.
+ *   3. The number of external processes has changed.
+ *   4. Memory in use has fallen: of the GPU, of a resident, or of what no resident accounts for.
+ *   5. A resident has settled.
+ *   6. A task alone on the GPU has shown another SM activity than expected.
+ *   7. Where they are limited: power or PCIe traffic has fallen, or became known or unknown.
+ *   8. The GPU is reserved, and may admit the head of the queue later than predicted: external
+ *      processes have appeared, or have taken a step more memory.
+ *
+ * A resident that takes memory it is known to need, and activity that varies on one side of the
+ * limit, cause none. While a task recovers, or GPUs are reserved, core.c also runs passes without
+ * these.
+ */
+#include "core/state/apply_sample.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/units.h"
+#include "core/memory_domain.h"
+#include "core/state/charges.h"
+#include "core/state/claims.h"
+#include "core/state/resident_memory.h"
+#include "core/state/residents.h"
+#include "core/state/state.h"
+
+/*
+ * What the resident uses, as the driver reports it. Where it does not, a resident alone in the
+ * memory domain uses all that is in use. A task that is missing from a list of processes is
+ * unknown: its processes may be hidden, or not recognised as its own.
+ */
+static struct reading used_by(
+    const struct gpu_view *gpu, const struct resident *resident, const struct core_sample *sample)
+{
+    struct reading external = sample->external_processes;
+    bool is_alone = gpu->n_residents == 1 && !memory_domain_has_others(gpu) &&
+                    !(external.valid && external.value > 0);
+    struct reading otherwise = is_alone ? gpu->mem_used_bytes : READING_NONE;
+    for (int i = 0; i < sample->n_tasks; i++)
+        if (sample->tasks[i].task == resident->task)
+            return sample->tasks[i].mem_used_bytes.valid ? sample->tasks[i].mem_used_bytes
+                                                         : otherwise;
+    return external.valid ? READING_NONE : otherwise;
+}
+
+/* Chosen: samples since the last change of residents that outweigh the whole window. */
+#define MIX_SAMPLES_ENOUGH 3
+
+/* A settled task that is alone on the GPU shows its activity: the measurement replaces what was
+ * given for it. Of places that share their memory the activity of all together is measured, as a
+ * part of all their SMs: nothing is learned. Returns whether it differs. */
+static bool learn_demand(struct gpu_view *gpu)
+{
+    struct reading external = gpu->external_processes;
+    struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
+    if (!only || only->residence != RESIDENCE_SETTLED || !external.valid || external.value > 0 ||
+        memory_domain_is_shared(gpu))
+        return false;
+    struct reading seen = window_mean_since(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    bool is_new = seen.valid && !reading_equals(seen, only->expect.smact);
+    if (seen.valid)
+        only->expect.smact = seen;
+    return is_new;
+}
+
+/* ---- does the sample need a scheduling pass? ---- */
+
+static bool has_fallen(struct reading before, struct reading now)
+{
+    return before.valid != now.valid || (now.valid && now.value < before.value);
+}
+
+/* Verdicts depend on an activity level only by its class. */
+enum activity_class { ACTIVITY_UNKNOWN, ACTIVITY_NONE, ACTIVITY_UNDER_LIMIT, ACTIVITY_OVER_LIMIT };
+
+static enum activity_class activity_class(struct reading level, double max)
+{
+    if (!level.valid)
+        return ACTIVITY_UNKNOWN;
+    if (level.value <= 0)
+        return ACTIVITY_NONE;
+    return level.value <= max + POLICY_ROUNDING ? ACTIVITY_UNDER_LIMIT : ACTIVITY_OVER_LIMIT;
+}
+
+static struct reading in_steps(struct reading level, double step)
+{
+    return level.valid ? reading_of(floor(level.value / step)) : READING_NONE;
+}
+
+/* Chosen: watts that a GPU has to draw less for a pass, above the noise of a mean. */
+#define SERVER_POWER_STEP_W 10
+
+/* The inputs of a policy's answer that a sample can change. */
+struct admission_state {
+    enum view_health health;
+    int64_t sampled_us;
+    enum activity_class smact, utilisation;
+    struct reading used_bytes, external_processes;
+    enum activity_class power, pcie;  /* by their limits for a GPU */
+    struct reading server_power;      /* in steps, where a server's power is limited */
+    struct reading unaccounted_bytes; /* used by no resident, as far as is known */
+    bool is_used_externally;          /* if it is reserved: of others it is not tested */
+};
+
+static struct admission_state admission_state(const struct core *core, const struct gpu_view *gpu)
+{
+    const struct conditions *conditions = &core->settings.conditions;
+    double max = conditions->smact_max;
+    return (struct admission_state){
+        .health = gpu->health,
+        .sampled_us = gpu->sampled_us,
+        .smact = activity_class(gpu->smact_level, max),
+        .utilisation = activity_class(gpu->utilisation_level, max),
+        .used_bytes = gpu->mem_used_bytes,
+        .external_processes = gpu->external_processes,
+        .power = activity_class(gpu->power_level, conditions->power_max * gpu->id.power_limit_w),
+        .pcie = activity_class(gpu->pcie_level, (double)conditions->pcie_max_bytes),
+        .server_power = in_steps(gpu->power_level, SERVER_POWER_STEP_W),
+        .unaccounted_bytes = gpu_view_unaccounted_bytes(gpu),
+        .is_used_externally = gpu->reserved_for &&
+                              gpu_view_is_used_externally(gpu, core->settings.settle_us),
+    };
+}
+
+/* `residence`, `mem_used_bytes`: before the sample */
+static bool resident_may_admit(
+    enum residence residence, struct reading mem_used_bytes, const struct resident *now)
+{
+    bool has_settled = residence_has_settled(now->residence) && !residence_has_settled(residence);
+    return has_settled || has_fallen(mem_used_bytes, now->mem_used_bytes);
+}
+
+static bool gpu_may_admit(const struct core *core, const struct admission_state *before,
+    const struct admission_state *now)
+{
+    bool was_stale = now->sampled_us - before->sampled_us >
+                     core->settings.conditions.sample_valid_us;
+    return was_stale || before->health != now->health || before->smact != now->smact ||
+           before->utilisation != now->utilisation ||
+           !reading_equals(before->external_processes, now->external_processes) ||
+           has_fallen(before->used_bytes, now->used_bytes) || before->power != now->power ||
+           before->pcie != now->pcie || has_fallen(before->server_power, now->server_power) ||
+           has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
+}
+
+/* Chosen: bytes that external processes have to take for another reservation, above what varies. */
+#define EXTERNAL_MEMORY_STEP_BYTES (256 * MIB)
+
+/* External processes appear, or take more memory than when the GPU was reserved. */
+static bool gpu_may_admit_later(const struct gpu_view *gpu, const struct admission_state *before,
+    const struct admission_state *now)
+{
+    struct reading then = gpu->unaccounted_when_reserved, bytes = now->unaccounted_bytes;
+    if (!now->is_used_externally)
+        return false;
+    return !before->is_used_externally || bytes.valid != then.valid ||
+           (bytes.valid && bytes.value >= then.value + EXTERNAL_MEMORY_STEP_BYTES);
+}
+
+/* ---- the sample ---- */
+
+static void update_residents(
+    struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
+{
+    for (int i = 0; i < gpu->n_residents; i++) {
+        struct resident *resident = &gpu->residents[i];
+        enum residence residence = resident->residence;
+        struct reading before = resident->mem_used_bytes;
+        resident->mem_used_bytes = used_by(gpu, resident, sample);
+        if (resident_follow_memory(&core->settings, resident, now_us))
+            gpu->mix_since_us = now_us;
+        core->pass_needed |= resident_may_admit(residence, before, resident);
+    }
+}
+
+static void set_memory_used(struct gpu_view *gpu, struct reading used_bytes)
+{
+    gpu->mem_used_bytes = used_bytes;
+    for (struct gpu_view *at = memory_domain_next(gpu); at != gpu && used_bytes.valid;
+         at = memory_domain_next(at))
+        at->mem_used_bytes = used_bytes;
+}
+
+/* Nothing is kept of what no setting limits. */
+static int update_load(
+    const struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
+{
+    const struct conditions *conditions = &core->settings.conditions;
+    int64_t length_us = core->settings.window_us, since_us = gpu->mix_since_us;
+    enum window_statistic how = core->settings.statistic;
+    if (conditions->server_power_max_w || conditions->power_max > 0) {
+        if (window_add(&gpu->power, now_us, length_us, sample->power_w) < 0)
+            return -ENOMEM;
+        gpu->power_level = window_level(&gpu->power, how, since_us, MIX_SAMPLES_ENOUGH);
+    }
+    if (conditions->pcie_max_bytes) {
+        if (window_add(&gpu->pcie, now_us, length_us, sample->pcie_bytes_per_s) < 0)
+            return -ENOMEM;
+        gpu->pcie_level = window_level(&gpu->pcie, how, since_us, MIX_SAMPLES_ENOUGH);
+    }
+    return 0;
+}
+
+int core_apply_sample(struct core *core, const struct event *event)
+{
+    const struct core_sample *sample = &event->sample;
+    if (sample->gpu < 0 || sample->gpu >= core->view.n_gpus)
+        return CORE_NOT_NOW;
+
+    struct gpu_view *gpu = &core->view.gpus[sample->gpu];
+    struct admission_state before = admission_state(core, gpu);
+    if (!gpu->exclusive_for) /* otherwise the sample does not change the charges */
+        core_accrue(core, gpu, event->time_us);
+    gpu->health = sample->lost            ? VIEW_LOST
+                  : sample->faulty        ? VIEW_FAULTY
+                  : gpu->id.is_out_of_use ? VIEW_OUT_OF_USE
+                                          : VIEW_OK;
+    gpu->sampled_us = event->time_us;
+    set_memory_used(gpu, sample->mem_used_bytes);
+    gpu->external_processes = sample->external_processes;
+    int64_t length = core->settings.window_us;
+    if (window_add(&gpu->smact, event->time_us, length, sample->smact) < 0 ||
+        window_add(&gpu->utilisation, event->time_us, length, sample->utilisation) < 0)
+        return -ENOMEM;
+
+    update_residents(core, gpu, sample, event->time_us);
+    enum window_statistic how = core->settings.statistic;
+    gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    gpu->utilisation_level = window_level(
+        &gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    if (update_load(core, gpu, sample, event->time_us) < 0)
+        return -ENOMEM;
+    core_note_open(core, sample->gpu);
+    bool has_learned = learn_demand(gpu);
+    struct admission_state now = admission_state(core, gpu);
+    core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);
+    if (gpu->reserved_for && gpu_may_admit_later(gpu, &before, &now)) {
+        core_release_reservation(core); /* others may admit the head earlier */
+        core->pass_needed = true;
+    }
+    return 0;
+}

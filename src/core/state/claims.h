@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which GPUs are kept from tasks: drained for a recovering task, reserved for the head. */
+#ifndef COLLOC_CORE_STATE_CLAIMS_H
+#define COLLOC_CORE_STATE_CLAIMS_H
+
+#include "core/state/state.h"
+
+/* Reserves no GPU for the head of the queue any more. */
+void core_release_reservation(struct core *core);
+
+/* Drains no GPU any more. */
+void core_stop_draining(struct core *core);
+
+/* The task needs no drained GPUs any more. */
+void core_forget_drains(struct core *core, uint64_t id);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver lists its GPUs when it starts, and again when some have come or gone (EVENT_GPUS). A
+ * GPU is known by its UUID and keeps its index in the view for ever, so that the log can name GPUs
+ * by index: a new one is appended, one that is no longer listed is lost and stays in the view.
+ *
+ *     GPUs a b          indices 0 1
+ *     GPUs b c          index 0: a, lost; 1: b; 2: c
+ */
+#include "core/state/listed_gpus.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/kind_speed.h"
+#include "core/memory_domain.h"
+#include "core/state/residents.h"
+#include "core/state/state.h"
+
+/* `hint`: where it is looked for first. A list has known GPUs in the order of the view, mostly. */
+static int find_gpu(const struct core *core, const char *uuid, int hint)
+{
+    const struct cluster_view *view = &core->view;
+    if (hint < view->n_gpus && strcmp(view->gpus[hint].id.uuid, uuid) == 0)
+        return hint;
+    for (int i = 0; i < view->n_gpus; i++)
+        if (strcmp(view->gpus[i].id.uuid, uuid) == 0)
+            return i;
+    return -1;
+}
+
+static void set_distance(struct cluster_view *view, int a, int b, char distance)
+{
+    if (a >= 0 && b >= 0)
+        view->distances[a * view->n_gpus + b] = view->distances[b * view->n_gpus + a] = distance;
+}
+
+/* The distances of the list, which names GPUs in its own order. When memory is out they stay
+ * unknown: they only order sets that are otherwise equal. */
+static void set_distances(struct core *core, const struct event *event)
+{
+    struct cluster_view *view = &core->view;
+    const struct gpu_identity *list = event->gpus.list;
+    size_t size = (size_t)view->n_gpus * (size_t)view->n_gpus;
+    bool any = false;
+    for (int i = 0; i < event->gpus.n; i++)
+        any |= *list[i].distances;
+    free(view->distances);
+    view->distances = any && view->n_gpus <= VIEW_DISTANCES_MAX ? malloc(size) : NULL;
+    if (!view->distances)
+        return;
+    memset(view->distances, VIEW_DISTANCE_UNKNOWN, size);
+    for (int i = 0; i < event->gpus.n; i++)
+        for (int k = 0; k < i && list[i].distances[k]; k++)
+            set_distance(view, find_gpu(core, list[i].uuid, i), find_gpu(core, list[k].uuid, k),
+                list[i].distances[k]);
+}
+
+/* The health of a GPU that was listed again. */
+static enum view_health health_as_listed(const struct gpu_view *gpu, bool keeps_samples)
+{
+    bool is_sound = gpu->health == VIEW_OK || gpu->health == VIEW_OUT_OF_USE;
+    if (gpu->id.is_gone)
+        return VIEW_LOST;
+    if (!keeps_samples || !(is_sound || gpu->health == VIEW_FAULTY))
+        return VIEW_UNSEEN;
+    if (!is_sound)
+        return gpu->health;
+    return gpu->id.is_out_of_use ? VIEW_OUT_OF_USE : VIEW_OK;
+}
+
+int core_apply_gpus(struct core *core, const struct event *event)
+{
+    struct cluster_view *view = &core->view;
+    int most = view->n_gpus + event->gpus.n;
+    struct gpu_view *gpus = realloc(view->gpus, (size_t)most * sizeof *gpus + 1);
+    if (gpus)
+        view->gpus = gpus;
+    int *chosen = realloc(core->chosen, (size_t)most * sizeof *chosen + 1);
+    if (chosen)
+        core->chosen = chosen;
+    struct verdict *verdicts = realloc(core->verdicts, (size_t)most * sizeof *verdicts + 1);
+    if (verdicts)
+        core->verdicts = verdicts;
+    struct head_outlook *outlooks = realloc(core->outlooks, (size_t)most * sizeof *outlooks + 1);
+    if (outlooks)
+        core->outlooks = outlooks;
+    double *open_bytes = realloc(view->open_bytes, (size_t)most * sizeof *open_bytes + 1);
+    if (open_bytes)
+        view->open_bytes = open_bytes;
+    if (!gpus || !chosen || !verdicts || !outlooks || !open_bytes)
+        return -ENOMEM;
+
+    for (int i = 0; i < view->n_gpus; i++)
+        view->gpus[i].is_listed = false;
+    for (int i = 0, next = 0; i < event->gpus.n; i++) {
+        int known = find_gpu(core, event->gpus.list[i].uuid, next);
+        next = known >= 0 ? known + 1 : view->n_gpus + 1;
+        struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
+        if (known < 0) {
+            *gpu = (struct gpu_view){0};
+            view->n_gpus++;
+        }
+        gpu->id = event->gpus.list[i];
+        gpu->is_listed = true;
+        gpu->health = health_as_listed(gpu, event->gpus.keeps_samples);
+    }
+    for (int i = 0; i < view->n_gpus; i++)
+        if (!view->gpus[i].is_listed)
+            view->gpus[i].health = VIEW_LOST;
+    set_distances(core, event);
+    memory_domain_link(view);
+    core->any_gone = false;
+    view->is_mps_on_some = false;
+    double largest = 0;
+    for (int i = 0; i < view->n_gpus; i++) {
+        const struct gpu_identity *id = &view->gpus[i].id;
+        core_note_open(core, i);
+        core->any_gone |= id->is_gone;
+        view->has_nodes |= id->node != view->gpus[0].id.node;
+        view->is_mps_on_some |= id->without_mps && id->is_place && !id->is_mig_instance;
+        if ((double)id->mem_total_bytes > largest)
+            largest = (double)id->mem_total_bytes;
+    }
+    view->mem_total_max_bytes = largest > 0 ? reading_of(largest) : READING_NONE;
+    kind_speed_compare(view);
+    return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A task that holds GPUs is a resident of each of them: the view shows policies what it requires,
+ * how it shares the GPU and since when it is there. With each task that comes or goes, the charges
+ * of those that were there are taken up to now, and others are held off until the new resident has
+ * settled (residence.h).
+ *
+ * Two tasks that are residents of one memory domain at a time have had co-residents: an end for
+ * lack of memory may then be the other's fault.
+ */
+#include "core/state/residents.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "core/memory_domain.h"
+#include "core/state/charges.h"
+#include "core/state/service.h"
+#include "core/state/state.h"
+#include "core/state/tasks.h"
+#include "core/state/users.h"
+
+/* The memory that the task requires on each GPU. A suspended task requires the memory that it
+ * held. */
+static struct reading required_bytes(const struct task *task)
+{
+    if (task->run->yield.bytes.valid)
+        return task->run->yield.bytes;
+    const struct need *need = &task->request.need;
+    bool is_known = need->kind >= NEED_ESTIMATED && need->bytes > 0;
+    return is_known ? reading_of((double)need->bytes) : READING_NONE;
+}
+
+/* When the task's time limit ends it; 0: it has none. */
+static int64_t limit_ends_us(const struct task *task, int64_t now_us)
+{
+    int64_t limit_us = task->request.time_limit_us;
+    int64_t had_us = task->state == TASK_STARTING ? 0 : task_computed_us(task, now_us);
+    return limit_us ? now_us + limit_us - had_us : 0;
+}
+
+void core_note_time_limit(struct core *core, const struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
+        if (resident)
+            resident->ends_us = limit_ends_us(task, now_us);
+    }
+}
+
+/* A resident that was backfilled before a task comes (`change` 1) or goes (-1). */
+static void count_backfilled(struct core *core, uint64_t before, int change)
+{
+    struct task *head = before ? core_find_task(core, before) : NULL;
+    if (head)
+        head->n_backfilled += change;
+}
+
+/* Others are held off until the new resident has settled (residence.h). */
+static int add_resident(
+    struct core *core, struct gpu_view *gpu, const struct task *task, int64_t now_us)
+{
+    if (ARRAY_RESERVE(gpu->residents, gpu->residents_capacity, gpu->n_residents + 1) < 0)
+        return -ENOMEM;
+    count_backfilled(core, gpu->reserved_for, 1);
+    gpu->residents[gpu->n_residents++] = (struct resident){
+        .task = task->id,
+        .uid = task->uid,
+        .user = core_find_user(core, task->uid),
+        .backfilled_before = gpu->reserved_for,
+        .gpus = task->n_gpus,
+        .places = task->gpus,
+        .sharing = task->run->share.sharing,
+        .thread_percent = task->run->share.thread_percent,
+        .since_us = now_us,
+        .ends_us = limit_ends_us(task, now_us),
+        .grew_us = now_us,
+        .held_us = now_us,
+        .service = core_resident_service(core, task, now_us),
+        .need_bytes = required_bytes(task),
+        .expect = task->request.expect,
+        .kind_speed = task->run->kind_speed,
+    };
+    gpu->mix_since_us = now_us;
+    if (task->exclusive)
+        gpu->exclusive_for = task->id;
+    return 0;
+}
+
+void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
+{
+    struct gpu_view *gpu = &core->view.gpus[i];
+    struct resident *resident = gpu_view_resident(gpu, id);
+    if (!resident)
+        return;
+    core_accrue(core, gpu, now_us);
+    core_count_gpu(core, resident->uid, -1, now_us);
+    count_backfilled(core, resident->backfilled_before, -1);
+    struct resident *end = gpu->residents + gpu->n_residents--;
+    memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
+    gpu->mix_since_us = now_us;
+    core_note_open(core, i);
+    if (gpu->exclusive_for == id)
+        gpu->exclusive_for = 0;
+    if (gpu->closed_for == id)
+        gpu->closed_for = 0;
+}
+
+/* One that shares only the memory may cause a lack of memory, too. */
+static void record_coresidents(struct core *core, struct task *task, const struct gpu_view *gpu)
+{
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        struct task *other = core_find_task(core, resident->task);
+        if (other && other != task)
+            task->had_coresidents = other->had_coresidents = true;
+    }
+}
+
+int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_us)
+{
+    core_accrue(core, &core->view.gpus[gpu], now_us);
+    core_count_gpu(core, task->uid, 1, now_us);
+    record_coresidents(core, task, &core->view.gpus[gpu]);
+    if (add_resident(core, &core->view.gpus[gpu], task, now_us) < 0)
+        return -ENOMEM;
+    core_note_open(core, gpu);
+    core_note_joined(core, task, gpu, now_us);
+    return 0;
+}
+
+bool core_are_gpus(const struct core *core, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (gpus[i] < 0 || gpus[i] >= core->view.n_gpus)
+            return false;
+    return n > 0;
+}
+
+void core_release_gpus(struct core *core, struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        core_remove_resident(core, task->gpus[i], task->id, now_us);
+    free(task->gpus);
+    task->gpus = NULL;
+    task->n_gpus = 0;
+}
