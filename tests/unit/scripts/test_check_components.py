@@ -15,6 +15,7 @@ TABLE = """| component | what lives there | may use |
 | --- | --- | --- |
 | `src/base` | text | libc |
 | `src/daemon` | collocd | base |
+| `src/core` | decisions | base |
 """
 
 
@@ -54,6 +55,49 @@ class CheckComponents(unittest.TestCase):
     def test_parts_below_the_top_are_fine(self):
         self.write_daemon()
         self.assertEqual(self.check(), "")
+
+    def write_core(self):
+        """Each floor of the core uses the one below."""
+        self.write("src/core/view.h", "base/text.h")
+        self.write("src/core/questions.h", "core/view.h")
+        self.write("src/core/state/state.h", "core/view.h")
+        self.write("src/core/ask/placement.h", "core/state/state.h")
+        self.write("src/core/ask/placement.c", "core/ask/placement.h", "core/questions.h")
+        self.write("src/core/decide/place.h", "core/ask/placement.h")
+        self.write("src/core/pass/schedule.h", "core/decide/place.h", "core/state/state.h")
+        self.write("src/core/explain/explain.c", "core/ask/placement.h", "core/questions.h")
+        self.write("src/core/core.h", "core/questions.h")
+        self.write("src/core/core.c", "core/core.h", "core/pass/schedule.h", "core/view.h")
+
+    def test_floors_of_the_core_that_use_lower_ones_are_fine(self):
+        self.write_core()
+        self.assertEqual(self.check(), "")
+
+    def test_an_include_of_a_higher_floor(self):
+        ups = [
+            ("src/core/view.c", "core/state/state.h", "values", "state"),
+            ("src/core/view.c", "core/core.h", "values", "core"),
+            ("src/core/state/apply.c", "core/ask/placement.h", "state", "ask"),
+            ("src/core/ask/head.c", "core/decide/place.h", "ask", "decide"),
+            ("src/core/ask/head.c", "core/core.h", "ask", "core"),
+            ("src/core/decide/ends.c", "core/pass/schedule.h", "decide", "pass"),
+            ("src/core/pass/slots.c", "core/core.h", "pass", "core"),
+            ("src/core/explain/gate.c", "core/decide/place.h", "explain", "decide"),
+        ]
+        for path, header, floor, other in ups:
+            with self.subTest(path=path, header=header):
+                self.write_core()
+                self.write(path, "core/view.h", header)
+                self.assertIn(
+                    f"{path}:2: {floor} may not include {header}, which is on the floor {other}",
+                    self.check(),
+                )
+                os.remove(os.path.join(self.root, path))
+
+    def test_a_folder_of_the_core_that_is_no_floor(self):
+        self.write_core()
+        self.write("src/core/misc/thing.c", "core/view.h")
+        self.assertIn("src/core/misc/thing.c: src/core/misc is no floor", self.check())
 
     def test_a_component_not_in_the_table_of_another(self):
         self.write("src/base/file.c", "daemon/jobs.h")
