@@ -100,7 +100,24 @@ static void add_external_notes(char *notes, size_t size, const json_t *gpu)
         add_note(notes, size, "and %zu more external processes", count - SHOWN_MAX);
 }
 
-/* Errors of the GPU, why it takes no task now, idle holders, external processes. */
+/* Once for each task. */
+static void add_misplaced_notes(char *notes, size_t size, const json_t *gpu)
+{
+    double last = 0;
+    size_t i;
+    json_t *process;
+    json_array_foreach(json_object_get(gpu, "misplaced_processes"), i, process) {
+        double task = member_number(process, "task", 0);
+        if (task > last || task < last)
+            add_note(notes, size,
+                "task %.0f uses it, though it was not given it: its script sets "
+                "CUDA_VISIBLE_DEVICES",
+                task);
+        last = task;
+    }
+}
+
+/* Errors of the GPU, why it takes no task now, idle holders, other tasks, external processes. */
 static void notes_cell(struct table *table, const json_t *gpu)
 {
     char notes[2048] = "";
@@ -111,6 +128,7 @@ static void notes_cell(struct table *table, const json_t *gpu)
     if (*hold_off)
         add_note(notes, sizeof notes, "%s", hold_off);
     add_unused_notes(notes, sizeof notes, gpu);
+    add_misplaced_notes(notes, sizeof notes, gpu);
     add_external_notes(notes, sizeof notes, gpu);
     table_cell(table, NULL, "%s", notes);
 }

@@ -19,6 +19,13 @@ struct share {
     struct reading calls_idle_us; /* since one of its processes called CUDA; 0 without processes */
 };
 
+/* A process of a task on a GPU that the task was not given. */
+struct misplaced_process {
+    uint64_t task;
+    pid_t pid;
+    struct reading used_bytes;
+};
+
 /* Borrowed; valid until the next poll. */
 struct gpu_report {
     const struct gpu_info *info;
@@ -27,7 +34,10 @@ struct gpu_report {
     int view; /* its index in the core's view; -1: not managed */
     const struct gpu_process *external;
     size_t n_external;
-    const struct share *shares; /* the tasks on it, then each external process that computes */
+    const struct misplaced_process *misplaced;
+    size_t n_misplaced;
+    const struct share *shares; /* the tasks on it, then each other task or external process that
+                                   computes there */
     size_t n_shares;
     bool shares_estimated; /* the driver did not report which of them was active */
 };

@@ -689,6 +689,42 @@ class Past(DaemonCase):
         self.assertIn("such as 1s:1h,10s:1d", self.run_daemon(samples="1s:1000000h")[1])
 
 
+class Misplaced(DaemonCase):
+    """A script that sets CUDA_VISIBLE_DEVICES itself, as published ones do."""
+
+    gpus = "2xA100-40GB"
+    settings = {"settle-max": "2s", "unused-after": "1s", "suspend-unused-after": "1s"}
+
+    def test_a_process_on_a_gpu_that_its_task_was_not_given(self):
+        first = self.train(3000, 1e6, memory_mib=4000, policy="exclusive")
+        self.wait_state(first, "RUNNING")
+        train = "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=0"
+        second = self.submit(f"export CUDA_VISIBLE_DEVICES=0; {train}", policy="exclusive")
+        self.wait_state(second, "RUNNING")
+        self.assertEqual(self.task(second)["gpus"], ["1"])
+        until(lambda: self.task(second)["mem_used_mib"] == 3000, "its memory, where it is")
+
+        def gpus():
+            return self.request("GET", "/v1/gpus").json["gpus"]
+
+        shown = gpus()[0]
+        self.assertEqual(shown["foreign_processes"], [])
+        misplaced = shown["misplaced_processes"]
+        self.assertEqual([(p["task"], p["mem_used_mib"]) for p in misplaced], [(second, 3000)])
+        self.assertEqual(gpus()[1]["misplaced_processes"], [])
+        words = "it uses GPU 0, which it was not given: its script sets CUDA_VISIBLE_DEVICES"
+        self.assertIn(words, self.colloc("show", str(second)).stdout)
+        self.assertIn(words, self.task(second)["reason_text"])
+        self.assertIn(f"task {second} uses it, though it", self.colloc("gpus").stdout)
+        until(lambda: self.task(second)["smact_mean"], "its activity")
+        until(lambda: "taking its memory" not in (gpus()[1]["hold_off"] or ""), "GPU 1 settles")
+        warning = f"task {second} uses GPU 0, which it was not given"
+        self.assertEqual(len([line for line in self.log if warning in line]), 1)
+        self.assertEqual(self.task(second)["suspensions"], 0)
+        self.act("cancel", second)
+        until(lambda: not gpus()[0]["misplaced_processes"], "its end")
+
+
 class Foreign(DaemonCase):
     gpus = "1xA100-40GB"
 

@@ -210,6 +210,8 @@ void gpu_state_fini(struct gpu_state *state)
     gpu_sample_fini(&state->sample);
     gpu_sample_fini(&state->incoming);
     free(state->external);
+    free(state->misplaced);
+    free(state->misplaced_before);
     free(state->shares);
     free(state->shares_before);
     series_close(state->series);

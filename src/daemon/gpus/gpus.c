@@ -109,6 +109,7 @@ void gpus_destroy(struct gpus *gpus)
     for (size_t i = 0; gpus->states && i < gpus->set->count; i++)
         gpu_state_fini(&gpus->states[i]);
     free(gpus->states);
+    task_roots_fini(&gpus->roots);
     gpu_set_close(gpus->set);
     gpu_set_close(gpus->next);
     free(gpus);
@@ -139,6 +140,8 @@ bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_repor
         .view = state->view,
         .external = state->external,
         .n_external = state->n_external,
+        .misplaced = state->misplaced,
+        .n_misplaced = state->n_misplaced,
         .shares = state->shares,
         .n_shares = state->n_shares,
         .shares_estimated = state->shares_estimated,

@@ -33,10 +33,12 @@ struct gpu_state {
     int64_t idle_since_us; /* if so: the first of the samples in a row that showed it */
     bool idle_logged;
 
-    /* process_attribution.c: the last sample's external processes, and shares now and a sample
-     * before */
+    /* process_attribution.c: the last sample's external and misplaced processes, and shares now and
+     * a sample before */
     struct gpu_process *external;
     size_t n_external, external_capacity;
+    struct misplaced_process *misplaced, *misplaced_before;
+    size_t n_misplaced, misplaced_capacity, n_misplaced_before, misplaced_capacity_before;
     struct share *shares;
     size_t n_shares, share_capacity;
     struct share *shares_before;
@@ -51,12 +53,21 @@ struct gpu_state {
     struct series *series; /* history_ring.c; NULL: its samples are not stored */
 };
 
+/* The attempts under way. */
+struct task_roots {
+    pid_t *shims;
+    uint64_t *tasks;
+    int *attempts; /* the number of each */
+    size_t count, shim_capacity, task_capacity, attempt_capacity;
+};
+
 struct gpus {
     struct gpus_options parts;
     struct gpu_set *set; /* NULL: there are none, `why_none` says why */
     char why_none[512];
     struct gpu_state *states; /* one per GPU of the set */
     struct ancestry_cache ancestry;
+    struct task_roots roots; /* as of the poll that is taken in */
 
     uv_timer_t timer;
     uv_work_t work;
@@ -99,6 +110,16 @@ void gpu_list_replace(struct gpus *gpus, struct gpu_set *now);
 void gpu_state_fini(struct gpu_state *state);
 
 /* ---- process_attribution.c ---- */
+
+/* To be called before the first gpu_attribute of a poll. Without memory, the processes of some
+ * tasks count as external. */
+void task_roots_collect(struct gpus *gpus);
+
+void task_roots_fini(struct task_roots *roots);
+
+/* Returns the memory of the task's processes on GPUs that it was not given; not valid: it has no
+ * such process. */
+struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task);
 
 /*
  * Fills the sample's tasks (space for RESIDENTS_SAMPLED_MAX) and external processes, and the

@@ -2,51 +2,88 @@
 /*
  * Which task each process on a GPU belongs to.
  *
- * A process is a task's when it descends from the shim of a task that was placed on that GPU, or is
- * in the task's cgroup (exec/process_owner.h); a server of MPS is neither a task's nor external;
- * every other process is external. A task of which the driver lists no process may still have
- * memory there: old drivers do not list the clients of MPS. It counts as having none only
- * where the listed processes explain all memory in use:
+ * A process is a task's when it descends from the shim of that task, or is in the task's cgroup
+ * (exec/process_owner.h); a server of MPS is neither a task's nor external; every other process is
+ * external. That is found out once for the process, whatever GPU it is on: a script that sets
+ * CUDA_VISIBLE_DEVICES itself brings its process to a GPU that its task was not given. Such a
+ * process is misplaced: its task has its memory and activity, the GPU is used, and people are
+ * warned.
+ *
+ *     task 2 has GPU 1; its process is on GPU 0     GPU 0: misplaced, of task 2; GPU 1: none
+ *
+ * A task of which the driver lists no process may still have memory there: old drivers do not list
+ * the clients of MPS. It counts as having none only where the listed processes explain all memory
+ * in use:
  *
  *     in use 10.0 GiB, listed 6.1 (task 3) and 3.8 (external)    task 4 has none
  *     in use 10.0 GiB, listed 6.1 (task 3)                       task 4 may have 3.9 GiB: not known
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/array.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "core/memory_domain.h"
 #include "daemon/gpus/gpus_state.h"
 
-struct roots {
-    pid_t pid[RESIDENTS_SAMPLED_MAX];
-    uint64_t task[RESIDENTS_SAMPLED_MAX];
-    int attempt[RESIDENTS_SAMPLED_MAX];
-    size_t count;
-    size_t n_own; /* the first ones: of tasks on the GPU itself */
-};
+/* ---- whose processes there can be ---- */
+
+void task_roots_collect(struct gpus *gpus)
+{
+    struct task_roots *roots = &gpus->roots;
+    roots->count = 0;
+    for (const struct task *task = core_next_task(gpus->parts.core, 0); task;
+         task = core_next_task(gpus->parts.core, task->id)) {
+        pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, task->id);
+        if (!shim)
+            continue;
+        if (ARRAY_RESERVE(roots->shims, roots->shim_capacity, roots->count + 1) < 0 ||
+            ARRAY_RESERVE(roots->tasks, roots->task_capacity, roots->count + 1) < 0 ||
+            ARRAY_RESERVE(roots->attempts, roots->attempt_capacity, roots->count + 1) < 0)
+            return;
+        roots->shims[roots->count] = shim;
+        roots->tasks[roots->count] = task->id;
+        roots->attempts[roots->count++] = task->attempts;
+    }
+}
+
+void task_roots_fini(struct task_roots *roots)
+{
+    free(roots->shims);
+    free(roots->tasks);
+    free(roots->attempts);
+    *roots = (struct task_roots){0};
+}
+
+/* Returns the task of the process; 0: none. */
+static uint64_t find_task(struct gpus *gpus, pid_t pid, int64_t at_us)
+{
+    const struct attempt_roots attempts = {.shims = gpus->roots.shims,
+        .count = gpus->roots.count,
+        .cgroup_home = gpus->parts.hooks.cgroup_home(gpus->parts.hooks.context),
+        .state_dir = gpus->parts.config->state_dir,
+        .tasks = gpus->roots.tasks,
+        .attempts = gpus->roots.attempts};
+    int root = ancestry_cache_find_root(&gpus->ancestry, pid, &attempts, at_us);
+    return root < 0 ? 0 : gpus->roots.tasks[root];
+}
 
 /*
- * The shims of the tasks on one GPU: only those tasks can have processes there. And those of tasks
- * on other instances that share its memory: whether NVML lists a process on each instance of its
- * GPU instance was not seen on a real GPU. Such a process is not external.
+ * Has the task a place on another instance that shares this GPU's memory? Whether NVML lists a
+ * process on each instance of its GPU instance was not seen on a real GPU.
  */
-static void collect_roots(const struct gpus *gpus, const struct gpu_view *gpu, struct roots *roots)
+static bool is_beside(const struct gpu_view *gpu, uint64_t task)
 {
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
-    roots->count = roots->n_own = 0;
-    while (roots->count < RESIDENTS_SAMPLED_MAX && (resident = memory_domain_resident(&walk))) {
-        pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, resident->task);
-        if (!shim)
-            continue;
-        const struct task *known = core_task(gpus->parts.core, resident->task);
-        roots->pid[roots->count] = shim;
-        roots->attempt[roots->count] = known ? known->attempts : 0;
-        roots->task[roots->count++] = resident->task;
-        roots->n_own += walk.at == gpu;
-    }
+    while ((resident = memory_domain_resident(&walk)))
+        if (resident->task == task && walk.at != gpu)
+            return true;
+    return false;
 }
+
+/* ---- a task's memory ---- */
 
 static void add_to_task(struct core_sample *sample, uint64_t task, struct reading used)
 {
@@ -179,39 +216,82 @@ static void add_absent(const struct gpus *gpus, const struct gpu_view *gpu,
                 gpu->residents[i].task, reading_of(0)};
 }
 
+/* ---- misplaced processes ---- */
+
+static bool was_misplaced(const struct gpu_state *state, uint64_t task)
+{
+    for (size_t i = 0; i < state->n_misplaced_before; i++)
+        if (state->misplaced_before[i].task == task)
+            return true;
+    return false;
+}
+
+static void keep_misplaced_before(struct gpu_state *state)
+{
+    struct misplaced_process *spare = state->misplaced_before;
+    size_t capacity = state->misplaced_capacity_before;
+    state->misplaced_before = state->misplaced;
+    state->n_misplaced_before = state->n_misplaced;
+    state->misplaced_capacity_before = state->misplaced_capacity;
+    state->misplaced = spare;
+    state->n_misplaced = 0;
+    state->misplaced_capacity = capacity;
+}
+
+static void add_misplaced(const struct gpus *gpus, struct gpu_state *state, uint64_t task,
+    const struct gpu_process *process)
+{
+    const struct misplaced_process one = {task, process->pid, process->used_bytes};
+    bool is_news = !was_misplaced(state, task);
+    for (size_t i = 0; i < state->n_misplaced; i++)
+        is_news &= state->misplaced[i].task != task;
+    if (ARRAY_APPEND(state->misplaced, state->n_misplaced, state->misplaced_capacity, one) == 0 &&
+        is_news)
+        log_warning("task %llu uses GPU %s, which it was not given (process %d): its script sets "
+                    "CUDA_VISIBLE_DEVICES; colloc sets it, so remove that line",
+            (unsigned long long)task, gpus->set->gpu[state - gpus->states].index,
+            (int)process->pid);
+}
+
+struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task)
+{
+    struct reading sum = READING_NONE;
+    for (size_t i = 0; gpus->set && i < gpus->set->count; i++)
+        for (size_t k = 0; k < gpus->states[i].n_misplaced; k++) {
+            const struct misplaced_process *one = &gpus->states[i].misplaced[k];
+            if (one->task == task)
+                sum = reading_of(reading_or(sum, 0) + reading_or(one->used_bytes, 0));
+        }
+    return sum;
+}
+
+/* ---- all processes of a GPU ---- */
+
 void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sample *sample)
 {
     const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
-    struct roots roots;
     double external_compute = 0;
     begin_shares(state, gpu);
+    keep_misplaced_before(state);
     state->n_external = 0;
     if (!state->sample.processes.valid)
         return;
-    collect_roots(gpus, gpu, &roots);
-    const struct attempt_roots attempts = {.shims = roots.pid,
-        .count = roots.count,
-        .cgroup_home = gpus->parts.hooks.cgroup_home(gpus->parts.hooks.context),
-        .state_dir = gpus->parts.config->state_dir,
-        .tasks = roots.task,
-        .attempts = roots.attempt};
     for (size_t i = 0; i < state->sample.processes.count; i++) {
         const struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
-        int root = ancestry_cache_find_root(
-            &gpus->ancestry, process->pid, &attempts, state->sample.at_us);
-        if (root >= (int)roots.n_own)
+        uint64_t task = find_task(gpus, process->pid, state->sample.at_us);
+        bool is_resident = task && gpu_view_resident(gpu, task);
+        if (process->is_mps_server || (task && !is_resident && is_beside(gpu, task)))
             continue;
-        if (root >= 0) {
-            add_to_task(sample, roots.task[root], process->used_bytes);
-        } else if (!process->is_mps_server) {
+        if (is_resident)
+            add_to_task(sample, task, process->used_bytes);
+        else if (task)
+            add_misplaced(gpus, state, task, process);
+        else
             ARRAY_APPEND(state->external, state->n_external, state->external_capacity, *process);
-            external_compute += computes;
-        } else {
-            continue;
-        }
+        external_compute += computes && !is_resident;
         if (computes)
-            count_process(gpus, state, root >= 0 ? roots.task[root] : 0, process);
+            count_process(gpus, state, task, process);
     }
     sample->external_processes = reading_of(external_compute);
     add_absent(gpus, gpu, state, sample);

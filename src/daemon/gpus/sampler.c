@@ -103,15 +103,17 @@ static void feed_gpu(struct gpus *gpus, size_t i)
     driver_feed(gpus->parts.driver, &event, NULL);
 }
 
-/* What its tasks use on all their GPUs together, as the core has it from the samples. */
+/* What its tasks use on all their GPUs together, as the core has it from the samples, and on GPUs
+ * that they were not given. */
 static void update_task_memory(struct gpus *gpus)
 {
     const struct cluster_view *view = core_view(gpus->parts.core);
     for (int i = 0; i < view->n_gpus; i++)
         for (int k = 0; k < view->gpus[i].n_residents; k++) {
-            struct job *job = jobs_find(gpus->parts.jobs, view->gpus[i].residents[k].task);
+            uint64_t task = view->gpus[i].residents[k].task;
+            struct job *job = jobs_find(gpus->parts.jobs, task);
             if (job)
-                job->mem_used_bytes = READING_NONE;
+                job->mem_used_bytes = gpus_misplaced_bytes(gpus, task);
         }
     for (int i = 0; i < view->n_gpus; i++)
         for (int k = 0; k < view->gpus[i].n_residents; k++) {
@@ -169,6 +171,7 @@ static void take_in(struct gpus *gpus)
     }
     account_gpus(gpus);
     watch_dcgm(gpus);
+    task_roots_collect(gpus);
     for (size_t i = 0; i < gpus->set->count; i++) {
         watch_trouble(&gpus->states[i], &gpus->set->gpu[i]);
         watch_health(gpus, &gpus->states[i], &gpus->set->gpu[i]);

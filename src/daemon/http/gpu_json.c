@@ -86,6 +86,20 @@ static json_t *external_processes(const struct http *http, const struct gpu_repo
     return list;
 }
 
+/* Of tasks that were not given the GPU. */
+static json_t *misplaced_processes(const struct gpu_report *gpu)
+{
+    if (!gpu->sample->processes.valid)
+        return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < gpu->n_misplaced; i++)
+        json_array_append_new(
+            list, json_pack("{s:I, s:i, s:o}", "task", (json_int_t)gpu->misplaced[i].task, "pid",
+                      (int)gpu->misplaced[i].pid, "mem_used_mib",
+                      json_reading(gpu->misplaced[i].used_bytes, (double)MIB)));
+    return list;
+}
+
 static bool is_stale(const struct http *http, const struct gpu_view *view)
 {
     const struct core_settings *settings = core_get_settings(http->parts.core);
@@ -179,6 +193,7 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     json_object_set_new(object, "temperature_c", json_reading(seen->temperature_c, 1));
     json_object_set_new(object, "tasks", resident_tasks(http, i, gpu, view));
     json_object_set_new(object, "foreign_processes", external_processes(http, gpu));
+    json_object_set_new(object, "misplaced_processes", misplaced_processes(gpu));
     add_external_shares(object, gpu);
     json_object_set_new(object, "hold_off", held ? json_string(held) : json_null());
     return object;

@@ -74,6 +74,22 @@ static void add_last_end(
         snprintf(text + used, size - used, ": %s", job->evidence);
 }
 
+/* A GPU that the task uses though it was not given it. */
+static void explain_misplaced(
+    const struct http *http, const struct task *task, char *text, size_t size)
+{
+    struct gpu_report gpu;
+    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++)
+        for (size_t k = 0; k < gpu.n_misplaced; k++)
+            if (gpu.misplaced[k].task == task->id) {
+                snprintf(text, size,
+                    "it uses GPU %s, which it was not given: its script sets CUDA_VISIBLE_DEVICES; "
+                    "colloc sets it, so remove that line",
+                    gpu.info->index);
+                return;
+            }
+}
+
 static void add_reason(
     struct http *http, json_t *object, const struct task *task, const struct job *job, int position)
 {
@@ -93,6 +109,8 @@ static void add_reason(
         word = core_reason_word(http->parts.core, task->id);
         core_explain(http->parts.core, task->id, now_us, text, sizeof text);
         add_last_end(job, task, now_us, text, sizeof text);
+        if (!*text)
+            explain_misplaced(http, task, text, sizeof text);
     }
     json_object_set_new(object, "reason", json_string(word));
     json_object_set_new(object, "reason_text", json_string(text));
