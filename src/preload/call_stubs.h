@@ -11,9 +11,15 @@
  *
  * A call costs about 2 ns more than without. Unlike the calls of gate.h it is not counted while it
  * runs: the driver itself makes it wait in mid-suspension.
+ *
+ * The carrier (carrier.h) takes memory away without the driver's help, so in a process whose memory
+ * it carries each call of the driver is counted from its entry to its return, and is held at the
+ * gate before it is counted: once the gate is closed and the count is 0, no call is in the driver.
  */
 #ifndef COLLOC_PRELOAD_CALL_STUBS_H
 #define COLLOC_PRELOAD_CALL_STUBS_H
+
+#include <stdbool.h>
 
 #include "preload/hook_table.h"
 #include "preload/page.h"
@@ -28,6 +34,23 @@ enum { CALL_STUBS_MAX = 1024 }; /* CUDA 13's driver has about 600 functions */
  * GPU, or when there are no more stubs.
  */
 any_function *call_stub_before(const char *symbol, any_function *function);
+
+/*
+ * Returns a stub before a function of the driver that counts its calls, or `function` itself where
+ * calls are not counted. The carrier refuses to begin in a process that has more functions than
+ * stubs.
+ */
+any_function *call_stub_counted(const char *symbol, any_function *function);
+
+/* Returns whether this process counts its calls: its environment has PRELOAD_CARRIER_VARIABLE. */
+bool calls_are_counted(void);
+
+/* Count a call of the driver that goes through no counted stub (gate.h). */
+void calls_enter(void);
+void calls_leave(void);
+
+/* Returns whether a thread is in a call of the driver, or may be unseen. */
+bool calls_are_in_flight(void);
 
 /* From now on stubs before `from` jump to `to`. */
 void call_stubs_replace(any_function *from, any_function *to);

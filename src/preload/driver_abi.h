@@ -25,11 +25,31 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 enum {
     CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_NOT_FOUND = 500,
 };
 
 enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
+
+enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
+
+enum {
+    CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
+    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = 110,
+};
+
+enum {
+    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
+    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12
+};
+
+enum {
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_MEMHOSTALLOC_PORTABLE = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2
+};
 
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1 };
 
@@ -53,8 +73,13 @@ typedef struct {
     int type, requested_handle_types;
     CUmemLocation location;
     void *win32_handle_meta_data;
-    unsigned char flags[8];
+    unsigned char flags[8]; /* the second: for GPUDirect RDMA */
 } CUmemAllocationProp;
+
+typedef struct {
+    CUmemLocation location;
+    int flags;
+} CUmemAccessDesc;
 
 typedef struct {
     int alloc_type, handle_types;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "preload/call_stubs.h"
 #include "preload/futex.h"
 
 /* How long a thread at the closed gate sleeps before it looks for another daemon. */
@@ -27,6 +28,7 @@ struct preload_page *gate_enter(struct process_state *state)
 {
     for (;;) {
         struct preload_page *page = process_page(state);
+        calls_enter();
         atomic_fetch_add(&page->in_flight, 1);
         if (atomic_load(&page->gate) != PRELOAD_GATE_CLOSED)
             return page;
@@ -47,4 +49,5 @@ void gate_wait(struct process_state *state)
 void gate_leave(struct preload_page *page)
 {
     atomic_fetch_sub_explicit(&page->in_flight, 1, memory_order_release);
+    calls_leave();
 }

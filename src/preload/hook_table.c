@@ -30,6 +30,7 @@ static const struct hook_entry {
 
 /* The driver's functions, once they are known. The same in a forked child. */
 static _Atomic(any_function *) found[HOOK_COUNT];
+static _Atomic(any_function *) counted[HOOK_COUNT]; /* the same, or stubs before them */
 
 int hook_find(const char *function)
 {
@@ -37,6 +38,14 @@ int hook_find(const char *function)
         if (strcmp(entries[i].function, function) == 0)
             return i;
     return -1;
+}
+
+bool hook_is_own(any_function *function)
+{
+    for (int i = 0; i < HOOK_COUNT; i++)
+        if (entries[i].replacement == function)
+            return true;
+    return false;
 }
 
 any_function *hook_function(enum hook hook)
@@ -71,6 +80,19 @@ any_function *hook_driver_function(enum hook hook)
     if (!function)
         return (any_function *)no_function;
     atomic_store_explicit(&found[hook], function, memory_order_relaxed);
+    return function;
+}
+
+any_function *hook_counted_function(enum hook hook)
+{
+    any_function *function = atomic_load_explicit(&counted[hook], memory_order_relaxed);
+    if (function)
+        return function;
+    function = hook_driver_function(hook);
+    if (function == (any_function *)no_function)
+        return function;
+    function = call_stub_counted(entries[hook].name, function);
+    atomic_store_explicit(&counted[hook], function, memory_order_relaxed);
     return function;
 }
 

@@ -10,6 +10,9 @@
 #ifndef COLLOC_PRELOAD_HOOK_TABLE_H
 #define COLLOC_PRELOAD_HOOK_TABLE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "preload/driver_abi.h"
 
 /*
@@ -58,6 +61,11 @@
     HOOK(cuMemMap, "cuMemMap", 10020, 1)                                                           \
     HOOK(cuMemUnmap, "cuMemUnmap", 10020, 1)                                                       \
     HOOK(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 1)                     \
+    HOOK(cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, 1)                   \
+    HOOK(cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 11070, 1)                 \
+    HOOK(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1)                                 \
+    HOOK(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 1)                                  \
+    HOOK(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 1)                                \
     HOOK(cuMemAllocAsync, "cuMemAllocAsync", 11020, 1)                                             \
     HOOK(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2)                                        \
     HOOK(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 1)                             \
@@ -68,6 +76,9 @@
     HOOK(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 1)                      \
     HOOK(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1)                          \
     HOOK(cuCtxCreate_v2, "cuCtxCreate", 3020, 1)                                                   \
+    HOOK(cuCtxCreate_v3, "cuCtxCreate", 11040, 1)                                                  \
+    HOOK(cuCtxCreate_v4, "cuCtxCreate", 12050, 1)                                                  \
+    HOOK(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, 1)                                           \
     HOOK(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1)                                                 \
     HOOK(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1)                                          \
     HOOK(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, 1)                                    \
@@ -108,6 +119,13 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
     unsigned long long flags);
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at);
+CUresult cuMemExportToShareableHandle(
+    void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags);
+CUresult cuMemGetHandleForAddressRange(
+    void *handle, CUdeviceptr at, size_t bytes, int type, unsigned long long flags);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at);
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr at);
+CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values, CUdeviceptr at);
 CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *at, size_t bytes, CUstream stream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream);
@@ -119,6 +137,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuCtxCreate_v3(
+    CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device);
+CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device);
+CUresult cuGreenCtxCreate(void **context, void *resources, CUdevice device, unsigned flags);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
@@ -180,6 +202,9 @@ LAUNCH_FUNCTIONS(_ptsz);
 /* Returns which hook is exported by this name, or -1. */
 int hook_find(const char *function);
 
+/* Returns whether it is one of the library's functions. */
+bool hook_is_own(any_function *function);
+
 /* Returns the library's function. */
 any_function *hook_function(enum hook hook);
 
@@ -194,8 +219,15 @@ any_function *hook_stand_before(enum hook hook, any_function *function);
 /* Returns the driver's function. When there is none, one that returns CUDA_ERROR_NOT_FOUND. */
 any_function *hook_driver_function(enum hook hook);
 
-/* HOOK_CALL(cuMemFree_v2)(at) calls the driver's. */
-#define HOOK_CALL(function) ((__typeof__(&(function)))hook_driver_function(HOOK_##function))
+/* Returns what a program's call of it leads to: in a process whose memory is carried, the stub that
+ * counts the call and holds it at the gate (call_stubs.h). */
+any_function *hook_counted_function(enum hook hook);
+
+/* HOOK_CALL(cuMemFree_v2)(at) calls the driver's for the program. */
+#define HOOK_CALL(function) ((__typeof__(&(function)))hook_counted_function(HOOK_##function))
+
+/* The same from within gate_enter and gate_leave, or by the carrier, which the gate lets pass. */
+#define HOOK_INSIDE(function) ((__typeof__(&(function)))hook_driver_function(HOOK_##function))
 
 /* Returns a function of the driver that has no hook, or NULL. */
 any_function *driver_function(const char *name);

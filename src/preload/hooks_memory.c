@@ -5,6 +5,8 @@
  * memory is not touched: its failures have the same number.
  */
 #include "preload/allocation.h"
+#include "preload/call_stubs.h"
+#include "preload/carried_memory.h"
 #include "preload/futex.h"
 #include "preload/gate.h"
 #include "preload/hook_table.h"
@@ -129,6 +131,14 @@ static void set_flag(enum preload_flag flag)
 
 /* ---- blocks ---- */
 
+static CUresult allocate_block(const struct memory_wait *wait, CUdeviceptr *at, size_t bytes)
+{
+    CUresult r;
+    if (carried_allocate(wait->state, wait->device, bytes, at, &r))
+        return r;
+    return HOOK_CALL(cuMemAlloc_v2)(at, bytes);
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
 {
     struct memory_wait wait;
@@ -136,8 +146,25 @@ CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
     if (!at || !bytes ||
         !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device(), CALLER))
         return HOOK_CALL(cuMemAlloc_v2)(at, bytes);
-    ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAlloc_v2)(at, bytes));
+    ALLOCATE(r, &wait, bytes, allocate_block(&wait, at, bytes));
     count_block(&wait, r, *at, bytes);
+    return r;
+}
+
+/* The driver chooses the pitch: it is found out with one row. */
+static CUresult allocate_rows(const struct memory_wait *wait, CUdeviceptr *at, size_t *pitch,
+    size_t width, size_t height, unsigned element)
+{
+    CUdeviceptr row;
+    size_t row_pitch;
+    CUresult r;
+    if (!calls_are_counted() ||
+        HOOK_CALL(cuMemAllocPitch_v2)(&row, &row_pitch, width, 1, element) != CUDA_SUCCESS)
+        return HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element);
+    HOOK_CALL(cuMemFree_v2)(row);
+    if (!carried_allocate(wait->state, wait->device, row_pitch * height, at, &r))
+        return HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element);
+    *pitch = row_pitch;
     return r;
 }
 
@@ -150,7 +177,7 @@ CUresult cuMemAllocPitch_v2(
     if (!at || !pitch || !bytes ||
         !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device(), CALLER))
         return HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element);
-    ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element));
+    ALLOCATE(r, &wait, bytes, allocate_rows(&wait, at, pitch, width, height, element));
     count_block(&wait, r, *at, *pitch * height);
     return r;
 }
@@ -195,21 +222,30 @@ static CUresult end_free(CUresult r, const struct freed_block *block)
 CUresult cuMemFree_v2(CUdeviceptr at)
 {
     struct freed_block block = begin_free(at);
-    return end_free(HOOK_CALL(cuMemFree_v2)(at), &block);
+    CUresult r;
+    if (!carried_free(at, &r))
+        r = HOOK_CALL(cuMemFree_v2)(at);
+    return end_free(r, &block);
 }
 
 /* It frees blocks of cuMemAlloc, too: when the stream reaches it, so that less may be counted for a
- * moment than is held. */
+ * moment than is held. A block that is carried is freed now, after the work of all streams. */
 CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
 {
     struct freed_block block = begin_free(at);
-    return end_free(HOOK_CALL(cuMemFreeAsync)(at, stream), &block);
+    CUresult r;
+    if (!carried_free(at, &r))
+        r = HOOK_CALL(cuMemFreeAsync)(at, stream);
+    return end_free(r, &block);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream)
 {
     struct freed_block block = begin_free(at);
-    return end_free(HOOK_CALL(cuMemFreeAsync_ptsz)(at, stream), &block);
+    CUresult r;
+    if (!carried_free(at, &r))
+        r = HOOK_CALL(cuMemFreeAsync_ptsz)(at, stream);
+    return end_free(r, &block);
 }
 
 /* ---- physical memory and its mappings ---- */
@@ -280,6 +316,13 @@ static void publish_all(struct process_state *state)
             process_publish(state, i);
 }
 
+/* The program does not know that such a block is a mapping. */
+static bool is_carried(CUdeviceptr at)
+{
+    struct block block;
+    return carried_find(at, &block);
+}
+
 /* Forgotten first: the driver uses the addresses again, and handles that have no other reference.
  * If it refuses, which of the mappings are still there is not known. */
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
@@ -292,7 +335,7 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
         publish_all(state);
         futex_unlock(&state->lock);
     }
-    CUresult r = HOOK_CALL(cuMemUnmap)(at, bytes);
+    CUresult r = is_carried(at) ? CUDA_ERROR_INVALID_VALUE : HOOK_CALL(cuMemUnmap)(at, bytes);
     if (r != CUDA_SUCCESS && n > 0) {
         futex_lock(&state->lock);
         state->ledger.incomplete = true;
@@ -304,6 +347,8 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at)
 {
+    if (is_carried((CUdeviceptr)(uintptr_t)at))
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult r = HOOK_CALL(cuMemRetainAllocationHandle)(handle, at);
     struct process_state *state = process_state_peek();
     if (r == CUDA_SUCCESS && state) {
@@ -458,7 +503,29 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
     wait.reason = PRELOAD_NEEDS_CONTEXT;
     MEMORY_WAIT_TRY(r, &wait, HOOK_CALL(cuCtxCreate_v2)(context, flags, device));
     memory_wait_end(&wait, r == CUDA_SUCCESS);
+    if (r == CUDA_SUCCESS)
+        set_flag(PRELOAD_HAS_CONTEXTS);
     return r;
+}
+
+/* Newer forms: the carrier must know. */
+CUresult cuCtxCreate_v3(
+    CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
+{
+    set_flag(PRELOAD_HAS_CONTEXTS);
+    return HOOK_CALL(cuCtxCreate_v3)(context, affinities, count, flags, device);
+}
+
+CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
+{
+    set_flag(PRELOAD_HAS_CONTEXTS);
+    return HOOK_CALL(cuCtxCreate_v4)(context, parameters, flags, device);
+}
+
+CUresult cuGreenCtxCreate(void **context, void *resources, CUdevice device, unsigned flags)
+{
+    set_flag(PRELOAD_HAS_CONTEXTS);
+    return HOOK_CALL(cuGreenCtxCreate)(context, resources, device, flags);
 }
 
 /* With the lock. A capture ends with the context of its stream. Which context a stream is of is not
@@ -479,6 +546,9 @@ static void forget_primary_context(CUdevice device)
         return;
     futex_lock(&state->lock);
     uint64_t context = state->primary_contexts[device];
+    futex_unlock(&state->lock);
+    carried_forget_context(state, context);
+    futex_lock(&state->lock);
     state->ledger.incomplete |= context == 0;
     ledger_remove_blocks_of_context(&state->ledger, context);
     forget_captures(state);
@@ -539,4 +609,62 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned 
 {
     set_flag(PRELOAD_USES_IPC);
     return HOOK_CALL(cuIpcOpenMemHandle_v2)(at, handle, flags);
+}
+
+CUresult cuMemExportToShareableHandle(
+    void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)
+{
+    set_flag(PRELOAD_EXPORTS);
+    return HOOK_CALL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
+}
+
+CUresult cuMemGetHandleForAddressRange(
+    void *handle, CUdeviceptr at, size_t bytes, int type, unsigned long long flags)
+{
+    set_flag(PRELOAD_EXPORTS);
+    return HOOK_CALL(cuMemGetHandleForAddressRange)(handle, at, bytes, type, flags);
+}
+
+/* ---- what a program asks of a block that is carried ---- */
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+    struct block block;
+    if (!carried_find(at, &block))
+        return HOOK_CALL(cuMemGetAddressRange_v2)(base, bytes, at);
+    if (base)
+        *base = block.at;
+    if (bytes)
+        *bytes = block.bytes;
+    return CUDA_SUCCESS;
+}
+
+/* The driver says of mapped memory that it is of no context, and as long as it is mapped. */
+static void correct_attribute(void *value, int attribute, const struct block *block)
+{
+    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+        *(CUcontext *)value = carried_context();
+    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+        *(CUdeviceptr *)value = block->at;
+    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        *(size_t *)value = block->bytes;
+}
+
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr at)
+{
+    struct block block;
+    CUresult r = HOOK_CALL(cuPointerGetAttribute)(value, attribute, at);
+    if (r == CUDA_SUCCESS && carried_find(at, &block))
+        correct_attribute(value, attribute, &block);
+    return r;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values, CUdeviceptr at)
+{
+    struct block block;
+    CUresult r = HOOK_CALL(cuPointerGetAttributes)(count, attributes, values, at);
+    if (r == CUDA_SUCCESS && carried_find(at, &block))
+        for (unsigned i = 0; i < count; i++)
+            correct_attribute(values[i], attributes[i], &block);
+    return r;
 }

@@ -22,22 +22,22 @@
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
-    THROUGH_GATE(HOOK_CALL(cuStreamSynchronize)(stream));
+    THROUGH_GATE(HOOK_INSIDE(cuStreamSynchronize)(stream));
 }
 
 CUresult cuStreamSynchronize_ptsz(CUstream stream)
 {
-    THROUGH_GATE(HOOK_CALL(cuStreamSynchronize_ptsz)(stream));
+    THROUGH_GATE(HOOK_INSIDE(cuStreamSynchronize_ptsz)(stream));
 }
 
 CUresult cuCtxSynchronize(void)
 {
-    THROUGH_GATE(HOOK_CALL(cuCtxSynchronize)());
+    THROUGH_GATE(HOOK_INSIDE(cuCtxSynchronize)());
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
-    THROUGH_GATE(HOOK_CALL(cuCtxSynchronize_v2)(context));
+    THROUGH_GATE(HOOK_INSIDE(cuCtxSynchronize_v2)(context));
 }
 
 /* ---- captures ---- */

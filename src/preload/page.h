@@ -37,6 +37,47 @@ enum preload_flag {
     PRELOAD_INCOMPLETE = 1 << 3,   /* something could not be counted: the numbers are too low, and
                                       the daemon takes no peak from them */
     PRELOAD_COUNTS_CALLS = 1 << 4, /* the library sets `called` */
+    PRELOAD_EXPORTS = 1 << 5,      /* memory whose handle was exported to another process */
+    PRELOAD_HAS_CONTEXTS = 1 << 6, /* contexts beside the primary one of its GPU */
+};
+
+/* What the daemon orders of the carrier (docs/carrier.md): a serial number, and one of these in the
+ * two lowest bits. */
+enum preload_carry_goal { PRELOAD_CARRY_KEEP, PRELOAD_CARRY_AWAY, PRELOAD_CARRY_HERE };
+enum { PRELOAD_CARRY_GOAL_MASK = 3, PRELOAD_CARRY_SERIAL = 4 };
+
+/* Where the blocks of the process are. From PRELOAD_CARRY_COPYING on, the gate must stay closed
+ * until they are here again. */
+enum preload_carry_state {
+    PRELOAD_CARRY_NONE, /* the process has no blocks */
+    PRELOAD_CARRY_IS_HERE,
+    PRELOAD_CARRY_WAITING, /* for calls in flight and the work of the GPU; nothing has changed */
+    PRELOAD_CARRY_COPYING, /* to the host */
+    PRELOAD_CARRY_RELEASING,
+    PRELOAD_CARRY_IS_AWAY,
+    PRELOAD_CARRY_RETURNING,
+    PRELOAD_CARRY_LOST, /* it can never be brought back */
+};
+
+/* Why the memory of the process cannot be carried, or why the last order failed. Numbers are part
+ * of the interface. */
+enum preload_carry_why {
+    PRELOAD_CARRY_CAN,
+    PRELOAD_CARRY_IS_OFF,         /* the library was not asked to */
+    PRELOAD_CARRY_NO_MAPPING,     /* the GPU, the driver or the processor cannot */
+    PRELOAD_CARRY_SEVERAL_GPUS,   /* are visible to the process */
+    PRELOAD_CARRY_MANAGED,        /* managed memory */
+    PRELOAD_CARRY_SHARED,         /* memory shared with another process */
+    PRELOAD_CARRY_CONTEXTS,       /* contexts beside the primary one */
+    PRELOAD_CARRY_OTHER_MEMORY,   /* most of its memory is in pools or its own mappings */
+    PRELOAD_CARRY_LINKED,         /* a library calls the driver past ours */
+    PRELOAD_CARRY_CAPTURES,       /* a stream is being captured */
+    PRELOAD_CARRY_GATE_OPEN,      /* the gate was not closed before the order */
+    PRELOAD_CARRY_CALLS,          /* a call, or the GPU's work, did not end in time */
+    PRELOAD_CARRY_NO_HOST_MEMORY, /* for the copy */
+    PRELOAD_CARRY_NO_GPU_MEMORY,  /* on the way back; the copy stays */
+    PRELOAD_CARRY_DRIVER,         /* a call of the driver failed: `carry_error` */
+    PRELOAD_CARRY_WHYS
 };
 
 /* One GPU as the process counts them, by CUDA ordinal. All bytes are those that the program asked
@@ -63,6 +104,15 @@ struct preload_page {
     _Atomic uint32_t flags;  /* enum preload_flag */
     _Atomic uint32_t called; /* 1: CUDA was called since the daemon last set it to 0 */
     struct preload_device devices[PRELOAD_DEVICES_MAX];
+
+    _Atomic uint32_t carry_order; /* a futex; the daemon's */
+    _Atomic uint32_t carry_done;  /* the last order that was carried out, or has failed */
+    _Atomic uint32_t carry_state; /* enum preload_carry_state */
+    _Atomic uint32_t carry_why;   /* enum preload_carry_why */
+    _Atomic int32_t carry_error;  /* the driver's number of the last failed call; 0: none */
+    uint32_t reserved;
+    _Atomic uint64_t carry_bytes;               /* of the blocks, as mapped */
+    _Atomic uint64_t carry_out_us, carry_in_us; /* the last way out and back took */
 };
 
 _Static_assert(sizeof(struct preload_page) <= PRELOAD_PAGE_SIZE, "the page is one page");

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "preload/carrier.h"
 #include "preload/ledger.h"
 #include "preload/page.h"
 
@@ -36,6 +37,7 @@ struct process_state {
     uint64_t primary_contexts[PRELOAD_DEVICES_MAX]; /* of the devices; 0: not known */
     void *captured[CAPTURES_MAX];                   /* their CUstream; NULL: unused */
     unsigned char uuids[PRELOAD_DEVICES_MAX][16];
+    struct carrier carrier;
     _Atomic uint32_t known_uuids; /* a bit for each that was read */
     struct connection *daemon;    /* NULL: none */
     uint64_t hello_ms;            /* when the last HELLO was sent */

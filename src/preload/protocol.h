@@ -29,6 +29,8 @@
 #define PRELOAD_SOCKET_VARIABLE  "COLLOC_PRELOAD_SOCKET"
 #define PRELOAD_TASK_VARIABLE    "COLLOC_TASK_ID"
 #define PRELOAD_ATTEMPT_VARIABLE "COLLOC_ATTEMPT_NUMBER"
+/* "1": the library carries the process's memory when the daemon orders it (docs/carrier.md). */
+#define PRELOAD_CARRIER_VARIABLE "COLLOC_PRELOAD_CARRIER"
 
 enum preload_kind {
     PRELOAD_HELLO = 1,

@@ -9,11 +9,13 @@
 one later.
 """
 import array
+import ctypes
 import mmap
 import os
 import socket
 import struct
 import threading
+import time
 
 MESSAGE = struct.Struct("=IBBBBQIIQQQ16s")
 MAGIC = 0x50434C43
@@ -36,6 +38,14 @@ GATE, IN_FLIGHT, AT_GATE, WAITING, CAP, BEAT, FAILURES, WAITS, WAITED, FLAGS, CA
     68,
 )
 DEVICES, DEVICE_SIZE = 72, 56
+CARRY_ORDER, CARRY_DONE, CARRY_STATE, CARRY_WHY, CARRY_ERROR = 968, 972, 976, 980, 984
+CARRY_BYTES, CARRY_OUT_US, CARRY_IN_US = 992, 1000, 1008
+KEEP, AWAY, HERE = range(3)  # what the daemon orders
+# where the memory is, and why it is not elsewhere (src/preload/page.h)
+NO_BLOCKS, IS_HERE, IS_WAITING, IS_COPYING = range(4)
+IS_RELEASING, IS_AWAY, IS_RETURNING, IS_LOST = range(4, 8)
+WHYS = """can off no-mapping several-gpus managed shared contexts other-memory linked captures
+gate-open calls no-host-memory no-gpu-memory driver""".split()
 USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE, COUNTS_CALLS = 1, 2, 4, 8, 16
 SEALS = 2 | 4  # F_SEAL_SHRINK, F_SEAL_GROW
 
@@ -92,6 +102,34 @@ class Page:
         called = self.u32(CALLED)
         struct.pack_into("=I", self.map, CALLED, 0)
         return called == 1
+
+    def set_order(self, goal):
+        """Returns the order, which is in CARRY_DONE when it was carried out or has failed."""
+        order = (self.u32(CARRY_ORDER) & ~3) + 4 + goal
+        struct.pack_into("=I", self.map, CARRY_ORDER, order)
+        self.wake(CARRY_ORDER)
+        return order
+
+    def wake(self, offset):
+        """Wakes threads that wait for a field to change: FUTEX_WAKE."""
+        word = ctypes.c_uint32.from_buffer(self.map, offset)
+        call = 202 if os.uname().machine == "x86_64" else 98
+        ctypes.CDLL(None).syscall(call, ctypes.byref(word), 1, 2**31 - 1, None, None, 0)
+
+    def carry(self, goal, timeout=60):
+        """Has it carried out. Returns why it was not, or "can"."""
+        order, end = self.set_order(goal), time.monotonic() + timeout
+        while self.u32(CARRY_DONE) != order:
+            if time.monotonic() > end:
+                raise AssertionError(f"not carried out: state {self.u32(CARRY_STATE)}")
+            time.sleep(0.0005)
+        return self.why()
+
+    def why(self):
+        return WHYS[self.u32(CARRY_WHY)]
+
+    def where(self):
+        return self.u32(CARRY_STATE)
 
     def set_cap(self, cap_bytes):
         struct.pack_into("=Q", self.map, CAP, cap_bytes)

@@ -149,6 +149,22 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return gpu ? CUDA_SUCCESS : ERROR_INVALID_CONTEXT;
 }
 
+/* As many as the variable says: processes with several are not carried. */
+EXPORT CUresult cuDeviceGetCount(int *count);
+CUresult cuDeviceGetCount(int *count)
+{
+    const char *text = getenv("PRETEND_CUDA_GPUS");
+    *count = text ? atoi(text) : 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    *value = !getenv("PRETEND_CUDA_OLD");
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuDeviceGetUuid_v2(unsigned char *uuid, CUdevice device);
 CUresult cuDeviceGetUuid_v2(unsigned char *uuid, CUdevice device)
 {
@@ -290,6 +306,85 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     return release_block(handle);
 }
 
+/* Reserved ranges are addresses of the process. Memory that is mapped there is new and can be read
+ * and written; without it the program dies of SIGSEGV, as a kernel would of an illegal address. */
+enum { RANGES_MAX = 1024, GRAIN = 2 << 20 };
+static struct range {
+    uint64_t at, bytes;
+    void *room;
+} ranges[RANGES_MAX];
+
+EXPORT CUresult cuMemGetAllocationGranularity(
+    size_t *granularity, const CUmemAllocationProp *prop, int option);
+CUresult cuMemGetAllocationGranularity(
+    size_t *granularity, const CUmemAllocationProp *prop, int option)
+{
+    *granularity = GRAIN;
+    return CUDA_SUCCESS;
+}
+
+static struct range *find_range(uint64_t at)
+{
+    for (int i = 0; i < RANGES_MAX; i++)
+        if (ranges[i].at == at)
+            return &ranges[i];
+    return NULL;
+}
+
+/* One call in this program fails, whose name the variable has; the others do not. */
+static bool fails(const char *call)
+{
+    const char *name = getenv("PRETEND_CUDA_FAILS");
+    return name && strcmp(name, call) == 0;
+}
+
+EXPORT CUresult cuMemAddressReserve(
+    CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags);
+CUresult cuMemAddressReserve(
+    CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags)
+{
+    void *room = fails("cuMemAddressReserve")
+                     ? MAP_FAILED
+                     : mmap(NULL, bytes + GRAIN, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    pthread_mutex_lock(&lock);
+    struct range *range = room == MAP_FAILED ? NULL : find_range(0);
+    if (range) {
+        *at = ((uintptr_t)room + GRAIN - 1) / GRAIN * GRAIN;
+        *range = (struct range){*at, bytes, room};
+    }
+    pthread_mutex_unlock(&lock);
+    return range ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes);
+CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    struct range *range = at ? find_range(at) : NULL;
+    if (range) {
+        munmap(range->room, range->bytes + GRAIN);
+        *range = (struct range){0};
+    }
+    pthread_mutex_unlock(&lock);
+    return range ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemSetAccess(
+    CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count);
+CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+    int r = mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE);
+    return r == 0 && !fails("cuMemSetAccess") ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
+}
+
+static void renew_range(uint64_t at, size_t bytes)
+{
+    if (find_range(at))
+        mmap((void *)(uintptr_t)at, bytes, PROT_NONE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 EXPORT CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset,
     CUmemGenericAllocationHandle handle, unsigned long long flags);
 CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
@@ -300,6 +395,7 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
     if (block) {
         block->references++;
         block->mapped_at = at;
+        renew_range(at, bytes);
     }
     pthread_mutex_unlock(&lock);
     return block ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
@@ -316,6 +412,98 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
         blocks[i].mapped_at = 0;
         release_block(blocks[i].at);
     }
+    renew_range(at, bytes);
+    return CUDA_SUCCESS;
+}
+
+/* ---- host memory and copies ---- */
+
+EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags);
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    *memory = fails("cuMemHostAlloc") ? NULL : aligned_alloc(4096, bytes);
+    return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemFreeHost(void *memory);
+CUresult cuMemFreeHost(void *memory)
+{
+    free(memory);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags);
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    *stream = (CUstream)gpu;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return fails("cuMemcpyDtoHAsync_v2") ? 700 : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyHtoDAsync_v2(
+    CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return fails("cuMemcpyHtoDAsync_v2") ? 700 : CUDA_SUCCESS;
+}
+
+/* Takes as long as the file says, and only then touches the memory. */
+EXPORT CUresult cuMemsetD8_v2(CUdeviceptr at, unsigned char value, size_t bytes);
+CUresult cuMemsetD8_v2(CUdeviceptr at, unsigned char value, size_t bytes)
+{
+    wait_while_busy();
+    memset((void *)(uintptr_t)at, value, bytes);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+{
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return CUDA_SUCCESS;
+}
+
+/* As the driver's of mapped memory: of no context, and in the size of the mapping. */
+EXPORT CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr at);
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr at)
+{
+    uint64_t answer = attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? GRAIN : 0;
+    memcpy(value, &answer, sizeof(answer));
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuPointerGetAttributes(
+    unsigned count, int *attributes, void **values, CUdeviceptr at);
+CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values, CUdeviceptr at)
+{
+    for (unsigned i = 0; i < count; i++)
+        cuPointerGetAttribute(values[i], attributes[i], at);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+    return ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at);
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at)
+{
+    *handle = 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at);
+CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at)
+{
     return CUDA_SUCCESS;
 }
 

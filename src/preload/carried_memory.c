@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks in place of cuMemAlloc's memory. A process has them if one GPU is visible to it, and for
+ * the primary context, which all frameworks use. Each call is counted as one in the driver, so that
+ * the carrier never sees half of it.
+ *
+ * cuMemFree waits for the GPU's work, unmapping does not: the context is synchronised first. That
+ * would break a capture of a stream; a block that is freed meanwhile is only marked, and goes with
+ * the next allocation or free after the capture.
+ */
+#include "preload/carried_memory.h"
+
+#include "preload/allocation.h"
+#include "preload/call_stubs.h"
+#include "preload/futex.h"
+#include "preload/gate.h"
+#include "preload/threads.h"
+
+/* As the driver's own allocator: smaller ones share pages there, and would each take 2 MiB here. */
+#define BLOCK_BYTES_MIN (UINT64_C(1) << 20)
+
+typedef CUresult get_count(int *count);
+typedef CUresult push_context(CUcontext context);
+typedef CUresult pop_context(CUcontext *context);
+
+/* ---- may the process have blocks? ---- */
+
+static int visible_gpus(void)
+{
+    DRIVER(get_count, "cuDeviceGetCount");
+    int count = 0;
+    return call && call(&count) == CUDA_SUCCESS ? count : 0;
+}
+
+static enum preload_carry_why why_never(struct carrier *carrier, int device)
+{
+    if (visible_gpus() != 1)
+        return PRELOAD_CARRY_SEVERAL_GPUS;
+    carrier->traits = mapping_query(device);
+    return carrier->traits.granularity && threads_are_there() ? PRELOAD_CARRY_CAN
+                                                              : PRELOAD_CARRY_NO_MAPPING;
+}
+
+/* With the lock. */
+static void decide(struct process_state *state, int device)
+{
+    struct carrier *carrier = &state->carrier;
+    if (carrier->is_decided)
+        return;
+    carrier->device = device;
+    carrier->context = (CUcontext)(uintptr_t)state->primary_contexts[device];
+    carrier->never = why_never(carrier, device);
+    atomic_store(&carrier->why, carrier->never);
+    carrier_publish(state, process_page(state));
+    atomic_store(&carrier->is_decided, 1);
+}
+
+static bool may_have_block(struct process_state *state, int device)
+{
+    struct carrier *carrier = &state->carrier;
+    if (!atomic_load(&carrier->is_decided)) {
+        futex_lock(&state->lock);
+        if (state->primary_contexts[device])
+            decide(state, device);
+        futex_unlock(&state->lock);
+    }
+    return atomic_load(&carrier->is_decided) && carrier->never == PRELOAD_CARRY_CAN &&
+           carrier->device == device &&
+           allocation_current_context() == (uint64_t)(uintptr_t)carrier->context;
+}
+
+/* ---- the end of a block ---- */
+
+static void leave_context(void)
+{
+    DRIVER(pop_context, "cuCtxPopCurrent_v2");
+    CUcontext popped;
+    if (call)
+        call(&popped);
+}
+
+static CUresult synchronise(CUcontext context)
+{
+    DRIVER(push_context, "cuCtxPushCurrent_v2");
+    bool is_current = allocation_current_context() == (uint64_t)(uintptr_t)context;
+    if (!is_current && (!call || call(context) != CUDA_SUCCESS))
+        return CUDA_ERROR_NOT_FOUND;
+    CUresult r = HOOK_INSIDE(cuCtxSynchronize)();
+    if (!is_current)
+        leave_context();
+    return r;
+}
+
+/* The block is out of the table. What the driver refuses to free goes back. */
+static CUresult end_block(struct process_state *state, struct block *block)
+{
+    CUresult r = synchronise(state->carrier.context);
+    if (r == CUDA_SUCCESS)
+        r = mapping_destroy(block);
+    if (r != CUDA_SUCCESS && block->handle) {
+        futex_lock(&state->lock);
+        blocks_add(&state->carrier.blocks, block);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+static bool take_dead(struct process_state *state, struct block *ret_block)
+{
+    struct blocks *blocks = &state->carrier.blocks;
+    bool found = false;
+    futex_lock(&state->lock);
+    for (size_t i = 0; i < blocks->count && !found; i++)
+        if (blocks->item[i].is_dead)
+            found = blocks_remove(blocks, blocks->item[i].at, ret_block);
+    if (found)
+        atomic_fetch_sub(&state->carrier.n_dead, 1);
+    futex_unlock(&state->lock);
+    return found;
+}
+
+static void bury_dead(struct process_state *state)
+{
+    struct block block;
+    if (!atomic_load_explicit(&state->carrier.n_dead, memory_order_relaxed))
+        return;
+    while (!atomic_load(&state->captures) && take_dead(state, &block))
+        if (end_block(state, &block) != CUDA_SUCCESS)
+            return;
+}
+
+/* ---- allocations ---- */
+
+/* Returns whether the block is in the table. */
+static bool note_block(struct process_state *state, const struct block *block)
+{
+    futex_lock(&state->lock);
+    bool is_noted = blocks_add(&state->carrier.blocks, block);
+    carrier_publish(state, process_page(state));
+    futex_unlock(&state->lock);
+    return is_noted;
+}
+
+bool carried_allocate(
+    struct process_state *state, int device, uint64_t bytes, CUdeviceptr *ret_at, CUresult *ret_r)
+{
+    struct block block;
+    if (!calls_are_counted() || bytes < BLOCK_BYTES_MIN || !may_have_block(state, device))
+        return false;
+    struct preload_page *page = gate_enter(state);
+    bury_dead(state);
+    CUresult r = mapping_create(&state->carrier.traits, device, bytes, &block);
+    bool is_noted = r == CUDA_SUCCESS && note_block(state, &block);
+    if (r == CUDA_SUCCESS && !is_noted)
+        mapping_destroy(&block);
+    gate_leave(page);
+    if (is_noted)
+        carrier_begin(state);
+    *ret_at = is_noted ? block.at : *ret_at;
+    *ret_r = r;
+    return is_noted || r == CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool carried_free(CUdeviceptr at, CUresult *ret_r)
+{
+    struct process_state *state = process_state_peek();
+    struct block block;
+    if (!state || !state->carrier.blocks.count)
+        return false;
+    struct preload_page *page = gate_enter(state);
+    futex_lock(&state->lock);
+    struct block *found = blocks_find(&state->carrier.blocks, at);
+    bool is_later = found && atomic_load(&state->captures);
+    if (is_later) {
+        found->is_dead = true;
+        atomic_fetch_add(&state->carrier.n_dead, 1);
+    } else if (found) {
+        blocks_remove(&state->carrier.blocks, at, &block);
+    }
+    futex_unlock(&state->lock);
+    if (found) {
+        *ret_r = is_later ? CUDA_SUCCESS : end_block(state, &block);
+        bury_dead(state);
+    }
+    gate_leave(page);
+    return found;
+}
+
+/* ---- questions ---- */
+
+bool carried_find(CUdeviceptr address, struct block *ret_block)
+{
+    struct process_state *state = process_state_peek();
+    if (!state || !state->carrier.blocks.count)
+        return false;
+    futex_lock(&state->lock);
+    const struct block *block = blocks_around(&state->carrier.blocks, address);
+    if (block)
+        *ret_block = *block;
+    futex_unlock(&state->lock);
+    return block;
+}
+
+CUcontext carried_context(void)
+{
+    struct process_state *state = process_state_peek();
+    return state ? state->carrier.context : NULL;
+}
+
+void carried_forget_context(struct process_state *state, uint64_t context)
+{
+    struct blocks *blocks = &state->carrier.blocks;
+    struct block block;
+    if (!context || !state->carrier.is_decided ||
+        context != (uint64_t)(uintptr_t)state->carrier.context)
+        return;
+    struct preload_page *page = gate_enter(state);
+    state->carrier.never = PRELOAD_CARRY_CONTEXTS;
+    for (;;) {
+        futex_lock(&state->lock);
+        bool found = blocks->count && blocks_remove(blocks, blocks->item[0].at, &block);
+        futex_unlock(&state->lock);
+        if (!found)
+            break;
+        mapping_destroy(&block);
+    }
+    gate_leave(page);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The carrier's thread: waits for orders in the page, and carries them out in phases. */
+#include "preload/carrier.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "preload/call_stubs.h"
+#include "preload/futex.h"
+#include "preload/linked.h"
+#include "preload/process_state.h"
+#include "preload/threads.h"
+
+enum {
+    LOOK_AGAIN_MS = 1000, /* for a new daemon, and for what the process uses by now */
+    CALLS_POLL_US = 100,  /* chosen: a call of the driver takes microseconds */
+};
+
+/* Chosen, as the daemon's limit for calls that synchronise. */
+#define CALLS_LIMIT_US UINT64_C(30000000)
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* ---- the page ---- */
+
+void carrier_publish(struct process_state *state, struct preload_page *page)
+{
+    const struct carrier *carrier = &state->carrier;
+    uint32_t where = atomic_load(&carrier->state);
+    atomic_store(&page->carry_error, atomic_load(&carrier->error));
+    atomic_store(&page->carry_why, atomic_load(&carrier->why));
+    atomic_store(&page->carry_bytes, carrier->blocks.mapped_bytes);
+    atomic_store(&page->carry_out_us, atomic_load(&carrier->out_us));
+    atomic_store(&page->carry_in_us, atomic_load(&carrier->in_us));
+    if (where >= PRELOAD_CARRY_COPYING)
+        atomic_store(&page->gate, PRELOAD_GATE_CLOSED);
+    atomic_store(&page->carry_state, where);
+}
+
+static void publish(struct process_state *state)
+{
+    futex_lock(&state->lock);
+    carrier_publish(state, process_page(state));
+    futex_unlock(&state->lock);
+}
+
+static void enter_phase(struct process_state *state, enum preload_carry_state phase)
+{
+    atomic_store(&state->carrier.state, phase);
+    publish(state);
+}
+
+static enum preload_carry_why note_driver(struct carrier *carrier, CUresult r)
+{
+    atomic_store(&carrier->error, r);
+    return r == CUDA_SUCCESS ? PRELOAD_CARRY_CAN : PRELOAD_CARRY_DRIVER;
+}
+
+/* ---- may it be carried? ---- */
+
+static bool is_mostly_other_memory(struct process_state *state)
+{
+    const struct carrier *carrier = &state->carrier;
+    uint64_t held = state->ledger.devices[carrier->device].held_bytes;
+    for (int i = 0; i < POOLS_MAX; i++)
+        if (state->pools[i].pool && state->pools[i].device == carrier->device)
+            held += state->pools[i].held_bytes;
+    return carrier->blocks.mapped_bytes < held / 2;
+}
+
+static enum preload_carry_why why_not(struct process_state *state)
+{
+    uint32_t flags = atomic_load(&process_page(state)->flags);
+    if (state->carrier.never != PRELOAD_CARRY_CAN)
+        return state->carrier.never;
+    if (flags & PRELOAD_USES_MANAGED)
+        return PRELOAD_CARRY_MANAGED;
+    if (flags & (PRELOAD_USES_IPC | PRELOAD_EXPORTS))
+        return PRELOAD_CARRY_SHARED;
+    if (flags & PRELOAD_HAS_CONTEXTS)
+        return PRELOAD_CARRY_CONTEXTS;
+    if (linked_with_driver())
+        return PRELOAD_CARRY_LINKED;
+    futex_lock(&state->lock);
+    bool is_other = is_mostly_other_memory(state);
+    futex_unlock(&state->lock);
+    if (is_other)
+        return PRELOAD_CARRY_OTHER_MEMORY;
+    return atomic_load(&state->captures) ? PRELOAD_CARRY_CAPTURES : PRELOAD_CARRY_CAN;
+}
+
+/* ---- the host's copy ---- */
+
+/* In whole huge pages where the kernel has them: touching is then three times as fast. */
+static bool create_copy(struct carrier *carrier)
+{
+    size_t bytes = carrier->blocks.mapped_bytes + HUGE_PAGE_BYTES;
+    char *room = mmap(
+        NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return false;
+    madvise(room, bytes, MADV_HUGEPAGE);
+    madvise(room, bytes, MADV_DONTFORK);
+    madvise(room, bytes, MADV_DONTDUMP);
+    carrier->copy = room;
+    carrier->copy_bytes = bytes;
+    uint64_t at = -(uintptr_t)room % HUGE_PAGE_BYTES;
+    for (size_t i = 0; i < carrier->blocks.count; i++) {
+        carrier->blocks.item[i].copy_at = at;
+        at += carrier->blocks.item[i].mapped_bytes;
+    }
+    return true;
+}
+
+static void destroy_copy(struct carrier *carrier)
+{
+    if (carrier->copy)
+        munmap(carrier->copy, carrier->copy_bytes);
+    carrier->copy = NULL;
+}
+
+/* ---- back ---- */
+
+/* Takes away what this way back has put behind blocks: the copy is still whole. */
+static void empty_all(struct carrier *carrier)
+{
+    for (size_t i = 0; i < carrier->blocks.count; i++)
+        if (carrier->blocks.item[i].handle)
+            mapping_empty(&carrier->blocks.item[i]);
+}
+
+static CUresult fill_all(struct carrier *carrier)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (size_t i = 0; i < carrier->blocks.count && r == CUDA_SUCCESS; i++)
+        if (!carrier->blocks.item[i].handle)
+            r = mapping_fill(&carrier->traits, carrier->device, &carrier->blocks.item[i]);
+    return r;
+}
+
+static enum preload_carry_why bring_back(struct process_state *state)
+{
+    struct carrier *carrier = &state->carrier;
+    uint64_t begin = now_us();
+    enter_phase(state, PRELOAD_CARRY_RETURNING);
+    CUresult r = fill_all(carrier);
+    if (r != CUDA_SUCCESS) {
+        empty_all(carrier);
+        note_driver(carrier, r);
+        enter_phase(state, PRELOAD_CARRY_IS_AWAY);
+        return r == CUDA_ERROR_OUT_OF_MEMORY ? PRELOAD_CARRY_NO_GPU_MEMORY : PRELOAD_CARRY_DRIVER;
+    }
+    r = staging_copy(&carrier->staging, &carrier->blocks, carrier->copy, STAGING_TO_GPU);
+    if (r != CUDA_SUCCESS) {
+        note_driver(carrier, r);
+        enter_phase(state, PRELOAD_CARRY_LOST);
+        return PRELOAD_CARRY_DRIVER;
+    }
+    destroy_copy(carrier);
+    atomic_store(&carrier->in_us, now_us() - begin);
+    enter_phase(state, PRELOAD_CARRY_IS_HERE);
+    return PRELOAD_CARRY_CAN;
+}
+
+/* ---- out ---- */
+
+/* An order that another one has followed is void. */
+static bool is_void(struct process_state *state, uint32_t order)
+{
+    return atomic_load(&process_page(state)->carry_order) != order;
+}
+
+static enum preload_carry_why wait_for_calls(struct process_state *state, uint32_t order)
+{
+    const struct timespec pause = {.tv_nsec = CALLS_POLL_US * 1000};
+    uint64_t begin = now_us();
+    while (calls_are_in_flight()) {
+        if (is_void(state, order) || now_us() - begin > CALLS_LIMIT_US)
+            return PRELOAD_CARRY_CALLS;
+        nanosleep(&pause, NULL);
+    }
+    return PRELOAD_CARRY_CAN;
+}
+
+static CUresult synchronise(struct carrier *carrier)
+{
+    typedef CUresult set_context(CUcontext context);
+    DRIVER(set_context, "cuCtxSetCurrent");
+    CUresult r = call ? call(carrier->context) : CUDA_ERROR_NOT_FOUND;
+    return r == CUDA_SUCCESS ? HOOK_INSIDE(cuCtxSynchronize)() : r;
+}
+
+static bool is_prepared(const struct carrier *carrier)
+{
+    return carrier->staging.lanes[STAGING_LANES - 1].buffers;
+}
+
+/* Nothing has changed yet when it fails. The last look at the order follows the note of the phase:
+ * the daemon writes another order before it looks at the phase, so one of the two sees the other. */
+static enum preload_carry_why make_ready(struct process_state *state, uint32_t order)
+{
+    struct carrier *carrier = &state->carrier;
+    if (atomic_load(&process_page(state)->gate) != PRELOAD_GATE_CLOSED)
+        return PRELOAD_CARRY_GATE_OPEN;
+    enum preload_carry_why why = wait_for_calls(state, order);
+    if (why == PRELOAD_CARRY_CAN)
+        why = why_not(state);
+    if (why == PRELOAD_CARRY_CAN)
+        why = note_driver(carrier, synchronise(carrier));
+    if (why != PRELOAD_CARRY_CAN)
+        return why;
+    if (!is_prepared(carrier) || !create_copy(carrier))
+        return PRELOAD_CARRY_NO_HOST_MEMORY;
+    enter_phase(state, PRELOAD_CARRY_COPYING);
+    return is_void(state, order) ? PRELOAD_CARRY_CALLS : PRELOAD_CARRY_CAN;
+}
+
+static enum preload_carry_why stay_here(struct process_state *state, enum preload_carry_why why)
+{
+    destroy_copy(&state->carrier);
+    enter_phase(state, PRELOAD_CARRY_IS_HERE);
+    return why;
+}
+
+static enum preload_carry_why take_away(struct process_state *state, uint32_t order)
+{
+    struct carrier *carrier = &state->carrier;
+    uint64_t begin = now_us();
+    enter_phase(state, PRELOAD_CARRY_WAITING);
+    enum preload_carry_why why = make_ready(state, order);
+    if (why == PRELOAD_CARRY_CAN)
+        why = note_driver(carrier,
+            staging_copy(&carrier->staging, &carrier->blocks, carrier->copy, STAGING_TO_HOST));
+    if (why != PRELOAD_CARRY_CAN)
+        return stay_here(state, why);
+    enter_phase(state, PRELOAD_CARRY_RELEASING);
+    CUresult r = CUDA_SUCCESS;
+    for (size_t i = 0; i < carrier->blocks.count && r == CUDA_SUCCESS; i++)
+        r = mapping_empty(&carrier->blocks.item[i]);
+    if (r != CUDA_SUCCESS) { /* the copy is whole: all of it comes back */
+        bring_back(state);
+        return note_driver(carrier, r);
+    }
+    atomic_store(&carrier->out_us, now_us() - begin);
+    enter_phase(state, PRELOAD_CARRY_IS_AWAY);
+    return PRELOAD_CARRY_CAN;
+}
+
+/* ---- orders ---- */
+
+static void carry_out_order(struct process_state *state, uint32_t order)
+{
+    struct carrier *carrier = &state->carrier;
+    uint32_t goal = order & PRELOAD_CARRY_GOAL_MASK, where = atomic_load(&carrier->state);
+    enum preload_carry_why why = PRELOAD_CARRY_CAN;
+    if (goal == PRELOAD_CARRY_AWAY && where == PRELOAD_CARRY_IS_HERE)
+        why = take_away(state, order);
+    else if (goal == PRELOAD_CARRY_HERE && where == PRELOAD_CARRY_IS_AWAY)
+        why = bring_back(state);
+    atomic_store(&carrier->why, why);
+    publish(state);
+}
+
+/* Between orders it says whether the memory could be carried now. */
+static void look_around(struct process_state *state)
+{
+    if (atomic_load(&state->carrier.state) == PRELOAD_CARRY_IS_HERE)
+        atomic_store(&state->carrier.why,
+            is_prepared(&state->carrier) ? why_not(state) : PRELOAD_CARRY_NO_HOST_MEMORY);
+    futex_lock(&state->lock);
+    process_renew_connection(state);
+    carrier_publish(state, process_page(state));
+    futex_unlock(&state->lock);
+}
+
+static void prepare(struct carrier *carrier)
+{
+    staging_leave_captures_alone();
+    typedef CUresult set_context(CUcontext context);
+    DRIVER(set_context, "cuCtxSetCurrent");
+    if (call && call(carrier->context) == CUDA_SUCCESS)
+        staging_prepare(&carrier->staging, carrier->context);
+}
+
+static void *run_carrier(void *argument)
+{
+    struct process_state *state = argument;
+    prctl(PR_SET_NAME, "colloc-carrier");
+    prepare(&state->carrier);
+    enter_phase(state, PRELOAD_CARRY_IS_HERE);
+    look_around(state);
+    for (;;) {
+        struct preload_page *page = process_page(state);
+        uint32_t order = atomic_load(&page->carry_order);
+        if (order == atomic_load(&page->carry_done)) {
+            futex_wait(&page->carry_order, order, LOOK_AGAIN_MS);
+            if (atomic_load(&page->carry_order) == order)
+                look_around(state);
+            continue;
+        }
+        carry_out_order(state, order);
+        atomic_store(&page->carry_done, order);
+    }
+    return NULL;
+}
+
+void carrier_begin(struct process_state *state)
+{
+    pthread_t thread;
+    if (atomic_load_explicit(&state->carrier.has_thread, memory_order_relaxed) ||
+        atomic_exchange(&state->carrier.has_thread, 1))
+        return;
+    if (!thread_begin(&thread, run_carrier, state))
+        state->carrier.never = PRELOAD_CARRY_NO_HOST_MEMORY;
+}
