@@ -294,6 +294,25 @@ static int write_log_or_use_reserve(struct driver *driver, struct fault *fault)
     return write_log(driver, fault);
 }
 
+/* What is written leaves the queue before its hooks are called: those may feed further events, which
+ * are not written yet. */
+static void report_written(struct driver *driver)
+{
+    struct entry *written = driver->log_first;
+    driver->log_first = driver->log_last = NULL;
+    while (written) {
+        struct entry *entry = written;
+        written = entry->next;
+        driver->hooks.recorded(driver->hooks.context, &entry->event, entry->detail);
+        if (entry->record) {
+            driver->hooks.ended(driver->hooks.context, entry->event.task, entry->record);
+            core_forget(driver->core, entry->event.task);
+        }
+        entry_free(entry);
+    }
+}
+
+/* Writes the queue, which may have new entries afterwards. Returns false when it cannot. */
 static bool flush_log(struct driver *driver)
 {
     struct fault fault = {0};
@@ -311,17 +330,7 @@ static bool flush_log(struct driver *driver)
     if (driver->log_broken)
         log_info("the event log can be written again");
     driver->log_broken = false;
-    while (driver->log_first) {
-        struct entry *entry = driver->log_first;
-        driver->log_first = entry->next;
-        driver->hooks.recorded(driver->hooks.context, &entry->event, entry->detail);
-        if (entry->record) {
-            driver->hooks.ended(driver->hooks.context, entry->event.task, entry->record);
-            core_forget(driver->core, entry->event.task);
-        }
-        entry_free(entry);
-    }
-    driver->log_last = NULL;
+    report_written(driver);
     return true;
 }
 
@@ -395,7 +404,9 @@ static void write_and_carry_out(struct driver *driver)
     if (driver->carrying_out || driver->is_batch)
         return;
     driver->carrying_out = true;
-    while (flush_log(driver) && driver->n_pending) {
+    while (flush_log(driver) && (driver->log_first || driver->n_pending)) {
+        if (driver->log_first)
+            continue;
         struct pending_effect effect = driver->pending[0];
         driver->n_pending--;
         memmove(driver->pending, driver->pending + 1, driver->n_pending * sizeof *driver->pending);

@@ -23,6 +23,7 @@ static struct {
     int write_fault; /* of the next transactions; 0: they succeed */
     bool has_reserve;
     int retries, refused;
+    uint64_t held_at_an_end; /* task that the hook `ended` holds; 0: none */
 } seen;
 
 static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -131,6 +132,10 @@ static void on_ended(void *context, uint64_t task, const json_t *record)
     assert_non_null(core_task(fixture->core, task)); /* not forgotten yet */
     assert_int_equal(json_integer_value(json_object_get(record, "id")), task);
     tell("ended %d; ", (int)task);
+    if (seen.held_at_an_end) {
+        struct event hold = driver_event(fixture->driver, EVENT_HOLD, seen.held_at_an_end);
+        assert_int_equal(driver_feed(fixture->driver, &hold, NULL), 0);
+    }
 }
 
 static void on_retry(void *context)
@@ -224,6 +229,20 @@ static void test_an_exit_ends_the_task(void **state)
     assert_null(core_task(fixture->core, 1));
 }
 
+/* The first task ends; the hook holds the third, while the second starts. */
+static void test_an_event_of_a_hook_is_written(void **state)
+{
+    struct fixture *fixture = *state;
+    run_task(fixture);
+    assert_int_equal(feed(fixture, EVENT_SUBMIT, 2), 0);
+    assert_int_equal(feed(fixture, EVENT_SUBMIT, 3), 0);
+    expect_story("write SUBMIT; write SUBMIT; ");
+    seen.held_at_an_end = 3;
+    assert_int_equal(feed(fixture, EVENT_EXITED, 1), 0);
+    seen.held_at_an_end = 0;
+    expect_story("write EXITED END record PLACE; ended 1; write HOLD; start 2; write STARTED; ");
+}
+
 static void test_a_refused_input_leaves_nothing(void **state)
 {
     assert_int_equal(feed(*state, EVENT_CANCEL, 9), CORE_NO_SUCH_TASK);
@@ -283,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_submission_is_durable_before_it_starts, begin, end),
         cmocka_unit_test_setup_teardown(test_an_exit_ends_the_task, begin, end),
+        cmocka_unit_test_setup_teardown(test_an_event_of_a_hook_is_written, begin, end),
         cmocka_unit_test_setup_teardown(test_a_refused_input_leaves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(
             test_nothing_starts_until_the_log_can_be_written, begin, end),
