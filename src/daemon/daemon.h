@@ -32,6 +32,7 @@
 #include <uv.h>
 
 #include "daemon/attempts/attempts.h"
+#include "daemon/command_estimates.h"
 #include "daemon/config.h"
 #include "daemon/disk.h"
 #include "daemon/driver.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "daemon/command_history.h"
 #include "policy/policies.h"
 
 void job_free(struct job *job)
@@ -64,6 +65,13 @@ static void copy_texts(struct job *job, const json_t *detail)
     }
 }
 
+static void read_estimate(struct job *job, const json_t *detail)
+{
+    job->estimate_bytes = bytes_of(detail, "estimate_bytes");
+    job->predicted_bytes = bytes_of(detail, "predicted_bytes");
+    job->p99_bytes = bytes_of(detail, "p99_bytes");
+}
+
 static void read_submission(struct job *job, const json_t *detail)
 {
     const json_t *subject = json_object_get(detail, "subject");
@@ -74,9 +82,7 @@ static void read_submission(struct job *job, const json_t *detail)
     job->preallocation = preallocation_parse(
         json_string_value(json_object_get(detail, "preallocation")));
     job->port = (int)json_integer_value(json_object_get(detail, "port"));
-    job->estimate_bytes = bytes_of(detail, "estimate_bytes");
-    job->predicted_bytes = bytes_of(detail, "predicted_bytes");
-    job->p99_bytes = bytes_of(detail, "p99_bytes");
+    read_estimate(job, detail);
 }
 
 struct job *job_create(uint64_t id, uid_t uid, const json_t *detail)
@@ -114,6 +120,12 @@ void job_note_update(struct job *job, const json_t *detail)
         return;
     free(job->new_name);
     job->name = job->new_name = copy;
+}
+
+void job_note_estimate(struct job *job, const json_t *detail)
+{
+    read_estimate(job, detail);
+    job->estimator = COMMAND_HISTORY_ESTIMATOR;
 }
 
 void job_note_cancel(struct job *job, const json_t *detail)

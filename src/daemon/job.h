@@ -44,7 +44,8 @@ struct job {
     int64_t text_bytes;                        /* of its submission and its changes in the log */
     int changes;                               /* by its user: as jobs_note_change counts them */
     uid_t cancelled_by;                        /* or JOB_UID_NONE: not cancelled, or not known */
-    char *subject; /* JSON by which the next run of this network is recognised; or NULL */
+    char
+        *subject; /* JSON by which the next run of this network or command is recognised; or NULL */
 
     char *new_name;         /* of an UPDATE; or NULL */
     const char *probe_path; /* of a service: the path to request there; "": "/" */
@@ -82,6 +83,10 @@ void job_note_exit(struct job *job, enum failure_class failure, const json_t *de
 /* Notes a change of the task's name. `job`: may be NULL. `detail`: of its UPDATE; borrowed, may be
  * NULL. */
 void job_note_update(struct job *job, const json_t *detail);
+
+/* Notes an estimate of the task's memory that was made while it waited. `detail`: of its ESTIMATE;
+ * borrowed, may be NULL. */
+void job_note_estimate(struct job *job, const json_t *detail);
 
 /* Notes by which user the task was cancelled. `detail`: of its CANCEL; borrowed, may be NULL. */
 void job_note_cancel(struct job *job, const json_t *detail);

@@ -92,11 +92,10 @@ static struct past_run *place_run(struct run_history *history)
 void run_history_take(struct run_history *history, const json_t *record)
 {
     struct past_run run;
-    if (!read_run(record, &run))
-        return;
-    struct past_run *at = place_run(history);
+    struct past_run *at = read_run(record, &run) ? place_run(history) : NULL;
     if (at)
         *at = run;
+    command_history_take(&history->commands, record);
 }
 
 static int on_ended(void *context, uint64_t task, const json_t *record)
@@ -126,6 +125,7 @@ int run_history_load(struct run_history *history, struct store *store, struct fa
 
 void run_history_fini(struct run_history *history)
 {
+    command_history_fini(&history->commands);
     free(history->runs);
     *history = (struct run_history){0};
 }

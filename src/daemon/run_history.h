@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ended tasks took, for the estimators: read from the records of the log at the start, and one
- * more with each task that ends.
+ * What ended tasks took: runs of networks, for the estimators, and of commands (command_history.h).
+ * Read from the records of the log at the start, and one more with each task that ends.
  */
 #ifndef COLLOC_DAEMON_RUN_HISTORY_H
 #define COLLOC_DAEMON_RUN_HISTORY_H
@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/fault.h"
+#include "daemon/command_history.h"
 #include "estimator/estimator.h"
 #include "store/store.h"
 
@@ -18,13 +19,14 @@ struct run_history {
     struct past_run *runs;
     size_t n, capacity;
     size_t next; /* the oldest, which is overwritten next once there are RUN_HISTORY_MAX */
+    struct command_history commands;
 };
 
 /* Reads the records of the log. Returns 0 or a fault. */
 int run_history_load(struct run_history *history, struct store *store, struct fault *fault);
 void run_history_fini(struct run_history *history);
 
-/* Adds a task's record, if its network is known and its memory was measured. */
+/* Adds a task's record, if its memory was measured. */
 void run_history_take(struct run_history *history, const json_t *record);
 
 /* Returns what the record stores of a request (key `subject`), so that run_history_take knows the

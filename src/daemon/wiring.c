@@ -142,6 +142,8 @@ static void driver_ended(void *context, uint64_t id, const json_t *record)
     struct daemon *daemon = context;
     http_task_ended(daemon->http, id, record);
     run_history_take(&daemon->run_history, record);
+    command_estimates_update(
+        daemon->driver, daemon->core, daemon->jobs, &daemon->run_history.commands, record);
     attempts_clean(daemon->attempts, core_task(daemon->core, id));
     suspension_task_ended(daemon->suspension, id);
     jobs_retire(daemon->jobs, jobs_find(daemon->jobs, id), driver_now_us(daemon->driver));

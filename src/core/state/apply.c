@@ -218,7 +218,7 @@ static int apply_external_seen(struct task *task)
 static int apply_estimate(struct task *task, const struct need *need)
 {
     bool waits = is_waiting(task) || task->state == TASK_HELD || task->state == TASK_BLOCKED;
-    if (!waits || task->request.need.kind != NEED_PENDING || need->kind == NEED_PENDING)
+    if (!waits || task->request.need.kind >= NEED_ESTIMATED || need->kind == NEED_PENDING)
         return CORE_NOT_NOW;
     task->request.need = *need;
     return 0;

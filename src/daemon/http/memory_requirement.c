@@ -179,14 +179,46 @@ static int estimate_summary(
 
 /* ---- what follows from it ---- */
 
+/* By what later runs are recognised: the network, where it is known. */
 static json_t *subject_json(
     const struct option_value *options, const struct requirement_answer *answer)
 {
     struct estimate_request request = {0};
     struct fault unused;
     if (!answer->has_subject || estimate_options_apply(options, &unused, &request) < 0)
-        return NULL;
+        return json_object();
     return run_history_subject(&request, answer->fingerprint, answer->batch);
+}
+
+static uint64_t command_key(const struct submission *submission)
+{
+    const struct task_request *request = &submission->event.submit.request;
+    return command_history_key(submission->script, json_object_get(submission->detail, "arguments"),
+        json_string_value(json_object_get(submission->detail, "cwd")), request->gpus,
+        request->gpu_kind);
+}
+
+/* Does the user, or else the administrator, want no estimate? */
+static bool wants_none(const struct http *http, const struct submission *submission)
+{
+    const char *named = submission->options[TASK_ESTIMATOR].text;
+    return strcmp(named ? named : http->parts.config->estimator, "none") == 0;
+}
+
+/* What earlier runs of the command took, where nothing else is known. */
+static int apply_earlier_runs(
+    const struct http *http, uint64_t key, struct submission *submission, struct fault *fault)
+{
+    struct task_request *request = &submission->event.submit.request;
+    const struct command_runs *runs = command_history_find(
+        &http->parts.run_history->commands, submission->event.submit.uid, key);
+    if (!runs || wants_none(http, submission))
+        return 0; /* the requirement stays unknown, which is not zero */
+    if (!request->expect.smact.valid && runs->smact >= 0)
+        request->expect.smact = reading_of(runs->smact);
+    json_object_set_new(submission->detail, "predicted_bytes", json_integer(runs->peak_bytes));
+    return set_need(
+        COMMAND_HISTORY_ESTIMATOR, reading_of((double)runs->peak_bytes), submission, fault);
 }
 
 static void warn_of_several_kinds(const struct http *http, struct submission *submission)
@@ -202,11 +234,12 @@ static int apply_answer(const struct http *http, const char *summary_name,
     const struct requirement_answer *answer, struct submission *submission, struct fault *fault)
 {
     const struct estimate *estimate = &answer->estimate;
+    uint64_t key = command_key(submission);
     json_t *subject = subject_json(submission->options, answer);
     if (summary_name)
         json_object_set_new(submission->detail, "summary_name", json_string(summary_name));
-    if (subject)
-        json_object_set_new(submission->detail, "subject", subject);
+    command_history_keep_key(subject, key);
+    json_object_set_new(submission->detail, "subject", subject);
     for (int i = 0; i < answer->n_warnings; i++)
         submission_warn(submission, "%s: %s", summary_name, answer->warnings[i]);
     if (*estimate->note && need_kind_of_estimator(answer->estimator) != NEED_UNKNOWN)
@@ -214,7 +247,7 @@ static int apply_answer(const struct http *http, const char *summary_name,
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate->smact;
     if (!answer->is_known)
-        return 0; /* the requirement stays unknown, which is not zero */
+        return apply_earlier_runs(http, key, submission, fault);
     int r = set_need(answer->estimator,
         estimate_reserved(estimate, http->parts.config->reserve_quantile), submission, fault);
     if (r == 0) {

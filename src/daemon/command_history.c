@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of commands by user and hash. What the records of a command say does not depend on their
+ * order, since the log lists them from the newest:
+ *
+ *     COMPLETED, peak 11.2 GiB       it takes at least 11.2 GiB
+ *     COMPLETED, peak 11.6 GiB       11.6 GiB are reserved for the next run
+ *     OUT_OF_MEMORY, peak 14 GiB     a run may take more than 14 GiB: unknown again
+ *     COMPLETED, peak 15 GiB         15 GiB
+ *     any other end                  nothing: it may have ended before its peak
+ *     peak perhaps preallocated      nothing (preallocation.h)
+ */
+#include "daemon/command_history.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "base/units.h"
+
+/* ---- keys ---- */
+
+/* With its NUL, so that texts that follow each other cannot be divided in another way. */
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    return hash_bytes(hash, text, strlen(text) + 1);
+}
+
+uint64_t command_history_key(
+    const char *script, const json_t *arguments, const char *cwd, int gpus, const char *gpu_kind)
+{
+    const json_t *argument;
+    size_t i;
+    uint64_t hash = add_text(add_text(HASH_START, script), cwd);
+    json_array_foreach(arguments, i, argument)
+        hash = add_text(hash, json_string_value(argument));
+    hash = hash_bytes(hash, &gpus, sizeof gpus);
+    return gpu_kind ? add_text(hash, gpu_kind) : hash;
+}
+
+void command_history_keep_key(json_t *subject, uint64_t key)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, key);
+    json_object_set_new(subject, "command", json_string(text));
+}
+
+bool command_history_read_key(const json_t *subject, uint64_t *ret_key)
+{
+    const char *text = json_string_value(json_object_get(subject, "command"));
+    if (text)
+        *ret_key = strtoull(text, NULL, 16);
+    return text;
+}
+
+bool command_history_is_of(const char *subject, uint64_t key)
+{
+    char member[32];
+    snprintf(member, sizeof member, "\"command\":\"%016" PRIx64 "\"", key);
+    return subject && strstr(subject, member);
+}
+
+/* ---- records ---- */
+
+/* Returns false when the record says nothing of what its command takes. */
+static bool read_record(const json_t *record, struct command_runs *ret)
+{
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const json_t *peak = json_object_get(record, "mem_peak_mib"),
+                 *uid = json_object_get(record, "uid"),
+                 *smact = json_object_get(record, "smact_mean");
+    json_int_t gpus = json_integer_value(json_object_get(record, "gpus_requested"));
+    *ret = (struct command_runs){.uid = (uid_t)json_integer_value(uid), .smact = -1};
+    if (!command_history_read_key(json_object_get(record, "subject"), &ret->key) || !state ||
+        !json_is_integer(uid) || !json_is_number(peak) || gpus < 1 ||
+        json_is_true(json_object_get(record, "preallocated")))
+        return false;
+    int64_t bytes = (int64_t)(json_number_value(peak) * (double)MIB / (double)gpus);
+    if (strcmp(state, "COMPLETED") == 0)
+        ret->peak_bytes = bytes;
+    else if (strcmp(state, "OUT_OF_MEMORY") == 0)
+        ret->crashed_bytes = bytes;
+    if (ret->peak_bytes > 0 && json_is_number(smact))
+        ret->smact = json_number_value(smact);
+    return bytes > 0 && (ret->peak_bytes > 0 || ret->crashed_bytes > 0);
+}
+
+static struct command_runs *find_command(
+    const struct command_history *history, uid_t uid, uint64_t key)
+{
+    for (size_t i = 0; i < history->n; i++)
+        if (history->commands[i].key == key && history->commands[i].uid == uid)
+            return &history->commands[i];
+    return NULL;
+}
+
+/* Returns the place of one more command, perhaps the oldest one's; NULL when memory is out. */
+static struct command_runs *place_command(struct command_history *history)
+{
+    if (history->n == COMMAND_HISTORY_MAX) {
+        struct command_runs *oldest = &history->commands[history->next];
+        history->next = (history->next + 1) % COMMAND_HISTORY_MAX;
+        return oldest;
+    }
+    return ARRAY_RESERVE(history->commands, history->capacity, history->n + 1) < 0
+               ? NULL
+               : &history->commands[history->n++];
+}
+
+static bool is_known(const struct command_runs *runs)
+{
+    return runs->peak_bytes > runs->crashed_bytes;
+}
+
+static void add_run(struct command_runs *runs, const struct command_runs *run)
+{
+    if (runs->peak_bytes < run->peak_bytes)
+        runs->peak_bytes = run->peak_bytes;
+    if (runs->crashed_bytes < run->crashed_bytes)
+        runs->crashed_bytes = run->crashed_bytes;
+    if (runs->smact < run->smact)
+        runs->smact = run->smact;
+}
+
+void command_history_take(struct command_history *history, const json_t *record)
+{
+    struct command_runs run;
+    if (!read_record(record, &run))
+        return;
+    struct command_runs *runs = find_command(history, run.uid, run.key);
+    if (runs)
+        add_run(runs, &run);
+    else if ((runs = place_command(history)))
+        *runs = run;
+}
+
+const struct command_runs *command_history_find(
+    const struct command_history *history, uid_t uid, uint64_t key)
+{
+    const struct command_runs *runs = find_command(history, uid, key);
+    return runs && is_known(runs) ? runs : NULL;
+}
+
+void command_history_fini(struct command_history *history)
+{
+    free(history->commands);
+    *history = (struct command_history){0};
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What earlier runs of a command took, for tasks whose memory is neither declared nor can be
+ * estimated from a network.
+ *
+ * Two submissions are of the same command if their user, script, arguments, working directory,
+ * number and kind of GPUs are the same. So all tasks of an array are of one command, also where
+ * they read their index from the environment.
+ */
+#ifndef COLLOC_DAEMON_COMMAND_HISTORY_H
+#define COLLOC_DAEMON_COMMAND_HISTORY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The name that `colloc show` gives to an estimate from here. */
+#define COMMAND_HISTORY_ESTIMATOR "same-command"
+
+enum { COMMAND_HISTORY_MAX = 10000 }; /* commands; chosen: 0.5 MiB */
+
+struct command_runs {
+    uint64_t key;
+    uid_t uid;
+    int64_t peak_bytes;    /* of a GPU: the highest of a completed run; 0: none */
+    int64_t crashed_bytes; /* the highest peak of a run that ran out of GPU memory; 0: none */
+    double smact;          /* the highest mean SM activity of a completed run; negative: unknown */
+};
+
+struct command_history {
+    struct command_runs *commands;
+    size_t n, capacity;
+    size_t next; /* the oldest, which is overwritten next once there are COMMAND_HISTORY_MAX */
+};
+
+/* Returns the key of a command.
+ *
+ * arguments: a list of texts; NULL: none
+ * gpu_kind:  NULL: any
+ */
+uint64_t command_history_key(
+    const char *script, const json_t *arguments, const char *cwd, int gpus, const char *gpu_kind);
+
+/* Stores the key in the `subject` of a submission, which the record of its end repeats. */
+void command_history_keep_key(json_t *subject, uint64_t key);
+
+/* Returns false when the subject has none. */
+bool command_history_read_key(const json_t *subject, uint64_t *ret_key);
+
+/* Has a subject, as JSON without blanks, this key? `subject`: NULL: no. */
+bool command_history_is_of(const char *subject, uint64_t key);
+
+/* Adds the record of an ended task, if its memory was measured. */
+void command_history_take(struct command_history *history, const json_t *record);
+
+/* Returns the runs of a command that say what it takes; NULL when no run does: none has completed,
+ * or one that took more ran out of memory. Valid until the next command_history_take. */
+const struct command_runs *command_history_find(
+    const struct command_history *history, uid_t uid, uint64_t key);
+
+void command_history_fini(struct command_history *history);
+
+#endif

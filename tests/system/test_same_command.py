@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of a command took is the memory requirement of its next run, and of the tasks of its
+array that wait."""
+
+import signal
+import unittest
+
+from daemon_case import DaemonCase, until
+
+PEAK_MIB = 6000
+
+
+class SameCommand(DaemonCase):
+    gpus = "1xA100-40GB"
+    settings = {"sample-period": "100ms"}
+
+    def run_once(self):
+        task = self.train(PEAK_MIB, 300)
+        self.assertIsNone(self.task(task)["need_mib"])
+        return self.wait(task, "COMPLETED")
+
+    def is_estimated(self, task):
+        return "ESTIMATE" in [event["event"] for event in task["events"]]
+
+    def check_estimate(self, task, peak_mib):
+        self.assertEqual(task["estimator"], "same-command")
+        self.assertAlmostEqual(task["need_mib"], peak_mib, delta=1)
+        self.assertAlmostEqual(task["predicted_mib"], peak_mib, delta=1)
+
+    def test_the_next_run_is_estimated(self):
+        peak = self.run_once()["mem_peak_mib"]
+        self.assertGreaterEqual(peak, PEAK_MIB)
+        self.check_estimate(self.task(self.train(PEAK_MIB, 300)), peak)
+        self.restart(signal.SIGKILL)
+        task = self.train(PEAK_MIB, 300)
+        self.check_estimate(self.task(task), peak)
+        self.assertIn("same-command", self.colloc("show", str(task)).stdout)
+
+    def test_what_is_said_counts_more(self):
+        self.run_once()
+        declared = self.task(self.train(PEAK_MIB, 300, memory_mib=9 * 1024))
+        self.assertEqual((declared["estimator"], declared["need_mib"]), ("declared", 9 * 1024))
+        unknown = self.task(self.train(PEAK_MIB, 300, estimator="none"))
+        self.assertEqual((unknown["estimator"], unknown["need_mib"]), (None, None))
+
+    def test_another_command_stays_unknown(self):
+        self.run_once()
+        self.assertIsNone(self.task(self.train(PEAK_MIB + 1, 300))["need_mib"])
+
+    def test_waiting_tasks_of_an_array_learn_from_the_first(self):
+        array = self.train(PEAK_MIB, 300, array="0-3%1")
+        first = self.wait(array + 1, "COMPLETED")
+        last = until(
+            lambda: next((t for t in [self.task(array + 4)] if self.is_estimated(t)), None),
+            "the estimate of the last task in the log",
+        )
+        self.check_estimate(last, first["mem_peak_mib"])
+        self.restart(signal.SIGKILL)
+        self.check_estimate(self.task(array + 4), first["mem_peak_mib"])
+        self.wait(array + 4, "COMPLETED")
+
+
+if __name__ == "__main__":
+    unittest.main()
