@@ -193,6 +193,19 @@ struct event {
     };
 };
 
+/*
+ * Copies an event with all lists and texts that it points to, for a queue that keeps it longer.
+ * Policies are tables of the program: the copy has the same pointer.
+ *
+ * ret_copy: for event_release; not set on an error
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int event_copy(const struct event *event, struct event *ret_copy);
+
+/* Frees what a copy points to. The event itself is the caller's. */
+void event_release(struct event *copy);
+
 /* The answers of core_step and core_apply to an event that does not suit the state. */
 enum { CORE_NO_SUCH_TASK = 1, CORE_NOT_NOW = 2 };
 

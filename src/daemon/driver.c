@@ -31,12 +31,11 @@
 /* An event on its way to the log. */
 struct entry {
     struct entry *next;
-    struct event event;
+    struct event event; /* a copy */
     int64_t wall_us;
     json_t *detail;
     json_t *record;           /* of an END: the task's record, */
     struct store_ended ended; /* and its sums */
-    void *owned;              /* what the event points to */
 };
 
 struct driver {
@@ -114,7 +113,7 @@ static void entry_free(struct entry *entry)
 {
     json_decref(entry->detail);
     json_decref(entry->record);
-    free(entry->owned);
+    event_release(&entry->event);
     free(entry);
 }
 
@@ -179,17 +178,6 @@ struct event driver_event(struct driver *driver, enum event_kind kind, uint64_t 
 
 /* ---- into the log ---- */
 
-/* Copies what the event points to. Returns 0 or -ENOMEM. */
-static int copy_data(struct entry *entry, const void *data, size_t size)
-{
-    entry->owned = malloc(size + 1);
-    if (!entry->owned)
-        return -ENOMEM;
-    if (size) /* a list of no GPUs has no address */
-        memcpy(entry->owned, data, size);
-    return 0;
-}
-
 void driver_die_of_memory(void)
 {
     log_error("out of memory: going down; running tasks go on and are found again");
@@ -218,34 +206,12 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
     struct entry *entry = calloc(1, sizeof *entry);
     if (!entry)
         driver_die_of_memory();
-    entry->event = *event;
+    if (event_copy(event, &entry->event) < 0)
+        driver_die_of_memory();
     entry->wall_us = clock_wall_us();
     entry->detail = json_incref((json_t *)(uintptr_t)detail);
     driver->hooks.decided(driver->hooks.context, event, detail);
-    int r = 0;
-    bool is_yield = event->kind == EVENT_MOVE || event->kind == EVENT_MOVING ||
-                    event->kind == EVENT_RESUMING;
-    if (is_yield) {
-        r = copy_data(entry, event->yield.gpus, (size_t)event->yield.n * sizeof *event->yield.gpus);
-        entry->event.yield.gpus = entry->owned;
-    } else if (event->kind == EVENT_PLACE) {
-        r = copy_data(entry, event->place.gpus, (size_t)event->place.n * sizeof *event->place.gpus);
-        entry->event.place.gpus = entry->owned;
-    } else if (event->kind == EVENT_FIFO) {
-        r = copy_data(
-            entry, event->fifo.free_us, (size_t)event->fifo.n * sizeof *event->fifo.free_us);
-        entry->event.fifo.free_us = entry->owned;
-    } else if (event->kind == EVENT_GPUS) {
-        r = copy_data(entry, event->gpus.list, (size_t)event->gpus.n * sizeof *event->gpus.list);
-        entry->event.gpus.list = entry->owned;
-    } else if (event->kind == EVENT_UPDATE) {
-        r = copy_data(entry, event->update.after,
-            (size_t)event->update.n_after * sizeof *event->update.after);
-        entry->event.update.after = entry->owned;
-    } else if (event->kind == EVENT_END) {
-        r = sum_up(driver, core_task(driver->core, event->task), entry);
-    }
-    if (r < 0)
+    if (event->kind == EVENT_END && sum_up(driver, core_task(driver->core, event->task), entry) < 0)
         driver_die_of_memory();
     *(driver->log_last ? &driver->log_last->next : &driver->log_first) = entry;
     driver->log_last = entry;

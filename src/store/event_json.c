@@ -950,13 +950,6 @@ static int decode_gpu_kind(
     return request->gpu_kind ? 0 : fault_set(decoding->fault, ENOMEM, "out of memory");
 }
 
-static void release_submit(struct event *event)
-{
-    free((void *)event->submit.request.gpu_kind);
-    free((void *)event->submit.request.after);
-    free((void *)event->submit.elements);
-}
-
 static int decode_submit(const struct decoding *decoding, const json_t *body, struct event *event)
 {
     struct task_request *request = &event->submit.request;
@@ -966,7 +959,7 @@ static int decode_submit(const struct decoding *decoding, const json_t *body, st
     if (r == 0)
         r = decode_array(decoding, body, event);
     if (r < 0)
-        release_submit(event);
+        event_release(event);
     return r;
 }
 
@@ -1016,22 +1009,4 @@ int event_decode(
     default:
         return 0;
     }
-}
-
-void event_release(struct event *event)
-{
-    if (event->kind == EVENT_GPUS)
-        free((void *)event->gpus.list);
-    else if (event->kind == EVENT_FIFO)
-        free((void *)event->fifo.free_us);
-    else if (event->kind == EVENT_PLACE)
-        free((void *)event->place.gpus);
-    else if (names_destination(event->kind))
-        free((void *)event->yield.gpus);
-    else if (event->kind == EVENT_SUBMIT)
-        release_submit(event);
-    else if (event->kind == EVENT_UPDATE)
-        free((void *)event->update.after);
-    else if (event->kind == EVENT_SAMPLE)
-        free(event->sample.tasks);
 }

@@ -38,12 +38,10 @@ int event_encode(const struct event *event, struct fault *fault, json_t **ret_bo
  * body:  any JSON, or NULL.
  * event: its kind is set, all else but time and task is zero; filled.
  *
- * Returns 0, and event_release must follow; -EINVAL with what is wrong in the fault; -ENOMEM.
+ * Returns 0, and event_release (core/event.h) must follow; -EINVAL with what is wrong in the fault;
+ * -ENOMEM.
  */
 int event_decode(
     const json_t *body, store_find_policy *find_policy, struct fault *fault, struct event *event);
-
-/* Frees the lists of a decoded event. */
-void event_release(struct event *event);
 
 #endif

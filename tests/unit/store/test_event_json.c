@@ -36,7 +36,20 @@ static struct event of_kind(enum event_kind kind)
     return (struct event){.kind = kind};
 }
 
-/* Fails unless the event is written as this text, and again so after it was read back. */
+/* A copy is written as this text after the original, with all that it points to, has gone. */
+static void assert_copied_as(struct event *event, const char *expected)
+{
+    struct event copy;
+    assert_int_equal(event_copy(event, &copy), 0);
+    event_release(event);
+    char *text = as_text(&copy);
+    assert_string_equal(text, expected);
+    free(text);
+    event_release(&copy);
+}
+
+/* Fails unless the event is written as this text, and again so after it was read back, and by a
+ * copy. */
 static void assert_stored_as(const struct event *event, const char *expected)
 {
     struct event again = {.kind = event->kind};
@@ -50,7 +63,7 @@ static void assert_stored_as(const struct event *event, const char *expected)
     assert_string_equal(text, expected);
     free(text);
     json_decref(body);
-    event_release(&again);
+    assert_copied_as(&again, expected);
 }
 
 static void submissions_are_stored_as_ever(void **state)
