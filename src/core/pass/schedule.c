@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One scheduling pass: its stages, in order. Each has a file in this folder.
+ * One scheduling pass: its stages, in the order of the table below. Each has a file in this folder.
  *
- *   1. Allocations that wait for memory are answered (memory_answer.c).
- *   2. Tasks give way to services that miss their latency targets, or continue (service_pass.c).
- *   3. Recovering tasks, by submission (recovery.c).
- *   4. Tasks on GPUs that fail are moved away (failing_gpus.c).
- *   5. Tasks of users that have GPUs reserved now (advance_pass.c).
- *   6. Suspended tasks and the main queue. With preemption by rank (preempt.c); otherwise suspended
- *      tasks first (suspended_pass.c), and while one waits, no task of the main queue starts; then
- *      tasks that take turns (slots.c), or the main queue (main_queue_pass.c).
- *   7. A running task is moved to make room for the head, if it still waits (make_room.c).
+ * The order is a promise. Memory that tasks wait for and services that miss their targets come
+ * before any placement, since tasks that run already depend on them. Recovering tasks and failing
+ * GPUs come before the queues, reservations in advance before the queue of all. Room is made last:
+ * for a head that still waits after all else.
  *
- * A pass is bounded: each stage limits how many tasks of a queue it tries.
+ * A new way in which tasks start, stop or move is a file with a function of this form, and a row. A
+ * pass is bounded: each stage limits how many tasks of a queue it tries.
  */
 #include "core/pass/schedule.h"
 
+#include "base/array.h"
 #include "core/pass/advance_pass.h"
 #include "core/pass/failing_gpus.h"
 #include "core/pass/main_queue_pass.h"
@@ -28,8 +25,8 @@
 #include "core/pass/suspended_pass.h"
 #include "core/state/state.h"
 
-/* The suspended tasks, and the main queue if it does not wait for them. */
-static int schedule_queues(struct core *core, int64_t now_us)
+/* Suspended tasks come before the main queue; while one of them waits, no task of that starts. */
+static int schedule_in_order(struct core *core, int64_t now_us)
 {
     bool suspended_waits = false;
     int r = core->suspended_queue.first ? core_schedule_suspended(core, now_us, &suspended_waits)
@@ -40,19 +37,32 @@ static int schedule_queues(struct core *core, int64_t now_us)
                                 : core_schedule_main(core, now_us);
 }
 
+static int schedule_queues(struct core *core, int64_t now_us)
+{
+    return core->settings.preempt ? core_schedule_preempting(core, now_us)
+                                  : schedule_in_order(core, now_us);
+}
+
+static const struct pass_stage stages[] = {
+    {"memory", core_settle_memory_waits, "allocations that wait are answered, or given room"},
+    {"services", core_schedule_services, "tasks give way to services that miss their targets"},
+    {"recovery", core_schedule_recovery, "tasks that ran out of GPU memory start, or GPUs drain"},
+    {"failing", core_empty_failing_gpus, "tasks leave GPUs that fail"},
+    {"reserved", core_schedule_advances, "users with a reservation now start their tasks"},
+    {"queues", schedule_queues, "suspended tasks are resumed, the main queue starts"},
+    {"room", core_make_room, "a task is moved so that the head can start"},
+};
+
+const struct pass_stage *core_pass_stages(int *ret_n)
+{
+    *ret_n = (int)ARRAY_SIZE(stages);
+    return stages;
+}
+
 int core_schedule(struct core *core, int64_t now_us)
 {
-    int r = core_settle_memory_waits(core, now_us);
-    if (r == 0)
-        r = core_schedule_services(core, now_us);
-    if (r == 0)
-        r = core_schedule_recovery(core, now_us);
-    if (r == 0)
-        r = core_empty_failing_gpus(core, now_us);
-    if (r == 0)
-        r = core_schedule_advances(core, now_us);
-    if (r == 0)
-        r = core->settings.preempt ? core_schedule_preempting(core, now_us)
-                                   : schedule_queues(core, now_us);
-    return r < 0 ? r : core_make_room(core, now_us);
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(stages) && r == 0; i++)
+        r = stages[i].run(core, now_us);
+    return r;
 }
