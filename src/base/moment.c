@@ -151,6 +151,8 @@ int moment_parse_ahead(const char *text, int64_t now_s, int64_t *ret_s)
         *ret_s = r == 0 ? now_s + after_s : 0;
         return r;
     }
+    if (strcmp(text, "yesterday") == 0)
+        return -EINVAL;
     if (strcmp(text, "tomorrow") == 0) {
         if (!localtime_r(&now, &today))
             return -ERANGE;

@@ -201,6 +201,7 @@ const struct command command_jupyter = {
                    "returned; it ends after a time without use (--idle), and by `colloc cancel`.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTIONS_ALL,
+    .usual_options = TASK_OPTIONS_USUAL,
     .slurm = SLURM_SALLOC,
     .max_operands = -1,
     .common_without = WITHOUT_JSON,

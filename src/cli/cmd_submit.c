@@ -136,7 +136,7 @@ static int follow_script(const struct invocation *invocation, const char *const 
             "--estimate=script excludes --%s: the training itself shows what it needs",
             task->values[TASK_SUMMARY].set ? "summary" : "memory");
     const struct script_command command = {
-        .words = arguments, .script = invocation->after_dashes ? NULL : task->script};
+        .words = arguments, .script = arguments == invocation->operands + 1 ? task->script : NULL};
     size_t size;
     int r = script_export(&command, fault, &task->summary, &size);
     if (r == SCRIPT_NOT_FOLLOWED)
@@ -150,15 +150,43 @@ static int follow_script(const struct invocation *invocation, const char *const 
                        &task->values[TASK_SUMMARY], fault);
 }
 
+/* `colloc submit train.py`: "python3 train.py ..." runs in place of the script, whose #COLLOC lines
+ * have been read. Returns words for free, which point to the operands; or NULL with a fault. */
+static const char **become_python(
+    const struct invocation *invocation, struct task_description *task, struct fault *fault)
+{
+    int r = submit_check_python(invocation->operands[0], fault);
+    const char **words = r == 0 ? calloc((size_t)invocation->operand_count + 2, sizeof *words)
+                                : NULL;
+    char *script = words ? strdup(TASKFILE_COMMAND_SCRIPT) : NULL;
+    if (!script) {
+        free(words);
+        if (r == 0)
+            fault_set(fault, ENOMEM, "out of memory");
+        return NULL;
+    }
+    free(task->script);
+    task->script = script;
+    words[0] = "python3";
+    memcpy(words + 1, invocation->operands, (size_t)invocation->operand_count * sizeof *words);
+    return words;
+}
+
 int submission_request(const struct invocation *invocation, json_t **ret_request)
 {
     struct task_description task = {0};
     struct fault fault = {0};
+    const char **python = NULL;
     /* A script is in the description; a command's program is its first argument. */
     const char *const *arguments = invocation->operands + (invocation->after_dashes ? 0 : 1);
     int r = describe_task(invocation, &fault, &task);
     if (r == 0)
         r = check_words(invocation, &task, &fault);
+    if (r == 0 && !invocation->after_dashes &&
+        submit_is_python(invocation->operands[0], task.script)) {
+        arguments = python = become_python(invocation, &task, &fault);
+        r = python ? 0 : -ENOENT;
+    }
     if (r == 0)
         r = follow_script(invocation, arguments, &task, &fault);
     if (r == 0)
@@ -166,7 +194,8 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
     if (r == 0)
         r = request_create(&task, arguments, &fault, ret_request);
     if (r == 0)
-        request_name_command(*ret_request, invocation->operands);
+        request_name_command(*ret_request, python ? python : invocation->operands);
+    free(python);
     task_description_fini(&task);
     if (r == 0)
         return EXIT_OK;
@@ -260,7 +289,8 @@ const struct command command_submit = {
     .summary = "submit a task",
     .description =
         "FILE is a script with #COLLOC or #SBATCH lines, a .rad file (see TASK FILES), or - for "
-        "standard input. The arguments after FILE are passed to the script. After "
+        "standard input. The arguments after FILE are passed to the script; python3 runs "
+        "a .py file without a #! line. After "
         "--, give a command instead of a script; the task is named after the program "
         "it runs, such as train.py, unless --name is given.\n\n"
         "The task runs in the current folder with the current environment. Options "

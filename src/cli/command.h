@@ -45,6 +45,7 @@ struct command {
     bool takes_words;               /* it passes all arguments on: none is an option of colloc */
     uint32_t common_without;        /* common options that have no effect here and are not shown:
                                        bits 1 << enum common_option */
+    uint64_t usual_options;         /* of task_options, those that its help explains; 0: all */
     enum slurm_program slurm;       /* whose options it takes besides its own; 0: no program's */
     int (*run)(const struct invocation *);
 };
@@ -56,6 +57,13 @@ struct command {
         char[ARRAY_SIZE(table) <= COMMAND_MOST_OPTIONS ? (int)ARRAY_SIZE(table) : -1])
 #define TASK_OPTION_BIT(option) ((uint64_t)1 << (option))
 #define TASK_OPTIONS_ALL        UINT64_MAX
+
+/* What a user of an interactive task gives. */
+#define TASK_OPTIONS_USUAL                                                                         \
+    (TASK_OPTION_BIT(TASK_NAME) | TASK_OPTION_BIT(TASK_GPUS) | TASK_OPTION_BIT(TASK_GPU_KIND) |    \
+        TASK_OPTION_BIT(TASK_EXCLUSIVE) | TASK_OPTION_BIT(TASK_TIME) |                             \
+        TASK_OPTION_BIT(TASK_MEMORY) | TASK_OPTION_BIT(TASK_HOST_MEMORY) |                         \
+        TASK_OPTION_BIT(TASK_CPUS))
 
 /* For `common_without`: a command that needs no daemon; one that prints no JSON. */
 #define WITHOUT_SOCKET ((uint32_t)1 << COMMON_SOCKET | (uint32_t)1 << COMMON_CONTROLLER)

@@ -47,6 +47,18 @@ static void print_option(const struct option_spec *spec, void *context)
     print_wrapped(help, HELP_COLUMN, TEXT_WIDTH);
 }
 
+/* The command's own options first: those of a task are many, and `help submit` explains them. */
+static void print_usual_options(const struct command *command)
+{
+    struct command usual = *command;
+    for (size_t i = 0; i < command->option_count; i++)
+        print_option(&command->options[i], NULL);
+    usual.task_options = command->usual_options;
+    usual.option_count = 0;
+    help_each_option(&usual, print_option, NULL);
+    puts("\nIt takes all options of `colloc submit`, and Slurm's: see `colloc help submit`.");
+}
+
 int help_print_command(const struct command *command)
 {
     printf("usage: colloc %s %s\n\n", command->name, command->usage);
@@ -57,6 +69,8 @@ int help_print_command(const struct command *command)
     if (command->takes_words) /* the other options are those of the program that gets them */
         for (size_t i = 0; i < command->option_count; i++)
             print_option(&command->options[i], NULL);
+    else if (command->usual_options)
+        print_usual_options(command);
     else
         help_each_option(command, print_option, NULL);
     return EXIT_OK;

@@ -262,6 +262,35 @@ static int connect_link(struct client *client, int64_t id, const char *link, int
     }
 }
 
+/* Of the terminal's window, where it is known to have one: "\033[22;0t" keeps the title that it has,
+ * "\033[23;0t" brings that back. */
+static void put_title(const char *text)
+{
+    static const char *const terminals[] = {"xterm", "rxvt", "tmux", "foot", "alacritty"};
+    const char *term = getenv("TERM");
+    for (size_t i = 0; term && i < ARRAY_SIZE(terminals) && isatty(STDERR_FILENO); i++)
+        if (strncmp(term, terminals[i], strlen(terminals[i])) == 0)
+            fputs(text, stderr);
+}
+
+/* The prompt in the terminal is as before, so that a line and the title say where one is. */
+static void say_where(struct client *client, int64_t id)
+{
+    char gpus[CELL_SIZE], title[CELL_SIZE + 80];
+    json_t *reply;
+    if (get_task(client, id, &reply) != EXIT_OK)
+        return;
+    const json_t *list = json_object_get(json_object_get(reply, "task"), "gpus");
+    const char *plural = json_array_size(list) == 1 ? "" : "s";
+    list_text(list, gpus);
+    snprintf(
+        title, sizeof title, "\033[22;0t\033]0;task %" PRId64 ", GPU%s %s\007", id, plural, gpus);
+    put_title(title);
+    print_error(
+        "task %" PRId64 ", GPU%s %s: exit ends it, Ctrl-] d leaves it running", id, plural, gpus);
+    json_decref(reply);
+}
+
 /* Returns by how the connection ended: the command's own exit code when it ended, success after
  * Ctrl-] d, 129 when the user's terminal was closed. */
 int interactive_attach(struct client *client, int64_t id, const char *link)
@@ -272,7 +301,9 @@ int interactive_attach(struct client *client, int64_t id, const char *link)
         return code;
     if (fd < 0 && interrupted)
         return EXIT_CANCELLED;
+    say_where(client, id);
     enum terminal_end end = fd < 0 ? TERMINAL_EXITED : terminal_pass(fd);
+    put_title("\033[23;0t");
     if (end == TERMINAL_DETACHED) {
         print_error("left task %" PRId64 " running: `colloc attach %" PRId64
                     "` returns to it, `colloc cancel %" PRId64 "` ends it",

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/print.h"
 #include "core/dependency.h"
@@ -71,21 +72,92 @@ static void warn_of_missing_script(const char *const *arguments)
     }
 }
 
+/* A word with blanks that is no file is a command line that was quoted as one. */
+bool submit_is_quoted_line(const char *word)
+{
+    return strpbrk(word, " \t\n") && access(word, F_OK) < 0 &&
+           (strchr(word, '/') || !is_on_path(word));
+}
+
+/* What only a shell does, so that leaving out the quotes is no help. */
+static bool needs_shell(const char *line)
+{
+    static const char *const builtins[] = {"cd ", "source ", ". ", "export ", "ulimit ", "module "};
+    for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
+        if (strncmp(line, builtins[i], strlen(builtins[i])) == 0)
+            return true;
+    return strpbrk(line, "&|;<>$`*?\n") != NULL;
+}
+
+int submit_refuse_quoted_line(const char *line, struct fault *fault)
+{
+    if (needs_shell(line))
+        return fault_set(fault, ENOENT,
+            "'%.80s': no program has this name: a shell runs such a line: colloc submit -- bash -c "
+            "'%.160s'",
+            line, line);
+    return fault_set(fault, ENOENT,
+        "'%.80s': no program has this name: did you mean `colloc submit -- %.160s`?", line, line);
+}
+
+/* ---- containers of a server ---- */
+
+#define DOCKER_WORDS                                                                               \
+    "docker starts its processes outside the task: they may use all GPUs, colloc shows them as "   \
+    "external, and `colloc cancel` does not end them: use `podman run` or `apptainer exec` "       \
+    "(docs/task-files.md)"
+
+static bool starts_container(const char *program, const char *verb)
+{
+    const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+    static const char *const verbs[] = {"run", "exec", "start", "compose"};
+    if (strcmp(name, "docker-compose") == 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_SIZE(verbs) && verb; i++)
+        if (strcmp(verb, verbs[i]) == 0)
+            return strcmp(name, "docker") == 0 || strcmp(name, "nvidia-docker") == 0;
+    return false;
+}
+
+static void warn_of_docker(const char *const *words)
+{
+    const char *const *first = words;
+    while (*first && (strcmp(*first, "sudo") == 0 || strcmp(*first, "exec") == 0))
+        first++;
+    if (*first && starts_container(*first, first[1]))
+        print_error("warning: " DOCKER_WORDS);
+}
+
+/* "    docker run ..." in a script. */
+static bool is_docker_line(struct span line)
+{
+    char text[64], *rest = text;
+    const char *words[4] = {NULL};
+    size_t n = 0;
+    struct span trimmed = span_trim(line);
+    trimmed.size = trimmed.size < sizeof text ? trimmed.size : sizeof text - 1;
+    span_copy(trimmed, text, sizeof text);
+    for (char *word; n < 3 && (word = strsep(&rest, " \t"));)
+        if (*word && strcmp(word, "sudo") != 0 && strcmp(word, "exec") != 0)
+            words[n++] = word;
+    return n > 0 && starts_container(words[0], words[1]);
+}
+
+/* ---- a command ---- */
+
 /* A path may become right until the task starts, so that is a warning; a name is looked up on the
  * PATH that the task will have, so that is an error. */
 int submit_check_command(const char *const *words, struct fault *fault)
 {
     const char *program = words[0];
+    if (submit_is_quoted_line(program))
+        return submit_refuse_quoted_line(program, fault);
+    warn_of_docker(words);
     if (strchr(program, '/')) {
         if (!is_program(program))
             print_error("warning: %s: %s", program,
                 access(program, F_OK) < 0 ? strerror(errno) : "is not executable (chmod +x)");
     } else if (!is_on_path(program)) {
-        if (strpbrk(program, " \t"))
-            return fault_set(fault, ENOENT,
-                "'%.80s': no program has this name: did you mean `colloc submit -- "
-                "%.160s`?",
-                program, program);
         return fault_set(fault, ENOENT, "%.80s: no such program on PATH", program);
     }
     warn_of_missing_script(words + 1);
@@ -106,6 +178,8 @@ int submit_explain_unread(const char *const *words, int r, struct fault *fault)
 {
     char line[160] = "";
     join_words(words, line, sizeof line);
+    if (r == -ENOENT && submit_is_quoted_line(words[0]))
+        return submit_refuse_quoted_line(words[0], fault);
     if (r == -EFBIG && is_program(words[0]))
         return fault_set(fault, EFBIG,
             "%.80s: is a program, not a script; run it with: colloc submit -- %s", words[0], line);
@@ -137,13 +211,22 @@ void submit_warn_of_words(
             is_option_of(submit->options, submit->option_count, *word))
             print_error(
                 "warning: %s is passed to %s: give options of submit before FILE", *word, words[0]);
-    if (ends_in(words[0], ".py") && strncmp(script, "#!", 2) != 0) {
-        char line[160] = "";
-        join_words(words, line, sizeof line);
-        print_error("warning: bash will run %s, because its first line is not #! INTERPRETER: "
-                    "did you mean `colloc submit -- python3 %s`?",
-            words[0], line);
-    }
+}
+
+bool submit_is_python(const char *file, const char *script)
+{
+    return ends_in(file, ".py") && strncmp(script, "#!", 2) != 0;
+}
+
+int submit_check_python(const char *file, struct fault *fault)
+{
+    if (!is_on_path("python3"))
+        return fault_set(fault, ENOENT,
+            "%.80s: its first line is not #! INTERPRETER, and there is no python3 on PATH: activate "
+            "its environment, then submit",
+            file);
+    print_error("python3 runs %s when the task starts: later edits of the file count", file);
+    return 0;
 }
 
 /* Only the estimate of a network's memory reads them. */
@@ -163,9 +246,18 @@ void submit_warn_without_network(const struct task_description *task)
 /* Is it a misspelt #COLLOC line? */
 static bool is_nearly_ours(struct span line)
 {
+    static const char name[] = "colloc";
     struct span words = span_trim(line);
-    return words.size > 8 && strncasecmp(words.at, "#colloc ", 8) == 0 &&
-           !span_starts(line, "#COLLOC");
+    size_t blanks = 1;
+    while (blanks < words.size && strchr(" \t#", words.at[blanks]))
+        blanks++;
+    const char *at = words.at + blanks, *end = words.at + words.size;
+    if (words.size < blanks + sizeof name || words.at[0] != '#' || span_starts(line, "#COLLOC") ||
+        strncasecmp(at, name, strlen(name)) != 0 || !strchr(" \t", at[strlen(name)]))
+        return false;
+    for (at += strlen(name); at < end && strchr(" \t", *at);)
+        at++;
+    return blanks == 1 || (at < end && *at == '-'); /* "# colloc is ..." is prose */
 }
 
 /* Lines of other systems, and lines that are nearly ours, would be ignored without a word. */
@@ -199,12 +291,25 @@ void submit_warn_of_directives(const struct task_description *task)
     bool warned = false;
     for (int number = 1; span_next_line(&text, &line) && !warned; number++)
         warned = warn_of_line(line, number);
+    for (text = span_of(task->script); span_next_line(&text, &line);)
+        if (is_docker_line(line)) {
+            print_error("warning: " DOCKER_WORDS);
+            break;
+        }
 }
 
 /* ---- dependencies and arrays ---- */
 
+/* As with Slurm it may start at once, but a moment that has passed is often a mistake. */
+static void warn_of_begin(const struct option_value *begin)
+{
+    if (begin->set && begin->number < clock_wall_us() - 60 * SECOND_US)
+        print_error("warning: --begin has passed: the task may start at once");
+}
+
 int submit_check_order(const struct task_description *task, struct fault *fault)
 {
+    warn_of_begin(&task->values[TASK_BEGIN]);
     struct dependency_term list[DEPENDENCIES_MAX];
     const struct option_value *after = &task->values[TASK_AFTER];
     const struct option_value *array = &task->values[TASK_ARRAY];

@@ -53,6 +53,18 @@ int submit_check_order(const struct task_description *task, struct fault *fault)
  */
 int submit_check_outputs(const struct task_description *task, struct fault *fault);
 
+/* Is the word a command line that was quoted as one, and no file? */
+bool submit_is_quoted_line(const char *word);
+
+/* Returns -ENOENT with a fault that says how to write it. */
+int submit_refuse_quoted_line(const char *line, struct fault *fault);
+
+/* Is FILE a program for Python without a first line that says so? bash would run it. */
+bool submit_is_python(const char *file, const char *script);
+
+/* Says that python3 will run it. Returns 0, or -ENOENT with a fault if there is none. */
+int submit_check_python(const char *file, struct fault *fault);
+
 /* Prints what of Slurm's options has no effect, and what of them the task gets instead. */
 void submit_warn_of_slurm(const struct task_description *task);
 

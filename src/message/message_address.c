@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/array.h"
 
@@ -26,21 +27,21 @@ const char *message_kind_name(enum message_kind kind)
     return names[kind];
 }
 
-/* The bits of one name; 0: there is none such. */
+/* The bits of one name, in upper or lower case, or by Slurm's name; 0: there is none such. */
 static unsigned kinds_of(const char *name, size_t length)
 {
-    if (length == 3 && strncmp(name, "all", 3) == 0)
+    if (length == 3 && strncasecmp(name, "all", 3) == 0)
         return (1U << MESSAGE_KINDS) - 1;
     for (int kind = 0; kind < MESSAGE_KINDS; kind++)
-        if (strlen(names[kind]) == length && strncmp(names[kind], name, length) == 0)
+        if (strlen(names[kind]) == length && strncasecmp(names[kind], name, length) == 0)
             return 1U << kind;
-    return 0;
+    return length == 5 && strncasecmp(name, "BEGIN", 5) == 0 ? 1U << MESSAGE_START : 0;
 }
 
 int message_kinds_parse(const char *text, struct fault *fault, unsigned *ret_kinds)
 {
     *ret_kinds = 0;
-    if (strcmp(text, "none") == 0)
+    if (strcasecmp(text, "none") == 0)
         return 0;
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ",");

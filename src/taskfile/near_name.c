@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the option that a mistyped name may mean: the candidate with the fewest typing mistakes, at
- * most two (one in a name of up to four letters). Example: "gpsu" swaps two letters of "gpus". */
+ * most one, or two in names of eight letters and more. Example: "gpsu" swaps two letters of "gpus",
+ * but "device" is not "service". */
 #include <string.h>
 
 #include "taskfile/option.h"
 
-enum { NAME_MAX_SIZE = 32 };
+enum { NAME_MAX_SIZE = 32, LONG_NAME = 8 }; /* chosen: of four letters one may be wrong */
 
 static size_t min_size(size_t a, size_t b)
 {
@@ -37,8 +38,9 @@ void near_name_try(struct near_name *near, const char *name, const char *candida
     size_t n = strlen(name), m = strlen(candidate);
     if (n > NAME_MAX_SIZE || m > NAME_MAX_SIZE || n < 2)
         return;
-    size_t distance = strncmp(candidate, name, n) == 0 ? 1 : typing_distance(name, candidate);
-    size_t few = m > 4 ? 2 : 1;
+    bool is_beginning = n > 2 && strncmp(candidate, name, n) == 0;
+    size_t distance = is_beginning ? 1 : typing_distance(name, candidate);
+    size_t few = min_size(n, m) < LONG_NAME ? 1 : 2;
     if (distance <= few && (!near->best || distance < near->distance))
         *near = (struct near_name){candidate, distance};
 }

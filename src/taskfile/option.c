@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/moment.h"
 #include "base/units.h"
+#include "taskfile/option_hints.h"
 #include "taskfile/plain_text.h"
 
 enum { VALUE_MAX_SIZE = 4096 };
@@ -246,6 +247,9 @@ static int unknown_option(
     const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
 {
     const char *near = option_find_near(sets, n_sets, name);
+    const char *hint = option_hint(sets, n_sets, name);
+    if (hint)
+        return fault_set(fault, EINVAL, "--%.80s: no such option: %s", name, hint);
     if (near)
         return fault_set(fault, EINVAL, "--%.80s: no such option; did you mean --%s?", name, near);
     return fault_set(fault, EINVAL, "--%.80s: no such option", name);

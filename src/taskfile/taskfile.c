@@ -116,7 +116,7 @@ int taskfile_of_command(
     const char *const *words, struct fault *fault, struct task_description *ret_description)
 {
     char name[COMMAND_NAME_SIZE];
-    ret_description->script = strdup("#!/bin/sh\nexec \"$@\"\n");
+    ret_description->script = strdup(TASKFILE_COMMAND_SCRIPT);
     if (!ret_description->script)
         return fault_set(fault, ENOMEM, "out of memory");
     int r = slurm_lines_finish(words[0], ret_description, fault);

@@ -29,6 +29,9 @@ enum {
 int taskfile_parse(const char *name, const char *text, size_t size, struct fault *fault,
     struct task_description *ret_description);
 
+/* The script of a task that runs its arguments as a command. */
+#define TASKFILE_COMMAND_SCRIPT "#!/bin/sh\nexec \"$@\"\n"
+
 /* Is the text marked as a script, by a first line "#!" or a #COLLOC line? */
 bool taskfile_is_script(const char *text, size_t size);
 

@@ -3,6 +3,7 @@
  * A task as the TASK object of docs/protocol.md: the core's data about it, joined with its job. The
  * object of a task that ends is also its record in the log.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -90,6 +91,14 @@ static void explain_misplaced(
             }
 }
 
+/* What a user has suspended waits for nothing but the user. */
+static void add_suspension(const struct task *task, char *text, size_t size)
+{
+    if (!*text && task->state == TASK_SUSPENDED && task->run->yield.by_user)
+        snprintf(
+            text, size, "suspended by a user; `colloc resume %" PRIu64 "` lets it go on", task->id);
+}
+
 static void add_reason(
     struct http *http, json_t *object, const struct task *task, const struct job *job, int position)
 {
@@ -108,6 +117,7 @@ static void add_reason(
         int64_t now_us = driver_now_us(http->parts.driver);
         word = core_reason_word(http->parts.core, task->id);
         core_explain(http->parts.core, task->id, now_us, text, sizeof text);
+        add_suspension(task, text, sizeof text);
         add_last_end(job, task, now_us, text, sizeof text);
         if (!*text)
             explain_misplaced(http, task, text, sizeof text);

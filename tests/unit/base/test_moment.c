@@ -84,7 +84,7 @@ static void test_moments_to_come(void **state)
         {"@1800000000", 1800000000},
     };
     static const char *const bad[] = {"", "2", "now+", "now+x", "now+2hoursx", "now+-2h", "25:00",
-        "now+99999999999999999999", "later", "+2h"};
+        "now+99999999999999999999", "later", "+2h", "yesterday"};
     int64_t moment;
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         moment = -1;

@@ -65,6 +65,14 @@ class Help(CliCase):
         for line in self.colloc("help", "submit").splitlines():
             self.assertLessEqual(len(line), 80)
 
+    def test_interactive_commands_fit_on_a_screen(self):
+        for name, own in (("shell", "--keep"), ("run", "--pty"), ("jupyter", "--idle")):
+            text = self.colloc("help", name)
+            self.assertLess(len(text.splitlines()), 60)
+            for option in (own, "--gpus", "--memory", "--time", "colloc help submit"):
+                self.assertIn(option, text)
+            self.assertNotIn("--micro-batches", text)
+
     def test_common_options_are_shown_where_they_say_something(self):
         without_socket = {
             "check",
@@ -123,6 +131,10 @@ class Help(CliCase):
             ("salloc", "shell"),
             ("stats", "history"),
             ("sbatch", "submit FILE"),
+            ("restart", "rerun ID"),
+            ("pause", "suspend ID"),
+            ("me", "queue --user=NAME"),
+            ("usage", "report"),
         ]:
             complaint = self.complaint(word, code=2)
             self.assertTrue(

@@ -160,16 +160,95 @@ class Submit(CliCase):
             (["--output=.", "--", "true"], "--output=.: is a folder: give a file in it"),
         ]:
             self.assertEqual(self.complaint("submit", *words, code=2), text)
-        self.write("x.py", "print()\n")
-        self.assertEqual(
-            self.warnings("x.py", "a"),
-            [
-                "bash will run x.py, because its first line is not #! INTERPRETER: did you mean "
-                "`colloc submit -- python3 x.py a`?"
-            ],
-        )
         self.write("y.py", "#!/usr/bin/env python3\n")
         self.assertEqual(self.warnings("y.py", "a"), [])
+
+    def test_a_python_file_is_run_by_python(self):
+        self.write("x.py", "#COLLOC --gpus=2\nprint()\n")
+        done = self.run_colloc("submit", "x.py", "--lr", "0.1")
+        self.assertEqual(
+            done.stderr,
+            "colloc: python3 runs x.py when the task starts: later edits of the file count\n",
+        )
+        body = self.submitted()
+        self.assertEqual(body["arguments"], ["python3", "x.py", "--lr", "0.1"])
+        self.assertEqual(body["script"], '#!/bin/sh\nexec "$@"\n')
+        self.assertEqual((body["gpus"], body["name"]), (2, "x.py"))
+        self.assertEqual(body["command"], "python3 x.py --lr 0.1")
+        os.mkdir(os.path.join(self.folder, "empty"))
+        self.assertIn("no python3 on PATH", self.complaint("submit", "x.py", code=2, PATH="empty"))
+
+    def test_a_quoted_line_is_refused(self):
+        shell = "source venv/bin/activate && python train.py"
+        for words in (["--", shell], [shell]):
+            self.assertEqual(
+                self.complaint("submit", *words, code=2),
+                f"'{shell}': no program has this name: a shell runs such a line: colloc submit -- "
+                f"bash -c '{shell}'",
+            )
+        self.assertIn(
+            "did you mean `colloc submit -- ./train.py --lr 0.1`?",
+            self.complaint("submit", "--", "./train.py --lr 0.1", code=2),
+        )
+        self.write("a b.sh", "#!/bin/sh\n")
+        os.chmod(os.path.join(self.folder, "a b.sh"), 0o755)
+        self.assertEqual(self.warnings("--", "./a b.sh"), [])
+        self.assertEqual(self.warnings("a b.sh"), [])
+
+    def test_docker_is_not_the_tasks(self):
+        self.write("d.sh", "#!/bin/sh\necho x\n  sudo docker run --gpus all img\n")
+        self.write("p.sh", "#!/bin/sh\n# docker run\npodman run img\ndocker images\n")
+        self.write("docker", "#!/bin/sh\n")
+        os.chmod(os.path.join(self.folder, "docker"), 0o755)
+        for words, count in (
+            (["d.sh"], 1),
+            (["p.sh"], 0),
+            (["--", "./docker", "run", "--gpus", "all", "img"], 1),
+            (["--", "./docker", "images"], 0),
+        ):
+            warnings = self.warnings(*words)
+            self.assertEqual(len(warnings), count, words)
+            self.assertTrue(all("outside the task" in line for line in warnings))
+
+    def test_a_begin_that_has_passed(self):
+        self.assertIn("has passed", self.warnings("--begin=2020-01-01", "--", "true")[0])
+        self.assertEqual(self.warnings("--begin=now+1h", "--", "true"), [])
+        self.assertIn(
+            "not a moment to come",
+            self.complaint("submit", "--begin=yesterday", "--", "true", code=2),
+        )
+
+    def test_lines_that_look_like_ours(self):
+        for line, count in (
+            ("# COLLOC --gpus=2", 1),
+            ("#colloc --gpus=2", 1),
+            ("## COLLOC -J x", 1),
+            ("# colloc is a queue", 0),
+            ("# collocation --x", 0),
+            ("#COLLOC --gpus=2", 0),
+        ):
+            self.write("t.sh", f"#!/bin/sh\n{line}\ntrue\n")
+            self.assertEqual(len(self.warnings("t.sh")), count, line)
+
+    def test_options_of_other_tools(self):
+        for words, text in (
+            ("submit --vram=1", "--vram: no such option: --memory=12GiB is"),
+            ("submit --ram=1", "--host-memory=32GiB"),
+            ("submit --env=A", "write A=1 before colloc"),
+            ("submit --timeout=1", "--time=2h"),
+            ("queue --watch", "`colloc top`"),
+            ("queue --me", "--user=NAME"),
+            ("logs --tail=3", "--lines=N"),
+            ("reserve --to=1", "--for=8h"),
+            ("reserve --start=1", "--from=2026"),
+        ):
+            complaint = self.complaint(*words.split(), "--", "true", code=2)
+            self.assertIn(text, complaint)
+            self.assertNotIn("did you mean", complaint)
+        for option in ("--decive=1", "--nodal=2", "--xyz"):
+            self.assertTrue(
+                self.complaint("submit", option, "--", "true", code=2).endswith("no such option")
+            )
 
     def test_what_is_not_there_yet_is_a_warning(self):
         missing = "No such file or directory"

@@ -17,11 +17,13 @@ static void lists_of_messages(void **state)
     unsigned kinds;
     assert_int_equal(message_kinds_parse("end,fail", &fault, &kinds), 0);
     assert_int_equal(kinds, 1 << MESSAGE_END | 1 << MESSAGE_FAIL);
+    assert_int_equal(message_kinds_parse("BEGIN,End,FAIL", &fault, &kinds), 0);
+    assert_int_equal(kinds, 1 << MESSAGE_START | 1 << MESSAGE_END | 1 << MESSAGE_FAIL);
     assert_int_equal(message_kinds_parse("all", &fault, &kinds), 0);
     assert_int_equal(kinds, (1 << MESSAGE_KINDS) - 1);
     assert_int_equal(message_kinds_parse("none", &fault, &kinds), 0);
     assert_int_equal(kinds, 0);
-    static const char *const wrong[] = {"", "end,", ",", "END", "end fail", "end,none", "ends"};
+    static const char *const wrong[] = {"", "end,", ",", "ENDS", "end fail", "end,none", "ends"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(message_kinds_parse(wrong[i], &fault, &kinds), -EINVAL);
 }
