@@ -42,7 +42,7 @@ def estimate(
         arguments of the module, a dictionary. Without a target the module returns its loss, or the
         mean of its output is taken.
     batch: how many samples a batch of the training has; None: as many as the example.
-    gpu: H200, H100, A100 or V100, or a name of nvidia-smi that contains one; None: A100.
+    gpu: a kind such as H100, L40S or RTX-3090, or as nvidia-smi names it; None: A100.
     program: the command line of colloc, as a path or a name on PATH.
     training: loss (a function of output and target), optimizer (sgd, momentum, adam, the default,
         or adamw), precision (fp32, the default, or amp).

@@ -51,10 +51,19 @@ def call(model, inputs):
     return model(**inputs) if isinstance(inputs, dict) else model(*inputs)
 
 
+def as_values(output):
+    """What a model returned, where it is a plain object a dictionary of its attributes."""
+    if isinstance(output, (torch.Tensor, dict)) or hasattr(output, "__iter__"):
+        return output
+    names = getattr(output, "__slots__", None) or vars(output)
+    return {name: getattr(output, name, None) for name in names}
+
+
 def first_tensor(output):
     """Logits, or the first value that a model returned."""
     if isinstance(output, torch.Tensor):
         return output
+    output = as_values(output)
     for key in ("logits", "out", "prediction_logits", "last_hidden_state"):
         if isinstance(output, dict) and key in output:
             return output[key]
@@ -68,6 +77,7 @@ def default_loss(output, target):
     The model's own when it returned one; cross-entropy when the target has classes; otherwise the
     mean of the output.
     """
+    output = as_values(output)
     if isinstance(output, dict) and output.get("loss") is not None:
         return output["loss"], "own"
     logits = first_tensor(output)

@@ -60,8 +60,9 @@ static const struct option_spec options[] = {
     [ESTIMATE_GPU] = {.name = "gpu",
         .kind = OPTION_TEXT,
         .argument = "NAME",
-        .help = "GPU model, as nvidia-smi names it: H200, H100, A100 or V100; default: "
-                "the GPU on which the export's kernels were measured, otherwise A100"},
+        .help =
+            "GPU model, as nvidia-smi names it, or a kind of the emulator: A100, L40S, RTX-3090 ...; default: "
+            "the GPU on which the export's kernels were measured, otherwise A100"},
     [ESTIMATE_HISTORY] = {.name = "history",
         .kind = OPTION_FILE,
         .argument = "FILE",

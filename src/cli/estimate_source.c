@@ -85,6 +85,11 @@ static int check_source(
             "estimate: %.200s is a script, not a model: did you mean `colloc estimate -- python "
             "%.200s`?",
             file, file);
+    if (*file)
+        return fault_set(fault, EINVAL,
+            "estimate: %.200s: no model summary in it, none of torchsummary, torchinfo, a printed "
+            "module or Keras, and no task file that names one",
+            file);
     return fault_set(fault, EINVAL,
         "estimate: no model given: give a model summary, an export, a training command after "
         "--, --pytorch=SOURCE or --memory=SIZE");
@@ -121,14 +126,14 @@ static int read_operand(
 
 static int check_gpu(const struct invocation *invocation, struct fault *fault)
 {
-    char all[NAME_LIST_MAX_SIZE];
+    char all[GPU_TRAITS_NAMES_SIZE];
     const struct option_value *gpu = &invocation->values[ESTIMATE_GPU];
     if (!gpu->set || gpu_traits_find(gpu->text))
         return 0;
     return fault_set(fault, EINVAL,
         "--gpu=%.60s: unknown GPU model: give one of %s, or a name that contains one "
         "of them",
-        gpu->text, name_list_join(gpu_traits_kinds, all));
+        gpu->text, gpu_traits_names(all, sizeof all));
 }
 
 /*

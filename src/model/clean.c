@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cleans a summary's text, so that the readers of the forms see plain lines: removes what terminals
- * and editors add (escape sequences, overwritten progress bars, carriage returns) and replaces
- * box-drawing characters by ASCII. Every line keeps its number, which messages name.
+ * and editors add (escape sequences, overwritten progress bars, carriage returns, the signs of a
+ * comment before each line) and replaces box-drawing characters by ASCII. Every line keeps its
+ * number, which messages name.
  */
 #include <errno.h>
 #include <string.h>
@@ -71,6 +72,16 @@ static size_t plain_run(struct span s)
     return n;
 }
 
+/* Bytes of a comment's sign at the start of a line, "# " or "#": a summary may stand in a comment of
+ * Python. */
+static size_t comment_sign(struct span s)
+{
+    size_t n = 0;
+    while (n < s.size && s.at[n] == '#')
+        n++;
+    return n && n < s.size && s.at[n] == ' ' ? n + 1 : n;
+}
+
 static bool ends_line(struct span s)
 {
     size_t i = 0;
@@ -90,6 +101,10 @@ int text_clean(const char *text, size_t size, char *out, struct fault *fault, si
     if (span_starts(s, "\xef\xbb\xbf"))
         s = span_skip(s, 3);
     while (s.size) {
+        if (n == line_start)
+            s = span_skip(s, comment_sign(s));
+        if (!s.size)
+            break;
         unsigned char c = (unsigned char)s.at[0];
         size_t used = 1;
         if (c >= ' ' && c < DELETE) {

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "model/foreign_form.h"
 #include "model/format.h"
 
 static const struct model_format *const formats[] = {
@@ -60,6 +61,16 @@ static const struct model_format *detect_format(struct span line, struct span re
     return NULL;
 }
 
+/* The last word of a line: behind the time and the level that a logger puts before a printed
+ * module, "[2026-01-05 10:11:12 INFO] Network(". Empty for a line of one word. */
+static struct span behind_prefix(struct span line)
+{
+    size_t at = line.size;
+    while (at > 0 && line.at[at - 1] != ' ')
+        at--;
+    return at > 0 ? span_skip(line, at) : (struct span){line.at, 0};
+}
+
 /* Advances to the line where a summary begins. */
 static const struct model_format *find_summary(struct parser *parser)
 {
@@ -70,6 +81,11 @@ static const struct model_format *find_summary(struct parser *parser)
             parser->head_line = parser->line + 1;
         if (format)
             return format;
+        struct span last = behind_prefix(line);
+        if (last.size && line.size <= MODEL_LINE_MAX && format_repr.detect(last, ahead)) {
+            parser->rest = span_skip(parser->rest, (size_t)(last.at - parser->rest.at));
+            return &format_repr;
+        }
         parser->rest = ahead;
         parser->line++;
     }
@@ -251,6 +267,12 @@ static int parse_text(struct parser *parser)
 {
     struct span start = parser->rest;
     const struct model_format *format = find_summary(parser);
+    const char *foreign = format ? NULL : foreign_form_name(start);
+    if (foreign)
+        return fault_set(parser->fault, EINVAL,
+            "this is %s: give print(model), a table of torchinfo or torchsummary, or the training "
+            "itself: colloc estimate -- python train.py",
+            foreign);
     if (!format && parser->head_line && !is_of_jax(start))
         return fault_set(parser->fault, EINVAL, "line %d: a table without a layer that can be read",
             parser->head_line);
@@ -274,7 +296,9 @@ bool model_detect(const char *text, size_t size)
     char *clean = size > 0 && size <= MODEL_SIZE_MAX ? malloc(size) : NULL;
     struct parser parser = {.rest = {.at = clean}};
     bool found = clean && text_clean(text, size, clean, NULL, &parser.rest.size) == 0 &&
-                 (find_summary(&parser) || parser.head_line);
+                 (find_summary(&parser) || parser.head_line ||
+                     foreign_form_name((struct span){
+                         clean, parser.rest.size + (size_t)(parser.rest.at - clean)}));
     free(clean);
     return found;
 }

@@ -9,14 +9,18 @@
  * MiB) less the allocator's memory, split in the same proportions. The H100 is assumed to be like
  * the H200, the V100 like the A100.
  *
+ * The other kinds are those of data/gpu-kinds.txt, which the emulator and the simulator have, too.
+ * Their contexts are taken to be the A100's.
+ *
  * Rates: NVIDIA's data sheets, dense; TF32 counts as fp32 where the GPU has it.
  */
 #include "estimator/physics/gpu_traits.h"
 
 #include <ctype.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdio.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
 /* Bytes of cuBLAS's workspaces per thread: c10/cuda's default of 4096:2:16:8 (KiB) before Hopper,
@@ -24,33 +28,90 @@
 #define WORKSPACE_AMPERE (2 * 4096 * KIB + 8 * 16 * KIB)
 #define WORKSPACE_HOPPER (32 * MIB)
 
-enum { KIND_H200, KIND_H100, KIND_A100, KIND_V100, KINDS };
+enum { KIND_H200, KIND_H100, KIND_A100, KIND_V100 };
+
+#define CONTEXT_AMPERE 376 * MIB, 128 * MIB, 16 * MIB
+#define CONTEXT_HOPPER 614 * MIB, 128 * MIB, 16 * MIB
+
+/*
+ * A kind of data/gpu-kinds.txt. fp32 with tensor cores is TF32 from Ampere on, half as fast as 16
+ * bit. Without them each SM has 64 lanes before GA102 and on the A30, else 128, with two operations
+ * a cycle: an RTX 3090 has 82 x 128 x 2.
+ */
+#define LANES(capability)            ((capability) < 8.05 ? 64 : 128)
+#define SINGLE(sms, capability, mhz) ((sms)*LANES(capability) * 2.0 * (mhz)*1e6)
+#define DERIVED(name, sms, half, bytes_per_s, capability, mhz)                                     \
+    {name, CONTEXT_AMPERE, (capability) < 9 ? WORKSPACE_AMPERE : WORKSPACE_HOPPER, sms,            \
+        (capability) < 8 ? SINGLE(sms, capability, mhz) : (half) / 2, half,                        \
+        SINGLE(sms, capability, mhz), bytes_per_s, true},
 
 /* clang-format off */
-static const struct gpu_traits kinds[KINDS] = {
-    /*             match   context    BLAS       DNN       workspace         SMs  fp32/s   half/s
-     * single/s bytes/s */
-    [KIND_H200] = {"H200", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 67e12, 4.8e12},
-    [KIND_H100] = {"H100", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 67e12, 3.35e12},
-    [KIND_A100] = {"A100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE, 108, 156e12,  312e12, 19.5e12, 1.56e12},
-    [KIND_V100] = {"V100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE,  80, 15.7e12, 125e12, 15.7e12, 0.9e12},
+static const struct gpu_traits kinds[] = {
+    /*             match   context         workspace         SMs fp32/s  half/s  single/s bytes/s */
+    [KIND_H200] = {"H200", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 494e12, 989e12, 67e12, 4.8e12},
+    [KIND_H100] = {"H100", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 494e12, 989e12, 67e12, 3.35e12},
+    [KIND_A100] = {"A100", CONTEXT_AMPERE, WORKSPACE_AMPERE, 108, 156e12, 312e12, 19.5e12, 1.56e12},
+    [KIND_V100] = {"V100", CONTEXT_AMPERE, WORKSPACE_AMPERE,  80, 15.7e12, 125e12, 15.7e12, 0.9e12},
+#include "estimator/physics/gpu_traits_rows.inc"
 };
 /* clang-format on */
 
-const char *const gpu_traits_kinds[] = {"H200", "H100", "A100", "V100", NULL};
-
-static bool is_kind(const char *name, const char *match)
+static bool is_separator(char c)
 {
-    const char *at = strcasestr(name, match);
-    return at && !isdigit((unsigned char)at[strlen(match)]);
+    return c == ' ' || c == '-' || c == '_';
+}
+
+/* Does the name begin with the kind's, with or without the blanks and hyphens in it? No
+ * digit follows: an RTX A1000 is no A100. Returns its length in `name`, or 0. */
+static size_t match_at(const char *name, const char *match)
+{
+    const char *at = name;
+    for (; *match; match++) {
+        if (is_separator(*match))
+            continue;
+        while (at > name && is_separator(*at))
+            at++;
+        if (toupper((unsigned char)*at) != toupper((unsigned char)*match))
+            return 0;
+        at++;
+    }
+    return isalnum((unsigned char)*at) ? 0 : (size_t)(at - name);
+}
+
+static size_t find_match(const char *name, const char *match)
+{
+    size_t longest = 0;
+    for (const char *at = name; *at; at++) {
+        size_t size = at == name || !isdigit((unsigned char)at[-1]) ? match_at(at, match) : 0;
+        longest = size > longest ? size : longest;
+    }
+    return longest;
 }
 
 const struct gpu_traits *gpu_traits_find(const char *kind)
 {
-    for (size_t i = 0; kind && i < KINDS; i++)
-        if (is_kind(kind, kinds[i].match))
-            return &kinds[i];
-    return NULL;
+    const struct gpu_traits *found = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; kind && i < ARRAY_SIZE(kinds); i++) {
+        size_t size = find_match(kind, kinds[i].match);
+        if (size > longest) {
+            longest = size;
+            found = &kinds[i];
+        }
+    }
+    return found;
+}
+
+const char *gpu_traits_names(char *buffer, size_t size)
+{
+    size_t used = 0;
+    *buffer = '\0';
+    for (size_t i = 0; i < ARRAY_SIZE(kinds) && used < size; i++) {
+        if (gpu_traits_find(kinds[i].match) == &kinds[i])
+            used += (size_t)snprintf(
+                buffer + used, size - used, "%s%s", used ? ", " : "", kinds[i].match);
+    }
+    return buffer;
 }
 
 const struct gpu_traits *gpu_traits_assumed(void)

@@ -4,6 +4,7 @@
 #define COLLOC_PHYSICS_GPU_TRAITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct gpu_traits {
@@ -17,6 +18,7 @@ struct gpu_traits {
                                       PyTorch uses it */
     double flops_single;           /* in fp32 without tensor cores */
     double bytes_per_s;
+    bool is_derived; /* of data/gpu-kinds.txt: the context is taken to be an A100's */
 };
 
 /* Returns the bytes of the CUDA context of a process that does these things. */
@@ -35,8 +37,8 @@ double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool co
 #define GPU_TRAITS_NCCL_MAPS_BYTES  (1290 << 20)
 
 /*
- * Finds a kind of GPU by its name in upper or lower case: "NVIDIA A100-SXM4-40GB", "h100". An RTX
- * A1000 is no A100.
+ * Finds a kind of GPU by its name in upper or lower case, with or without blanks and hyphens: "NVIDIA
+ * A100-SXM4-40GB", "h100", "RTX3090", "NVIDIA GeForce RTX 3090". An RTX A1000 is no A100.
  *
  * Returns its traits; NULL for an unknown kind.
  */
@@ -46,7 +48,9 @@ const struct gpu_traits *gpu_traits_find(const char *kind);
  * estimate. */
 const struct gpu_traits *gpu_traits_assumed(void);
 
-/* The names of the kinds, for messages; ended by NULL. */
-extern const char *const gpu_traits_kinds[];
+enum { GPU_TRAITS_NAMES_SIZE = 256 };
+
+/* Writes the names of the kinds, comma-separated. Returns `buffer`, cut at its size. */
+const char *gpu_traits_names(char *buffer, size_t size);
 
 #endif

@@ -486,9 +486,12 @@ int physics_run(const struct estimate_request *request, struct fault *fault,
 {
     struct physics_constants constants = physics_constants_of(request->gpu_kind);
     int r = physics_run_with(&constants, request, fault, estimate, ret_physics);
-    char all[NAME_LIST_MAX_SIZE];
+    char all[GPU_TRAITS_NAMES_SIZE];
     if (r == 0 && request->gpu_kind && !gpu_traits_find(request->gpu_kind))
         estimate_note(estimate, 0, "the GPU %.60s is not known (known are %s), taken for an %s",
-            request->gpu_kind, name_list_join(gpu_traits_kinds, all), constants.gpu->match);
+            request->gpu_kind, gpu_traits_names(all, sizeof all), constants.gpu->match);
+    else if (r == 0 && constants.gpu->is_derived)
+        estimate_note(estimate, 0, "the CUDA context on %s is taken to be as large as on an A100",
+            constants.gpu->match);
     return r;
 }

@@ -460,6 +460,10 @@ class Estimate(CliCase):
 
     def test_mistakes(self):
         self.write("train.py", "import torch\n")
+        self.write("text.txt", "nothing of a network\n")
+        self.write(
+            "lightning.txt", "  | Name | Type   | Params | Mode\n0 | head | Linear | 15     | x\n"
+        )
         with open(os.path.join(self.folder, "binary"), "wb") as file:
             file.write(b"\x7fELF\0\0")
         for words, text in [
@@ -478,9 +482,12 @@ class Estimate(CliCase):
                 "net.txt is a model description already: leave out --summary",
             ),
             (
-                ["net.txt", "--batch=8", "--gpu=RTX4090"],
-                "--gpu=RTX4090: unknown GPU model: give one of H200, H100, A100, V100",
+                ["net.txt", "--batch=8", "--gpu=RTX9090"],
+                "--gpu=RTX9090: unknown GPU model: give one of H200, H100, A100, V100, T4, ",
             ),
+            (["lightning.txt"], "lightning.txt: this is a ModelSummary of Lightning, which shows "),
+            (["--summary=lightning.txt", "--batch=8"], "this is a ModelSummary of Lightning"),
+            (["text.txt"], "text.txt: no model summary in it, none of torchsummary, torchinfo, "),
             (["net.txt", "--batch=8", "--gpu=NVIDIA RTX A1000"], "unknown GPU model"),
             (
                 ["net.txt", "--batch=8", "--precision=foo"],

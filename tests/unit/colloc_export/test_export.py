@@ -256,6 +256,26 @@ class OfAModule(unittest.TestCase):
         got = export(task_of_module(Words(), example, loss=lambda output, _: output.sum()), 8)
         self.assertEqual((got["loss"], got["every_batch"]), ("own", True))
 
+    def test_an_output_that_is_a_plain_object(self):
+        class Output:
+            def __init__(self, loss, logits):
+                self.loss, self.logits = loss, logits
+
+        class WithLoss(nn.Module):
+            def __init__(self, has_loss):
+                super().__init__()
+                self.head, self.has_loss = nn.Linear(64, 10), has_loss
+
+            def forward(self, x):
+                logits = self.head(x)
+                return Output(logits.square().mean() if self.has_loss else None, logits)
+
+        batch, labels = torch.zeros(4, 64), torch.zeros(4).long()
+        got = export(task_of_module(WithLoss(True), batch), 8)
+        self.assertEqual((got["method"], got["loss"]), ("fake", "own"))
+        got = export(task_of_module(WithLoss(False), batch, labels), 8)
+        self.assertEqual((got["method"], got["loss"]), ("fake", "cross_entropy"))
+
     def test_what_cannot_be(self):
         batch = torch.zeros(4, 64)
         for example, options, said in (

@@ -202,16 +202,26 @@ static void test_kinds_of_gpus(void **state)
     assert_string_equal(gpu_traits_find("NVIDIA A100-SXM4-40GB")->match, "A100");
     assert_string_equal(gpu_traits_find("h200")->match, "H200");
     assert_null(gpu_traits_find("NVIDIA RTX A1000"));
-    assert_null(gpu_traits_find("NVIDIA L40S"));
+    assert_null(gpu_traits_find("NVIDIA Quadro P400"));
+    assert_null(gpu_traits_find("L400"));
     assert_null(gpu_traits_find(""));
     assert_null(gpu_traits_find(NULL));
-    for (size_t i = 0; gpu_traits_kinds[i]; i++)
-        assert_string_equal(gpu_traits_find(gpu_traits_kinds[i])->match, gpu_traits_kinds[i]);
+    static const char *const names[][2] = {{"NVIDIA L40S", "L40S"}, {"NVIDIA L4", "L4"},
+        {"RTX3090", "RTX-3090"}, {"NVIDIA GeForce RTX 3090", "RTX-3090"}, {"rtx_4090", "RTX-4090"},
+        {"NVIDIA RTX A6000", "A6000"}, {"A100-40GB", "A100"}, {"NVIDIA A100 80GB PCIe", "A100"},
+        {"NVIDIA H100 80GB HBM3", "H100"}, {"Tesla V100-SXM2-16GB", "V100"}, {"Tesla T4", "T4"}};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_string_equal(gpu_traits_find(names[i][0])->match, names[i][1]);
+    assert_false(gpu_traits_find("A100")->is_derived);
+    const struct gpu_traits *ampere = gpu_traits_find("RTX-3090");
+    assert_true(ampere->is_derived && ampere->sms == 82 && ampere->bytes_per_s == 936e9);
+    assert_true(ampere->flops_fp32 == 35.5e12 && ampere->flops_half == 71e12);
+    assert_true(gpu_traits_find("T4")->flops_fp32 < 10e12); /* no TF32 before Ampere */
 }
 
 static void test_an_unknown_gpu_is_said_in_the_note(void **state)
 {
-    static const char *const kinds[] = {NULL, "NVIDIA A100-SXM4-40GB", "NVIDIA L40S"};
+    static const char *const kinds[] = {NULL, "NVIDIA A100-SXM4-40GB", "NVIDIA Quadro P400"};
     struct estimate answers[3];
     struct model *model = NULL;
     assert_int_equal(model_parse(two_layers, strlen(two_layers), NULL, &model), 0);
@@ -223,7 +233,8 @@ static void test_an_unknown_gpu_is_said_in_the_note(void **state)
     assert_null(strstr(answers[0].note, "A100"));
     assert_null(strstr(answers[1].note, "A100"));
     assert_non_null(strstr(answers[2].note,
-        "the GPU NVIDIA L40S is not known (known are H200, H100, A100, V100), taken for an A100"));
+        "the GPU NVIDIA Quadro P400 is not known (known are H200, H100, A100, V100, T4, "));
+    assert_non_null(strstr(answers[2].note, "B200), taken for an A100"));
     model_destroy(model);
 }
 

@@ -191,9 +191,52 @@ static void test_destroy_takes_null(void **state)
     model_destroy(NULL);
 }
 
+static void test_forms_that_are_not_read_are_named(void **state)
+{
+    static const struct {
+        const char *text, *name;
+    } forms[] = {
+        {"  | Name    | Type       | Params | Mode \n------------\n0 | encoder | Sequential | 2.6 K  | train\n",
+            "a ModelSummary of Lightning"},
+        {"\xe2\x94\x83   \xe2\x94\x83 Name    \xe2\x94\x83 Type   \xe2\x94\x83 Params \xe2\x94\x83\n",
+            "a ModelSummary of Lightning"},
+        {"Net(\n  2.1 M, 100.00% Params, 9.9 GMACs, 100.00% MACs, 4 ms, 100.00% latency, 7 TFLOPS,\n  (a): "
+         "Linear(2.1 M, 100.00% Params, 9.9 GMACs, 100.00% MACs, 4 ms, 100.00% latency, 7 TFLOPS, "
+         "in_features=8)\n)\n",
+            "a flops profile of DeepSpeed"},
+        {"Net(\n  9.41 k, 0.037% Params, 118.01 MMac, 2.863% MACs,\n)\n",
+            "a complexity report of ptflops"},
+        {"| module | #parameters or shape | #flops |\n|:---|:---|:---|\n| model | 2.8M | 38.9G |\n",
+            "a flop_count_table of fvcore"},
+        {"trainable params: 1,024 || all params: 9,999 || trainable%: 10.2\n", "PEFT's line"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+        assert_true(model_detect(forms[i].text, strlen(forms[i].text)));
+        assert_fault(forms[i].text, strlen(forms[i].text), EINVAL, forms[i].name);
+    }
+}
+
+static void test_a_summary_behind_other_text_is_read(void **state)
+{
+    static const char *const texts[] = {
+        "[2026-01-05 10:11:12,133 INFO] Net(\n  (a): Linear(in_features=3, out_features=4, bias=True)\n)\n",
+        "INFO:root:net: Net(\n  (a): Linear(in_features=3, out_features=4, bias=True)\n)\n",
+        "# Net(\n#   (a): Linear(in_features=3, out_features=4, bias=True)\n# )\n",
+        "#Net(\n#  (a): Linear(in_features=3, out_features=4, bias=True)\n#)\n",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        struct model *model = NULL;
+        assert_int_equal(model_parse(texts[i], strlen(texts[i]), NULL, &model), 0);
+        assert_int_equal(model->parameters, 16);
+        model_destroy(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms_that_are_not_read_are_named),
+        cmocka_unit_test(test_a_summary_behind_other_text_is_read),
         cmocka_unit_test(test_what_terminals_add_is_skipped),
         cmocka_unit_test(test_text_around_a_summary),
         cmocka_unit_test(test_stray_line_in_the_table),
