@@ -38,14 +38,14 @@ class Browser:
 
     def __init__(self, url, is_good=True):
         self.at = urllib.parse.urlsplit(url)
-        self.cookie = ""
-        with self.request("GET", f"{self.at.path}?{self.at.query}") as reply:
+        self.session = ""
+        with self.request("POST", f"{self.at.path}?{self.at.query}") as reply:
             if is_good:
-                self.cookie = reply.headers["Set-Cookie"].partition(";")[0]
+                self.session = json.loads(reply.read())["session"]
 
     def request(self, method, path):
         connection = http.client.HTTPConnection(self.at.hostname, self.at.port, timeout=LIMIT_S)
-        headers = {"Cookie": self.cookie, "Connection": "close"}
+        headers = {"Colloc-Session": self.session, "Connection": "close"}
         connection.request(method, path, headers=headers)
         return connection.getresponse()
 
@@ -302,7 +302,7 @@ class Login(unittest.TestCase):
         job = self.sbatch(ADA)
         url = self.colloc_web("--print-url").strip()
         page = os.path.join(os.path.dirname(__file__), "web_page.mjs")
-        given = json.dumps({"url": url, "pictures": test_web_page.PICTURES, "task": int(job)})
+        given = json.dumps({"url": url, "task": int(job)})
         programs = [test_web_page.playwright(), test_web_page.chromium()]
         process = subprocess.Popen(
             ["node", page, *programs, "slurm", given],

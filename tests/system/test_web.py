@@ -150,24 +150,27 @@ class Page(DaemonCase):
         reply.text = reply.read().decode()
         return reply
 
+    def redeem(self, path):
+        """What the page does with the address of a login."""
+        self.assertIn('<div id="app">', self.fetch(path).text)
+        return self.fetch(path, method="POST")
+
     def login(self):
-        """The cookie of a new session, by the command line."""
+        """The secret of a new session, by the command line."""
         url = self.colloc("web", "--print-url").stdout.strip()
         match = re.fullmatch(rf"http://127\.0\.0\.1:{self.port}(/login\?token=[0-9a-f]{{64}})", url)
         self.assertTrue(match, url)
-        reply = self.fetch(match[1])
-        self.assertEqual((reply.status, reply.headers["Location"]), (303, "/"))
-        self.assertEqual(self.fetch(match[1]).status, 403, "a token is good once")
-        cookie = reply.headers["Set-Cookie"]
-        self.assertRegex(
-            cookie,
-            r"^colloc_[0-9a-f]{8}=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200$",
-        )
-        return cookie.split(";")[0]
+        reply = self.redeem(match[1])
+        self.assertEqual(reply.status, 200)
+        self.assertNotIn("Set-Cookie", reply.headers, "other ports of the host would get it")
+        self.assertEqual(self.redeem(match[1]).status, 403, "a token is good once")
+        session = json.loads(reply.text)["session"]
+        self.assertRegex(session, "^[0-9a-f]{64}$")
+        return session
 
     def test_silent_connections_give_up_their_places(self):
-        cookie = self.login()
-        reader = Events(("127.0.0.1", self.port), f"Cookie: {cookie}\r\n")
+        session = self.login()
+        reader = Events(("127.0.0.1", self.port), f"Colloc-Session: {session}\r\n")
         self.addCleanup(reader.close)
         self.assertEqual(reader.next()[0], "reset")
         for _ in range(600):
@@ -175,7 +178,7 @@ class Page(DaemonCase):
             self.addCleanup(silent.close)
             silent.sendall(b"GET / HTTP/1.1\r\n")  # not a whole request
         self.assertEqual(self.fetch("/").status, 200)
-        self.assertEqual(self.fetch("/v1/tasks", Cookie=cookie).status, 200)
+        self.assertEqual(self.fetch("/v1/tasks", Colloc_Session=session).status, 200)
         self.wait(self.submit("true"))
         reader.until(lambda name, *_: name == "tasks")
 
@@ -184,45 +187,53 @@ class Page(DaemonCase):
             reply = self.fetch(path)
             self.assertEqual(reply.status, 401, path)
             self.assertIn("colloc web --print-url", reply.text)
-        cookie = self.login()
-        name, secret = cookie.split("=")
-        self.assertEqual(self.fetch("/v1/tasks", Cookie=cookie).status, 200)
-        self.assertEqual(self.fetch("/v1/tasks", Cookie=f"a=b; {cookie}; c=d").status, 200)
+        session = self.login()
+        self.assertEqual(self.fetch("/v1/tasks", Colloc_Session=session).status, 200)
         for wrong in (
-            f"{name}={'0' * 64}",
-            f"{name}={secret[:-1]}",
-            f"{name}={secret}0",
-            f"{name}=",
-            f"x{cookie}",
-            name,
-            ";;;",
+            "0" * 64,
+            session[:-1],
+            f"{session}0",
+            "",
+            f"x{session}",
+            f"session={session}",
         ):
-            self.assertEqual(self.fetch("/v1/tasks", Cookie=wrong).status, 401, wrong)
-        for token in ("", "0" * 64, secret):
-            self.assertEqual(self.fetch(f"/login?token={token}").status, 403)
-        self.assertEqual(self.fetch("/login").status, 403)
+            self.assertEqual(self.fetch("/v1/tasks", Colloc_Session=wrong).status, 401, wrong)
+            self.assertEqual(self.fetch("/logout", "POST", Colloc_Session=wrong).status, 401, wrong)
+        for name in ("Cookie", "Authorization", "X-Colloc"):
+            reply = self.fetch("/v1/tasks", **{name: f"Colloc-Session={session}"})
+            self.assertEqual(reply.status, 401, name)
+        for token in ("", "0" * 64, session):
+            self.assertEqual(self.fetch(f"/login?token={token}", "POST").status, 403)
+        self.assertEqual(self.fetch("/login", "POST").status, 403)
+        left = self.login()
+        self.assertEqual(self.fetch("/logout", "POST", Colloc_Session=left).status, 200)
+        self.assertEqual(self.fetch("/v1/tasks", Colloc_Session=left).status, 401)
         self.restart()  # sessions end with the daemon
         self.port = int(
             re.search(r"page is at http://127\.0\.0\.1:(\d+)", self.log[-2] + self.log[-1])[1]
         )
-        self.assertEqual(self.fetch("/v1/tasks", Cookie=cookie).status, 401)
+        self.assertEqual(self.fetch("/v1/tasks", Colloc_Session=session).status, 401)
 
     def test_it_only_shows(self):
-        cookie = self.login()
+        session = self.login()
         task = self.submit("true", hold=True)
         for path in (f"/v1/tasks/{task}/cancel", "/v1/tasks", "/v1/web", "/v1/gpus/clear"):
-            reply = self.fetch(path, method="POST", Cookie=cookie)
+            reply = self.fetch(path, method="POST", Colloc_Session=session)
             self.assertIn(reply.status, (404, 405), path)
         self.assertEqual(self.task(task)["state"], "PENDING")
         self.assertNotIn("token", json.dumps(self.get("/v1/info")))
 
     def test_other_host_names(self):
-        cookie = self.login()
+        session = self.login()
         for host in ("evil.example", f"evil.example:{self.port}", "localhost.evil.example", ""):
             for path in ("/", "/page.js", "/v1/tasks", "/login?token=" + "0" * 64):
-                self.assertEqual(self.fetch(path, Host=host, Cookie=cookie).status, 403, host)
+                self.assertEqual(
+                    self.fetch(path, Host=host, Colloc_Session=session).status, 403, host
+                )
         for host in ("localhost", f"localhost:{self.port}", "127.0.0.1:1234", "[::1]:80"):
-            self.assertEqual(self.fetch("/v1/tasks", Host=host, Cookie=cookie).status, 200, host)
+            self.assertEqual(
+                self.fetch("/v1/tasks", Host=host, Colloc_Session=session).status, 200, host
+            )
 
     def test_the_files_of_the_page(self):
         page = self.fetch("/")
@@ -242,7 +253,7 @@ class Page(DaemonCase):
         self.assertEqual(self.fetch("/../collocd").status, 404)
 
     def test_events_over_tcp(self):
-        reader = Events(("127.0.0.1", self.port), f"Cookie: {self.login()}\r\n")
+        reader = Events(("127.0.0.1", self.port), f"Colloc-Session: {self.login()}\r\n")
         self.addCleanup(reader.close)
         self.assertEqual(reader.next()[0], "reset")
         task = self.submit("true")
@@ -256,18 +267,15 @@ class Page(DaemonCase):
     def test_whose_session_it_is(self):
         task = self.submit("echo mine")
         self.wait(task)
-        own = self.fetch(f"/v1/tasks/{task}/log?stream=stdout", Cookie=self.login())
+        own = self.fetch(f"/v1/tasks/{task}/log?stream=stdout", Colloc_Session=self.login())
         self.assertEqual((own.status, own.text), (200, "mine\n"))
         url = self.colloc(
             "web", "--print-url", prefix=("setpriv", "--reuid=65534", "--clear-groups")
         ).stdout
-        cookie = (
-            self.fetch(url.strip().split(str(self.port))[1]).headers["Set-Cookie"].split(";")[0]
-        )
-        self.assertEqual(self.fetch(f"/v1/tasks/{task}", Cookie=cookie).status, 200)
-        self.assertEqual(
-            self.fetch(f"/v1/tasks/{task}/log?stream=stdout", Cookie=cookie).status, 403
-        )
+        other = json.loads(self.redeem(url.strip().split(str(self.port))[1]).text)["session"]
+        self.assertEqual(self.fetch(f"/v1/tasks/{task}", Colloc_Session=other).status, 200)
+        log = self.fetch(f"/v1/tasks/{task}/log?stream=stdout", Colloc_Session=other)
+        self.assertEqual(log.status, 403)
 
 
 class OnDemand(DaemonCase):

@@ -117,6 +117,9 @@ class Pages(WebPage):
     def test_refused(self):
         self.finish(self.browser("refused"))
 
+    def test_session(self):
+        self.finish(self.browser("session"))
+
 
 class Many(WebPage):
     gpus = "1xA100-40GB"

@@ -3,6 +3,7 @@
 //
 // usage: node web_page.mjs PLAYWRIGHT CHROMIUM CHECK JSON
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
@@ -204,11 +205,54 @@ const checks = {
     const again = await open();
     await again.page.goto(url);
     await again.page.waitForSelector(".live");
-    const other = await open();
-    assert.equal((await other.page.goto(url)).status(), 403);
+    const other = await open(url);
+    await other.page.waitForSelector("text=this login is used or has expired");
+    assert.equal(await other.page.locator(".lane").count(), 0);
     const name = await open();
     const rebound = here(url).replace("127.0.0.1", "colloc.localhost");
     assert.equal((await name.page.goto(rebound)).status(), 403);
+  },
+
+  // One login in one browser: it lasts over a reload, other tabs get it, another port of the same host
+  // does not, and a logout ends it in all tabs.
+  async session() {
+    const { page, context } = await open(url);
+    await page.waitForSelector(".live.good");
+    assert.equal(page.url(), here(url), "the token stays in the address");
+    await page.reload();
+    await page.waitForSelector(".live.good");
+
+    const tab = await context.newPage();
+    await tab.goto(here(url) + "#/gpus");
+    await tab.waitForSelector(".live.good");
+    const link = await context.newPage();
+    await link.goto(url); // used: but there is a session
+    await link.waitForSelector(".live.good");
+
+    // What the browser sends to another server of this host, from its own page and within the same tab.
+    const secret = await page.evaluate(() => sessionStorage.getItem("session"));
+    assert.match(secret, /^[0-9a-f]{64}$/);
+    const seen = [];
+    const other = createServer((request, reply) => {
+      seen.push(JSON.stringify(request.rawHeaders) + request.url);
+      reply.setHeader("Content-Type", "text/html");
+      reply.end("<script>fetch('/keys?' + JSON.stringify({ ...sessionStorage, ...localStorage }))</script>");
+    });
+    await new Promise((done) => other.listen(0, "127.0.0.1", done));
+    const beside = `http://127.0.0.1:${other.address().port}/`;
+    await link.goto(beside);
+    await eventually(() => seen.length, (n) => n >= 2 && seen.some((text) => text.includes("/keys?")));
+    for (const text of seen) {
+      assert.ok(!text.includes(secret), text);
+      assert.ok(!/cookie/i.test(text), text);
+    }
+    assert.deepEqual(await context.cookies(), []);
+    other.close();
+
+    await tab.click("text=Log out");
+    for (const left of [tab, page]) await left.waitForSelector("text=colloc web --print-url");
+    const late = await fetch(here(url) + "v1/tasks", { headers: { "Colloc-Session": secret } });
+    assert.equal(late.status, 401, "the daemon still knows the session");
   },
 };
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to the daemon that served this page, and its stream of events.
+import { eventParser } from "./event_parser.js";
+import { openSession } from "./session.js";
 
 const ANSWER_MAX_MS = 60_000; // chosen: a connection that hangs does not end all loads
+const RECONNECT_MS = 3000; // as browsers do with an EventSource
+
+const session = openSession();
 
 export class Refused extends Error {
   constructor(status, message) {
@@ -10,13 +15,11 @@ export class Refused extends Error {
   }
 }
 
-async function request(path) {
-  const reply = await fetch(path, {
-    credentials: "same-origin",
-    headers: { "X-Colloc": "web" },
-    signal: AbortSignal.timeout(ANSWER_MAX_MS),
-  });
+async function request(path, { method = "GET", signal = AbortSignal.timeout(ANSWER_MAX_MS) } = {}) {
+  const headers = session.headers();
+  const reply = await fetch(path, { method, headers, credentials: "omit", cache: "no-store", signal });
   if (reply.ok) return reply;
+  if (reply.status === 401) session.forget(headers);
   let message = `${reply.status} ${reply.statusText}`;
   try {
     message = (await reply.json()).error.message;
@@ -55,16 +58,56 @@ export async function getLog(id, stream, offset, tail) {
   };
 }
 
-// Follows the daemon's events; the browser reconnects by itself with the last id.
-export function follow({ onTasks, onEnded, onGpus, onReset, onState }) {
-  const source = new EventSource("/v1/events");
-  const listen = (name, take) =>
-    source.addEventListener(name, (event) => take(JSON.parse(event.data)));
-  listen("tasks", (data) => onTasks(data.tasks));
-  listen("ended", (data) => onEnded(data.ids));
-  listen("gpus", onGpus);
-  listen("reset", onReset);
-  source.onopen = () => onState(true);
-  source.onerror = () => onState(false);
-  return () => source.close();
+// Logs in if the page was opened by the address of a login. Returns the refusal of a login without
+// which there is no session, or null.
+export async function logIn() {
+  const token = new URLSearchParams(location.search).get("token");
+  const isLogin = location.pathname === "/login";
+  if (isLogin) history.replaceState(null, "", "/" + location.hash); // no token in the history
+  let refusal = null;
+  try {
+    if (isLogin) session.begin((await (await request("/login" + query({ token }), { method: "POST" })).json()).session);
+  } catch (error) {
+    refusal = error;
+  }
+  return (await session.find()) ? null : refusal;
+}
+
+export async function logOut() {
+  await request("/logout", { method: "POST" }).catch(() => {}); // it may have ended, or the daemon
+  session.end();
+}
+
+// Calls `take` with each event of a stream that is open, until it ends.
+async function readEvents(reply, take) {
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  const parse = eventParser();
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) parse(piece.value).forEach(take);
+}
+
+// Follows the daemon's events; a lost connection is made again, and goes on behind the last event.
+export function follow({ onTasks, onEnded, onGpus, onReset, onState, onRefused }) {
+  const over = new AbortController();
+  const takers = { tasks: (data) => onTasks(data.tasks), ended: (data) => onEnded(data.ids), gpus: onGpus, reset: onReset };
+  let after;
+  const take = ({ name, id, data }) => {
+    after = id ?? after;
+    takers[name]?.(JSON.parse(data));
+  };
+  const run = async () => {
+    while (!over.signal.aborted) {
+      try {
+        const reply = await request("/v1/events" + query({ after }), { signal: over.signal });
+        onState(true);
+        await readEvents(reply, take);
+      } catch (error) {
+        if (error.status === 401) return onRefused(error);
+      }
+      if (over.signal.aborted) return;
+      onState(false);
+      await new Promise((done) => setTimeout(done, RECONNECT_MS));
+    }
+  };
+  run();
+  return () => over.abort();
 }

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 
-import { follow, get, getAllTasks } from "./api.js";
+import { follow, get, getAllTasks, logIn, logOut } from "./api.js";
 import { oneAtATime, readsAll } from "./loads.js";
 import { dropTasks, mergeTasks, parsePlace } from "./model.js";
 import { Gpus, History, Overview, Task } from "./pages.jsx";
@@ -73,7 +73,11 @@ function useLive() {
       },
       onState: (on) => {
         setConnected(on);
-        if (!on && !known.current) load(); // it says why, as when there is no login
+        if (!on && !known.current) load(); // it says why
+      },
+      onRefused: (problem) => {
+        setConnected(false);
+        set(() => ({ problem }));
       },
     });
   }, []);
@@ -124,6 +128,20 @@ function setTheme() {
   dispatchEvent(new Event("resize"));
 }
 
+function Problem({ problem }) {
+  return (
+    <main>
+      <h1>colloc</h1>
+      <p class="error">{problem.message}</p>
+      {problem.status === 401 && (
+        <p>
+          Run <code>colloc web --print-url</code> and open the address that it prints.
+        </p>
+      )}
+    </main>
+  );
+}
+
 function App() {
   const live = useLive();
   const { page, id } = usePlace();
@@ -131,18 +149,7 @@ function App() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  if (live.problem && !live.gpus)
-    return (
-      <main>
-        <h1>colloc</h1>
-        <p class="error">{live.problem.message}</p>
-        {live.problem.status === 401 && (
-          <p>
-            Run <code>colloc web --print-url</code> and open the address that it prints.
-          </p>
-        )}
-      </main>
-    );
+  if (live.problem && (!live.gpus || live.problem.status === 401)) return <Problem problem={live.problem} />;
   return (
     <>
       <header>
@@ -162,6 +169,9 @@ function App() {
         </span>
         <button class="theme" onClick={setTheme} aria-label="Dark or light">
           ◐
+        </button>
+        <button class="theme" onClick={logOut} title="ends this login in all tabs">
+          Log out
         </button>
       </header>
       <main>
@@ -191,4 +201,4 @@ watch.observe(document.getElementById("app"), { childList: true, subtree: true }
 
 const stored = localStorage.getItem("theme");
 if (stored === "dark" || stored === "light") document.documentElement.dataset.theme = stored;
-render(<App />, document.getElementById("app"));
+logIn().then((refusal) => render(refusal ? <Problem problem={refusal} /> : <App />, document.getElementById("app")));

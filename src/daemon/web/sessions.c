@@ -88,7 +88,8 @@ static struct entry *find_place(
     return own >= SESSIONS_PER_USER ? oldest : free_one;
 }
 
-int sessions_random(char ret_text[SESSION_SECRET_SIZE])
+/* Writes 256 random bits in hex. Returns 0 or -EIO. */
+static int make_secret(char ret_text[SESSION_SECRET_SIZE])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char bytes[(SESSION_SECRET_SIZE - 1) / 2];
@@ -109,7 +110,7 @@ static int add_entry(struct sessions *sessions, uid_t uid, gid_t gid, bool is_se
     struct entry *entry = find_place(sessions, uid, is_session, now_us);
     if (!entry)
         return -EAGAIN;
-    int r = sessions_random(ret_secret);
+    int r = make_secret(ret_secret);
     if (r < 0)
         return r;
     *entry = (struct entry){.is_used = true,
@@ -148,4 +149,11 @@ bool sessions_find(const struct sessions *sessions, const char *session, int64_t
     *ret_uid = entry->uid;
     *ret_gid = entry->gid;
     return true;
+}
+
+void sessions_end(struct sessions *sessions, const char *session, int64_t now_us)
+{
+    struct entry *entry = find_entry(sessions, session, true, now_us);
+    if (entry)
+        explicit_bzero(entry, sizeof *entry);
 }

@@ -47,7 +47,7 @@ int sessions_redeem(struct sessions *sessions, const char *token, int64_t now_us
 bool sessions_find(const struct sessions *sessions, const char *session, int64_t now_us,
     uid_t *ret_uid, gid_t *ret_gid);
 
-/* Writes 256 random bits in hex. Returns 0 or -EIO. */
-int sessions_random(char ret_text[SESSION_SECRET_SIZE]);
+/* Ends a session. An invalid or ended session has no effect. */
+void sessions_end(struct sessions *sessions, const char *session, int64_t now_us);
 
 #endif

@@ -4,12 +4,14 @@
  *
  *     colloc web      POST /v1/web over the Unix socket: the kernel identifies the user
  *     collocd         http://127.0.0.1:7480/login?token=5f...      (good once, for five minutes)
- *     browser         GET /login?token=5f...
- *     collocd         303 to /, with a cookie: HttpOnly, SameSite=Strict, for twelve hours
- *     browser         GET /, /page.js, /v1/tasks, /v1/events ... with the cookie
+ *     browser         GET /login?token=5f...: the page itself, which sends the token back:
+ *     page            POST /login?token=5f...
+ *     collocd         {"session": "9c..."}, for twelve hours
+ *     page            GET /v1/tasks, /v1/events ... with the header Colloc-Session: 9c...
  *
- * Cookies do not know ports: the name of ours has a random part, so that two daemons that a browser
- * reaches as localhost through tunnels do not overwrite each other's.
+ * There is no cookie: a browser sends a cookie to every port of a host, so it would show the secret
+ * to the servers of other users of this machine. The page keeps the secret in the browser's storage
+ * for its origin, which includes the port (web/src/session.js).
  */
 #include "daemon/web/web_server.h"
 
@@ -29,14 +31,14 @@
 #define ANY_PORT                 "127.0.0.1:0"
 #define CONNECTIONS_PER_USER_MAX 256 /* as of the Unix socket */
 #define IDLE_TIMEOUT_S           75  /* as of the Unix socket */
-enum { COOKIE_NAME_SIZE = 32 };
+
+static const char session_header[] = "Colloc-Session";
 
 struct web {
     struct web_options options;
     struct sessions *sessions;
     struct tcp_server *server;
     struct api_route *routes;
-    char cookie[COOKIE_NAME_SIZE];
 };
 
 static const struct api_header headers[] = {
@@ -53,24 +55,6 @@ static const struct api_header headers[] = {
 
 /* ---- the user of a request ---- */
 
-/* The value of our cookie, into `session`. */
-static bool find_cookie(const struct web *web, const char *cookies, char *session, size_t size)
-{
-    size_t name = strlen(web->cookie);
-    for (const char *at = cookies; at && *at; at = strchr(at, ';')) {
-        at += strspn(at, "; ");
-        if (strncmp(at, web->cookie, name) != 0 || at[name] != '=')
-            continue;
-        size_t n = strcspn(at + name + 1, ";");
-        if (n >= size)
-            return false;
-        memcpy(session, at + name + 1, n);
-        session[n] = '\0';
-        return true;
-    }
-    return false;
-}
-
 static bool is_own(const char *path)
 {
     return strcmp(path, "/login") == 0 || web_asset_find(path);
@@ -79,15 +63,14 @@ static bool is_own(const char *path)
 static bool admit_request(void *data, struct api_request *request, struct api_peer *ret_peer)
 {
     struct web *web = data;
-    char session[SESSION_SECRET_SIZE];
     if (!tcp_address_is_host(
             tcp_server_address(web->server), api_request_header(request, "Host"))) {
         api_reply_error(request, 403,
             "this host name is not the page's: open it as localhost or by its address");
         return false;
     }
-    const char *cookies = api_request_header(request, "Cookie");
-    if (find_cookie(web, cookies, session, sizeof session) &&
+    const char *session = api_request_header(request, session_header);
+    if (session &&
         sessions_find(web->sessions, session, clock_monotonic_us(), &ret_peer->uid, &ret_peer->gid))
         return true;
     if (is_own(api_request_path(request)))
@@ -106,21 +89,33 @@ static void route_asset(void *context, struct api_request *request)
     api_reply_bytes(request, asset->type, asset->data, asset->size, no_store);
 }
 
+/* The page reads the token from its address: whoever only opens the address does not use it up. */
+static void route_login_page(void *context, struct api_request *request)
+{
+    static const struct api_header no_store[] = {{"Cache-Control", "no-store"}, {NULL, NULL}};
+    const struct web_asset *page = web_asset_find("/");
+    api_reply_bytes(request, page->type, page->data, page->size, no_store);
+}
+
 static void route_login(void *context, struct api_request *request)
 {
     struct web *web = api_request_server_data(request);
     const char *token = api_request_query(request, "token");
-    char session[SESSION_SECRET_SIZE], cookie[256];
+    char session[SESSION_SECRET_SIZE];
     if (!token || sessions_redeem(web->sessions, token, clock_monotonic_us(), session) < 0) {
         api_reply_error(request, 403,
             "this login is used or has expired: `colloc web --print-url` prints a new one");
         return;
     }
-    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d",
-        web->cookie, session, (int)SESSION_LIFE_S);
-    const struct api_header reply[] = {
-        {"Location", "/"}, {"Set-Cookie", cookie}, {"Cache-Control", "no-store"}, {NULL, NULL}};
-    api_reply_status(request, 303, reply);
+    api_reply(
+        request, 200, json_pack("{s:s, s:i}", "session", session, "life_s", (int)SESSION_LIFE_S));
+}
+
+static void route_logout(void *context, struct api_request *request)
+{
+    struct web *web = api_request_server_data(request);
+    sessions_end(web->sessions, api_request_header(request, session_header), clock_monotonic_us());
+    api_reply(request, 200, json_object());
 }
 
 static bool is_get(const struct api_route *route)
@@ -135,7 +130,9 @@ static struct api_route *make_routes(const struct api_route *all)
         {"GET", "/", route_asset},
         {"GET", "/page.js", route_asset},
         {"GET", "/page.css", route_asset},
-        {"GET", "/login", route_login},
+        {"GET", "/login", route_login_page},
+        {"POST", "/login", route_login},
+        {"POST", "/logout", route_logout},
     };
     size_t n = ARRAY_SIZE(own);
     for (const struct api_route *route = all; route->method; route++)
@@ -235,11 +232,6 @@ struct web *web_create(const struct web_options *options)
 int web_open(struct web *web, struct fault *fault)
 {
     const char *address = web->options.address;
-    char random[SESSION_SECRET_SIZE];
-    int r = sessions_random(random);
-    if (r < 0)
-        return fault_set(fault, -r, "no random numbers are to be had");
-    snprintf(web->cookie, sizeof web->cookie, "colloc_%.8s", random);
     if (!is_fixed(address))
         return 0;
     const struct api_server_options options = options_of(web);

@@ -6,9 +6,11 @@
  * Contract:
  *   1. Without a session only the page's own files and the login are answered; with one, requests
  *      count as that user's.
- *   2. Only GET is answered: a page cannot change anything in its user's name.
+ *   2. Only GET is answered, and a login's or logout's POST: a page cannot change anything in its
+ *      user's name.
  *   3. A request for another host name is refused (DNS rebinding), and answers carry a policy under
  *      which the page loads nothing from elsewhere.
+ *   4. The secret of a session is never in a cookie, an address or a cached answer.
  */
 #ifndef COLLOC_DAEMON_WEB_WEB_SERVER_H
 #define COLLOC_DAEMON_WEB_WEB_SERVER_H

@@ -80,6 +80,17 @@ static void test_they_expire(void **state)
     assert_int_equal(sessions_redeem(*state, token, SESSION_TOKEN_S * SECOND_US, unused), -EACCES);
 }
 
+static void test_a_session_can_be_ended(void **state)
+{
+    secret session, other;
+    login(*state, 1000, 0, session);
+    login(*state, 1000, 0, other);
+    sessions_end(*state, "0", 0);
+    sessions_end(*state, session, 0);
+    assert_false(is_of(*state, session, 1000, 0));
+    assert_true(is_of(*state, other, 1000, 0));
+}
+
 static void test_a_user_has_only_some(void **state)
 {
     secret first, other, last;
@@ -111,6 +122,7 @@ int main(void)
         TEST(test_a_token_is_good_once),
         TEST(test_other_texts_are_nothing),
         TEST(test_they_expire),
+        TEST(test_a_session_can_be_ended),
         TEST(test_a_user_has_only_some),
         TEST(test_all_users_have_only_some),
     };

@@ -26,10 +26,11 @@ static struct {
     uv_loop_t loop;
     char address[64];
     struct web *web;
-    char cookie[256]; /* of the session; "": none */
-    const char *host; /* of the next request; NULL: the right one */
-    int answered;     /* requests that reached the route */
-    uid_t uid;        /* of the last of them */
+    char session[256];  /* the secret; "": none */
+    const char *header; /* that carries the secret; NULL: the right one */
+    const char *host;   /* of the next request; NULL: the right one */
+    int answered;       /* requests that reached the route */
+    uid_t uid;          /* of the last of them */
 } seen;
 
 /* ---- what the part is given ---- */
@@ -104,14 +105,14 @@ static int find_port(void)
     return port;
 }
 
-/* Sends a request with the cookie. Returns the status. */
+/* Sends a request with the session. Returns the status. */
 static int request(const char *method, const char *path, char ret_answer[ANSWER_SIZE])
 {
     char text[1024];
     int port = find_port();
-    snprintf(text, sizeof text,
-        "%s %s HTTP/1.1\r\nHost: %s:%d\r\nCookie: %s\r\nContent-Length: 0\r\n", method, path,
-        seen.host ? seen.host : "127.0.0.1", port, seen.cookie);
+    snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: %s:%d\r\n%s: %s\r\nContent-Length: 0\r\n",
+        method, path, seen.host ? seen.host : "127.0.0.1", port,
+        seen.header ? seen.header : "Colloc-Session", seen.session);
     return browse(&seen.loop, port, text, ret_answer);
 }
 
@@ -121,22 +122,23 @@ static int get(const char *path)
     return request("GET", path, answer);
 }
 
-/* Follows a login and keeps its cookie. Returns the status. */
+/* Logs in as the page does, and keeps the session. Returns the status. */
 static int follow(const char *url)
 {
     char answer[ANSWER_SIZE];
-    int status = request("GET", strstr(url, "/login"), answer);
-    const char *cookie = strstr(answer, "Set-Cookie: ");
-    if (cookie)
-        sscanf(cookie, "Set-Cookie: %255[^;\r]", seen.cookie);
+    int status = request("POST", strstr(url, "/login"), answer);
+    const char *session = strstr(answer, "\"session\":\"");
+    assert_null(strstr(answer, "Set-Cookie"));
+    if (session)
+        sscanf(session, "\"session\":\"%255[^\"]", seen.session);
     return status;
 }
 
 static void log_in(void)
 {
     char *url = make_login();
-    assert_int_equal(follow(url), 303);
-    assert_true(*seen.cookie);
+    assert_int_equal(follow(url), 200);
+    assert_int_equal(strlen(seen.session), 64);
     free(url);
 }
 
@@ -160,7 +162,7 @@ static void a_request_counts_as_that_of_the_user(void **state)
     assert_int_equal(get("/v1/tasks"), 200);
     assert_int_equal(seen.answered, 1);
     assert_int_equal(seen.uid, ADA);
-    seen.cookie[strlen(seen.cookie) - 1] ^= 1; /* another session */
+    seen.session[strlen(seen.session) - 1] ^= 1; /* another session */
     assert_int_equal(get("/v1/tasks"), 401);
     assert_int_equal(seen.answered, 1);
 }
@@ -168,12 +170,38 @@ static void a_request_counts_as_that_of_the_user(void **state)
 static void a_login_is_good_once(void **state)
 {
     open_web();
+    char answer[ANSWER_SIZE];
     char *url = make_login();
-    assert_int_equal(follow(url), 303);
+    assert_int_equal(get(strstr(url, "/login")), 200); /* a preview of the address: only the page */
+    assert_int_equal(follow(url), 200);
     assert_int_equal(follow(url), 403);
     free(url);
-    assert_int_equal(get("/login?token=guess"), 403);
-    assert_int_equal(get("/login"), 403);
+    assert_int_equal(request("POST", "/login?token=guess", answer), 403);
+    assert_int_equal(request("POST", "/login", answer), 403);
+}
+
+/* Browsers send cookies to all ports of a host, and to all users' servers there. */
+static void a_cookie_is_no_session(void **state)
+{
+    char cookie[300];
+    open_web();
+    log_in();
+    snprintf(cookie, sizeof cookie, "session=%s", seen.session);
+    strcpy(seen.session, cookie);
+    seen.header = "Cookie";
+    assert_int_equal(get("/v1/tasks"), 401);
+    assert_int_equal(seen.answered, 0);
+}
+
+static void a_logout_ends_the_session(void **state)
+{
+    char answer[ANSWER_SIZE];
+    open_web();
+    assert_int_equal(request("POST", "/logout", answer), 401);
+    log_in();
+    assert_int_equal(request("POST", "/logout", answer), 200);
+    assert_int_equal(get("/v1/tasks"), 401);
+    assert_int_equal(seen.answered, 0);
 }
 
 static void nothing_can_be_changed(void **state)
@@ -218,6 +246,8 @@ int main(void)
         TEST(without_a_session_only_the_page_is_answered),
         TEST(a_request_counts_as_that_of_the_user),
         TEST(a_login_is_good_once),
+        TEST(a_cookie_is_no_session),
+        TEST(a_logout_ends_the_session),
         TEST(nothing_can_be_changed),
         TEST(another_host_name_is_refused),
         TEST(on_demand_it_listens_with_the_first_login),
