@@ -13,8 +13,8 @@ keys carry their units, and None means unknown. Standard library only; `estimate
 the program colloc.
 """
 
-from colloc.client import Client, DaemonError, Reply, Task
+from colloc.client import Array, Client, DaemonError, Reply, Task
 from colloc.connection import Connection, find_socket
 from colloc.module_estimate import estimate
 
-__all__ = ["Client", "Connection", "DaemonError", "Reply", "Task", "estimate", "find_socket"]
+__all__ = ["Array", "Client", "Connection", "DaemonError", "Reply", "Task", "estimate", "find_socket"]

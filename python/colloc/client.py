@@ -97,6 +97,16 @@ def name_of(words: Sequence[str]) -> str:
     return names[1] if is_script and not names[1].startswith("-") else names[0]
 
 
+def indices_of(text: str) -> List[int]:
+    """The indices of an array: [0, 1, 2, 6] of "0-2,6", and [0, 2, 4] of "0-4:2"."""
+    found: List[int] = []
+    for part in text.split(","):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        found.extend(range(int(first), int(last or first) + 1, int(step or 1)))
+    return found
+
+
 def has_started(task: Object) -> bool:
     """Whether the task runs, or is suspended or paused."""
     return task["ended_at"] is None and task["state"] != "PENDING"
@@ -127,6 +137,28 @@ class Task(int):
     def cancel(self) -> Object:
         """As Client.cancel."""
         return self.client.cancel(self)
+
+
+class Array(Task):
+    """A submitted array: its id, and what can be done with all its tasks."""
+
+    def tasks(self) -> Dict[int, Task]:
+        """Its tasks by their indices."""
+        array = self.client.array(self)
+        indices = indices_of(array["indices"])
+        return {index: Task(array["first"] + i, self.client) for i, index in enumerate(indices)}
+
+    def info(self) -> Object:
+        """As Client.array: its indices, and the number of its tasks in each state."""
+        return self.client.array(self)
+
+    def wait(self, timeout_s: Optional[float] = None) -> Any:
+        """Waits until all its tasks have ended. Returns them in the order of their indices."""
+        return self.client.wait(self, timeout_s)
+
+    def logs(self, stream: str = "stdout", attempt: Optional[int] = None) -> Any:
+        """The output of each of its tasks, by index."""
+        return {index: task.logs(stream, attempt) for index, task in self.tasks().items()}
 
 
 class Client:
@@ -186,8 +218,8 @@ class Client:
         memory: GPU memory requirement on each GPU: "12GiB", or a number of MiB.
         options: further keys of `POST /v1/tasks`, such as name, gpus, memory_mib, sharing.
 
-        Returns the task, which is its id, too (with `array` that of the array), once it is stored
-        on disk. The daemon's warnings are issued as Python warnings.
+        Returns the task, which is its id, too, or with `array` an Array, once it is stored on disk.
+        The daemon's warnings are issued as Python warnings.
         """
         if not isinstance(script, str):
             words = [*script, *arguments]
@@ -209,7 +241,7 @@ class Client:
         reply = self.request("POST", "/v1/tasks", body).check().json
         for text in reply.get("warnings", ()):
             warnings.warn(text, stacklevel=2)
-        return Task(reply["id"], self)
+        return Array(reply["id"], self) if "tasks" in reply else Task(reply["id"], self)
 
     def estimate(self, module: Any, inputs: Any, target: Any = None, **options: Any) -> Object:
         """The GPU memory of training a torch.nn.Module, as colloc.estimate; sends no request."""
@@ -268,8 +300,8 @@ class Client:
             if started[-1:] != page[-1:]:
                 return
 
-    def wait(self, task: TaskId, timeout_s: Optional[float] = None) -> Object:
-        """Waits until the task has ended and returns it.
+    def wait(self, task: TaskId, timeout_s: Optional[float] = None) -> Any:
+        """Waits until the task has ended and returns it; of an array a list of its tasks.
 
         timeout_s: raises TimeoutError after this many seconds. None: waits without limit.
         """
@@ -279,6 +311,13 @@ class Client:
             piece_s = min(WAIT_PIECE_S, left)
             path = f"/v1/tasks/{task}/wait?timeout_s={piece_s:.3f}"
             reply = self.request("GET", path, timeout_s=self.timeout_s + piece_s).check()
+            array = reply.json.get("array")
+            if array:
+                tasks = range(array["first"], array["last"] + 1)
+                return [
+                    self.wait(one, None if end is None else max(0.0, end - time.monotonic()))
+                    for one in tasks
+                ]
             found = reply.json["task"]
             if found["state"] not in LIVE_STATES:
                 return found

@@ -47,7 +47,7 @@ static const struct option_spec options[] = {
 /* ---- a task's end ---- */
 
 /* Prints why a task that did not complete ended, with the line of its output that shows it. */
-static void print_ending(struct client *client, int64_t id)
+static void print_ending(struct client *client, int64_t id, const char *shown)
 {
     char path[64];
     struct fault fault = {0};
@@ -59,7 +59,7 @@ static void print_ending(struct client *client, int64_t id)
     const char *state = member_text(task, "state", "COMPLETED"),
                *words = member_text(task, "reason_text", "");
     if (r == 0 && status == 200 && task_has_ended(task) && strcmp(state, "COMPLETED") != 0)
-        print_error("task %" PRId64 " %s (%s)%s%s", id, state, member_text(task, "reason", "-"),
+        print_error("task %s %s (%s)%s%s", shown, state, member_text(task, "reason", "-"),
             *words ? ": " : "", words);
     json_decref(reply);
 }
@@ -70,6 +70,7 @@ static void add_stream(
     struct client *client, struct task_log *task, const char *stream, const char *name, int attempt)
 {
     task->stream[task->n_streams++] = (struct log_stream){.name = name,
+        .shown = task->shown,
         .fd = STDOUT_FILENO,
         .reader = {.client = client, .stream = stream, .id = task->id, .attempt = attempt}};
 }
@@ -122,34 +123,45 @@ static int print_all(
     for (int i = 0; i < count; i++) {
         first = first == EXIT_OK ? tasks[i].code : first;
         if (tasks[i].code == EXIT_OK && !values[LOGS_ATTEMPT].number)
-            print_ending(client, tasks[i].id);
+            print_ending(client, tasks[i].id, tasks[i].shown);
     }
     return first;
 }
 
-static int run(const struct invocation *invocation)
+/* After a task that is not found the others are printed. */
+static int print_found(
+    const struct invocation *invocation, struct client *client, const json_t *found)
 {
-    int count = invocation->operand_count, code = EXIT_OK;
-    struct client *client;
-    json_t *ids;
-    struct task_log *tasks = calloc((size_t)count, sizeof *tasks);
+    size_t i, count = json_array_size(found);
+    json_t *one;
+    struct task_log *tasks = calloc(count ? count : 1, sizeof *tasks);
     if (!tasks) {
         print_error("out of memory");
         return EXIT_REFUSED;
     }
-    code = task_words_expand(invocation->operands, count, &ids);
-    if (code == EXIT_OK) {
-        json_decref(ids);
-        code = session_open(invocation, &client);
+    json_array_foreach(found, i, one) {
+        tasks[i].id = json_integer_value(json_object_get(one, "id"));
+        tasks[i].shown = json_string_value(json_object_get(one, "shown"));
     }
-    if (code == EXIT_OK) {
-        for (int i = 0; i < count && code == EXIT_OK; i++)
-            code = task_word_find(client, invocation->operands[i], &tasks[i].id);
-        if (code == EXIT_OK)
-            code = print_all(invocation, client, tasks, count);
-        client_close(client);
-    }
+    int code = print_all(invocation, client, tasks, (int)count);
     free(tasks);
+    return code;
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct client *client;
+    json_t *found;
+    int code = session_open(invocation, &client);
+    if (code != EXIT_OK)
+        return code;
+    code = task_words_find_all(client, invocation->operands, invocation->operand_count, &found);
+    if (code != EXIT_UNREACHABLE && json_array_size(found) > 0) {
+        int printed = print_found(invocation, client, found);
+        code = code == EXIT_OK ? printed : code;
+    }
+    json_decref(found);
+    client_close(client);
     return code;
 }
 
@@ -160,8 +172,8 @@ const struct command command_logs = {
     .description = "Prints standard output and standard error. If both go to one file, they "
                    "appear in the order in which the task wrote them. Otherwise standard output "
                    "comes first, then a line \"==> stderr <==\" and standard error; with -f, "
-                   "later output appears as it arrives. With several tasks, each has a title "
-                   "line.\n\n"
+                   "later output appears as it arrives. With several tasks, or an array, each has "
+                   "a title line.\n\n"
                    "With -f the command runs until the tasks have ended; when a task is "
                    "restarted, the output of the new attempt follows. For a task that failed, "
                    "the last line, on standard error, says why.",

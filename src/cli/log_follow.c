@@ -27,8 +27,8 @@ static void print_title(struct log_printer *printer, const struct log_stream *st
 {
     char title[64];
     if (printer->has_titles)
-        snprintf(title, sizeof title, "task %" PRId64 "%s%s", stream->reader.id,
-            *stream->name ? ": " : "", stream->name);
+        snprintf(title, sizeof title, "task %s%s%s", stream->shown, *stream->name ? ": " : "",
+            stream->name);
     else
         snprintf(title, sizeof title, "%s", stream->name);
     if (strcmp(title, printer->title) == 0)

@@ -13,14 +13,16 @@ enum { LOG_STREAMS = 2 };
 /* One stream of a task. */
 struct log_stream {
     struct log_reader reader;
-    int attempt;      /* of the last piece; 0: none was read yet */
-    bool is_over;     /* it has ended */
-    const char *name; /* in the title above its text; "": no title */
-    int fd;           /* where its text is printed */
+    const char *shown; /* of several tasks: the id in titles, "12" or "14_3" */
+    int attempt;       /* of the last piece; 0: none was read yet */
+    bool is_over;      /* it has ended */
+    const char *name;  /* in the title above its text; "": no title */
+    int fd;            /* where its text is printed */
 };
 
 struct task_log {
     int64_t id;
+    const char *shown; /* as in its streams */
     struct log_stream stream[LOG_STREAMS];
     int n_streams;
     int attempt_said; /* the newest attempt that was announced to the user */

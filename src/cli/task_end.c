@@ -21,6 +21,7 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 
 enum { ROUND_S = 30 }; /* chosen: below the daemon's WAIT_MAX_S */
 
@@ -90,11 +91,11 @@ int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t
  * reason. */
 void task_end_print(const json_t *task)
 {
-    char wait[CELL_SIZE], run[CELL_SIZE];
+    char wait[CELL_SIZE], run[CELL_SIZE], id[CELL_SIZE];
     const char *reason = member_text(task, "reason_text", NULL);
     if (!reason || !*reason)
         reason = member_text(task, "reason", "None");
-    printf("Task %.0f %s (waited %s, ran %s)", member_number(task, "id", 0),
+    printf("Task %s %s (waited %s, ran %s)", task_id_text(task, id, sizeof id),
         member_text(task, "state", "?"), seconds_text(json_object_get(task, "wait_s"), wait),
         seconds_text(json_object_get(task, "exec_s"), run));
     if (strcmp(member_text(task, "state", ""), "COMPLETED") != 0) {

@@ -107,6 +107,58 @@ int task_word_find(struct client *client, const char *word, int64_t *ret_id)
     return EXIT_OK;
 }
 
+/* The tasks of an array have ids one after the other, in the order of their indices. */
+static void add_array(const json_t *array, json_t *tasks)
+{
+    struct fault fault = {0};
+    struct array_spec spec;
+    double id = member_number(array, "id", 0), first = member_number(array, "first", 0);
+    char shown[64];
+    if (array_spec_parse(member_text(array, "indices", ""), &fault, &spec) < 0)
+        return;
+    for (int i = 0; i < spec.count; i++) {
+        snprintf(shown, sizeof shown, "%.0f_%d", id, spec.indices[i]);
+        json_array_append_new(
+            tasks, json_pack("{s:I, s:s}", "id", (json_int_t)first + i, "shown", shown));
+    }
+    array_spec_fini(&spec);
+}
+
+int task_words_find_all(
+    struct client *client, const char *const *words, int count, json_t **ret_tasks)
+{
+    json_t *ids, *word, *tasks = json_array();
+    size_t i;
+    int code = task_words_expand(words, count, &ids), first = EXIT_OK;
+    *ret_tasks = NULL;
+    if (code != EXIT_OK) {
+        json_decref(tasks);
+        return code;
+    }
+    json_array_foreach(ids, i, word) {
+        char path[160], shown[64];
+        json_t *reply;
+        snprintf(path, sizeof path, "/v1/tasks/%s", json_string_value(word));
+        code = session_call(client, "GET", path, NULL, &reply);
+        first = first == EXIT_OK || code == EXIT_UNREACHABLE ? code : first;
+        if (code == EXIT_UNREACHABLE)
+            break;
+        if (code != EXIT_OK)
+            continue;
+        const json_t *array = json_object_get(reply, "array"),
+                     *task = json_object_get(reply, "task");
+        if (array)
+            add_array(array, tasks);
+        else
+            json_array_append_new(tasks, json_pack("{s:O, s:s}", "id", json_object_get(task, "id"),
+                                             "shown", task_id_text(task, shown, sizeof shown)));
+        json_decref(reply);
+    }
+    json_decref(ids);
+    *ret_tasks = tasks;
+    return first;
+}
+
 /* "12"; "14_3" for a task of an array; "14_[3-99%5]" for those that wait, of which at most 5 run at
  * once. */
 const char *task_id_text(const json_t *task, char *text, size_t size)

@@ -20,6 +20,17 @@ int task_words_expand(const char *const *words, int count, json_t **ret_ids);
 /* Finds the id of "12" or "12_7". Returns EXIT_OK; or another code, having printed why. */
 int task_word_find(struct client *client, const char *word, int64_t *ret_id);
 
+/*
+ * Finds the tasks that words name; of an array (12) all its tasks.
+ *
+ * ret_tasks: objects {"id": 15, "shown": "12_1"}, for the caller to release: those that were found;
+ *            NULL if a word is none
+ *
+ * Returns EXIT_OK; or another code, having printed why: that of the first error.
+ */
+int task_words_find_all(
+    struct client *client, const char *const *words, int count, json_t **ret_tasks);
+
 /* Writes the id as people name it: "12", "12_7", or "12_[3-9%2]" of a folded entry. Returns
  * `text`. */
 const char *task_id_text(const json_t *task, char *text, size_t size);

@@ -13,6 +13,8 @@ import unittest
 
 from daemon_case import DaemonCase, until
 
+import colloc
+
 
 class Arrays(DaemonCase):
     gpus = "2xA100-40GB"
@@ -139,6 +141,39 @@ class Arrays(DaemonCase):
         other = self.submit("env | grep -c SLURM")
         self.wait(other, "FAILED")
         self.assertEqual(self.output(other), "0\n")
+
+    def test_one_name_for_all_commands(self):
+        script = self.write("a.sh", "echo this is $COLLOC_ARRAY_INDEX; exit $COLLOC_ARRAY_INDEX\n")
+        self.colloc("submit", "--hold", script)  # ids of arrays and tasks differ
+        said = self.colloc("submit", "--array=0-4:4,7", script).stdout
+        self.assertEqual(said, "Submitted array 2 (3 tasks)\n")
+        waited = self.colloc("wait", "2", code=4).stdout
+        self.assertEqual([line.split()[1] for line in waited.splitlines()], ["2_0", "2_4", "2_7"])
+        self.assertIn("Task 2_7 FAILED", self.colloc("wait", "2_7", code=7).stdout)
+        logs = self.colloc("logs", "2").stdout
+        for index in (0, 4, 7):
+            self.assertIn(f"==> task 2_{index} <==\nthis is {index}\n", logs)
+        self.assertIn("task 2_7 FAILED", self.colloc("logs", "-f", "2").stderr)
+        self.assertEqual(self.colloc("logs", "2_4").stdout, "this is 4\n")
+        some = self.colloc("logs", "2_[0,7]").stdout
+        self.assertEqual(some.count("==>"), 2)
+        self.assertIn("there is no task 99", self.colloc("logs", "99", code=1).stderr)
+
+    def test_arrays_of_the_python_client(self):
+        client = self.client
+        array = client.submit(
+            ["sh", "-c", "echo is $COLLOC_ARRAY_INDEX"], cwd=self.work, array="0-2,8"
+        )
+        self.assertIsInstance(array, colloc.Array)
+        ended = array.wait(120)
+        self.assertEqual([task["state"] for task in ended], ["COMPLETED"] * 4)
+        self.assertEqual([task["array_index"] for task in ended], [0, 1, 2, 8])
+        self.assertEqual(array.logs()[8], b"is 8\n")
+        self.assertEqual(array.info()["states"], {"COMPLETED": 4})
+        self.assertEqual(array.tasks()[8].info()["array_index"], 8)
+        one = client.submit("true", cwd=self.work)
+        self.assertNotIsInstance(one, colloc.Array)
+        self.assertEqual(client.wait(one)["state"], "COMPLETED")
 
     def test_what_is_refused(self):
         for indices, word in (
