@@ -153,17 +153,23 @@ static bool is_key(struct span found, const char *key)
 
 bool conf_find(const char *line, const char *key, struct span *ret_value)
 {
-    struct span rest = span_of(line), found;
-    while (conf_next_pair(&rest, &found, ret_value))
-        if (is_key(found, key))
-            return true;
+    struct span rest = span_of(line), found, value;
+    while (conf_next_pair(&rest, &found, &value)) {
+        if (!is_key(found, key))
+            continue;
+        *ret_value = value;
+        return true;
+    }
     return false;
 }
 
 bool conf_begins_with(const char *line, const char *key, struct span *ret_value)
 {
-    struct span rest = span_of(line), found;
-    return conf_next_pair(&rest, &found, ret_value) && is_key(found, key);
+    struct span rest = span_of(line), found, value;
+    bool is_first = conf_next_pair(&rest, &found, &value) && is_key(found, key);
+    if (is_first)
+        *ret_value = value;
+    return is_first;
 }
 
 bool conf_included(const char *line, struct span *ret_file)
@@ -172,6 +178,8 @@ bool conf_included(const char *line, struct span *ret_file)
     size_t size = strlen(word);
     if (strncasecmp(line, word, size) != 0 || !isspace((unsigned char)line[size]))
         return false;
-    *ret_file = span_trim(span_of(line + size));
-    return ret_file->size > 0;
+    struct span file = span_trim(span_of(line + size));
+    if (file.size > 0)
+        *ret_file = file;
+    return file.size > 0;
 }

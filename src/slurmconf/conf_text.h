@@ -44,14 +44,14 @@ bool conf_next_pair(struct span *rest, struct span *ret_key, struct span *ret_va
 /*
  * Finds the value of a key in a logical line. Slurm's keys have no case.
  *
- * Returns false when the line has no such key.
+ * Returns false when the line has no such key; `ret_value` then keeps its value.
  */
 bool conf_find(const char *line, const char *key, struct span *ret_value);
 
-/* Is this the first key of the line, such as NodeName? */
+/* Is this the first key of the line, such as NodeName? If not, `ret_value` keeps its value. */
 bool conf_begins_with(const char *line, const char *key, struct span *ret_value);
 
-/* The file that an "Include FILE" line names, or false. */
+/* The file that an "Include FILE" line names, or false: then `ret_file` keeps its value. */
 bool conf_included(const char *line, struct span *ret_file);
 
 #endif

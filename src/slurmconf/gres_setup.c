@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans gres.conf: a line for each GPU and one for its shards. Existing lines of GPUs and shards
- * are replaced; a line's device file and other facts about its devices (Cores) are kept.
+ * are replaced; a line's device file and other facts about its devices (Cores) are kept. Where
+ * gres.conf names no device file, AutoDetect finds the devices, and /dev/nvidia0 and following are
+ * named. What is no whole GPU with a device file is refused: a type without files, instances of MIG,
+ * and another number of files than of GPUs in slurm.conf.
  *
  *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-31      becomes
  *
@@ -111,13 +114,30 @@ static char *other_pairs(const char *line)
     return text;
 }
 
-static int read_gpu_line(struct devices *devices, const char *line)
+/* A line of GPUs without a file says what AutoDetect has to find, or counts what is no device. */
+static int check_without_file(const struct setup_plan *plan, const char *line, struct span type)
 {
-    struct span nodes = {"", 0}, file, type;
+    struct span value;
+    if (conf_find(line, "MultipleFiles", &value))
+        return fault_set(plan->fault, ENOTSUP,
+            "gres.conf: MultipleFiles=%.*s: shards are parts of whole GPUs, not of MIG instances: "
+            "leave these nodes out, or turn MIG off there",
+            (int)value.size, value.at);
+    if (conf_find(line, "Count", &value))
+        return fault_set(plan->fault, ENOTSUP,
+            "gres.conf: the GPUs of Type=%.*s have Count=%.*s and no File: colloc shares GPUs that "
+            "have a device file. Give them File=, or remove this type here and in slurm.conf",
+            (int)type.size, type.at, (int)value.size, value.at);
+    return 0;
+}
+
+static int read_gpu_line(const struct setup_plan *plan, struct devices *devices, const char *line)
+{
+    struct span nodes = {"", 0}, file, type = {"", 0};
     conf_find(line, "NodeName", &nodes);
     devices->loses_a_type |= conf_find(line, "Type", &type);
     if (!conf_find(line, "File", &file))
-        return 0;
+        return check_without_file(plan, line, type);
     char *others = other_pairs(line);
     int r = others ? add_files(devices, nodes, file, others) : -ENOMEM;
     free(others);
@@ -125,7 +145,8 @@ static int read_gpu_line(struct devices *devices, const char *line)
 }
 
 /* Reads a line, and plans its removal where it is about GPUs or shards. */
-static int take_line(struct devices *devices, struct setup_file *file, const struct conf_line *line)
+static int take_line(const struct setup_plan *plan, struct devices *devices,
+    struct setup_file *file, const struct conf_line *line)
 {
     struct span name, detect;
     if (conf_find(line->text, "AutoDetect", &detect) && !key_is(detect, "off"))
@@ -133,20 +154,40 @@ static int take_line(struct devices *devices, struct setup_file *file, const str
     bool has_name = conf_find(line->text, "Name", &name), is_gpu = has_name && key_is(name, "gpu");
     if (!is_gpu && !(has_name && key_is(name, "shard")))
         return 0;
-    int r = is_gpu ? read_gpu_line(devices, line->text) : 0;
+    int r = is_gpu ? read_gpu_line(plan, devices, line->text) : 0;
     return r == 0 ? text_edits_add(&file->edits, line->bytes, strdup("")) : r;
 }
 
-/* The device of GPU `k` of a node, or NULL. Lines without NodeName are of all nodes. */
+/* Lines without NodeName are of all nodes. */
+static bool is_of_node(const struct device *device, const char *node)
+{
+    return !*device->nodes || host_list_has(span_of(device->nodes), node);
+}
+
+/* The device of GPU `k` of a node, or NULL. */
 static const struct device *find_device(const struct devices *devices, const char *node, int k)
 {
-    for (size_t i = 0; i < devices->count; i++) {
-        const struct device *device = &devices->items[i];
-        bool is_theirs = !*device->nodes || host_list_has(span_of(device->nodes), node);
-        if (is_theirs && k-- == 0)
-            return device;
-    }
+    for (size_t i = 0; i < devices->count; i++)
+        if (is_of_node(&devices->items[i], node) && k-- == 0)
+            return &devices->items[i];
     return NULL;
+}
+
+/* Refuses another number of device files than of GPUs. Without any file AutoDetect finds them. */
+static int check_count(
+    const struct setup_plan *plan, const struct devices *devices, const struct gpu_nodes *nodes)
+{
+    char first[256] = "";
+    int n = 0;
+    host_list_first(span_of(nodes->names), first, sizeof first);
+    for (size_t i = 0; i < devices->count; i++)
+        n += is_of_node(&devices->items[i], first);
+    if (n == 0 || n == nodes->gpus)
+        return 0;
+    return fault_set(plan->fault, ENOTSUP,
+        "NodeName=%s has %d GPUs in slurm.conf, and %d device file%s in gres.conf: colloc shares "
+        "whole GPUs, each with its file. Make the two the same",
+        nodes->names, nodes->gpus, n, n == 1 ? "" : "s");
 }
 
 /* The nodes of one line of slurm.conf are alike: the devices of the first are those of all. */
@@ -202,7 +243,9 @@ int gres_setup_plan(struct setup_plan *plan, struct setup_file *file)
     struct conf_text conf;
     int r = conf_text_parse(file->text, &conf);
     for (size_t i = 0; i < conf.count && r == 0; i++)
-        r = take_line(&devices, file, &conf.lines[i]);
+        r = take_line(plan, &devices, file, &conf.lines[i]);
+    for (size_t i = 0; i < plan->n_nodes && r == 0; i++)
+        r = check_count(plan, &devices, &plan->nodes[i]);
     if (r == 0)
         r = add_lines(plan, file, &devices);
     conf_text_fini(&conf);

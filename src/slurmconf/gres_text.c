@@ -106,6 +106,19 @@ int gres_type_index(const char *type)
     return (int)index;
 }
 
+/* Profiles are named [COMPUTEc.]SLICESg.MEMORYgb (NVIDIA's MIG user guide), with suffixes such as
+ * +me. */
+bool gres_is_mig_type(const char *type)
+{
+    char unit;
+    int slices, memory, end = 0;
+    const char *dot = strstr(type, "c.");
+    if (dot && isdigit((unsigned char)type[0]))
+        type = dot + strlen("c.");
+    return sscanf(type, "%d%c.%dgb%n", &slices, &unit, &memory, &end) == 3 && end > 0 &&
+           unit == 'g';
+}
+
 int64_t gres_count(struct span text, const char *name)
 {
     struct gres_item item;

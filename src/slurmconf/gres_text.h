@@ -29,6 +29,9 @@ bool gres_next(struct span *text, struct gres_item *ret_item);
 /* Returns K of a type "iK", or -1. */
 int gres_type_index(const char *type);
 
+/* Is the type one of MIG instances, such as "1g.10gb" or "1c.3g.20gb"? */
+bool gres_is_mig_type(const char *type);
+
 /* Sums the counts of all items of this name, whatever their type. */
 int64_t gres_count(struct span text, const char *name);
 

@@ -162,6 +162,37 @@ static int type_gres(struct setup_plan *plan, char **line, struct span gres, int
     return r;
 }
 
+/* Refuses resources that colloc cannot share as they are. */
+static int check_gres(struct setup_plan *plan, struct span names, struct span gres)
+{
+    struct gres_item item;
+    if (gres_count(gres, "mps") > 0)
+        return fault_set(plan->fault, ENOTSUP,
+            "NodeName=%.*s has gres/mps, which cannot stand beside shards: remove it first",
+            (int)names.size, names.at);
+    while (gres_next(&gres, &item))
+        if (strcmp(item.name, "gpu") == 0 && gres_is_mig_type(item.type))
+            return fault_set(plan->fault, ENOTSUP,
+                "NodeName=%.*s has gpu:%s: shards are parts of whole GPUs, and an instance of MIG "
+                "has no device file of its own: leave these nodes out, or turn MIG off there",
+                (int)names.size, names.at, item.type);
+    return 0;
+}
+
+/* Shards that the nodes have already are replaced, and jobs ask for them by number. */
+static void note_other_shards(
+    const struct setup_plan *plan, struct span names, struct span gres, int64_t gpus)
+{
+    int64_t shards = gres_count(gres, "shard");
+    if (shards == 0 || gpus == 0 || shards == gpus * plan->options->shards)
+        return;
+    fprintf(plan->notes,
+        "NodeName=%.*s has %lld shards of a GPU, and gets %d: a job that asks for more than that "
+        "of one GPU can no longer start. --shards=%lld keeps the number\n",
+        (int)names.size, names.at, (long long)(shards / gpus), plan->options->shards,
+        (long long)(shards / gpus));
+}
+
 /* `default_gpus`: of the last NodeName=DEFAULT line. */
 static int edit_node(struct setup_plan *plan, char **line, int *default_gpus)
 {
@@ -170,11 +201,9 @@ static int edit_node(struct setup_plan *plan, char **line, int *default_gpus)
         return 0;
     bool has_gres = conf_find(*line, "Gres", &gres), is_default = same_word(names, "DEFAULT");
     int64_t gpus = has_gres ? gres_count(gres, "gpu") : *default_gpus;
-    int r = 0;
-    if (has_gres && gres_count(gres, "mps") > 0)
-        return fault_set(plan->fault, ENOTSUP,
-            "NodeName=%.*s has gres/mps, which cannot stand beside shards: remove it first",
-            (int)names.size, names.at);
+    int r = has_gres ? check_gres(plan, names, gres) : 0;
+    if (r < 0)
+        return r;
     if (gpus > GRES_INDEX_MAX)
         return fault_set(plan->fault, ERANGE, "NodeName=%.*s has %lld GPUs; at most %d",
             (int)names.size, names.at, (long long)gpus, GRES_INDEX_MAX);
@@ -182,6 +211,8 @@ static int edit_node(struct setup_plan *plan, char **line, int *default_gpus)
         *default_gpus = (int)gpus;
     if (!is_default && gpus > 0)
         r = add_nodes(plan, names, (int)gpus);
+    if (has_gres)
+        note_other_shards(plan, names, gres, gpus);
     if (r == 0 && has_gres && gpus > 0)
         r = type_gres(plan, line, gres, (int)gpus);
     return r;

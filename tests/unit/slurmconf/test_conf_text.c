@@ -36,9 +36,10 @@ static void test_comments_and_continuations(void **state)
 
 static void assert_value(const char *line, const char *key, const char *want)
 {
-    struct span value;
+    struct span value = {"before", 6};
     if (!want) {
         assert_false(conf_find(line, key, &value));
+        assert_true(span_is(value, "before"));
         return;
     }
     assert_true(conf_find(line, key, &value));
@@ -63,9 +64,11 @@ static void test_first_key_and_includes(void **state)
     struct span value;
     assert_true(conf_begins_with("nodename=x CPUs=1", "NodeName", &value));
     assert_false(conf_begins_with("NodeAddr=1 NodeName=x", "NodeName", &value));
+    assert_true(span_is(value, "x"));
     assert_true(conf_included("include \t a b.conf ", &value));
     assert_true(span_is(value, "a b.conf"));
     assert_false(conf_included("Include", &value));
+    assert_true(span_is(value, "a b.conf"));
     assert_false(conf_included("Includes a", &value));
 }
 

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What setup makes of gres.conf in the forms that sites write, and what it refuses. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "slurmconf/slurm_setup.h"
+
+struct planned {
+    char *gres, *notes;
+    struct fault fault;
+    int r;
+};
+
+static struct planned plan(const char *slurm, const char *gres)
+{
+    struct setup_file conf = {.name = "slurm.conf", .comment = "#", .text = span_of(slurm)};
+    struct setup_file devices = {.name = "gres.conf", .comment = "#", .text = span_of(gres)};
+    struct setup_files files = {&conf, 1, &devices};
+    const struct setup_options options = {.intake = "gpu", .run = "gpu-run", .shards = 80};
+    struct planned planned = {.fault = {""}};
+    size_t nodes;
+    planned.r = slurm_setup_plan(&files, &options, &planned.fault, &planned.notes, &nodes);
+    if (planned.r == 0)
+        planned.gres = marked_text_apply(devices.text, &devices.edits, devices.comment);
+    text_edits_fini(&conf.edits);
+    text_edits_fini(&devices.edits);
+    return planned;
+}
+
+static void forget(struct planned *planned)
+{
+    free(planned->gres);
+    free(planned->notes);
+}
+
+static void expect_lines(const char *slurm, const char *gres, const char *const *lines)
+{
+    struct planned planned = plan(slurm, gres);
+    if (planned.r < 0)
+        fail_msg("%s", planned.fault.text);
+    for (; *lines; lines++)
+        assert_has(planned.gres, *lines);
+    forget(&planned);
+}
+
+static void expect_refusal(const char *slurm, const char *gres, const char *why)
+{
+    struct planned planned = plan(slurm, gres);
+    assert_int_equal(planned.r, -ENOTSUP);
+    assert_has(planned.fault.text, why);
+    forget(&planned);
+}
+
+#define TWO "NodeName=big1 CPUs=64 Gres=gpu:2\n"
+
+/* The usual form: one file for all nodes, or for this one. */
+static void lines_without_node_names(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "NodeName=big1 Name=gpu Type=i0 File=/dev/nvidia2 Cores=0-7 Links=-1,4\n",
+        "NodeName=big1 Name=shard Type=i0 Count=80 File=/dev/nvidia2\n",
+        "NodeName=big1 Name=gpu Type=i1 File=/dev/nvidia3 CPUs=8-15\n",
+        "NodeName=big1 Name=shard Type=i1 Count=80 File=/dev/nvidia3\n", NULL};
+    expect_lines(TWO,
+        "Name=gpu File=/dev/nvidia2 Cores=0-7 Links=-1,4\n"
+        "Name=gpu File=/dev/nvidia3 CPUs=8-15\n",
+        wanted);
+}
+
+static void lines_with_node_names(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "NodeName=r[1-2] Name=gpu Type=i0 File=/dev/nvidia1 Cores=0-7\n",
+        "NodeName=r[1-2] Name=gpu Type=i1 File=/dev/nvidia3 Cores=0-7\n", NULL};
+    expect_lines("NodeName=r[1-2] Gres=gpu:a100:2\n",
+        "NodeName=r[1-9] Name=gpu Type=a100 File=/dev/nvidia[1,3] Cores=0-7\n", wanted);
+}
+
+/* AutoDetect finds the files, which have the usual names. */
+static void no_lines_at_all(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "NodeName=big1 AutoDetect=off Name=gpu Type=i1 File=/dev/nvidia1\n", NULL};
+    expect_lines(TWO, "AutoDetect=nvml\n", wanted);
+}
+
+static void what_is_no_device(void **state)
+{
+    (void)state;
+    expect_refusal("NodeName=n1 Gres=gpu:1g.10gb:7\n", "AutoDetect=nvml\n",
+        "NodeName=n1 has gpu:1g.10gb: shards are parts of whole GPUs");
+    expect_refusal("NodeName=n1 Gres=gpu:1c.3g.20gb+me:2\n", "",
+        "NodeName=n1 has gpu:1c.3g.20gb+me: shards are parts of whole GPUs");
+    expect_refusal("NodeName=DEFAULT Gres=gpu:2g.20gb:3\nNodeName=n1\n", "", "has gpu:2g.20gb");
+    expect_refusal(TWO,
+        "Name=gpu Type=mig MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\n",
+        "gres.conf: MultipleFiles=/dev/nvidia0");
+    expect_refusal("NodeName=n1 Gres=gpu:l40s:2,gpu:half:4\n",
+        "Name=gpu Type=l40s File=/dev/nvidia[0-1]\nName=gpu Type=half Count=4\n",
+        "gres.conf: the GPUs of Type=half have Count=4 and no File");
+}
+
+static void another_number_of_files(void **state)
+{
+    (void)state;
+    expect_refusal("NodeName=n1 Gres=gpu:6\n", "Name=gpu File=/dev/nvidia[0-3]\n",
+        "NodeName=n1 has 6 GPUs in slurm.conf, and 4 device files in gres.conf");
+    expect_refusal(TWO, "NodeName=big1 Name=gpu File=/dev/nvidia0\n",
+        "NodeName=big1 has 2 GPUs in slurm.conf, and 1 device file in gres.conf");
+}
+
+static void shards_that_are_there(void **state)
+{
+    (void)state;
+    static const char files[] = "Name=gpu File=/dev/nvidia0\nName=gpu File=/dev/nvidia1\n"
+                                "Name=shard Count=100 File=/dev/nvidia0\n"
+                                "Name=shard Count=100 File=/dev/nvidia1\n";
+    struct planned planned = plan("NodeName=w1 Gres=gpu:2,shard:200\n", files);
+    assert_int_equal(planned.r, 0);
+    assert_has(planned.notes, "NodeName=w1 has 100 shards of a GPU, and gets 80");
+    assert_has(planned.notes, "--shards=100 keeps the number");
+    forget(&planned);
+    planned = plan("NodeName=w1 Gres=gpu:2,shard:160\n", files);
+    assert_null(strstr(planned.notes, "shards of a GPU, and gets"));
+    forget(&planned);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_without_node_names),
+        cmocka_unit_test(lines_with_node_names),
+        cmocka_unit_test(no_lines_at_all),
+        cmocka_unit_test(what_is_no_device),
+        cmocka_unit_test(another_number_of_files),
+        cmocka_unit_test(shards_that_are_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
