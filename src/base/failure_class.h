@@ -16,7 +16,7 @@ enum failure_class {
     FAILURE_CANCELLED,  /* cancelled by a user */
     FAILURE_LAUNCH,     /* cannot be started: no such folder, no such interpreter ... */
     FAILURE_GPU_FAULT,  /* the GPU aborted its work, by an illegal address for example; under MPS
-                           possibly another client's */
+                           possibly another client's; or the GPU itself is at fault (ECC) */
     FAILURE_MPS,        /* its MPS server ended or refused it */
     FAILURE_GPU_GONE,   /* its GPU or MIG instance was removed */
     FAILURE_LOST,       /* its shim was killed or the machine crashed: the outcome is unknown */

@@ -149,6 +149,7 @@ struct task_exit {
     int code;         /* exit status, or -1 */
     int signal;       /* that ended it, or 0 */
     int64_t ended_us; /* when it ended, where that is known better than by the event; 0: then */
+    bool by_gpu;      /* of FAILURE_GPU_FAULT: the GPU itself is at fault, by an ECC error or so */
 };
 
 /* How a task gives way, and what that has come to. */

@@ -246,6 +246,7 @@ static const struct field exited_fields[] = {
     {"code", FIELD_INT, AT(exited.code), REQUIRED, INT_MIN, INT_MAX, NULL},
     {"signal", FIELD_INT, AT(exited.signal), REQUIRED, 0, INT_MAX, NULL},
     {"ended_us", FIELD_INT64, AT(exited.ended_us), OPTIONAL, 1, INT64_MAX, NULL},
+    {"by_gpu", FIELD_BOOL, AT(exited.by_gpu), OPTIONAL, 0, 0, NULL},
 };
 
 static const struct field place_fields[] = {

@@ -263,7 +263,7 @@ static int apply_requeue(struct core *core, struct task *task, const struct even
     if (task->state != TASK_EXITED)
         return CORE_NOT_NOW;
     task->requeue_count++;
-    task->mps_failures += task->run->exit.failure != FAILURE_GPU_GONE;
+    task->mps_failures += task->run->exit.failure != FAILURE_GPU_GONE && !task->run->exit.by_gpu;
     core_return_to_queue(core, task, event->time_us);
     return 0;
 }

@@ -5,7 +5,8 @@
  * it. Nothing names the cause: on an H200 the MPS server's log and the kernel's Xid line both named
  * another client (docs/measured/mps.md). So each client that ended is a possible cause: all are
  * requeued and run without MPS, where a fault stays in its own process. The task that causes it
- * then fails again; the others complete.
+ * then fails again; the others complete. A fault of the GPU itself, such as an ECC error, is no
+ * task's: the task is requeued, and the GPU's health keeps it from that GPU.
  */
 #include "core/state/fault_attribution.h"
 
@@ -47,8 +48,8 @@ static bool record_fault(struct core *core, const struct task *task, int64_t now
 void core_attribute_exit(struct core *core, struct task *task, const struct event *event)
 {
     bool by_mps = task->run->share.sharing == SHARING_MPS;
-    bool gone = event->exited.failure == FAILURE_GPU_GONE;
-    task->not_at_fault = gone || (by_mps && event->exited.failure == FAILURE_MPS);
-    if (by_mps && event->exited.failure == FAILURE_GPU_FAULT)
+    bool by_gpu = event->exited.failure == FAILURE_GPU_GONE || event->exited.by_gpu;
+    task->not_at_fault = by_gpu || (by_mps && event->exited.failure == FAILURE_MPS);
+    if (by_mps && !by_gpu && event->exited.failure == FAILURE_GPU_FAULT)
         task->not_at_fault = task->possible_cause = record_fault(core, task, event->time_us);
 }

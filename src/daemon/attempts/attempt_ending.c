@@ -141,7 +141,8 @@ static void report_exit(
     event.exited = (struct task_exit){.failure = failure.class,
         .code = exit->exit_code,
         .signal = exit->signal,
-        .ended_us = end_time(attempts->parts.driver, task, exit)};
+        .ended_us = end_time(attempts->parts.driver, task, exit),
+        .by_gpu = failure_is_hardware(&failure)};
     json_t *detail = make_detail(attempts, task, exit, &failure);
     uid_t uid = task->uid;
     char instance[sizeof((struct gpu_identity *)0)->uuid];

@@ -100,6 +100,21 @@ static void by_streams_everybody_answers_for_himself(void **state)
     core_destroy(core);
 }
 
+static void an_ecc_error_is_the_gpus(void **state)
+{
+    struct core *core = three_running(SHARING_MPS);
+    struct event event = {.kind = EVENT_EXITED, .time_us = SECONDS(400), .task = 2};
+    event.exited = (struct task_exit){.failure = FAILURE_GPU_FAULT, .code = 1, .by_gpu = true};
+    assert_int_equal(core_step(core, &event), 0);
+    assert_true(is_back(core, 2));
+    assert_false(core_task(core, 2)->possible_cause);
+    assert_int_equal(core_task(core, 2)->mps_failures, 0);
+    fall(core, SECONDS(401), 1, FAILURE_NONE);
+    fall(core, SECONDS(402), 3, FAILURE_GPU_FAULT); /* not beside it: its own */
+    assert_int_equal(world_state(core, 3), TASK_FAILED);
+    core_destroy(core);
+}
+
 static void a_lost_server_is_no_task_s_fault(void **state)
 {
     struct core *core = three_running(SHARING_MPS);
@@ -163,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_who_fall_together_are_suspects),
         cmocka_unit_test(who_is_alone_under_mps_answers_for_himself),
+        cmocka_unit_test(an_ecc_error_is_the_gpus),
         cmocka_unit_test(a_lost_server_is_no_task_s_fault),
         cmocka_unit_test(a_fault_long_after_is_another),
         cmocka_unit_test(by_streams_everybody_answers_for_himself),

@@ -176,6 +176,9 @@ static void placements_and_ends_are_stored_as_ever(void **state)
     assert_stored_as(&started, "{\"sharing\":\"streams\"}");
     exited.exited = (struct task_exit){.failure = FAILURE_GPU_OOM, .code = -1, .signal = 9};
     assert_stored_as(&exited, "{\"failure\":\"gpu-oom\",\"code\":-1,\"signal\":9}");
+    exited.exited.by_gpu = true;
+    assert_stored_as(&exited, "{\"failure\":\"gpu-oom\",\"code\":-1,\"signal\":9,\"by_gpu\":true}");
+    exited.exited.by_gpu = false;
     exited.exited.ended_us = 1795204783267426;
     assert_stored_as(&exited,
         "{\"failure\":\"gpu-oom\",\"code\":-1,\"signal\":9,\"ended_us\":1795204783267426}");
