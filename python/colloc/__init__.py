@@ -17,4 +17,13 @@ from colloc.client import Array, Client, DaemonError, Reply, Task
 from colloc.connection import Connection, find_socket
 from colloc.module_estimate import estimate
 
-__all__ = ["Array", "Client", "Connection", "DaemonError", "Reply", "Task", "estimate", "find_socket"]
+__all__ = [
+    "Array",
+    "Client",
+    "Connection",
+    "DaemonError",
+    "Reply",
+    "Task",
+    "estimate",
+    "find_socket",
+]

@@ -22,7 +22,7 @@
 #define SUBMITTING(X) X(submit) X(run) X(shell) X(attach) X(jupyter)
 #define WATCHING(X)   X(queue) X(show) X(logs) X(wait) X(history)
 #define CONTROLLING(X)                                                                             \
-    X(cancel) X(hold) X(release) X(update) X(suspend) X(resume) X(move) X(profile)
+    X(cancel) X(rerun) X(hold) X(release) X(update) X(suspend) X(resume) X(move) X(profile)
 #define USING_GPUS(X) X(gpus) X(top) X(web) X(share) X(report) X(reserve) X(mig) X(mps)
 #define MEASURING(X)  X(estimate) MEMNET(X) X(record) X(bench) X(calibrate)
 #define SIMULATING(X) X(simulate) X(sweep) X(trace) X(replay)

@@ -10,6 +10,34 @@ from daemon_case import DaemonCase, is_alive, read, until
 
 
 class Life(DaemonCase):
+    def test_rerun(self):
+        script = self.write(
+            "r.sh", "#COLLOC --time=1h --name=again\necho $LR $1 $COLLOC_ARRAY_INDEX\n"
+        )
+        words = ("submit", "--wait", "--cpus=2", "--begin=2020-01-01", "--output=%j.log")
+        self.colloc(*words, script, "a b", LR="0.1")
+        os.unlink(script)
+        self.assertEqual(self.colloc("rerun", "1", LR="0.2").stdout, "Submitted task 2\n")
+        self.assertEqual(self.wait(2, "COMPLETED")["time_limit_s"], 3600)
+        self.assertEqual(self.read("2.log"), "0.1 a b\n")
+        task = self.task(2)
+        self.assertEqual((task["cpus"], task["name"]), (2, "again"))
+        self.assertEqual(task["command"], self.task(1)["command"])
+        script = self.write("a.sh", "echo is $COLLOC_ARRAY_INDEX\n")
+        self.colloc("submit", "--wait", "--array=3,5", script)
+        self.assertEqual(self.colloc("rerun", "3").stdout, "Submitted array 6 (2 tasks)\n")
+        self.assertEqual(self.colloc("rerun", "3_5").stdout, "Submitted array 9 (1 tasks)\n")
+        self.colloc("wait", "9")
+        self.assertEqual(self.read("colloc-9_5.out"), "is 5\n")
+        self.assertIn("no task 99", self.colloc("rerun", "99", code=1).stderr)
+        self.restart()
+        self.colloc("rerun", "2", "1")
+        self.wait(12, "COMPLETED")
+        self.assertEqual(self.read("12.log"), "0.1 a b\n")
+        request = self.get("/v1/tasks/1/request")["request"]
+        self.assertEqual(request["arguments"], ["a b"])
+        self.assertEqual(request["environment"]["LR"], "0.1")
+
     def test_logs_show_both_streams_and_why_it_failed(self):
         script = "echo out; echo ValueError: no such label >&2; exit 3"
         both = self.submit(script, output="both.log")

@@ -245,6 +245,7 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/tasks/{id}", route_show},
     {"GET", "/v1/tasks/{id}/wait", route_wait},
     {"GET", "/v1/tasks/{id}/log", route_log},
+    {"GET", "/v1/tasks/{id}/request", route_request},
     {"GET", "/v1/tasks/{id}/series", route_task_series},
     {"POST", "/v1/tasks/cancel", route_cancel_many},
     {"POST", "/v1/tasks/hold", route_hold_many},

@@ -115,6 +115,10 @@ bool array_was_shown(struct http *http, struct api_request *request);
 bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,
     json_t *detail, const char *verb);
 
+/* route_request.c; request_keep: puts what the route answers into the detail of a SUBMIT */
+void route_request(void *context, struct api_request *request);
+void request_keep(const json_t *body, json_t *detail);
+
 /* route_profile.c */
 void route_profile(void *context, struct api_request *request);
 

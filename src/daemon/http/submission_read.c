@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "daemon/dependencies.h"
 #include "daemon/http/request_fields.h"
+#include "daemon/http/routes.h"
 #include "daemon/http/submission.h"
 #include "daemon/service_port.h"
 #include "message/message_address.h"
@@ -466,6 +467,7 @@ static int make_detail(const json_t *body, struct submission *submission, struct
         return fault_set(fault, ENOMEM, "out of memory");
     submission->detail = detail;
     keep_as_submitted(body, detail);
+    request_keep(body, detail);
     keep_host(&submission->event.submit.request.host, detail);
     json_t *preallocation = preallocation_json(json_object_get(body, "environment"));
     if (preallocation)
