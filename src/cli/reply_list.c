@@ -2,6 +2,10 @@
 /* Prints a list that the daemon answers with: one table row for each element. */
 #include "cli/reply_list.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/task_view.h"
 #include "cli/print.h"
 #include "cli/session.h"
 
@@ -13,7 +17,11 @@ void reply_list_print(const struct reply_list *list, const json_t *reply)
     json_array_foreach(json_object_get(reply, list->member), i, element) {
         list->add_row(table, element);
     }
-    table_print(table, list->none);
+    const char *why_none = member_text(reply, "why_none", NULL);
+    char none[640];
+    snprintf(none, sizeof none, "%.*s: %s.", (int)strcspn(list->none, "."), list->none,
+        why_none ? why_none : "");
+    table_print(table, why_none ? none : list->none);
     table_destroy(table);
 }
 

@@ -260,8 +260,8 @@ static void *allocate_or_die(size_t size)
     return memory;
 }
 
-/* The loop's thread pool polls the GPUs and nothing else, one poll at a time: one thread is
- * enough. */
+/* The loop's thread pool has one task at a time, such as the poll of a Slurm node's agent: one
+ * thread is enough. */
 static void prepare_process(struct daemon *daemon)
 {
     setenv("UV_THREADPOOL_SIZE", "1", 0);

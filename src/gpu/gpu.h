@@ -9,7 +9,8 @@
  * made or removed later.
  *
  * Contract:
- *   1. A set and its samples are used by one thread at a time.
+ *   1. A set and its samples are used by one thread at a time; but while a call of gpu_set_sample
+ *      hangs in the driver, another thread may sample other cards and their instances.
  *   2. A value that the driver does not report is an invalid reading, never 0.
  *   3. Positions of GPUs in a set do not change during its life.
  */
@@ -115,6 +116,10 @@ void gpu_set_close(struct gpu_set *set);
  * Returns 0: no change; GPU_SET_CHANGED with *ret_set, closed by the caller; or -ENOMEM.
  */
 enum { GPU_SET_CHANGED = 1 };
+
+/* Returns whether gpu_set_renew has something to do; only queries. */
+bool gpu_set_is_outdated(struct gpu_set *set, bool at_once);
+
 int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set);
 
 /* Sets the minimum time that GPM values are means over (default: GPM_INTERVAL_MIN_US). For emulated

@@ -6,6 +6,7 @@
  * fills in what the others left invalid.
  */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -197,7 +198,7 @@ static void sample_gpm(struct sampling *sampling)
     struct gpu_source *source = sampling->source;
     struct gpm *gpm = &sampling->device->gpm;
     int r = gpm_update(
-        gpm, &source->nvml, &source->gpm_scratch, is_in_use(sampling), sampling->sample);
+        gpm, &source->nvml, &sampling->device->gpm_scratch, is_in_use(sampling), sampling->sample);
     if (r != NVML_OK) {
         note_result(sampling, r);
         return;
@@ -282,6 +283,8 @@ static void sample_dcgm(struct sampling *sampling)
         explain_no_activity(sampling);
         return;
     }
+    if (atomic_exchange(&source->dcgm_is_read, true))
+        return;
     dcgm_poll(source->dcgm, sample->at_us);
     const struct dcgm_row *row = dcgm_latest(
         source->dcgm, i, sample->at_us, &sample->activity.at_us);
@@ -298,6 +301,7 @@ static void sample_dcgm(struct sampling *sampling)
         sample->activity.source = GPU_ACTIVITY_DCGM;
     else
         snprintf(sample->activity.reason, sizeof sample->activity.reason, "%s", why);
+    atomic_store(&source->dcgm_is_read, false);
 }
 
 /* Of a processor, for each GPU: a query takes 2.7 ms on an H200 (measured). Chosen. */
@@ -308,10 +312,10 @@ static void sample_processes(struct sampling *sampling)
     if (sampling->info->mig_mode == GPU_MIG_ON && !sampling->info->is_mig)
         return;
     note_result(sampling, process_list_query(&sampling->source->nvml, sampling->device->handle,
-                              &sampling->source->process_buffer, is_low_overhead(sampling),
+                              &sampling->device->process_buffer, is_low_overhead(sampling),
                               &sampling->device->processes, sampling->sample));
     process_time_query(&sampling->source->nvml, sampling->device->handle,
-        &sampling->source->time_buffer, is_low_overhead(sampling) ? PROCESS_TIME_SHARE : 0,
+        &sampling->device->time_buffer, is_low_overhead(sampling) ? PROCESS_TIME_SHARE : 0,
         &sampling->device->process_time, sampling->sample);
     process_cache_store(&sampling->device->processes, sampling->sample);
 }

@@ -100,6 +100,8 @@ static void move_card(struct gpu_source *to, struct gpu_source *from, size_t car
         to->device[at] = from->device[i];
         from->device[i].gpm = (struct gpm){0};
         from->device[i].processes = (struct process_cache){0};
+        from->device[i].process_buffer = (struct process_buffer){0};
+        from->device[i].time_buffer = (struct process_time_buffer){0};
     }
 }
 
@@ -160,17 +162,22 @@ static int renew_set(struct gpu_set *set, struct gpu_set **ret_set)
     return GPU_SET_CHANGED;
 }
 
-int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set)
+bool gpu_set_is_outdated(struct gpu_set *set, bool at_once)
 {
     struct gpu_source *source = set->source;
     struct roster roster;
     int64_t now_us = clock_monotonic_us(), began_us = query_cost_cpu_us();
     bool changed = false;
     if (!at_once && now_us < source->roster_next_query_us)
-        return 0;
+        return false;
     for (size_t card = 0; card < set->count && !changed; card = next_card(set, card))
         changed = has_changed(source, card, &roster);
     int64_t rest_us = query_cost_pause_us(query_cost_cpu_us() - began_us, ROSTER_LEAST_US);
     source->roster_next_query_us = now_us + (rest_us < ROSTER_MOST_US ? rest_us : ROSTER_MOST_US);
-    return changed ? renew_set(set, ret_set) : 0;
+    return changed;
+}
+
+int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set)
+{
+    return gpu_set_is_outdated(set, at_once) ? renew_set(set, ret_set) : 0;
 }

@@ -79,14 +79,14 @@ void gpu_set_close(struct gpu_set *set)
     for (size_t i = 0; i < set->count; i++) {
         gpm_fini(&source->device[i].gpm, &source->nvml);
         process_cache_fini(&source->device[i].processes);
+        process_buffer_fini(&source->device[i].process_buffer);
+        process_time_buffer_fini(&source->device[i].time_buffer);
     }
     xid_events_close(source);
     if (source->nvml.library)
         source->nvml.shutdown();
     nvml_unload(&source->nvml);
     dcgm_destroy(source->dcgm);
-    process_buffer_fini(&source->process_buffer);
-    process_time_buffer_fini(&source->time_buffer);
     free(source->device);
     free(source->info);
     free(source);

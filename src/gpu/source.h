@@ -48,6 +48,9 @@ struct gpu_device {
     struct gpm gpm;
     struct process_cache processes;
     struct process_time process_time;
+    struct process_buffer process_buffer;
+    struct process_time_buffer time_buffer;
+    struct nvml_gpm_metrics gpm_scratch;
     struct trouble trouble; /* of a card */
     bool in_dcgm;           /* `dcgm` has it, by its position in the set */
 };
@@ -62,11 +65,9 @@ struct gpu_source {
     struct dcgm *dcgm;     /* NULL: no GPU of the set has needed it */
     nvml_event_set events; /* NULL: the driver has none */
     int64_t events_read_us;
-    struct process_buffer process_buffer;
-    struct process_time_buffer time_buffer;
-    struct nvml_gpm_metrics gpm_scratch;
-    int64_t gpm_interval_us; /* set by gpu_set_gpm_interval; 0: not set */
-    double gpm_share;        /* set by gpu_set_limit_overhead, for all GPUs together; 0: not set */
+    _Atomic bool events_are_read, dcgm_is_read; /* by a thread, which may have been abandoned */
+    int64_t gpm_interval_us;                    /* set by gpu_set_gpm_interval; 0: not set */
+    double gpm_share; /* set by gpu_set_limit_overhead, for all GPUs together; 0: not set */
     int64_t roster_next_query_us;
 };
 

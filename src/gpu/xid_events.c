@@ -4,6 +4,7 @@
  */
 #include "gpu/xid_events.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -55,15 +56,18 @@ void xid_events_read(struct gpu_source *source, int64_t now_us)
     struct nvml_event event = {0};
     if (now_us - source->events_read_us < ROUND_US)
         return;
+    if (atomic_exchange(&source->events_are_read, true))
+        return;
     source->events_read_us = now_us;
     for (int i = 0; source->events && i < most; i++) {
         if (nvml_call(&source->nvml, event_set_wait, source->events, &event, 0) != NVML_OK)
-            return;
+            break;
         struct trouble *trouble = event.type == NVML_EVENT_XID ? trouble_of(source, event.device)
                                                                : NULL;
         if (trouble)
             trouble_add_xid(trouble, (unsigned)event.data, now_us);
     }
+    atomic_store(&source->events_are_read, false);
 }
 
 void xid_events_close(struct gpu_source *source)

@@ -689,6 +689,53 @@ class Past(DaemonCase):
         self.assertIn("such as 1s:1h,10s:1d", self.run_daemon(samples="1s:1000000h")[1])
 
 
+class Hang(DaemonCase):
+    """A GPU whose NVML call does not return harms no other GPU."""
+
+    gpus = "3xA100-40GB"
+
+    def gpu(self, i):
+        return self.request("GET", "/v1/gpus").json["gpus"][i]
+
+    def test_the_other_gpus_go_on(self):
+        until(lambda: self.gpu(1)["health"] == "ok", "a sample")
+        self.emulator("set", "1", "hang=on")
+        until(lambda: "has not returned for" in self.gpu(1)["health_text"], "the GPU's name")
+        self.assertEqual(self.gpu(1)["health"], "stale")
+        until(lambda: [self.gpu(i)["health"] for i in (0, 2)] == ["ok", "ok"], "the others")
+        self.wait_log("GPU 1: a call of NVML has not returned for [2-9].* the other GPUs go on")
+        tasks = [self.train(3000, 100, memory_mib=4000, policy="exclusive") for _ in range(2)]
+        third = self.submit(policy="exclusive")
+        for task in tasks:
+            self.wait_state(task, "RUNNING")
+        self.assertEqual({self.task(task)["gpus"][0] for task in tasks}, {"0", "2"})
+        for task in tasks:
+            self.wait(task, "COMPLETED")
+        self.wait(third, "COMPLETED")
+        self.emulator("set", "1", "hang=off")
+        self.wait_log("GPU 1: NVML answers again")
+        until(lambda: self.gpu(1)["health"] == "ok", "its samples")
+        self.assertEqual(self.gpu(1)["health_text"], "")
+
+    def test_a_restart_meanwhile_answers(self):
+        task = self.train(3000, 1e6, memory_mib=4000)
+        self.wait_state(task, "RUNNING")
+        self.emulator("set", "2", "hang=on")
+        self.restart(signal.SIGKILL)
+        shown = self.colloc("gpus")
+        self.assertIn("a call of the NVIDIA driver does not return", shown.stdout + shown.stderr)
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+        self.refused(400, "NVML has not listed the GPUs yet", "try again")
+        self.restart()  # SIGTERM ends it, too
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+        self.emulator("set", "2", "hang=off")
+        self.wait_log("NVML has listed the GPUs after .*: 3")
+        self.wait(self.submit(), "COMPLETED")
+        until(lambda: self.task(task)["mem_used_mib"] == 3000, "its samples")
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+
+
 class Misplaced(DaemonCase):
     """A script that sets CUDA_VISIBLE_DEVICES itself, as published ones do."""
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/gpus/gpus_state.h"
 
@@ -29,6 +30,8 @@ struct gpus *gpus_create(const struct gpus_options *options)
     gpus->parts = *options;
     uv_timer_init(options->loop, &gpus->timer);
     gpus->timer.data = gpus;
+    uv_async_init(options->loop, &gpus->polled, sampler_on_done);
+    gpus->polled.data = gpus;
     return gpus;
 }
 
@@ -61,11 +64,22 @@ static int set_up_activity(struct gpus *gpus)
     return gpu_set_use_dcgm(gpus->set, config->dcgmi, dcgm_period_us(config));
 }
 
-int gpus_open(struct gpus *gpus, struct fault *fault)
+static void open_set(struct poll_thread *thread, void *context)
 {
+    struct gpus *gpus = context;
     const char *library = gpus->parts.config->nvml_library;
-    usage_load(gpus);
-    int r = gpu_set_open(*library ? library : NULL, fault, &gpus->set);
+    gpus->open_result = gpu_set_open(*library ? library : NULL, &gpus->open_fault, &gpus->opened);
+}
+
+/* NVML has answered. */
+static int take_opened(struct gpus *gpus, struct fault *fault)
+{
+    int r = gpus->open_result;
+    poll_thread_free(gpus->opener);
+    gpus->opener = NULL;
+    gpus->set = gpus->opened;
+    *gpus->why_none = '\0';
+    *fault = gpus->open_fault;
     if (r < 0)
         return r;
     if (r > 0) {
@@ -84,6 +98,42 @@ int gpus_open(struct gpus *gpus, struct fault *fault)
     return 0;
 }
 
+/* Chosen: a start with a driver that answers takes a second at most. */
+#define OPEN_WAIT_MS 5000
+
+int gpus_open(struct gpus *gpus, struct fault *fault)
+{
+    usage_load(gpus);
+    gpus->open_began_us = clock_monotonic_us();
+    gpus->opener = poll_thread_start(open_set, gpus, &gpus->polled);
+    if (!gpus->opener)
+        return fault_set(fault, ENOMEM, "out of memory");
+    if (poll_thread_wait(gpus->opener, OPEN_WAIT_MS))
+        return take_opened(gpus, fault);
+    snprintf(gpus->why_none, sizeof gpus->why_none,
+        "NVML has not listed the GPUs yet: a call of the NVIDIA driver does not return; "
+        "try again when it has");
+    log_warning(
+        "NVML has not listed the GPUs within %d s: the daemon goes on, and starts tasks when "
+        "it has; a GPU may hang (dmesg has its Xid)",
+        OPEN_WAIT_MS / 1000);
+    return 0;
+}
+
+void gpus_finish_opening(struct gpus *gpus)
+{
+    struct fault fault = {0};
+    int64_t took_us = clock_monotonic_us() - gpus->open_began_us;
+    if (take_opened(gpus, &fault) < 0) {
+        snprintf(gpus->why_none, sizeof gpus->why_none, "%s", fault.text);
+        log_error("no GPUs: %s", fault.text);
+        return;
+    }
+    log_info("NVML has listed the GPUs after %.0f s: %zu", (double)took_us / (double)SECOND_US,
+        gpus_count(gpus));
+    gpus_start(gpus);
+}
+
 int gpus_review_use(struct gpus *gpus)
 {
     if (!gpus->set)
@@ -99,12 +149,14 @@ void gpus_close(struct gpus *gpus)
     if (!gpus || gpus->is_closed)
         return;
     gpus->is_closed = true;
+    sampler_close(gpus);
     uv_close((uv_handle_t *)&gpus->timer, NULL);
+    uv_close((uv_handle_t *)&gpus->polled, NULL);
 }
 
 void gpus_destroy(struct gpus *gpus)
 {
-    if (!gpus)
+    if (!gpus || gpus->is_left) /* the process ends, and with it the thread */
         return;
     for (size_t i = 0; gpus->states && i < gpus->set->count; i++)
         gpu_state_fini(&gpus->states[i]);

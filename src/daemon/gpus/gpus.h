@@ -4,8 +4,8 @@
  * of them added up in its job.
  *
  * Contract:
- * 1. NVML is called in the loop's thread pool only, one poll at a time, so a driver that does not
- *    answer never stops the loop.
+ * 1. NVML is called in threads of the part only, so a driver that does not answer never stops the
+ *    loop. A call about one GPU that does not return makes that GPU stale, and no other.
  * 2. Each complete poll feeds one SAMPLE for each managed GPU that answered, then calls the hook
  *    `polled`.
  * 3. A GPU's index is its place among those of NVML; it may change from one poll to the next. Its
@@ -21,8 +21,8 @@ struct gpus;
 /* Creates the part, still without GPUs. `options` is copied. Returns NULL when memory is out. */
 struct gpus *gpus_create(const struct gpus_options *options);
 
-/* Opens NVML and feeds the list of GPUs, once the log is replayed. Returns 0, also where there are
- * no GPUs, or a fault. */
+/* Opens NVML and feeds the list of GPUs, once the log is replayed. Where NVML does not answer, that
+ * happens later. Returns 0, also where there are no GPUs, or a fault. */
 int gpus_open(struct gpus *gpus, struct fault *fault);
 
 /* Takes over the setting drain, and polls. Fails without memory only. */
@@ -31,7 +31,7 @@ int gpus_review_use(struct gpus *gpus);
 /* Polls now and then at the configured period; to be called again when that has changed. */
 void gpus_start(struct gpus *gpus);
 
-/* Stops polling; a poll under way in the pool ends by itself. NULL is fine. */
+/* Stops polling; waits a moment for a poll under way. NULL is fine. */
 void gpus_close(struct gpus *gpus);
 
 /* Releases the part once the loop has run after gpus_close. NULL is fine. */

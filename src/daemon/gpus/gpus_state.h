@@ -5,6 +5,7 @@
 
 #include "daemon/gpu_report.h"
 #include "daemon/gpus/gpus.h"
+#include "daemon/gpus/poll_thread.h"
 #include "daemon/jobs.h"
 #include "exec/ancestry_cache.h"
 #include "store/series.h"
@@ -17,9 +18,13 @@ struct drawn {
 
 struct gpu_state {
     struct gpu_sample sample;   /* the last; the loop's */
-    struct gpu_sample incoming; /* the one being taken; the pool thread's while `polling` */
-    int view;                   /* its index in the core's view; -1: not managed */
-    struct reading energy_j;    /* at the last sample that had one */
+    struct gpu_sample incoming; /* the one being taken; the thread's while it is polled */
+    struct poll_thread
+        *stuck;              /* the thread whose call about this GPU does not return; NULL: none */
+    bool is_skipped;         /* in the poll under way: it or its card is stuck */
+    bool is_fresh;           /* `sample` is of the poll that is taken in */
+    int view;                /* its index in the core's view; -1: not managed */
+    struct reading energy_j; /* at the last sample that had one */
 
     /* gpu_trouble: what the log has */
     bool errors_cleared;         /* by an administrator; passed on before the next poll */
@@ -70,13 +75,21 @@ struct gpus {
     struct task_roots roots; /* as of the poll that is taken in */
 
     uv_timer_t timer;
-    uv_work_t work;
-    bool polling, poll_again, is_closed;
+    uv_async_t polled;          /* the thread has done its work */
+    struct poll_thread *thread; /* the poll under way; NULL: none */
+    struct poll_thread *opener; /* lists the GPUs at the start; NULL: that is done */
+    struct poll_thread *stuck;  /* its query of what GPUs there are does not return; NULL: none */
+    struct fault open_fault;    /* the opener's, as the next two */
+    int open_result;
+    struct gpu_set *opened;
+    int64_t open_began_us;
+    bool poll_again, is_closed, is_left; /* is_left: a thread still uses it at the end */
+    bool renew_logged;
     int64_t polls_begun;  /* the number of the last */
     int64_t close_polls;  /* polls up to this number also list what GPUs there are */
     bool is_close_poll;   /* the poll under way does */
     struct gpu_set *next; /* what there is since the last poll, NULL: the same; the pool thread's
-                              while `polling` */
+                              while it polls */
     int64_t usage_saved_us;
     char dcgm_logged[160]; /* how DCGM was used when that was logged last */
 
@@ -87,6 +100,19 @@ struct gpus {
 
 /* Residents of a GPU that are sampled. */
 enum { RESIDENTS_SAMPLED_MAX = 256 };
+
+/* ---- gpus.c ---- */
+
+/* The thread that opens NVML has done its work: goes on with its GPUs. */
+void gpus_finish_opening(struct gpus *gpus);
+
+/* ---- sampler.c ---- */
+
+/* A thread has done its work. */
+void sampler_on_done(uv_async_t *polled);
+
+/* Waits a moment for the poll under way, which cannot be ended. */
+void sampler_close(struct gpus *gpus);
 
 /* ---- gpus.c ---- */
 

@@ -2,18 +2,20 @@
 /*
  * Polls the GPUs. A poll has these steps:
  *
- *     1. In the loop's thread pool: gpu_set_sample fills each GPU's `incoming`, because a faulty
- *        driver may take its time to answer. A close poll also lists the GPUs.
+ *     1. In a thread: gpu_set_sample fills each GPU's `incoming`. A close poll also lists the GPUs.
  *     2. In the loop: `incoming` becomes `sample`. Processes are attributed to tasks, and the core
  *        is fed. When that of all GPUs is done, activity and energy are divided among them.
  *     3. A list of GPUs that differs replaces the old one, and is polled at once.
  *     4. The hook `polled` is called.
  *
- * The period's timer begins no poll while one is under way: the core sees by the age of its last
- * sample that nothing new came.
+ * The period's timer begins no poll while one is under way. A call about one GPU that does not
+ * return costs that GPU only: its thread is abandoned (poll_thread.h), the poll ends without it, and
+ * later polls leave that GPU and its instances out until the call has returned. The core sees by the
+ * age of its last sample that nothing new came.
  */
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -138,7 +140,7 @@ static void account_gpus(struct gpus *gpus)
     for (size_t i = 0; i < gpus->set->count; i++) {
         struct gpu_state *state = &gpus->states[i];
         const struct gpu_sample *seen = &state->sample;
-        if (state->view < 0)
+        if (state->view < 0 || !state->is_fresh)
             continue;
         if (lived && seen->energy_j.valid && state->energy_j.valid)
             gpus->energy_j += seen->energy_j.value - state->energy_j.value;
@@ -151,21 +153,54 @@ static void account_gpus(struct gpus *gpus)
     }
 }
 
-static void poll_all(uv_work_t *work)
+/* ---- a poll, in its thread ---- */
+
+/* Steps of a poll after those of the GPUs. */
+enum { STEP_LIST, STEP_RENEW };
+
+static size_t later_step(const struct gpus *gpus, size_t step)
 {
-    struct gpus *gpus = work->data;
+    return gpus->set->count + step;
+}
+
+/* A new list makes a new set, which moves what a stuck call still uses. */
+static bool has_skipped(const struct gpus *gpus)
+{
+    bool any = gpus->stuck;
     for (size_t i = 0; i < gpus->set->count; i++)
-        gpu_set_sample(gpus->set, i, &gpus->states[i].incoming);
-    if (gpu_set_renew(gpus->set, gpus->is_close_poll, &gpus->next) != GPU_SET_CHANGED)
+        any |= gpus->states[i].is_skipped;
+    return any;
+}
+
+static void poll_all(struct poll_thread *thread, void *context)
+{
+    struct gpus *gpus = context;
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        if (!poll_thread_begin(thread, i))
+            return;
+        if (!gpus->states[i].is_skipped)
+            gpu_set_sample(gpus->set, i, &gpus->states[i].incoming);
+    }
+    if (has_skipped(gpus) || !poll_thread_begin(thread, later_step(gpus, STEP_LIST)))
+        return;
+    bool is_outdated = gpu_set_is_outdated(gpus->set, gpus->is_close_poll);
+    if (is_outdated && poll_thread_begin(thread, later_step(gpus, STEP_RENEW)) &&
+        gpu_set_renew(gpus->set, true, &gpus->next) != GPU_SET_CHANGED)
         gpus->next = NULL;
 }
 
-/* `polling` is still set: another poll would sample what is closed here. */
-static void take_in(struct gpus *gpus)
+/* ---- what it has brought ---- */
+
+/* `end`: the GPUs before it were polled. The thread is still set: another poll would sample what is
+ * closed here. */
+static void take_in(struct gpus *gpus, size_t end)
 {
     for (size_t i = 0; i < gpus->set->count; i++) {
         struct gpu_state *state = &gpus->states[i];
         struct gpu_sample last = state->sample;
+        state->is_fresh = i < end && !state->is_skipped;
+        if (!state->is_fresh)
+            continue;
         state->sample = state->incoming;
         state->incoming = last;
     }
@@ -173,13 +208,18 @@ static void take_in(struct gpus *gpus)
     watch_dcgm(gpus);
     task_roots_collect(gpus);
     for (size_t i = 0; i < gpus->set->count; i++) {
+        if (!gpus->states[i].is_fresh)
+            continue;
         watch_trouble(&gpus->states[i], &gpus->set->gpu[i]);
         watch_health(gpus, &gpus->states[i], &gpus->set->gpu[i]);
         feed_gpu(gpus, i);
     }
     for (size_t i = 0; i < gpus->set->count; i++)
-        usage_weigh(gpus, i);
+        if (gpus->states[i].is_fresh)
+            usage_weigh(gpus, i);
     for (size_t i = 0; i < gpus->set->count; i++) {
+        if (!gpus->states[i].is_fresh)
+            continue;
         usage_measure(gpus, i);
         if (is_news(&gpus->states[i]))
             usage_divide(gpus, &gpus->states[i]);
@@ -195,18 +235,119 @@ static void take_in(struct gpus *gpus)
     }
 }
 
-static void on_polled(uv_work_t *work, int status)
+static void end_poll(struct gpus *gpus, size_t end)
 {
-    struct gpus *gpus = work->data;
-    if (!gpus->is_closed)
-        take_in(gpus);
-    gpus->polling = false;
-    if (gpus->is_closed)
-        return;
+    take_in(gpus, end);
+    gpus->thread = NULL;
     gpus->parts.hooks.polled(gpus->parts.hooks.context, gpus->polls_begun);
     if (gpus->poll_again)
         gpus_poll(gpus);
 }
+
+void sampler_on_done(uv_async_t *polled)
+{
+    struct gpus *gpus = polled->data;
+    struct poll_thread *thread = gpus->thread;
+    if (gpus->is_closed)
+        return;
+    if (gpus->opener && poll_thread_is_done(gpus->opener))
+        gpus_finish_opening(gpus);
+    if (thread && poll_thread_is_done(thread)) {
+        end_poll(gpus, gpus->set->count);
+        poll_thread_free(thread);
+    }
+}
+
+/* ---- calls that do not return ---- */
+
+#define HANG_US (2 * SECOND_US) /* chosen: the slowest call seen on H200s took a few milliseconds */
+
+/* Says for how long: it is the GPU's health while it has no recent reading. */
+static void describe_hang(struct gpu_state *state, int64_t age_us)
+{
+    char age[32];
+    snprintf(state->sample.health_reason, sizeof state->sample.health_reason,
+        "a call of NVML about it has not returned for %s", format_elapsed(age_us, age, sizeof age));
+}
+
+/* The poll ends without this GPU, and the next ones leave it out. */
+static void abandon_poll(struct gpus *gpus, size_t step, int64_t age_us)
+{
+    struct poll_thread *thread = gpus->thread;
+    if (!poll_thread_abandon(thread))
+        return;
+    if (step < gpus->set->count) {
+        gpus->states[step].stuck = thread;
+        describe_hang(&gpus->states[step], age_us);
+        log_warning(
+            "GPU %s: a call of NVML has not returned for %.1f s: no task starts on it until "
+            "it does; the other GPUs go on",
+            gpus->set->gpu[step].index, (double)age_us / (double)SECOND_US);
+    } else {
+        gpus->stuck = thread;
+        log_warning(
+            "NVML's list of the GPUs has not come for %.1f s", (double)age_us / (double)SECOND_US);
+    }
+    gpus->poll_again = true;
+    end_poll(gpus, step);
+}
+
+static void watch_poll(struct gpus *gpus)
+{
+    size_t step;
+    int64_t age_us = poll_thread_step_us(gpus->thread, &step);
+    if (age_us < HANG_US)
+        return;
+    if (step != later_step(gpus, STEP_RENEW))
+        abandon_poll(gpus, step, age_us);
+    else if (!gpus->renew_logged)
+        log_warning(
+            "NVML has not listed the changed MIG instances for %.1f s: all GPUs wait for it",
+            (double)age_us / (double)SECOND_US);
+    gpus->renew_logged = true;
+}
+
+/* Returns whether the thread has ended, and has been released. */
+static bool release_ended(struct poll_thread **thread)
+{
+    if (!*thread || !poll_thread_is_done(*thread))
+        return false;
+    poll_thread_free(*thread);
+    *thread = NULL;
+    return true;
+}
+
+static void watch_stuck(struct gpus *gpus)
+{
+    release_ended(&gpus->stuck);
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        struct gpu_state *state = &gpus->states[i];
+        size_t step;
+        if (release_ended(&state->stuck)) {
+            *state->sample.health_reason = '\0';
+            log_info("GPU %s: NVML answers again", gpus->set->gpu[i].index);
+        } else if (state->stuck) {
+            describe_hang(state, poll_thread_step_us(state->stuck, &step));
+        }
+    }
+}
+
+void sampler_close(struct gpus *gpus)
+{
+    struct poll_thread **threads[] = {&gpus->thread, &gpus->opener, &gpus->stuck};
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+        if (*threads[i] && !poll_thread_wait(*threads[i], HANG_US / MS_US) &&
+            poll_thread_abandon(*threads[i]))
+            gpus->is_left = true;
+        else
+            release_ended(threads[i]);
+    }
+    for (size_t i = 0; gpus->set && i < gpus->set->count; i++)
+        if (gpus->states[i].stuck && !release_ended(&gpus->states[i].stuck))
+            gpus->is_left = true;
+}
+
+/* ---- polls ---- */
 
 /* While no poll is under way. */
 static void forget_cleared_errors(struct gpus *gpus)
@@ -218,20 +359,36 @@ static void forget_cleared_errors(struct gpus *gpus)
     }
 }
 
+/* Of a card whose call hangs the instances are not queried either. */
+static void mark_skipped(struct gpus *gpus)
+{
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        const struct gpu_info *info = &gpus->set->gpu[i];
+        size_t card = info->is_mig ? info->parent : i;
+        bool is_skipped = gpus->states[card].stuck;
+        for (size_t k = 0; k < gpus->set->count; k++)
+            is_skipped |= gpus->states[k].stuck && gpus->set->gpu[k].is_mig &&
+                          gpus->set->gpu[k].parent == card;
+        gpus->states[i].is_skipped = is_skipped;
+    }
+}
+
 void gpus_poll(struct gpus *gpus)
 {
     if (!gpus->set || gpus->is_closed)
         return;
-    gpus->poll_again = gpus->polling;
-    if (gpus->polling)
+    gpus->poll_again = gpus->thread;
+    if (gpus->thread)
         return;
+    watch_stuck(gpus);
+    mark_skipped(gpus);
     forget_cleared_errors(gpus);
     gpus_update_dcgm_period(gpus);
-    gpus->polling = true;
     gpus->polls_begun++;
     gpus->is_close_poll = gpus->polls_begun <= gpus->close_polls;
-    gpus->work.data = gpus;
-    uv_queue_work(gpus->parts.loop, &gpus->work, poll_all, on_polled);
+    gpus->thread = poll_thread_start(poll_all, gpus, &gpus->polled);
+    if (!gpus->thread)
+        driver_die_of_memory();
 }
 
 int64_t gpus_poll_closely(struct gpus *gpus)
@@ -255,7 +412,9 @@ static void on_period(uv_timer_t *timer)
 {
     struct gpus *gpus = timer->data;
     await_period(gpus);
-    if (!gpus->polling)
+    if (gpus->thread)
+        watch_poll(gpus);
+    else
         gpus_poll(gpus);
 }
 

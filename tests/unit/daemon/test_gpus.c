@@ -54,12 +54,17 @@ void gpu_set_close(struct gpu_set *set)
 {
 }
 
-int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set)
+bool gpu_set_is_outdated(struct gpu_set *set, bool at_once)
 {
     seen.polls++;
     seen.close_polls |= at_once << seen.polls;
-    *ret_set = at_once ? seen.next : NULL;
-    seen.next = at_once ? NULL : seen.next;
+    return at_once && seen.next;
+}
+
+int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set)
+{
+    *ret_set = seen.next;
+    seen.next = NULL;
     return *ret_set ? GPU_SET_CHANGED : 0;
 }
 
