@@ -34,12 +34,12 @@ static const char *const before_asked[] = {
     "requested buffer of size ",        /* ONNX Runtime */
     "requested size was ",              /* TensorRT */
     "desired gpu memory utilization (", /* vLLM: "(0.9, 35.01 GiB)" */
-    "requested ",                       /* CatBoost; PyTorch with cudaMallocAsync */
+    "requested ",                       /* CatBoost, in MB; PyTorch with cudaMallocAsync */
 };
 
 /* Units behind a number. PyTorch's GiB and XLA's "GiB" are binary; so are the "GB" and "MB" of
  * PaddlePaddle (string::HumanReadableSize) and CatBoost. */
-static double unit_bytes(const char *unit, bool bare_is_bytes)
+static double unit_bytes(const char *unit, double bare)
 {
     static const struct {
         const char *name;
@@ -49,12 +49,12 @@ static double unit_bytes(const char *unit, bool bare_is_bytes)
     for (size_t i = 0; i < ARRAY_SIZE(units); i++)
         if (strncmp(unit, units[i].name, strlen(units[i].name)) == 0)
             return units[i].bytes;
-    return bare_is_bytes ? 1 : 0;
+    return bare;
 }
 
-/* Reads "20.00 GiB", ": 20.00 GiB", "8,000,000,000 bytes" or "878511352". Returns bytes; 0: it is
- * none of these. */
-static double read_amount(const char *at, bool bare_is_bytes)
+/* Reads "20.00 GiB", ": 20.00 GiB", "8,000,000,000 bytes" or "878511352". `bare`: bytes of a number
+ * without a unit. Returns bytes; 0: it is none of these. */
+static double read_amount(const char *at, double bare)
 {
     char digits[40];
     size_t n = 0;
@@ -64,7 +64,7 @@ static double read_amount(const char *at, bool bare_is_bytes)
             digits[n++] = *at;
     digits[n] = '\0';
     double amount = n ? strtod(digits, NULL) : 0;
-    double bytes = amount * unit_bytes(at + strspn(at, " "), bare_is_bytes);
+    double bytes = amount * unit_bytes(at + strspn(at, " "), bare);
     return bytes <= BELIEVED_BYTES ? bytes : BELIEVED_BYTES;
 }
 
@@ -75,7 +75,8 @@ static double amount_behind(const char *line, const char *words)
         return 0;
     at += strlen(words);
     const char *second = strstr(words, "utilization (") ? strchr(at, ',') : NULL;
-    return second ? read_amount(second + 1, false) : read_amount(at, true);
+    double bare = strcmp(words, "requested ") == 0 ? MIB : 1;
+    return second ? read_amount(second + 1, 0) : read_amount(at, bare);
 }
 
 /* TensorFlow's names of types, and the bytes of an element; any other counts as one byte. */
@@ -119,7 +120,7 @@ static double held_bytes(const char *line)
     const char *end = strstr(line, " already allocated"), *at = end;
     while (at && at > line && at[-1] != ';' && at[-1] != '(')
         at--;
-    return end && held == 0 ? read_amount(at, false) : held;
+    return end && held == 0 ? read_amount(at, 0) : held;
 }
 
 int64_t failure_needed_bytes(const char *evidence)

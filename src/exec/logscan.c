@@ -163,10 +163,17 @@ static void judge_line(struct logscan *scan, const char *text, bool thrown)
         scan->chained = false;
 }
 
+/* The prefix may contain the time of each line: digits may differ. */
 static const char *without_prefix(const struct logscan *scan, const char *text)
 {
-    size_t n = strlen(scan->prefix);
-    return strncmp(text, scan->prefix, n) == 0 ? text + n : text;
+    size_t n = 0;
+    for (; scan->prefix[n]; n++) {
+        bool are_digits = isdigit((unsigned char)text[n]) &&
+                          isdigit((unsigned char)scan->prefix[n]);
+        if (text[n] != scan->prefix[n] && !are_digits)
+            return text;
+    }
+    return text + n;
 }
 
 /* The text before it may also be a progress bar, which further lines do not repeat. */

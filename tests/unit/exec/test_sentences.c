@@ -159,7 +159,7 @@ static void test_stories(void **state)
                 6);
     }
     fclose(file);
-    assert_true(n >= 45);
+    assert_true(n >= 65);
 }
 
 /* ---- numbers ---- */
