@@ -16,6 +16,7 @@
 typedef int CUresult; /* enum cuda_result */
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
 typedef uint64_t CUdeviceptr;
 typedef uint64_t CUmemGenericAllocationHandle;
 
@@ -69,6 +70,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxSynchronize(void);
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
@@ -81,6 +83,24 @@ CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *prop, unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+CUresult cuMemGetAllocationGranularity(
+    size_t *granularity, const CUmemAllocationProp *prop, int option);
+CUresult cuMemAddressReserve(
+    CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags);
+CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes);
+CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+    unsigned long long flags);
+CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const void *access, size_t count);
+CUresult cuMemUnmap(CUdeviceptr at, size_t bytes);
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags);
+CUresult cuMemFreeHost(void *memory);
+CUresult cuStreamCreate(CUstream *stream, unsigned flags);
+CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
 
 CUresult cuCheckpointProcessGetState(int pid, int *state);
 CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);

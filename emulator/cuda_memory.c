@@ -151,6 +151,12 @@ CUresult cuCtxSetCurrent(CUcontext context)
     return CUDA_OK;
 }
 
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = current;
+    return CUDA_OK;
+}
+
 CUresult cuCtxGetDevice(CUdevice *device)
 {
     if (!current)

@@ -148,6 +148,10 @@ static const struct option {
     {"memory-wait", LIVE(memory_wait_us), &setting_duration, "TIME", NULL,
         "with preload: the longest time an allocation waits for GPU memory before the task gets "
         "the error; 0: it does not wait"},
+    {"carrier", LIVE(carrier), &setting_flag, "yes|no", NULL,
+        "with preload: the library in a task's processes takes their GPU memory off the GPU and "
+        "puts it back when the task is suspended and resumed, several times as fast as the driver; "
+        "not for tasks that share CUDA tensors between processes (docs/carrier.md)"},
     {"memory-cap", LIVE(memory_cap), &setting_flag, "yes|no", NULL,
         "with preload: a time-sliced task with a known memory requirement waits before it "
         "takes more than that and the margin, until as much is free"},

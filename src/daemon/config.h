@@ -34,6 +34,7 @@ struct config {
     bool near_cpus;             /* tasks run on the CPUs near their GPUs */
     bool preload;               /* tasks that share GPUs and say nothing else are run with it */
     int64_t memory_wait_us; /* the longest wait of an allocation for GPU memory; 0: none waits */
+    bool carrier;           /* suspended tasks' memory goes by the preloaded library */
     bool memory_cap;    /* time-sliced: a task waits before it takes more than its requirement */
     char mps_gpus[256]; /* as gpus, of those on which tasks may share by MPS */
     char gpus[256];     /* "": all; or indices and UUIDs, comma-separated */

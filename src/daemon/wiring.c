@@ -527,6 +527,18 @@ static struct suspension_memory_kinds suspension_find_memory_kinds(
     return (struct suspension_memory_kinds){flags & PRELOAD_USES_MANAGED, flags & PRELOAD_USES_IPC};
 }
 
+static enum suspension_carry suspension_carry_process(
+    void *context, uint64_t task, pid_t pid, bool is_away)
+{
+    static const enum suspension_carry answers[] = {[PRELOAD_CARRIES_DONE] = SUSPENSION_CARRY_DONE,
+        [PRELOAD_CARRIES_NOT] = SUSPENSION_CARRY_NOT,
+        [PRELOAD_CARRIES_FAILED] = SUSPENSION_CARRY_FAILED,
+        [PRELOAD_CARRIES_LOST] = SUSPENSION_CARRY_LOST,
+        [PRELOAD_CARRIES_STILL] = SUSPENSION_CARRY_STILL};
+    struct daemon *daemon = context;
+    return answers[preload_manager_carry(daemon->preload, task, pid, is_away)];
+}
+
 static void suspension_answer(
     void *context, struct api_request *request, uint64_t task, const char *why)
 {
@@ -549,6 +561,7 @@ static struct suspension *create_suspension(struct daemon *daemon)
             .find_cgroup = suspension_find_cgroup,
             .set_gate = suspension_set_gate,
             .find_memory_kinds = suspension_find_memory_kinds,
+            .carry = suspension_carry_process,
             .answer = suspension_answer},
     };
     return suspension_create(&options);

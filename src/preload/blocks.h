@@ -7,7 +7,7 @@
  *     0x7f00000000   4 MiB    3 MiB       handle 7   -            here
  *     0x7f00400000   2 MiB    2 MiB       -          at 4 MiB     away, in the host's copy
  *
- * A table sorted by address: programs ask about any address within a block. It takes its memory from
+ * A table sorted by address: programs ask about any address within a block. Its memory comes from
  * the kernel, as it runs inside a foreign program's allocator.
  *
  * Contract: the caller locks; the table does no I/O and no CUDA call.

@@ -42,7 +42,7 @@ static enum preload_carry_why why_never(struct carrier *carrier, int device)
 }
 
 /* With the lock. */
-static void decide(struct process_state *state, int device)
+static void decide_blocks(struct process_state *state, int device)
 {
     struct carrier *carrier = &state->carrier;
     if (carrier->is_decided)
@@ -61,7 +61,7 @@ static bool may_have_block(struct process_state *state, int device)
     if (!atomic_load(&carrier->is_decided)) {
         futex_lock(&state->lock);
         if (state->primary_contexts[device])
-            decide(state, device);
+            decide_blocks(state, device);
         futex_unlock(&state->lock);
     }
     return atomic_load(&carrier->is_decided) && carrier->never == PRELOAD_CARRY_CAN &&
@@ -79,7 +79,7 @@ static void leave_context(void)
         call(&popped);
 }
 
-static CUresult synchronise(CUcontext context)
+static CUresult synchronise_context(CUcontext context)
 {
     DRIVER(push_context, "cuCtxPushCurrent_v2");
     bool is_current = allocation_current_context() == (uint64_t)(uintptr_t)context;
@@ -94,7 +94,7 @@ static CUresult synchronise(CUcontext context)
 /* The block is out of the table. What the driver refuses to free goes back. */
 static CUresult end_block(struct process_state *state, struct block *block)
 {
-    CUresult r = synchronise(state->carrier.context);
+    CUresult r = synchronise_context(state->carrier.context);
     if (r == CUDA_SUCCESS)
         r = mapping_destroy(block);
     if (r != CUDA_SUCCESS && block->handle) {

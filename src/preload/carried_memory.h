@@ -18,8 +18,8 @@
 bool carried_allocate(
     struct process_state *state, int device, uint64_t bytes, CUdeviceptr *ret_at, CUresult *ret_r);
 
-/* Waits for the GPU's work and frees the block at an address, as cuMemFree does. Returns false: there
- * is none, the driver is to free it. */
+/* Waits for the GPU's work and frees the block at an address, as cuMemFree does. Returns false:
+ * there is none, the driver is to free it. */
 bool carried_free(CUdeviceptr at, CUresult *ret_r);
 
 /* Copies the living block around an address. Returns false: there is none. */

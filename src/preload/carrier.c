@@ -46,7 +46,7 @@ void carrier_publish(struct process_state *state, struct preload_page *page)
     atomic_store(&page->carry_state, where);
 }
 
-static void publish(struct process_state *state)
+static void publish_phase(struct process_state *state)
 {
     futex_lock(&state->lock);
     carrier_publish(state, process_page(state));
@@ -56,7 +56,7 @@ static void publish(struct process_state *state)
 static void enter_phase(struct process_state *state, enum preload_carry_state phase)
 {
     atomic_store(&state->carrier.state, phase);
-    publish(state);
+    publish_phase(state);
 }
 
 static enum preload_carry_why note_driver(struct carrier *carrier, CUresult r)
@@ -191,7 +191,7 @@ static enum preload_carry_why wait_for_calls(struct process_state *state, uint32
     return PRELOAD_CARRY_CAN;
 }
 
-static CUresult synchronise(struct carrier *carrier)
+static CUresult synchronise_context(struct carrier *carrier)
 {
     typedef CUresult set_context(CUcontext context);
     DRIVER(set_context, "cuCtxSetCurrent");
@@ -204,8 +204,8 @@ static bool is_prepared(const struct carrier *carrier)
     return carrier->staging.lanes[STAGING_LANES - 1].buffers;
 }
 
-/* Nothing has changed yet when it fails. The last look at the order follows the note of the phase:
- * the daemon writes another order before it looks at the phase, so one of the two sees the other. */
+/* Nothing has changed yet when it fails. The order is read again after the phase was written; the
+ * daemon writes another order before it reads the phase: one of the two sees the other. */
 static enum preload_carry_why make_ready(struct process_state *state, uint32_t order)
 {
     struct carrier *carrier = &state->carrier;
@@ -215,7 +215,7 @@ static enum preload_carry_why make_ready(struct process_state *state, uint32_t o
     if (why == PRELOAD_CARRY_CAN)
         why = why_not(state);
     if (why == PRELOAD_CARRY_CAN)
-        why = note_driver(carrier, synchronise(carrier));
+        why = note_driver(carrier, synchronise_context(carrier));
     if (why != PRELOAD_CARRY_CAN)
         return why;
     if (!is_prepared(carrier) || !create_copy(carrier))
@@ -267,7 +267,7 @@ static void carry_out_order(struct process_state *state, uint32_t order)
     else if (goal == PRELOAD_CARRY_HERE && where == PRELOAD_CARRY_IS_AWAY)
         why = bring_back(state);
     atomic_store(&carrier->why, why);
-    publish(state);
+    publish_phase(state);
 }
 
 /* Between orders it says whether the memory could be carried now. */
@@ -282,7 +282,7 @@ static void look_around(struct process_state *state)
     futex_unlock(&state->lock);
 }
 
-static void prepare(struct carrier *carrier)
+static void prepare_lanes(struct carrier *carrier)
 {
     staging_leave_captures_alone();
     typedef CUresult set_context(CUcontext context);
@@ -295,7 +295,7 @@ static void *run_carrier(void *argument)
 {
     struct process_state *state = argument;
     prctl(PR_SET_NAME, "colloc-carrier");
-    prepare(&state->carrier);
+    prepare_lanes(&state->carrier);
     enter_phase(state, PRELOAD_CARRY_IS_HERE);
     look_around(state);
     for (;;) {

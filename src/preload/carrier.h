@@ -15,10 +15,10 @@
  *
  * Contract:
  * 1. The daemon closes the gate before it orders AWAY, and opens it after HERE was done.
- * 2. An order is carried out once; `carry_done` is then its number, and `carry_why` has the reason if
- *    it failed. Before RELEASING a failure leaves everything as it was; a way back for which the
+ * 2. An order is carried out once; `carry_done` is then its number, and `carry_why` has the reason
+ *    if it failed. Before RELEASING a failure leaves everything as it was; a way back for which the
  *    GPU has too little memory leaves the copy as it was.
- * 3. The daemon may end at any time: what was begun is finished, and the next daemon's page says
+ * 3. The daemon may end at any time: a copy that was begun is finished, and the next page says
  *    where the memory is. While it is not here the library keeps the gate of a new page closed.
  */
 #ifndef COLLOC_PRELOAD_CARRIER_H

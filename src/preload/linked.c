@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the symbols that the loaded objects import. In an object with DT_GNU_HASH these come before
- * the first one in that table; an object that has only DT_HASH has few, and all are looked at.
+ * the first one in that table; an object that has only DT_HASH has few, and all are read.
  */
 #include "preload/linked.h"
 

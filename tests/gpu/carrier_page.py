@@ -10,8 +10,8 @@ import sys
 
 HEAD = """# The carrier on an H200
 
-After this page you know how fast the carrier ([carrier.md](../carrier.md)) takes trainings off their
-GPU and puts them back, that their losses stay the same, and what a neighbour notices. One NVIDIA
+After this page you know how fast the carrier ([carrier.md](../carrier.md)) takes trainings off
+their GPU and puts them back, that their losses stay the same, and what a neighbour notices. One NVIDIA
 H200, driver 580.159.04, PyTorch 2.11, 16 cores, 29 November 2026, without a daemon: the orders come
 from the trial. [carrier.json](carrier.json) has the raw results; this page is made of them.
 

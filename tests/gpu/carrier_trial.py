@@ -4,8 +4,8 @@
 
     tests/gpu/carrier_trial.py LIBRARY OUTPUT [PART ...]
 
-LIBRARY: libcolloc-preload.so. Needs python3 with PyTorch, torchvision, timm and transformers, and a
-GPU without other users. The other end of the library is tests/lib/preload_daemon.py, so no colloc has
+LIBRARY: libcolloc-preload.so. Needs python3 with PyTorch, torchvision, timm and transformers, and
+a GPU without other users. The other end of the library is tests/lib/preload_daemon.py, so no colloc has
 to run. Results are written to OUTPUT after each part.
 
 Parts:
@@ -93,7 +93,8 @@ else:
             data = torch.utils.data.TensorDataset(x.repeat(4, 1, 1, 1), y.repeat(4))
             def batches():
                 while True:
-                    yield from torch.utils.data.DataLoader(data, batch, num_workers=2, pin_memory=True)
+                    yield from torch.utils.data.DataLoader(
+                        data, batch, num_workers=2, pin_memory=True)
             source = batches()
             def loss_of():
                 a, b = (t.cuda(non_blocking=True) for t in next(source))
@@ -145,19 +146,22 @@ for mib in (1, 3, 64):
         room = (c.c_ubyte * 64)()
         r = cuda.cuPointerGetAttribute(room, which, c.c_uint64(at.value + 4096))
         value = int.from_bytes(bytes(room[:8]), "little")
-        value = {at.value: "start", context.value: "context", at.value + 4096: "itself"}.get(value, value)
+        names = {at.value: "start", context.value: "context", at.value + 4096: "itself"}
+        value = names.get(value, value)
         answers[f"{mib} MiB, attribute {which}"] = [r, "some id" if which in (7, 20) else value]
     base, size = c.c_uint64(), c.c_size_t()
     r = cuda.cuMemGetAddressRange_v2(c.byref(base), c.byref(size), c.c_uint64(at.value + 4096))
     answers[f"{mib} MiB, range"] = [r, base.value == at.value, size.value]
     handle = c.c_uint64()
-    answers[f"{mib} MiB, retain"] = [cuda.cuMemRetainAllocationHandle(c.byref(handle), c.c_void_p(at.value))]
+    answers[f"{mib} MiB, retain"] = [
+        cuda.cuMemRetainAllocationHandle(c.byref(handle), c.c_void_p(at.value))]
     answers[f"{mib} MiB, export"] = [cuda.cuMemGetHandleForAddressRange(
         c.byref(handle), at, c.c_size_t(mib << 20), 1, c.c_ulonglong(0))]
     answers[f"{mib} MiB, unmap"] = [cuda.cuMemUnmap(at, c.c_size_t(mib << 20))]
     answers[f"{mib} MiB, ipc"] = [cuda.cuIpcGetMemHandle((c.c_ubyte * 64)(), at)]
     pitch, rows = c.c_size_t(), c.c_uint64()
-    r = cuda.cuMemAllocPitch_v2(c.byref(rows), c.byref(pitch), c.c_size_t(5000), c.c_size_t(mib << 10), 4)
+    r = cuda.cuMemAllocPitch_v2(
+        c.byref(rows), c.byref(pitch), c.c_size_t(5000), c.c_size_t(mib << 10), 4)
     answers[f"{mib} MiB, pitch"] = [r, pitch.value, cuda.cuMemFree_v2(rows)]
     answers[f"{mib} MiB, free inside, free, free again"] = [
         cuda.cuMemFree_v2(c.c_uint64(at.value + 512)), cuda.cuMemFree_v2(at), cuda.cuMemFree_v2(at)]
@@ -175,7 +179,7 @@ def used_mib():
 
 
 class Training:
-    """WITH the carrier it has a daemon of its own, which gives the orders."""
+    """With the carrier, another daemon for each training gives the orders."""
 
     def __init__(self, trial, name, steps, batch, carrier=True, mps=False, **env):
         self.folder = tempfile.mkdtemp()

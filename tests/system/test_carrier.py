@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The carrier of libcolloc-preload.so (docs/carrier.md) in programs that use a pretend libcuda, whose
+"""The carrier of libcolloc-preload.so (docs/carrier.md) in programs that use a pretend libcuda. Its
 mapped memory is real: without it a program dies of SIGSEGV, and new memory is empty."""
 import os
 import signal
@@ -278,7 +278,8 @@ say({call})
 
     def test_it_waits_for_a_call_in_flight(self):
         program, page = self.begin(
-            "begin(); at = alloc(4)[1]; say('ready'); line(); say(fill(at, 4, 7)); say(has(at, 4, 7))"
+            "begin(); at = alloc(4)[1]; say('ready'); line(); "
+            "say(fill(at, 4, 7)); say(has(at, 4, 7))"
         )
         self.gpu.set("busy", 1)
         self.say(program, "fill")
@@ -427,7 +428,8 @@ class WhoCannot(Carrier):
     def test_memory_of_other_kinds(self):
         self.check("begin(); alloc(4); create(400)", "other-memory")
         self.check(
-            "begin(); alloc(4); alloc_async(400)\nfor _ in range(30): alloc_async(1); time.sleep(0.01)",
+            "begin(); alloc(4); alloc_async(400)\n"
+            "for _ in range(30): alloc_async(1); time.sleep(0.01)",
             "other-memory",
         )
 

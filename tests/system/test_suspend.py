@@ -235,6 +235,132 @@ while True:
 """
 
 
+CARRIES = """
+import ctypes as C, sys, time
+cuda, context = C.CDLL("libcuda.so.1"), C.c_void_p()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+def take(mib, byte):
+    at = C.c_uint64()
+    assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(mib << 20)) == 0
+    assert cuda.cuMemcpyHtoD_v2(at, bytes([byte]) * (mib << 20), C.c_size_t(mib << 20)) == 0
+    return at, mib, byte
+blocks = [take(8 + i, 10 + i) for i in range(6)]
+room = C.create_string_buffer(16 << 20)
+EXTRA
+while True:
+    for at, mib, byte in blocks:
+        assert cuda.cuMemcpyDtoH_v2(room, at, C.c_size_t(mib << 20)) == 0
+        assert room.raw[: mib << 20] == bytes([byte]) * (mib << 20), "lost"
+    assert cuda.cuCtxSynchronize() == 0
+    print("step", flush=True)
+    time.sleep(0.01)
+"""
+# Most of its memory is of a kind that is not carried.
+OTHER_MEMORY = """
+class Prop(C.Structure):
+    _fields_ = [("type", C.c_int), ("handles", C.c_int), ("where", C.c_int), ("id", C.c_int),
+                ("meta", C.c_void_p), ("flags", C.c_ubyte * 8)]
+handle, prop = C.c_uint64(), Prop(1, 0, 1, 0)
+assert cuda.cuMemCreate(C.byref(handle), C.c_size_t(400 << 20), C.byref(prop), 0) == 0
+"""
+
+
+@needs_cuda_in_python
+class Carried(Suspend):
+    """With `carrier` the library takes the blocks away, and the driver only the context."""
+
+    settings = {"sample-period": "100ms", "carrier": "yes"}
+    rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
+
+    def start_program(self, extra=""):
+        path = self.write("carries.py", CARRIES.replace("EXTRA", extra))
+        task = self.submit(f"exec python3 {path}")
+        self.wait_steps(task, 0)
+        shims = processes_with(f"{self.state}/tasks/{task}/")
+        pid = until(lambda: next((p for p in self.processes() if p in shims), None), "its process")
+        return task, pid
+
+    def wait_steps(self, task, before):
+        until(lambda: self.output(task).count("step") > before + 3, "further steps")
+
+    def goes_on(self, task):
+        self.wait_state(task, "RUNNING")
+        self.wait_steps(task, self.output(task).count("step"))
+
+    def check_suspended(self, pid, by_carrier=True):
+        self.assertEqual(self.processes()[pid][2], "suspended")
+        words = "its memory has left", "the driver copies its memory"
+        found = [any(part in line for line in self.log) for part in words]
+        self.assertEqual(found, [by_carrier, not by_carrier])
+
+    def test_suspended_and_resumed(self):
+        task, pid = self.start_program()
+        for _ in range(3):
+            self.assertIn("SUSPENDED", self.colloc("suspend", str(task)).stdout)
+            self.check_suspended(pid)
+            self.colloc("resume", str(task))
+            self.goes_on(task)
+
+    def test_moved(self):
+        task, pid = self.start_program()
+        before = self.processes()[pid]
+        self.colloc("move", str(task), f"--gpu={1 - before[0]}")
+        self.goes_on(task)
+        self.assertEqual(self.processes()[pid], (1 - before[0], before[1], ""))
+
+    def test_the_next_daemon_brings_it_back(self):
+        task, pid = self.start_program()
+        self.colloc("suspend", str(task))
+        self.restart(signal.SIGKILL)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
+    def test_what_it_cannot_is_left_to_the_driver(self):
+        task, pid = self.start_program(OTHER_MEMORY)
+        self.colloc("suspend", str(task))
+        self.check_suspended(pid, by_carrier=False)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
+    def test_it_is_cancelled_while_it_is_away(self):
+        task, pid = self.start_program()
+        self.colloc("suspend", str(task))
+        self.colloc("cancel", str(task))
+        self.wait(task, "CANCELLED")
+        until(lambda: pid not in self.processes(), "its memory to be free")
+
+    def test_kills(self):
+        """collocd or its helper is killed at random instants."""
+        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        task, pid = self.start_program()
+        for _ in range(self.rounds):
+            verb = "resume" if self.settled(task) == "SUSPENDED" else "suspend"
+            connection = self.connection()
+            connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
+            end = time.monotonic() + chance.random() * 0.3
+            until(lambda: time.monotonic() > end)
+            helpers = self.helpers()
+            if helpers and chance.random() < 0.3:
+                os.kill(helpers[0], signal.SIGKILL)
+            else:
+                self.restart(signal.SIGKILL)
+            connection.close()
+            self.assertTrue(is_alive(pid), self.output(task)[-500:])
+        if self.settled(task) == "SUSPENDED":  # or it is about to be resumed by the last request
+            self.colloc("resume", str(task), code=None)
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def settled(self, task):
+        def state():
+            now = self.task(task)["state"]
+            return now if now in ("RUNNING", "SUSPENDED") else None
+
+        return until(state, "the task to run or to be suspended")
+
+
 @needs_cuda_in_python
 class Gate(Suspend):
     """A program whose next call is a synchronize: the driver would crash it."""

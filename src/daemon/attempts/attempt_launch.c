@@ -27,6 +27,7 @@
 #include "daemon/state_dir.h"
 #include "exec/torch_order.h"
 #include "exec/torch_responder.h"
+#include "preload/protocol.h"
 #include "taskfile/signal_spec.h"
 #include "taskfile/torch_steps.h"
 
@@ -144,9 +145,13 @@ static int add_preload(struct attempts *attempts, const struct task *task, struc
     bool by_default = !wanted || strcmp(wanted, "default") == 0;
     bool is_wanted = by_default ? config->preload : strcmp(wanted, "yes") == 0;
     const char *socket = is_wanted ? hooks->preload_socket(hooks->context) : NULL;
-    return socket ? environment_preload(&launch->added, config->preload_library, socket,
-                        task->attempts, launch->env)
-                  : 0;
+    if (!socket)
+        return 0;
+    int r = environment_preload(
+        &launch->added, config->preload_library, socket, task->attempts, launch->env);
+    return r == 0 && config->carrier
+               ? environment_add(&launch->added, PRELOAD_CARRIER_VARIABLE "=1")
+               : r;
 }
 
 /* "0-15,16-31": of all its GPUs. NULL where one of them is not known. */

@@ -193,13 +193,14 @@ void preload_manager_polled(struct preload_manager *manager)
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         note_calls(process);
         wake_if_unused(manager, process);
+        carry_orders_heal(process, core_task(manager->parts.core, process->peer.task));
     }
     memory_waits_poll(manager);
 }
 
 /* ---- the gate ---- */
 
-static void set_page_gate(struct preload_page *page, bool is_closed)
+void preload_set_page_gate(struct preload_page *page, bool is_closed)
 {
     atomic_store(&page->gate, is_closed ? PRELOAD_GATE_CLOSED : PRELOAD_GATE_OPEN);
     if (!is_closed)
@@ -214,7 +215,7 @@ enum preload_gate_answer preload_manager_set_gate(
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         if (process->peer.task != task || (pid && process->peer.pid != pid))
             continue;
-        set_page_gate(process->page, is_closed);
+        preload_set_page_gate(process->page, is_closed);
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
     }
     return answer;
@@ -246,7 +247,8 @@ static void on_begins(void *context, struct preload_process *process)
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     process->data = calloc(1, sizeof(struct known_process));
     bool is_off = task && (task_state_is_changing(task->state) || task->state == TASK_SUSPENDED);
-    set_page_gate(process->page, is_off); /* a thread at the gate of an earlier daemon, perhaps */
+    preload_set_page_gate(
+        process->page, is_off); /* a thread at the gate of an earlier daemon, perhaps */
     if (manager->parts.config->memory_cap && task && task->run->share.sharing != SHARING_MPS &&
         task->request.need.kind >= NEED_ESTIMATED && !task->exclusive)
         process->page->cap_bytes = (uint64_t)(task->request.need.bytes +

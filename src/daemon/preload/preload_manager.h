@@ -49,6 +49,24 @@ enum preload_gate_answer {
 enum preload_gate_answer preload_manager_set_gate(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed);
 
+/*
+ * Has the carrier of a process take its memory off the GPU, or bring it back; to be called again
+ * until it answers. The gate of the process is closed.
+ *
+ * Returns PRELOAD_CARRIES_NOT: it has no carrier, or its memory cannot be carried;
+ * PRELOAD_CARRIES_DONE; PRELOAD_CARRIES_STILL: it is under way; PRELOAD_CARRIES_FAILED: the memory
+ * is where it was, and the next call tries again; PRELOAD_CARRIES_LOST: it is nowhere any more.
+ */
+enum preload_carry_answer {
+    PRELOAD_CARRIES_DONE,
+    PRELOAD_CARRIES_NOT,
+    PRELOAD_CARRIES_FAILED,
+    PRELOAD_CARRIES_LOST,
+    PRELOAD_CARRIES_STILL,
+};
+enum preload_carry_answer preload_manager_carry(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away);
+
 /* Returns the flags of the page of a process (preload/page.h); 0: it runs without the library. */
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid);
 

@@ -22,6 +22,13 @@ struct preload_manager {
  * instance. */
 bool preload_is_uuid(const char *text, const unsigned char *uuid);
 
+void preload_set_page_gate(struct preload_page *page, bool is_closed);
+
+/* ---- carry_orders.c ---- */
+
+/* Brings the memory of a process back whose task runs. `task`: of the process, or NULL. */
+void carry_orders_heal(struct preload_process *process, const struct task *task);
+
 /* ---- memory_waits.c ---- */
 
 /* A thread waits, or waits again because its try failed. It is reported at the next poll. */

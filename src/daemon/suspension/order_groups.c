@@ -28,6 +28,7 @@ enum { RETRIES_MAX = 180 };
 static void run_group(struct suspension *s, enum group_goal goal)
 {
     process_group_init(&s->runner.group, goal);
+    s->runner.teaches_nothing = s->record.is_carried;
     s->runner.group.count = s->record.n_processes;
     memcpy(s->runner.group.processes, s->record.processes, sizeof s->record.processes);
     group_runner_start(&s->runner);
@@ -102,16 +103,34 @@ void suspension_run_resumption(struct suspension *s, const struct task *task)
         run_group_on(s, task->gpus, task->n_gpus);
 }
 
-static void end_resumption(struct suspension *s, enum group_answer answer)
+/* The record is removed after the log: until then the order would have to be repeated. */
+static void complete_resumption(struct suspension *s)
 {
     bool is_move = s->orders->kind == ORDER_MOVE;
     uint64_t task = s->orders->task;
+    suspension_complete_order(s, is_move ? EVENT_MOVED : EVENT_RESUMED);
+    suspension_remove_record(s, task);
+}
+
+static void on_brought_back(struct suspension *s, enum suspension_carry answer)
+{
+    if (answer == SUSPENSION_CARRY_DONE)
+        complete_resumption(s);
+    else if (answer == SUSPENSION_CARRY_LOST)
+        suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
+    else
+        retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
+}
+
+static void end_resumption(struct suspension *s, enum group_answer answer)
+{
     switch (answer) {
     case GROUP_DONE:
     case GROUP_EMPTY: /* its processes have ended: nothing is left to put back */
-        suspension_complete_order(s, is_move ? EVENT_MOVED : EVENT_RESUMED);
-        suspension_remove_record(
-            s, task); /* after the log: until then it would have to be repeated */
+        if (s->record.is_carried && answer == GROUP_DONE)
+            suspension_carry(s, false, on_brought_back);
+        else
+            complete_resumption(s);
         break;
     case GROUP_NO_ROOM: /* also of a move: the core resumes it where memory is free */
         suspension_fail_order(
@@ -143,10 +162,34 @@ enum suspension_gate suspension_set_gate(struct suspension *s, bool is_closed)
 
 /* ---- suspending ---- */
 
+static void end_suspension(struct suspension *s, enum group_answer answer);
+
+static void on_back_after_failure(struct suspension *s, enum suspension_carry answer)
+{
+    if (answer != SUSPENSION_CARRY_DONE) {
+        retry_or_give_up(s, "its memory cannot be put back");
+        return;
+    }
+    s->record.is_carried = false;
+    end_suspension(s, s->failed_answer);
+}
+
+/* The processes run on: what the carrier has taken away comes back before the gate is opened. */
+static bool runs_on_without_its_memory(const struct suspension *s, enum group_answer answer)
+{
+    return s->record.is_carried &&
+           (answer == GROUP_UNDONE || (answer == GROUP_STUCK && !s->runner.group.was_touched));
+}
+
 static void end_suspension(struct suspension *s, enum group_answer answer)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
     bool was_stuck = s->runner.group.error == -ETIMEDOUT;
+    if (runs_on_without_its_memory(s, answer)) {
+        s->failed_answer = answer;
+        suspension_carry(s, false, on_back_after_failure);
+        return;
+    }
     switch (answer) {
     case GROUP_DONE:
         if (s->orders->kind == ORDER_SUSPEND || !task) {
@@ -201,6 +244,45 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
         false, why);
 }
 
+/* ---- by the carrier, and the rest by the driver ---- */
+
+static void on_left_to_driver(struct suspension *s, enum suspension_carry answer)
+{
+    if (answer != SUSPENSION_CARRY_DONE) {
+        retry_or_give_up(s, "its memory is neither away nor here");
+        return;
+    }
+    s->record.is_carried = false;
+    if (suspension_save_record(s, s->orders->task) < 0)
+        retry_or_give_up(s, "the state folder cannot be written");
+    else
+        run_group(s, GROUP_SUSPENDED);
+}
+
+/* A process in which the driver's checkpoint was begun must not get an order: the record says whose
+ * turn it is. */
+static void on_taken_away(struct suspension *s, enum suspension_carry answer)
+{
+    if (answer == SUSPENSION_CARRY_DONE) {
+        log_info("task %llu: its memory has left its GPU after %.2f s",
+            (unsigned long long)s->orders->task,
+            (double)(clock_monotonic_us() - s->orders->started_us) / 1e6);
+        run_group(s, GROUP_SUSPENDED);
+        return;
+    }
+    log_info("task %llu: the driver copies its memory: the carrier cannot",
+        (unsigned long long)s->orders->task);
+    suspension_carry(s, false, on_left_to_driver);
+}
+
+static void take_off_gpu(struct suspension *s)
+{
+    if (s->record.is_carried)
+        suspension_carry(s, true, on_taken_away);
+    else
+        run_group(s, GROUP_SUSPENDED);
+}
+
 static void on_gate_timer(uv_timer_t *timer);
 
 static bool is_unused(const struct suspension *s)
@@ -230,7 +312,7 @@ static void pass_gate(struct suspension *s)
                 : "this daemon runs all tasks without the preloaded library, so a call that "
                   "synchronizes would crash it: the daemon's log says why");
     else if (gate != SUSPENSION_GATE_BUSY)
-        run_group(s, GROUP_SUSPENDED);
+        take_off_gpu(s);
     else if (closed_us < GATE_LIMIT_US)
         uv_timer_start(&s->timer, on_gate_timer, GATE_POLL_MS, 0);
     else
@@ -262,6 +344,7 @@ void suspension_decide(struct suspension *s)
         refuse_order(s, refusal);
         return;
     }
+    s->record.is_carried = s->parts.config->carrier;
     int r = suspension_save_record(s, s->orders->task);
     if (r < 0) {
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, false, "the state folder cannot be written");

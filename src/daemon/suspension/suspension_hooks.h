@@ -25,6 +25,15 @@ enum suspension_gate {
     SUSPENSION_GATE_NONE,  /* the process runs without the preloaded library */
 };
 
+/* What the carrier of a process answers, the better first (preload_manager.h). */
+enum suspension_carry {
+    SUSPENSION_CARRY_DONE,
+    SUSPENSION_CARRY_NOT,
+    SUSPENSION_CARRY_FAILED,
+    SUSPENSION_CARRY_LOST,
+    SUSPENSION_CARRY_STILL,
+};
+
 /* Kinds of GPU memory that the driver cannot copy. */
 struct suspension_memory_kinds {
     bool managed, ipc;
@@ -59,6 +68,10 @@ struct suspension_hooks {
     /* Returns which kinds of memory the process of the task has taken, as its preloaded library
      * reports; none where it runs without. */
     struct suspension_memory_kinds (*find_memory_kinds)(void *context, uint64_t task, pid_t pid);
+
+    /* Has the carrier of a process take its memory off the GPU, or bring it back; called until it
+     * answers. */
+    enum suspension_carry (*carry)(void *context, uint64_t task, pid_t pid, bool is_away);
 
     /* Answers a request with the task as it is now; or with 409 and `why`, if that is not NULL. */
     void (*answer)(void *context, struct api_request *request, uint64_t task, const char *why);

@@ -19,6 +19,8 @@ char *suspension_record_write(const struct suspension_record *record)
         return NULL;
     fprintf(out, "attempt %d\nnumber %d\nphase %s\n", record->attempt, record->number,
         record->is_resuming ? "resuming" : "suspending");
+    if (record->is_carried)
+        fputs("carried\n", out);
     if (record->memory_max_bytes)
         fprintf(out, "memory-max %lld\n", (long long)record->memory_max_bytes);
     for (size_t i = 0; i < record->n_gpus; i++)
@@ -127,6 +129,10 @@ static int read_line(struct span line, struct suspension_record *record)
     }
     if (is_line(&words, "phase", 2))
         return read_phase(words.word[1], &record->is_resuming);
+    if (is_line(&words, "carried", 1)) {
+        record->is_carried = true;
+        return 0;
+    }
     if (is_line(&words, "memory-max", 2))
         return read_number(words.word[1], 1, INT64_MAX / 4, &record->memory_max_bytes);
     if (is_line(&words, "gpu", 2))

@@ -32,6 +32,9 @@ struct failure {
     char why[SUSPENSION_WHY_SIZE];
 };
 
+/* The carriers of all processes have answered: done, or the worst of their answers. */
+typedef void suspension_carried(struct suspension *s, enum suspension_carry answer);
+
 struct suspension {
     struct suspension_options parts;
     struct helper_client *client;
@@ -52,7 +55,13 @@ struct suspension {
     struct suspend_facts facts;
     bool is_without_library; /* one of its processes was started without the preloaded library */
     size_t inspected;
-    char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
+    struct {
+        bool is_away;
+        int64_t begun_us;
+        suspension_carried *next;
+    } carry;                         /* order_carrier.c */
+    enum group_answer failed_answer; /* of a suspension whose memory comes back first */
+    char cgroup[CGROUP_PATH_SIZE];   /* of the task's attempt; "": it has none */
     struct group_runner runner;
 };
 
@@ -114,6 +123,11 @@ void suspension_return_memory(const struct suspension *s);
 
 /* Collects the task's processes and the facts about them, then decides. */
 void suspension_gather_facts(struct suspension *s);
+
+/* ---- order_carrier.c ---- */
+
+/* Has all processes of the record take their memory away, or bring it back, and calls `next`. */
+void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next);
 
 /* ---- order_groups.c ---- */
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The emulated libcuda's virtual memory management, as the carrier of the preloaded library needs
+ * it: ranges of addresses are ranges of the process, and memory that is mapped there is new memory
+ * of the host. So what is not copied is lost, and an access without memory is a crash. Memory of
+ * the GPU is taken and given back by cuMemCreate and cuMemRelease (cuda_memory.c).
+ *
+ * Copies take the host's own time, and several threads may call these functions.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "emulator/cuda_interface.h"
+#include "emulator/memory.h"
+
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    enum { MAPS_MEMORY = 102 };
+
+    *value = attribute == MAPS_MEMORY;
+    return CUDA_OK;
+}
+
+CUresult cuMemGetAllocationGranularity(
+    size_t *granularity, const CUmemAllocationProp *prop, int option)
+{
+    *granularity = MEMORY_GRAIN;
+    return CUDA_OK;
+}
+
+static int replace_range(CUdeviceptr at, size_t bytes, int protection)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+
+    return mmap((void *)at, bytes, protection, flags, -1, 0) == MAP_FAILED ? CUDA_OUT_OF_MEMORY
+                                                                           : CUDA_OK;
+}
+
+CUresult cuMemAddressReserve(
+    CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags)
+{
+    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    *at = (CUdeviceptr)room;
+    return room == MAP_FAILED ? CUDA_OUT_OF_MEMORY : CUDA_OK;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
+{
+    return munmap((void *)at, bytes) == 0 ? CUDA_OK : CUDA_INVALID_VALUE;
+}
+
+CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+    unsigned long long flags)
+{
+    return replace_range(at, bytes, PROT_NONE);
+}
+
+CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const void *access, size_t count)
+{
+    return mprotect((void *)at, bytes, PROT_READ | PROT_WRITE) == 0 ? CUDA_OK : CUDA_INVALID_VALUE;
+}
+
+CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+    return replace_range(at, bytes, PROT_NONE);
+}
+
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    return *memory ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+}
+
+CUresult cuMemFreeHost(void *memory)
+{
+    free(memory);
+    return CUDA_OK;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    static char any;
+
+    *stream = (CUstream)&any;
+    return CUDA_OK;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    return CUDA_OK;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    return CUDA_OK;
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    memcpy(to, (const void *)from, bytes);
+    return CUDA_OK;
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    memcpy((void *)to, from, bytes);
+    return CUDA_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Orders to the carriers of tasks' processes (preload/carrier.h), by their pages. An order is one
+ * word: a serial number and a goal. It stands in the page until another goal is wanted, so that
+ * asking again and again is the same as asking once.
+ */
+#include "daemon/preload/preload_state.h"
+#include "preload/futex.h"
+
+static void give_order(struct preload_page *page, enum preload_carry_goal goal)
+{
+    uint32_t serial = atomic_load(&page->carry_order) & ~(uint32_t)PRELOAD_CARRY_GOAL_MASK;
+    atomic_store(&page->carry_order, serial + PRELOAD_CARRY_SERIAL + goal);
+    futex_wake_all(&page->carry_order);
+}
+
+/* What the page says may be anything; each word is read once. */
+static enum preload_carry_answer carry_page(struct preload_page *page, bool is_away)
+{
+    enum preload_carry_goal goal = is_away ? PRELOAD_CARRY_AWAY : PRELOAD_CARRY_HERE;
+    uint32_t order = atomic_load(&page->carry_order), done = atomic_load(&page->carry_done);
+    uint32_t where = atomic_load(&page->carry_state), why = atomic_load(&page->carry_why);
+    bool is_ordered = (order & PRELOAD_CARRY_GOAL_MASK) == goal;
+    if (where == PRELOAD_CARRY_NONE || where > PRELOAD_CARRY_LOST)
+        return PRELOAD_CARRIES_NOT;
+    if (where == PRELOAD_CARRY_LOST)
+        return PRELOAD_CARRIES_LOST;
+    if (is_away && !is_ordered && where == PRELOAD_CARRY_IS_HERE && why != PRELOAD_CARRY_CAN)
+        return PRELOAD_CARRIES_NOT;
+    if (!is_ordered) {
+        give_order(page, goal);
+        return PRELOAD_CARRIES_STILL;
+    }
+    if (done != order)
+        return PRELOAD_CARRIES_STILL;
+    if (where == (is_away ? PRELOAD_CARRY_IS_AWAY : PRELOAD_CARRY_IS_HERE))
+        return PRELOAD_CARRIES_DONE;
+    give_order(page, PRELOAD_CARRY_KEEP); /* the next time it is tried again */
+    return PRELOAD_CARRIES_FAILED;
+}
+
+enum preload_carry_answer preload_manager_carry(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
+{
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process)))
+        if (process->peer.task == task && process->peer.pid == pid)
+            return carry_page(process->page, is_away);
+    return PRELOAD_CARRIES_NOT;
+}
+
+/* A daemon ended in the middle of an order that the next one did not find: the library keeps the
+ * gate of a new page closed while the memory is not here. No other gate of a task that runs is
+ * closed, and without an order the library begins nothing. */
+void carry_orders_heal(struct preload_process *process, const struct task *task)
+{
+    struct preload_page *page = process->page;
+    uint32_t where = atomic_load(&page->carry_state);
+    if (!task || task->state != TASK_RUNNING)
+        return;
+    if (where == PRELOAD_CARRY_IS_AWAY)
+        carry_page(page, false);
+    bool is_idle = atomic_load(&page->carry_order) == atomic_load(&page->carry_done);
+    if (where == PRELOAD_CARRY_IS_HERE && is_idle && atomic_load(&page->gate))
+        preload_set_page_gate(page, false);
+}
