@@ -37,9 +37,10 @@ static void test_is_read_as_written(void **state)
     char *text = suspension_record_write(&record);
     assert_string_equal(text, TEXT);
     free(text);
-    record.is_resuming = true;
+    assert_false(record.is_carried);
+    record.is_resuming = record.is_carried = true;
     text = suspension_record_write(&record);
-    assert_true(record_of(text).is_resuming);
+    assert_true(record_of(text).is_resuming && record_of(text).is_carried);
     free(text);
 }
 
