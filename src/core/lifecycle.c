@@ -95,10 +95,10 @@ void core_destroy(struct core *core)
     free(core->fifo.free_us);
     free(core->next_fifo.free_us);
     free(core->effects);
-    free(core->chosen);
+    placement_fini(&core->placement);
     free(core->view.open_bytes);
     free(core->view.distances);
-    free(core->verdicts);
+    free(core->closed);
     free(core->outlooks);
     free(core);
 }

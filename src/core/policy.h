@@ -108,12 +108,20 @@ struct placement_query {
     bool is_unexplained;        /* with PLACE_WAIT no verdict is read: cheap tests come first */
     int first_gpu, end_gpu;     /* only these are considered: a node's; 0, 0: all */
     const struct node_check *node_check; /* NULL: the server meets all requirements */
+    const uint64_t *set_aside; /* for each GPU, the reservation in advance, or the task tried before
+                                  it, that keeps it from the task, 0: none; NULL: none on all */
 };
 
 /* Returns the index behind the last GPU that the query considers. */
 static inline int placement_end_gpu(const struct placement_query *query)
 {
     return query->end_gpu ? query->end_gpu : query->view->n_gpus;
+}
+
+/* Returns what keeps the GPU from the query's task; 0: nothing. */
+static inline uint64_t placement_set_aside(const struct placement_query *query, int gpu)
+{
+    return query->set_aside ? query->set_aside[gpu] : 0;
 }
 
 /* Returns how many GPUs the query is about. */

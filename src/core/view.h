@@ -99,13 +99,9 @@ struct gpu_view {
     uint64_t exclusive_for; /* the task that has it to itself; 0: none */
     uint64_t drained_for;   /* the recovering task that it is drained for; 0: none */
     uint64_t reserved_for;  /* the head of the queue that it is reserved for; 0: none */
-    uint64_t set_aside_for; /* the reservation in advance that keeps it from the task of the query
-                               (set_aside.c); 0: none */
-    uint64_t
-        kept_from_head;  /* the same from the head of the queue, while tasks behind it are tried */
-    uint64_t closed_for; /* a task on it that is being taken off, or of which an allocation waits
+    uint64_t closed_for;    /* a task on it that is being taken off, or of which an allocation waits
                                or got memory after the last sample; 0: none */
-    int next_in_domain;  /* the distance to the next place that shares its memory, in a ring; 0: its
+    int next_in_domain; /* the distance to the next place that shares its memory, in a ring; 0: its
                            memory is its own (memory_domain.h) */
     struct reading mem_used_bytes;     /* of the memory domain */
     struct reading external_processes; /* how many compute processes belong to no task */

@@ -27,7 +27,7 @@ static bool may_open(const struct placement_query *query, int i)
     const struct gpu_view *gpu = &query->view->gpus[i];
     return gpu->health == VIEW_OK &&
            query->now_us - gpu->sampled_us <= query->conditions->sample_valid_us &&
-           !gpu->drained_for && !gpu->set_aside_for &&
+           !gpu->drained_for && !placement_set_aside(query, i) &&
            cluster_view_suits(query->view, i, query->task);
 }
 

@@ -88,11 +88,12 @@ static bool is_domain_open(
 }
 
 /* Is the GPU kept from all tasks, or from this one? Most are not: one test finds that. */
-static inline bool is_open(
-    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+static inline bool is_open(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
-    if (gpu->set_aside_for)
-        return refuse_gpu(ret_verdict, VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    uint64_t set_aside = placement_set_aside(query, i);
+    if (set_aside)
+        return refuse_gpu(ret_verdict, VERDICT_SET_ASIDE, set_aside, 0, 0);
     if (!(gpu->exclusive_for | gpu->drained_for | gpu->closed_for | memory_domain_is_shared(gpu)))
         return true;
     return is_domain_open(query, gpu, ret_verdict);
@@ -120,7 +121,7 @@ static inline __attribute__((always_inline)) bool is_usable(
         return refuse_gpu(ret_verdict, kind_of_health(gpu->health), 0, 0, 0);
     if (gpu->id.is_mig_instance && query->task->request.gpus > 1)
         return refuse_gpu(ret_verdict, VERDICT_MIG_ONE_ONLY, 0, 0, 0);
-    return is_open(query, gpu, ret_verdict);
+    return is_open(query, i, ret_verdict);
 }
 
 static inline bool is_large_enough(

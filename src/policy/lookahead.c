@@ -148,7 +148,7 @@ static bool add_gpu(struct rollout *rollout, int i)
     *gpu = *from;
     gpu->residents = rollout->residents[i];
     gpu->sampled_us = rollout->now_us;
-    gpu->drained_for = gpu->reserved_for = gpu->set_aside_for = gpu->closed_for = 0;
+    gpu->drained_for = gpu->reserved_for = gpu->closed_for = 0;
     for (int k = 0; k < from->n_residents && is_known; k++) {
         struct resident *resident = &gpu->residents[k];
         const struct task *task = core_task(rollout->core, from->residents[k].task);

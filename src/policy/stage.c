@@ -100,7 +100,7 @@ static double limit_left_s(const struct resident *resident, int64_t now_us)
 static void unmark_gpu(struct gpu_view *gpu, int64_t now_us)
 {
     gpu->sampled_us = now_us;
-    gpu->drained_for = gpu->reserved_for = gpu->set_aside_for = gpu->closed_for = 0;
+    gpu->drained_for = gpu->reserved_for = gpu->closed_for = 0;
 }
 
 static struct reading expected_smact(const struct gpu_view *gpu)
@@ -425,6 +425,7 @@ bool stage_admits(const struct placement_query *query, const struct stage *stage
     alone.is_unexplained = true;
     alone.head = NULL;
     alone.node_check = NULL;
+    alone.set_aside = NULL;
     alone.first_gpu = alone.end_gpu = 0;
     return query->policy->choose(&alone, &gpu, &verdict) == PLACE_NOW;
 }

@@ -45,9 +45,10 @@ static bool recovers_alone(const struct core *core, const struct task *task)
     return task->oom_count > 0 && recovery_free_bytes(core, task) <= 0;
 }
 
-struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us)
+struct placement_query core_query(const struct core *core, const struct task *task,
+    const uint64_t *closed, int64_t now_us, struct placement *ret_answer)
 {
-    core_set_aside(core, task, now_us);
+    core_set_aside(core, task, closed, now_us, ret_answer);
     const struct task *head = core->reserved_for ? core_find_task(core, core->reserved_for) : NULL;
     return (struct placement_query){
         .view = &core->view,
@@ -64,6 +65,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .recovery_free_bytes = recovery_free_bytes(core, task),
         .passes_reservation = task->queue && task->state != TASK_QUEUED,
         .node_check = core_node_check(core),
+        .set_aside = ret_answer->any_set_aside ? ret_answer->set_aside : NULL,
     };
 }
 
@@ -73,28 +75,31 @@ bool core_wants_exclusive_gpus(const struct core *core, const struct task *task)
            (task->oom_count > 1 && recovers_alone(core, task));
 }
 
-static enum placement_answer try_gpus(
-    struct core *core, const struct task *task, int64_t now_us, bool is_unexplained)
+static enum placement_answer try_gpus(const struct core *core, const struct task *task,
+    const uint64_t *closed, bool is_unexplained, int64_t now_us, struct placement *ret_answer)
 {
-    struct placement_query query = core_query(core, task, now_us);
+    struct placement_query query = core_query(core, task, closed, now_us, ret_answer);
     query.is_unexplained = is_unexplained;
     struct verdict host = core_check_host_turn(core, task);
     if (host.kind != VERDICT_FITS) {
         for (int i = 0; i < core->view.n_gpus; i++)
-            core->verdicts[i] = host;
+            ret_answer->verdicts[i] = host;
         return PLACE_WAIT;
     }
-    return node_choice_choose(core_task_policy(core, task), &query, core->chosen, core->verdicts);
+    return node_choice_choose(
+        core_task_policy(core, task), &query, ret_answer->gpus, ret_answer->verdicts);
 }
 
-enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us)
+enum placement_answer core_try_gpus(
+    const struct core *core, const struct task *task, int64_t now_us, struct placement *ret_answer)
 {
-    return try_gpus(core, task, now_us, false);
+    return try_gpus(core, task, NULL, false, now_us, ret_answer);
 }
 
-bool core_finds_gpus(struct core *core, const struct task *task, int64_t now_us)
+bool core_finds_gpus(const struct core *core, const struct task *task, const uint64_t *closed,
+    int64_t now_us, struct placement *ret_answer)
 {
-    return try_gpus(core, task, now_us, true) == PLACE_NOW;
+    return try_gpus(core, task, closed, true, now_us, ret_answer) == PLACE_NOW;
 }
 
 struct task core_as_waiting(const struct task *task)
@@ -106,13 +111,14 @@ struct task core_as_waiting(const struct task *task)
     return waiting;
 }
 
-enum placement_answer core_try_resumption(
-    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us)
+enum placement_answer core_try_resumption(const struct core *core, const struct task *task,
+    bool passes_reservation, int64_t now_us, struct placement *ret_answer)
 {
     struct task waiting = core_as_waiting(task);
-    struct placement_query query = core_query(core, &waiting, now_us);
+    struct placement_query query = core_query(core, &waiting, NULL, now_us, ret_answer);
     query.passes_reservation = passes_reservation;
-    return node_choice_choose(core_task_policy(core, task), &query, core->chosen, core->verdicts);
+    return node_choice_choose(
+        core_task_policy(core, task), &query, ret_answer->gpus, ret_answer->verdicts);
 }
 
 bool core_backfills(const struct core *core, const struct task *head)

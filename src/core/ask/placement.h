@@ -8,23 +8,26 @@
 /* Chosen: tasks tried for backfill in a pass. */
 enum { CORE_BACKFILL_TRIES_MAX = 64 };
 
-/* The query for a policy about the task. */
-struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
+/* The query for a policy about the task. `closed`: as core_set_aside takes it. `ret_answer`: its
+ * `set_aside` is set, and stays part of the query. */
+struct placement_query core_query(const struct core *core, const struct task *task,
+    const uint64_t *closed, int64_t now_us, struct placement *ret_answer);
 
-/* Asks the task's policy for GPUs: sets core->chosen or core->verdicts. */
-enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us);
+/* Asks the task's policy for GPUs, or for what stands against them. */
+enum placement_answer core_try_gpus(
+    const struct core *core, const struct task *task, int64_t now_us, struct placement *ret_answer);
 
-/* The same without reasons: are there GPUs for the task now? Sets core->chosen; core->verdicts are
- * not to be read. */
-bool core_finds_gpus(struct core *core, const struct task *task, int64_t now_us);
+/* The same without verdicts: are there GPUs for the task now, other than those that are closed? */
+bool core_finds_gpus(const struct core *core, const struct task *task, const uint64_t *closed,
+    int64_t now_us, struct placement *ret_answer);
 
 /* A suspended task as policies see it: it needs the memory that it held. */
 struct task core_as_waiting(const struct task *task);
 
 /* Asks the policy of a suspended task for GPUs. `passes_reservation`: also those that are reserved
  * for the head of the main queue. */
-enum placement_answer core_try_resumption(
-    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us);
+enum placement_answer core_try_resumption(const struct core *core, const struct task *task,
+    bool passes_reservation, int64_t now_us, struct placement *ret_answer);
 
 /* May tasks start before the head of the queue, where its policy sees that this does not delay
  * it? */

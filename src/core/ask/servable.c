@@ -9,13 +9,14 @@
 #include "core/ask/host_check.h"
 #include "core/state/state.h"
 
-bool core_can_serve(const struct core *core, int i, const struct task *task, int64_t now_us)
+bool core_can_serve(const struct core *core, int i, const struct task *task,
+    const struct placement *answer, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
     const struct node_check *check = &core->node_check;
     return gpu->health == VIEW_OK &&
            now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           !gpu->set_aside_for && cluster_view_suits(&core->view, i, task) &&
+           !placement_sets_aside(answer, i) && cluster_view_suits(&core->view, i, task) &&
            !(check->ask && check->ask(check->context, task, i) == NODE_NEVER);
 }
 
@@ -25,25 +26,28 @@ static bool has_host_for(const struct core *core, const struct task *task)
     return core_check_host_request(core, &task->request.host, NULL) == 0;
 }
 
-static bool are_enough_gpus(const struct core *core, const struct task *task, bool takes_set_aside)
+/* `answer`: GPUs that it sets aside do not count; NULL: all do. */
+static bool are_enough_gpus(
+    const struct core *core, const struct task *task, const struct placement *answer)
 {
     int n = 0;
     for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         n += gpu->health == VIEW_OK && cluster_view_suits(&core->view, i, task) &&
-             (takes_set_aside || !gpu->set_aside_for);
+             !(answer && placement_sets_aside(answer, i));
     }
     return n == task->request.gpus;
 }
 
 bool core_can_be_served(const struct core *core, const struct task *task)
 {
-    return are_enough_gpus(core, task, true) && has_host_for(core, task);
+    return are_enough_gpus(core, task, NULL) && has_host_for(core, task);
 }
 
-bool core_waits_for_room(const struct core *core, const struct task *task)
+bool core_waits_for_room(
+    const struct core *core, const struct task *task, const struct placement *answer)
 {
-    return are_enough_gpus(core, task, false);
+    return are_enough_gpus(core, task, answer);
 }
 
 bool core_shares_kinds(const struct core *core, const struct task *task, const struct task *head)

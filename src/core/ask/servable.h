@@ -5,16 +5,17 @@
 
 #include "core/state/state.h"
 
-/* Can the GPU serve the task once its residents have left, as far as is known now? core_set_aside
- * has been called for the task. */
-bool core_can_serve(const struct core *core, int i, const struct task *task, int64_t now_us);
+/* Can the GPU serve the task once its residents have left, as far as is known now? `answer`: to a
+ * question about the task; GPUs that it sets aside cannot. */
+bool core_can_serve(const struct core *core, int i, const struct task *task,
+    const struct placement *answer, int64_t now_us);
 
 /* Do enough healthy GPUs suit the task? A lost GPU may never return. */
 bool core_can_be_served(const struct core *core, const struct task *task);
 
-/* Do enough of them, of those that no reservation in advance keeps from it? To be asked of a
- * suspended task that has just been tried. */
-bool core_waits_for_room(const struct core *core, const struct task *task);
+/* Do enough of them, without those that the answer to the task sets aside? */
+bool core_waits_for_room(
+    const struct core *core, const struct task *task, const struct placement *answer);
 
 /* Is there a GPU of a kind that both tasks may use? */
 bool core_shares_kinds(const struct core *core, const struct task *task, const struct task *head);

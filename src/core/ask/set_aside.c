@@ -129,35 +129,34 @@ static bool is_kept_sooner(const void *a, const void *b, const void *context)
     return one->gpu > other->gpu;
 }
 
-static void keep_gpus(const struct core *core, const struct advance *advance)
+static void keep_gpus(const struct core *core, const struct advance *advance, uint64_t *set_aside)
 {
     struct candidate kept[CORE_ADVANCE_GPUS_MAX];
     size_t n = 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         struct candidate candidate = make_candidate(core, i, advance);
-        if (gpu->id.is_place && gpu->health != VIEW_LOST && !gpu->set_aside_for)
+        if (gpu->id.is_place && gpu->health != VIEW_LOST && !set_aside[i])
             n = top_k_insert(
                 kept, n, (size_t)advance->gpus, sizeof *kept, &candidate, is_kept_sooner, NULL);
     }
     for (size_t i = 0; i < n; i++)
-        core->view.gpus[kept[i].gpu].set_aside_for = advance->id;
+        set_aside[kept[i].gpu] = advance->id;
 }
 
-void core_set_aside(const struct core *core, const struct task *task, int64_t now_us)
+void core_set_aside(const struct core *core, const struct task *task, const uint64_t *closed,
+    int64_t now_us, struct placement *ret_answer)
 {
-    if (core->n_advances == 0)
-        return;
-    core_set_none_aside(core);
-    for (int i = 0; i < core->view.n_gpus && core->fills_kept; i++)
-        if (!core->view.gpus[i].kept_from_head)
-            core->view.gpus[i].set_aside_for = core->advances[0].id;
+    uint64_t *set_aside = ret_answer->set_aside;
+    ret_answer->any_set_aside = core->n_advances > 0 || closed;
+    for (int i = 0; i < core->view.n_gpus && ret_answer->any_set_aside; i++)
+        set_aside[i] = closed ? closed[i] : 0;
     for (size_t i = 0; i < core->n_advances; i++) {
         const struct advance *advance = &core->advances[i];
         bool concerns = advance->until_us > now_us && !core_is_advance_member(advance, task->uid) &&
                         core_task_ends_us(core, task, now_us) > advance->from_us;
         if (concerns)
-            keep_gpus(core, advance);
+            keep_gpus(core, advance, set_aside);
     }
 }
 

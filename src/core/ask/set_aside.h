@@ -12,8 +12,14 @@ bool core_is_advance_member(const struct advance *advance, uint32_t uid);
  * may get; TIME_NEVER: not known. */
 int64_t core_task_ends_us(const struct core *core, const struct task *task, int64_t since_us);
 
-/* Sets in the view which GPUs are kept from the task by reservations in advance. */
-void core_set_aside(const struct core *core, const struct task *task, int64_t now_us);
+/*
+ * Which GPUs are kept from the task by reservations in advance?
+ *
+ * closed:     for each GPU what closes it besides, 0: nothing; NULL: none is closed
+ * ret_answer: has room; its `set_aside` is set
+ */
+void core_set_aside(const struct core *core, const struct task *task, const uint64_t *closed,
+    int64_t now_us, struct placement *ret_answer);
 
 /* How many GPUs have a task of its users. */
 int core_count_held(const struct core *core, const struct advance *advance);

@@ -94,11 +94,11 @@ int core_resume_task(struct core *core, const struct task *task, const int *gpus
     return decide_effect(core, &event, EFFECT_RESUME);
 }
 
-int core_try_resume(
-    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us)
+int core_try_resume(struct core *core, const struct task *task, bool passes_reservation,
+    int64_t now_us, struct placement *ret_answer)
 {
     if (task->run->yield.retry_us > now_us ||
-        core_try_resumption(core, task, passes_reservation, now_us) != PLACE_NOW)
+        core_try_resumption(core, task, passes_reservation, now_us, ret_answer) != PLACE_NOW)
         return 0;
-    return core_resume_task(core, task, core->chosen, now_us);
+    return core_resume_task(core, task, ret_answer->gpus, now_us);
 }

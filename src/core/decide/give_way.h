@@ -28,7 +28,7 @@ int core_repeat_effect(struct core *core, const struct task *task);
 int core_resume_task(struct core *core, const struct task *task, const int *gpus, int64_t now_us);
 
 /* Resumes a suspended task if its policy finds GPUs for it. Returns 0 or -ENOMEM. */
-int core_try_resume(
-    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us);
+int core_try_resume(struct core *core, const struct task *task, bool passes_reservation,
+    int64_t now_us, struct placement *ret_answer);
 
 #endif

@@ -115,18 +115,17 @@ static void explain_placement(
         verdict_text_add_host(line, core, &host);
         return;
     }
-    struct verdict *verdicts = calloc((size_t)core->view.n_gpus + 1, sizeof *verdicts);
-    int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
-    if (verdicts && chosen) {
+    struct placement answer = {0};
+    if (placement_reserve(&answer, core->view.n_gpus) == 0) {
         struct task waiting = core_as_waiting(task);
-        struct placement_query query = core_query(core, &waiting, now_us);
-        if (node_choice_choose(core_task_policy(core, task), &query, chosen, verdicts) == PLACE_NOW)
+        const struct placement_query query = core_query(core, &waiting, NULL, now_us, &answer);
+        if (node_choice_choose(
+                core_task_policy(core, task), &query, answer.gpus, answer.verdicts) == PLACE_NOW)
             text_line_add(line, "nothing, its turn comes");
         else
-            explain_gpus(line, core, task, verdicts);
+            explain_gpus(line, core, task, answer.verdicts);
     }
-    free(verdicts);
-    free(chosen);
+    placement_fini(&answer);
 }
 
 const char *core_explain(

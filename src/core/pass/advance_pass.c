@@ -20,13 +20,15 @@
 
 /* ---- what may use its GPUs until it begins ---- */
 
-static bool note_kept(const struct core *core, const struct task *head, int64_t now_us)
+/* Closes the GPUs that are not kept from the head. Returns whether any is. */
+static bool close_others(struct core *core, const struct task *head, int64_t now_us)
 {
     bool any = false;
-    core_set_aside(core, head, now_us);
+    core_set_aside(core, head, NULL, now_us, &core->placement);
     for (int i = 0; i < core->view.n_gpus; i++) {
-        core->view.gpus[i].kept_from_head = core->view.gpus[i].set_aside_for;
-        any |= core->view.gpus[i].kept_from_head != 0;
+        bool is_kept = placement_sets_aside(&core->placement, i);
+        core->closed[i] = is_kept ? 0 : core->advances[0].id;
+        any |= is_kept;
     }
     return any;
 }
@@ -38,9 +40,8 @@ int core_fill_kept(struct core *core, const struct task *head, int64_t now_us)
 {
     const struct task_queue *queue;
     int r = 0, tries = FILL_TRIES_MAX, depth = CORE_QUEUE_DEPTH_MAX;
-    if (core->n_advances == 0 || !note_kept(core, head, now_us))
+    if (core->n_advances == 0 || !close_others(core, head, now_us))
         return 0;
-    core->fills_kept = true;
     for (int i = 0; (queue = core_main_queue(core, i)) && r == 0; i++) {
         struct task *next;
         for (struct task *task = queue->first; task && r == 0 && tries > 0 && depth-- > 0;
@@ -49,11 +50,11 @@ int core_fill_kept(struct core *core, const struct task *head, int64_t now_us)
             bool may_pass = task != head && task->request.need.kind != NEED_PENDING &&
                             core_task_ends_us(core, task, now_us) != TIME_NEVER &&
                             !core_leaves_host_to(core, task, head);
-            if (may_pass && tries-- > 0 && core_try_gpus(core, task, now_us) == PLACE_NOW)
-                r = core_place_task(core, task, now_us);
+            if (may_pass && tries-- > 0 &&
+                core_finds_gpus(core, task, core->closed, now_us, &core->placement))
+                r = core_place_task(core, task, core->placement.gpus, now_us);
         }
     }
-    core->fills_kept = false;
     return r;
 }
 
@@ -89,8 +90,8 @@ static int schedule_advance(struct core *core, const struct advance *advance, in
             if (!is_placed_first(core, task, advance, held))
                 continue;
             core_release_reservation(core); /* of the head: it comes after these */
-            if (core_try_gpus(core, task, now_us) == PLACE_NOW)
-                r = core_place_task(core, task, now_us);
+            if (core_try_gpus(core, task, now_us, &core->placement) == PLACE_NOW)
+                r = core_place_task(core, task, core->placement.gpus, now_us);
             held = core_count_held(core, advance);
         }
     }

@@ -126,7 +126,7 @@ static void begin_outlooks(struct core *core)
 
 static int place_behind(struct core *core, struct task *task, int64_t now_us)
 {
-    int r = core_place_task(core, task, now_us);
+    int r = core_place_task(core, task, core->placement.gpus, now_us);
     begin_outlooks(core);
     return r;
 }
@@ -141,7 +141,7 @@ static int try_behind(
         bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
         if (is_alike || core_leaves_host_to(core, behind[i], head))
             continue;
-        if (core_finds_gpus(core, behind[i], now_us))
+        if (core_finds_gpus(core, behind[i], NULL, now_us, &core->placement))
             r = place_behind(core, behind[i], now_us);
         else if (behind[i]->n_backfilled == 0) /* otherwise it was the head */
             waits = behind[i];

@@ -38,7 +38,7 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
         for (int i = first; i < end; i++)
             any |= gpus[i].reserved_for == id;
         for (int i = first; i < end && any; i++)
-            if (!gpus[i].set_aside_for)
+            if (!placement_sets_aside(&core->placement, i))
                 gpus[i].reserved_for = id;
     }
 }
@@ -49,7 +49,7 @@ static void reserve_whole_domains(struct core *core, uint64_t id)
     for (int i = 0; i < core->view.n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[i], *at = memory_domain_next(gpu);
         for (; gpu->is_choice_of_head && at != gpu; at = memory_domain_next(at))
-            if (!at->set_aside_for)
+            if (!placement_sets_aside(&core->placement, (int)(at - core->view.gpus)))
                 at->reserved_for = id;
     }
 }
@@ -66,14 +66,14 @@ static void note_external_memory(struct core *core)
 
 /* Can the GPUs that were chosen for the head still serve it? One may have failed or stopped
  * answering, or be kept from it by a reservation in advance. */
-static bool does_choice_hold(const struct core *core, const struct task *head, int64_t now_us)
+static bool does_choice_hold(struct core *core, const struct task *head, int64_t now_us)
 {
     int left = head->request.gpus;
-    core_set_aside(core, head, now_us);
+    core_set_aside(core, head, NULL, now_us, &core->placement);
     for (int i = 0; i < core->view.n_gpus && left > 0; i++) {
         if (!core->view.gpus[i].is_choice_of_head)
             continue;
-        if (!core_can_serve(core, i, head, now_us))
+        if (!core_can_serve(core, i, head, &core->placement, now_us))
             return false;
         left--;
     }
@@ -85,17 +85,17 @@ bool core_reserve_gpus(struct core *core, const struct task *task, int64_t now_u
     if (core->reserved_for == task->id && does_choice_hold(core, task, now_us))
         return true;
     core_release_reservation(core);
-    struct placement_query query = core_query(core, task, now_us);
-    if (!node_choice_reserve(
-            core_task_policy(core, task), &query, core->chosen, &core->view.reservation_start_us))
+    struct placement_query query = core_query(core, task, NULL, now_us, &core->placement);
+    if (!node_choice_reserve(core_task_policy(core, task), &query, core->placement.gpus,
+            &core->view.reservation_start_us))
         return false;
     for (int i = 0; i < task->request.gpus; i++) {
-        struct gpu_view *gpu = &core->view.gpus[core->chosen[i]];
+        struct gpu_view *gpu = &core->view.gpus[core->placement.gpus[i]];
         gpu->reserved_for = task->id;
         gpu->is_choice_of_head = true;
     }
     for (int i = 0; i < core->view.n_gpus && may_get_any_gpu(core, task); i++)
-        if (cluster_view_suits(&core->view, i, task) && !core->view.gpus[i].set_aside_for)
+        if (cluster_view_suits(&core->view, i, task) && !placement_sets_aside(&core->placement, i))
             core->view.gpus[i].reserved_for = task->id;
     if (core->node_check.ask)
         reserve_whole_nodes(core, task->id);

@@ -24,7 +24,7 @@ static bool lacks_power(const struct core *core, const struct task *head)
     if (!core->settings.conditions.server_power_max_w)
         return false;
     for (int i = 0; i < core->view.n_gpus; i++) {
-        enum verdict_kind kind = core->verdicts[i].kind;
+        enum verdict_kind kind = core->placement.verdicts[i].kind;
         n_open += kind == VERDICT_FITS || kind == VERDICT_SERVER_POWER;
         waits |= kind == VERDICT_SERVER_POWER;
         may_fall |= gpu_view_draws_for_tasks(&core->view.gpus[i], core->settings.settle_us);
@@ -36,8 +36,9 @@ static bool lacks_power(const struct core *core, const struct task *head)
  * they are found when it has to wait. */
 static enum placement_answer try_head(struct core *core, const struct task *head, int64_t now_us)
 {
-    bool is_found = core->view.has_nodes && core_finds_gpus(core, head, now_us);
-    return is_found ? PLACE_NOW : core_try_gpus(core, head, now_us);
+    bool is_found = core->view.has_nodes &&
+                    core_finds_gpus(core, head, NULL, now_us, &core->placement);
+    return is_found ? PLACE_NOW : core_try_gpus(core, head, now_us, &core->placement);
 }
 
 int core_schedule_main(struct core *core, int64_t now_us)
@@ -51,14 +52,14 @@ int core_schedule_main(struct core *core, int64_t now_us)
         if (core->reserved_for != head->id)
             core_release_reservation(core);
         if (try_head(core, head, now_us) != PLACE_NOW) {
-            r = core_report_wait(core, &core->main_wait, head);
+            r = core_report_wait(core, &core->main_wait, head, core->placement.verdicts);
             core->head_lacks_power = lacks_power(core, head);
             if (r < 0 || core->head_lacks_power)
                 return r;
             r = core_fill_kept(core, head, now_us);
             return r < 0 ? r : core_backfill_behind(core, head, now_us);
         }
-        r = core_place_task(core, head, now_us);
+        r = core_place_task(core, head, core->placement.gpus, now_us);
     }
     core_release_reservation(core);
     return r;

@@ -61,7 +61,7 @@ static int64_t gain_us(const struct core *core, const struct task *head, int64_t
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         bool may_be_its = gpu->health == VIEW_OK && cluster_view_suits(&core->view, i, head) &&
-                          core->verdicts[i].kind != VERDICT_FITS;
+                          core->placement.verdicts[i].kind != VERDICT_FITS;
         int64_t empty_us = may_be_its ? empty_in_us(core, gpu, head, now_us) : TIME_NEVER;
         first_us = empty_us < first_us ? empty_us : first_us;
     }
@@ -84,8 +84,8 @@ static bool is_kept_by_one(const struct core *core, int i, const struct task *he
     bool would_fit = head->request.need.kind < NEED_ESTIMATED ||
                      bytes <= (double)gpu->id.mem_total_bytes;
     return gpu->n_residents == 1 && would_fit && gpu->health == VIEW_OK && !gpu->drained_for &&
-           !gpu->closed_for && !gpu->set_aside_for && cluster_view_suits(&core->view, i, head) &&
-           has_no_external(gpu);
+           !gpu->closed_for && !placement_sets_aside(&core->placement, i) &&
+           cluster_view_suits(&core->view, i, head) && has_no_external(gpu);
 }
 
 static bool may_be_moved(
@@ -173,7 +173,7 @@ static struct move find_move(const struct core *core, const struct task *head, i
     struct move best = {0};
     int n_fit = 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
-        if (core->verdicts[i].kind == VERDICT_FITS)
+        if (core->placement.verdicts[i].kind == VERDICT_FITS)
             n_fit++;
         else if (is_kept_by_one(core, i, head))
             consider_move(core, i, head, now_us, &best);
@@ -202,7 +202,7 @@ int core_make_room(struct core *core, int64_t now_us)
     const struct task *head = may_be ? core_head_of_queue(core) : NULL;
     if (!head || head->request.need.kind == NEED_PENDING || has_made_room(core, head) ||
         core_awaits_sample(core, head) || core_check_host(core, head).kind != VERDICT_FITS ||
-        core_try_gpus(core, head, now_us) == PLACE_NOW)
+        core_try_gpus(core, head, now_us, &core->placement) == PLACE_NOW)
         return 0;
     struct move move = find_move(core, head, now_us);
     if (!move.task)

@@ -19,17 +19,15 @@
 #include "core/questions.h"
 #include "core/state/state.h"
 
-/* Reserves the GPUs that the task may have for it, where they are not yet. Returns how many GPUs
- * remain open. */
+/* Closes the GPUs that the task may have. Returns how many GPUs remain open. */
 static int close_gpus(struct core *core, const struct task *task)
 {
     int n_open = 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
-        struct gpu_view *gpu = &core->view.gpus[i];
-        if (gpu->reserved_for || !gpu->id.is_place)
+        if (core->closed[i] || !core->view.gpus[i].id.is_place)
             continue;
         if (cluster_view_is_of_kind(&core->view, i, task))
-            gpu->reserved_for = task->id;
+            core->closed[i] = task->id;
         else
             n_open++;
     }
@@ -40,7 +38,7 @@ static bool has_open_gpus(const struct core *core, const struct task *task)
 {
     int n = 0;
     for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++)
-        n += !core->view.gpus[i].reserved_for && cluster_view_suits(&core->view, i, task);
+        n += !core->closed[i] && cluster_view_suits(&core->view, i, task);
     return n == task->request.gpus;
 }
 
@@ -53,8 +51,8 @@ static bool may_pass(const struct core *core, const struct task *task, const str
 /* Tries one task behind the head. `n_open` becomes 0 when no GPU is left to try. */
 static int try_behind(struct core *core, struct task *task, int64_t now_us, int *n_open)
 {
-    if (core_try_gpus(core, task, now_us) == PLACE_NOW)
-        return core_place_task(core, task, now_us);
+    if (core_finds_gpus(core, task, core->closed, now_us, &core->placement))
+        return core_place_task(core, task, core->placement.gpus, now_us);
     *n_open = close_gpus(core, task);
     return 0;
 }
@@ -80,18 +78,12 @@ static int try_all_behind(struct core *core, const struct task *head, int64_t no
     return r;
 }
 
-static void open_gpus(struct core *core)
-{
-    for (int i = 0; i < core->view.n_gpus; i++)
-        core->view.gpus[i].reserved_for = 0;
-}
-
 int core_pass_other_kinds(struct core *core, const struct task *head, int64_t now_us)
 {
     if (core->reserved_for || task_takes_any_kind(head))
         return 0;
+    for (int i = 0; i < core->view.n_gpus; i++)
+        core->closed[i] = 0;
     int n_open = close_gpus(core, head);
-    int r = n_open ? try_all_behind(core, head, now_us, n_open) : 0;
-    open_gpus(core);
-    return r;
+    return n_open ? try_all_behind(core, head, now_us, n_open) : 0;
 }

@@ -168,10 +168,11 @@ static int resume_in_order(
         if (core_is_resumed_before(core, task, head, now_us) == are_before)
             n = top_k_insert(tasks, n, RESUMES_MAX, sizeof task, &task, is_first, &at);
     for (size_t i = 0; i < n && r == 0; i++) {
-        r = core_try_resume(core, tasks[i], are_before, now_us);
+        r = core_try_resume(core, tasks[i], are_before, now_us, &core->placement);
         *ret_waits |= tasks[i]->state == TASK_SUSPENDED &&
                       tasks[i]->run->yield.retry_us <= now_us &&
-                      core_waits_for_room(core, tasks[i]) && !core_waits_for_service(tasks[i]);
+                      core_waits_for_room(core, tasks[i], &core->placement) &&
+                      !core_waits_for_service(tasks[i]);
     }
     return r;
 }

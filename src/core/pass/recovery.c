@@ -24,7 +24,7 @@ static bool may_drain(const struct core *core, int i, const struct task *task, i
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
     return !gpu_view_is_used_externally(gpu, core->settings.settle_us) &&
-           core_can_serve(core, i, task, now_us);
+           core_can_serve(core, i, task, &core->placement, now_us);
 }
 
 struct drain_order {
@@ -50,7 +50,7 @@ static void release_reservation_of_chosen(struct core *core, const struct task *
 {
     bool any = false;
     for (int i = 0; i < task->request.gpus; i++)
-        any |= core->view.gpus[core->chosen[i]].reserved_for != 0;
+        any |= core->view.gpus[core->placement.gpus[i]].reserved_for != 0;
     if (any)
         core_release_reservation(core);
 }
@@ -67,7 +67,7 @@ static size_t list_drainable(const struct core *core, const struct task *task, i
     return n;
 }
 
-/* The node with enough drainable GPUs whose slowest one is drained soonest: sets core->chosen.
+/* The node with enough drainable GPUs whose slowest one is drained soonest: sets core->placement.gpus.
  * Returns false when there is none. */
 static bool choose_drained(
     struct core *core, const struct task *task, const struct drain_order *order, int64_t now_us)
@@ -78,9 +78,9 @@ static bool choose_drained(
     for (int first = 0, end; first < view->n_gpus; first = end) {
         end = wanted > 1 ? cluster_view_node_end(view, first) : view->n_gpus;
         listed = first;
-        if (list_drainable(core, task, first, end, order, now_us, core->chosen) < wanted)
+        if (list_drainable(core, task, first, end, order, now_us, core->placement.gpus) < wanted)
             continue;
-        int last = core->chosen[wanted - 1];
+        int last = core->placement.gpus[wanted - 1];
         if (best < 0 || drains_sooner(&last, &slowest, order)) {
             best = first;
             slowest = last;
@@ -89,8 +89,8 @@ static bool choose_drained(
     if (best < 0)
         return false;
     if (best != listed)
-        list_drainable(
-            core, task, best, cluster_view_node_end(view, best), order, now_us, core->chosen);
+        list_drainable(core, task, best, cluster_view_node_end(view, best), order, now_us,
+            core->placement.gpus);
     return true;
 }
 
@@ -109,7 +109,7 @@ static bool may_drain_for(const void *context, int gpu)
            may_drain(from->core, gpu, from->task, from->now_us);
 }
 
-/* The nodes and indices whose fullest GPU has the fewest residents: sets core->chosen. */
+/* The nodes and indices whose fullest GPU has the fewest residents: sets core->placement.gpus. */
 static bool choose_drained_over_nodes(struct core *core, const struct task *task, int64_t now_us)
 {
     struct drainable from = {core, task, 0, now_us};
@@ -118,7 +118,8 @@ static bool choose_drained_over_nodes(struct core *core, const struct task *task
         if (core->view.gpus[i].n_residents > most)
             most = core->view.gpus[i].n_residents;
     for (; from.residents_max <= most; from.residents_max++)
-        if (node_spread_find(&core->view, &task->request, may_drain_for, &from, core->chosen))
+        if (node_spread_find(
+                &core->view, &task->request, may_drain_for, &from, core->placement.gpus))
             return true;
     return false;
 }
@@ -142,7 +143,7 @@ static void drain_gpus(struct core *core, const struct task *task, int64_t now_u
     if (!is_found)
         return;
     for (int i = 0; i < wanted; i++)
-        core->view.gpus[core->chosen[i]].drained_for = task->id;
+        core->view.gpus[core->placement.gpus[i]].drained_for = task->id;
     core->drained_for = task->id;
     release_reservation_of_chosen(core, task);
 }
@@ -164,7 +165,7 @@ static int count_open_gpus(const struct core *core)
 static int place_recovering(struct core *core, struct task *task, int64_t now_us)
 {
     release_reservation_of_chosen(core, task);
-    return core_place_task(core, task, now_us);
+    return core_place_task(core, task, core->placement.gpus, now_us);
 }
 
 /* GPUs are drained for the first recovering task; those behind it may take others. */
@@ -172,9 +173,9 @@ static int schedule_first_recovering(struct core *core, struct task *task, int64
 {
     if (core->drained_for != task->id)
         core_stop_draining(core);
-    if (core_try_gpus(core, task, now_us) == PLACE_NOW)
+    if (core_try_gpus(core, task, now_us, &core->placement) == PLACE_NOW)
         return place_recovering(core, task, now_us);
-    int r = core_report_wait(core, &core->recovery_wait, task);
+    int r = core_report_wait(core, &core->recovery_wait, task, core->placement.verdicts);
     drain_gpus(core, task, now_us);
     return r;
 }
@@ -192,7 +193,8 @@ int core_schedule_recovery(struct core *core, int64_t now_us)
             r = schedule_first_recovering(core, task, now_us);
         else if (tries-- == 0 || n_open == 0)
             return 0;
-        else if (task->request.gpus > n_open || core_try_gpus(core, task, now_us) != PLACE_NOW)
+        else if (task->request.gpus > n_open ||
+                 core_try_gpus(core, task, now_us, &core->placement) != PLACE_NOW)
             continue;
         else
             r = place_recovering(core, task, now_us);

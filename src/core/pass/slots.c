@@ -95,10 +95,10 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     size_t n = list_turns(core, turns), i = 0;
     int r = 0;
     for (; i < n && r == 0 && !next && core_is_turn_of(turns[i], head); i++) {
-        r = core_try_resume(core, turns[i], true, now_us);
+        r = core_try_resume(core, turns[i], true, now_us, &core->placement);
         bool still_waits = turns[i]->state == TASK_SUSPENDED &&
                            turns[i]->run->yield.retry_us <= now_us;
-        if (still_waits && core_waits_for_room(core, turns[i]))
+        if (still_waits && core_waits_for_room(core, turns[i], &core->placement))
             next = turns[i];
     }
     if (r == 0 && !next) {
@@ -108,6 +108,6 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     if (r == 0 && next)
         r = stop_for(core, next, now_us);
     for (; i < n && r == 0; i++)
-        r = core_try_resume(core, turns[i], false, now_us);
+        r = core_try_resume(core, turns[i], false, now_us, &core->placement);
     return r;
 }

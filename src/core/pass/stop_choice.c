@@ -110,7 +110,7 @@ static struct stop find_stop(const struct stop_order *order, int i, const struct
     for (int k = 0; k < gpu->n_residents; k++) {
         const struct task *task = core_find_task(core, gpu->residents[k].task);
         bool may_be = rule->may_be_stopped(core, task, head, order->now_us) &&
-                      !stays_closed(core, task, core->verdicts[i].kind) &&
+                      !stays_closed(core, task, core->placement.verdicts[i].kind) &&
                       would_fit(core, gpu, task, head);
         if (may_be && (!best.task || rule->is_stopped_rather(core, task, best.task, order->now_us)))
             best.task = task;
@@ -135,7 +135,7 @@ static bool may_get_room(const struct core *core, int i, const struct task *head
     for (int k = 0; k < gpu->n_residents; k++)
         is_busy |= task_state_is_changing(core_find_task(core, gpu->residents[k].task)->state);
     return gpu->health == VIEW_OK && !is_busy && !gpu->drained_for && !gpu->closed_for &&
-           !gpu->set_aside_for && cluster_view_suits(&core->view, i, head);
+           !placement_sets_aside(&core->placement, i) && cluster_view_suits(&core->view, i, head);
 }
 
 static bool has_been_stopped_for(
@@ -162,15 +162,15 @@ int core_stop_tasks_for(
     if (wanted > GPUS_OF_HEAD || head->request.need.kind == NEED_PENDING ||
         has_been_stopped_for(core, head, rule->reason) || core_awaits_sample(core, head) ||
         core_check_host(core, head).kind != VERDICT_FITS || /* a stopped task keeps its part */
-        core_try_gpus(core, head, now_us) == PLACE_NOW)
+        core_try_gpus(core, head, now_us, &core->placement) == PLACE_NOW)
         return 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
         if (!may_get_room(core, i, head))
             continue;
         struct stop stop = {.gpu = i};
-        if (core->verdicts[i].kind != VERDICT_FITS)
+        if (core->placement.verdicts[i].kind != VERDICT_FITS)
             stop = find_stop(&order, i, head);
-        if (stop.task || core->verdicts[i].kind == VERDICT_FITS)
+        if (stop.task || core->placement.verdicts[i].kind == VERDICT_FITS)
             n = top_k_insert(stops, n, wanted, sizeof *stops, &stop, is_better_stop, &order);
     }
     int r = 0;

@@ -25,10 +25,11 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
         next = task->next;
         if (task->run->yield.retry_us > now_us || core_waits_for_turn(task))
             continue;
-        if (core_try_resumption(core, task, true, now_us) == PLACE_NOW)
-            r = core_resume_task(core, task, core->chosen, now_us);
+        if (core_try_resumption(core, task, true, now_us, &core->placement) == PLACE_NOW)
+            r = core_resume_task(core, task, core->placement.gpus, now_us);
         else
-            *ret_waits |= core_waits_for_room(core, task) && !core_waits_for_service(task);
+            *ret_waits |= core_waits_for_room(core, task, &core->placement) &&
+                          !core_waits_for_service(task);
     }
     return r;
 }

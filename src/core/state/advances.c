@@ -48,15 +48,8 @@ static int add_reservation(struct core *core, const struct advance *advance, int
     return ARRAY_APPEND(core->advances, core->n_advances, core->advances_capacity, *advance);
 }
 
-void core_set_none_aside(const struct core *core)
-{
-    for (int i = 0; i < core->view.n_gpus; i++)
-        core->view.gpus[i].set_aside_for = 0;
-}
-
 int core_apply_advance(struct core *core, const struct event *event)
 {
-    core_set_none_aside(core);
     core->pass_needed = true;
     return event->kind == EVENT_RESERVE ? add_reservation(core, &event->reserve, event->time_us)
                                         : remove_reservation(core, event->unreserve);

@@ -10,9 +10,6 @@ enum { CORE_ADVANCE_GPUS_MAX = 256 }; /* GPUs of one reservation */
 /* Has it GPUs, users and a time? */
 bool core_is_advance_sound(const struct advance *advance);
 
-/* No GPU is set aside for a reservation in advance any more. */
-void core_set_none_aside(const struct core *core);
-
 /* Applies a RESERVE or UNRESERVE. Returns 0, CORE_NOT_NOW or -ENOMEM. */
 int core_apply_advance(struct core *core, const struct event *event);
 

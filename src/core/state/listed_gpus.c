@@ -77,19 +77,17 @@ int core_apply_gpus(struct core *core, const struct event *event)
     struct gpu_view *gpus = realloc(view->gpus, (size_t)most * sizeof *gpus + 1);
     if (gpus)
         view->gpus = gpus;
-    int *chosen = realloc(core->chosen, (size_t)most * sizeof *chosen + 1);
-    if (chosen)
-        core->chosen = chosen;
-    struct verdict *verdicts = realloc(core->verdicts, (size_t)most * sizeof *verdicts + 1);
-    if (verdicts)
-        core->verdicts = verdicts;
+    uint64_t *closed = realloc(core->closed, (size_t)most * sizeof *closed + 1);
+    if (closed)
+        core->closed = closed;
     struct head_outlook *outlooks = realloc(core->outlooks, (size_t)most * sizeof *outlooks + 1);
     if (outlooks)
         core->outlooks = outlooks;
     double *open_bytes = realloc(view->open_bytes, (size_t)most * sizeof *open_bytes + 1);
     if (open_bytes)
         view->open_bytes = open_bytes;
-    if (!gpus || !chosen || !verdicts || !outlooks || !open_bytes)
+    if (!gpus || !closed || !outlooks || !open_bytes ||
+        placement_reserve(&core->placement, most) < 0)
         return -ENOMEM;
 
     for (int i = 0; i < view->n_gpus; i++)

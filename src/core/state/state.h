@@ -17,6 +17,7 @@
 
 #include "core/effect.h"
 #include "core/event.h"
+#include "core/placement_answer.h"
 #include "core/policy.h"
 #include "core/queue.h"
 #include "core/settings.h"
@@ -107,8 +108,7 @@ struct core {
     int n_taking_turns;       /* of them, with time slots */
     struct advance *advances; /* by rising id */
     size_t n_advances, advances_capacity;
-    uint64_t last_advance; /* the largest id so far */
-    bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
+    uint64_t last_advance;          /* the largest id so far */
     struct fifo_schedule fifo;      /* of tasks with preemption, */
     struct fifo_schedule next_fifo; /* scratch: what is decided next */
     bool is_fifo_long;              /* a task may have left it early since it was decided */
@@ -143,8 +143,8 @@ struct core {
     int n_effects;
     size_t effects_capacity;
 
-    int *chosen;                   /* scratch: one per GPU */
-    struct verdict *verdicts;      /* scratch: one per GPU */
+    struct placement placement;    /* scratch: the answer to the last try of a pass */
+    uint64_t *closed;              /* scratch: for each GPU, what closes it for a try; 0: nothing */
     struct head_outlook *outlooks; /* scratch: one per GPU, while tasks behind the head are tried */
     bool has_outlooks;             /* they are of the view and the head as they are now */
     struct node_check node_check;  /* `ask` is NULL on a single server */
