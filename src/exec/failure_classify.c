@@ -82,12 +82,24 @@ static void set_unproven(
             failure, FAILURE_PROGRAM, "", err->last_line[0] ? err->last_line : out->last_line);
 }
 
+/* Only the kernel says that it killed a process of the attempt, and the log only that another lost
+ * its connection to it: so it is often when a data loader's worker is killed
+ * (findings/killed-data-loader.sh). */
+static bool lost_a_killed_process(
+    const struct attempt_end *end, const struct logscan *out, const struct logscan *err)
+{
+    bool has_cause = first_match(&err->cause, &out->cause)->kind != LOG_CAUSE_NONE;
+    bool has_lost = first_match(&err->consequence, &out->consequence)->kind != LOG_CAUSE_NONE;
+    return end->host_oom == HOST_OOM_CERTAIN && !has_cause && has_lost;
+}
+
 void failure_classify(const struct attempt_end *end, const struct logscan *out,
     const struct logscan *err, struct failure *ret_failure)
 {
     const struct log_match *cause = first_match(&err->cause, &out->cause);
     int signal = end_signal(end);
-    bool killed = signal == SIGKILL || cause->kind == LOG_CAUSE_KILLED;
+    bool killed = signal == SIGKILL || cause->kind == LOG_CAUSE_KILLED ||
+                  lost_a_killed_process(end, out, err);
 
     if (end->time_over)
         set_failure(ret_failure, FAILURE_TIME_LIMIT, "", "");

@@ -26,7 +26,9 @@ struct attempt_end {
 /*
  * Classifies the end of an attempt. A cancel and the time limit come first, then success, then what
  * the kernel and the logs prove. SIGKILL counts as lack of host memory only when the kernel reports
- * a kill, with "perhaps" where it does not report which process; without proof it is a signal. Exit
+ * a kill, with "perhaps" where it does not report which process; without proof it is a signal. If a
+ * process of the attempt was killed and the log says only that another lost its connection, that is
+ * lack of host memory, too. Exit
  * codes 129 to 159 are a shell's report of a signal.
  *
  * out, err:    finished scans; standard error's cause goes before standard output's.
