@@ -11,11 +11,12 @@ import sys
 HEAD = """# The carrier on an H200
 
 After this page you know how fast the carrier ([carrier.md](../carrier.md)) takes trainings off
-their GPU and puts them back, that their losses stay the same, and what a neighbour notices. One NVIDIA
-H200, driver 580.159.04, PyTorch 2.11, 16 cores, 29 November 2026, without a daemon: the orders come
-from the trial. [carrier.json](carrier.json) has the raw results; this page is made of them.
+their GPU and puts them back, that their losses stay the same, and what a neighbour notices. One
+NVIDIA H200, driver 580.159.04, PyTorch 2.11, 16 cores, 29 November 2026, two runs. Where no collocd
+is named the orders come from the trial. [carrier.json](carrier.json) has the raw results; this page
+is made of them.
 
-    tests/gpu/carrier_trial.py libcolloc-preload.so docs/measured/carrier.json
+    tests/gpu/carrier_trial.py libcolloc-preload.so docs/measured/carrier.json PART...
     tests/gpu/carrier_page.py docs/measured/carrier.json >docs/measured/carrier.md
 """
 PHASES = "none here waiting copying releasing away returning lost".split()
@@ -111,11 +112,31 @@ def cost(results):
                     one["median_ratio"],
                 ]
             )
-    return table(["training", "pairs", "step without (ms)", "with", "median of the ratios"], rows)
+    note = "Single runs of the same program differ by 5 %, so few pairs say little.\n"
+    head = ["training", "pairs", "step without (ms)", "with", "median of the ratios"]
+    return table(head, rows) + "\n" + note
+
+
+def daemon(results):
+    rows = []
+    for key, one in results.items():
+        if key.startswith("daemon,"):
+            equal = "equal" if one["equal"] else "differ"
+            times = [span([row[k] for row in one["rows"]]) for k in ("suspend_s", "resume_s")]
+            rows.append([f"`{key[8:]}`", *times, one["rows"][0]["used_away_mib"], equal])
+    head = [
+        "collocd with",
+        "colloc suspend (s)",
+        "colloc resume (s)",
+        "MiB in use meanwhile",
+        "losses",
+    ]
+    return table(head, rows)
 
 
 SECTIONS = (
     ("Out and back", speed, "speed"),
+    ("By the daemon, ResNet-50", daemon, "daemon"),
     ("Losses", losses, "losses"),
     ("A step without suspension", cost, "cost"),
     ("A neighbour", neighbours, "neighbour"),

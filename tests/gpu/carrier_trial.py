@@ -5,8 +5,8 @@
     tests/gpu/carrier_trial.py LIBRARY OUTPUT [PART ...]
 
 LIBRARY: libcolloc-preload.so. Needs python3 with PyTorch, torchvision, timm and transformers, and
-a GPU without other users. The other end of the library is tests/lib/preload_daemon.py, so no colloc has
-to run. Results are written to OUTPUT after each part.
+a GPU without other users. The other end of the library is tests/lib/preload_daemon.py, so no colloc
+has to run. Results are written to OUTPUT after each part.
 
 Parts:
     attributes   all that the driver says of a pointer, with and without the carrier
@@ -16,6 +16,9 @@ Parts:
     mps-losses   the same as clients of MPS
     cost         the step time without any suspension, with and without the carrier, in pairs
     neighbour    the steps of a training beside one that leaves and comes back; NVML's answers
+    more-losses  the same with torch.compile, CuPy and JAX
+    daemon       `colloc suspend` and `colloc resume` with and without the setting carrier; LIBRARY
+                 lies beside the programs of scripts/bundle
     killed       a process that is killed in each phase, and the memory that it leaves behind
 """
 import ctypes
@@ -31,7 +34,9 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import preload_daemon as pd  # noqa: E402
+from trial import TrialDaemon  # noqa: E402
 
 # Prints "begun", then for each step its seconds and its loss, bit for bit.
 TRAIN = r"""
@@ -484,9 +489,9 @@ class Trial:
 
     def cost(self):
         """In turns; the first of a pair is once one and once the other."""
-        for name, steps, batch in (("resnet50", 150, 64),):
+        for name, steps, batch in (("resnet50", 200, 64),):
             pairs = []
-            for i in range(10):
+            for i in range(int(os.environ.get("PAIRS", "20"))):
                 pair = {}
                 for carrier in (True, False) if i % 2 else (False, True):
                     training = Training(self, name, steps, batch, carrier=carrier)
@@ -525,6 +530,54 @@ class Trial:
                 victim.kill()
                 neighbour.kill()
         self.end_mps()
+
+    def suspensions(self, carrier, reference):
+        """Of one task by its user, and whether its losses are those of an undisturbed run."""
+        programs = os.path.dirname(self.library)
+        settings = {
+            "sharing": "streams",
+            "carrier": carrier,
+            "checkpoint": f"{programs}/colloc-checkpoint",
+        }
+        daemon = TrialDaemon(programs, preload_library=self.library, **settings)
+        script, rows = os.path.join(daemon.folder, "train.py"), []
+        with open(script, "w") as out:
+            out.write(TRAIN)
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+        task, _ = daemon.submit(script, "resnet50", "400", "64")
+        end = time.monotonic() + 60
+        while "step" not in daemon.colloc("logs", str(task)) and time.monotonic() < end:
+            time.sleep(0.2)
+        time.sleep(1.5)
+        for _ in range(3):
+            times = []
+            for verb in ("suspend", "resume"):
+                begin = time.monotonic()
+                daemon.colloc(verb, str(task), check=False)
+                while daemon.show(task)["state"] not in (
+                    "SUSPENDED",
+                    "RUNNING",
+                    "COMPLETED",
+                    "FAILED",
+                ):
+                    time.sleep(0.01)
+                times.append(round(time.monotonic() - begin, 3))
+                if verb == "suspend":
+                    used = used_mib()
+            rows.append({"suspend_s": times[0], "resume_s": times[1], "used_away_mib": used})
+            time.sleep(0.7)
+        state = daemon.wait(task)[0]["state"]
+        lines = [line.split() for line in daemon.colloc("logs", str(task)).splitlines()]
+        losses = [words[2] for words in lines if words[:1] == ["step"] and len(words) == 3]
+        log = [line for line in open(daemon.log.name) if "memory" in line][-4:]
+        daemon.close()
+        return {"state": state, "equal": losses == reference, "rows": rows, "log": log}
+
+    def daemon(self):
+        undisturbed = Training(self, "resnet50", 400, 64, carrier=False)
+        undisturbed.end()
+        for carrier in ("yes", "no"):
+            self.note(f"daemon, carrier: {carrier}", self.suspensions(carrier, undisturbed.losses))
 
     def killed(self):
         """In each phase by a delay after the order; a neighbour goes on, no memory is left."""
