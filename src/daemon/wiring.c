@@ -539,6 +539,12 @@ static enum suspension_carry suspension_carry_process(
     return answers[preload_manager_carry(daemon->preload, task, pid, is_away)];
 }
 
+static const char *suspension_why_not_carried(void *context, uint64_t task, pid_t pid)
+{
+    struct daemon *daemon = context;
+    return preload_manager_why_not_carried(daemon->preload, task, pid);
+}
+
 static void suspension_answer(
     void *context, struct api_request *request, uint64_t task, const char *why)
 {
@@ -562,6 +568,7 @@ static struct suspension *create_suspension(struct daemon *daemon)
             .set_gate = suspension_set_gate,
             .find_memory_kinds = suspension_find_memory_kinds,
             .carry = suspension_carry_process,
+            .why_not_carried = suspension_why_not_carried,
             .answer = suspension_answer},
     };
     return suspension_create(&options);

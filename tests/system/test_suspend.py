@@ -321,6 +321,7 @@ class Carried(Suspend):
         task, pid = self.start_program(OTHER_MEMORY)
         self.colloc("suspend", str(task))
         self.check_suspended(pid, by_carrier=False)
+        self.assertTrue(any("most of its memory is in pools" in line for line in self.log))
         self.colloc("resume", str(task))
         self.goes_on(task)
 

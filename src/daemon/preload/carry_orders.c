@@ -49,6 +49,34 @@ enum preload_carry_answer preload_manager_carry(
     return PRELOAD_CARRIES_NOT;
 }
 
+const char *preload_manager_why_not_carried(
+    struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    static const char *const reasons[PRELOAD_CARRY_WHYS] = {
+        [PRELOAD_CARRY_CAN] = "it has no memory that can be carried yet",
+        [PRELOAD_CARRY_IS_OFF] = "its carrier is off",
+        [PRELOAD_CARRY_NO_MAPPING] = "its GPU or driver cannot map memory",
+        [PRELOAD_CARRY_SEVERAL_GPUS] = "several GPUs are visible to it",
+        [PRELOAD_CARRY_MANAGED] = "it uses managed memory",
+        [PRELOAD_CARRY_SHARED] = "it shares GPU memory with another process",
+        [PRELOAD_CARRY_CONTEXTS] = "it has more than one CUDA context",
+        [PRELOAD_CARRY_OTHER_MEMORY] = "most of its memory is in pools or mapped by itself",
+        [PRELOAD_CARRY_LINKED] = "one of its libraries is linked with the driver",
+        [PRELOAD_CARRY_CAPTURES] = "a stream is being captured",
+        [PRELOAD_CARRY_GATE_OPEN] = "its gate was open",
+        [PRELOAD_CARRY_CALLS] = "a call of it, or its work on the GPU, did not end",
+        [PRELOAD_CARRY_NO_HOST_MEMORY] = "there is no host memory for its buffers or its copy",
+        [PRELOAD_CARRY_NO_GPU_MEMORY] = "its GPU has too little free memory",
+        [PRELOAD_CARRY_DRIVER] = "a call of the driver failed"};
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+        uint32_t why = atomic_load(&process->page->carry_why);
+        if (process->peer.task == task && process->peer.pid == pid)
+            return why < PRELOAD_CARRY_WHYS ? reasons[why] : reasons[PRELOAD_CARRY_DRIVER];
+    }
+    return "it runs without the preloaded library";
+}
+
 /* A daemon ended in the middle of an order that the next one did not find: the library keeps the
  * gate of a new page closed while the memory is not here. No other gate of a task that runs is
  * closed, and without an order the library begins nothing. */

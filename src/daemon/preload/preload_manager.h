@@ -67,6 +67,10 @@ enum preload_carry_answer {
 enum preload_carry_answer preload_manager_carry(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away);
 
+/* Returns why the memory of the process cannot be carried, or was not, for a log. */
+const char *preload_manager_why_not_carried(
+    struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* Returns the flags of the page of a process (preload/page.h); 0: it runs without the library. */
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid);
 

@@ -270,8 +270,11 @@ static void on_taken_away(struct suspension *s, enum suspension_carry answer)
         run_group(s, GROUP_SUSPENDED);
         return;
     }
-    log_info("task %llu: the driver copies its memory: the carrier cannot",
-        (unsigned long long)s->orders->task);
+    const struct suspension_hooks *hooks = &s->parts.hooks;
+    for (size_t i = 0; i < s->record.n_processes; i++)
+        log_info("task %llu: the driver copies its memory: process %d: %s",
+            (unsigned long long)s->orders->task, (int)s->record.processes[i].pid,
+            hooks->why_not_carried(hooks->context, s->orders->task, s->record.processes[i].pid));
     suspension_carry(s, false, on_left_to_driver);
 }
 

@@ -73,6 +73,9 @@ struct suspension_hooks {
      * answers. */
     enum suspension_carry (*carry)(void *context, uint64_t task, pid_t pid, bool is_away);
 
+    /* Returns why that did not succeed. */
+    const char *(*why_not_carried)(void *context, uint64_t task, pid_t pid);
+
     /* Answers a request with the task as it is now; or with 409 and `why`, if that is not NULL. */
     void (*answer)(void *context, struct api_request *request, uint64_t task, const char *why);
 };
