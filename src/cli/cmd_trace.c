@@ -28,7 +28,7 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
         .choices = formats,
         .help = "import, info: format of FILE: philly (its cluster_job_log), helios (its "
                 "cluster_log.csv), alibaba (its pai_task_table.csv), sacct (output of sacct "
-                "--parsable2) or swf (Standard Workload Format)"},
+                "--parsable2) or swf (Standard Workload Format); default: as its first line shows"},
     [TRACE_JOB_TABLE] = {.name = "job-table",
         .kind = OPTION_FILE,
         .argument = "FILE",
@@ -218,7 +218,7 @@ const struct command command_trace = {
                    "`synth` generates a trace with the published distributions of GPUs and run "
                    "times of a cluster, and the catalogue of its tasks (--tasks-out is "
                    "required); docs/trace.md has the figures.\n\n"
-                   "`info` prints how many jobs a trace (or, with --from, a log) has, their run "
+                   "`info` prints how many jobs a trace or a log has, their run "
                    "times and numbers of GPUs.\n\n"
                    "`export` writes what the daemon recorded as Chrome trace JSON, which "
                    "https://ui.perfetto.dev and chrome://tracing open: a process for each GPU with "

@@ -89,18 +89,24 @@ static int select_jobs(
 int trace_import(struct trace_run *run, struct fault *fault)
 {
     struct selection selection;
-    if (!trace_value(run, TRACE_FROM)->set)
+    const struct cluster_log_format *format = trace_format(run);
+    if (!format)
         return fault_set(fault, EINVAL,
-            "trace import: no format given: add --from=philly, helios, alibaba, sacct or swf");
+            "trace import: the first line shows no known format: add --from=philly, helios, "
+            "alibaba, sacct or swf");
     int r = read_selection(run, fault, &selection);
     if (r == 0)
-        r = trace_read_log(run, fault);
+        r = trace_read_log(run, format, fault);
     if (r == 0)
         r = select_jobs(run, &selection, fault);
     if (r == 0)
         r = trace_write(run, fault);
     if (r == 0)
         report_kept(run->name, &run->log.counts, &run->log.jobs, trace_wants_json(run));
+    if (r == 0)
+        print_error(
+            "memory and activity of the jobs are not in the log: they are those of tasks of "
+            "the catalogue");
     return r;
 }
 
@@ -167,8 +173,9 @@ int trace_info(struct trace_run *run, struct fault *fault)
 {
     struct job_statistics statistics;
     struct job_list *jobs = &run->log.jobs;
-    bool is_log = trace_value(run, TRACE_FROM)->set;
-    int r = is_log ? trace_read_log(run, fault) : read_own(run, fault);
+    const struct cluster_log_format *format = trace_format(run);
+    bool is_log = format;
+    int r = is_log ? trace_read_log(run, format, fault) : read_own(run, fault);
     if (r < 0)
         return r;
     if (jobs->n == 0)

@@ -91,15 +91,29 @@ static int break_off(const struct trace_run *run, struct fault *fault)
     return -EBADMSG;
 }
 
-int trace_read_log(struct trace_run *run, struct fault *fault)
+const struct cluster_log_format *trace_format(const struct trace_run *run)
+{
+    char head[4096];
+    const struct option_value *from = trace_value(run, TRACE_FROM);
+    if (from->set)
+        return cluster_log_find_format(from->text);
+    FILE *file = strcmp(run->name, "-") == 0 ? NULL : fopen(run->name, "re");
+    size_t size = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file)
+        fclose(file);
+    return cluster_log_recognise((struct span){head, size});
+}
+
+int trace_read_log(
+    struct trace_run *run, const struct cluster_log_format *format, struct fault *fault)
 {
     const struct option_value *processors = trace_value(run, TRACE_PROCESSORS);
-    const char *from = trace_value(run, TRACE_FROM)->text;
+    const char *from = format->name;
     run->log.job_table = trace_value(run, TRACE_JOB_TABLE)->text;
     if (run->log.job_table && strcmp(from, "alibaba") != 0)
         return fault_set(fault, EINVAL, "--job-table: a log of %s has no second table", from);
     run->log.processors_per_gpu = processors->set ? (int)processors->number : 1;
-    int r = cluster_log_read(cluster_log_find_format(from), run->name, &run->log, fault);
+    int r = cluster_log_read(format, run->name, &run->log, fault);
     if (r == -EBADMSG)
         r = break_off(run, fault);
     if (r == 0 && run->log.counts.left_out[LEFT_OUT_NOT_UNDERSTOOD])

@@ -63,8 +63,13 @@ int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus);
 /* Reads the catalogue of tasks: that of --tasks, or the built-in one. */
 int trace_catalogue(struct trace_run *run, struct fault *fault);
 
-/* Reads the log in the format of --from; with --keep-partial, up to its first error. */
-int trace_read_log(struct trace_run *run, struct fault *fault);
+/* Returns the format of --from, or what the file's first line shows; or NULL. Standard input is not
+ * read ahead. */
+const struct cluster_log_format *trace_format(const struct trace_run *run);
+
+/* Reads the log in this format; with --keep-partial, up to its first error. */
+int trace_read_log(
+    struct trace_run *run, const struct cluster_log_format *format, struct fault *fault);
 
 /* Writes the trace to --output: each job as a task of the catalogue or, with --tasks-out, as its
  * own task, whose catalogue goes to that file. */

@@ -42,7 +42,8 @@ int arrivals_open(struct arrivals *arrivals, const char *path, const struct cata
     arrivals->user_column = columns_find(&arrivals->columns, users);
     if (arrivals->time_column < 0 || arrivals->task_column < 0)
         return columns_wrong(&arrivals->columns, fault,
-            "the first line must name the columns \"submit_s\" and \"task\"");
+            "the first line must name the columns \"submit_s\" and \"task\"; `colloc trace import` "
+            "makes such a trace of another cluster's log");
     return 0;
 }
 

@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -39,11 +42,35 @@ static int read_digits(const char **text, int digits, char mark)
     return value;
 }
 
+/* Reads "Z", "+01:00", "-0530" or nothing. Returns the seconds by which the zone's clocks are ahead
+ * of UTC, or INT_MIN: it is no zone. */
+static int read_zone(const char *text)
+{
+    int sign = *text == '-' ? -1 : 1, hours, minutes = 0;
+    if (!*text || strcmp(text, "Z") == 0)
+        return 0;
+    if (*text != '+' && *text != '-')
+        return INT_MIN;
+    text++;
+    hours = read_digits(&text, 2, ':');
+    if (*text)
+        minutes = read_digits(&text, 2, '\0');
+    return *text || hours < 0 || hours > 14 || minutes < 0 || minutes > 59
+               ? INT_MIN
+               : sign * (hours * 3600 + minutes * 60);
+}
+
+/* Skips ".", and digits: a fraction of a second. */
+static const char *skip_fraction(const char *text)
+{
+    return *text == '.' ? text + 1 + strspn(text + 1, "0123456789") : text;
+}
+
 int civil_time_parse(const char *text, int64_t *ret_us)
 {
     int year = read_digits(&text, 4, '-'), month = read_digits(&text, 2, '-'),
         day = read_digits(&text, 2, '\0');
-    int hour = 0, minute = 0, second = 0;
+    int hour = 0, minute = 0, second = 0, zone_s = 0;
     if (year < YEAR_FIRST || year > YEAR_LAST || month < 1 || month > 12 || day < 1 ||
         day > days_of_month(year, month))
         return -EINVAL;
@@ -51,16 +78,24 @@ int civil_time_parse(const char *text, int64_t *ret_us)
         text++;
         hour = read_digits(&text, 2, ':');
         minute = read_digits(&text, 2, ':');
-        second = *text ? read_digits(&text, 2, '\0') : 0;
+        if (*text && !strchr("+-Z", *text))
+            second = read_digits(&text, 2, '\0');
+        zone_s = read_zone(skip_fraction(text));
+    } else if (*text) {
+        return -EINVAL;
     }
-    if (*text || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+    if (zone_s == INT_MIN || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
+        second > 60)
         return -EINVAL;
     int64_t days = day - 1;
     for (int past = YEAR_FIRST; past < year; past++)
         days += 365 + is_leap(past);
     for (int past = 1; past < month; past++)
         days += days_of_month(year, past);
-    *ret_us = (days * DAY_S + hour * 3600 + minute * 60 + second) * SECOND_US;
+    int64_t seconds = days * DAY_S + hour * 3600 + minute * 60 + second - zone_s;
+    if (seconds < 0)
+        return -EINVAL;
+    *ret_us = seconds * SECOND_US;
     return 0;
 }
 

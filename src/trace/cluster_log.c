@@ -22,6 +22,28 @@ const struct cluster_log_format *cluster_log_find_format(const char *name)
     return NULL;
 }
 
+static bool line_has(struct span line, const char *word)
+{
+    return memmem(line.at, line.size, word, strlen(word));
+}
+
+const struct cluster_log_format *cluster_log_recognise(struct span head)
+{
+    struct span line;
+    head = span_trim(head);
+    if (!span_next_line(&head, &line))
+        return NULL;
+    if (span_starts(line, ";"))
+        return &cluster_log_swf;
+    if (span_starts(line, "["))
+        return &cluster_log_philly;
+    if (line_has(line, "JobID") && line_has(line, "Submit"))
+        return &cluster_log_sacct;
+    if (line_has(line, "submit_time") && line_has(line, "gpu_num"))
+        return &cluster_log_helios;
+    return line_has(line, "job_name") && line_has(line, "inst_num") ? &cluster_log_alibaba : NULL;
+}
+
 int cluster_log_read(const struct cluster_log_format *format, const char *path,
     struct cluster_log *log, struct fault *fault)
 {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/fault.h"
+#include "base/text.h"
 #include "trace/job_list.h"
 
 struct cluster_log {
@@ -37,6 +38,16 @@ extern const struct cluster_log_format cluster_log_philly, cluster_log_sacct, cl
 
 /* Returns the format of the name, or NULL. */
 const struct cluster_log_format *cluster_log_find_format(const char *name);
+
+/*
+ * Recognises the format of a log by its first line; for the table of Alibaba's tasks this needs the
+ * line of names, which the published files lack.
+ *
+ * head: the beginning of the log; may end anywhere
+ *
+ * Returns the format, or NULL.
+ */
+const struct cluster_log_format *cluster_log_recognise(struct span head);
 
 /*
  * Reads a log.

@@ -3,6 +3,11 @@
  * What `sacct --parsable2` prints (https://slurm.schedmd.com/sacct.html): a line of names, then one
  * of each job and job step. Steps (ids with a dot) are skipped; the components of a heterogeneous
  * job (123+0, 123+1) are one job. GPUs are those of AllocTRES, or where that has none, of ReqTRES.
+ * A job may have parts of GPUs: instances of MIG, or shards, as every job whose GPU colloc shares.
+ *
+ *     gres/gpu:a100=2,gres/gpu=2        two GPUs
+ *     gres/gpu:1g.10gb=1,gres/gpu=1     a seventh of one
+ *     gres/shard=57                     57 of the 80 shards of one
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,24 +70,79 @@ static int number_of(const char *word)
     return (int)n;
 }
 
-/* The GPUs of "billing=8,gres/gpu:a100=2,gres/gpu=2": the total if it is listed, else the sum over
- * the kinds. */
-static int count_gpus(const char *list)
+enum {
+    MIG_SLICES = 7,     /* of an A100, H100 or H200 (NVIDIA's MIG user guide) */
+    SHARDS_PER_GPU = 80 /* what `colloc slurm setup` makes; sacct does not say how many there are */
+};
+
+/* The resources of a list: `gpus` is the total, `kinds` the sum over the kinds. */
+struct gres_counts {
+    int64_t gpus, kinds;
+    int64_t instances; /* of MIG, among the kinds */
+    double whole;      /* what these are of whole GPUs */
+    int64_t shards, shard_kinds, gpus_with_shards;
+};
+
+/* The compute slices of "gpu:1g.10gb=1", or 0: it is no instance of MIG. */
+static int mig_slices_of(const char *word)
 {
-    int kinds = 0;
+    int slices, memory, end = 0;
+    const char *kind = strchr(word, ':'), *part = kind ? strstr(kind, "c.") : NULL;
+    kind = part ? part + 1 : kind;
+    if (kind && sscanf(kind + 1, "%dg.%dgb%n", &slices, &memory, &end) == 2 && end > 0)
+        return slices > 0 && slices <= MIG_SLICES ? slices : 0;
+    return 0;
+}
+
+/* Is the word "NAME", or does it go on with a kind or a number? */
+static bool is_resource(const char *word, const char *name)
+{
+    size_t size = strlen(name);
+    return strncmp(word, name, size) == 0 && (!word[size] || strchr(":=", word[size]));
+}
+
+static void count_word(const char *word, struct gres_counts *counts)
+{
+    int slices = mig_slices_of(word), n = number_of(word);
+    bool is_total = word[strcspn(word, ":=")] == '=';
+    if (is_resource(word, "gpu") && is_total) {
+        counts->gpus = n;
+    } else if (is_resource(word, "gpu")) {
+        counts->kinds += n;
+        counts->instances += slices ? n : 0;
+        counts->whole += slices ? (double)n * slices / MIG_SLICES : 0;
+    } else if (is_resource(word, "shard") && is_total) {
+        counts->shards = n;
+    } else if (is_resource(word, "shard")) {
+        counts->shard_kinds += n;
+        counts->gpus_with_shards++;
+    }
+}
+
+/* Sets the GPUs of "billing=8,gres/gpu:a100=2,gres/gpu=2": the total if it is listed, else the sum
+ * over the kinds; and which part of each the job has. */
+static void count_gpus(const char *list, struct log_job *job)
+{
+    struct gres_counts counts = {0};
     for (const char *at = list ? list : "", *end; *at; at = *end ? end + 1 : end) {
         char copy[64], *word = copy;
         end = at + strcspn(at, ",");
         span_copy((struct span){at, (size_t)(end - at)}, copy, sizeof copy);
         if (strncmp(word, "gres/", 5) == 0 || strncmp(word, "gres:", 5) == 0)
             word += 5;
-        if (strncmp(word, "gpu", 3) != 0 || (word[3] && !strchr(":=", word[3])))
-            continue;
-        if (word[3] == '=')
-            return number_of(word);
-        kinds += number_of(word);
+        count_word(word, &counts);
     }
-    return kinds;
+    int64_t shards = counts.shards ? counts.shards : counts.shard_kinds;
+    int64_t gpus = counts.gpus ? counts.gpus : counts.kinds;
+    double requested = (double)(gpus - counts.instances) + counts.whole;
+    if (gpus == 0 && shards > 0) {
+        int64_t least = (shards + SHARDS_PER_GPU - 1) / SHARDS_PER_GPU;
+        gpus = counts.gpus_with_shards > least ? counts.gpus_with_shards : least;
+        requested = (double)shards / SHARDS_PER_GPU;
+    }
+    bool is_part = gpus > 0 && requested > 0 && requested < (double)gpus;
+    job->gpus = gpus <= JOB_GPUS_MAX ? (int)gpus : JOB_GPUS_MAX + 1;
+    job->part = is_part ? (float)(requested / (double)gpus) : 0;
 }
 
 static bool has_ended(const char *state)
@@ -151,9 +211,9 @@ static int add_job(
         cluster_log_not_understood(log, &mistake);
         return 0;
     }
-    job.gpus = count_gpus(get_field(sacct, ALLOCATED));
+    count_gpus(get_field(sacct, ALLOCATED), &job);
     if (!job.gpus)
-        job.gpus = count_gpus(get_field(sacct, REQUESTED));
+        count_gpus(get_field(sacct, REQUESTED), &job);
     if (job.length_us > 0 && joins_last(sacct, id, &job, &log->jobs))
         return 0;
     int r = cluster_log_set_user(log, get_field(sacct, USER), &job, fault);
@@ -173,6 +233,10 @@ static int read_row(void *context, struct cluster_log *log, struct fault *fault)
     struct sacct *sacct = context;
     struct fault mistake;
     const char *id = get_field(sacct, ID);
+    if (id && strncmp(id, "---", 3) == 0)
+        return columns_wrong(&sacct->columns, fault,
+            "this is sacct's table for reading, which cuts its columns: run sacct again with "
+            "--parsable2");
     if (id && strchr(id, '.'))
         return 0; /* a step: 123.batch, 123.extern, 123.0 */
     if (id && has_ended(get_field(sacct, STATE)))

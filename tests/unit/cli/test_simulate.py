@@ -909,7 +909,8 @@ class BadInput(SimulateCase):
             ("", "trace.csv: the file is empty: a line with the names of the columns is missing"),
             (
                 "when,what\n",
-                'trace.csv:1: the first line must name the columns "submit_s" and "task"',
+                'trace.csv:1: the first line must name the columns "submit_s" and "task"; '
+                "`colloc trace import` makes such a trace of another cluster's log",
             ),
             ("submit_s,task\n5,small\n4,small\n", "trace.csv:3: out of order: 4 s comes after 5 s"),
             (

@@ -211,7 +211,14 @@ class Import(TraceCase):
                 "  skipped: 2 had not ended",
                 "  skipped: 1 never ran",
                 "  skipped: 1 without GPUs",
+                "memory and activity of the jobs are not in the log: they are those of tasks of "
+                "the catalogue",
             ],
+        )
+        self.assertEqual(self.trace(SACCT)[0], rows)  # the first line shows the format
+        self.assertEqual(self.trace(SWF)[0], self.trace(SWF, "--from=swf")[0])
+        self.assertEqual(
+            self.trace(json.dumps(PHILLY))[0], self.trace(json.dumps(PHILLY), "--from=philly")[0]
         )
 
     def test_own_lengths(self):
@@ -249,6 +256,39 @@ class Import(TraceCase):
             f"{licences}gres/gpu=2\n"
         )
         self.assertEqual(self.trace(text, "--from=sacct")[0], [("0", "pair")])
+
+    def test_sacct_with_parts_of_gpus(self):
+        """Jobs that colloc shares GPUs of have shards; instances of MIG are parts of a GPU."""
+        head = "JobID|Submit|Elapsed|AllocTRES\n"
+        for tres, gpus in (
+            ("cpu=1,gres/shard=57", "1"),
+            ("cpu=1,gres/shard:i0=57,gres/shard:i3=57,gres/shard=114", "2"),
+            ("gres/shard=160", "2"),
+            ("gres/gpu:1g.10gb=1,gres/gpu=1", "1"),
+            ("gres/gpu:a100=2,gres/gpu=2,gres/gpumem=0,gres/gpuutil=0", "2"),
+        ):
+            out = self.folder + "/tasks.csv"
+            self.trace(
+                f"{head}7|2024-03-01T10:00:00|01:00:00|{tres}\n", "--from=sacct", "--tasks-out", out
+            )
+            with open(out, encoding="utf-8") as file:
+                self.assertEqual([row["gpus"] for row in csv.DictReader(file)], [gpus], tres)
+
+    def test_sacct_without_parsable2(self):
+        text = (
+            "JobID        Submit              Elapsed    AllocTRES\n"
+            "------------ ------------------- ---------- ----------\n"
+            "7            2024-03-01T10:00:00 00:01:01   billing=1+\n"
+        )
+        self.assertIn("run sacct again with --parsable2", self.refusal(text, "--from=sacct"))
+
+    def test_helios_with_zones(self):
+        text = (
+            "job_id,user,gpu_num,state,submit_time,start_time,end_time,duration\n"
+            "a,u,2,COMPLETED,2023-05-17 11:00:00+00:00,2023-05-17 11:01:00+00:00,"
+            "2023-05-17 11:02:01+00:00,\n"
+        )
+        self.assertEqual(self.trace(text, "--from=helios")[0], [("0", "pair")])
 
     def test_swf(self):
         rows, said = self.trace(SWF, "--from=swf")
@@ -539,8 +579,9 @@ class Options(TraceCase):
                 "trace import: no file given: give its name, or - for standard input",
             ),
             (
-                ["import", log],
-                "trace import: no format given: add --from=philly, helios, alibaba, sacct or swf",
+                ["import", "-"],
+                "trace import: the first line shows no known format: add --from=philly, helios, "
+                "alibaba, sacct or swf",
             ),
             (
                 ["import", "--from=swf", "--job-table=jobs.csv", log],
