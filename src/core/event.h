@@ -113,7 +113,8 @@ struct core_sample {
     struct task_memory {
         uint64_t task;
         struct reading mem_used_bytes;
-    } * tasks; /* as far as the driver reports them; may be incomplete */
+        int mps_clients; /* its processes that are clients of MPS, as far as they are listed */
+    } * tasks;           /* as far as the driver reports them; may be incomplete */
     int n_tasks;
 };
 

@@ -31,6 +31,7 @@ enum verdict_kind {
     VERDICT_NOT_IDLE,         /* has to be idle: `have` tasks use its memory, and it runs `limit`
                                  external processes */
     VERDICT_FULL,             /* `have` tasks already */
+    VERDICT_MPS_FULL,         /* `have` clients of MPS; it has `limit` at most */
     VERDICT_MEMORY_UNKNOWN,   /* free memory is not known */
     VERDICT_MEMORY_SHORT,     /* `have` bytes are free, `limit` are needed */
     VERDICT_SMACT_UNKNOWN,    /* neither SMACT nor utilisation is known */

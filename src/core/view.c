@@ -24,6 +24,15 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
     return NULL;
 }
 
+int gpu_view_mps_clients(const struct gpu_view *gpu)
+{
+    int n = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (gpu->residents[i].sharing == SHARING_MPS)
+            n += gpu->residents[i].mps_clients > 1 ? gpu->residents[i].mps_clients : 1;
+    return n;
+}
+
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
 {
     const struct resident *resident, *newest = NULL;

@@ -87,6 +87,7 @@ struct resident {
     int64_t grew_us;    /* when that was */
     int64_t held_us;    /* since when others are held off for it: its placement or appearance */
     struct reading mem_used_bytes;
+    int mps_clients; /* its processes that are clients of MPS, as last listed */
 };
 
 /* What policies read of every GPU comes first: in a large cluster, a pass mostly waits for these
@@ -163,6 +164,9 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task);
 
 /* Writes why no further task starts on the GPU now. Returns `text`; NULL when nothing holds it. */
 const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size);
+
+/* Returns how many clients of MPS its tasks are: at least one for each task that shares by MPS. */
+int gpu_view_mps_clients(const struct gpu_view *gpu);
 
 /* The newest resident of the GPU's memory domain that has not settled. Returns NULL when all have.
  */

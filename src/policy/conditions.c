@@ -264,6 +264,19 @@ static bool may_join(const struct placement_query *query, const struct gpu_view 
     return true;
 }
 
+/* MPS serves 48 clients on a GPU: with driver 580.159.04 the context of the 49th fails with error
+ * 808, measured on an H200. */
+#define MPS_CLIENTS_MAX 48
+
+/* The task may have several processes, but one at least. */
+static bool has_mps_place(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    int clients = sharing_rules_out_mps(query->task) ? 0 : gpu_view_mps_clients(gpu);
+    return clients < MPS_CLIENTS_MAX ||
+           refuse_gpu(ret_verdict, VERDICT_MPS_FULL, 0, clients, MPS_CLIENTS_MAX);
+}
+
 bool conditions_check_coresidents(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
@@ -274,6 +287,8 @@ bool conditions_check_coresidents(
         if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
             return false;
     int most = query->conditions->tasks_per_gpu_max;
+    if (!has_mps_place(query, gpu, ret_verdict))
+        return false;
     return !most || gpu->n_residents < most ||
            refuse_gpu(ret_verdict, VERDICT_FULL, 0, gpu->n_residents, most);
 }

@@ -109,7 +109,7 @@ static int list_task_memory(
         int64_t bytes = gpu_memory_of(place->memory, id);
         if (bytes > 0)
             sampling->memory[sample->n_tasks++] = (struct task_memory){
-                id, reading_of((double)bytes)};
+                .task = id, .mem_used_bytes = reading_of((double)bytes)};
     }
     return 0;
 }

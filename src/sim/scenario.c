@@ -324,7 +324,8 @@ static double sum_tasks(
                           ? run->scenario.tasks[task->id].smact / n_places
                           : 0;
         if (runs_on(run, task, gpu))
-            sample->tasks[sample->n_tasks++] = (struct task_memory){task->id, reading_of(taken)};
+            sample->tasks[sample->n_tasks++] = (struct task_memory){
+                .task = task->id, .mem_used_bytes = reading_of(taken)};
     }
     if (used_bytes <= (double)run->scenario.gpus[gpu].mem_total_bytes)
         for (int i = 0; i < sample->n_tasks; i++)

@@ -38,7 +38,8 @@ static void expect_use(const struct slurm_controller *controller, int number,
         is_smact_known &= resident->expect.smact.valid;
         smact += reading_assume(resident->expect.smact, 0);
         if (sample->n_tasks < SAMPLE_TASKS_MAX)
-            tasks[sample->n_tasks++] = (struct task_memory){resident->task, reading_of(need)};
+            tasks[sample->n_tasks++] = (struct task_memory){
+                .task = resident->task, .mem_used_bytes = reading_of(need)};
     }
     int64_t others = controller->nodes.gpus[number].other_shards;
     bytes += (double)(others * node_table_shard_bytes(&controller->nodes, number));
@@ -91,7 +92,8 @@ static void add_processes(const struct slurm_controller *controller,
             continue;
         struct reading *sum = &tasks[at].mem_used_bytes;
         if (at == sample->n_tasks)
-            tasks[sample->n_tasks++] = (struct task_memory){task, reading_of(0)};
+            tasks[sample->n_tasks++] = (struct task_memory){
+                .task = task, .mem_used_bytes = reading_of(0)};
         sum->valid &= process->mem_used_bytes.valid;
         sum->value += reading_or(process->mem_used_bytes, 0);
     }

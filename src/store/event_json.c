@@ -140,6 +140,7 @@ static const struct field gpu_fields[] = {
 static const struct field task_memory_fields[] = {
     {"task", FIELD_INT64, AT(task), REQUIRED, 1, INT64_MAX, NULL},
     {"mem_used_bytes", FIELD_READING, AT(mem_used_bytes), OPTIONAL, 0, 0, NULL},
+    {"mps_clients", FIELD_INT, AT(mps_clients), OPTIONAL, 0, 1000000, NULL},
 };
 #undef AT
 

@@ -118,6 +118,10 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
     case VERDICT_FULL:
         text_line_add(line, "%.0f tasks there already", verdict->have);
         break;
+    case VERDICT_MPS_FULL:
+        text_line_add(
+            line, "%.0f clients of MPS, which serves %.0f on a GPU", verdict->have, verdict->limit);
+        break;
     case VERDICT_MEMORY_SHORT:
         add_memory_short(line, verdict);
         break;

@@ -80,6 +80,7 @@ static bool stays_closed(const struct core *core, const struct task *out, enum v
     case VERDICT_EXCLUSIVE:
     case VERDICT_NOT_IDLE:
     case VERDICT_FULL:
+    case VERDICT_MPS_FULL:
     case VERDICT_OTHER_MPS_USER:
     case VERDICT_ONE_PROCESS:
         return !core_can_suspend(core, out);

@@ -58,6 +58,14 @@ static struct reading used_by(
 /* Chosen: samples since the last change of residents that outweigh the whole window. */
 #define MIX_SAMPLES_ENOUGH 3
 
+static int mps_clients_of(const struct resident *resident, const struct core_sample *sample)
+{
+    for (int i = 0; i < sample->n_tasks; i++)
+        if (sample->tasks[i].task == resident->task)
+            return sample->tasks[i].mps_clients;
+    return 0;
+}
+
 /* A settled task that is alone on the GPU shows its activity: the measurement replaces what was
  * given for it. Of places that share their memory the activity of all together is measured, as a
  * part of all their SMs: nothing is learned. Returns whether it differs. */
@@ -178,7 +186,10 @@ static void update_residents(
         struct resident *resident = &gpu->residents[i];
         enum residence residence = resident->residence;
         struct reading before = resident->mem_used_bytes;
+        int clients = resident->mps_clients;
         resident->mem_used_bytes = used_by(gpu, resident, sample);
+        resident->mps_clients = mps_clients_of(resident, sample);
+        core->pass_needed |= resident->mps_clients < clients;
         if (resident_follow_memory(&core->settings, resident, now_us))
             gpu->mix_since_us = now_us;
         core->pass_needed |= resident_may_admit(residence, before, resident);

@@ -85,17 +85,22 @@ static bool is_beside(const struct gpu_view *gpu, uint64_t task)
 
 /* ---- a task's memory ---- */
 
-static void add_to_task(struct core_sample *sample, uint64_t task, struct reading used)
+static void add_to_task(
+    struct core_sample *sample, uint64_t task, const struct gpu_process *process)
 {
+    struct reading used = process->used_bytes;
+    bool is_mps_client = process->kinds & GPU_PROCESS_MPS;
     for (int i = 0; i < sample->n_tasks; i++) {
         struct task_memory *memory = &sample->tasks[i];
         if (memory->task != task)
             continue;
         memory->mem_used_bytes.valid &= used.valid;
         memory->mem_used_bytes.value += used.value;
+        memory->mps_clients += is_mps_client;
         return;
     }
-    sample->tasks[sample->n_tasks++] = (struct task_memory){task, used};
+    sample->tasks[sample->n_tasks++] = (struct task_memory){
+        .task = task, .mem_used_bytes = used, .mps_clients = is_mps_client};
 }
 
 /* ---- shares ---- */
@@ -213,7 +218,7 @@ static void add_absent(const struct gpus *gpus, const struct gpu_view *gpu,
     for (int i = 0; i < gpu->n_residents && sample->n_tasks < RESIDENTS_SAMPLED_MAX; i++)
         if (!is_listed(sample, gpu->residents[i].task))
             sample->tasks[sample->n_tasks++] = (struct task_memory){
-                gpu->residents[i].task, reading_of(0)};
+                .task = gpu->residents[i].task, .mem_used_bytes = reading_of(0)};
 }
 
 /* ---- misplaced processes ---- */
@@ -284,7 +289,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         if (process->is_mps_server || (task && !is_resident && is_beside(gpu, task)))
             continue;
         if (is_resident)
-            add_to_task(sample, task, process->used_bytes);
+            add_to_task(sample, task, process);
         else if (task)
             add_misplaced(gpus, state, task, process);
         else

@@ -9,9 +9,9 @@
  *     4. The hook `polled` is called.
  *
  * The period's timer begins no poll while one is under way. A call about one GPU that does not
- * return costs that GPU only: its thread is abandoned (poll_thread.h), the poll ends without it, and
- * later polls leave that GPU and its instances out until the call has returned. The core sees by the
- * age of its last sample that nothing new came.
+ * return costs that GPU only: its thread is abandoned (poll_thread.h), the poll ends without it,
+ * and later polls leave that GPU and its instances out until the call has returned. The core sees
+ * by the age of its last sample that nothing new came.
  */
 #include <string.h>
 

@@ -72,7 +72,8 @@ int world_sample(
     int n = gpu >= 0 && gpu < view->n_gpus ? view->gpus[gpu].n_residents : 0;
     for (int i = 0; i < n && i < 16; i++)
         tasks[event.sample.n_tasks++] = (struct task_memory){
-            view->gpus[gpu].residents[i].task, reading_of(used_gib * (double)GIB / n)};
+            .task = view->gpus[gpu].residents[i].task,
+            .mem_used_bytes = reading_of(used_gib * (double)GIB / n)};
     return core_step(core, &event);
 }
 

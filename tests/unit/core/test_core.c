@@ -93,7 +93,7 @@ static void limits_of_a_running_task_are_raised_by_operators(void **state)
  * known: of 40 GiB 35 are free. Admission takes the task to have its 30 GiB after settle_max_us. */
 static int sample_unseen_task(struct core *core, int64_t time_us, uint64_t task)
 {
-    struct task_memory unseen = {task, READING_NONE};
+    struct task_memory unseen = {.task = task, .mem_used_bytes = READING_NONE};
     struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
     event.sample = (struct core_sample){.gpu = 1,
         .mem_used_bytes = reading_of(5.0 * GIB),
@@ -911,7 +911,8 @@ static int settles_after(double foreign, bool lists_processes, bool lists_task, 
     int settled = 0;
     world_submit(core, 2, 1, plain);
     for (int t = 1; t <= 60 && !settled; t++) {
-        struct task_memory task = {1, knows_memory ? reading_of(8.0 * (double)GIB) : READING_NONE};
+        struct task_memory task = {.task = 1,
+            .mem_used_bytes = knows_memory ? reading_of(8.0 * (double)GIB) : READING_NONE};
         struct event event = {.kind = EVENT_SAMPLE, .time_us = t * S};
         event.sample.mem_used_bytes = reading_of(8.0 * (double)GIB);
         event.sample.external_processes = lists_processes ? reading_of(foreign) : READING_NONE;
@@ -993,7 +994,8 @@ struct looks {
 static void see(struct core *core, int64_t time_us, const struct looks *looks)
 {
     struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
-    struct task_memory memory = {1, reading_of(looks->of_task_gib * (double)GIB)};
+    struct task_memory memory = {
+        .task = 1, .mem_used_bytes = reading_of(looks->of_task_gib * (double)GIB)};
     event.sample.mem_used_bytes = reading_of(looks->used_gib * (double)GIB);
     event.sample.smact = looks->smact;
     event.sample.utilisation = reading_of(looks->utilisation);
@@ -1054,7 +1056,7 @@ static void see_two(struct core *core, int64_t time_us, double first_gib, double
 {
     struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
     struct task_memory memory[] = {
-        {1, reading_of(first_gib * (double)GIB)}, {2, reading_of(second_gib * (double)GIB)}};
+        {1, reading_of(first_gib * (double)GIB), 0}, {2, reading_of(second_gib * (double)GIB), 0}};
     event.sample.mem_used_bytes = reading_of((first_gib + second_gib) * (double)GIB);
     event.sample.smact = event.sample.utilisation = reading_of(0.2);
     event.sample.external_processes = reading_of(0);

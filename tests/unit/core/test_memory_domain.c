@@ -245,7 +245,7 @@ static void sample_task(
     struct core *core, int64_t time_us, int gpu, double used_gib, double task_gib)
 {
     int n = core_view(core)->gpus[gpu].n_residents;
-    struct task_memory used = {0, reading_of(task_gib * (double)GIB)};
+    struct task_memory used = {.task = 0, .mem_used_bytes = reading_of(task_gib * (double)GIB)};
     if (n)
         used.task = resident_of(core, gpu)->task;
     struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};

@@ -224,9 +224,11 @@ static void make_sample(struct walk *walk, struct event *event)
     for (int i = 0; known && i < view->gpus[sample->gpu].n_residents; i++)
         if (chance(walk, 80))
             walk->memory[sample->n_tasks++] = (struct task_memory){
-                view->gpus[sample->gpu].residents[i].task, any_reading(walk, 10.0 * (double)GIB)};
+                .task = view->gpus[sample->gpu].residents[i].task,
+                .mem_used_bytes = any_reading(walk, 10.0 * (double)GIB)};
     if (chance(walk, 5))
-        walk->memory[sample->n_tasks++] = (struct task_memory){draw(walk, 1000), reading_of(1)};
+        walk->memory[sample->n_tasks++] = (struct task_memory){
+            .task = draw(walk, 1000), .mem_used_bytes = reading_of(1)};
     if (sample->gpu >= 0 && sample->gpu < walk->n_gpus) {
         walk->last[sample->gpu].sample = *sample;
         memcpy(walk->last[sample->gpu].memory, walk->memory, sizeof walk->memory);

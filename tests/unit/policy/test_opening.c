@@ -148,7 +148,8 @@ static void sample(int gpu)
     struct event event = {.kind = EVENT_SAMPLE, .time_us = now_us};
     for (int i = 0; i < view->n_residents && i < (int)ARRAY_SIZE(tasks); i++) {
         const struct resident *resident = &view->residents[i];
-        tasks[event.sample.n_tasks++] = (struct task_memory){resident->task, resident->need_bytes};
+        tasks[event.sample.n_tasks++] = (struct task_memory){
+            .task = resident->task, .mem_used_bytes = resident->need_bytes};
     }
     const struct resident *each;
     struct domain_walk walk = memory_domain_walk(view);

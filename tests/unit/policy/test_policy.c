@@ -354,6 +354,22 @@ static void idle_is_known_not_guessed(void **state)
     assert_int_equal(check(0, true).kind, VERDICT_NOT_IDLE);
 }
 
+/* The 49th client of MPS would fail; a task of several processes has several. */
+static void a_gpu_has_48_clients_of_mps(void **state)
+{
+    settle_in(0, 10, 0.1);
+    task.request.sharing = SHARING_MPS;
+    gpus[0].residents[0].sharing = SHARING_MPS;
+    gpus[0].residents[0].uid = task.uid;
+    gpus[0].residents[0].mps_clients = 47;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    gpus[0].residents[0].mps_clients = 48;
+    assert_int_equal(check(0, false).kind, VERDICT_MPS_FULL);
+    assert_int_equal(check(0, false).limit, 48);
+    task.request.sharing = SHARING_STREAMS;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+}
+
 static void newcomers_wait_for_the_newest_and_for_room(void **state)
 {
     settle_in(0, 10, 0.1);
@@ -761,6 +777,7 @@ int main(void)
         cmocka_unit_test_setup(memory_is_asked_to_the_byte, idle_machine),
         cmocka_unit_test_setup(activity_is_at_most_the_limit, idle_machine),
         cmocka_unit_test_setup(idle_is_known_not_guessed, idle_machine),
+        cmocka_unit_test_setup(a_gpu_has_48_clients_of_mps, idle_machine),
         cmocka_unit_test_setup(newcomers_wait_for_the_newest_and_for_room, idle_machine),
         cmocka_unit_test_setup(an_estimate_beyond_every_gpu_means_an_idle_one, idle_machine),
         cmocka_unit_test_setup(an_estimate_beyond_one_gpu_means_a_larger_one, idle_machine),

@@ -89,7 +89,7 @@ static void sample(struct world *world, int gpu)
     for (int i = 0; i < view->n_residents; i++) {
         double bytes = (double)world->tasks[view->residents[i].task].memory_bytes;
         seen[event.sample.n_tasks++] = (struct task_memory){
-            view->residents[i].task, reading_of(bytes)};
+            .task = view->residents[i].task, .mem_used_bytes = reading_of(bytes)};
         used += bytes;
     }
     event.sample.tasks = seen;
