@@ -9,6 +9,9 @@
  *     "2-9%2"     0 and 1 run             the limit is reached: none is followed
  *     "2-9%2"     0 has ended             2 is followed
  *
+ * A list that libslurm has cut ends with "...", often in the middle of a number: "160,170,1...". Its
+ * last number is not used.
+ *
  * A task that is split off has a record like any job. The limit counts running and pinned tasks.
  * They are counted once in an update, if there is an array with a limit.
  */
@@ -39,6 +42,8 @@ static bool begin_range(struct job_array_indices *indices)
     if (*at == '-' && (at++, !take_number(&at, &last)))
         return false;
     if (*at == ':' && (at++, !take_number(&at, &step) || step < 1))
+        return false;
+    if (*at == '.')
         return false;
     *indices = (struct job_array_indices){
         .rest = *at == ',' ? at + 1 : "", .next = first, .last = last, .step = step};

@@ -17,7 +17,8 @@ static inline struct job_array_indices job_array_indices(const char *list)
     return (struct job_array_indices){.rest = list, .last = -1};
 }
 
-/* Returns true with the next index; false at the end, and at the first range that is none. */
+/* Returns true with the next index; false at the end, and at the first range that is none or that
+ * "..." cuts. */
 bool job_array_next(struct job_array_indices *indices, uint32_t *ret_index);
 
 /*

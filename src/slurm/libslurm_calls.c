@@ -558,6 +558,8 @@ int libslurm_calls_init(
     if (!slurm)
         return -ENOMEM;
     *slurm = (struct libslurm){.intake = intake_partition, .run = run_partition};
+    setenv(
+        "SLURM_BITSTR_LEN", "0", 1); /* otherwise libslurm cuts lists of array tasks at 64 bytes */
     slurm_init(NULL);
     *ret_calls = (struct slurm_calls){.context = slurm,
         .load = load_snapshot,

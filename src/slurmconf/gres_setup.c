@@ -3,7 +3,7 @@
  * Plans gres.conf: a line for each GPU and one for its shards. Existing lines of GPUs and shards
  * are replaced; a line's device file and other facts about its devices (Cores) are kept. Where
  * gres.conf names no device file, AutoDetect finds the devices, and /dev/nvidia0 and following are
- * named. What is no whole GPU with a device file is refused: a type without files, instances of MIG,
+ * named. What is no whole GPU with a device file is refused: a type without files, a MIG instance,
  * and another number of files than of GPUs in slurm.conf.
  *
  *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-31      becomes
@@ -65,7 +65,7 @@ static int add_device(
 }
 
 /* A device for each number of "/dev/nvidia[0-3,6]", or for the one file. */
-static int add_files(
+static int add_numbers(
     struct devices *devices, struct span nodes, struct span file, const char *others)
 {
     const char *open = memchr(file.at, '[', file.size);
@@ -77,7 +77,7 @@ static int add_files(
         char *end, path[512];
         unsigned long first = strtoul(at, &end, 10), last = first;
         if (end == at || end > close)
-            return 0; /* no list of numbers: /dev/nvidiaN is assumed */
+            return 0; /* no list of numbers: the count of devices is then wrong */
         if (*end == '-')
             last = strtoul(end + 1, &end, 10);
         for (unsigned long k = first; k <= last && k < first + GRES_INDEX_MAX && r == 0; k++) {
@@ -91,11 +91,29 @@ static int add_files(
     return r;
 }
 
+/* The devices of "/dev/nvidia0,/dev/nvidia[2-3]". Commas in brackets do not end a file. */
+static int add_files(
+    struct devices *devices, struct span nodes, struct span files, const char *others)
+{
+    int r = 0;
+    while (files.size > 0 && r == 0) {
+        size_t size = 0;
+        bool is_in_brackets = false;
+        for (; size < files.size && (is_in_brackets || files.at[size] != ','); size++)
+            is_in_brackets = (is_in_brackets || files.at[size] == '[') && files.at[size] != ']';
+        if (size > 0)
+            r = add_numbers(devices, nodes, (struct span){files.at, size}, others);
+        size += size < files.size;
+        files = (struct span){files.at + size, files.size - size};
+    }
+    return r;
+}
+
 /* The line's words besides name, type, file and count, with a blank before each. */
 static char *other_pairs(const char *line)
 {
     static const char *const known[] = {
-        "NodeName", "Name", "Type", "File", "Count", "AutoDetect", "MultipleFiles"};
+        "NodeName", "Name", "Type", "File", "Files", "Count", "AutoDetect", "MultipleFiles"};
     struct span rest = span_of(line), key, value;
     char *text = NULL;
     size_t size;
@@ -136,7 +154,7 @@ static int read_gpu_line(const struct setup_plan *plan, struct devices *devices,
     struct span nodes = {"", 0}, file, type = {"", 0};
     conf_find(line, "NodeName", &nodes);
     devices->loses_a_type |= conf_find(line, "Type", &type);
-    if (!conf_find(line, "File", &file))
+    if (!conf_find(line, "File", &file) && !conf_find(line, "Files", &file))
         return check_without_file(plan, line, type);
     char *others = other_pairs(line);
     int r = others ? add_files(devices, nodes, file, others) : -ENOMEM;
@@ -144,15 +162,18 @@ static int read_gpu_line(const struct setup_plan *plan, struct devices *devices,
     return r;
 }
 
-/* Reads a line, and plans its removal where it is about GPUs or shards. */
+/* Reads a line, and plans its removal where it is about GPUs or shards. A line that switches
+ * AutoDetect for some nodes only goes, too: slurmd ends at two such lines that differ. */
 static int take_line(const struct setup_plan *plan, struct devices *devices,
     struct setup_file *file, const struct conf_line *line)
 {
-    struct span name, detect;
+    struct span name, detect, nodes;
     if (conf_find(line->text, "AutoDetect", &detect) && !key_is(detect, "off"))
         devices->detects = true;
     bool has_name = conf_find(line->text, "Name", &name), is_gpu = has_name && key_is(name, "gpu");
-    if (!is_gpu && !(has_name && key_is(name, "shard")))
+    bool is_local = !has_name && conf_find(line->text, "AutoDetect", &detect) &&
+                    conf_find(line->text, "NodeName", &nodes);
+    if (!is_gpu && !is_local && !(has_name && key_is(name, "shard")))
         return 0;
     int r = is_gpu ? read_gpu_line(plan, devices, line->text) : 0;
     return r == 0 ? text_edits_add(&file->edits, line->bytes, strdup("")) : r;

@@ -106,9 +106,9 @@ int gres_type_index(const char *type)
     return (int)index;
 }
 
-/* Profiles are named [COMPUTEc.]SLICESg.MEMORYgb (NVIDIA's MIG user guide), with suffixes such as
- * +me. */
-bool gres_is_mig_type(const char *type)
+/* Is it a profile [COMPUTEc.]SLICESg.MEMORYgb (NVIDIA's MIG user guide), with a suffix such as +me?
+ */
+static bool begins_with_profile(const char *type)
 {
     char unit;
     int slices, memory, end = 0;
@@ -117,6 +117,15 @@ bool gres_is_mig_type(const char *type)
         type = dot + strlen("c.");
     return sscanf(type, "%d%c.%dgb%n", &slices, &unit, &memory, &end) == 3 && end > 0 &&
            unit == 'g';
+}
+
+/* Sites put the kind before it: a100_1g.5gb, as AutoDetect=nvml itself does. */
+bool gres_is_mig_type(const char *type)
+{
+    bool is_profile = begins_with_profile(type);
+    for (const char *at = type; (at = strpbrk(at, "_-")) && !is_profile;)
+        is_profile = begins_with_profile(++at);
+    return is_profile;
 }
 
 int64_t gres_count(struct span text, const char *name)

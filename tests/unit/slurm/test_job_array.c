@@ -29,6 +29,9 @@ static void reads_ranges_in_order(void **state)
     assert_indices("4", "4");
     assert_indices("0-3", "0 1 2 3");
     assert_indices("0-9:3,12%2", "0 3 6 9 12");
+    assert_indices("160,170,1...", "160 170");
+    assert_indices("160,170,...", "160 170");
+    assert_indices("3,160-1...", "3");
     assert_indices("7,2,9-8,5", "7 2 5"); /* an empty range is passed over */
     assert_indices("1-4000000000", "1 2 3 4 5 6 7 8");
     assert_indices("4294967294", "4294967294");

@@ -80,6 +80,30 @@ static void lines_with_node_names(void **state)
         "NodeName=r[1-9] Name=gpu Type=a100 File=/dev/nvidia[1,3] Cores=0-7\n", wanted);
 }
 
+/* Slurm reads File (also as Files) as a list of files with ranges. */
+static void lists_of_files(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "NodeName=big1 Name=gpu Type=i0 File=/dev/nvidia0 Cores=0-7\n",
+        "NodeName=big1 Name=gpu Type=i1 File=/dev/nvidia2 Cores=0-7\n",
+        "NodeName=big1 Name=gpu Type=i2 File=/dev/nvidia3 Cores=0-7\n", NULL};
+    expect_lines("NodeName=big1 Gres=gpu:3\n",
+        "Name=gpu Files=/dev/nvidia0,/dev/nvidia[2-3] Cores=0-7\n", wanted);
+}
+
+/* slurmd ends at two lines that switch AutoDetect of a node differently (22.05). */
+static void autodetect_of_some_nodes(void **state)
+{
+    (void)state;
+    struct planned planned = plan(TWO, "NodeName=big1 AutoDetect=nvml\n");
+    assert_int_equal(planned.r, 0);
+    assert_has(planned.gres, "#was: NodeName=big1 AutoDetect=nvml\n");
+    assert_null(strstr(planned.gres, "\nNodeName=big1 AutoDetect=nvml\n"));
+    assert_has(planned.gres, "NodeName=big1 AutoDetect=off Name=gpu Type=i0 File=/dev/nvidia0\n");
+    forget(&planned);
+}
+
 /* AutoDetect finds the files, which have the usual names. */
 static void no_lines_at_all(void **state)
 {
@@ -96,6 +120,7 @@ static void what_is_no_device(void **state)
         "NodeName=n1 has gpu:1g.10gb: shards are parts of whole GPUs");
     expect_refusal("NodeName=n1 Gres=gpu:1c.3g.20gb+me:2\n", "",
         "NodeName=n1 has gpu:1c.3g.20gb+me: shards are parts of whole GPUs");
+    expect_refusal("NodeName=n1 Gres=gpu:a100_1g.5gb:7\n", "", "n1 has gpu:a100_1g.5gb: shards");
     expect_refusal("NodeName=DEFAULT Gres=gpu:2g.20gb:3\nNodeName=n1\n", "", "has gpu:2g.20gb");
     expect_refusal(TWO,
         "Name=gpu Type=mig MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\n",
@@ -135,6 +160,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_without_node_names),
         cmocka_unit_test(lines_with_node_names),
+        cmocka_unit_test(lists_of_files),
+        cmocka_unit_test(autodetect_of_some_nodes),
         cmocka_unit_test(no_lines_at_all),
         cmocka_unit_test(what_is_no_device),
         cmocka_unit_test(another_number_of_files),
