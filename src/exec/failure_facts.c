@@ -123,7 +123,7 @@ static double held_bytes(const char *line)
     return end && held == 0 ? read_amount(at, 0) : held;
 }
 
-int64_t failure_needed_bytes(const char *evidence)
+int64_t failure_asked_bytes(const char *evidence, bool with_held)
 {
     char line[EVIDENCE_MAX];
     snprintf(line, sizeof line, "%s", evidence);
@@ -131,7 +131,7 @@ int64_t failure_needed_bytes(const char *evidence)
     double asked = tensor_bytes(line);
     for (size_t i = 0; i < ARRAY_SIZE(before_asked) && asked == 0; i++)
         asked = amount_behind(line, before_asked[i]);
-    return asked > 0 ? (int64_t)(asked + held_bytes(line)) : 0;
+    return asked > 0 ? (int64_t)(asked + (with_held ? held_bytes(line) : 0)) : 0;
 }
 
 static const struct pattern *find_sentence(const struct failure *failure)
@@ -169,6 +169,6 @@ void failure_apply_facts(struct failure *failure, const struct failure_facts *fa
     else if (failure->class == FAILURE_MPS && !facts->by_mps)
         failure->class = FAILURE_PROGRAM;
     else if (failure->class == FAILURE_GPU_OOM && facts->largest_gpu_bytes > 0 &&
-             failure_needed_bytes(failure->evidence) > facts->largest_gpu_bytes)
+             failure_asked_bytes(failure->evidence, facts->was_shared) > facts->largest_gpu_bytes)
         say_too_much(failure, facts->largest_gpu_bytes);
 }

@@ -84,6 +84,7 @@ static struct failure with_facts(
 {
     const struct failure_facts facts = {
         .largest_gpu_bytes = largest_gpu_bytes(core_view(attempts->parts.core)),
+        .was_shared = task->had_coresidents || task->run->share.mem_limit_bytes > 0,
         .gpu_was_full = gpu_was_full(attempts, task),
         .by_mps = task->run->share.sharing == SHARING_MPS};
     struct failure known = *failure;
