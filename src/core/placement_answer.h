@@ -17,7 +17,13 @@ int placement_reserve(struct placement *placement, int n_gpus);
 
 void placement_fini(struct placement *placement);
 
-/* Is the GPU kept from the task? By a reservation in advance, or in the try that gave the answer. */
+/* What keeps each GPU from the task; NULL: nothing keeps any. */
+static inline const uint64_t *placement_aside(const struct placement *placement)
+{
+    return placement->any_set_aside ? placement->set_aside : NULL;
+}
+
+/* Is the GPU kept from the task, by a reservation in advance or as one closed for the try? */
 static inline bool placement_sets_aside(const struct placement *placement, int gpu)
 {
     return placement->any_set_aside && placement->set_aside[gpu];

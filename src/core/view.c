@@ -49,7 +49,7 @@ static const struct gpu_view *find_closed(const struct gpu_view *gpu)
 {
     const struct gpu_view *at = gpu;
     do {
-        if (at->drained_for || at->exclusive_for)
+        if (at->claims[CLAIM_DRAIN] || at->claims[CLAIM_EXCLUSIVE])
             return at;
         at = memory_domain_next(at);
     } while (at != gpu);
@@ -60,10 +60,11 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
 {
     const struct resident *newest = gpu_view_unsettled(gpu);
     const struct gpu_view *closed = find_closed(gpu);
-    if (closed->drained_for)
-        snprintf(text, size, "drained for task %" PRIu64 ", which recovers", closed->drained_for);
-    else if (closed->exclusive_for)
-        snprintf(text, size, "task %" PRIu64 " has it to itself", closed->exclusive_for);
+    if (closed->claims[CLAIM_DRAIN])
+        snprintf(text, size, "drained for task %" PRIu64 ", which recovers",
+            closed->claims[CLAIM_DRAIN]);
+    else if (closed->claims[CLAIM_EXCLUSIVE])
+        snprintf(text, size, "task %" PRIu64 " has it to itself", closed->claims[CLAIM_EXCLUSIVE]);
     else if (newest)
         snprintf(text, size, "task %" PRIu64 " is still taking its memory", newest->task);
     else

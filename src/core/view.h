@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/reading.h"
+#include "core/claim.h"
 #include "core/residence.h"
 #include "core/task.h"
 #include "core/window.h"
@@ -97,11 +98,7 @@ struct gpu_view {
     bool is_listed;         /* by the driver; not: it was taken out, or is set aside by a setting */
     bool is_choice_of_head; /* of reserved GPUs: one on which the head is predicted to start */
     int64_t sampled_us;     /* of the last valid sample */
-    uint64_t exclusive_for; /* the task that has it to itself; 0: none */
-    uint64_t drained_for;   /* the recovering task that it is drained for; 0: none */
-    uint64_t reserved_for;  /* the head of the queue that it is reserved for; 0: none */
-    uint64_t closed_for;    /* a task on it that is being taken off, or of which an allocation waits
-                               or got memory after the last sample; 0: none */
+    uint64_t claims[CLAIM_KINDS]; /* of tasks for which it is kept from others; 0: none */
     int next_in_domain; /* the distance to the next place that shares its memory, in a ring; 0: its
                            memory is its own (memory_domain.h) */
     struct reading mem_used_bytes;     /* of the memory domain */
@@ -223,6 +220,19 @@ static inline bool cluster_view_is_of_kind(
  * a GPU out only when enough larger ones exist.
  */
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
+
+/*
+ * Is the GPU healthy, may the task ever run there, and does nothing keep it from the task?
+ *
+ * claims:    kinds of claims that would (claim.h)
+ * set_aside: for each GPU, what keeps it from the task, 0: nothing; NULL: nothing on all
+ */
+static inline bool cluster_view_is_available(const struct cluster_view *view, int gpu,
+    const struct task *task, unsigned claims, const uint64_t *set_aside)
+{
+    return view->gpus[gpu].health == VIEW_OK && !claims_any(view->gpus[gpu].claims, claims) &&
+           !(set_aside && set_aside[gpu]) && cluster_view_suits(view, gpu, task);
+}
 
 /* Returns the UUID of the MIG instance that the task has, since it has one at most; "": it has
  * whole GPUs, or none. Borrowed from the view. */

@@ -25,10 +25,8 @@ static bool opens_before(const void *a, const void *b, const void *context)
 static bool may_open(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    return gpu->health == VIEW_OK &&
-           query->now_us - gpu->sampled_us <= query->conditions->sample_valid_us &&
-           !gpu->drained_for && !placement_set_aside(query, i) &&
-           cluster_view_suits(query->view, i, query->task);
+    return query->now_us - gpu->sampled_us <= query->conditions->sample_valid_us &&
+           cluster_view_is_available(query->view, i, query->task, CLAIMS_DRAIN, query->set_aside);
 }
 
 bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
@@ -59,7 +57,7 @@ bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_
 
 static bool is_reserved_for_another(const struct gpu_view *gpu, const struct task *task)
 {
-    return gpu->reserved_for && gpu->reserved_for != task->id;
+    return gpu->claims[CLAIM_HEAD] && gpu->claims[CLAIM_HEAD] != task->id;
 }
 
 /* Returns the task for which another GPU of the resident is reserved, or 0. */
@@ -69,7 +67,7 @@ static uint64_t reservation_of_resident(
     for (int i = 0; resident->gpus > 1 && i < resident->gpus; i++) {
         const struct gpu_view *gpu = &query->view->gpus[resident->places[i]];
         if (is_reserved_for_another(gpu, query->task))
-            return gpu->reserved_for;
+            return gpu->claims[CLAIM_HEAD];
     }
     return 0;
 }
@@ -120,6 +118,6 @@ uint64_t backfill_delayed_task(
         return 0;
     if (!is_reserved_for_another(gpu, query->task))
         return delays_on_other_gpu(query, predictor, i);
-    bool is_for_head = query->head && query->head->id == gpu->reserved_for;
-    return is_for_head && leaves_room_for_head(query, i) ? 0 : gpu->reserved_for;
+    bool is_for_head = query->head && query->head->id == gpu->claims[CLAIM_HEAD];
+    return is_for_head && leaves_room_for_head(query, i) ? 0 : gpu->claims[CLAIM_HEAD];
 }

@@ -58,7 +58,7 @@ static bool refuse_gpu(
  * for memory? */
 static enum verdict_kind kind_of_closed(const struct gpu_view *gpu)
 {
-    bool is_leaving = gpu_view_resident(gpu, gpu->closed_for)->is_stopped;
+    bool is_leaving = gpu_view_resident(gpu, gpu->claims[CLAIM_CLOSED])->is_stopped;
     return is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF;
 }
 
@@ -66,12 +66,12 @@ static enum verdict_kind kind_of_closed(const struct gpu_view *gpu)
 static bool is_memory_open(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (gpu->exclusive_for)
-        return refuse_gpu(ret_verdict, VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
-    if (gpu->drained_for && gpu->drained_for != query->task->id)
-        return refuse_gpu(ret_verdict, VERDICT_DRAINED, gpu->drained_for, 0, 0);
-    if (gpu->closed_for)
-        return refuse_gpu(ret_verdict, kind_of_closed(gpu), gpu->closed_for, 0, 0);
+    if (gpu->claims[CLAIM_EXCLUSIVE])
+        return refuse_gpu(ret_verdict, VERDICT_EXCLUSIVE, gpu->claims[CLAIM_EXCLUSIVE], 0, 0);
+    if (gpu->claims[CLAIM_DRAIN] && gpu->claims[CLAIM_DRAIN] != query->task->id)
+        return refuse_gpu(ret_verdict, VERDICT_DRAINED, gpu->claims[CLAIM_DRAIN], 0, 0);
+    if (gpu->claims[CLAIM_CLOSED])
+        return refuse_gpu(ret_verdict, kind_of_closed(gpu), gpu->claims[CLAIM_CLOSED], 0, 0);
     return true;
 }
 
@@ -94,7 +94,7 @@ static inline bool is_open(const struct placement_query *query, int i, struct ve
     uint64_t set_aside = placement_set_aside(query, i);
     if (set_aside)
         return refuse_gpu(ret_verdict, VERDICT_SET_ASIDE, set_aside, 0, 0);
-    if (!(gpu->exclusive_for | gpu->drained_for | gpu->closed_for | memory_domain_is_shared(gpu)))
+    if (!claims_any(gpu->claims, CLAIMS_BARRING) && !memory_domain_is_shared(gpu))
         return true;
     return is_domain_open(query, gpu, ret_verdict);
 }
@@ -337,7 +337,7 @@ static __attribute__((noinline)) bool delays_no_task(
 
 static bool is_anything_reserved(const struct placement_query *query, int i)
 {
-    return query->head || query->view->gpus[i].reserved_for;
+    return query->head || query->view->gpus[i].claims[CLAIM_HEAD];
 }
 
 /* The conditions behind those of conditions_check_place. */

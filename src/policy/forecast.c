@@ -104,10 +104,9 @@ static bool is_sooner(const void *a, const void *b, const void *context)
 static bool may_be_its(const struct stages *stages, const struct placement_query *query, int gpu)
 {
     const struct gpu_view *view = &query->view->gpus[gpu];
-    return view->health == VIEW_OK && !view->drained_for &&
-           view->n_residents <= PREDICT_RESIDENTS_MAX &&
+    return view->n_residents <= PREDICT_RESIDENTS_MAX &&
            stages->of_gpu[gpu].gpu.n_residents <= PREDICT_RESIDENTS_MAX &&
-           cluster_view_suits(query->view, gpu, query->task) &&
+           cluster_view_is_available(query->view, gpu, query->task, CLAIMS_DRAIN, NULL) &&
            placement_ask_node(query, gpu) != NODE_NEVER;
 }
 
@@ -148,7 +147,7 @@ static void start_task(struct stages *stages, const struct placement_query *quer
         struct stage *stage = &stages->of_gpu[stages->gpus[i]];
         double speed = kind_speed_at(query->view, query->task, stages->gpus[i]);
         stage_add_task(stage, query->task, speed, query->now_us);
-        stage->gpu.exclusive_for = query->idle_only ? query->task->id : 0;
+        stage->gpu.claims[CLAIM_EXCLUSIVE] = query->idle_only ? query->task->id : 0;
         const struct gpu_view *gpu = &query->view->gpus[stages->gpus[i]];
         for (const struct gpu_view *at = memory_domain_next(gpu); at != gpu;
              at = memory_domain_next(at))

@@ -148,7 +148,7 @@ static bool add_gpu(struct rollout *rollout, int i)
     *gpu = *from;
     gpu->residents = rollout->residents[i];
     gpu->sampled_us = rollout->now_us;
-    gpu->drained_for = gpu->reserved_for = gpu->closed_for = 0;
+    claims_drop(gpu->claims, CLAIMS_PASSING);
     for (int k = 0; k < from->n_residents && is_known; k++) {
         struct resident *resident = &gpu->residents[k];
         const struct task *task = core_task(rollout->core, from->residents[k].task);
@@ -272,7 +272,7 @@ static void start_job(struct rollout *rollout, struct job *job)
             .residence = RESIDENCE_SETTLED,
             .kind_speed = kind_speed_at(&rollout->view, task, job->gpus[i])};
         add_memory(gpu, bytes);
-        gpu->exclusive_for = is_exclusive ? task->id : 0;
+        gpu->claims[CLAIM_EXCLUSIVE] = is_exclusive ? task->id : 0;
     }
 }
 
@@ -317,7 +317,7 @@ static void remove_resident(struct gpu_view *gpu, uint64_t id)
     add_memory(gpu, -resident->mem_used_bytes.value);
     memmove(resident, resident + 1, n_behind * sizeof *resident);
     if (gpu->n_residents == 0)
-        gpu->exclusive_for = 0;
+        gpu->claims[CLAIM_EXCLUSIVE] = 0;
 }
 
 /* Lets time pass until the next task ends. Returns false if none runs. */

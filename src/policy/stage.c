@@ -100,7 +100,7 @@ static double limit_left_s(const struct resident *resident, int64_t now_us)
 static void unmark_gpu(struct gpu_view *gpu, int64_t now_us)
 {
     gpu->sampled_us = now_us;
-    gpu->drained_for = gpu->reserved_for = gpu->closed_for = 0;
+    claims_drop(gpu->claims, CLAIMS_PASSING);
 }
 
 static struct reading expected_smact(const struct gpu_view *gpu)
@@ -178,7 +178,7 @@ static void add_others_of(
         double left_s = work_left_s(resident, work_s, speed, query->now_us) / speed;
         add_other(stage, &(struct stage_other){stage_held_bytes(resident),
                              fmin(left_s, limit_left_s(resident, query->now_us)),
-                             there->exclusive_for == resident->task});
+                             there->claims[CLAIM_EXCLUSIVE] == resident->task});
     }
 }
 
@@ -319,7 +319,7 @@ static void stage_remove_resident(struct stage *stage, int i)
         gpu->mem_used_bytes.value -= reading_assume(leaver->mem_used_bytes, 0);
     size_t n_behind = (size_t)(--gpu->n_residents - i);
     if (gpu->n_residents == 0)
-        gpu->exclusive_for = 0;
+        gpu->claims[CLAIM_EXCLUSIVE] = 0;
     memmove(&stage->residents[i], &stage->residents[i + 1], n_behind * sizeof *leaver);
     memmove(&stage->left_s[i], &stage->left_s[i + 1], n_behind * sizeof *stage->left_s);
     memmove(&stage->ends_s[i], &stage->ends_s[i + 1], n_behind * sizeof *stage->ends_s);
@@ -418,7 +418,7 @@ bool stage_admits(const struct placement_query *query, const struct stage *stage
     int gpu;
     if (!stage_can_advance(stage) && !stage->has_more_others && !stage->is_used_externally)
         return true;
-    if (query->idle_only || stage->gpu.exclusive_for || is_any_other_exclusive(stage))
+    if (query->idle_only || stage->gpu.claims[CLAIM_EXCLUSIVE] || is_any_other_exclusive(stage))
         return false;
     alone.view = &stage->view;
     alone.on_one_gpu = true;

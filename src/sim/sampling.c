@@ -151,7 +151,7 @@ int sampling_catch_up(struct sampling *sampling, int place)
 {
     struct place_sampling *sampled = &sampling->places[place];
     struct core *core = sim_core(sampling->sim);
-    if (sampling->every_second || core_view(core)->gpus[place].exclusive_for)
+    if (sampling->every_second || core_view(core)->gpus[place].claims[CLAIM_EXCLUSIVE])
         return 0;
     int64_t now_us = sim_now_us(sampling->sim), first_us = now_us - sampling->settings->window_us;
     struct event event;
@@ -199,11 +199,11 @@ static int plan_next(struct sampling *sampling, int place)
     const struct gpu_view *gpu = &core_view(sim_core(sampling->sim))->gpus[place];
     int64_t settled_us = next_settled_us(sampling->settings, gpu);
     int r = 0;
-    if (gpu->exclusive_for)
+    if (gpu->claims[CLAIM_EXCLUSIVE])
         return 0; /* no other task may join here: only the end of its task matters */
     if (gpu->mix_since_us > now_us - (MIX_SAMPLES - 1) * SAMPLE_US && gpu->n_residents)
         r = plan_at(sampling, place, now_us + SAMPLE_US);
-    if (r == 0 && gpu->closed_for)
+    if (r == 0 && gpu->claims[CLAIM_CLOSED])
         r = plan_at(sampling, place, now_us + SAMPLE_US);
     if (r == 0 && !is_mean_current(sampling, place))
         r = plan_at(sampling, place, now_us + MEAN_US);

@@ -144,7 +144,7 @@ static const char *why_not_moved(const struct core *core, const struct task *tas
         return "it is of another model, on which the driver puts no process back";
     if (gpu_view_resident(gpu, task->id))
         return NULL;
-    if (gpu->exclusive_for || (task->exclusive && gpu->n_residents))
+    if (gpu->claims[CLAIM_EXCLUSIVE] || (task->exclusive && gpu->n_residents))
         return "one of the two tasks has its GPU to itself";
     if (gpu->id.one_process && gpu->n_residents)
         return "its compute mode admits one process";
@@ -204,7 +204,7 @@ bool core_can_take(const struct core *core, const struct task *task, double byte
 {
     const struct gpu_view *to = &core->view.gpus[gpu];
     struct fault fault;
-    return !gpu_view_resident(to, task->id) && !to->drained_for && !to->closed_for &&
+    return !gpu_view_resident(to, task->id) && !claims_any(to->claims, CLAIMS_LEAVING) &&
            left_bytes(to) >= bytes + (double)core->settings.conditions.margin_bytes &&
            core_check_move(core, task->id, &gpu, 1, &fault) == 0;
 }

@@ -65,7 +65,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .recovery_free_bytes = recovery_free_bytes(core, task),
         .passes_reservation = task->queue && task->state != TASK_QUEUED,
         .node_check = core_node_check(core),
-        .set_aside = ret_answer->any_set_aside ? ret_answer->set_aside : NULL,
+        .set_aside = placement_aside(ret_answer),
     };
 }
 

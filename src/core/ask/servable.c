@@ -12,11 +12,9 @@
 bool core_can_serve(const struct core *core, int i, const struct task *task,
     const struct placement *answer, int64_t now_us)
 {
-    const struct gpu_view *gpu = &core->view.gpus[i];
     const struct node_check *check = &core->node_check;
-    return gpu->health == VIEW_OK &&
-           now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           !placement_sets_aside(answer, i) && cluster_view_suits(&core->view, i, task) &&
+    return now_us - core->view.gpus[i].sampled_us <= core->settings.conditions.sample_valid_us &&
+           cluster_view_is_available(&core->view, i, task, CLAIMS_NONE, placement_aside(answer)) &&
            !(check->ask && check->ask(check->context, task, i) == NODE_NEVER);
 }
 
@@ -31,11 +29,9 @@ static bool are_enough_gpus(
     const struct core *core, const struct task *task, const struct placement *answer)
 {
     int n = 0;
-    for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[i];
-        n += gpu->health == VIEW_OK && cluster_view_suits(&core->view, i, task) &&
-             !(answer && placement_sets_aside(answer, i));
-    }
+    const uint64_t *set_aside = answer ? placement_aside(answer) : NULL;
+    for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++)
+        n += cluster_view_is_available(&core->view, i, task, CLAIMS_NONE, set_aside);
     return n == task->request.gpus;
 }
 

@@ -36,10 +36,10 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
         bool any = false;
         end = cluster_view_node_end(&core->view, first);
         for (int i = first; i < end; i++)
-            any |= gpus[i].reserved_for == id;
+            any |= gpus[i].claims[CLAIM_HEAD] == id;
         for (int i = first; i < end && any; i++)
             if (!placement_sets_aside(&core->placement, i))
-                gpus[i].reserved_for = id;
+                gpus[i].claims[CLAIM_HEAD] = id;
     }
 }
 
@@ -50,7 +50,7 @@ static void reserve_whole_domains(struct core *core, uint64_t id)
         struct gpu_view *gpu = &core->view.gpus[i], *at = memory_domain_next(gpu);
         for (; gpu->is_choice_of_head && at != gpu; at = memory_domain_next(at))
             if (!placement_sets_aside(&core->placement, (int)(at - core->view.gpus)))
-                at->reserved_for = id;
+                at->claims[CLAIM_HEAD] = id;
     }
 }
 
@@ -59,7 +59,7 @@ static void note_external_memory(struct core *core)
 {
     for (int i = 0; i < core->view.n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[i];
-        if (gpu->reserved_for)
+        if (gpu->claims[CLAIM_HEAD])
             gpu->unaccounted_when_reserved = gpu_view_unaccounted_bytes(gpu);
     }
 }
@@ -91,12 +91,12 @@ bool core_reserve_gpus(struct core *core, const struct task *task, int64_t now_u
         return false;
     for (int i = 0; i < task->request.gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[core->placement.gpus[i]];
-        gpu->reserved_for = task->id;
+        gpu->claims[CLAIM_HEAD] = task->id;
         gpu->is_choice_of_head = true;
     }
     for (int i = 0; i < core->view.n_gpus && may_get_any_gpu(core, task); i++)
         if (cluster_view_suits(&core->view, i, task) && !placement_sets_aside(&core->placement, i))
-            core->view.gpus[i].reserved_for = task->id;
+            core->view.gpus[i].claims[CLAIM_HEAD] = task->id;
     if (core->node_check.ask)
         reserve_whole_nodes(core, task->id);
     reserve_whole_domains(core, task->id);

@@ -60,7 +60,7 @@ static int64_t gain_us(const struct core *core, const struct task *head, int64_t
     int64_t first_us = TIME_NEVER;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
-        bool may_be_its = gpu->health == VIEW_OK && cluster_view_suits(&core->view, i, head) &&
+        bool may_be_its = cluster_view_is_available(&core->view, i, head, CLAIMS_NONE, NULL) &&
                           core->placement.verdicts[i].kind != VERDICT_FITS;
         int64_t empty_us = may_be_its ? empty_in_us(core, gpu, head, now_us) : TIME_NEVER;
         first_us = empty_us < first_us ? empty_us : first_us;
@@ -83,9 +83,9 @@ static bool is_kept_by_one(const struct core *core, int i, const struct task *he
                    (double)core->settings.conditions.margin_bytes;
     bool would_fit = head->request.need.kind < NEED_ESTIMATED ||
                      bytes <= (double)gpu->id.mem_total_bytes;
-    return gpu->n_residents == 1 && would_fit && gpu->health == VIEW_OK && !gpu->drained_for &&
-           !gpu->closed_for && !placement_sets_aside(&core->placement, i) &&
-           cluster_view_suits(&core->view, i, head) && has_no_external(gpu);
+    return gpu->n_residents == 1 && would_fit && has_no_external(gpu) &&
+           cluster_view_is_available(
+               &core->view, i, head, CLAIMS_LEAVING, placement_aside(&core->placement));
 }
 
 static bool may_be_moved(

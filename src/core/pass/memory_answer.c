@@ -47,7 +47,7 @@ static int answer_task(struct core *core, const struct task *task, bool is_grant
 {
     for (int i = 0; i < task->n_gpus && is_granted; i++) {
         core->view.gpus[task->gpus[i]].granted_us = now_us;
-        core->view.gpus[task->gpus[i]].closed_for = task->id;
+        core->view.gpus[task->gpus[i]].claims[CLAIM_CLOSED] = task->id;
         core->any_wanted = true;
     }
     struct event event = {.kind = EVENT_MEMORY_ANSWER,
@@ -320,19 +320,19 @@ static void mark_wanted(struct core *core)
     core->any_wanted = core->n_memory_waits > 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[i];
-        const struct resident *resident = gpu_view_resident(gpu, gpu->closed_for);
+        const struct resident *resident = gpu_view_resident(gpu, gpu->claims[CLAIM_CLOSED]);
         bool is_leaving = resident && resident->is_stopped;
         bool is_stale = resident && gpu->granted_us >= gpu->sampled_us;
         if (!is_leaving && !is_stale)
-            gpu->closed_for = 0;
+            gpu->claims[CLAIM_CLOSED] = 0;
         core->any_wanted |= is_stale;
     }
     for (int i = 0; i < core->n_tasks && core->any_wanted; i++) {
         const struct task *task = core->tasks[i];
         for (int k = 0; k < task->n_gpus && task->run->memory_wait.bytes; k++) {
             struct gpu_view *gpu = &core->view.gpus[task->gpus[k]];
-            if (!gpu->closed_for)
-                gpu->closed_for = task->id;
+            if (!gpu->claims[CLAIM_CLOSED])
+                gpu->claims[CLAIM_CLOSED] = task->id;
         }
     }
 }

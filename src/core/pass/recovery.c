@@ -38,8 +38,8 @@ static bool drains_sooner(const void *a, const void *b, const void *context)
     const struct drain_order *order = context;
     const struct gpu_view *one = &order->gpus[*(const int *)a];
     const struct gpu_view *other = &order->gpus[*(const int *)b];
-    if (order->prefers_drained && !one->drained_for != !other->drained_for)
-        return one->drained_for;
+    if (order->prefers_drained && !one->claims[CLAIM_DRAIN] != !other->claims[CLAIM_DRAIN])
+        return one->claims[CLAIM_DRAIN];
     if (one->n_residents != other->n_residents)
         return one->n_residents < other->n_residents;
     return reading_assume(one->mem_used_bytes, 1e18) < reading_assume(other->mem_used_bytes, 1e18);
@@ -50,7 +50,7 @@ static void release_reservation_of_chosen(struct core *core, const struct task *
 {
     bool any = false;
     for (int i = 0; i < task->request.gpus; i++)
-        any |= core->view.gpus[core->placement.gpus[i]].reserved_for != 0;
+        any |= core->view.gpus[core->placement.gpus[i]].claims[CLAIM_HEAD] != 0;
     if (any)
         core_release_reservation(core);
 }
@@ -67,8 +67,8 @@ static size_t list_drainable(const struct core *core, const struct task *task, i
     return n;
 }
 
-/* The node with enough drainable GPUs whose slowest one is drained soonest: sets core->placement.gpus.
- * Returns false when there is none. */
+/* The node with enough drainable GPUs whose slowest one is drained soonest: sets the GPUs of the
+ * answer. Returns false when there is none. */
 static bool choose_drained(
     struct core *core, const struct task *task, const struct drain_order *order, int64_t now_us)
 {
@@ -109,7 +109,7 @@ static bool may_drain_for(const void *context, int gpu)
            may_drain(from->core, gpu, from->task, from->now_us);
 }
 
-/* The nodes and indices whose fullest GPU has the fewest residents: sets core->placement.gpus. */
+/* The nodes and indices whose fullest GPU has the fewest residents: sets the GPUs of the answer. */
 static bool choose_drained_over_nodes(struct core *core, const struct task *task, int64_t now_us)
 {
     struct drainable from = {core, task, 0, now_us};
@@ -143,7 +143,7 @@ static void drain_gpus(struct core *core, const struct task *task, int64_t now_u
     if (!is_found)
         return;
     for (int i = 0; i < wanted; i++)
-        core->view.gpus[core->placement.gpus[i]].drained_for = task->id;
+        core->view.gpus[core->placement.gpus[i]].claims[CLAIM_DRAIN] = task->id;
     core->drained_for = task->id;
     release_reservation_of_chosen(core, task);
 }
@@ -157,7 +157,7 @@ static int count_open_gpus(const struct core *core)
     bool empty_only = !core->settings.recovery_step_bytes;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
-        n += !gpu->drained_for && (gpu->n_residents == 0 || !empty_only);
+        n += !gpu->claims[CLAIM_DRAIN] && (gpu->n_residents == 0 || !empty_only);
     }
     return n;
 }

@@ -135,8 +135,8 @@ static bool may_get_room(const struct core *core, int i, const struct task *head
     bool is_busy = false;
     for (int k = 0; k < gpu->n_residents; k++)
         is_busy |= task_state_is_changing(core_find_task(core, gpu->residents[k].task)->state);
-    return gpu->health == VIEW_OK && !is_busy && !gpu->drained_for && !gpu->closed_for &&
-           !placement_sets_aside(&core->placement, i) && cluster_view_suits(&core->view, i, head);
+    return !is_busy && cluster_view_is_available(
+                           &core->view, i, head, CLAIMS_LEAVING, placement_aside(&core->placement));
 }
 
 static bool has_been_stopped_for(

@@ -137,7 +137,7 @@ static struct admission_state admission_state(const struct core *core, const str
         .pcie = activity_class(gpu->pcie_level, (double)conditions->pcie_max_bytes),
         .server_power = in_steps(gpu->power_level, SERVER_POWER_STEP_W),
         .unaccounted_bytes = gpu_view_unaccounted_bytes(gpu),
-        .is_used_externally = gpu->reserved_for &&
+        .is_used_externally = gpu->claims[CLAIM_HEAD] &&
                               gpu_view_is_used_externally(gpu, core->settings.settle_us),
     };
 }
@@ -232,7 +232,7 @@ int core_apply_sample(struct core *core, const struct event *event)
 
     struct gpu_view *gpu = &core->view.gpus[sample->gpu];
     struct admission_state before = admission_state(core, gpu);
-    if (!gpu->exclusive_for) /* otherwise the sample does not change the charges */
+    if (!gpu->claims[CLAIM_EXCLUSIVE]) /* otherwise the sample does not change the charges */
         core_accrue(core, gpu, event->time_us);
     gpu->health = sample->lost            ? VIEW_LOST
                   : sample->faulty        ? VIEW_FAULTY
@@ -257,7 +257,7 @@ int core_apply_sample(struct core *core, const struct event *event)
     bool has_learned = learn_demand(gpu);
     struct admission_state now = admission_state(core, gpu);
     core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);
-    if (gpu->reserved_for && gpu_may_admit_later(gpu, &before, &now)) {
+    if (gpu->claims[CLAIM_HEAD] && gpu_may_admit_later(gpu, &before, &now)) {
         core_release_reservation(core); /* others may admit the head earlier */
         core->pass_needed = true;
     }

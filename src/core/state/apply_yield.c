@@ -35,7 +35,7 @@ static void mark_residents(
 static void mark_leaving(struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++)
-        core->view.gpus[task->gpus[i]].closed_for = task->id;
+        core->view.gpus[task->gpus[i]].claims[CLAIM_CLOSED] = task->id;
 }
 
 static void begin_stop(struct core *core, struct task *task, const struct event *event)
@@ -54,8 +54,7 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
 {
     mark_residents(core, task, false, now_us);
     for (int i = 0; i < task->n_gpus; i++)
-        if (core->view.gpus[task->gpus[i]].closed_for == task->id)
-            core->view.gpus[task->gpus[i]].closed_for = 0;
+        claims_end(core->view.gpus[task->gpus[i]].claims, CLAIM_CLOSED, task->id);
     for (int i = 0; i < task->n_gpus; i++)
         core_note_joined(core, task, task->gpus[i], now_us);
     core_end_stop(task, now_us);

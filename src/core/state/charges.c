@@ -96,7 +96,7 @@ static void accrue_place(struct core *core, struct gpu_view *gpu, int64_t now_us
     if (gpu->n_residents == 0 || !core->settings.usage_half_life_us)
         return;
     const double size_us = size_of(core, gpu) * (double)span_us;
-    if (gpu->exclusive_for == gpu->residents[0].task && gpu->n_residents == 1) {
+    if (gpu->claims[CLAIM_EXCLUSIVE] == gpu->residents[0].task && gpu->n_residents == 1) {
         gpu->residents[0].user->accrued_us += size_us; /* as charge_rate, sooner */
         return;
     }
@@ -104,7 +104,7 @@ static void accrue_place(struct core *core, struct gpu_view *gpu, int64_t now_us
     double rate = 0; /* of the residents from the last change of user on */
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
-        const struct gpu_use use = {.is_whole = gpu->exclusive_for == resident->task,
+        const struct gpu_use use = {.is_whole = gpu->claims[CLAIM_EXCLUSIVE] == resident->task,
             .equal_part = activity.resident_part,
             .smact = smact_part(&activity, resident),
             .memory = memory_part(gpu, resident)};

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUs that are kept from tasks. They are marked in the view, so that policies see it; the marks
- * are derived from the state and the samples, are in no event, and are lost in a restart without
- * harm.
- *
- *     drained_for     the first recovering task: its GPUs become idle, so that it starts even when
- *                     the main queue never runs dry (pass/recovery.c)
- *     reserved_for    the head of the main queue: tasks behind it start there only where that does
- *                     not delay it (pass/head_reservation.c)
- *
- * Here they are removed, by whatever event makes them wrong.
+ * The claims that stand for several GPUs together (claim.h): the core keeps for which task GPUs are
+ * drained or reserved, and ends the claim on all of them at once, by whatever event makes it wrong.
+ * The stages of a pass set them (pass/recovery.c, pass/head_reservation.c). A claim of a task on
+ * its own GPUs, EXCLUSIVE or CLOSED, ends with its residence (residents.c).
  */
 #include "core/state/claims.h"
 
@@ -18,7 +12,7 @@
 void core_release_reservation(struct core *core)
 {
     for (int i = 0; i < core->view.n_gpus && core->reserved_for; i++) {
-        core->view.gpus[i].reserved_for = 0;
+        claims_drop(core->view.gpus[i].claims, CLAIMS_HEAD);
         core->view.gpus[i].is_choice_of_head = false;
     }
     core->reserved_for = 0;
@@ -27,7 +21,7 @@ void core_release_reservation(struct core *core)
 void core_stop_draining(struct core *core)
 {
     for (int i = 0; i < core->view.n_gpus && core->drained_for; i++)
-        core->view.gpus[i].drained_for = 0;
+        claims_drop(core->view.gpus[i].claims, CLAIMS_DRAIN);
     core->drained_for = 0;
 }
 

@@ -64,12 +64,12 @@ static int add_resident(
 {
     if (ARRAY_RESERVE(gpu->residents, gpu->residents_capacity, gpu->n_residents + 1) < 0)
         return -ENOMEM;
-    count_backfilled(core, gpu->reserved_for, 1);
+    count_backfilled(core, gpu->claims[CLAIM_HEAD], 1);
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
         .uid = task->uid,
         .user = core_find_user(core, task->uid),
-        .backfilled_before = gpu->reserved_for,
+        .backfilled_before = gpu->claims[CLAIM_HEAD],
         .gpus = task->n_gpus,
         .places = task->gpus,
         .sharing = task->run->share.sharing,
@@ -85,7 +85,7 @@ static int add_resident(
     };
     gpu->mix_since_us = now_us;
     if (task->exclusive)
-        gpu->exclusive_for = task->id;
+        gpu->claims[CLAIM_EXCLUSIVE] = task->id;
     return 0;
 }
 
@@ -102,10 +102,8 @@ void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
     gpu->mix_since_us = now_us;
     core_note_open(core, i);
-    if (gpu->exclusive_for == id)
-        gpu->exclusive_for = 0;
-    if (gpu->closed_for == id)
-        gpu->closed_for = 0;
+    claims_end(gpu->claims, CLAIM_EXCLUSIVE, id);
+    claims_end(gpu->claims, CLAIM_CLOSED, id);
 }
 
 /* One that shares only the memory may cause a lack of memory, too. */

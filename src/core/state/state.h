@@ -10,7 +10,7 @@
  *     state/       what an event does to the state; decides nothing
  *     src/core     the values that all of them pass on: task.h, event.h, view.h, policy.h
  *
- * A file includes files of its own floor and of those below. explain/ reads ask/ and state/.
+ * A file includes files of the same floor and of those below. explain/ reads ask/ and state/.
  */
 #ifndef COLLOC_CORE_STATE_STATE_H
 #define COLLOC_CORE_STATE_STATE_H

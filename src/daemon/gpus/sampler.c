@@ -128,7 +128,7 @@ static void update_task_memory(struct gpus *gpus)
             if (sum > reading_or(job->mem_peak_bytes, 0)) {
                 job->mem_peak_bytes = reading_of(sum);
                 job->peak_gpu = i;
-                job->peak_whole = view->gpus[i].exclusive_for == job->id;
+                job->peak_whole = view->gpus[i].claims[CLAIM_EXCLUSIVE] == job->id;
             }
         }
 }

@@ -160,7 +160,7 @@ static void check_task(const struct core *core, const struct task *task)
         const struct gpu_view *gpu = &view->gpus[task->gpus[i]];
         assert_non_null(gpu_view_resident(gpu, task->id));
         if (task->exclusive)
-            assert_int_equal(gpu->exclusive_for, task->id);
+            assert_int_equal(gpu->claims[CLAIM_EXCLUSIVE], task->id);
         for (int k = 0; k < i; k++)
             assert_int_not_equal(task->gpus[k], task->gpus[i]);
     }
@@ -180,9 +180,10 @@ static void check_gpu(const struct core *core, int i)
     }
     double open_bytes = gpu_view_open_bytes(gpu);
     assert_memory_equal(&core_view(core)->open_bytes[i], &open_bytes, sizeof open_bytes);
-    assert_true(gpu->exclusive_for == 0 ||
-                (gpu->n_residents == 1 && gpu->residents[0].task == gpu->exclusive_for));
-    assert_true(gpu->drained_for == 0 || (recovering && recovering->id == gpu->drained_for));
+    assert_true(gpu->claims[CLAIM_EXCLUSIVE] == 0 ||
+                (gpu->n_residents == 1 && gpu->residents[0].task == gpu->claims[CLAIM_EXCLUSIVE]));
+    assert_true(gpu->claims[CLAIM_DRAIN] == 0 ||
+                (recovering && recovering->id == gpu->claims[CLAIM_DRAIN]));
 }
 
 void world_check(const struct core *core)
@@ -280,7 +281,7 @@ static void print_queue(FILE *out, const char *name, const struct task_queue *qu
 static void print_gpu(FILE *out, const struct gpu_view *gpu)
 {
     fprintf(out, "%s total=%" PRId64 " place=%d,%d whole=%" PRIu64, gpu->id.uuid,
-        gpu->id.mem_total_bytes, gpu->id.is_place, gpu->id.is_gone, gpu->exclusive_for);
+        gpu->id.mem_total_bytes, gpu->id.is_place, gpu->id.is_gone, gpu->claims[CLAIM_EXCLUSIVE]);
     for (int i = 0; i < gpu->n_residents; i++)
         fprintf(out, " %" PRIu64 "(%u,%" PRId64 ",%.0f)", gpu->residents[i].task,
             gpu->residents[i].uid, gpu->residents[i].since_us,
@@ -345,7 +346,7 @@ char *world_digest_view(const struct core *core)
     for (int i = 0; i < core_view(core)->n_gpus; i++) {
         const struct gpu_view *gpu = &core_view(core)->gpus[i];
         fprintf(out, "%d %" PRId64 " %" PRIu64 " %" PRId64, (int)gpu->health, gpu->sampled_us,
-            gpu->drained_for, gpu->mix_since_us);
+            gpu->claims[CLAIM_DRAIN], gpu->mix_since_us);
         print_reading(out, gpu->mem_used_bytes);
         print_reading(out, gpu->external_processes);
         print_reading(out, gpu->smact_level);

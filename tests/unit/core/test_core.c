@@ -798,15 +798,15 @@ static void the_head_gets_another_gpu_for_one_that_is_gone(void **state)
         assert_int_equal(world_submit(core, 2, task, large), 0);
     }
     const struct gpu_view *gpus = core_view(core)->gpus;
-    assert_int_equal(gpus[0].reserved_for, 3);
-    assert_int_equal(gpus[1].reserved_for, 0);
+    assert_int_equal(gpus[0].claims[CLAIM_HEAD], 3);
+    assert_int_equal(gpus[1].claims[CLAIM_HEAD], 0);
     struct gpu_identity left = {.uuid = "GPU-1", .is_place = true, .mem_total_bytes = 40 * GIB};
     struct event event = {.kind = EVENT_GPUS, .time_us = 3, .gpus = {.list = &left, .n = 1}};
     assert_int_equal(core_step(core, &event), 0);
     assert_int_equal(world_sample(core, 4, 1, 1, 0.1, 0), 0);
     gpus = core_view(core)->gpus;
-    assert_int_equal(gpus[0].reserved_for, 0);
-    assert_int_equal(gpus[1].reserved_for, 3);
+    assert_int_equal(gpus[0].claims[CLAIM_HEAD], 0);
+    assert_int_equal(gpus[1].claims[CLAIM_HEAD], 3);
     core_destroy(core);
 }
 

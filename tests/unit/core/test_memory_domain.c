@@ -137,13 +137,13 @@ static void assert_held(int gpu, const char *why)
 static void a_hold_of_one_place_is_said_of_all(void **state)
 {
     memory_domain_link(&view);
-    gpus[2].exclusive_for = 7;
+    gpus[2].claims[CLAIM_EXCLUSIVE] = 7;
     assert_held(0, "task 7 has it to itself");
     assert_held(2, "task 7 has it to itself");
     assert_held(1, "");
-    gpus[3].drained_for = 8;
+    gpus[3].claims[CLAIM_DRAIN] = 8;
     assert_held(1, "drained for task 8, which recovers");
-    gpus[2].exclusive_for = 0;
+    gpus[2].claims[CLAIM_EXCLUSIVE] = 0;
     gpus[5].n_residents = 1;
     residents[5][0].task = 9;
     assert_held(0, "task 9 is still taking its memory");

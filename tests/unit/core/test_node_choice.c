@@ -140,7 +140,7 @@ static void a_node_is_drained_for_a_recovering_task(void **state)
     world_exit(core, now_us, 1, FAILURE_GPU_OOM);
     assert_int_equal(world_state(core, 1), TASK_RECOVERING);
     for (int i = 0; i < NODES * EACH; i++)
-        assert_int_equal(core_view(core)->gpus[i].drained_for, i >= 4 ? 1 : 0);
+        assert_int_equal(core_view(core)->gpus[i].claims[CLAIM_DRAIN], i >= 4 ? 1 : 0);
     core_destroy(core);
 }
 

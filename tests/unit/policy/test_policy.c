@@ -244,12 +244,12 @@ static void a_choice_leaves_the_view_alone(void **state)
 static void what_bars_a_gpu_comes_before_what_it_has(void **state)
 {
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
-    gpus[0].drained_for = 50;
+    gpus[0].claims[CLAIM_DRAIN] = 50;
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
-    gpus[0].drained_for = 51;
+    gpus[0].claims[CLAIM_DRAIN] = 51;
     assert_int_equal(check(0, false).kind, VERDICT_DRAINED);
     assert_int_equal(check(0, false).task, 51);
-    gpus[0].exclusive_for = 52;
+    gpus[0].claims[CLAIM_EXCLUSIVE] = 52;
     assert_int_equal(check(0, false).kind, VERDICT_EXCLUSIVE);
     gpus[0].id.is_mig_instance = true;
     task.request.gpus = 2;

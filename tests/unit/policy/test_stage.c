@@ -117,12 +117,12 @@ static void time_passes_until_then(void **state)
 static void an_exclusive_task_keeps_its_memory_to_itself(void **state)
 {
     struct stage stage;
-    gpus[1].exclusive_for = settle_in(1, 2, 100)->task;
+    gpus[1].claims[CLAIM_EXCLUSIVE] = settle_in(1, 2, 100)->task;
     stage_init(&stage, &query, 0);
     assert_false(stage_admits(&query, &stage));
     stage_advance(&stage);
     assert_true(stage_admits(&query, &stage));
-    gpus[1].exclusive_for = 0;
+    gpus[1].claims[CLAIM_EXCLUSIVE] = 0;
     stage_init(&stage, &query, 0);
     assert_true(stage_admits(&query, &stage));
 }
