@@ -154,13 +154,20 @@ static void explain_placed(const struct slurm_controller *controller, const stru
         job->ooms > 0 ? "; alone, after it ran out of it" : "");
 }
 
+/* Did a user or an administrator hold it? */
+static bool is_held_by_hand(const struct tracked_job *job)
+{
+    return job->record->is_held && !job->is_held_by_agent && !job->is_away;
+}
+
 /* Does Slurm show a comment of colloc on a job that has none to show now? It is of earlier:
  * it could not be placed then, was the head of the queue, or ran. */
 static bool has_old_comment(const struct tracked_job *job)
 {
     const char *comment = job->record->comment;
-    return job->phase == JOB_WAITING && job->is_eligible && job->request_state == REQUEST_KNOWN &&
-           comment && *comment && is_own_comment(comment);
+    bool is_in_line = job->is_eligible && job->request_state == REQUEST_KNOWN;
+    return job->phase == JOB_WAITING && (is_in_line || is_held_by_hand(job)) && comment &&
+           *comment && is_own_comment(comment);
 }
 
 static bool is_head(const struct slurm_controller *controller, const struct tracked_job *job)
@@ -187,7 +194,9 @@ static void add_comment(struct slurm_controller *controller, struct tracked_job 
             controller_explain_waiting(controller, job, reason, sizeof reason));
     else
         snprintf(text, sizeof text, "colloc: %.240s",
-            job->refusal ? job->refusal : "waits for those before it");
+            job->refusal           ? job->refusal
+            : is_held_by_hand(job) ? "held: it is not placed until `scontrol release`"
+                                   : "waits for those before it");
     if (job->record->comment && strcmp(job->record->comment, text) == 0)
         return;
     struct slurm_change *change = add_change(controller, SLURM_COMMENT, job);

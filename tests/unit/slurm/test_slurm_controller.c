@@ -1379,6 +1379,31 @@ static void a_comment_of_earlier_is_replaced(void **state)
     end_cluster();
 }
 
+/* `scontrol hold`, then `requeue`: the job comes back held, and has no GPU any more. */
+static void a_held_job_shows_no_former_gpu(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    settle();
+    assert_non_null(strstr(job->comment, "colloc: node n0, GPU 0"));
+    fake_slurm_requeue(&fake, job, true);
+    job->job.is_requeue_held = false;
+    update();
+    examine_logs(false);
+    for (int i = 0; i < 3; i++) {
+        now_us += 20 * SECOND_US;
+        settle();
+    }
+    assert_string_equal(job->comment, "colloc: held: it is not placed until `scontrol release`");
+    job->job.is_held = false;
+    for (int i = 0; i < 2; i++) {
+        now_us += 20 * SECOND_US;
+        settle();
+    }
+    assert_non_null(strstr(job->comment, "colloc: node n0, GPU 0"));
+    end_cluster();
+}
+
 static void a_used_id_is_another_job(void **state)
 {
     begin_cluster(1, 1);
@@ -1853,6 +1878,7 @@ int main(void)
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
         cmocka_unit_test(a_comment_names_slurms_jobs),
         cmocka_unit_test(a_comment_of_earlier_is_replaced),
+        cmocka_unit_test(a_held_job_shows_no_former_gpu),
         cmocka_unit_test(a_used_id_is_another_job),
         cmocka_unit_test(an_answer_for_a_used_id_is_of_the_former_job),
         cmocka_unit_test(an_examined_log_counts_for_its_own_run),
