@@ -2,7 +2,7 @@
 /*
  * The last messages of a training whose GPU fails, in the words of its framework: a resource
  * manager has to find them in a log and to tell lack of memory from a fault. Each framework words
- * it differently (src/exec/pattern.c has the patterns that must match). PyTorch also names the
+ * it differently (src/exec/sentences.def has those that must match). PyTorch also names the
  * other processes on the GPU and the memory that each holds; these are the emulator's figures.
  */
 #include "emulator/crash_message.h"
@@ -104,7 +104,7 @@ static void tensorflow_oom(FILE *out, int ordinal, int64_t bytes)
         bytes / 4, ordinal, ordinal);
 }
 
-/* Each wording must match a pattern of src/exec/pattern.c. */
+/* Each wording must match a row of src/exec/sentences.def. */
 void crash_message_oom(FILE *out, enum framework framework, const struct world *world,
     const struct process *p, int ordinal, int64_t bytes)
 {
