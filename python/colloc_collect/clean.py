@@ -321,8 +321,8 @@ def _counts(layers):
 
 
 def _write_xz(path, text):
-    """With a dictionary no longer than the text: that of preset 9 has 64 MiB, and the compressor ten
-    times as much, which is most of the time for a short text."""
+    """With a dictionary no longer than the text: that of preset 9 has 64 MiB, and the compressor
+    ten times as much, which is most of the time for a short text."""
     data = text.encode()
     size = min(max(len(data), DICTIONARY_MIN_BYTES), DICTIONARY_MAX_BYTES)
     best = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": size}
