@@ -5,7 +5,7 @@ import uPlot from "uplot";
 
 import { tick } from "./format.js";
 import { hatch } from "./hatch.js";
-import { timeRange } from "./model.js";
+import { isolatedOf, summaryOf, timeRange } from "./model.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -50,12 +50,25 @@ function drawBands(bands) {
   };
 }
 
-// A single value is no curve: it is drawn as a point.
-const isSingle = (plot, series) => plot.data[series].filter((value) => value !== null).length === 1;
+// A value without neighbours is no curve: it is drawn as a point.
+const pointsOf = (line) => ({ show: false, filter: (plot, series) => isolatedOf(plot.data[series]), size: 6, fill: line });
 
-export function Chart({ title, data, colour, format, levels = [], bands = [], max, steps }) {
+// The axis is as wide as its longest label.
+function axisSize(plot, labels, axis, cycle) {
+  const own = plot.axes[axis];
+  if (cycle > 1) return own._size;
+  const longest = (labels ?? []).reduce((most, text) => (text.length > most.length ? text : most), "");
+  plot.ctx.font = own.font[0];
+  return Math.ceil(plot.ctx.measureText(longest).width / devicePixelRatio + own.gap + 6);
+}
+
+// `range`: the first and last moment that is shown; `until`: now, or null of a task that has ended;
+// `spacing`: seconds between values; `note`: why values may be missing.
+export function Chart({ title, data, colour, format, levels = [], bands = [], max, steps, range, spacing, until, note }) {
   const host = useRef(null);
   const plot = useRef(null);
+  const shown = useRef(range);
+  shown.current = range;
   const key = JSON.stringify([title, colour, levels, bands, max]);
   useEffect(() => {
     const axis = { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false } };
@@ -67,14 +80,14 @@ export function Chart({ title, data, colour, format, levels = [], bands = [], ma
         height: 150,
         legend: { show: false },
         cursor: { y: false, sync: { key: "task" } },
-        scales: { x: { range: (u) => timeRange(u.data[0]) }, y: { range: (u, low, high) => [0, Math.max(most, (high ?? 0) * 1.08) || 1] } },
+        scales: { x: { range: () => timeRange(shown.current) }, y: { range: (u, low, high) => [0, Math.max(most, (high ?? 0) * 1.08) || 1] } },
         axes: [
           { ...axis, size: 30, space: 70, values: (u, splits, i, space, step) => splits.map((at) => tick(at, step)) },
-          { ...axis, size: 64, values: (u, splits) => splits.map(format), ...(steps && { incrs: steps }) },
+          { ...axis, size: axisSize, values: (u, splits) => splits.map(format), ...(steps && { incrs: steps }) },
         ],
         series: [
           {},
-          { stroke: line, width: 1.5, spanGaps: false, points: { show: isSingle, size: 6, fill: line } },
+          { stroke: line, width: 1.5, spanGaps: false, points: pointsOf(line) },
           { stroke: "transparent", points: { show: false } },
           { stroke: "transparent", points: { show: false } },
         ],
@@ -97,13 +110,12 @@ export function Chart({ title, data, colour, format, levels = [], bands = [], ma
   useEffect(() => {
     plot.current?.setData(data);
   }, [data]);
-  const known = data[1].filter((v) => v !== null);
-  const mean = known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
-  const last = known.length ? known[known.length - 1] : null;
+  const { now, mean, most } = summaryOf(data[0], data[1], spacing, until);
   return (
     <figure class="chart">
       <figcaption>
-        <b>{title}</b> now {format(last)}, mean {format(mean)}
+        <b>{title}</b> {now !== null && `now ${format(now)}, `}mean {format(mean)}, most {format(most)}
+        {note && <span class="why-unknown"> {note}</span>}
       </figcaption>
       <div ref={host} />
     </figure>

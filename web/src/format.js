@@ -22,6 +22,10 @@ export const percent = (fraction) =>
 
 export const watts = (w) => (isNumber(w) ? `${Math.round(w)} W` : UNKNOWN);
 
+// MiB/s, with a digit behind the point for small ones only: labels of axes stay short.
+export const rate = (mibPerS) =>
+  isNumber(mibPerS) ? `${mibPerS < 10 ? mibPerS.toFixed(1) : Math.round(mibPerS)} MiB/s` : UNKNOWN;
+
 export const degrees = (c) => (isNumber(c) ? `${Math.round(c)} °C` : UNKNOWN);
 
 export function energy(joules) {

@@ -4,12 +4,13 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { duration, memory, moment, percent, tick, watts } from "./format.js";
 import { hatch } from "./hatch.js";
-import { hueOf, indexAt, layerAt, powerScale, stackLane } from "./model.js";
+import { hueOf, indexAt, labelBox, labelOf, layerAt, powerScale, stackLane } from "./model.js";
 
 const MEMORY_HEIGHT = 96;
 const LINE_HEIGHT = 26;
 const GAP = 6;
 const STRIP_HEIGHT = 6;
+const LABEL_HEIGHT = 13; // of the letters
 const HEIGHT = MEMORY_HEIGHT + 2 * (LINE_HEIGHT + GAP) + 16;
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -70,34 +71,33 @@ function drawBand(pen, band, stack, x, y, left, right) {
   pen.restore();
 }
 
-function drawLabels(pen, stack, x, y, tasks, waiting) {
+function drawLabels(pen, stack, x, y, tasks) {
   pen.textAlign = "left";
   pen.textBaseline = "middle";
   pen.font = "12px system-ui, sans-serif";
+  const xs = Array.from({ length: stack.times.length + 1 }, (_, i) => x(i));
   for (const layer of stack.layers) {
-    let best = null;
-    for (let i = 0; i < layer.high.length; i++) {
-      if (layer.high[i] === null) continue;
-      let end = i;
-      while (end + 1 < layer.high.length && layer.high[end + 1] !== null) end++;
-      if (!best || end - i > best.end - best.start) best = { start: i, end };
-      i = end;
-    }
-    if (!best) continue;
-    const middle = Math.floor((best.start + best.end) / 2);
-    const width = x(best.end + 1) - x(best.start);
-    const height = y(layer.low[middle]) - y(layer.high[middle]);
-    if (height < 13 || width < 30) continue;
-    const name = layer.task === null ? "external" : (tasks.get(layer.task)?.name ?? "");
-    const text = layer.task === null ? name : `${layer.task} ${name}`;
+    const rows = (values) => values.map((value) => (value === null ? null : y(value)));
+    const box = labelBox(xs, rows(layer.low), rows(layer.high), LABEL_HEIGHT);
+    if (!box) continue;
+    const task = tasks.get(layer.task);
+    const number = task ? labelOf(task) : String(layer.task);
+    const texts = layer.task === null ? ["external"] : [`${number} ${task?.name ?? ""}`, number];
+    const text = texts.find((one) => pen.measureText(one).width <= box.to - box.from - 8);
     pen.fillStyle = css("--on-lane");
-    pen.save();
-    pen.beginPath();
-    pen.rect(x(best.start) + 4, y(layer.high[middle]), width - 8, height);
-    pen.clip();
-    pen.fillText(text, x(best.start) + 6, (y(layer.low[middle]) + y(layer.high[middle])) / 2);
-    pen.restore();
+    if (text) pen.fillText(text, box.from + 5, (box.top + box.bottom) / 2);
   }
+}
+
+// What the full height of a strip stands for, at its right end.
+function drawScale(pen, text, width, top) {
+  pen.textAlign = "right";
+  pen.textBaseline = "top";
+  pen.font = "10px system-ui, sans-serif";
+  pen.fillStyle = css("--text");
+  pen.globalAlpha = 0.7;
+  pen.fillText(text, width - 3, top + 1);
+  pen.globalAlpha = 1;
 }
 
 function drawLine(pen, values, x, top, max, colour) {
@@ -141,6 +141,8 @@ function draw(canvas, { lane, stack, total, powerLimit, since, until, marks, tas
   drawLine(pen, values.smact ?? [], x, MEMORY_HEIGHT + GAP, 1, css("--activity"));
   const most = powerScale(powerLimit, values.power_w ?? []);
   drawLine(pen, values.power_w ?? [], x, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT, most, css("--power"));
+  drawScale(pen, "SM 100 %", width, MEMORY_HEIGHT + GAP);
+  drawScale(pen, watts(most), width, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT);
   drawAxis(pen, since, until, width, xOf);
 }
 

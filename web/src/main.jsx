@@ -180,7 +180,7 @@ function App() {
         ) : page === "history" ? (
           <History slurm={live.info?.slurm} />
         ) : page === "gpus" ? (
-          <Gpus gpus={live.gpus} />
+          <Gpus gpus={live.gpus} live={live.tasks} />
         ) : page === "report" ? (
           <Report />
         ) : (

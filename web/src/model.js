@@ -126,6 +126,24 @@ export function marksOf(tasks) {
   return marks;
 }
 
+// Where the name of a layer is readable: the widest part in which a box of `height` pixels lies within
+// the layer all along, {from, to, top, bottom} in pixels; null where there is none. `xs` has one edge
+// more than there are values; `lows` and `highs` are rows of pixels, which grow downwards.
+export function labelBox(xs, lows, highs, height) {
+  let best = null;
+  for (let i = 0; i < highs.length; i++) {
+    let top = -Infinity;
+    let bottom = Infinity;
+    for (let k = i; k < highs.length && highs[k] !== null; k++) {
+      top = Math.max(top, highs[k]);
+      bottom = Math.min(bottom, lows[k]);
+      if (bottom - top < height) break;
+      if (!best || xs[k + 1] - xs[i] > best.to - best.from) best = { from: xs[i], to: xs[k + 1], top, bottom };
+    }
+  }
+  return best;
+}
+
 // The layer under a point of a lane: a task's id, null for external processes, undefined for none.
 export function layerAt(stack, index, mib) {
   for (const layer of stack.layers)
@@ -152,19 +170,49 @@ export function indexAt(times, at) {
   return low;
 }
 
-// Times further apart than two steps get a null between them, so that curves show the gap.
+// The usual time between the known values of a series, `step` at least: what is sampled more rarely
+// than the answer's step is no gap.
+export function spacingOf(times, values, step) {
+  const known = times.filter((_, i) => (values[i] ?? null) !== null);
+  const between = known.slice(1).map((time, i) => time - known[i]);
+  between.sort((a, b) => a - b);
+  return Math.max(step, between[between.length >> 1] ?? 0);
+}
+
+// Times further apart than two of the series' own steps get a null between them, so that curves show
+// the gap.
 export function withGaps(times, columns, step) {
+  const spacing = spacingOf(times, columns[0], step);
   const outTimes = [];
   const out = columns.map(() => []);
   times.forEach((time, i) => {
-    if (i > 0 && time - times[i - 1] > 2.5 * step) {
-      outTimes.push(times[i - 1] + step);
+    if (i > 0 && time - times[i - 1] > 2.5 * spacing) {
+      outTimes.push(times[i - 1] + spacing);
       out.forEach((column) => column.push(null));
     }
     outTimes.push(time);
     out.forEach((column, k) => column.push(columns[k][i] ?? null));
   });
   return [outTimes, ...out];
+}
+
+// The values without a known neighbour, which a line does not show: their indexes.
+export function isolatedOf(values) {
+  const isKnown = (i) => (values[i] ?? null) !== null;
+  return values.map((_, i) => i).filter((i) => isKnown(i) && !isKnown(i - 1) && !isKnown(i + 1));
+}
+
+// What a chart says of its values: {now, mean, most}. `now` is null where the last known value is
+// older than three of the series' steps before `until`, or where `until` is null, as of an ended task.
+export function summaryOf(times, values, spacing, until) {
+  const known = values.map((value, i) => [times[i], value]).filter(([, value]) => (value ?? null) !== null);
+  if (known.length === 0) return { now: null, mean: null, most: null };
+  const [at, last] = known[known.length - 1];
+  return {
+    now: until !== null && until - at <= 3 * spacing + 2 ? last : null,
+    mean: known.reduce((sum, [, value]) => sum + value, 0) / known.length,
+    most: Math.max(...known.map(([, value]) => value)),
+  };
 }
 
 // The first and last moment of an axis for these times: a minute at least, also for a single moment.
@@ -176,9 +224,65 @@ export function timeRange(times) {
 // Steps of an axis in MiB: powers of two, so that labels in GiB are whole.
 export const MEMORY_STEPS = Array.from({ length: 24 }, (_, i) => 2 ** i);
 
+// The number of a task as all commands print it: "12", or "8_3" in an array.
+export const labelOf = (task) =>
+  Number.isInteger(task.array_index) && task.array_id ? `${task.array_id}_${task.array_index}` : String(task.id);
+
+// "0-3,7" of the numbers, which may be in any order.
+export function rangesOf(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const ranges = [];
+  for (const n of sorted) {
+    const last = ranges[ranges.length - 1];
+    if (last && n === last[1] + 1) last[1] = n;
+    else ranges.push([n, n]);
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(",");
+}
+
+// The rows of a list: waiting tasks of one array with one reason are one row, unless the array is in
+// `opened`: [{task, label, members}], where `task` is the first of `members`.
+export function groupArrays(tasks, opened = new Set()) {
+  const rows = [];
+  const groups = new Map();
+  for (const task of tasks) {
+    const isGrouped = task.state === "PENDING" && Number.isInteger(task.array_index) && !opened.has(task.array_id);
+    const key = `${task.array_id} ${task.reason}`;
+    if (isGrouped && groups.has(key)) groups.get(key).members.push(task);
+    else {
+      const row = { task, members: [task] };
+      rows.push(row);
+      if (isGrouped) groups.set(key, row);
+    }
+  }
+  for (const row of rows)
+    row.label =
+      row.members.length === 1
+        ? labelOf(row.task)
+        : `${row.task.array_id}_[${rangesOf(row.members.map((task) => task.array_index))}]`;
+  return rows;
+}
+
+// Tasks that have not used a GPU of theirs for long, as the daemon sees it: {id: seconds}.
+export function unusedOf(gpus) {
+  const found = new Map();
+  for (const gpu of gpus ?? [])
+    for (const task of gpu.tasks ?? [])
+      if (task.unused_for_long) found.set(task.id, Math.max(task.unused_s, found.get(task.id) ?? 0));
+  return found;
+}
+
+// Why a task ended: its exit, and the evidence where the text does not have it yet.
+export function endText(task) {
+  const exit = task.signal ? `signal ${task.signal}` : task.exit_code ? `exit code ${task.exit_code}` : "";
+  const reason = task.reason_text || (task.reason !== "None" ? task.reason : "") || "";
+  const evidence = task.evidence && !reason.includes(task.evidence.slice(0, 40)) ? task.evidence : "";
+  return [exit, reason, evidence].filter(Boolean).join(": ");
+}
+
 // What a filter's words match: id, name, user, state.
 export function matches(task, filter) {
-  const text = `${task.id} ${task.name} ${task.user} ${task.state} ${task.reason}`.toLowerCase();
+  const text = `${labelOf(task)} ${task.id} ${task.name} ${task.user} ${task.state} ${task.reason}`.toLowerCase();
   return filter
     .toLowerCase()
     .split(/\s+/)

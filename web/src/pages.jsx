@@ -6,12 +6,13 @@ import { useAnswer } from "./answer.js";
 import { get, getLog } from "./api.js";
 import { Chart } from "./chart.jsx";
 import {
-  UNKNOWN, degrees, duration, energy, gpuName, listOr, memory, moment, overUnder, percent, watts,
+  UNKNOWN, degrees, duration, energy, gpuName, listOr, memory, moment, overUnder, percent, rate, watts,
 } from "./format.js";
 import { Lane } from "./lane.jsx";
 import { Host, Shares } from "./overview_sums.jsx";
 import {
-  MEMORY_STEPS, bandsOf, countWaiting, hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
+  MEMORY_STEPS, bandsOf, countWaiting, endText, groupArrays, hasEnded, hueOf, labelOf, lanesOf, marksOf, matches,
+  memoryVerdict, sortLive, spacingOf, unusedOf, withGaps,
 } from "./model.js";
 
 const open = (id) => (location.hash = `#/task/${id}`);
@@ -22,17 +23,44 @@ function State({ task }) {
   return <span class={`state ${kind}`}>{task.state}</span>;
 }
 
-function TaskRow({ task, children }) {
+// A cell; on a phone, where a row is a card, its label stands before the value.
+function Cell({ label, children, ...more }) {
   return (
-    <tr tabIndex={0} data-task={task.id} onClick={() => open(task.id)} onKeyDown={(e) => e.key === "Enter" && open(task.id)}>
-      <td class="number">
-        <a href={`#/task/${task.id}`}>{task.id}</a>
+    <td data-label={label} {...more}>
+      {children}
+    </td>
+  );
+}
+
+// A text of which one line is shown; a press shows it whole.
+function Reason({ text }) {
+  const [isOpen, setOpen] = useState(false);
+  if (!text) return <td class="why" />;
+  const toggle = (event) => {
+    event.stopPropagation();
+    setOpen(!isOpen);
+  };
+  return (
+    <td class={`why ${isOpen ? "whole" : ""}`}>
+      <button class="plain" aria-expanded={isOpen} title={isOpen ? "" : text} onClick={toggle} onKeyDown={(e) => e.stopPropagation()}>
+        {text}
+      </button>
+    </td>
+  );
+}
+
+// `label`: of several tasks of an array that one row shows, which `onOpen` then shows each.
+function TaskRow({ task, label = labelOf(task), onOpen = () => open(task.id), children }) {
+  return (
+    <tr tabIndex={0} data-task={task.id} onClick={onOpen} onKeyDown={(e) => e.key === "Enter" && onOpen()}>
+      <td class="number id">
+        <a href={`#/task/${task.id}`} onClick={(e) => { e.preventDefault(); e.stopPropagation(); onOpen(); }}>{label}</a>
       </td>
       <td class="cut">
         <i class="dot" style={{ background: `hsl(${hueOf(task.id)} 55% 55%)` }} />
         {task.name}
       </td>
-      <td>{task.user}</td>
+      <Cell label="User">{task.user}</Cell>
       <td>
         <State task={task} />
       </td>
@@ -115,11 +143,13 @@ function Lanes({ gpus, live, span }) {
   ));
 }
 
-function Queue({ live, counts, loadAll, filter, setFilter }) {
+function Queue({ gpus, live, counts, loadAll, filter, setFilter }) {
   const [most, setMost] = useState(SHOWN);
+  const [opened, setOpened] = useState(new Set());
+  const unused = unusedOf(gpus);
   const found = useMemo(
-    () => sortLive(live.values()).filter((task) => matches(task, filter)),
-    [live, filter],
+    () => groupArrays(sortLive(live.values()).filter((task) => matches(task, filter)), opened),
+    [live, filter, opened],
   );
   return (
     <section>
@@ -128,7 +158,7 @@ function Queue({ live, counts, loadAll, filter, setFilter }) {
         <input id="filter" type="search" placeholder="Filter  /" value={filter} aria-label="Filter tasks" onInput={(e) => setFilter(e.target.value)} />
       </h2>
       <div class="scroll" hidden={found.length === 0}>
-        <table>
+        <table class="cards">
           <thead>
             <tr>
               <th class="number">ID</th>
@@ -138,18 +168,27 @@ function Queue({ live, counts, loadAll, filter, setFilter }) {
               <th>GPU</th>
               <th class="number">Memory</th>
               <th class="number">Time</th>
-              <th>Why it waits</th>
+              <th>Why it waits, or what is odd</th>
             </tr>
           </thead>
           <tbody>
-            {found.slice(0, most).map((task) => (
-              <TaskRow task={task} key={task.id}>
-                <td>{listOr(task.gpus, UNKNOWN)}</td>
-                <td class="number">{memory(task.mem_used_mib ?? task.need_mib)}</td>
-                <td class="number">{duration(task.state === "PENDING" ? task.wait_s : task.exec_s)}</td>
-                <td class="why" title={task.reason_text}>
-                  {task.state === "PENDING" ? task.reason_text || task.reason : ""}
-                </td>
+            {found.slice(0, most).map(({ task, label, members }) => (
+              <TaskRow
+                task={task}
+                key={task.id}
+                label={label}
+                onOpen={members.length > 1 ? () => setOpened(new Set([...opened, task.array_id])) : undefined}
+              >
+                <Cell label="GPU">{listOr(task.gpus, UNKNOWN)}</Cell>
+                <Cell label="Memory" class="number">{memory(task.mem_used_mib ?? task.need_mib)}</Cell>
+                <Cell label="Time" class="number">{duration(task.state === "PENDING" ? task.wait_s : task.exec_s)}</Cell>
+                <Reason
+                  text={
+                    unused.has(task.id)
+                      ? `has not used its GPU for ${duration(unused.get(task.id))}`
+                      : task.state === "PENDING" ? task.reason_text || task.reason : ""
+                  }
+                />
               </TaskRow>
             ))}
           </tbody>
@@ -195,7 +234,7 @@ export function Overview({ gpus, live, counts, loadAll }) {
         <span><i class="swatch hatched" /> suspended or paused</span>
       </p>
       <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} /> : <p class="dim">Loading…</p>}</div>
-      <Queue live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} />
+      <Queue gpus={gpus} live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} />
       <Host />
       <Shares />
     </>
@@ -210,11 +249,12 @@ const CURVES = [
   ["smocc", "SM occupancy", "--activity", percent, 1],
   ["dram_active", "Memory bandwidth", "--activity", percent, 1],
   ["power_w", "Power", "--power", watts],
-  ["pcie_rx_mib_s", "PCIe in", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} MiB/s`), 1],
+  ["pcie_rx_mib_s", "PCIe in", "--host", rate, 1],
   ["cpu_cores", "CPU", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} cores`), 1],
   ["host_mem_mib", "Host memory", "--host", memory, 0, MEMORY_STEPS],
-  ["disk_read_mib_s", "Disk read", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} MiB/s`), 1],
+  ["disk_read_mib_s", "Disk read", "--host", rate, 1],
 ];
+const ALONE_ONLY = ["smocc", "dram_active", "pcie_rx_mib_s"]; // docs/protocol.md: of a task on a GPU
 
 function levelsOf(task, metric) {
   if (metric !== "mem_used_mib") return [];
@@ -228,6 +268,9 @@ function levelsOf(task, metric) {
 function Curves({ task, answer }) {
   const charts = [];
   const bands = bandsOf([{ ...task, attempts: task.attempts?.map((one) => ({ ...one, gpus: one.gpus?.slice(0, 1) })) }]);
+  const times = answer.series.flatMap((series) => [series.times[0], series.times[series.times.length - 1]]).filter(Boolean);
+  const range = [Math.min(...times), Math.max(...times)];
+  const isShared = (gpu) => answer.neighbours?.some((one) => one.gpu === gpu);
   for (const series of answer.series)
     for (const [metric, title, colour, format, max, steps] of CURVES) {
       const values = series.values[metric];
@@ -235,7 +278,9 @@ function Curves({ task, answer }) {
       const data = withGaps(series.times, [values, series.min[metric], series.max[metric]], answer.step_s);
       const where = series.gpu !== null ? `GPU ${series.gpu}: ` : series.uuid ? "former GPU: " : "";
       charts.push(
-        <Chart key={`${series.uuid} ${metric}`} title={where + title} data={data} colour={colour} format={format} max={max} steps={steps} levels={levelsOf(task, metric)} bands={bands} />,
+        <Chart key={`${series.uuid} ${metric}`} title={where + title} data={data} colour={colour} format={format} max={max} steps={steps} levels={levelsOf(task, metric)} bands={bands}
+          range={range} spacing={spacingOf(series.times, values, answer.step_s)} until={hasEnded(task) ? null : range[1]}
+          note={ALONE_ONLY.includes(metric) && isShared(series.gpu) ? "(unknown while it shares the GPU)" : null} />,
       );
     }
   return <div class="charts">{charts.length ? charts : <p class="dim">No metrics are stored of this task.</p>}</div>;
@@ -245,6 +290,7 @@ function Log({ id, ended }) {
   const [text, setText] = useState("");
   const [stream, setStream] = useState("stdout");
   const [refused, setRefused] = useState(null);
+  const [isMerged, setMerged] = useState(false);
   const box = useRef(null);
   useEffect(() => {
     let gone = false;
@@ -256,6 +302,7 @@ function Log({ id, ended }) {
         const piece = await getLog(id, stream, offset, 65536);
         if (gone) return;
         offset = piece.next;
+        setMerged(piece.merged);
         if (piece.text) setText((before) => (before + piece.text).slice(-262144));
         setRefused(null);
         if (!piece.ended || piece.text) timer = setTimeout(run, 1000);
@@ -277,7 +324,8 @@ function Log({ id, ended }) {
     <section>
       <h2>
         Log
-        <span class="spans">
+        {isMerged && <span class="dim">output and errors, which go to one file</span>}
+        <span class="spans" hidden={isMerged}>
           {["stdout", "stderr"].map((name) => (
             <button class={stream === name ? "chosen" : ""} aria-pressed={stream === name} onClick={() => setStream(name)}>
               {name}
@@ -311,7 +359,7 @@ function Facts({ task }) {
     ["Energy", task.energy_j != null && energy(task.energy_j)],
     ["GPU memory crashes", task.oom_count || null],
     ["Exit", task.signal ? `signal ${task.signal}` : task.exit_code != null ? `code ${task.exit_code}` : null],
-    ["Evidence", task.evidence],
+    ["Evidence", (task.reason_text ?? "").includes((task.evidence ?? "").slice(0, 40)) ? null : task.evidence],
   ].filter(([, value]) => value);
   return (
     <dl class="facts">
@@ -324,6 +372,16 @@ function Facts({ task }) {
     </dl>
   );
 }
+
+const EVENTS = {
+  SUBMIT: "submitted", ELIGIBLE: "may start from now on", ESTIMATE: "memory estimated", PLACE: "placed on", STARTED: "started",
+  UNSTARTED: "could not be started", EXITED: "its processes ended", RECOVER: "waits to be run again", REQUEUE: "back in the queue",
+  RESTART: "starts again", CANCEL: "cancelled", HOLD: "held", RELEASE: "released", UPDATE: "changed", END: "ended",
+  EXPIRE: "reached its time limit", EVICT: "stopped for another task", SUSPENDING: "is being suspended",
+};
+
+// An event of the daemon's log in words; the others are words already.
+const eventWords = (name) => EVENTS[name] ?? name.toLowerCase().replaceAll("_", " ");
 
 function Story({ task }) {
   return (
@@ -343,11 +401,11 @@ function Story({ task }) {
       )}
       {task.events?.length > 0 && (
         <>
-          <h2>Story</h2>
+          <h2>Events</h2>
           <ul>
             {task.events.map((e) => (
               <li>
-                <span class="dim">{moment(e.at)}</span> <b>{e.event}</b> {e.text}
+                <span class="dim">{moment(e.at)}</span> <b title={e.event}>{eventWords(e.event)}</b> {e.text}
               </li>
             ))}
           </ul>
@@ -393,7 +451,7 @@ export function Task({ id, live }) {
     <>
       <h2>
         <i class="dot" style={{ background: `hsl(${hueOf(data.id)} 55% 55%)` }} />
-        Task {data.id}: {data.name} <State task={data} />
+        Task {labelOf(data)}: {data.name} <State task={data} />
       </h2>
       <Facts task={data} />
       {neighbours.length > 0 && (
@@ -463,30 +521,34 @@ export function History({ slurm }) {
       {error && <p class="error">{error.message}</p>}
       {data?.warning && <p class="error">{data.warning}</p>}
       <div class="scroll" hidden={tasks.length === 0}>
-        <table>
+        <table class="cards">
           <thead>
             <tr>
               <th class="number">ID</th>
               <th>Name</th>
               <th>User</th>
               <th>State</th>
+              <th>GPU</th>
               <th>Ended</th>
               <th class="number">Waited</th>
               <th class="number">Ran</th>
               <th class="number">Peak</th>
               <th class="number">SM</th>
               <th class="number">Energy</th>
+              <th>Why it ended</th>
             </tr>
           </thead>
           <tbody>
             {tasks.slice(0, 500).map((task) => (
               <TaskRow task={task} key={task.id}>
-                <td>{moment(task.ended_at)}</td>
-                <td class="number">{duration(task.wait_s)}</td>
-                <td class="number">{duration(task.exec_s)}</td>
-                <td class="number">{memory(task.mem_peak_mib)}</td>
-                <td class="number">{percent(task.smact_mean)}</td>
-                <td class="number">{energy(task.energy_j)}</td>
+                <Cell label="GPU">{listOr(task.gpus?.length ? task.gpus : task.attempts?.[task.attempts.length - 1]?.gpus, UNKNOWN)}</Cell>
+                <Cell label="Ended">{moment(task.ended_at)}</Cell>
+                <Cell label="Waited" class="number">{duration(task.wait_s)}</Cell>
+                <Cell label="Ran" class="number">{duration(task.exec_s)}</Cell>
+                <Cell label="Peak" class="number">{memory(task.mem_peak_mib)}</Cell>
+                <Cell label="SM" class="number">{percent(task.smact_mean)}</Cell>
+                <Cell label="Energy" class="number">{energy(task.energy_j)}</Cell>
+                <Reason text={task.state === "COMPLETED" ? "" : endText(task)} />
               </TaskRow>
             ))}
           </tbody>
@@ -500,14 +562,14 @@ export function History({ slurm }) {
 
 // ---- GPUs ----
 
-export function Gpus({ gpus }) {
+export function Gpus({ gpus, live }) {
   const { data } = useAnswer(() => get("/v1/gpus"), 5, "");
   const list = data?.gpus ?? gpus ?? [];
   return (
     <section>
       <h2>GPUs</h2>
       <div class="scroll">
-        <table>
+        <table class="cards">
           <thead>
             <tr>
               <th>GPU</th>
@@ -524,7 +586,7 @@ export function Gpus({ gpus }) {
           <tbody>
             {list.map((gpu) => (
               <tr key={gpu.uuid}>
-                <td>{gpu.index}</td>
+                <td class="id">GPU {gpu.index}</td>
                 <td title={gpu.uuid}>
                   {gpuName(gpu.name)} {gpu.mig_profile ?? ""}
                 </td>
@@ -532,21 +594,25 @@ export function Gpus({ gpus }) {
                   <span class={`state ${gpu.health === "ok" ? "good" : "bad"}`}>{gpu.health}</span> {gpu.health_text}
                   {gpu.hold_off && <div class="dim">{gpu.hold_off}</div>}
                 </td>
-                <td class="number">
-                  {memory(gpu.mem_used_mib)} / {memory(gpu.mem_total_mib)}
-                </td>
-                <td class="number">{percent(gpu.smact)}</td>
-                <td class="number">{watts(gpu.power_w)}</td>
-                <td class="number">{degrees(gpu.temperature_c)}</td>
-                <td>
+                <Cell label="Memory" class="number">
+                  {memory(gpu.mem_used_mib)} / {memory(gpu.mem_total_mib)}{" "}
+                  {gpu.mem_total_mib > 0 && typeof gpu.mem_used_mib === "number" && (
+                    <meter min={0} max={gpu.mem_total_mib} value={gpu.mem_used_mib} aria-label="GPU memory in use" />
+                  )}
+                </Cell>
+                <Cell label="SM" class="number">{percent(gpu.smact)}</Cell>
+                <Cell label="Power" class="number">{watts(gpu.power_w)}</Cell>
+                <Cell label="Temperature" class="number">{degrees(gpu.temperature_c)}</Cell>
+                <Cell label="Tasks">
                   {(gpu.tasks ?? []).map((task) => (
                     <div>
-                      <a href={`#/task/${task.id}`}>{task.id}</a> {memory(task.mem_used_mib)} {percent(task.smact)}
+                      <a href={`#/task/${task.id}`}>{live.has(task.id) ? labelOf(live.get(task.id)) : task.id}</a>{" "}
+                      {live.get(task.id)?.name} <span class="dim">{live.get(task.id)?.user}</span> {memory(task.mem_used_mib)} {percent(task.smact)}
                       {task.unused_for_long && <b class="bad"> idle for {duration(task.unused_s)}</b>}
                     </div>
                   ))}
-                </td>
-                <td>
+                </Cell>
+                <Cell label="External">
                   {(gpu.foreign_processes ?? []).map((process) => (
                     <div>
                       {process.name ?? "process"} {process.pid}{" "}
@@ -556,7 +622,7 @@ export function Gpus({ gpus }) {
                       {memory(process.mem_used_mib)}
                     </div>
                   ))}
-                </td>
+                </Cell>
               </tr>
             ))}
           </tbody>

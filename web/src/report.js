@@ -140,7 +140,22 @@ export const fairnessOf = (row) => (row.idealJct > 0 ? row.jct / row.idealJct : 
 // A sum of which a part is not known: "> 1.2 h", or "–" where nothing of it is known.
 export function atLeast(text, unknown, row) {
   if (unknown <= 0) return text;
-  return unknown >= row.held ? "–" : `> ${text}`;
+  return unknown >= row.held || Number.parseFloat(text) === 0 ? "–" : `> ${text}`;
+}
+
+// The report's rows for programs: hours, kWh and kg; empty where a sum or a part of it is not known.
+export function reportCsv({ rows, total }, co2) {
+  const known = (value, unknown) => (unknown > 0 || value === null ? "" : value.toFixed(4));
+  // A name may have any letters: it is quoted, and one that a spreadsheet would run gets an apostrophe.
+  const quoted = (text) => `"${String(text).replace(/^[=+\-@\t\r]/, "'$&").replaceAll('"', '""')}"`;
+  const lines = [...rows, { ...total, name: "all" }].map((row) =>
+    [
+      quoted(row.name), row.tasks, known(row.held, 0), known(row.used, row.unknownActivity), known(row.idle, row.unknownActivity),
+      known(row.repeated, 0), known(row.saved, 0), known(row.kwh, row.unknownEnergy),
+      known((row.kwh * co2) / 1000, row.unknownEnergy), known(fairnessOf(row), 0),
+    ].join(","),
+  );
+  return ["name,tasks,held_h,used_h,idle_h,repeated_h,saved_h,kwh,co2_kg,fairness", ...lines, ""].join("\n");
 }
 
 // The calendar months up to now, the newest first: [{label, from, until}], in the browser's time zone.

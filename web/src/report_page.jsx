@@ -5,10 +5,10 @@ import { useMemo, useState } from "preact/hooks";
 import { useAnswer } from "./answer.js";
 import { get, getAllTasks } from "./api.js";
 import { UNKNOWN } from "./format.js";
-import { atLeast, fairnessOf, makeReport, monthsUntil } from "./report.js";
+import { atLeast, fairnessOf, makeReport, monthsUntil, reportCsv } from "./report.js";
 
 const MONTHS = 12;
-const KEYS = [["user", "user"], ["project", "project"], ["gpu", "GPU"]];
+const KEYS = [["user", "User"], ["project", "Project"], ["gpu", "GPU"]];
 const COLUMNS = [
   ["Tasks", "tasks that held a GPU"],
   ["Held", "GPU hours that tasks held, each task counted for itself"],
@@ -39,6 +39,38 @@ function Row({ row, co2, countsTasks }) {
       <td class="number">{fairness === null ? UNKNOWN : fairness.toFixed(2)}</td>
     </tr>
   );
+}
+
+// Of each row: the part of its held hours with SM activity, and the rest.
+function Figure({ rows }) {
+  const most = Math.max(...rows.map((row) => row.held), 0);
+  if (most <= 0) return null;
+  return (
+    <figure class="sums">
+      <figcaption class="legend dim">
+        <span><i class="swatch activity" /> used GPU hours</span>
+        <span><i class="swatch external" /> held, and not used</span>
+      </figcaption>
+      {rows.map((row) => (
+        <div key={row.name} title={`${row.name}: ${hours(row.held)} held, ${atLeast(hours(row.used), row.unknownActivity, row)} used`}>
+          <span>{row.name}</span>
+          <svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={`${row.name}: ${hours(row.held)} held`}>
+            <rect class="held" width={(100 * row.held) / most} height="10" />
+            <rect class="used" width={(100 * Math.min(row.used, row.held)) / most} height="10" />
+          </svg>
+          <span class="number">{hours(row.held)}</span>
+        </div>
+      ))}
+    </figure>
+  );
+}
+
+function saveCsv(report, co2, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([reportCsv(report, co2)], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 function Choice({ label, value, choices, onChange }) {
@@ -93,6 +125,7 @@ export function Report() {
           <p>
             {report.gpuCount} GPUs, free for {report.freeHours.toFixed(1)} of {all.toFixed(1)} GPU hours
           </p>
+          <Figure rows={report.rows} />
           <div class="scroll">
             <table>
               <thead>
@@ -113,8 +146,18 @@ export function Report() {
               </tbody>
             </table>
           </div>
+          <p>
+            <button onClick={() => saveCsv(report, data.co2, `colloc-report-${chosen}-${by}.csv`)}>Save as CSV</button>
+          </p>
+          <dl class="meanings dim">
+            {COLUMNS.map(([name, meaning]) => (
+              <div>
+                <dt>{name}</dt> <dd>{meaning}</dd>
+              </div>
+            ))}
+          </dl>
           <p class="dim">
-            As <code>colloc report</code> prints it; <code>colloc report --csv</code> is for programs.
+            As <code>colloc report</code> prints it.
           </p>
         </>
       )}

@@ -34,6 +34,47 @@ test("an idle GPU's power is a part of its limit, not the whole strip", () => {
   assert.equal(model.powerScale(undefined, []), 1);
 });
 
+test("rare samples are a curve, and a value without neighbours is a point", () => {
+  const times = [0, 5, 10, 15, 40, 45];
+  const values = [1, 2, 3, 4, 5, 6];
+  assert.equal(model.spacingOf(times, values, 1), 5);
+  assert.deepEqual(model.withGaps(times, [values], 1), [[0, 5, 10, 15, 20, 40, 45], [1, 2, 3, 4, null, 5, 6]]);
+  assert.equal(model.spacingOf([0, 1, 2], [1, null, null], 1), 1);
+  assert.deepEqual(model.isolatedOf([1, null, 2, 3, null, 4]), [0, 5]);
+});
+
+test("an old value is not now's", () => {
+  const times = [0, 1, 2, 3];
+  assert.deepEqual(model.summaryOf(times, [1, 3, null, null], 1, 4), { now: 3, mean: 2, most: 3 });
+  assert.deepEqual(model.summaryOf(times, [1, 3, null, null], 1, 100), { now: null, mean: 2, most: 3 });
+  assert.deepEqual(model.summaryOf(times, [0, 0, 0, 0], 1, null), { now: null, mean: 0, most: 0 });
+  assert.deepEqual(model.summaryOf(times, [null, null, null, null], 1, 4), { now: null, mean: null, most: null });
+});
+
+test("waiting tasks of an array are one row until it is opened", () => {
+  const task = (id, index, state = "PENDING") => ({ id, array_id: 8, array_index: index, state, reason: "Priority" });
+  const tasks = [task(9, 0, "RUNNING"), task(10, 1), { id: 20, array_id: null, array_index: null, state: "PENDING" }, task(12, 3), task(11, 2)];
+  assert.deepEqual(model.groupArrays(tasks).map((row) => row.label), ["8_0", "8_[1-3]", "20"]);
+  assert.deepEqual(model.groupArrays(tasks, new Set([8])).map((row) => row.label), ["8_0", "8_1", "20", "8_3", "8_2"]);
+  assert.equal(model.rangesOf([7, 1, 0, 2]), "0-2,7");
+});
+
+test("a list says which task is unused, and why a task ended", () => {
+  const gpus = [{ tasks: [{ id: 1, unused_s: 667, unused_for_long: true }, { id: 2, unused_s: 3, unused_for_long: false }] }, {}];
+  assert.deepEqual([...model.unusedOf(gpus)], [[1, 667]]);
+  assert.deepEqual([...model.unusedOf(null)], []);
+  const failed = { reason: "NonZeroExitCode", reason_text: "", exit_code: 3, signal: null, evidence: "ValueError: bad shape" };
+  assert.equal(model.endText(failed), "exit code 3: NonZeroExitCode: ValueError: bad shape");
+  assert.equal(model.endText({ ...failed, reason_text: "said: ValueError: bad shape" }), "exit code 3: said: ValueError: bad shape");
+  assert.equal(model.endText({ reason: "None", reason_text: "", exit_code: 0, signal: null, evidence: null }), "");
+});
+
+test("a name of a layer lies within it", () => {
+  const xs = [0, 100, 200, 300];
+  assert.deepEqual(model.labelBox(xs, [96, 96, 96], [94, 60, 50], 13), { from: 100, to: 300, top: 60, bottom: 96 });
+  assert.equal(model.labelBox(xs, [96, 96, 96], [90, 90, null], 13), null);
+});
+
 test("an axis of time has a minute at least, also for a single moment", () => {
   assert.deepEqual(model.timeRange([1000]), [940, 1000]);
   assert.deepEqual(model.timeRange([990, 1000]), [940, 1000]);
