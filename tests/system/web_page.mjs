@@ -42,6 +42,19 @@ function countColours() {
   return colours.size;
 }
 
+// Points in the colour of the host's curves in the chart of host memory.
+function countHostMemory() {
+  const chart = [...document.querySelectorAll(".chart")].find((one) => one.textContent.includes("Host memory"));
+  const canvas = chart?.querySelector("canvas");
+  if (!canvas) return 0;
+  const colour = getComputedStyle(document.documentElement).getPropertyValue("--host").trim();
+  const wanted = parseInt(colour.slice(1), 16);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let n = 0;
+  for (let i = 0; i < data.length; i += 4) n += ((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === wanted;
+  return n;
+}
+
 // Which part of the first lane's last columns is in the colour of power.
 function countPower() {
   const canvas = document.querySelector(".lane canvas");
@@ -86,6 +99,8 @@ const checks = {
     await page.waitForSelector(".facts");
     await page.goto(here(url) + `#/task/${task}`);
     await page.waitForSelector(".chart canvas");
+    // Sampled each five seconds, and a curve all the same.
+    await eventually(() => page.evaluate(countHostMemory), (n) => n > 20);
     await page.locator(".log", { hasText: "Using" }).waitFor();
     await page.emulateMedia({ colorScheme: "light" });
     await page.goto(here(url) + `#/task/${crashed}`);
@@ -94,6 +109,7 @@ const checks = {
 
     await page.keyboard.press("2");
     await page.locator(".state", { hasText: "COMPLETED" }).first().waitFor();
+    assert.match(await page.textContent("tr[data-task]:has-text('lenet') td[data-label=GPU]"), /^\d$/);
     await page.selectOption("select >> nth=0", "FAILED");
     await page.waitForSelector("text=No such task has ended in this time.");
     await page.keyboard.press("3");
@@ -101,6 +117,8 @@ const checks = {
     await page.keyboard.press("4");
     await page.waitForSelector(".report tbody tr");
     assert.deepEqual(await page.locator(".report tbody th").allTextContents(), ["root", "all"]);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save as CSV")]);
+    assert.match(download.suggestedFilename(), /^colloc-report-.*-user\.csv$/);
     await page.selectOption(".report select >> nth=1", "gpu");
     await page.locator(".report tbody th", { hasText: /^1$/ }).waitFor();
     await page.keyboard.press("1");
@@ -120,6 +138,11 @@ const checks = {
     assert.ok(wide <= 0, `the page is ${wide} px wider than a phone`);
     const head = await phone.evaluate(() => document.querySelector("header").offsetHeight);
     assert.ok(head < 90, `the head of the page is ${head} px high on a phone`);
+    // A row is a card there: nothing of it is out of sight.
+    for (const cell of await phone.locator("tr[data-task]:has(.why button) td").all()) {
+      const box = await cell.boundingBox();
+      assert.ok(!box || box.x + box.width <= 390, `"${await cell.textContent()}" is out of sight`);
+    }
     assert.deepEqual(problems, []);
   },
 

@@ -49,7 +49,7 @@ function Figure({ rows }) {
     <figure class="sums">
       <figcaption class="legend dim">
         <span><i class="swatch activity" /> used GPU hours</span>
-        <span><i class="swatch external" /> held, and not used</span>
+        <span><i class="swatch external" /> held, but not used or not known</span>
       </figcaption>
       {rows.map((row) => (
         <div key={row.name} title={`${row.name}: ${hours(row.held)} held, ${atLeast(hours(row.used), row.unknownActivity, row)} used`}>
