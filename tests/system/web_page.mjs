@@ -42,7 +42,7 @@ function countColours() {
   return colours.size;
 }
 
-// Points in the colour of the host's curves in the chart of host memory.
+// Points about in the colour of the host's curves, whose edges are smoothed, in that of host memory.
 function countHostMemory() {
   const chart = [...document.querySelectorAll(".chart")].find((one) => one.textContent.includes("Host memory"));
   const canvas = chart?.querySelector("canvas");
@@ -51,7 +51,10 @@ function countHostMemory() {
   const wanted = parseInt(colour.slice(1), 16);
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   let n = 0;
-  for (let i = 0; i < data.length; i += 4) n += ((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === wanted;
+  for (let i = 0; i < data.length; i += 4) {
+    const away = [16, 8, 0].map((shift, k) => Math.abs(data[i + k] - ((wanted >> shift) & 255)));
+    n += data[i + 3] > 100 && Math.max(...away) < 40;
+  }
   return n;
 }
 
