@@ -118,6 +118,17 @@ class Server:
             "oom": stats["oom"],
         }
 
+    def settled_result(self):
+        """The figures once the sample after the last task's end has been counted."""
+        before = self.result()
+        for _ in range(50):  # chosen: 10 s, more than a poll takes on a busy machine
+            time.sleep(0.2)
+            now = self.result()
+            if now["energy_mj"] == before["energy_mj"]:
+                return now
+            before = now
+        return before
+
     def result(self):
         """The daemon's figures in emulated seconds."""
         stats = self.client.get("/v1/stats")

@@ -717,6 +717,30 @@ class Hang(DaemonCase):
         until(lambda: self.gpu(1)["health"] == "ok", "its samples")
         self.assertEqual(self.gpu(1)["health_text"], "")
 
+    def test_the_energy_of_the_gap_counts(self):
+        """Also where the tasks have ended before the GPU answers again."""
+
+        def spent():
+            return self.request("GET", "/v1/stats").json["energy_mj"]
+
+        task = self.train(3000, 1e6, memory_mib=4000)
+        self.wait_state(task, "RUNNING")
+        gpu = int(self.task(task)["gpus"][0])
+        until(lambda: (self.gpu(gpu)["smact"] or 0) > 0.1, "its work")
+        self.emulator("set", str(gpu), "hang=on")
+        until(lambda: self.gpu(gpu)["health"] == "stale", "the gap")
+        before, spent_before = self.gpu(gpu)["energy_mj"], spent()
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        for _ in range(2):
+            last = self.request("GET", "/v1/gpus").json["sampled_at"]
+            until(lambda: self.request("GET", "/v1/gpus").json["sampled_at"] != last, "a poll")
+        self.emulator("set", str(gpu), "hang=off")
+        until(lambda: self.gpu(gpu)["health"] == "ok", "its samples")
+        gap = self.gpu(gpu)["energy_mj"] - before
+        self.assertGreater(gap, 0)
+        self.assertGreater(spent() - spent_before, 0.5 * gap)
+
     def test_a_restart_meanwhile_answers(self):
         task = self.train(3000, 1e6, memory_mib=4000)
         self.wait_state(task, "RUNNING")

@@ -25,6 +25,7 @@ struct gpu_state {
     bool is_fresh;           /* `sample` is of the poll that is taken in */
     int view;                /* its index in the core's view; -1: not managed */
     struct reading energy_j; /* at the last sample that had one */
+    bool has_lived;          /* there were tasks since then */
 
     /* gpu_trouble: what the log has */
     bool errors_cleared;         /* by an administrator; passed on before the next poll */
@@ -85,6 +86,7 @@ struct gpus {
     int64_t open_began_us;
     bool poll_again, is_closed, is_left; /* is_left: a thread still uses it at the end */
     bool renew_logged;
+    bool had_jobs;        /* when the last poll began */
     int64_t polls_begun;  /* the number of the last */
     int64_t close_polls;  /* polls up to this number also list what GPUs there are */
     bool is_close_poll;   /* the poll under way does */

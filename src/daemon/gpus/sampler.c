@@ -133,23 +133,27 @@ static void update_task_memory(struct gpus *gpus)
         }
 }
 
-/* Energy and activity count for as long as there were tasks that had not ended. */
+/* Energy and activity count for as long as there were tasks that had not ended. The energy is the
+ * difference of a counter: that of a gap without samples counts too, when the GPU answers again. */
 static void account_gpus(struct gpus *gpus)
 {
     bool lived = jobs_take_lived(gpus->parts.jobs);
     for (size_t i = 0; i < gpus->set->count; i++) {
         struct gpu_state *state = &gpus->states[i];
         const struct gpu_sample *seen = &state->sample;
+        state->has_lived |= lived;
         if (state->view < 0 || !state->is_fresh)
             continue;
-        if (lived && seen->energy_j.valid && state->energy_j.valid)
+        if (state->has_lived && seen->energy_j.valid && state->energy_j.valid)
             gpus->energy_j += seen->energy_j.value - state->energy_j.value;
         if (lived && seen->smact.valid) {
             gpus->smact_sum += seen->smact.value;
             gpus->smact_n++;
         }
-        if (seen->energy_j.valid)
+        if (seen->energy_j.valid) {
             state->energy_j = seen->energy_j;
+            state->has_lived = false;
+        }
     }
 }
 
@@ -373,6 +377,19 @@ static void mark_skipped(struct gpus *gpus)
     }
 }
 
+/*
+ * The energy counter is queried rarely where that is expensive, and in between power times time is
+ * added. Both ends of the time with tasks are queried, so that the difference is exact, also on
+ * emulated GPUs, whose time runs faster than the clock.
+ */
+static void query_ends(struct gpus *gpus)
+{
+    bool has_jobs = jobs_count(gpus->parts.jobs) > 0;
+    if (has_jobs != gpus->had_jobs)
+        gpu_set_query_all_next(gpus->set);
+    gpus->had_jobs = has_jobs;
+}
+
 void gpus_poll(struct gpus *gpus)
 {
     if (!gpus->set || gpus->is_closed)
@@ -382,6 +399,7 @@ void gpus_poll(struct gpus *gpus)
         return;
     watch_stuck(gpus);
     mark_skipped(gpus);
+    query_ends(gpus);
     forget_cleared_errors(gpus);
     gpus_update_dcgm_period(gpus);
     gpus->polls_begun++;

@@ -91,6 +91,10 @@ void gpu_set_change_dcgm_period(struct gpu_set *set, int64_t period_us)
 {
 }
 
+void gpu_set_query_all_next(struct gpu_set *set)
+{
+}
+
 void gpu_set_forget_xids(struct gpu_set *set, size_t i)
 {
     seen.forgotten++;
