@@ -194,17 +194,44 @@ static const struct device *find_device(const struct devices *devices, const cha
     return NULL;
 }
 
+/* The devices of the nodes of one line of slurm.conf, of which `first` is the first. */
+struct line_devices {
+    const struct setup_plan *plan;
+    const struct devices *devices;
+    const struct gpu_nodes *nodes;
+    char first[256];
+};
+
+/* Refuses a node that has other devices than the first of its line. */
+static int check_alike(void *context, const char *node)
+{
+    const struct line_devices *line = context;
+    for (int k = 0; k <= line->nodes->gpus; k++) {
+        const struct device *theirs = find_device(line->devices, node, k);
+        const struct device *first = find_device(line->devices, line->first, k);
+        bool is_alike = theirs && first ? strcmp(theirs->file, first->file) == 0
+                                        : !theirs && !first;
+        if (is_alike)
+            continue;
+        return fault_set(line->plan->fault, ENOTSUP,
+            "NodeName=%s is one line of slurm.conf, and gres.conf gives %s and %s other device "
+            "files: colloc writes the same for all nodes of a line. Give each its own line",
+            line->nodes->names, line->first, node);
+    }
+    return 0;
+}
+
 /* Refuses another number of device files than of GPUs. Without any file AutoDetect finds them. */
-static int check_count(
+static int check_devices(
     const struct setup_plan *plan, const struct devices *devices, const struct gpu_nodes *nodes)
 {
-    char first[256] = "";
+    struct line_devices line = {plan, devices, nodes, ""};
     int n = 0;
-    host_list_first(span_of(nodes->names), first, sizeof first);
+    host_list_first(span_of(nodes->names), line.first, sizeof line.first);
     for (size_t i = 0; i < devices->count; i++)
-        n += is_of_node(&devices->items[i], first);
+        n += is_of_node(&devices->items[i], line.first);
     if (n == 0 || n == nodes->gpus)
-        return 0;
+        return host_list_for_each(span_of(nodes->names), check_alike, &line);
     return fault_set(plan->fault, ENOTSUP,
         "NodeName=%s has %d GPUs in slurm.conf, and %d device file%s in gres.conf: colloc shares "
         "whole GPUs, each with its file. Make the two the same",
@@ -266,7 +293,7 @@ int gres_setup_plan(struct setup_plan *plan, struct setup_file *file)
     for (size_t i = 0; i < conf.count && r == 0; i++)
         r = take_line(plan, &devices, file, &conf.lines[i]);
     for (size_t i = 0; i < plan->n_nodes && r == 0; i++)
-        r = check_count(plan, &devices, &plan->nodes[i]);
+        r = check_devices(plan, &devices, &plan->nodes[i]);
     if (r == 0)
         r = add_lines(plan, file, &devices);
     conf_text_fini(&conf);

@@ -59,6 +59,45 @@ bool host_list_first(struct span list, char *name, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
+/* Calls for each number of "01-04", with its width, between the other parts of the entry. */
+static int for_each_number(struct entry_parts parts, struct span range,
+    int (*on_name)(void *context, const char *name), void *context, int *left)
+{
+    char name[256];
+    size_t width = count_digits(range);
+    unsigned long first = strtoul(range.at, NULL, 10), last = first;
+    int r = 0;
+    if (width == 0 || width > 9)
+        return 0;
+    if (width < range.size && range.at[width] == '-')
+        last = strtoul(range.at + width + 1, NULL, 10);
+    for (unsigned long k = first; k <= last && r == 0 && *left > 0; k++, --*left) {
+        snprintf(name, sizeof name, "%.*s%0*lu%.*s", (int)parts.prefix.size, parts.prefix.at,
+            (int)width, k, (int)parts.suffix.size, parts.suffix.at);
+        r = on_name(context, name);
+    }
+    return r;
+}
+
+int host_list_for_each(
+    struct span list, int (*on_name)(void *context, const char *name), void *context)
+{
+    char name[256];
+    struct span entry, range;
+    int r = 0, left = HOST_NAMES_MAX;
+    while (r == 0 && left > 0 && next_entry(&list, &entry)) {
+        struct entry_parts parts = split_entry(entry);
+        struct span ranges = parts.ranges;
+        if (ranges.size == 0) {
+            left--;
+            r = span_copy(entry, name, sizeof name) ? on_name(context, name) : 0;
+        }
+        while (r == 0 && next_entry(&ranges, &range))
+            r = for_each_number(parts, range, on_name, context, &left);
+    }
+    return r;
+}
+
 static bool ranges_have(struct span ranges, struct span number)
 {
     struct span range;

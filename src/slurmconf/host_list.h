@@ -15,6 +15,17 @@
  */
 bool host_list_first(struct span list, char *name, size_t size);
 
+enum { HOST_NAMES_MAX = 1024 }; /* chosen: more than the nodes with GPUs of a usual line */
+
+/*
+ * Calls `on_name` for each of the first HOST_NAMES_MAX nodes of a list, until it returns another
+ * value than 0.
+ *
+ * Returns that value, or 0.
+ */
+int host_list_for_each(
+    struct span list, int (*on_name)(void *context, const char *name), void *context);
+
 /* Is the node in the list? */
 bool host_list_has(struct span list, const char *name);
 

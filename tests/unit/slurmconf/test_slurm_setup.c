@@ -139,6 +139,25 @@ static void another_number_of_files(void **state)
         "NodeName=big1 has 2 GPUs in slurm.conf, and 1 device file in gres.conf");
 }
 
+/* One of them would get the device files of the other, which may be other people's GPUs. */
+static void nodes_of_a_line_that_differ(void **state)
+{
+    (void)state;
+    static const char files[] = "NodeName=n01 Name=gpu File=/dev/nvidia[0-1]\n"
+                                "NodeName=n02 Name=gpu File=/dev/nvidia[2-3]\n";
+    static const char *const wanted[] = {"NodeName=n01 Name=gpu Type=i0 File=/dev/nvidia0\n",
+        "NodeName=n02 Name=gpu Type=i0 File=/dev/nvidia2\n", NULL};
+    expect_refusal(
+        "NodeName=n[01-02] Gres=gpu:2\n", files, "gres.conf gives n01 and n02 other device files");
+    expect_lines("NodeName=n01 Gres=gpu:2\nNodeName=n02 Gres=gpu:2\n", files, wanted);
+    static const char *const alike[] = {
+        "NodeName=n[01-02] Name=gpu Type=i1 File=/dev/nvidia1\n", NULL};
+    expect_lines("NodeName=n[01-02] Gres=gpu:2\n",
+        "NodeName=n01 Name=gpu File=/dev/nvidia[0-1]\n"
+        "NodeName=n02 Name=gpu Count=2 File=/dev/nvidia[0-1]\n",
+        alike);
+}
+
 static void shards_that_are_there(void **state)
 {
     (void)state;
@@ -165,6 +184,7 @@ int main(void)
         cmocka_unit_test(no_lines_at_all),
         cmocka_unit_test(what_is_no_device),
         cmocka_unit_test(another_number_of_files),
+        cmocka_unit_test(nodes_of_a_line_that_differ),
         cmocka_unit_test(shards_that_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
