@@ -118,6 +118,10 @@ int core_queued_count(const struct core *core);
  */
 int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_others);
 
+/* Counts the other users' tasks that are before a waiting task because of a higher priority,
+ * whatever the ranks of their users. */
+int core_ahead_by_priority(const struct core *core, const struct task *task);
+
 /* A user that has submitted a task, or was charged for one. */
 struct user_standing {
     uint32_t uid;

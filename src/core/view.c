@@ -61,7 +61,7 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
     const struct resident *newest = gpu_view_unsettled(gpu);
     const struct gpu_view *closed = find_closed(gpu);
     if (closed->claims[CLAIM_DRAIN])
-        snprintf(text, size, "drained for task %" PRIu64 ", which recovers",
+        snprintf(text, size, "kept empty for task %" PRIu64 ", which recovers",
             closed->claims[CLAIM_DRAIN]);
     else if (closed->claims[CLAIM_EXCLUSIVE])
         snprintf(text, size, "task %" PRIu64 " has it to itself", closed->claims[CLAIM_EXCLUSIVE]);

@@ -157,7 +157,7 @@ static const struct option {
         "takes more than that and the margin, until as much is free"},
     {"mps-users-together", LIVE(core.conditions.mps_users_together), &setting_flag, "yes|no", NULL,
         "let tasks of different users share a GPU through MPS; the GPU alternates between the "
-        "users' MPS servers"},
+        "users' MPS servers; with no, tasks of other users wait where sharing is mps"},
     {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), &setting_count, "N", NULL,
         "the largest number of tasks on one GPU; 0: no limit"},
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,

@@ -50,46 +50,52 @@ int core_list_waiting(const struct core *core, const struct task **ret_tasks, in
     return (int)n + 1;
 }
 
-/* How many tasks of another queue come before the task, as ranks are now. */
-static int count_before(
-    const struct core *core, const struct task_queue *queue, const struct task *task)
+/* Counts the tasks of another queue that come before the task, as ranks are now. */
+static void count_before(const struct core *core, const struct task_queue *queue,
+    const struct task *task, struct ahead_of_user *ahead)
 {
     int n = 0;
     for (int above = PRIORITY_URGENT; above > task->request.priority; above--)
         n += queue_count_of(queue, above);
+    ahead->n_by_priority += n;
+    ahead->n += n;
     if (queue->first && core_ranks_before(core, queue, task->queue))
-        n += queue_count_of(queue, task->request.priority);
-    return n;
+        ahead->n += queue_count_of(queue, task->request.priority);
 }
 
-static int count_of_others(const struct core *core, const struct task *task)
+static struct ahead_of_user count_of_others(const struct core *core, const struct task *task)
 {
     const struct task_queue *queue;
-    int n = 0;
+    struct ahead_of_user ahead = {.change = core->users->change};
     for (int i = 0; (queue = core_main_queue(core, i)); i++)
         if (queue != task->queue)
-            n += count_before(core, queue, task);
-    return n;
+            count_before(core, queue, task, &ahead);
+    return ahead;
 }
 
 /* Counted once for all tasks of a user and priority: a list of all tasks would else take time in
  * proportion to tasks times users. */
-static int of_others_before(const struct core *core, const struct task *task)
+static struct ahead_of_user of_others_before(const struct core *core, const struct task *task)
 {
-    if (core->settings.order == ORDER_FIFO)
-        return 0;
+    if (core->settings.order == ORDER_FIFO || task->state != TASK_QUEUED)
+        return (struct ahead_of_user){0};
     struct core_user *user = (struct core_user *)task->queue;
     struct ahead_of_user *ahead = &user->ahead[task->request.priority - PRIORITY_LOW];
     if (ahead->change != core->users->change)
-        *ahead = (struct ahead_of_user){core->users->change, count_of_others(core, task)};
-    return ahead->n;
+        *ahead = count_of_others(core, task);
+    return *ahead;
 }
 
 int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_others)
 {
     int n = queue_ahead_of(task);
-    int others = task->state == TASK_QUEUED ? of_others_before(core, task) : 0;
+    int others = of_others_before(core, task).n;
     if (ret_of_others)
         *ret_of_others = others;
     return n + others;
+}
+
+int core_ahead_by_priority(const struct core *core, const struct task *task)
+{
+    return of_others_before(core, task).n_by_priority;
 }

@@ -41,15 +41,19 @@ static const struct task *head_before(const struct core *core, const struct task
     return head == task || is_passed_over || is_apart ? NULL : head;
 }
 
-/* "3 tasks are before it in the queue, 2 of other users, who come first by fair share ..." */
+/* "3 tasks are before it in the queue, 1 of other users with a higher priority, 2 of other users, who
+ * come first by fair share ..." */
 static void add_ahead(struct text_line *line, const struct core *core, const struct task *task)
 {
     int others, n = core_ahead_of(core, task, &others);
+    int by_priority = core_ahead_by_priority(core, task);
     text_line_add(line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
-    if (others)
+    if (by_priority)
+        text_line_add(line, ", %d of other users with a higher priority", by_priority);
+    if (others > by_priority)
         text_line_add(line,
-            ", %d of other users, who come first by fair share (rank of its user: %d)", others,
-            core_fair_rank(core, task->uid));
+            ", %d of other users, who come first by fair share (rank of its user: %d)",
+            others - by_priority, core_fair_rank(core, task->uid));
 }
 
 /* While a suspended task waits that the GPUs could serve, no task of the main queue starts. Those

@@ -42,6 +42,7 @@ struct fifo_schedule {
 struct ahead_of_user {
     uint64_t change; /* core_users.change when they were counted; 0: never */
     int n;
+    int n_by_priority; /* of these, the tasks with a higher priority */
 };
 
 /* A user: the charges (charges.c), and with ORDER_FAIR the waiting tasks. */

@@ -142,7 +142,7 @@ static void a_hold_of_one_place_is_said_of_all(void **state)
     assert_held(2, "task 7 has it to itself");
     assert_held(1, "");
     gpus[3].claims[CLAIM_DRAIN] = 8;
-    assert_held(1, "drained for task 8, which recovers");
+    assert_held(1, "kept empty for task 8, which recovers");
     gpus[2].claims[CLAIM_EXCLUSIVE] = 0;
     gpus[5].n_residents = 1;
     residents[5][0].task = 9;
