@@ -31,7 +31,9 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/node_main.h"
 #include "daemon/operators.h"
+#include "daemon/scrape/scrape_server.h"
 #include "daemon/state_dir.h"
+#include "daemon/web/web_server.h"
 #include "exec/keyring.h"
 
 /* ---- the end ---- */
@@ -323,6 +325,14 @@ static int run_node_agent(struct config *config)
 #endif
 }
 
+/* What `--check` finds beyond the settings themselves: what the start would refuse or warn of. */
+static int check_service(const struct config *config, struct fault *fault)
+{
+    operators_check(config);
+    web_check(config->web);
+    return scrape_check(config, fault);
+}
+
 /* What `--node --check` finds beyond the settings themselves. */
 static int check_node_agent(const struct config *config, struct fault *fault)
 {
@@ -372,9 +382,7 @@ int main(int argc, char **argv)
         printf("collocd %s\n", COLLOC_VERSION);
         return 0;
     case CONFIG_CHECK:
-        if (!is_node)
-            operators_check(&daemon.config);
-        else if (check_node_agent(&daemon.config, &fault) < 0)
+        if ((is_node ? check_node_agent : check_service)(&daemon.config, &fault) < 0)
             return report_mistake(argc, argv, &fault);
         puts("configuration is fine");
         return 0;

@@ -273,6 +273,15 @@ class Check(Service):
         self.assertEqual(status, 0, text)
         self.assertIn("warning: operators: there is no user 'nosuch-user'\n", text)
         self.assertNotIn("'root'", text)
+        status, text = self.check("--web=0.0.0.0:7480")
+        self.assertEqual(status, 0, text)
+        self.assertIn("warning: the web page at 0.0.0.0:7480 is not encrypted", text)
+        # What the start refuses.
+        for address in ("0.0.0.0:7282", "[::]:7282"):
+            status, text = self.check(f"--metrics-listen={address}")
+            self.assertEqual(status, 1, text)
+            self.assertIn(f"metrics-listen: other machines reach {address}", text)
+        self.assertEqual(self.check("--metrics-listen=127.0.0.1:7282")[0], 0)
         for options, words in (
             ([f"--config={bad}"], "bad.yaml:3: policy: "),
             (["--config=/nowhere/x"], "/nowhere/x: "),

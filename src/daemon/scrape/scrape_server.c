@@ -161,22 +161,28 @@ static int start_server(struct scrape *scrape, struct fault *fault)
         scrape->options.config->metrics_listen, &options, on_listening, fault);
 }
 
-int scrape_open(struct scrape *scrape, struct fault *fault)
+int scrape_check(const struct config *config, struct fault *fault)
 {
-    const struct config *config = scrape->options.config;
     struct tcp_address address;
-    if (strcmp(config->metrics_listen, "none") == 0)
-        return 0;
-    int r = *config->metrics_token_file ? read_token(scrape, config->metrics_token_file, fault) : 0;
-    if (r < 0)
-        return r;
-    if (!*scrape->token && tcp_address_parse(config->metrics_listen, &address) == 0 &&
+    if (strcmp(config->metrics_listen, "none") != 0 && !*config->metrics_token_file &&
+        tcp_address_parse(config->metrics_listen, &address) == 0 &&
         !tcp_address_is_loopback(&address))
         return fault_set(fault, EINVAL,
             "metrics-listen: other machines reach %s, and the metrics name users and tasks: set "
             "metrics-token-file, too",
             config->metrics_listen);
-    return start_server(scrape, fault);
+    return 0;
+}
+
+int scrape_open(struct scrape *scrape, struct fault *fault)
+{
+    const struct config *config = scrape->options.config;
+    if (strcmp(config->metrics_listen, "none") == 0)
+        return 0;
+    int r = scrape_check(config, fault);
+    if (r == 0 && *config->metrics_token_file)
+        r = read_token(scrape, config->metrics_token_file, fault);
+    return r < 0 ? r : start_server(scrape, fault);
 }
 
 void scrape_close(struct scrape *scrape)

@@ -44,6 +44,10 @@ struct scrape;
  * out. */
 struct scrape *scrape_create(const struct scrape_options *options);
 
+/* Checks that the settings name a token where other machines reach the metrics. Returns 0 or a
+ * fault. */
+int scrape_check(const struct config *config, struct fault *fault);
+
 /* Reads the token and listens, if the setting `metrics-listen` is an address. Returns 0 or a
  * fault. */
 int scrape_open(struct scrape *scrape, struct fault *fault);

@@ -173,16 +173,34 @@ static struct api_server_options options_of(struct web *web)
     };
 }
 
+static bool is_fixed(const char *address)
+{
+    return strcmp(address, "none") != 0 && strcmp(address, "on-demand") != 0;
+}
+
+static void warn_of_readers(const struct tcp_address *address)
+{
+    char shown[TCP_ADDRESS_TEXT_SIZE];
+    if (!tcp_address_is_loopback(address))
+        log_warning("the web page at %s is not encrypted, and other machines reach it: a tunnel or "
+                    "a proxy with TLS is safer",
+            tcp_address_format(address, shown));
+}
+
+void web_check(const char *setting)
+{
+    struct tcp_address address;
+    if (is_fixed(setting) && tcp_address_parse(setting, &address) == 0)
+        warn_of_readers(&address);
+}
+
 static void on_listening(void *context)
 {
     const struct web *web = context;
     char shown[TCP_ADDRESS_TEXT_SIZE];
     const struct tcp_address *address = tcp_server_address(web->server);
     log_info("the web page is at http://%s/", tcp_address_format(address, shown));
-    if (!tcp_address_is_loopback(address))
-        log_warning("the web page at %s is not encrypted, and other machines reach it: a tunnel or "
-                    "a proxy with TLS is safer",
-            shown);
+    warn_of_readers(address);
 }
 
 static int listen_at(struct web *web, const char *text, struct fault *fault)
@@ -193,11 +211,6 @@ static int listen_at(struct web *web, const char *text, struct fault *fault)
         return fault_prefix(fault, r, "web");
     on_listening(web);
     return 0;
-}
-
-static bool is_fixed(const char *address)
-{
-    return strcmp(address, "none") != 0 && strcmp(address, "on-demand") != 0;
 }
 
 static int listen_on_demand(struct web *web, struct fault *fault)

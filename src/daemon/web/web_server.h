@@ -33,6 +33,9 @@ struct web;
  * out. */
 struct web *web_create(const struct web_options *options);
 
+/* Warns of a setting `web` that lets other machines read the page unencrypted. */
+void web_check(const char *setting);
+
 /* Listens if the setting `web` is an address. Returns 0 or a fault. */
 int web_open(struct web *web, struct fault *fault);
 
