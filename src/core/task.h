@@ -364,6 +364,15 @@ static inline bool task_was_ended(const struct task *task)
     return task->ending && task->ending != FAILURE_GPU_GONE;
 }
 
+/* Had the task ended by itself before its time limit, although colloc has found the limit to be
+ * over? So it is where the daemon was away or stopped meanwhile. 0 for `ended_us`: unknown, and false. */
+static inline bool task_ended_before_limit(const struct task *task, int64_t ended_us)
+{
+    int64_t limit_us = task->started_us + task->run->yield.attempt_stopped_us +
+                       task->request.time_limit_us;
+    return task->ending == FAILURE_TIME_LIMIT && ended_us && ended_us < limit_us;
+}
+
 /* May a task go from one state to the other, by the table in task.c? */
 bool task_may_move(enum task_state from, enum task_state to);
 

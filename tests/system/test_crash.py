@@ -194,6 +194,24 @@ class Restart(DaemonCase):
         self.start()
         self.wait(task, "TIMEOUT")
 
+    def test_failure_in_time_while_no_daemon_ran(self):
+        """What failed by itself before its limit is no timeout, however late that is learned."""
+        task = self.submit(
+            "while [ ! -e go ]; do sleep 0.02; done; echo no such layer >&2; exit 3", time_limit_s=8
+        )
+        self.wait_state(task, "RUNNING")
+        limit = time.time() + 8
+        shim = int(self.submit_shim(task))
+        self.stop(signal.SIGKILL)
+        self.write("go", "")
+        until(lambda: not is_alive(shim))
+        self.assertLess(time.time(), limit - 1, "the machine is too slow for this test")
+        until(lambda: time.time() > limit + 0.5)  # the limit is what the test is about
+        self.start()
+        ended = self.wait(task, "FAILED")
+        self.assertEqual((ended["exit_code"], ended["reason"]), (3, "NonZeroExitCode"))
+        self.assertIn("no such layer", ended["evidence"])
+
     def submit_shim(self, task):
         claim = f"{self.state}/tasks/{task}/1/claim"
         until(lambda: os.path.exists(claim), "the shim's claim")

@@ -172,7 +172,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     task->executed_us += executed_us > 0 ? executed_us : 0;
     task->has_process = false;
     task->run->exit = event->exited;
-    if (!task_was_ended(task))
+    if (!task_was_ended(task) || task_ended_before_limit(task, event->exited.ended_us))
         task->ending = FAILURE_NONE;
     if (event->exited.failure == FAILURE_GPU_OOM)
         task->oom_count++;

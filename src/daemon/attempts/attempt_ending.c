@@ -94,13 +94,14 @@ static struct failure with_facts(
 
 /* A failure on a lost GPU is not the task's fault, unless colloc ended the task. A task that colloc
  * ends gets no memory that it waits for: then lack of memory is no failure. */
-static struct failure judge_failure(
-    const struct attempts *attempts, const struct task *task, const struct failure *failure)
+static struct failure judge_failure(const struct attempts *attempts, const struct task *task,
+    int64_t ended_us, const struct failure *failure)
 {
     struct failure gone = {.class = FAILURE_GPU_GONE};
-    if (task_was_ended(task) && failure->class == FAILURE_GPU_OOM)
+    bool was_ended = task_was_ended(task) && !task_ended_before_limit(task, ended_us);
+    if (was_ended && failure->class == FAILURE_GPU_OOM)
         return (struct failure){.class = task->ending};
-    if (task_was_ended(task) || failure->class == FAILURE_NONE)
+    if (was_ended || failure->class == FAILURE_NONE)
         return *failure;
     for (int i = 0; i < task->n_gpus; i++) {
         const char *why = why_gone(attempts, task, task->gpus[i]);
@@ -136,13 +137,14 @@ static void report_exit(
     struct attempts *attempts, const struct task *task, const struct attempt_exit *exit)
 {
     const struct attempts_hooks *hooks = &attempts->parts.hooks;
-    const struct failure failure = judge_failure(attempts, task, &exit->failure);
+    const int64_t ended_us = end_time(attempts->parts.driver, task, exit);
+    const struct failure failure = judge_failure(attempts, task, ended_us, &exit->failure);
     struct job *job = jobs_find(attempts->parts.jobs, task->id);
     struct event event = driver_event(attempts->parts.driver, EVENT_EXITED, task->id);
     event.exited = (struct task_exit){.failure = failure.class,
         .code = exit->exit_code,
         .signal = exit->signal,
-        .ended_us = end_time(attempts->parts.driver, task, exit),
+        .ended_us = ended_us,
         .by_gpu = failure_is_hardware(&failure)};
     json_t *detail = make_detail(attempts, task, exit, &failure);
     uid_t uid = task->uid;

@@ -588,6 +588,38 @@ static int estimate(struct core *core, uint64_t task, struct need need)
     return core_step(core, &event);
 }
 
+static enum task_state end_late(enum failure_class failure, int code, int signal, int64_t ended_us)
+{
+    struct core *core = start(1);
+    struct task_request limited = {.gpus = 1, .time_limit_us = 4 * S};
+    struct event event = {.kind = EVENT_EXITED, .time_us = 9 * S + 1, .task = 1};
+    event.exited = (struct task_exit){
+        .failure = failure, .code = code, .signal = signal, .ended_us = ended_us};
+    world_submit(core, S, 1, limited);
+    world_input(core, S, EVENT_STARTED, 1);
+    world_input(core, 9 * S, EVENT_TICK, 0); /* the first step after the daemon was away */
+    assert_int_equal(world_state(core, 1), TASK_ENDING);
+    assert_int_equal(core_step(core, &event), 0);
+    enum task_state state = world_state(core, 1);
+    assert_int_equal(
+        core_task(core, 1)->ending, state == TASK_TIMEOUT ? FAILURE_TIME_LIMIT : FAILURE_NONE);
+    core_destroy(core);
+    return state;
+}
+
+/* The daemon finds the limit to be over before it reads how the task has ended. */
+static void a_task_that_ended_in_time_has_not_run_out_of_it(void **state)
+{
+    const int64_t before = 3 * S, after = 5 * S + 1;
+    assert_int_equal(end_late(FAILURE_PROGRAM, 1, 0, before), TASK_FAILED);
+    assert_int_equal(end_late(FAILURE_SIGNAL, -1, 11, before), TASK_FAILED);
+    assert_int_equal(end_late(FAILURE_NONE, 0, 0, before), TASK_COMPLETED);
+    assert_int_equal(end_late(FAILURE_HOST_OOM, -1, 9, before), TASK_OUT_OF_MEMORY);
+    assert_int_equal(end_late(FAILURE_TIME_LIMIT, -1, 15, after), TASK_TIMEOUT);
+    assert_int_equal(end_late(FAILURE_PROGRAM, 1, 0, after), TASK_TIMEOUT);
+    assert_int_equal(end_late(FAILURE_LOST, -1, 0, 0), TASK_TIMEOUT);
+}
+
 static void only_who_waits_for_an_estimate_takes_one(void **state)
 {
     struct core *core = start(1);
@@ -1183,6 +1215,7 @@ int main(void)
         cmocka_unit_test(what_never_started_has_waited_all_the_time),
         cmocka_unit_test(what_was_logged_as_started_but_never_ran_is_queued_again),
         cmocka_unit_test(an_end_that_is_noticed_late_counts_from_when_it_was),
+        cmocka_unit_test(a_task_that_ended_in_time_has_not_run_out_of_it),
         cmocka_unit_test(only_who_waits_for_an_estimate_takes_one),
         cmocka_unit_test(times_are_kept_apart),
         cmocka_unit_test(only_a_gpu_crash_with_company_recovers),
