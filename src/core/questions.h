@@ -42,14 +42,14 @@ int core_check_request(
 int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault);
 
 /*
- * Can a user's MOVE of the task be met now?
+ * Can a user's MOVE of the task be met now? Each new GPU must admit the task as for a start.
  *
  * gpus, n: where to: indices into the view.
  *
  * Returns 0, or with the reason in the fault -ENOENT, -EBUSY, -ENOTSUP or -EINVAL.
  */
-int core_check_move(
-    const struct core *core, uint64_t id, const int *gpus, int n, struct fault *fault);
+int core_check_move(const struct core *core, uint64_t id, const int *gpus, int n, int64_t now_us,
+    struct fault *fault);
 
 /*
  * Can the UPDATE be applied now? The request can be changed until the task starts; then its time

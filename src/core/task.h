@@ -181,6 +181,11 @@ struct memory_wait {
     bool is_unconfirmed; /* the driver was restarted, and has not reported it again yet */
     int count;           /* of waits, all attempts */
     int64_t waited_us;   /* in finished waits, all attempts */
+
+    /* What was done for its waits so that it gets memory: others gave way, or it was moved. */
+    int n_unpaid;            /* such waits of this attempt after which it has not grown */
+    int64_t unpaid_since_us; /* since_us of the last of them */
+    int64_t paid_at_bytes;   /* with that much on a GPU it has grown since then */
 };
 
 /* What keeps a task BLOCKED that has no open dependency and may begin. */
@@ -365,7 +370,8 @@ static inline bool task_was_ended(const struct task *task)
 }
 
 /* Had the task ended by itself before its time limit, although colloc has found the limit to be
- * over? So it is where the daemon was away or stopped meanwhile. 0 for `ended_us`: unknown, and false. */
+ * over? So it is where the daemon was away or stopped meanwhile. False where `ended_us` is 0:
+ * unknown. */
 static inline bool task_ended_before_limit(const struct task *task, int64_t ended_us)
 {
     int64_t limit_us = task->started_us + task->run->yield.attempt_stopped_us +

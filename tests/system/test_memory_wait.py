@@ -312,6 +312,54 @@ class GivingWay(Takes):
         self.wait(task, "COMPLETED")
 
 
+# A process that never allocates, and asks for memory that its neighbour has, again and again
+# (src/preload/protocol.h).
+ONLY_SAYS = """
+import os, socket, struct, sys
+MAGIC, VERSION, WAIT, NEEDS_MEMORY, RETRY, FAIL = 0x50434C43, 1, 2, 1, 5, 6
+task, attempt = int(os.environ["COLLOC_TASK_ID"]), int(os.environ["COLLOC_ATTEMPT_NUMBER"])
+mib, rounds = map(int, sys.argv[1:])
+packet = struct.pack(
+    "=I4BQIIQQQ16s",
+    MAGIC, VERSION, WAIT, NEEDS_MEMORY, 0, task, attempt, 0, mib << 20, 0, 0, bytes(16)
+)
+for _ in range(rounds):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as daemon:
+        daemon.connect(os.environ["COLLOC_PRELOAD_SOCKET"])
+        daemon.settimeout(2)
+        try:
+            daemon.send(packet)
+            while (answer := daemon.recv(64)) and answer[5] not in (RETRY, FAIL):
+                pass
+        except TimeoutError:
+            pass
+"""
+
+
+class OnlySays(DaemonCase):
+    """What a process says costs its neighbours no more than what it takes."""
+
+    gpus = "1xA100-40GB"
+    settings = {"smact-max": "1", "suspend-without-gate": "yes", "tasks-per-gpu": "3"}
+
+    def suspensions_of(self, neighbour_mib, **members):
+        self.emulator("set", "0", "foreign-mib=30000")
+        neighbour = self.train(3000, 1e6, "--ramp-seconds=0", memory_mib=neighbour_mib)
+        until(lambda: self.gpu(0)["mem_used_mib"] >= 33000, "the neighbour's memory")
+        self.write("only-says.py", ONLY_SAYS)
+        script = f"exec {sys.executable} {self.work}/only-says.py 9000 8"
+        says = self.submit(script, **members)
+        self.assertEqual(self.wait(says, "COMPLETED")["memory_waits"], 8)
+        self.wait_state(neighbour, "RUNNING")
+        return self.task(neighbour)["suspensions"]
+
+    def test_a_neighbour_gives_way_once_in_a_while(self):
+        self.assertEqual(self.suspensions_of(500, memory_mib=400), 1)
+
+    def test_a_neighbour_within_its_requirement_does_not_give_way(self):
+        self.assertEqual(self.suspensions_of(4000), 0)
+
+
 @unittest.skipIf(os.geteuid() != 0, "the fork server needs root")
 class ForkedGivingWay(GivingWay):
     """The same for a script that a fork server runs. The server loads the library, and the fork

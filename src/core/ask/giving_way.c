@@ -5,6 +5,9 @@
  *
  * A user's command is checked by the same functions as the core's own decisions. They differ in one
  * thing: a user may ask for what the core would not do, such as to suspend a service.
+ *
+ * Whoever asks for a move, the task's policy has to admit the task on the new GPU, as for a start:
+ * reservations, drains and the limits of a GPU hold for all ways onto it.
  */
 #include "core/ask/giving_way.h"
 
@@ -14,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ask/placement.h"
 #include "core/questions.h"
 #include "core/state/residents.h"
 #include "core/state/state.h"
@@ -155,17 +159,81 @@ static const char *why_not_moved(const struct core *core, const struct task *tas
     return NULL;
 }
 
-static int check_destination(
-    const struct core *core, const struct task *task, int to, struct fault *fault)
+/* Does the policy admit the task there, with the memory that it holds? It is asked as for the
+ * resumption of a suspended task, which comes before the main queue; the task's CPUs and main
+ * memory stay as they are. */
+static struct verdict ask_policy(
+    const struct core *core, const struct task *task, int to, int64_t now_us)
 {
+    struct placement answer = {0};
+    struct verdict verdict = {.kind = VERDICT_NO_SAMPLE}; /* without memory for the answer */
+    struct task moving = core_as_waiting(task);
+    struct reading bytes = core_bytes_of(core, task);
+    if (bytes.valid)
+        moving.request.need = (struct need){NEED_ESTIMATED, (int64_t)bytes.value};
+    if (placement_reserve(&answer, core->view.n_gpus) == 0) {
+        struct placement_query query = core_query(core, &moving, NULL, now_us, &answer);
+        query.idle_only |= task->exclusive;
+        query.on_one_gpu = true;
+        query.first_gpu = to;
+        query.end_gpu = to + 1;
+        query.node_check = NULL;
+        query.passes_reservation = true;
+        bool fits = query.policy->choose(&query, answer.gpus, answer.verdicts) == PLACE_NOW;
+        verdict = fits ? (struct verdict){.kind = VERDICT_FITS} : answer.verdicts[to];
+    }
+    placement_fini(&answer);
+    return verdict;
+}
+
+/* What users need to know of the verdict. */
+static const char *verdict_obstacle(const struct verdict *verdict)
+{
+    switch (verdict->kind) {
+    case VERDICT_SET_ASIDE:
+        return "it is kept free for a reservation";
+    case VERDICT_DRAINED:
+        return "it is drained for a task that recovers";
+    case VERDICT_HOLD_OFF:
+    case VERDICT_LEAVING:
+        return "a task there is still taking or releasing memory";
+    case VERDICT_FULL:
+        return "it has as many tasks as tasks-per-gpu allows";
+    case VERDICT_SMACT_HIGH:
+    case VERDICT_UTILISATION_HIGH:
+        return "its activity is above smact-max";
+    case VERDICT_MEMORY_SHORT:
+        return "too little of its memory is free";
+    case VERDICT_NOT_IDLE:
+        return "the task needs an idle GPU, and it is not";
+    case VERDICT_SERVICE:
+    case VERDICT_SERVICE_SLOWED:
+        return "a service there would miss its latency target";
+    case VERDICT_SERVER_POWER:
+    case VERDICT_POWER_HIGH:
+    case VERDICT_PCIE_HIGH:
+        return "its power or PCIe traffic is at the limit";
+    default:
+        return "a task like it could not be started there now";
+    }
+}
+
+static int check_destination(
+    const struct core *core, const struct task *task, int to, int64_t now_us, struct fault *fault)
+{
+    bool stays = gpu_view_resident(&core->view.gpus[to], task->id);
     const char *why = why_not_moved(core, task, to);
+    if (!why && !stays) {
+        struct verdict verdict = ask_policy(core, task, to, now_us);
+        why = verdict.kind == VERDICT_FITS ? NULL : verdict_obstacle(&verdict);
+    }
     return why ? fault_set(fault, EBUSY, "task %" PRIu64 " cannot be moved to GPU %s: %s", task->id,
                      core->view.gpus[to].id.label, why)
                : 0;
 }
 
-int core_check_move(
-    const struct core *core, uint64_t id, const int *gpus, int n, struct fault *fault)
+int core_check_move(const struct core *core, uint64_t id, const int *gpus, int n, int64_t now_us,
+    struct fault *fault)
 {
     const struct task *task = core_find_task(core, id);
     int r = check_running(task, id, "moved", fault);
@@ -179,7 +247,7 @@ int core_check_move(
     if (!core_are_gpus(core, gpus, n))
         return fault_set(fault, EINVAL, "there is no such GPU");
     for (int i = 0; i < n && r == 0; i++)
-        r = check_destination(core, task, gpus[i], fault);
+        r = check_destination(core, task, gpus[i], now_us, fault);
     return r;
 }
 
@@ -189,7 +257,8 @@ bool core_is_command_possible(const struct core *core, const struct event *event
     if (event->kind == EVENT_SUSPEND)
         return core_check_suspend(core, event->task, &fault) == 0;
     if (event->kind == EVENT_MOVE)
-        return core_check_move(core, event->task, event->yield.gpus, event->yield.n, &fault) == 0;
+        return core_check_move(core, event->task, event->yield.gpus, event->yield.n, event->time_us,
+                   &fault) == 0;
     return true;
 }
 
@@ -200,22 +269,24 @@ static double left_bytes(const struct gpu_view *gpu)
     return reading_assume(gpu_view_free_bytes(gpu), 0) - promised_bytes(gpu);
 }
 
-bool core_can_take(const struct core *core, const struct task *task, double bytes, int gpu)
+bool core_can_take(
+    const struct core *core, const struct task *task, double bytes, int gpu, int64_t now_us)
 {
     const struct gpu_view *to = &core->view.gpus[gpu];
     struct fault fault;
     return !gpu_view_resident(to, task->id) && !claims_any(to->claims, CLAIMS_LEAVING) &&
            left_bytes(to) >= bytes + (double)core->settings.conditions.margin_bytes &&
-           core_check_move(core, task->id, &gpu, 1, &fault) == 0;
+           core_check_move(core, task->id, &gpu, 1, now_us, &fault) == 0;
 }
 
-int core_find_destination(const struct core *core, const struct task *task, double bytes)
+int core_find_destination(
+    const struct core *core, const struct task *task, double bytes, int64_t now_us)
 {
     double most = 0;
     int best = -1;
     for (int i = 0; i < core->view.n_gpus && task->n_gpus == 1; i++) {
         double left = left_bytes(&core->view.gpus[i]);
-        if ((best < 0 || left > most) && core_can_take(core, task, bytes, i)) {
+        if ((best < 0 || left > most) && core_can_take(core, task, bytes, i, now_us)) {
             most = left;
             best = i;
         }

@@ -24,10 +24,12 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task);
 bool core_is_command_possible(const struct core *core, const struct event *event);
 
 /* Can the running task be moved to the GPU when it holds `bytes` there, with the margin? */
-bool core_can_take(const struct core *core, const struct task *task, double bytes, int gpu);
+bool core_can_take(
+    const struct core *core, const struct task *task, double bytes, int gpu, int64_t now_us);
 
 /* The GPU with most free memory among those to which the running task can be moved when it holds
  * `bytes` there, with the margin. Returns -1 when there is none, or the task has several GPUs. */
-int core_find_destination(const struct core *core, const struct task *task, double bytes);
+int core_find_destination(
+    const struct core *core, const struct task *task, double bytes, int64_t now_us);
 
 #endif

@@ -14,7 +14,7 @@ static int leave_failing_gpu(struct core *core, const struct task *task, int64_t
 {
     struct reading bytes = core_bytes_of(core, task);
     bool may_move = bytes.valid && core_may_suspend(core, task, now_us);
-    int gpu = may_move ? core_find_destination(core, task, bytes.value) : -1;
+    int gpu = may_move ? core_find_destination(core, task, bytes.value, now_us) : -1;
     if (gpu < 0)
         return 0;
     return core_move_task(core, task, &gpu, bytes, YIELD_GPU_FAILING, 0, now_us);

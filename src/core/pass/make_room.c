@@ -117,24 +117,22 @@ static struct reading busy_part(const struct gpu_view *gpu)
 #define BUSY_MAX 1.0 /* of the time; beyond it, time slices slow all down */
 
 /* May the task, which is alone on `from`, run on the GPU, too? */
-static bool may_join(const struct core *core, const struct gpu_view *from, int i)
+static bool may_join(const struct core *core, const struct gpu_view *from, int i, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
     const struct task *task = core_find_task(core, from->residents[0].task);
     struct reading own = busy_part(from), others = busy_part(gpu);
-    int most = core->settings.conditions.tasks_per_gpu_max;
-    bool is_full = most && gpu->n_residents >= most;
-    return !is_full && own.valid && others.valid && own.value + others.value <= BUSY_MAX &&
-           core_can_take(core, task, reading_assume(core_bytes_of(core, task), 0), i);
+    return own.valid && others.valid && own.value + others.value <= BUSY_MAX &&
+           core_can_take(core, task, reading_assume(core_bytes_of(core, task), 0), i, now_us);
 }
 
 /* The least busy GPU to which the task that is alone on `from` can be moved; -1: there is none. */
-static int find_destination(const struct core *core, const struct gpu_view *from)
+static int find_destination(const struct core *core, const struct gpu_view *from, int64_t now_us)
 {
     int best = -1;
     double least = BUSY_MAX + 1;
     for (int i = 0; i < core->view.n_gpus; i++) {
-        if (busy_part(&core->view.gpus[i]).value >= least || !may_join(core, from, i))
+        if (busy_part(&core->view.gpus[i]).value >= least || !may_join(core, from, i, now_us))
             continue;
         least = busy_part(&core->view.gpus[i]).value;
         best = i;
@@ -162,7 +160,7 @@ static void consider_move(
     bool is_worth_it = gain_us(core, head, now_us) > GAIN_PER_COST * move.cost_us;
     if (!is_better || !is_worth_it || !may_be_moved(core, task, head, now_us))
         return;
-    move.to = find_destination(core, &core->view.gpus[i]);
+    move.to = find_destination(core, &core->view.gpus[i], now_us);
     if (move.to >= 0)
         *best = move;
 }

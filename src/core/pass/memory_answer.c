@@ -17,7 +17,9 @@
  *      resumption cost least; of equals the youngest. It is resumed when enough memory is free
  *      again (yield.c). An older task that waits does not give way to a younger one. A task within
  *      its known requirement does not give way to one of the same priority that would hold more
- *      than its user declared.
+ *      than its user declared; nor does one within its declared requirement to one of which nothing
+ *      is declared. A task that gave way to memory computes for 20 times as long as that costs
+ *      before it gives way to a task of the same user and priority again.
  *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
  *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
  *      room.
@@ -29,6 +31,10 @@
  * free. GPU 1 has 30 GiB free: task 1, which needs 26, is moved there (rule 4). Had it 20 GiB free,
  * task 2 would be suspended (rule 5), task 1 would get its memory, and task 2, which would fit on
  * GPU 1, would be resumed there.
+ *
+ * A process may only say that it lacks memory. So what its waits cost others is bounded by what it
+ * takes: rules 4 and 5 apply to UNPAID_MAX waits of a task; to more of them after its GPU shows
+ * that the task has grown by half of what it waited for.
  *
  * While an allocation waits, no other task is placed on its GPU. "On its GPU" means here: in its
  * memory domain (memory_domain.h).
@@ -149,14 +155,44 @@ static bool is_free_soon(const struct core *core, const struct task *task, int64
     return false;
 }
 
+/* ---- what a wait may cost others ---- */
+
+/* Chosen: once more than needed, as the memory may have gone to an external process meanwhile. */
+enum { UNPAID_MAX = 2 };
+
+static double most_held_bytes(const struct core *core, const struct task *task)
+{
+    return wanted_bytes(core, task) - (double)task->run->memory_wait.bytes;
+}
+
+/* Has the task taken memory after what was done for it before? A driver that does not report its
+ * memory shows no growth. */
+static bool is_believed(struct core *core, const struct task *task)
+{
+    struct memory_wait *wait = &core_find_task(core, task->id)->run->memory_wait;
+    if (wait->n_unpaid && most_held_bytes(core, task) >= (double)wait->paid_at_bytes)
+        wait->n_unpaid = 0;
+    bool is_counted = wait->n_unpaid && wait->unpaid_since_us == wait->since_us;
+    return is_counted || wait->n_unpaid < UNPAID_MAX;
+}
+
+static void note_unpaid(struct core *core, const struct task *task)
+{
+    struct memory_wait *wait = &core_find_task(core, task->id)->run->memory_wait;
+    wait->n_unpaid += !wait->n_unpaid || wait->unpaid_since_us != wait->since_us;
+    wait->unpaid_since_us = wait->since_us;
+    wait->paid_at_bytes = (int64_t)most_held_bytes(core, task) + (wait->bytes + 1) / 2;
+}
+
 /* ---- rule 4 ---- */
 
 static bool move_to_room(struct core *core, const struct task *task, int64_t now_us, int *ret_r)
 {
     bool may_move = task->n_gpus == 1 && core_may_suspend(core, task, now_us);
-    int gpu = may_move ? core_find_destination(core, task, wanted_bytes(core, task)) : -1;
+    int gpu = may_move ? core_find_destination(core, task, wanted_bytes(core, task), now_us) : -1;
     if (gpu < 0)
         return false;
+    note_unpaid(core, task);
     *ret_r = core_move_task(
         core, task, &gpu, reading_of(wanted_bytes(core, task)), YIELD_TO_MEMORY, task->id, now_us);
     return true;
@@ -191,7 +227,7 @@ static double promised_bytes(const struct core *core, const struct task *task)
     return (double)(task->request.need.bytes + core->settings.conditions.margin_bytes);
 }
 
-/* Otherwise a task that declares too little starts soon, and then takes the GPU from others. */
+/* Would it hold more than its user declared? */
 static bool is_beyond_declared(const struct core *core, const struct task *task)
 {
     return task->request.need.kind == NEED_DECLARED &&
@@ -207,6 +243,30 @@ static bool keeps_requirement(
            !(used.valid && used.value > promised_bytes(core, task));
 }
 
+/* Does the resident keep its memory because it has been promised more than the waiting task? A task
+ * that declares too little, or nothing, starts soon, and would then take the GPU from others. */
+static bool is_safe_from(const struct core *core, const struct task *task,
+    const struct resident *resident, const struct task *to)
+{
+    bool is_declared = task->request.need.kind == NEED_DECLARED;
+    bool to_declared = to->request.need.kind == NEED_DECLARED;
+    return task->request.priority == to->request.priority &&
+           keeps_requirement(core, task, resident) &&
+           (is_beyond_declared(core, to) || (is_declared && !to_declared));
+}
+
+/* Was it stopped for memory by that user before, and has it computed too short a time since? */
+static bool has_just_given_way(
+    const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
+{
+    const struct task_yield *yield = &task->run->yield;
+    const struct task *before = core_find_task(core, yield->to_task);
+    bool is_by_user = !before || before->uid == to->uid;
+    return task->request.priority == to->request.priority && is_by_user &&
+           yield->reason == YIELD_TO_MEMORY && yield->resumed_us &&
+           now_us - yield->resumed_us < CORE_RUN_PER_COST * core_yield_cost_us(core, task);
+}
+
 /* May the task give way to the waiting one? */
 static bool may_give_way(
     const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
@@ -214,7 +274,7 @@ static bool may_give_way(
     bool is_older = task->id < to->id && task->run->memory_wait.bytes;
     bool is_higher = task->request.priority > to->request.priority;
     return task != to && !is_older && !is_higher && task->state == TASK_RUNNING && !task->ending &&
-           core_may_suspend(core, task, now_us);
+           core_may_suspend(core, task, now_us) && !has_just_given_way(core, task, to, now_us);
 }
 
 /* The task on one of the GPUs that gives way to the waiting one, or NULL. */
@@ -223,7 +283,6 @@ static const struct task *find_candidate(
 {
     struct candidate best = {0};
     const struct resident *resident;
-    bool is_beyond = is_beyond_declared(core, to);
     for (int i = 0; i < to->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[to->gpus[i]];
         double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
@@ -234,9 +293,8 @@ static const struct task *find_candidate(
             struct candidate each = {task, task->run->memory_wait.bytes > 0,
                 reading_assume(resident->mem_used_bytes, 0) >= lacking,
                 core_yield_cost_us(core, task)};
-            bool is_safe = is_beyond && task->request.priority == to->request.priority &&
-                           keeps_requirement(core, task, resident);
-            if (!is_safe && may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
+            if (!is_safe_from(core, task, resident, to) && may_give_way(core, task, to, now_us) &&
+                gives_way_before(&each, &best))
                 best = each;
         }
     }
@@ -301,11 +359,15 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
         return 0;
     if (is_free(core, task))
         return answer_task(core, task, true, now_us);
-    if (is_free_soon(core, task, now_us) || move_to_room(core, task, now_us, &r))
+    bool is_granted_more = is_believed(core, task);
+    if (is_free_soon(core, task, now_us) ||
+        (is_granted_more && move_to_room(core, task, now_us, &r)))
         return r;
-    const struct task *yielding = find_candidate(core, task, now_us);
-    if (yielding)
+    const struct task *yielding = is_granted_more ? find_candidate(core, task, now_us) : NULL;
+    if (yielding) {
+        note_unpaid(core, task);
         return core_stop_task(core, yielding, YIELD_TO_MEMORY, task->id, now_us);
+    }
     bool is_youngest = is_youngest_of_all_waiting(core, task);
     if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);

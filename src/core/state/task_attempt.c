@@ -62,6 +62,7 @@ void core_begin_attempt(struct task *task)
     yield->cannot_suspend = false;
     yield->resumed_us = yield->retry_us = yield->attempt_stopped_us = 0;
     yield->failures = 0;
+    task->run->memory_wait.n_unpaid = 0;
     core_begin_service(task);
 }
 

@@ -127,7 +127,7 @@ void route_move(void *context, struct api_request *request)
     struct event event = driver_event(http->parts.driver, EVENT_MOVE, task->id);
     event.yield.gpus = gpus;
     event.yield.n = n;
-    if (core_check_move(http->parts.core, task->id, gpus, n, &fault) < 0)
+    if (core_check_move(http->parts.core, task->id, gpus, n, event.time_us, &fault) < 0)
         api_reply_error(request, 409, "%s", fault.text);
     else
         feed_command(http, request, &event);

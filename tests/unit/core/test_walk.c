@@ -29,6 +29,7 @@ struct walk {
     int64_t now_us;
     uint64_t next_task;
     int n_gpus, to_gpu;
+    uint64_t moving; /* the task to move to `to_gpu` in the next step; 0: none */
     struct gpu_identity gpus[GPUS_MAX];
     struct task_memory memory[TASKS_MAX];
     struct {
@@ -202,12 +203,11 @@ static void repeat_sample(struct walk *walk, struct core_sample *sample)
             walk, 10.0 * (double)GIB);
 }
 
-static void make_sample(struct walk *walk, struct event *event)
+static void fill_sample(struct walk *walk, struct event *event, int gpu)
 {
     struct core_sample *sample = &event->sample;
     const struct cluster_view *view = core_view(walk->core);
-    sample->gpu = chance(walk, 3) ? (int)draw(walk, 100) - 50
-                                  : (int)draw(walk, (uint64_t)walk->n_gpus);
+    sample->gpu = gpu;
     if (sample->gpu >= 0 && sample->gpu < walk->n_gpus && chance(walk, 60)) {
         repeat_sample(walk, sample);
         return;
@@ -233,6 +233,13 @@ static void make_sample(struct walk *walk, struct event *event)
         walk->last[sample->gpu].sample = *sample;
         memcpy(walk->last[sample->gpu].memory, walk->memory, sizeof walk->memory);
     }
+}
+
+static void make_sample(struct walk *walk, struct event *event)
+{
+    bool is_any = chance(walk, 3);
+    fill_sample(
+        walk, event, is_any ? (int)draw(walk, 100) - 50 : (int)draw(walk, (uint64_t)walk->n_gpus));
 }
 
 static void make_gpus(struct walk *walk, struct event *event)
@@ -270,14 +277,38 @@ static void make_started(struct walk *walk, struct event *event)
         event->task = any_attempt(walk);
 }
 
+/* Mostly a GPU that the task does not have. */
+static int any_destination(struct walk *walk, uint64_t task)
+{
+    const struct cluster_view *view = core_view(walk->core);
+    int gpu = (int)draw(walk, (uint64_t)walk->n_gpus + 2) - 1;
+    for (int i = 0; i < view->n_gpus && gpu >= 0 && gpu < view->n_gpus; i++)
+        if (gpu_view_resident(&view->gpus[gpu], task) || view->gpus[gpu].id.is_mig_instance)
+            gpu = (gpu + 1) % view->n_gpus;
+    return gpu;
+}
+
+/* A move needs a recent sample of the GPU: most moves come behind one. */
+static struct event move_event(struct walk *walk, uint64_t task)
+{
+    struct event event = {.kind = EVENT_MOVE, .time_us = walk->now_us, .task = task};
+    event.yield.gpus = &walk->to_gpu;
+    event.yield.n = chance(walk, 90) ? 1 : 0;
+    return event;
+}
+
 static void make_yield(struct walk *walk, struct event *event)
 {
     if (chance(walk, 80))
         event->task = any_attempt(walk);
     if (event->kind == EVENT_MOVE) {
-        walk->to_gpu = (int)draw(walk, (uint64_t)walk->n_gpus + 2) - 1;
-        event->yield.gpus = &walk->to_gpu;
-        event->yield.n = chance(walk, 90) ? 1 : 0;
+        walk->to_gpu = any_destination(walk, event->task);
+        walk->moving = chance(walk, 80) ? event->task : 0;
+        *event = move_event(walk, event->task);
+        if (walk->moving) {
+            *event = (struct event){.kind = EVENT_SAMPLE, .time_us = walk->now_us};
+            fill_sample(walk, event, walk->to_gpu);
+        }
     } else if (event->kind == EVENT_SUSPENDED) {
         int64_t gib = chance(walk, 80) ? (int64_t)draw(walk, 20) : 0;
         event->yielded.bytes = gib ? reading_of((double)(gib * GIB)) : READING_NONE;
@@ -322,6 +353,11 @@ static struct event make_input(struct walk *walk)
         EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE, EVENT_UNRESERVE,
         EVENT_SUSPENSION_COST};
     struct event event = {.time_us = walk->now_us};
+    if (walk->moving) {
+        event = move_event(walk, walk->moving);
+        walk->moving = 0;
+        return event;
+    }
     event.kind = chance(walk, 85) ? often[draw(walk, ARRAY_SIZE(often))]
                                   : seldom[draw(walk, ARRAY_SIZE(seldom))];
     event.task = chance(walk, 5) ? draw(walk, UINT64_MAX) : draw(walk, walk->next_task + 1);
