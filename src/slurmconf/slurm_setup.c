@@ -174,7 +174,7 @@ static int check_gres(struct setup_plan *plan, struct span names, struct span gr
         if (strcmp(item.name, "gpu") == 0 && gres_is_mig_type(item.type))
             return fault_set(plan->fault, ENOTSUP,
                 "NodeName=%.*s has gpu:%s: shards are parts of whole GPUs, and an instance of MIG "
-                "has no device file of its own: leave these nodes out, or turn MIG off there",
+                "has no device file: leave these nodes out, or turn MIG off there",
                 (int)names.size, names.at, item.type);
     return 0;
 }
