@@ -40,6 +40,7 @@ enum {
     SIMULATE_MIN_FREE,
     SIMULATE_MARGIN,
     SIMULATE_HOLD_OFF,
+    SIMULATE_STARTING_MAX,
     SIMULATE_SLOWDOWN_MAX,
     SIMULATE_SERVER_POWER,
     SIMULATE_POWER_MAX,
@@ -135,6 +136,13 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .help = "the longest time a GPU is held for a task whose memory is still growing; "
                 "default: 60s",
         .max = 3600 * SECOND_US},
+    [SIMULATE_STARTING_MAX] = {.name = "starting-max",
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .max = 1000,
+        .help = "how many tasks of known memory requirement and unknown SM activity may be "
+                "starting on a GPU at a time; 0: none starts beside one whose memory has not "
+                "settled, as in the dissertation; default: 0"},
     [SIMULATE_SLOWDOWN_MAX] = {.name = "slowdown-max",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -335,6 +343,7 @@ static int set_conditions(
     settings->user_limits.usage_us = invocation->values[SIMULATE_GPU_HOURS].number * 3600 *
                                      SECOND_US;
     settings->usage_window_us = invocation->values[SIMULATE_GPU_HOURS_WINDOW].number;
+    conditions->starting_max = (int)invocation->values[SIMULATE_STARTING_MAX].number;
     if (invocation->values[SIMULATE_HOLD_OFF].set)
         settings->settle_max_us = invocation->values[SIMULATE_HOLD_OFF].number;
     return 0;

@@ -36,6 +36,8 @@ enum verdict_kind {
     VERDICT_MEMORY_SHORT,     /* `have` bytes are free, `limit` are needed */
     VERDICT_SMACT_UNKNOWN,    /* neither SMACT nor utilisation is known */
     VERDICT_SMACT_HIGH,       /* SMACT `have` exceeds `limit` */
+    VERDICT_SMACT_EXPECTED,   /* so does the SMACT that its tasks are known to have, some of which
+                                 are starting */
     VERDICT_UTILISATION_HIGH, /* SMACT is unknown, utilisation `have` exceeds `limit` */
     VERDICT_OTHER_MPS_USER,   /* its resident `task` is a client of another user's MPS server */
     VERDICT_ONE_PROCESS,      /* its compute mode admits one process: `task`'s (0: external) */

@@ -148,6 +148,9 @@ struct conditions {
     int64_t margin_bytes;    /* beyond the task's requirement; the dissertation: 2 GB */
     int64_t sample_valid_us; /* older samples count as none */
     int tasks_per_gpu_max;   /* 0: no limit */
+    int starting_max; /* tasks on a GPU whose memory has not settled though its size is known,
+                                beside which the next may start while their SM activity is unknown;
+                                0: no task starts beside one whose memory has not settled */
     bool mps_users_together; /* MPS clients of several users may share a GPU: their servers take
                                 turns */
     int server_power_max_w;  /* of all GPUs of a server together; 0: no limit (load_limits.c) */

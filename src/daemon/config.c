@@ -109,6 +109,10 @@ static const struct option {
         "takes no other task"},
     {"settle-max", LIVE(core.settle_max_us), &setting_period, "TIME", NULL,
         "the longest time a GPU is held for a task whose memory is still growing"},
+    {"starting-max", LIVE(core.conditions.starting_max), &setting_count, "N", NULL,
+        "how many tasks of known memory requirement and unknown SM activity may be starting on a "
+        "GPU at a time; 0: while a task's memory has not settled its GPU takes no other task "
+        "(docs/placement.md)"},
     {"recovery-step", LIVE(core.recovery_step_bytes), &setting_size, "SIZE", NULL,
         "memory added to the requirement of a task after each GPU memory crash beside other "
         "tasks, before the last attempt alone on its GPUs; 0: the first retry is alone already"},
@@ -474,6 +478,9 @@ void config_defaults(struct config *config)
         .controller_user = "root",
         .node_socket = "/run/colloc/node.sock",
     };
+    /* Chosen: with one more, heavy trainings of unknown activity share a GPU for too long
+     * (docs/placement.md). */
+    config->core.conditions.starting_max = 2;
     config->core.can_suspend = config->core.can_pause = config->core.preload = true;
     config->core.policy = &policy_magm;
     config->core.shares = &config->share_table;

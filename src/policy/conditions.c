@@ -10,7 +10,9 @@
  *   3. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service beside which it would run has met its latency target for long enough, and is
  *      predicted to meet it then, too (service_guard.c).
- *   4. No resident's memory is still rising: its final size is unknown.
+ *   4. No resident's memory is still rising to an unknown size. Where its size is known, the rest
+ *      of it counts in 5 and its known activity in 6; of residents with unknown activity at most
+ *      starting_max are starting.
  *   5. Free memory, less the requirements of residents that have not allocated yet, is enough for
  *      the task: for its requirement and the margin, or min_free_bytes if its requirement is
  *      unknown.
@@ -143,36 +145,54 @@ static bool refuse_not_idle(const struct gpu_view *gpu, struct verdict *ret_verd
     return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, n_tasks, external);
 }
 
+/* Is the resident's memory reserved though it may not have taken it yet? Then no other task is held
+ * off for it. */
+static bool is_reserved(const struct placement_query *query, const struct resident *resident)
+{
+    return query->conditions->starting_max > 0 && resident->need_bytes.valid;
+}
+
 bool conditions_was_backfilled(const struct placement_query *query, const struct resident *resident)
 {
     return resident->backfilled_before == query->task->id && resident->need_bytes.valid;
 }
 
-/* The resident for which the task is held off, since its memory still rises; NULL: none. */
+/* The resident for which the task is held off, since its memory still rises; NULL: none. Of those
+ * whose memory is reserved `starting_max` hold it off together, if it is not known how active they
+ * will be. */
 static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
-    const struct resident *resident, *newest = gpu_view_unsettled(gpu);
-    if (!newest || !conditions_was_backfilled(query, newest))
+    const struct resident *resident, *newest = gpu_view_unsettled(gpu), *starting = NULL;
+    int n_starting = 0;
+    if (!newest || (!conditions_was_backfilled(query, newest) && !is_reserved(query, newest)))
         return newest;
-    const struct resident *rising = NULL;
     struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        if (!residence_has_settled(resident->residence) &&
-            !conditions_was_backfilled(query, resident))
-            rising = resident;
-    return rising;
+    while ((resident = memory_domain_resident(&walk))) {
+        if (residence_has_settled(resident->residence) ||
+            conditions_was_backfilled(query, resident))
+            continue;
+        if (!is_reserved(query, resident))
+            return resident;
+        if (!resident->expect.smact.valid) {
+            starting = resident;
+            n_starting++;
+        }
+    }
+    return n_starting > 0 && n_starting >= query->conditions->starting_max ? starting : NULL;
 }
 
-/* Memory that residents will still take: those that have not begun to, and those that were
- * backfilled. */
+/* Memory that residents will still take: those that have not begun to, those that were backfilled,
+ * and those that others need not wait for. */
 static double promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double bytes = gpu_view_pending_bytes(gpu);
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
-        if (residence_has_risen(resident->residence) && conditions_was_backfilled(query, resident))
+        if (residence_has_risen(resident->residence) &&
+            (conditions_was_backfilled(query, resident) ||
+                (is_reserved(query, resident) && !residence_has_settled(resident->residence))))
             bytes += resident_outstanding_bytes(resident);
     return bytes;
 }
@@ -223,16 +243,34 @@ static bool is_activity_of_others(const struct gpu_view *gpu)
            gpu->external_processes.value == 0;
 }
 
+/* The activity that the residents are known to have. While one of them starts, the measured level
+ * does not show it yet. */
+static double expected_activity(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    double sum = 0;
+    bool is_any_starting = false;
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        sum += reading_assume(resident->expect.smact, 0);
+        is_any_starting |= !residence_has_settled(resident->residence) &&
+                           is_reserved(query, resident);
+    }
+    return is_any_starting ? sum : 0;
+}
+
 bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     if (is_activity_of_others(gpu))
         return true;
-    double max = query->conditions->smact_max;
+    double max = query->conditions->smact_max, expected = expected_activity(query, gpu);
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
     if (!activity.valid)
         return refuse_gpu(ret_verdict, VERDICT_SMACT_UNKNOWN, 0, 0, max);
+    if (expected > activity.value && expected > max + POLICY_ROUNDING)
+        return refuse_gpu(ret_verdict, VERDICT_SMACT_EXPECTED, 0, expected, max);
     enum verdict_kind kind = has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH;
     return activity.value <= max + POLICY_ROUNDING ||
            refuse_gpu(ret_verdict, kind, 0, activity.value, max);

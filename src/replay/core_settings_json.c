@@ -26,6 +26,7 @@ static const struct {
     {"margin_bytes", INT64, SETTING(conditions.margin_bytes)},
     {"sample_valid_us", INT64, SETTING(conditions.sample_valid_us)},
     {"tasks_per_gpu_max", INT, SETTING(conditions.tasks_per_gpu_max)},
+    {"starting_max", INT, SETTING(conditions.starting_max)},
     {"slowdown_max", REAL, SETTING(conditions.slowdown_max)},
     {"server_power_max_w", INT, SETTING(conditions.server_power_max_w)},
     {"power_max", REAL, SETTING(conditions.power_max)},

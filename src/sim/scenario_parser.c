@@ -222,6 +222,7 @@ static int read_setting(
         {"pcie-max", FIELD_SIZE, SETTING(conditions.pcie_max_bytes), 0},
         {"slowdown-max", FIELD_RATIO, SETTING(conditions.slowdown_max), 1000},
         {"tasks-per-gpu", FIELD_INT, SETTING(conditions.tasks_per_gpu_max), 1000},
+        {"starting-max", FIELD_INT, SETTING(conditions.starting_max), 1000},
         {"window", FIELD_DURATION, SETTING(window_us), 0},
         {"settle", FIELD_DURATION, SETTING(settle_us), 0},
         {"settle-max", FIELD_DURATION, SETTING(settle_max_us), 0},

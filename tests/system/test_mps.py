@@ -406,6 +406,7 @@ class Faults(Care):
         first = self.train(70000, 120, "--smact=0.3", memory_mib=70000)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 69000)
         self.emulator("set", "0", "foreign-mib=60000")
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 129000)
         second = self.train(20000, 60, "--smact=0.3", memory_mib=20000)
         until(lambda: "short" in self.task(second)["reason_text"], "the memory to be short")
         self.wait(first, "COMPLETED")

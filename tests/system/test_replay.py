@@ -71,7 +71,7 @@ class Replay(DaemonCase):
             for i, line in enumerate(lines)
             if line.startswith('{"input":"SAMPLE","time') and i < place
         )
-        exited = next(i for i, line in enumerate(lines) if '"EXITED"' in line)
+        exited = next(i for i, line in enumerate(lines) if '"EXITED"' in line and '"none"' in line)
         changed = {
             "another GPU": lines[:place]
             + [re.sub(r'"gpus":\[\d\]', '"gpus":[7]', lines[place])]

@@ -146,6 +146,9 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
     case VERDICT_SMACT_HIGH:
         add_activity(line, "SMACT", verdict, "");
         break;
+    case VERDICT_SMACT_EXPECTED:
+        add_activity(line, "expected SMACT", verdict, " (a task is starting)");
+        break;
     case VERDICT_UTILISATION_HIGH:
         add_activity(line, "utilisation", verdict, " (SMACT not reported)");
         break;

@@ -56,6 +56,8 @@ static void every_verdict_has_words_to_act_on(void **state)
             "GPU 0: 1.2 GiB short"},
         {{.kind = VERDICT_SMACT_UNKNOWN}, "GPU 0: activity not known"},
         {{.kind = VERDICT_SMACT_HIGH, .have = 0.83, .limit = 0.8}, "GPU 0: SMACT 83 % over 80 %"},
+        {{.kind = VERDICT_SMACT_EXPECTED, .have = 1.3, .limit = 0.8},
+            "GPU 0: expected SMACT 130 % over 80 % (a task is starting)"},
         {{.kind = VERDICT_SMACT_HIGH, .have = 0.8012, .limit = 0.8},
             "GPU 0: SMACT 80.12 % over 80 %"},
         {{.kind = VERDICT_UTILISATION_HIGH, .have = 0.9, .limit = 0.8},
