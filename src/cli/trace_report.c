@@ -31,6 +31,20 @@ static void print_kept_json(const struct job_counts *counts, const struct job_li
     json_decref(object);
 }
 
+/* Jobs without a GPU to themselves look like jobs of whole GPUs in the table of sizes. */
+static void print_parts(const struct job_list *kept)
+{
+    size_t mig = 0, others = 0;
+    for (size_t i = 0; i < kept->n; i++) {
+        mig += kept->jobs[i].is_mig;
+        others += !kept->jobs[i].is_mig && kept->jobs[i].part > 0;
+    }
+    if (mig)
+        print_error("  %zu had instances of MIG: each is its compute slices of 7, not a GPU", mig);
+    if (others)
+        print_error("  %zu requested parts of GPUs that others may share", others);
+}
+
 void report_kept(
     const char *name, const struct job_counts *counts, const struct job_list *kept, bool json)
 {
@@ -42,6 +56,7 @@ void report_kept(
     for (int i = 0; i < LEFT_OUT_REASONS; i++)
         if (counts->left_out[i])
             print_error("  skipped: %" PRId64 " %s", counts->left_out[i], left_out_text(i));
+    print_parts(kept);
 }
 
 /* ---- statistics ---- */

@@ -101,7 +101,10 @@ const struct cluster_log_format *trace_format(const struct trace_run *run)
     size_t size = file ? fread(head, 1, sizeof head, file) : 0;
     if (file)
         fclose(file);
-    return cluster_log_recognise((struct span){head, size});
+    const struct cluster_log_format *format = cluster_log_recognise((struct span){head, size});
+    if (format)
+        print_error("%s: read as --from=%s, which its first line shows", run->name, format->name);
+    return format;
 }
 
 int trace_read_log(

@@ -63,8 +63,8 @@ int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus);
 /* Reads the catalogue of tasks: that of --tasks, or the built-in one. */
 int trace_catalogue(struct trace_run *run, struct fault *fault);
 
-/* Returns the format of --from, or what the file's first line shows; or NULL. Standard input is not
- * read ahead. */
+/* Returns the format of --from, or what the file's first line shows, and prints which; or NULL.
+ * Standard input is not read ahead. */
 const struct cluster_log_format *trace_format(const struct trace_run *run);
 
 /* Reads the log in this format; with --keep-partial, up to its first error. */

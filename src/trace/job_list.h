@@ -4,6 +4,7 @@
 #ifndef COLLOC_TRACE_JOB_LIST_H
 #define COLLOC_TRACE_JOB_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct log_job {
     int gpus;          /* above 0 */
     int user;          /* in the list's `users`; INTERN_EMPTY: not known */
     float part;        /* of each GPU that it requested, below 1; 0: whole GPUs */
+    bool is_mig;       /* the part is of instances of MIG */
 };
 
 struct job_list {

@@ -111,9 +111,10 @@ int own_trace_read(
     struct arrival arrival;
     int r = arrivals_open(&arrivals, path, catalogue, fault), more = 0;
     while (r == 0 && (more = arrivals_next(&arrivals, fault, &arrival)) == 1) {
-        struct log_job job = {arrival.time_us, llround(arrival.task->solo_s * (double)SECOND_US),
-            arrival.task->gpus,
-            intern_text(&list->users, intern_get(&arrivals.users, arrival.user)), 0};
+        struct log_job job = {.submit_us = arrival.time_us,
+            .length_us = llround(arrival.task->solo_s * (double)SECOND_US),
+            .gpus = arrival.task->gpus,
+            .user = intern_text(&list->users, intern_get(&arrivals.users, arrival.user))};
         if (job.user < 0 || job_list_add(list, &job) < 0)
             r = fault_set(fault, ENOMEM, "out of memory");
     }

@@ -83,14 +83,15 @@ struct gres_counts {
     int64_t shards, shard_kinds, gpus_with_shards;
 };
 
-/* The compute slices of "gpu:1g.10gb=1", or 0: it is no instance of MIG. */
+/* The compute slices of "gpu:1g.10gb=1" or "gpu:nvidia_a100_1g.10gb=1" (the kind that slurmd's
+ * AutoDetect=nvml writes), or 0: it is no instance of MIG. */
 static int mig_slices_of(const char *word)
 {
-    int slices, memory, end = 0;
-    const char *kind = strchr(word, ':'), *part = kind ? strstr(kind, "c.") : NULL;
-    kind = part ? part + 1 : kind;
-    if (kind && sscanf(kind + 1, "%dg.%dgb%n", &slices, &memory, &end) == 2 && end > 0)
-        return slices > 0 && slices <= MIG_SLICES ? slices : 0;
+    for (const char *at = strchr(word, ':'); at; at = strpbrk(at + 1, "_.")) {
+        int slices, memory, end = 0;
+        if (sscanf(at + 1, "%1dg.%3dgb%n", &slices, &memory, &end) == 2 && end > 0)
+            return slices > 0 && slices <= MIG_SLICES ? slices : 0;
+    }
     return 0;
 }
 
@@ -143,6 +144,7 @@ static void count_gpus(const char *list, struct log_job *job)
     bool is_part = gpus > 0 && requested > 0 && requested < (double)gpus;
     job->gpus = gpus <= JOB_GPUS_MAX ? (int)gpus : JOB_GPUS_MAX + 1;
     job->part = is_part ? (float)(requested / (double)gpus) : 0;
+    job->is_mig = counts.instances > 0;
 }
 
 static bool has_ended(const char *state)
@@ -187,7 +189,10 @@ static bool joins_last(
     struct log_job *last = &jobs->jobs[jobs->n - 1];
     if (last->gpus + job->gpus > JOB_GPUS_MAX)
         return false;
+    double requested = job_gpus_requested(last) + job_gpus_requested(job);
     last->gpus += job->gpus;
+    last->part = requested < last->gpus ? (float)(requested / last->gpus) : 0;
+    last->is_mig |= job->is_mig;
     last->length_us = job->length_us > last->length_us ? job->length_us : last->length_us;
     return true;
 }

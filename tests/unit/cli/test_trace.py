@@ -215,7 +215,11 @@ class Import(TraceCase):
                 "the catalogue",
             ],
         )
-        self.assertEqual(self.trace(SACCT)[0], rows)  # the first line shows the format
+        shown, said = self.trace(SACCT)  # the first line shows the format
+        self.assertEqual(shown, rows)
+        self.assertEqual(
+            said.splitlines()[0], "log: read as --from=sacct, which its first line shows"
+        )
         self.assertEqual(self.trace(SWF)[0], self.trace(SWF, "--from=swf")[0])
         self.assertEqual(
             self.trace(json.dumps(PHILLY))[0], self.trace(json.dumps(PHILLY), "--from=philly")[0]
@@ -265,6 +269,7 @@ class Import(TraceCase):
             ("cpu=1,gres/shard:i0=57,gres/shard:i3=57,gres/shard=114", "2"),
             ("gres/shard=160", "2"),
             ("gres/gpu:1g.10gb=1,gres/gpu=1", "1"),
+            ("gres/gpu:nvidia_a100_80gb_pcie_3g.40gb=1,gres/gpu=1", "1"),
             ("gres/gpu:a100=2,gres/gpu=2,gres/gpumem=0,gres/gpuutil=0", "2"),
         ):
             out = self.folder + "/tasks.csv"
@@ -273,6 +278,36 @@ class Import(TraceCase):
             )
             with open(out, encoding="utf-8") as file:
                 self.assertEqual([row["gpus"] for row in csv.DictReader(file)], [gpus], tres)
+
+    def test_sacct_counts_parts_apart(self):
+        head = "JobID|Submit|Elapsed|AllocTRES\n"
+        job = "{}|2024-03-01T10:00:00|01:00:00|{}\n"
+        text = head + "".join(
+            job.format(7 + i, tres)
+            for i, tres in enumerate(
+                (
+                    "gres/gpu:nvidia_a100_80gb_pcie_1g.10gb=2,gres/gpu=2",
+                    "gres/gpu:7g.80gb=1,gres/gpu=1",
+                    "gres/shard=40",
+                    "gres/gpu:a100=1,gres/gpu=1",
+                )
+            )
+        )
+        said = self.trace(text)[1]
+        self.assertIn("  2 had instances of MIG: each is its compute slices of 7, not a GPU", said)
+        self.assertIn("  1 requested parts of GPUs that others may share", said)
+        info = json.loads(self.colloc("trace", "info", "--json", self.write("log", text)))
+        self.assertAlmostEqual(info["gpu_hours"], 2 / 7 + 1 + 0.5 + 1, places=4)
+        self.assertNotIn("MIG", self.trace(SACCT)[1])
+
+    def test_components_of_a_job_add_up_parts(self):
+        text = (
+            "JobID|Submit|Elapsed|AllocTRES\n"
+            "7+0|2024-03-01T10:00:00|01:00:00|gres/shard=40\n"
+            "7+1|2024-03-01T10:00:00|01:00:00|gres/gpu=1\n"
+        )
+        info = json.loads(self.colloc("trace", "info", "--json", self.write("log", text)))
+        self.assertAlmostEqual(info["gpu_hours"], 1.5, places=4)
 
     def test_sacct_without_parsable2(self):
         text = (
