@@ -27,7 +27,7 @@ static const char *nearest(uint64_t seed, int gpus, double length_s)
 {
     struct mapping mapping;
     assert_int_equal(mapping_init(&mapping, &catalogue, seed), 0);
-    struct log_job job = {0, (int64_t)(length_s * (double)SECOND_US), gpus, 0, 0};
+    struct log_job job = {.length_us = (int64_t)(length_s * (double)SECOND_US), .gpus = gpus};
     const char *name = mapping_nearest(&mapping, &job)->name;
     mapping_fini(&mapping);
     return name;

@@ -20,8 +20,9 @@ static struct job_list some_jobs(void)
     const int64_t times[] = {100, 50, 200, 50, 300};
     struct job_list list = {0};
     for (int i = 0; i < 5; i++)
-        assert_int_equal(
-            job_list_add(&list, &(struct log_job){times[i] * SECOND_US, SECOND_US, i + 1, 0, 0}),
+        assert_int_equal(job_list_add(&list, &(struct log_job){.submit_us = times[i] * SECOND_US,
+                                                 .length_us = SECOND_US,
+                                                 .gpus = i + 1}),
             0);
     return list;
 }
@@ -87,7 +88,8 @@ static void test_sample(void **state)
     struct selection selection = all;
     struct job_list list = {0};
     for (int i = 0; i < 10000; i++)
-        assert_int_equal(job_list_add(&list, &(struct log_job){i, 1, 1, 0, 0}), 0);
+        assert_int_equal(
+            job_list_add(&list, &(struct log_job){.submit_us = i, .length_us = 1, .gpus = 1}), 0);
     counts = (struct job_counts){0};
     selection.sample = 0.3;
     assert_int_equal(jobs_select(&list, &selection, &counts), 0);
