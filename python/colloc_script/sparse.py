@@ -31,7 +31,7 @@ def stands_for_sparse(tensor):
 
 
 def inherit(operands, results):
-    """Results as large as a matrix that they are made of, such as its transpose, are sparse, too."""
+    """Results as large as a matrix that they are made of (its transpose, say) are sparse, too."""
     first = next(filter(stands_for_sparse, operands), None)
     for result in results if first is not None else ():
         if result.numel() == first.numel():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floors of src/core: a file includes and calls files of its own floor and of floors below.
+"""The floors of src/core: a file includes and calls files of its floor and of floors below.
 
     src/core/core.c, core.h, lifecycle.c    "core", the top
     src/core/pass/                          "pass"
@@ -11,12 +11,12 @@
 """
 
 import os
-from typing import Optional
+from typing import Dict, List, Optional
 
 COMPONENT = os.path.join("src", "core")
 TOP = ["core", "lifecycle"]  # files of src/core itself that are above all floors
 
-BELOW = {
+BELOW: Dict[str, List[str]] = {
     "values": [],
     "state": ["values"],
     "ask": ["values", "state"],

@@ -111,7 +111,7 @@ def rings(graph: Graph) -> List[List[str]]:
 
 
 def _take_ring(stack: List[str], on_stack: Set[str], module: str) -> List[str]:
-    ring = []
+    ring: List[str] = []
     while not ring or ring[-1] != module:
         ring.append(stack.pop())
         on_stack.discard(ring[-1])

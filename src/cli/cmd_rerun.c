@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `colloc rerun`: submits a task again, with the script, the environment and the options that it
- * had. It is a new task with an id of its own.
+ * had. It is a new task with another id.
  *
  *     colloc rerun 12                  Submitted task 40
  *     colloc rerun 14                  Submitted array 41 (100 tasks)

@@ -46,7 +46,7 @@ struct labelled {
 
 /* ---- one process ---- */
 
-static int fail(const char *what)
+static int report_failure(const char *what)
 {
     print_error("cannot use %s: %s", what, strerror(errno));
     return EXIT_REFUSED;
@@ -58,7 +58,7 @@ static int open_as(const char *path, int flags, int as)
     bool is_open = fd >= 0 && dup2(fd, as) == as;
     if (fd >= 0)
         close(fd);
-    return is_open ? EXIT_OK : fail(path);
+    return is_open ? EXIT_OK : report_failure(path);
 }
 
 /* %j and the like, which the environment of the task has. */
@@ -88,7 +88,7 @@ static int open_output(const char *pattern, int process, int as)
         }
     bool fits = out && fputc('\0', out) == '\0' && fclose(out) == 0;
     free(half);
-    return fits ? open_as(path, O_WRONLY | O_CREAT | O_APPEND, as) : fail(pattern);
+    return fits ? open_as(path, O_WRONLY | O_CREAT | O_APPEND, as) : report_failure(pattern);
 }
 
 static void set_number(const char *name, int number)
@@ -135,7 +135,7 @@ static void set_exported(const char *exported)
 }
 
 /* In place of this process, so that signals and the exit code are the command's. */
-static int become(const struct step *step, int process)
+static int become_command(const struct step *step, int process)
 {
     const char *input = step->facts->input ? step->facts->input : process > 0 ? "/dev/null" : NULL;
     set_exported(step->facts->exported);
@@ -154,7 +154,7 @@ static int become(const struct step *step, int process)
     if (code == EXIT_OK && input)
         code = open_as(input, O_RDONLY, STDIN_FILENO);
     if (code == EXIT_OK && step->facts->folder && chdir(step->facts->folder) < 0)
-        code = fail(step->facts->folder);
+        code = report_failure(step->facts->folder);
     if (code != EXIT_OK)
         return code;
     execvp(step->command[0], (char *const *)(uintptr_t)step->command);
@@ -211,7 +211,7 @@ static void pass_all(struct labelled *streams, int count)
 }
 
 /* `pipes`: of its standard output and error; -1: this process's. Returns its id or -1. */
-static pid_t start(const struct step *step, int process, const int pipes[2])
+static pid_t start_process(const struct step *step, int process, const int pipes[2])
 {
     pid_t parent = getpid(), child = fork();
     if (child != 0)
@@ -223,7 +223,7 @@ static pid_t start(const struct step *step, int process, const int pipes[2])
         if (pipes[i] >= 0)
             dup2(pipes[i], STDOUT_FILENO + i);
     fflush(NULL);
-    _exit(become(step, process));
+    _exit(become_command(step, process));
 }
 
 static int exit_code_of(int status)
@@ -253,15 +253,15 @@ static int start_all(
         int ends[2][2] = {{-1, -1}, {-1, -1}};
         for (int k = 0; k < 2 && streams; k++) {
             if (pipe2(ends[k], O_CLOEXEC) < 0)
-                return fail("a pipe");
+                return report_failure("a pipe");
             streams[n++] = (struct labelled){
                 .from = ends[k][0], .to = STDOUT_FILENO + k, .process = i};
         }
-        children[i] = start(step, i, (const int[2]){ends[0][1], ends[1][1]});
+        children[i] = start_process(step, i, (const int[2]){ends[0][1], ends[1][1]});
         for (int k = 0; k < 2 && streams; k++)
             close(ends[k][1]);
         if (children[i] < 0)
-            return fail("a new process");
+            return report_failure("a new process");
     }
     *ret_streams = n;
     return EXIT_OK;
@@ -311,7 +311,7 @@ int step_count_tasks(const struct invocation *invocation, struct fault *fault)
 }
 
 /* A number of the task's environment, which its #SBATCH lines have set. */
-static int inherited(const char *name, int otherwise)
+static int read_inherited(const char *name, int otherwise)
 {
     int64_t number;
     const char *text = getenv(name);
@@ -334,16 +334,16 @@ int step_run(const struct invocation *invocation)
         .output = option_text_or(&task.slurm_values[TASK_OUTPUT], values[TASK_OUTPUT].text),
         .error = option_text_or(&task.slurm_values[TASK_ERROR], values[TASK_ERROR].text),
         .tasks = given                  ? given
-                 : invocation->is_slurm ? inherited("SLURM_NTASKS", 1)
+                 : invocation->is_slurm ? read_inherited("SLURM_NTASKS", 1)
                                         : 1,
-        .gpus_per_task = gpus ? gpus : inherited("SLURM_GPUS_PER_TASK", 0)};
+        .gpus_per_task = gpus ? gpus : read_inherited("SLURM_GPUS_PER_TASK", 0)};
     if (r == 0 && step.tasks > TASKS_MAX)
         r = fault_set(&fault, ERANGE, "--ntasks=%d: at most %d", step.tasks, TASKS_MAX);
     int code = EXIT_USAGE;
     if (r < 0)
         print_error("%s", fault.text);
     else if (step.tasks == 1 && !task.slurm.is_labelled)
-        code = become(&step, 0);
+        code = become_command(&step, 0);
     else
         code = run_all(&step);
     task_description_fini(&task);

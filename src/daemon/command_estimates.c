@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the waiting tasks of a command. Each gets an event of its own, which the log stores, so that
- * a restart and a replay know the same. */
+/* Finds the waiting tasks of a command. Each gets a separate event, which the log stores, so that a
+ * restart and a replay know the same. */
 #include "daemon/command_estimates.h"
 
 static bool waits_unknown(const struct task *task)

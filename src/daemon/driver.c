@@ -260,8 +260,8 @@ static int write_log_or_use_reserve(struct driver *driver, struct fault *fault)
     return write_log(driver, fault);
 }
 
-/* What is written leaves the queue before its hooks are called: those may feed further events, which
- * are not written yet. */
+/* What is written leaves the queue before its hooks are called: those may feed further events,
+ * which are not written yet. */
 static void report_written(struct driver *driver)
 {
     struct entry *written = driver->log_first;

@@ -3,7 +3,7 @@
  * Takes the GPU memory of the process off its GPU and puts it back, at the speed of PCIe and also
  * for a client of MPS (docs/carrier.md).
  *
- * The library answers large allocations with blocks (blocks.h), whose memory it can take away
+ * The library answers large allocations with blocks (block_table.h), whose memory it can take away
  * without their addresses. A thread of the library carries out what the daemon orders in the page:
  *
  *     AWAY   wait until no call is in the driver and the GPU has done its work   WAITING
@@ -26,8 +26,8 @@
 
 #include <stdatomic.h>
 
-#include "preload/blocks.h"
-#include "preload/mapping.h"
+#include "preload/block_mapping.h"
+#include "preload/block_table.h"
 #include "preload/page.h"
 #include "preload/staging.h"
 

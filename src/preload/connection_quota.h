@@ -6,7 +6,7 @@
  * half is shared by all; a user can take a quarter of it. So a sweep of one user may have hundreds
  * of processes, and users who take all they can keep no other user out:
  *
- *     of 4096   guaranteed to each user 32, of the shared 2048 at most 512: at most 544 for one user
+ *     of 4096   guaranteed to each user 32, of the shared 2048 at most 512: so 544 for one user
  */
 #ifndef COLLOC_PRELOAD_CONNECTION_QUOTA_H
 #define COLLOC_PRELOAD_CONNECTION_QUOTA_H

@@ -19,8 +19,8 @@
  *
  * Settings: smact-max 0.8, min-free 5GiB, margin 2GiB, window 90s, settle 10s, settle-max 60s,
  * recoveries 3, recovery-step 5GiB, tasks-per-gpu 4, slowdown-max 3, can-suspend no, can-pause no,
- * starting-max 0, preload no, backfill yes, preempt no, look-ahead no, make-room no, slot-length 600s,
- * suspend-unused-after 0s, service-hold 60s.
+ * starting-max 0, preload no, backfill yes, preempt no, look-ahead no, make-room no,
+ * slot-length 600s, suspend-unused-after 0s, service-hold 60s.
  *
  * What a task of `submit` does: takes=6GiB (memory), rise=5s (how long it takes to take it evenly),
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the

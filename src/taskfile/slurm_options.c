@@ -25,7 +25,7 @@
 #define ONE_SERVER    "this server is all there is"
 #define NO_CPU_LAYOUT "colloc counts CPUs, it does not choose them"
 #define NO_ACCOUNTS   "a task is its user's"
-#define OWN_USER      "a task runs as the user who submits it"
+#define OWN_USER      "a task runs as the user that submits it"
 
 enum {
     BATCH = SLURM_SBATCH,

@@ -24,7 +24,7 @@
 
 enum { KIND_SIZE = 64 }; /* chosen: Slurm's types are short words */
 
-static const char *marker(const struct slurm_context *context)
+static const char *marker_of(const struct slurm_context *context)
 {
     return context->line ? "#SBATCH " : "";
 }
@@ -35,7 +35,7 @@ void slurm_warn(struct slurm_context *context, const char *name, const char *wor
     if (context->line)
         snprintf(place, sizeof place, "line %zu: ", context->line);
     if (asprintf(&text, "%s%s%s%s--%s is ignored: %s", before ? before : "", before ? "\n" : "",
-            place, marker(context), name, words) < 0)
+            place, marker_of(context), name, words) < 0)
         return;
     free(before);
     context->facts->warnings = text;
@@ -44,7 +44,7 @@ void slurm_warn(struct slurm_context *context, const char *name, const char *wor
 int slurm_refuse(
     struct slurm_context *context, const char *name, const char *value, const char *words)
 {
-    return fault_set(context->fault, ENOTSUP, "%s--%s%s%.60s: %s", marker(context), name,
+    return fault_set(context->fault, ENOTSUP, "%s--%s%s%.60s: %s", marker_of(context), name,
         value ? "=" : "", value ? value : "", words);
 }
 
@@ -52,7 +52,7 @@ int slurm_set(struct slurm_context *context, int option, const char *name, const
 {
     char shown[64];
     struct option_value *target = &context->values[option];
-    snprintf(shown, sizeof shown, "%s--%s", marker(context), name);
+    snprintf(shown, sizeof shown, "%s--%s", marker_of(context), name);
     int r = option_set_text(&task_options[option], shown, value, target, context->fault);
     if (r == 0)
         target->line = (int)context->line;

@@ -13,7 +13,7 @@ void slurm_warn(struct slurm_context *context, const char *name, const char *wor
 int slurm_refuse(
     struct slurm_context *context, const char *name, const char *value, const char *words);
 
-/* Sets an option of the task from text of its own form. Returns 0, or -errno with a fault. */
+/* Sets an option of the task from text as colloc writes it. Returns 0, or -errno with a fault. */
 int slurm_set(struct slurm_context *context, int option, const char *name, const char *value);
 
 /* Parses a size as Slurm does: 32G and 32GB are both 32 * 2^30. Returns 0 or -EINVAL. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/call-graph over made-up sources, and over the core: it has floors and no ring of calls."""
+"""scripts/call-graph over made-up sources, and over the core: floors, and no ring of calls."""
 
 import os
 import subprocess

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "preload/blocks.h"
+#include "preload/block_table.h"
 
 enum { GRAIN = 0x200000, MANY = 10000 };
 

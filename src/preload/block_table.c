@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of blocks: an array sorted by address. A framework has some hundreds of blocks and adds
  * one now and then, so that moving the rest of the array costs less than a tree. */
-#include "preload/blocks.h"
+#include "preload/block_table.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's calls for mapped memory, in the order in which they must be made and unmade. */
-#include "preload/mapping.h"
+#include "preload/block_mapping.h"
 
 #include "preload/hook_table.h"
 

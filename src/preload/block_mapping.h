@@ -5,12 +5,12 @@
  *
  * The functions call the driver directly: the caller has entered the gate, or is the carrier.
  */
-#ifndef COLLOC_PRELOAD_MAPPING_H
-#define COLLOC_PRELOAD_MAPPING_H
+#ifndef COLLOC_PRELOAD_BLOCK_MAPPING_H
+#define COLLOC_PRELOAD_BLOCK_MAPPING_H
 
 #include <stdbool.h>
 
-#include "preload/blocks.h"
+#include "preload/block_table.h"
 #include "preload/driver_abi.h"
 
 /* What the GPU of this process can. */

@@ -12,8 +12,8 @@
  *
  * Contract: the caller locks; the table does no I/O and no CUDA call.
  */
-#ifndef COLLOC_PRELOAD_BLOCKS_H
-#define COLLOC_PRELOAD_BLOCKS_H
+#ifndef COLLOC_PRELOAD_BLOCK_TABLE_H
+#define COLLOC_PRELOAD_BLOCK_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
