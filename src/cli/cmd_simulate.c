@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -22,6 +23,7 @@
 #include "cli/print.h"
 #include "cli/service_rows.h"
 #include "cli/simulating.h"
+#include "cli/simulating_log.h"
 #include "sim/service_totals.h"
 #include "sim/simulate.h"
 #include "sim/stretch.h"
@@ -77,7 +79,8 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_TRACE] = {.name = "trace",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "trace: which task is submitted when (required)"},
+        .help = "trace: which task is submitted when, or the log of a cluster (required, or as "
+                "FILE)"},
     [SIMULATE_TASKS] = {.name = "tasks",
         .kind = OPTION_FILE,
         .argument = "FILE",
@@ -280,6 +283,8 @@ struct setup {
     struct cluster cluster;
     struct catalogue catalogue;
     struct simulation simulation;
+    int log_trace;           /* the file in memory of a trace that was made of a log; or -1 */
+    char log_trace_path[64]; /* in /proc */
 };
 
 static int number_of(const struct invocation *invocation, int option, double max, double otherwise,
@@ -406,6 +411,37 @@ static int read_tasks(const struct invocation *invocation, struct setup *setup,
     return r;
 }
 
+/* The log of a cluster instead of a trace: one is made of it. */
+static int read_log(struct setup *setup, struct fault *fault)
+{
+    struct simulation *simulation = &setup->simulation;
+    int r = simulating_log(
+        simulation->trace, &setup->catalogue, setup->cluster.n_gpus, fault, &setup->log_trace);
+    if (r < 0 || setup->log_trace < 0)
+        return r;
+    snprintf(
+        setup->log_trace_path, sizeof setup->log_trace_path, "/proc/self/fd/%d", setup->log_trace);
+    simulation->log = simulation->trace;
+    simulation->trace = setup->log_trace_path;
+    return 0;
+}
+
+static int find_trace(
+    const struct invocation *invocation, struct fault *fault, const char **ret_trace)
+{
+    bool is_named = invocation->values[SIMULATE_TRACE].set, has_file = invocation->operand_count;
+    if (!is_named && !has_file)
+        return fault_set(fault, EINVAL,
+            "simulate: no trace given: add --trace=FILE (`colloc help simulate` has "
+            "its form)");
+    if (is_named && has_file)
+        return fault_set(fault, EINVAL,
+            "simulate: two traces given, %.60s and --trace=%.60s: give one",
+            invocation->operands[0], invocation->values[SIMULATE_TRACE].text);
+    *ret_trace = has_file ? invocation->operands[0] : invocation->values[SIMULATE_TRACE].text;
+    return 0;
+}
+
 /* The core gets the identities; the simulated GPUs keep their speeds. */
 static void hide_speeds(struct cluster *cluster)
 {
@@ -418,13 +454,11 @@ static int prepare_simulation(
     const struct invocation *invocation, struct setup *setup, struct fault *fault)
 {
     struct simulation *simulation = &setup->simulation;
-    const char *estimator;
-    if (!invocation->values[SIMULATE_TRACE].set)
-        return fault_set(fault, EINVAL,
-            "simulate: no trace given: add --trace=FILE (`colloc help simulate` has "
-            "its form)");
+    const char *estimator, *trace = NULL;
+    if (find_trace(invocation, fault, &trace) < 0)
+        return -EINVAL;
     *simulation = (struct simulation){
-        .trace = invocation->values[SIMULATE_TRACE].text,
+        .trace = trace,
         .catalogue = &setup->catalogue,
         .cluster = &setup->cluster,
         .laws = &setup->kinds.constants,
@@ -462,7 +496,9 @@ static int prepare_simulation(
         hide_speeds(&setup->cluster);
     if (r == 0)
         r = prepare_power(setup, fault);
-    return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);
+    if (r == 0)
+        r = read_tasks(invocation, setup, estimator, fault);
+    return r < 0 ? r : read_log(setup, fault);
 }
 
 static int open_output(
@@ -649,7 +685,7 @@ static int run_simulation(const struct simulation *simulation, struct fault *fau
 /* Outputs are closed, and their errors reported, after a simulation that failed as well. */
 static int run(const struct invocation *invocation)
 {
-    struct setup setup = {0};
+    struct setup setup = {.log_trace = -1};
     struct simulation_result result;
     struct user_totals users = {0};
     struct service_totals services = {0};
@@ -670,26 +706,30 @@ static int run(const struct invocation *invocation)
     user_totals_fini(&users);
     catalogue_fini(&setup.catalogue);
     cluster_fini(&setup.cluster);
+    if (setup.log_trace >= 0)
+        close(setup.log_trace);
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
 const struct command command_simulate = {
     .name = "simulate",
-    .usage = "[OPTION...] --trace=FILE",
+    .usage = "[OPTION...] FILE",
     .summary = "simulate a policy on a trace of tasks, without a daemon or GPUs",
     .description = "Runs the daemon's scheduler with a virtual clock on simulated GPUs, with an "
                    "interference model of tasks that share a GPU. Prints total time (makespan), "
                    "average waiting, execution and completion time, crashes, energy, and a "
                    "lower bound of the total time for any policy.\n\n"
                    "The files are tables, comma- or blank-separated, with column names in the "
-                   "first line. The trace has submit_s and task, in order of time. The "
+                   "first line. The trace has submit_s and task, in order of time; instead of "
+                   "one, the log of a cluster is taken that `colloc trace import` recognises. The "
                    "catalogue has task, gpus, solo_s (or epochs and epoch_minutes), memory and, "
                    "if known, smact, dram and power_w. A task that fits no GPU is reported and "
                    "left out.\n\n"
                    "The oracles off, obf, owf and olug are first-fit, best-fit, magm and lug "
                    "with exact knowledge of every task's memory.",
     COMMAND_OPTIONS(options),
-    .operand = OPERAND_NONE,
+    .operand = OPERAND_FILE,
+    .max_operands = 1,
     .common_without = WITHOUT_SOCKET,
     .run = run,
 };

@@ -93,15 +93,10 @@ static int break_off(const struct trace_run *run, struct fault *fault)
 
 const struct cluster_log_format *trace_format(const struct trace_run *run)
 {
-    char head[4096];
     const struct option_value *from = trace_value(run, TRACE_FROM);
     if (from->set)
         return cluster_log_find_format(from->text);
-    FILE *file = strcmp(run->name, "-") == 0 ? NULL : fopen(run->name, "re");
-    size_t size = file ? fread(head, 1, sizeof head, file) : 0;
-    if (file)
-        fclose(file);
-    const struct cluster_log_format *format = cluster_log_recognise((struct span){head, size});
+    const struct cluster_log_format *format = cluster_log_recognise_file(run->name);
     if (format)
         print_error("%s: read as --from=%s, which its first line shows", run->name, format->name);
     return format;

@@ -29,6 +29,7 @@ struct service_totals;
 
 struct simulation {
     const char *trace;     /* path; NULL: each task of the catalogue once, at the beginning */
+    const char *log;       /* of which the trace was made: remarks name it instead; or NULL */
     const char *only_user; /* the others' tasks are not submitted; NULL: all are */
     const struct catalogue *catalogue;
     const struct cluster *cluster;

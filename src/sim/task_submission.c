@@ -97,14 +97,19 @@ static struct task_request request_for(
 
 static void leave_out(struct simulation_run *run, const struct fault *why)
 {
-    FILE *remarks = run->simulation->remarks;
+    const struct simulation *simulation = run->simulation;
+    FILE *remarks = simulation->remarks;
     if (++run->result.left_out > REMARKS_MAX + 1 || !remarks)
         return;
-    if (run->result.left_out <= REMARKS_MAX)
-        fprintf(remarks, "%s:%" PRId64 ": left out: %s: %s\n", run->simulation->trace,
-            run->arrivals.columns.number, run->next_arrival.task->name, why->text);
+    if (run->result.left_out > REMARKS_MAX)
+        fprintf(remarks, "%s: more tasks are left out\n",
+            simulation->log ? simulation->log : simulation->trace);
+    else if (simulation->log) /* its lines are not those of the trace */
+        fprintf(remarks, "%s: left out: %s: %s\n", simulation->log, run->next_arrival.task->name,
+            why->text);
     else
-        fprintf(remarks, "%s: more tasks are left out\n", run->simulation->trace);
+        fprintf(remarks, "%s:%" PRId64 ": left out: %s: %s\n", simulation->trace,
+            run->arrivals.columns.number, run->next_arrival.task->name, why->text);
 }
 
 /* Could the arriving task ever start on these GPUs? The answer is the same for each task of a

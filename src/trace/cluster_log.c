@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 
@@ -42,6 +43,18 @@ const struct cluster_log_format *cluster_log_recognise(struct span head)
     if (line_has(line, "submit_time") && line_has(line, "gpu_num"))
         return &cluster_log_helios;
     return line_has(line, "job_name") && line_has(line, "inst_num") ? &cluster_log_alibaba : NULL;
+}
+
+const struct cluster_log_format *cluster_log_recognise_file(const char *path)
+{
+    char head[4096];
+    struct stat status;
+    bool is_kept = strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    FILE *file = is_kept ? fopen(path, "re") : NULL;
+    size_t size = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file)
+        fclose(file);
+    return cluster_log_recognise((struct span){head, size});
 }
 
 int cluster_log_read(const struct cluster_log_format *format, const char *path,

@@ -49,6 +49,10 @@ const struct cluster_log_format *cluster_log_find_format(const char *name);
  */
 const struct cluster_log_format *cluster_log_recognise(struct span head);
 
+/* The same of a file. Returns NULL also for one that cannot be read, and for "-" and pipes: what
+ * is read of these is gone. */
+const struct cluster_log_format *cluster_log_recognise_file(const char *path);
+
 /*
  * Reads a log.
  *

@@ -998,6 +998,49 @@ class BadInput(SimulateCase):
             "simulate: no trace given: add --trace=FILE (`colloc help simulate` has its form)",
         )
 
+    LOG = (
+        "JobID|User|Submit|Elapsed|State|AllocTRES\n"
+        "7|ada|2024-03-01T10:00:00|00:01:40|COMPLETED|gres/gpu=1\n"
+        "8|bob|2024-03-01T10:00:10|00:05:00|COMPLETED|gres/gpu=2\n"
+        "9|bob|2024-03-01T10:00:10|00:05:00|COMPLETED|gres/gpu=16\n"
+    )
+
+    def test_a_log_is_recognised(self):
+        """It gives what `trace import` and a simulation of its trace give."""
+        log, trace = self.write("log", self.LOG), self.folder + "/made.csv"
+        words = ("--tasks", self.tasks, "--gpus=2xA100-40GB")
+        self.colloc("trace", "import", log, "-o", trace, "--tasks", self.tasks, "--gpus=2")
+        expected = json.loads(self.colloc("simulate", trace, "--json", *words))
+        done = self.run_colloc("simulate", log, "--json", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), expected)
+        self.assertEqual(expected["completed"], 2)
+        self.assertIn("log: read as `colloc trace import --from=sacct` does", done.stderr)
+        self.assertIn("log: 3 jobs read, 2 kept", done.stderr)
+        self.assertEqual(
+            self.colloc("simulate", "--trace", log, "--json", *words, "--resample=1")[:1], "{"
+        )
+
+    def test_a_pipe_is_not_read_ahead(self):
+        words = ("--tasks", self.tasks, "--json")
+        trace = "submit_s,task\n0,small\n"
+        for path in ("/dev/stdin", "-"):
+            done = self.run_colloc("simulate", path, *words, stdin=trace)
+            self.assertEqual(json.loads(done.stdout)["completed"], 1, done.stderr)
+
+    def test_logs_and_traces_that_cannot_be(self):
+        log = self.write("log", self.LOG)
+        self.assertIn(
+            "none of its jobs ran on GPUs, ended, and fits these 1",
+            self.complaint(
+                "simulate",
+                self.write("large", "\n".join(self.LOG.splitlines()[::3])),
+                "--gpus=A100-40GB",
+                code=2,
+            ),
+        )
+        self.assertIn("two traces given", self.complaint("simulate", log, f"--trace={log}", code=2))
+
     def test_tables_of_spreadsheets(self):
         trace = self.write("trace.csv", "\ufeffsubmit_s,task\r\n0,small\r\n")
         result = json.loads(
