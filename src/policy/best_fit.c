@@ -12,8 +12,8 @@
 static bool less_free(const struct placement_query *query, int a, int b)
 {
     const struct gpu_view *gpus = query->view->gpus;
-    return reading_assume(gpu_view_free_bytes(&gpus[a]), 0) <
-           reading_assume(gpu_view_free_bytes(&gpus[b]), 0);
+    return reading_assume(conditions_left_bytes(query, &gpus[a]), 0) <
+           reading_assume(conditions_left_bytes(query, &gpus[b]), 0);
 }
 
 static enum placement_answer choose(

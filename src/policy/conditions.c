@@ -222,6 +222,15 @@ struct conditions_filter conditions_filter_of(const struct placement_query *quer
     return (struct conditions_filter){open_bytes, open_bytes ? conditions_wanted_bytes(query) : 0};
 }
 
+struct reading conditions_left_bytes(
+    const struct placement_query *query, const struct gpu_view *gpu)
+{
+    struct reading left = gpu_view_free_bytes(gpu);
+    if (query->conditions->starting_max > 0)
+        left.value -= promised_bytes(query, gpu);
+    return left;
+}
+
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {

@@ -39,6 +39,11 @@ bool conditions_was_backfilled(
 /* Returns the bytes that must be free for the query's task on a GPU with residents. */
 double conditions_wanted_bytes(const struct placement_query *query);
 
+/* Returns the memory of a GPU that is not taken, and where tasks start beside others also not
+ * reserved for those that are starting: the policies order GPUs by it. */
+struct reading conditions_left_bytes(
+    const struct placement_query *query, const struct gpu_view *gpu);
+
 /* Is the free memory enough if the residents take no more? Returns false with a verdict if not. */
 bool conditions_has_free(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict);

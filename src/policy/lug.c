@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "policy/backfill.h"
+#include "policy/conditions.h"
 #include "policy/fast_idle.h"
 #include "policy/gpu_activity.h"
 #include "policy/policies.h"
@@ -17,8 +18,8 @@ static bool less_active(const struct placement_query *query, int a, int b)
     double of_a = gpu_activity(&gpus[a]), of_b = gpu_activity(&gpus[b]);
     if (of_a < of_b || of_a > of_b)
         return of_a < of_b;
-    return reading_assume(gpu_view_free_bytes(&gpus[a]), 0) >
-           reading_assume(gpu_view_free_bytes(&gpus[b]), 0);
+    return reading_assume(conditions_left_bytes(query, &gpus[a]), 0) >
+           reading_assume(conditions_left_bytes(query, &gpus[b]), 0);
 }
 
 static enum placement_answer choose(

@@ -154,7 +154,7 @@ class Instances(Environment):
     def test_where_a_gpu_is_divided_all_have_uuids(self):
         self.assertRegex(self.seen(memory_mib=30000), r"^GPU-")
         first = self.train(mib=30000, seconds=1e6, memory_mib=30000)
-        self.wait_state(first, "RUNNING")
+        self.wait_state(first, "RUNNING")  # what it has not taken yet counts
         self.assertRegex(self.seen(memory_mib=3000), r"^MIG-")
         self.act("cancel", first)
         self.wait(first)

@@ -235,7 +235,7 @@ class Mig(MigCase):
         first = self.submit("exec sleep 1000", memory_mib=12000)  # it takes nothing
         self.wait_state(first, "RUNNING")
         second = self.submit("exec sleep 1000", memory_mib=12000)
-        self.assertRegex(self.wait_state(second, "PENDING")["reason_text"], "still taking")
+        self.assertRegex(self.wait_state(second, "PENDING")["reason_text"], "GiB short")
         self.act("cancel", first)
         self.wait(first, "CANCELLED")
         self.wait_state(second, "RUNNING")

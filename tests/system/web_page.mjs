@@ -212,14 +212,15 @@ const checks = {
     const { page, problems } = await open(url);
     const rows = page.locator("tr[data-task]");
     await rows.first().waitFor();
-    assert.equal(await rows.count(), 100);
+    assert.equal(await rows.count(), 1); // an array whose tasks all wait for the same
+    assert.match(await rows.first().textContent(), /^1_\[1-\d+\]/);
     const marks = await page.evaluate(() => performance.getEntriesByName("first-view").length);
     assert.equal(marks, 1);
     await page.click("text=/^Load all tasks/");
-    await page.fill("#filter", "10000");
-    await eventually(() => rows.allTextContents(), (found) => found.some((text) => text.startsWith("10000")));
-    await page.click(`tr[data-task="10000"]`);
-    await page.waitForSelector("text=Task 10000");
+    await page.fill("#filter", "1_10000");
+    await eventually(() => rows.allTextContents(), (found) => found.some((text) => text.startsWith("1_10000")));
+    await page.click(`tr[data-task="10001"]`);
+    await page.waitForSelector("text=Task 1_10000");
     assert.deepEqual(problems, []);
   },
 
