@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One of seven short trainings: tests/gpu/start_trainings.py KIND SECONDS
+
+It trains for SECONDS of steps at the pace that it has alone: the number of steps is in the table, so
+that a training beside others takes longer, and not less work. Each has a shape of its own: images,
+masks, two optimizers, characters, a recurrent network, embeddings, recomputed activations.
+"""
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+DEVICE = "cuda"
+
+
+def convolution(channels, width):
+    return nn.Sequential(nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU())
+
+
+def cnn():
+    net = nn.Sequential(
+        convolution(3, 64),
+        convolution(64, 128),
+        nn.MaxPool2d(2),
+        convolution(128, 256),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(256, 100),
+    ).to(DEVICE)
+    x = torch.randn(128, 3, 64, 64, device=DEVICE)
+    y = torch.randint(100, (128,), device=DEVICE)
+    return net.parameters(), lambda: nn.functional.cross_entropy(net(x), y)
+
+
+def segmentation():
+    down, up = convolution(3, 64), convolution(64, 64)
+    net = nn.Sequential(down, nn.MaxPool2d(2), up, nn.Upsample(scale_factor=2), nn.Conv2d(64, 8, 1))
+    net = net.to(DEVICE)
+    x = torch.randn(32, 3, 192, 192, device=DEVICE)
+    y = torch.randint(8, (32, 192, 192), device=DEVICE)
+    return net.parameters(), lambda: nn.functional.cross_entropy(net(x), y)
+
+
+def gan():
+    made = nn.Sequential(
+        nn.ConvTranspose2d(64, 256, 8),
+        nn.ReLU(),
+        nn.ConvTranspose2d(256, 64, 4, 4),
+        nn.ReLU(),
+        nn.Conv2d(64, 3, 3, padding=1),
+    ).to(DEVICE)
+    judge = nn.Sequential(
+        convolution(3, 128),
+        nn.MaxPool2d(4),
+        convolution(128, 256),
+        nn.Flatten(),
+        nn.Linear(256 * 64, 1),
+    ).to(DEVICE)
+    real = torch.randn(96, 3, 32, 32, device=DEVICE)
+
+    def loss():
+        fake = made(torch.randn(96, 64, 1, 1, device=DEVICE))
+        return judge(fake).mean() - judge(real).mean() + judge(fake).square().mean()
+
+    return [*made.parameters(), *judge.parameters()], loss
+
+
+def characters():
+    layer = nn.TransformerEncoderLayer(384, 6, 1536, dropout=0.0, batch_first=True)
+    net = nn.Sequential(nn.Embedding(96, 384), nn.TransformerEncoder(layer, 6), nn.Linear(384, 96))
+    net = net.to(DEVICE)
+    x = torch.randint(96, (48, 256), device=DEVICE)
+    return net.parameters(), lambda: nn.functional.cross_entropy(net(x).flatten(0, 1), x.flatten())
+
+
+def lstm():
+    net, head = nn.LSTM(128, 512, 2, batch_first=True).to(DEVICE), nn.Linear(512, 64).to(DEVICE)
+    x = torch.randn(128, 96, 128, device=DEVICE)
+    y = torch.randint(64, (128,), device=DEVICE)
+    return [*net.parameters(), *head.parameters()], lambda: nn.functional.cross_entropy(
+        head(net(x)[0][:, -1]), y
+    )
+
+
+def recommender():
+    tables = nn.EmbeddingBag(2_000_000, 64, mode="sum").to(DEVICE)
+    net = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 1)).to(DEVICE)
+    rows = torch.randint(2_000_000, (16384, 26), device=DEVICE)
+    y = torch.rand(16384, 1, device=DEVICE)
+    return [*tables.parameters(), *net.parameters()], lambda: nn.functional.mse_loss(
+        net(tables(rows)), y
+    )
+
+
+def checkpointed():
+    blocks = nn.ModuleList(
+        nn.Sequential(nn.Linear(2048, 8192), nn.GELU(), nn.Linear(8192, 2048)) for _ in range(6)
+    ).to(DEVICE)
+    x = torch.randn(2048, 2048, device=DEVICE)
+
+    def loss():
+        y = x
+        for block in blocks:
+            y = y + checkpoint(block, y, use_reentrant=False)
+        return y.square().mean()
+
+    return blocks.parameters(), loss
+
+
+KINDS = {
+    "cnn": cnn,
+    "segmentation": segmentation,
+    "gan": gan,
+    "characters": characters,
+    "lstm": lstm,
+    "recommender": recommender,
+    "checkpointed": checkpointed,
+}
+
+
+def main():
+    parameters, loss = KINDS[sys.argv[1]]()
+    steps = int(sys.argv[2])
+    optimizer = torch.optim.AdamW(parameters, 1e-4)
+    began = time.monotonic()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+    value = value.item()  # waits for the GPU
+    peak = torch.cuda.max_memory_allocated() >> 20
+    print(
+        f"{sys.argv[1]} {steps} steps {time.monotonic() - began:.2f} s loss {value:.5f} {peak} MiB"
+    )
+
+
+if __name__ == "__main__":
+    main()
