@@ -122,10 +122,12 @@ class Blocks(Carrier):
             handle = c.c_uint64()
             retained = cuda.cuMemRetainAllocationHandle(c.byref(handle), c.c_void_p(at))
             say("ready")
+            line()
             say(range_is_right, outside, attributes, list(values) == [context, 3 * MIB], retained,
                 unmap(at, 3), free(at + 1), free(at), free(at))
             """
         )
+        self.say(program, "go on")
         self.assertEqual(self.hear(program), "True 1 (True, True, True) True 1 1 1 0 1")
 
     def test_a_pitch(self):
@@ -136,9 +138,11 @@ class Blocks(Carrier):
             r = cuda.cuMemAllocPitch_v2(c.byref(at), c.byref(pitch), c.c_size_t(1000),
                                         c.c_size_t(4096), 4)
             say("ready")
+            line()
             say(r, pitch.value, fill(at.value, 4, 3), has(at.value, 4, 3), free(at.value))
             """
         )
+        self.say(program, "go on")
         self.assertEqual(self.hear(program), "0 1024 0 True 0")
         self.assertEqual(self.gpu.get("used"), 0)
 
@@ -175,10 +179,11 @@ class Blocks(Carrier):
         program, page = self.begin(
             """
             begin(); alloc(4); alloc(8)
-            say("ready")
+            say("ready"); line()
             say(cuda.cuDevicePrimaryCtxReset_v2(0)); line()
             """
         )
+        self.say(program, "")
         self.assertEqual(self.hear(program), "0")
         self.assertEqual((page.held(), self.gpu.get("used")), (0, 0))
 

@@ -47,11 +47,16 @@ enum { KIND_H200, KIND_H100, KIND_A100, KIND_V100 };
 
 /* clang-format off */
 static const struct gpu_traits kinds[] = {
-    /*             match   context         workspace         SMs fp32/s  half/s  single/s bytes/s */
-    [KIND_H200] = {"H200", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 494e12, 989e12, 67e12, 4.8e12},
-    [KIND_H100] = {"H100", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 494e12, 989e12, 67e12, 3.35e12},
-    [KIND_A100] = {"A100", CONTEXT_AMPERE, WORKSPACE_AMPERE, 108, 156e12, 312e12, 19.5e12, 1.56e12},
-    [KIND_V100] = {"V100", CONTEXT_AMPERE, WORKSPACE_AMPERE,  80, 15.7e12, 125e12, 15.7e12, 0.9e12},
+    /* match, context, workspace, SMs,
+     * fp32/s, half/s, single/s, bytes/s, whether the rates are derived */
+    [KIND_H200] = {"H200", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132,
+        494e12, 989e12, 67e12, 4.8e12, false},
+    [KIND_H100] = {"H100", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132,
+        494e12, 989e12, 67e12, 3.35e12, false},
+    [KIND_A100] = {"A100", CONTEXT_AMPERE, WORKSPACE_AMPERE, 108,
+        156e12, 312e12, 19.5e12, 1.56e12, false},
+    [KIND_V100] = {"V100", CONTEXT_AMPERE, WORKSPACE_AMPERE,  80,
+        15.7e12, 125e12, 15.7e12, 0.9e12, false},
 #include "estimator/physics/gpu_traits_rows.inc"
 };
 /* clang-format on */
