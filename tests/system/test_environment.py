@@ -2,7 +2,9 @@
 """The environment of a task: its GPUs, and defaults that the user's values override."""
 
 import os
+import shutil
 import socket
+import subprocess
 import unittest
 
 from daemon_case import DaemonCase, read, until
@@ -146,6 +148,31 @@ class WholeGpus(Environment):
         self.assertFalse(
             {"TF_FORCE_GPU_ALLOW_GROWTH", "XLA_PYTHON_CLIENT_PREALLOCATE"} & set(found)
         )
+
+
+class Sanitized(Environment):
+    """gcc's AddressSanitizer ends a program that loads any library before it."""
+
+    PROGRAM = (
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        'int main(void) { char *p = malloc(4); p[0] = 7; printf("ran %d\\n", p[0]); free(p); }\n'
+    )
+
+    @unittest.skipUnless(shutil.which("gcc"), "no gcc")
+    def test_a_program_with_address_sanitizer_runs(self):
+        source, program = self.write("program.c", self.PROGRAM), f"{self.work}/program"
+        built = subprocess.run(
+            ["gcc", "-fsanitize=address", "-o", program, source], check=False, capture_output=True
+        )
+        if built.returncode:
+            self.skipTest("gcc has no AddressSanitizer here")
+        task = self.submit(f"exec {program}")
+        self.assertEqual(self.wait(task, "COMPLETED")["exit_code"], 0)
+        self.assertEqual(self.output(task), "ran 7\n")
+
+    def test_the_users_options_stay(self):
+        task = self.submit("env", environment={"ASAN_OPTIONS": "detect_leaks=0"})
+        self.assertEqual(self.variables(task)["ASAN_OPTIONS"], "detect_leaks=0")
 
 
 class Instances(Environment):
