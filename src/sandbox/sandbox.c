@@ -78,7 +78,7 @@ static int map_user(uid_t uid, gid_t gid)
 /* Returns the gaps that remain. */
 static unsigned enter_namespaces(void)
 {
-    static const int all = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWPID;
+    static const int all = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWUTS;
     uid_t uid = geteuid();
     gid_t gid = getegid();
     if (uid == 0 && unshare(all) == 0)

@@ -5,7 +5,7 @@
  * vanish with the process. In a user namespace the kernel refuses an overlay over a folder with
  * mounts below it, so such a folder is made anew in memory, and what is in it is covered one by
  * one. Where an overlay is refused all the same, and for a single file, the view is read-only.
- * /proc, /sys and /dev are taken as they are; /dev/shm is new.
+ * /dev is taken as it is, /sys and /proc/sys read-only; /proc shows the sandbox, /dev/shm is new.
  *
  *     view        tmpfs of bounded size
  *     view/root   the new root: folders in memory with overlays of /usr, /home, /data, ...
@@ -215,10 +215,22 @@ static int bind_at(const struct view *view, const char *path, unsigned long flag
                : -errno;
 }
 
+/* Everything below `path` of the view is read-only: root could change the kernel's settings there.
+ * Before Linux 5.12 only the mount itself is, not those below it. */
+static void make_read_only(const struct view *view, const char *path)
+{
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
+    char target[PATH_MAX];
+    if (join_path(target, view->root, path) &&
+        mount_setattr(AT_FDCWD, target, AT_RECURSIVE, &attributes, sizeof attributes) < 0)
+        mount(NULL, target, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | flags_of(path), NULL);
+}
+
 static void mount_system(const struct view *view)
 {
     char target[PATH_MAX];
     bind_at(view, "/sys", MS_BIND | MS_REC);
+    make_read_only(view, "/sys");
     bind_at(view, "/dev", MS_BIND | MS_REC);
     if (join_path(target, view->root, "/dev/shm"))
         mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, VIEW_OPTIONS);
@@ -226,6 +238,8 @@ static void mount_system(const struct view *view)
     if (join_path(target, view->root, "/proc") &&
         mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         bind_at(view, "/proc", MS_BIND | MS_REC);
+    if (bind_at(view, "/proc/sys", MS_BIND | MS_REC) == 0)
+        make_read_only(view, "/proc/sys");
 }
 
 static int make_root(struct view *view)

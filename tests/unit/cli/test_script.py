@@ -187,6 +187,27 @@ class Bounds(Case):
             self.assertEqual(file.read(), "1")
 
     @unittest.skipUnless(has_namespaces(), "no namespaces here")
+    def test_the_kernels_settings_cannot_be_opened_for_writing(self):
+        """Root could change them: in a namespace of their own, or read-only."""
+        name = os.uname().nodename
+        python = (
+            "import os, socket\n"
+            "tried = []\n"
+            "paths = '/proc/sys/kernel/panic', '/sys/kernel/mm/transparent_hugepage/enabled'\n"
+            "for path in paths:\n"
+            "    try: os.close(os.open(path, os.O_WRONLY)); tried.append('open')\n"
+            "    except OSError as error: tried.append(error.strerror)\n"
+            "try: socket.sethostname('inside')\n"
+            "except OSError: pass\n"
+            "print(*tried)\n"
+        )
+        self.write("try.py", python)
+        reason = self.reason(f"{sys.executable} try.py")
+        self.assertNotIn("open", reason)
+        self.assertEqual(reason.count("Read-only file system"), 2 if os.geteuid() == 0 else 0)
+        self.assertEqual(os.uname().nodename, name)
+
+    @unittest.skipUnless(has_namespaces(), "no namespaces here")
     def test_no_network_and_no_other_processes(self):
         self.assertTrue(
             self.reason("ls /sys/class/net | wc -l; wc -l < /proc/net/route").endswith(" 1")
