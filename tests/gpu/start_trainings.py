@@ -3,7 +3,7 @@
 """One of seven short trainings: tests/gpu/start_trainings.py KIND SECONDS
 
 It trains for SECONDS of steps at the pace that it has alone: the number of steps is in the table, so
-that a training beside others takes longer, and not less work. Each has a shape of its own: images,
+that a training beside others takes longer, and not less work. Each has another shape: images,
 masks, two optimizers, characters, a recurrent network, embeddings, recomputed activations.
 """
 import sys

@@ -36,7 +36,7 @@ bool poll_thread_is_done(struct poll_thread *thread);
 /* Returns for how long the present step has lasted, in microseconds. */
 int64_t poll_thread_step_us(struct poll_thread *thread, size_t *ret_step);
 
-/* Waits until `work` has returned, at most so many milliseconds. Returns whether it has. */
+/* Waits until `work` has returned, at most `ms` milliseconds. Returns whether it has. */
 bool poll_thread_wait(struct poll_thread *thread, int64_t ms);
 
 /* Returns whether the thread was abandoned: false when `work` has returned. */
