@@ -365,7 +365,12 @@ class DaemonCase(unittest.TestCase):
 
     def output(self, task, stream="stdout", **query):
         text = "".join(f"&{key}={value}" for key, value in query.items())
-        reply = self.request("GET", f"/v1/tasks/{task}/log?stream={stream}{text}")
+        path = f"/v1/tasks/{task}/log?stream={stream}{text}"
+        # 503: the process that reads it has not answered in time, as on a busy machine.
+        reply = until(
+            lambda: next((r for r in [self.request("GET", path)] if r.status != 503), None),
+            f"an answer to GET {path}",
+        )
         self.assertEqual(reply.status, 200, reply.data)
         return reply.data.decode(errors="replace")
 

