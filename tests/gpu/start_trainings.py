@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One of seven short trainings: tests/gpu/start_trainings.py KIND SECONDS
+"""One of seven short trainings: tests/gpu/start_trainings.py KIND STEPS
 
-It trains for SECONDS of steps at the pace that it has alone: the number of steps is in the table, so
-that a training beside others takes longer, and not less work. Each has another shape: images,
-masks, two optimizers, characters, a recurrent network, embeddings, recomputed activations.
+The second argument is the number of steps, so that a training beside others takes longer instead of
+doing less. Each kind has another shape: images, masks, two optimizers, characters, a recurrent
+network, embeddings, recomputed activations.
 """
 import sys
 import time
