@@ -163,7 +163,8 @@ bool conditions_was_backfilled(const struct placement_query *query, const struct
 static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
-    const struct resident *resident, *newest = gpu_view_unsettled(gpu), *starting = NULL;
+    const struct resident *resident, *newest = gpu_view_unsettled(gpu);
+    const struct resident *rising = NULL, *starting = NULL;
     int n_starting = 0;
     if (!newest || (!conditions_was_backfilled(query, newest) && !is_reserved(query, newest)))
         return newest;
@@ -172,13 +173,15 @@ static const struct resident *find_rising(
         if (residence_has_settled(resident->residence) ||
             conditions_was_backfilled(query, resident))
             continue;
-        if (!is_reserved(query, resident))
-            return resident;
-        if (!resident->expect.smact.valid) {
+        if (!is_reserved(query, resident)) {
+            rising = resident;
+        } else if (!resident->expect.smact.valid) {
             starting = resident;
             n_starting++;
         }
     }
+    if (rising)
+        return rising;
     return n_starting > 0 && n_starting >= query->conditions->starting_max ? starting : NULL;
 }
 
@@ -259,6 +262,8 @@ static double expected_activity(const struct placement_query *query, const struc
     double sum = 0;
     bool is_any_starting = false;
     const struct resident *resident;
+    if (query->conditions->starting_max == 0)
+        return 0; /* none is reserved: each test of a GPU would walk its residents */
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk))) {
         sum += reading_assume(resident->expect.smact, 0);
