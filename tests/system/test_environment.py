@@ -170,9 +170,17 @@ class Sanitized(Environment):
         self.assertEqual(self.wait(task, "COMPLETED")["exit_code"], 0)
         self.assertEqual(self.output(task), "ran 7\n")
 
+    def options_of(self, submitted):
+        return self.variables(self.submit("env", environment=submitted)).get("ASAN_OPTIONS")
+
     def test_the_users_options_stay(self):
-        task = self.submit("env", environment={"ASAN_OPTIONS": "detect_leaks=0"})
-        self.assertEqual(self.variables(task)["ASAN_OPTIONS"], "detect_leaks=0")
+        ours = "verify_asan_link_order=0"
+        self.assertTrue(self.options_of({}).endswith(ours))
+        self.assertEqual(self.options_of({"ASAN_OPTIONS": ""}), ours)
+        for own in ("verify_asan_link_order=1", "verify_asan_link_order=0:detect_leaks=0"):
+            self.assertEqual(self.options_of({"ASAN_OPTIONS": own}), own)
+        for own in ("detect_leaks=0", "detect_leaks=0:abort_on_error=1"):
+            self.assertEqual(self.options_of({"ASAN_OPTIONS": own}), f"{own}:{ours}")
 
 
 class Instances(Environment):

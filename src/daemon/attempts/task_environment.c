@@ -269,6 +269,18 @@ int environment_limit_frameworks(struct environment *environment, const struct c
     return environment_add(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.4f", fraction);
 }
 
+/* gcc's AddressSanitizer ends a program in which a preloaded library comes before it, unless this
+ * option is 0. The user's options stay, and so does the user's value of this one. */
+static int allow_sanitizer(struct environment *environment, const char *const *submitted)
+{
+    const char *own = find_variable(submitted, "ASAN_OPTIONS");
+    bool has_own = own && *own;
+    if (has_own && strstr(own, "verify_asan_link_order"))
+        return 0;
+    return environment_add(environment, "ASAN_OPTIONS=%s%sverify_asan_link_order=0",
+        has_own ? own : "", has_own ? ":" : "");
+}
+
 int environment_preload(struct environment *environment, const char *library, const char *socket,
     int attempt, const char *const *submitted)
 {
@@ -280,8 +292,5 @@ int environment_preload(struct environment *environment, const char *library, co
         r = environment_add(environment, PRELOAD_SOCKET_VARIABLE "=%s", socket);
     if (r == 0)
         r = environment_add(environment, PRELOAD_ATTEMPT_VARIABLE "=%d", attempt);
-    /* gcc's AddressSanitizer ends a program in which a preloaded library comes before it. */
-    if (r == 0)
-        r = add_default(environment, submitted, "ASAN_OPTIONS", "verify_asan_link_order=0");
-    return r;
+    return r == 0 ? allow_sanitizer(environment, submitted) : r;
 }
