@@ -9,6 +9,9 @@
  *     LISTING_INSTANCES --end--> STREAMING (dcgmi dmon)
  *     STREAMING --end, or silence--> PAUSED
  *
+ * A step waits until the process before it has ended: one that is killed inside the driver, or on a
+ * busy machine, ends late.
+ *
  * So each start tries the library first, and a library that crashes, hangs or refuses is left for
  * dcgmi at once.
  *
@@ -44,6 +47,9 @@
 
 enum phase { PAUSED, LISTING_GPUS, LISTING_INSTANCES, STREAMING };
 
+struct dcgm;
+typedef void dcgm_step(struct dcgm *dcgm, int64_t now_us);
+
 struct dcgm {
     char helper[512]; /* colloc-dcgm; "": there is none */
     char dcgmi[512];
@@ -58,7 +64,8 @@ struct dcgm {
     int64_t last_row_us; /* time of the last row, or of the start */
     bool has_rows;       /* a row has come since the start */
     pid_t pid;
-    pid_t ending; /* a child that was killed and has not ended yet; 0: none */
+    pid_t ending;    /* a child that was killed and has not ended yet; 0: none */
+    dcgm_step *next; /* what is done when it has ended; NULL: the phase goes on */
     int fd;
     struct dcgm_lines lines;
     struct dcgm_list list;
@@ -114,6 +121,7 @@ static void start_anew(struct dcgm *dcgm)
 {
     end_program(dcgm);
     dcgm->phase = PAUSED;
+    dcgm->next = NULL;
     dcgm->pause_us = 0;
 }
 
@@ -187,6 +195,30 @@ static void pause_for_restart(struct dcgm *dcgm, int64_t now_us, const char *why
     dcgm->pause_us = longer_us < REST_MAX_US ? longer_us : REST_MAX_US;
 }
 
+/* Does the next step, at once or when the killed process has ended. */
+static void go_on(struct dcgm *dcgm, int64_t now_us, dcgm_step *next)
+{
+    if (!dcgm->ending) {
+        next(dcgm, now_us);
+        return;
+    }
+    dcgm->phase = PAUSED;
+    dcgm->began_us = now_us;
+    dcgm->next = next;
+}
+
+static bool last_has_ended(struct dcgm *dcgm, int64_t now_us)
+{
+    if (dcgm->ending && !program_has_ended(dcgm->ending)) {
+        if (now_us - dcgm->began_us > SILENT_MAX_US)
+            snprintf(dcgm->missing_reason, sizeof dcgm->missing_reason,
+                "the last process was killed and does not end: the driver hangs");
+        return false;
+    }
+    dcgm->ending = 0;
+    return true;
+}
+
 /* Returns false when the program does not start; a fault says why. */
 static bool start_program(struct dcgm *dcgm, int64_t now_us, enum phase phase, const char *path,
     const char *const *argv, struct fault *fault)
@@ -199,11 +231,6 @@ static bool start_program(struct dcgm *dcgm, int64_t now_us, enum phase phase, c
     dcgm->last_message[0] = '\0';
     dcgm->began_us = dcgm->last_row_us = now_us;
     dcgm->has_rows = false;
-    if (dcgm->ending && !program_has_ended(dcgm->ending)) {
-        fault_set(fault, EBUSY, "the last process was killed and does not end: the driver hangs");
-        return false;
-    }
-    dcgm->ending = 0;
     if (program_start(&run, &dcgm->pid, &dcgm->fd, fault) < 0)
         return false;
     dcgm->phase = phase;
@@ -272,7 +299,7 @@ static void leave_library(struct dcgm *dcgm, int64_t now_us, const char *why)
     if (*dcgm->last_message)
         why = dcgm->last_message; /* it says what the library refused */
     snprintf(dcgm->library_failure, sizeof dcgm->library_failure, "%s", why);
-    list_gpus(dcgm, now_us);
+    go_on(dcgm, now_us, list_gpus);
 }
 
 static void start_library(struct dcgm *dcgm, int64_t now_us)
@@ -314,9 +341,9 @@ static void on_program_end(struct dcgm *dcgm, int64_t now_us)
     }
     end_program(dcgm);
     if (dcgm->phase == LISTING_GPUS && dcgm_watched_has_instances(&dcgm->watched))
-        list_instances(dcgm, now_us);
+        go_on(dcgm, now_us, list_instances);
     else
-        start_dmon(dcgm, now_us);
+        go_on(dcgm, now_us, start_dmon);
 }
 
 /* ---- its output ---- */
@@ -412,8 +439,15 @@ void dcgm_poll(struct dcgm *dcgm, int64_t now_us)
 {
     int64_t silent_max_us = 10 * dcgm->period_us > SILENT_MAX_US ? 10 * dcgm->period_us
                                                                  : SILENT_MAX_US;
-    if (dcgm->phase == PAUSED && now_us - dcgm->began_us >= dcgm->pause_us)
+    if (!last_has_ended(dcgm, now_us))
+        return;
+    if (dcgm->next) {
+        dcgm_step *next = dcgm->next;
+        dcgm->next = NULL;
+        next(dcgm, now_us);
+    } else if (dcgm->phase == PAUSED && now_us - dcgm->began_us >= dcgm->pause_us) {
         start_stream(dcgm, now_us);
+    }
     if (dcgm->phase != PAUSED)
         read_all(dcgm, now_us);
     if (dcgm->phase != PAUSED && now_us - dcgm->last_row_us > silent_max_us)
