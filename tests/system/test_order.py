@@ -169,8 +169,10 @@ class Order(DaemonCase):
         self.assertIn("ended", self.colloc("update", "--time=1h", str(first), code=1).stderr)
 
     def test_a_longer_time_of_a_task_that_an_older_version_started(self):
-        array = self.submit("exec sleep 1000", array="0-1", time_limit_s=3600)
+        begun = 'echo yes > "begun-$COLLOC_ARRAY_INDEX"; exec sleep 1000'
+        array = self.submit(begun, array="0-1", time_limit_s=3600)
         for i in range(2):
+            self.wait_file(f"begun-{i}")  # from here on the shim has read its spec
             self.wait_state(f"{array}_{i}", "RUNNING")
         specs = glob.glob(f"{self.state}/tasks/*/*/spec")
         self.assertEqual(len(specs), 2)

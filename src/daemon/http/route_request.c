@@ -34,6 +34,8 @@ static int read_text(const struct http *http, const json_t *detail, const char *
     struct fault *fault, char **ret_data, size_t *ret_size)
 {
     const char *blob = json_string_value(json_object_get(detail, key));
+    *ret_data = NULL;
+    *ret_size = 0;
     int r = blob ? store_get_blob(http->parts.store, blob, fault, ret_data, ret_size) : STORE_NONE;
     return r > 0 ? fault_set(fault, ENOENT, "its %s is missing from the event log", key) : r;
 }
