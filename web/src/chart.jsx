@@ -3,9 +3,9 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
+import { isolatedOf, summaryOf, timeRange } from "./curves.js";
 import { tick } from "./format.js";
 import { hatch } from "./hatch.js";
-import { isolatedOf, summaryOf, timeRange } from "./model.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -4,7 +4,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { duration, memory, moment, percent, tick, watts } from "./format.js";
 import { hatch } from "./hatch.js";
-import { hueOf, indexAt, labelBox, labelOf, layerAt, powerScale, stackLane } from "./model.js";
+import { indexAt, labelBox, layerAt, powerScale, stackLane } from "./lanes.js";
+import { hueOf, labelOf } from "./tasks.js";
 
 const MEMORY_HEIGHT = 96;
 const LINE_HEIGHT = 26;

@@ -5,11 +5,15 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 
 import { follow, get, getAllTasks, logIn, logOut } from "./api.js";
+import { Gpus } from "./gpus_page.jsx";
+import { History } from "./history_page.jsx";
 import { oneAtATime, readsAll } from "./loads.js";
-import { dropTasks, mergeTasks, parsePlace } from "./model.js";
-import { Gpus, History, Overview, Task } from "./pages.jsx";
+import { Overview } from "./overview_page.jsx";
+import { parsePlace } from "./place.js";
 import { Report } from "./report_page.jsx";
 import "./style.css";
+import { Task } from "./task_page.jsx";
+import { dropTasks, mergeTasks } from "./tasks.js";
 
 const PAGES = [
   ["overview", "Overview"],

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The overview: a lane for each GPU over the time chosen, the queue, the host, and the shares.
+import { useMemo, useState } from "preact/hooks";
+
+import { useAnswer } from "./answer.js";
+import { get } from "./api.js";
+import { degrees, gpuName, memory, percent, watts } from "./format.js";
+import { Lane } from "./lane.jsx";
+import { bandsOf, lanesOf, marksOf } from "./lanes.js";
+import { Host, Shares } from "./overview_sums.jsx";
+import { Queue } from "./queue.jsx";
+import { open } from "./rows.jsx";
+
+const SPANS = [["10 min", 600], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800]];
+
+function GpuHead({ gpu }) {
+  return (
+    <h3>
+      <b>GPU {gpu.index}</b> <span class="dim">{gpuName(gpu.name)}</span>
+      <span class="figures">
+        {memory(gpu.mem_used_mib)} of {memory(gpu.mem_total_mib)} · SM {percent(gpu.smact)} ·{" "}
+        {watts(gpu.power_w)} · {degrees(gpu.temperature_c)}
+        {gpu.health !== "ok" && <span class="state bad">{gpu.health}</span>}
+      </span>
+    </h3>
+  );
+}
+
+function Lanes({ gpus, live, span }) {
+  const shown = gpus.filter((gpu) => gpu.health !== "mig-parent");
+  const { data, error } = useAnswer(
+    async () => {
+      // Pages that ask at about the same time ask for the same.
+      const since = Math.floor((Date.now() / 1000 - span) / 10) * 10;
+      const [series, ended] = await Promise.all([
+        get("/v1/gpus/all/series", { tasks: "yes", range: "no", since, metric: "mem_used_mib,external_mem_mib,smact,power_w" }),
+        get("/v1/tasks", { state: "ended", since, limit: 500 }),
+      ]);
+      // A daemon that is young fills the lanes from its first sample on.
+      const first = Math.min(...series.series.map((s) => s.times[0] ?? Infinity));
+      const until = Date.now() / 1000;
+      const from = Number.isFinite(first) ? Math.min(Math.max(since, first), until - 60) : since;
+      return { since: from, until, step: series.step_s, lanes: lanesOf(series), ended: ended.tasks };
+    },
+    span <= 3600 ? 20 : 60, // the figures beside the lanes come with the events, each second
+    `${span} ${gpus.length}`,
+  );
+  const tasks = useMemo(
+    () => new Map([...(data?.ended ?? []), ...live.values()].map((task) => [task.id, task])),
+    [data, live],
+  );
+  if (error && !data)
+    return (
+      <>
+        <p class="dim note">{error.message}</p>
+        {shown.map((gpu) => (
+          <section class="gpu" key={gpu.uuid}>
+            <GpuHead gpu={gpu} />
+            <p class="dim note">{[gpu.health_text, gpu.hold_off].filter(Boolean).join("; ")}</p>
+          </section>
+        ))}
+      </>
+    );
+  if (!data) return <p class="dim">Loading…</p>;
+  const marks = marksOf(tasks.values()).filter((mark) => mark.at >= data.since);
+  const bands = bandsOf(tasks.values()).filter((band) => (band.until ?? Infinity) >= data.since);
+  return shown.map((gpu) => (
+    <section class="gpu" key={gpu.uuid}>
+      <GpuHead gpu={gpu} />
+      <Lane
+        gpu={gpu}
+        lane={{ step: data.step, ...(data.lanes.get(gpu.index) ?? { own: null, tasks: [] }) }}
+        since={data.since}
+        until={data.until}
+        marks={marks.filter((mark) => mark.gpu === gpu.index)}
+        tasks={tasks}
+        bands={bands.filter((band) => band.gpu === gpu.index)}
+        onOpen={open}
+      />
+      {gpu.hold_off && <p class="dim note">{gpu.hold_off}</p>}
+    </section>
+  ));
+}
+
+export function Overview({ gpus, live, counts, loadAll }) {
+  const [span, setSpan] = useState(3600);
+  const [filter, setFilter] = useState("");
+  return (
+    <>
+      <h2>
+        GPUs
+        <span class="spans" role="group" aria-label="Time shown">
+          {SPANS.map(([label, seconds]) => (
+            <button class={span === seconds ? "chosen" : ""} aria-pressed={span === seconds} onClick={() => setSpan(seconds)}>
+              {label}
+            </button>
+          ))}
+        </span>
+      </h2>
+      <p class="legend dim">
+        <span>Memory by task</span>
+        <span><i class="swatch external" /> external</span>
+        <span><i class="swatch activity" /> SM activity</span>
+        <span><i class="swatch power" /> power</span>
+        <span><b class="bad">✕</b> crashed</span>
+        <span><b class="good">↻</b> recovered</span>
+        <span><b class="good">➜</b> on another GPU</span>
+        <span><i class="swatch hatched" /> suspended or paused</span>
+      </p>
+      <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} /> : <p class="dim">Loading…</p>}</div>
+      <Queue gpus={gpus} live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} />
+      <Host />
+      <Shares />
+    </>
+  );
+}
