@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three files with fixed names, which collocd embeds (src/daemon/web); nothing is loaded from elsewhere.
+// Three files with fixed names, which collocd embeds (src/service); nothing is loaded from elsewhere.
 export default {
   base: "./",
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },

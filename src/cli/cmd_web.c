@@ -3,7 +3,8 @@
  * `colloc web`: prints the address of a login to the daemon's web page.
  *
  * Over the Unix socket the daemon knows the user from the kernel. It answers with a token that is
- * good once, and a browser that shows it becomes that user (src/daemon/web). So no password exists.
+ * good once, and a browser that shows it becomes that user (src/service/web_server.h). So no
+ * password exists.
  * By default the page is for this machine only; the text says how to reach it from another one by
  * ssh.
  */

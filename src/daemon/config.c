@@ -20,11 +20,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "daemon/setting_file.h"
-#include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
 #include "policy/policies.h"
 #include "preload/wait_rule.h"
+#include "service/setting_file.h"
+#include "service/setting_kind.h"
 #include "taskfile/option.h"
 
 #define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d" /* chosen: some 20,000 samples of each GPU */

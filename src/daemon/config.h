@@ -11,10 +11,10 @@
 #include "base/fault.h"
 #include "base/text.h"
 #include "core/core.h"
-#include "daemon/setting_file.h"
-#include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
 #include "nodelink/node_key.h"
+#include "service/setting_file.h"
+#include "service/setting_kind.h"
 
 struct config {
     char socket_path[108];

@@ -9,7 +9,6 @@
  *        +--> http/       the API: routes, submissions, JSON, metrics
  *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
  *        +--> messages/   mails and webhooks to users about their tasks
- *        +--> web/        the page of `colloc web`, over TCP
  *        +--> scrape/     GET /metrics over TCP, for Prometheus
  *        +--> mps/        MPS control daemons of users
  *        +--> services/   how fast services answer
@@ -19,9 +18,9 @@
  *        +--> driver.c    the core, its clock and its log (every part posts its events here)
  *
  * Parts know each other only by the hooks that wiring.c gives them. What they share are tables and
- * services that call no part: job.c, jobs.c, config.c, user_names.c, user_helper.c, run_history.c,
- * disk.c, audit.c, overrun.c, attempt_list.c, metric_query.c, array_tasks.c, dependencies.c,
- * exposition.c, tcp_server.c, share_file.c, operators.c. scripts/check-components holds the code to
+ * services that call no part: job.c, jobs.c, config.c, run_history.c, disk.c, audit.c, overrun.c,
+ * attempt_list.c, metric_query.c, array_tasks.c, dependencies.c, exposition.c, share_file.c,
+ * operators.c; and src/service. scripts/check-components holds the code to
  * that.
  *
  * This header is for the four files at the top only.
@@ -52,7 +51,7 @@
 #include "daemon/services/services.h"
 #include "daemon/share_file.h"
 #include "daemon/suspension/suspension.h"
-#include "daemon/web/web_server.h"
+#include "service/web_server.h"
 
 struct daemon {
     struct config config;

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/aligned_timer.h"
+#include "service/aligned_timer.h"
 
 #define PERIOD_MS     1000             /* chosen */
 #define CHECKPOINT_US (60 * SECOND_US) /* chosen: what may be lost, against an fsync */

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "daemon/job.h"
-#include "daemon/user_names.h"
+#include "service/user_names.h"
 
 struct jobs;
 

@@ -33,8 +33,8 @@
 #include "daemon/operators.h"
 #include "daemon/scrape/scrape_server.h"
 #include "daemon/state_dir.h"
-#include "daemon/web/web_server.h"
 #include "exec/keyring.h"
+#include "service/web_server.h"
 
 /* ---- the end ---- */
 

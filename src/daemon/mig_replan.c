@@ -18,7 +18,7 @@
 #include "base/beside.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "daemon/aligned_timer.h"
+#include "service/aligned_timer.h"
 
 #define CHECK_MS 1000 /* chosen: how soon a changed setting takes effect */
 

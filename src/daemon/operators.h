@@ -5,7 +5,7 @@
 #define COLLOC_DAEMON_OPERATORS_H
 
 #include "daemon/config.h"
-#include "daemon/user_names.h"
+#include "service/user_names.h"
 
 /* For `collocd --check`: waits for the user database. */
 void operators_check(const struct config *config);

@@ -3,8 +3,8 @@
 #ifndef COLLOC_DAEMON_SHARE_FILE_H
 #define COLLOC_DAEMON_SHARE_FILE_H
 
-#include "daemon/user_names.h"
 #include "fairness/share_table.h"
+#include "service/user_names.h"
 
 /*
  * Reads the file at the start: waits for the user database.

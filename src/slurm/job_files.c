@@ -3,7 +3,7 @@
  * Reads jobs' summaries and the output of failed jobs, as their users.
  *
  * A summary is read and estimated by a helper process, which may take seconds for one of many MiB:
- * that of the daemon's large summaries (daemon/http/estimate_helpers.h). A script without one is
+ * that of the daemon's large summaries (service/estimate_helpers.h). A script without one is
  * answered at once. Of a failed job's file the last 256 KiB are enough (exec/logscan.h).
  */
 #include "slurm/job_files.h"
@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/http/estimate_helpers.h"
-#include "daemon/http/user_file.h"
 #include "exec/failure_classify.h"
+#include "service/estimate_helpers.h"
+#include "service/user_file.h"
 
 struct job_files {
     struct slurm_controller *controller;

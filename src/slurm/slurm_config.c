@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/setting_file.h"
-#include "daemon/setting_kind.h"
 #include "policy/policies.h"
+#include "service/setting_file.h"
+#include "service/setting_kind.h"
 #include "taskfile/option.h"
 
 #define DEFAULT_FILE "/etc/colloc/slurm.yaml"

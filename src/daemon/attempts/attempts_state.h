@@ -4,9 +4,9 @@
 #define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_STATE_H
 
 #include "daemon/attempts/attempts.h"
-#include "daemon/user_helper.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
+#include "service/user_helper.h"
 
 /*
  * An attempt from its first start or adoption to its EXITED or UNSTARTED:

@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/aligned_timer.h"
 #include "daemon/gpus/gpus_state.h"
+#include "service/aligned_timer.h"
 
 #define HEALTH_PAUSE_US (10 * 60 * SECOND_US) /* between two reports of a failure; chosen */
 

@@ -15,9 +15,9 @@
 #include "daemon/jobs.h"
 #include "daemon/metric_query.h"
 #include "daemon/run_history.h"
-#include "daemon/user_names.h"
 #include "exec/cgroup.h"
 #include "exec/torch_order.h"
+#include "service/user_names.h"
 #include "store/store.h"
 
 /* What the part calls. All must be set; each gets `context`. */

@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/aligned_timer.h"
-#include "daemon/http/estimate_helpers.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/sliced_change.h"
-#include "daemon/socket_folder.h"
+#include "service/aligned_timer.h"
+#include "service/estimate_helpers.h"
+#include "service/socket_folder.h"
 
 #define BODY_MAX        (16u << 20) /* bytes; chosen: the largest script and summary, as JSON */
 #define IDLE_TIMEOUT_S  75          /* chosen: beyond the longest wait of docs/protocol.md */

@@ -5,8 +5,8 @@
 
 #include "daemon/http/http.h"
 #include "daemon/http/series_cache.h"
-#include "daemon/http/user_file.h"
 #include "daemon/turns.h"
+#include "service/user_file.h"
 
 struct estimate_helpers; /* estimate_helpers.h */
 struct submission;       /* submission.h */

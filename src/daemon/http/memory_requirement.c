@@ -16,10 +16,10 @@
 
 #include "base/units.h"
 #include "core/kind_match.h"
-#include "daemon/http/estimate_helpers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
 #include "model/network.h"
+#include "service/estimate_helpers.h"
 #include "taskfile/estimate_options.h"
 
 /* Returns the kind of all GPUs that the task may have; NULL when they differ: then an estimate for

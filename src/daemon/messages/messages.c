@@ -33,8 +33,8 @@
 #include "base/secret_file.h"
 #include "daemon/jobs.h"
 #include "daemon/messages/message_text.h"
-#include "daemon/user_helper.h"
 #include "policy/policies.h"
+#include "service/user_helper.h"
 #include "store/message_db.h"
 
 #define EVENTS_AT_ONCE    200              /* of the log in one turn; chosen */

@@ -24,8 +24,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/aligned_timer.h"
 #include "exec/process_usage.h"
+#include "service/aligned_timer.h"
 
 #define MAINTENANCE_US (60 * SECOND_US) /* between two; chosen */
 #define BATCHES_MAX    12               /* waiting for a slow disk; chosen: a minute */

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "daemon/config.h"
-#include "daemon/user_names.h"
+#include "service/user_names.h"
 
 /* Returns the short name of a MIG instance by its UUID; 0 for "", which is all whole GPUs. */
 static inline uint64_t mps_instance_number(const char *uuid)

@@ -39,8 +39,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/user_helper.h"
 #include "gpu/mps.h"
+#include "service/user_helper.h"
 
 #define RETRY_US      (60 * SECOND_US) /* chosen: a start that failed would fail again sooner */
 #define START_MS      ((int)(MPS_START_LIMIT_US / MS_US) + 1000)

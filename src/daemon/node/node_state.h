@@ -4,9 +4,9 @@
 #define COLLOC_DAEMON_NODE_NODE_STATE_H
 
 #include "daemon/node/node.h"
-#include "daemon/user_helper.h"
 #include "gpu/gpu.h"
 #include "nodelink/node_uplink.h"
+#include "service/user_helper.h"
 
 enum {
     PINS_KEPT = 256,

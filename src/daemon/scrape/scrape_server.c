@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/secret_file.h"
 #include "daemon/exposition.h"
-#include "daemon/tcp_server.h"
+#include "service/tcp_server.h"
 
 #define IDLE_TIMEOUT_S 30 /* chosen: twice Prometheus' usual scrape interval */
 enum { TOKEN_SIZE = 256, TOKEN_LENGTH_MIN = 16 }; /* chosen */

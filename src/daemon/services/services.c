@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/latency_window.h"
 #include "base/log.h"
-#include "daemon/aligned_timer.h"
 #include "daemon/services/http_probe.h"
+#include "service/aligned_timer.h"
 
 enum {
     PROBE_MS = 100,     /* chosen: little load, and 100 requests in a window */

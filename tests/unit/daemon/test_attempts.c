@@ -19,13 +19,13 @@
 #include "base/tcp_address.h"
 #include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
-#include "daemon/user_helper.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
 #include "exec/torch_responder.h"
 #include "policy/policies.h"
 #include "pretend_driver.h"
+#include "service/user_helper.h"
 
 static struct {
     struct attempts *attempts;

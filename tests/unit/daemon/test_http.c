@@ -17,7 +17,6 @@
 
 #include "api/stream.h"
 #include "base/units.h"
-#include "daemon/http/estimate_helpers.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/memory_requirement.h"
 #include "daemon/http/routes.h"
@@ -25,6 +24,7 @@
 #include "exec/attempt.h"
 #include "model/network.h"
 #include "pretend_driver.h"
+#include "service/estimate_helpers.h"
 
 enum { ADA = 1000, BOB = 1001 };
 

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "daemon/job.h"
 #include "daemon/messages/messages.h"
-#include "daemon/user_helper.h"
+#include "service/user_helper.h"
 #include "store/store_private.h"
 
 enum { ADA = 1000, BOB = 1001, EVENTS_MAX = 16, GAVE_UP = 1 };

@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "daemon/mps/mps_by_hand.h"
 #include "daemon/mps/mps_manager.h"
-#include "daemon/user_helper.h"
 #include "gpu/mps.h"
+#include "service/user_helper.h"
 
 enum { ADA = 1000, BOB = 1001 };
 

@@ -25,8 +25,8 @@
 #include "../gpu/fake_nvml.h"
 #include "base/units.h"
 #include "daemon/node/node.h"
-#include "daemon/user_helper.h"
 #include "nodelink/node_uplink.h"
+#include "service/user_helper.h"
 
 enum { ADA = 1000, ANSWER_MAX = 128, TURNS_MAX = 10000 };
 

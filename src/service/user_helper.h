@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A helper process for one action that may block: on a user's file system, a name service or an MPS
+ * control daemon. It has a time limit, and the loop runs meanwhile. The process may become a user,
+ * and that user may then stop or kill it. A process that exceeds its limit is killed. If the kernel
+ * keeps it nevertheless, as in a file system that does not answer, it is reaped later.
+ *
+ *     child = user_helper_begin(&helper, loop, &order, fault);
+ *     if (child == USER_HELPER_CHILD) {
+ *         report.answer = user_helper_become(&order);
+ *         ...
+ *         user_helper_end(&helper, &report);
+ *     }
+ *     helper.context = ...;
+ *     helper.on_done = ...;
+ */
+#ifndef COLLOC_SERVICE_USER_HELPER_H
+#define COLLOC_SERVICE_USER_HELPER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/fault.h"
+
+enum { USER_HELPER_CHILD = 1 };
+
+struct user_helper_order {
+    uid_t uid;
+    gid_t gid;
+    int limit_ms;
+    const char *what; /* for people: "start MPS" */
+
+    /* Called when the child is reaped, which may be long after on_done; may be NULL. */
+    void (*on_gone)(void *context);
+    void *gone_context;
+};
+
+/* What the child reports: 0, a positive answer or -errno, with a fault. */
+struct user_helper_report {
+    int answer;
+    struct fault fault;
+};
+
+struct user_helper_handles;
+
+/* All zero: none is under way. While one is, the struct must not move in memory. */
+struct user_helper {
+    void *context;
+    void (*on_done)(struct user_helper *helper, int answer, const struct fault *fault);
+    struct user_helper_handles *handles; /* NULL: none under way */
+};
+
+static inline bool user_helper_is_under_way(const struct user_helper *helper)
+{
+    return helper->handles;
+}
+
+/*
+ * Starts a helper.
+ *
+ * helper: the caller sets its context and on_done afterwards; neither is used before it returns
+ * order:  copied
+ *
+ * Returns 0 in the caller, USER_HELPER_CHILD in the child, or -errno with a fault.
+ */
+int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,
+    const struct user_helper_order *order, struct fault *fault);
+
+/* In the child: becomes the user, when the daemon is root. Returns 0 or -errno. */
+int user_helper_become(const struct user_helper_order *order);
+
+/* In the child: reports and ends it. */
+_Noreturn void user_helper_end(struct user_helper *helper, const struct user_helper_report *report);
+
+/* Stops watching: on_done is not called, and the child continues by itself. Does nothing without a
+ * child. */
+void user_helper_leave(struct user_helper *helper);
+
+#endif
