@@ -138,6 +138,10 @@ class Task(int):
         """As Client.cancel."""
         return self.client.cancel(self)
 
+    def requeue(self) -> Object:
+        """As Client.requeue."""
+        return self.client.requeue(self)
+
 
 class Array(Task):
     """A submitted array: its id, and what can be done with all its tasks."""
@@ -353,6 +357,10 @@ class Client:
         task: also an array, of which all tasks are ended.
         """
         return self._change(task, "cancel")
+
+    def requeue(self, task: TaskId) -> Object:
+        """Ends the running task as cancel does, and has it wait again under its id."""
+        return self._change(task, "requeue")
 
     def hold(self, task: TaskId) -> Object:
         """Keeps the waiting task, or those of the array, from starting, and returns it."""

@@ -18,6 +18,7 @@ static const char *const names[FAILURE_CLASSES] = {
     [FAILURE_MPS] = "mps",
     [FAILURE_GPU_GONE] = "gpu-gone",
     [FAILURE_DEPENDENCY] = "dependency",
+    [FAILURE_REQUEUED] = "requeued",
 };
 
 const char *failure_name(enum failure_class failure)

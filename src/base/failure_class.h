@@ -21,11 +21,12 @@ enum failure_class {
     FAILURE_GPU_GONE,   /* its GPU or MIG instance was removed */
     FAILURE_LOST,       /* its shim was killed or the machine crashed: the outcome is unknown */
     FAILURE_DEPENDENCY, /* it never ran: a task that it depends on has ended otherwise */
+    FAILURE_REQUEUED,   /* ended by a user, to be run again */
     FAILURE_CLASSES
 };
 
 /* "none", "gpu-oom", "host-oom", "program", "signal", "time-limit", "cancelled", "launch",
- * "gpu-fault", "mps", "gpu-gone", "lost", "dependency"; and back. */
+ * "gpu-fault", "mps", "gpu-gone", "lost", "dependency", "requeued"; and back. */
 const char *failure_name(enum failure_class failure);
 bool failure_parse(const char *name, enum failure_class *ret_failure);
 

@@ -182,6 +182,7 @@ static const char *verb_participle(const char *verb)
         const char *verb, *participle;
     } words[] = {
         {"cancel", "cancelled"},
+        {"requeue", "requeued"},
         {"hold", "held"},
         {"release", "released"},
         {"suspend", "suspended"},
@@ -300,6 +301,8 @@ static bool is_changeable(const json_t *task, const char *verb)
 {
     if (strcmp(verb, "release") == 0)
         return is_held(task);
+    if (strcmp(verb, "requeue") == 0)
+        return strcmp(member_text(task, "state", ""), "PENDING") != 0;
     return strcmp(verb, "hold") != 0 ||
            (strcmp(member_text(task, "state", ""), "PENDING") == 0 && !is_held(task));
 }
@@ -345,6 +348,8 @@ static const char *selectable_tasks(const char *verb)
 {
     if (strcmp(verb, "release") == 0)
         return "held task";
+    if (strcmp(verb, "requeue") == 0)
+        return "running task";
     return strcmp(verb, "hold") == 0 ? "waiting task that is not held" : "task that has not ended";
 }
 

@@ -21,7 +21,7 @@ extern const struct option_spec change_options[CHANGE_OPTIONS];
  * Sends POST /v1/tasks/ID/VERB for each operand, and prints "Task 12 STATE" for each. A refusal
  * does not stop the others. A command with change_options also changes what these select.
  *
- * verb: "cancel", "hold", "release", "suspend", "resume" or "profile".
+ * verb: "cancel", "requeue", "hold", "release", "suspend", "resume" or "profile".
  *
  * Returns EXIT_OK, or the exit code of the first operand that failed.
  */

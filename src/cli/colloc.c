@@ -27,6 +27,10 @@ int main(int argc, char **argv)
         print_error("out of memory");
         return EXIT_REFUSED;
     }
+    if (slurm.is_done) {
+        slurm_words_fini(&slurm);
+        return slurm.exit_code;
+    }
     if (slurm.word) {
         words = (const char *const *)slurm.word;
         count = slurm.count;

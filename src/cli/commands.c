@@ -22,9 +22,10 @@
 #define SUBMITTING(X) X(submit) X(run) X(shell) X(attach) X(jupyter)
 #define WATCHING(X)   X(queue) X(show) X(logs) X(wait) X(history)
 #define CONTROLLING(X)                                                                             \
-    X(cancel) X(rerun) X(hold) X(release) X(update) X(suspend) X(resume) X(move) X(profile)
+    X(cancel)                                                                                      \
+    X(requeue) X(rerun) X(hold) X(release) X(update) X(suspend) X(resume) X(move)
 #define USING_GPUS(X) X(gpus) X(top) X(web) X(share) X(report) X(reserve) X(mig) X(mps)
-#define MEASURING(X)  X(estimate) MEMNET(X) X(record) X(bench) X(calibrate)
+#define MEASURING(X)  X(estimate) MEMNET(X) X(record) X(profile) X(bench) X(calibrate)
 #define SIMULATING(X) X(simulate) X(sweep) X(trace) X(replay)
 #define SETTING_UP(X) X(doctor) X(info) X(check) X(slurm) X(serve) X(help) X(version)
 
@@ -101,7 +102,6 @@ static const struct {
     {"nodes", "`colloc gpus` shows the GPUs"},
     {"watch", "`colloc top` shows GPUs and tasks continuously"},
     {"restart", "`colloc rerun ID` submits an ended task again"},
-    {"requeue", "`colloc rerun ID` submits an ended task again"},
     {"resubmit", "`colloc rerun ID` submits an ended task again"},
     {"retry", "`colloc rerun ID` submits an ended task again"},
     {"pause", "`colloc suspend ID` takes a task off its GPUs, `colloc hold ID` keeps one waiting"},

@@ -84,7 +84,7 @@ static int add_summary(json_t *request, const struct task_description *task, str
 static bool is_of_this_task(const char *entry)
 {
     static const char *const prefixes[] = {"SLURM_", "SLURMD_NODENAME=", "COLLOC_ARRAY_"};
-    if (strncmp(entry, "COLLOC_SLURM_SCRIPT=", 20) == 0)
+    if (strncmp(entry, "COLLOC_SLURM_", 13) == 0)
         return true;
     for (size_t i = 0; i < ARRAY_SIZE(prefixes) && getenv("COLLOC_TASK_ID"); i++)
         if (strncmp(entry, prefixes[i], strlen(prefixes[i])) == 0)

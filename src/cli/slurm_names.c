@@ -9,6 +9,7 @@
  *       in a task                             colloc run --step python train.py
  *     salloc -G 1                             colloc shell
  *     salloc -G 1 python train.py             colloc run --pty python train.py
+ *     scontrol requeue 12                     colloc requeue 12
  *     squeue --me                             colloc queue --user=ada
  *     scancel -u ada 12                       colloc cancel -u ada 12
  *
@@ -27,19 +28,17 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "cli/print.h"
 #include "cli/session.h"
+#include "cli/slurm_control.h"
 #include "taskfile/slurm_options.h"
 
 static const struct {
     const char *program, *command;
 } programs[] = {
-    {"sbatch", "submit"},
-    {"squeue", "queue"},
-    {"scancel", "cancel"},
-    {"sacct", "history"},
-    {"sinfo", "gpus"},
-    {"srun", "run"},
-    {"salloc", "shell"},
+    {"sbatch", "submit"}, {"squeue", "queue"}, {"scancel", "cancel"}, {"sacct", "history"},
+    {"sinfo", "gpus"}, {"srun", "run"}, {"salloc", "shell"},
+    {"scontrol", NULL}, /* slurm_control.c */
 };
 
 /* Options with another name here. */
@@ -157,6 +156,33 @@ static int translate_run(
     return r;
 }
 
+static int translate_control(struct slurm_words *words, const char *const *arguments, int count)
+{
+    if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
+        strncmp(arguments[1], "hostname", 8) == 0) {
+        words->is_done = true;
+        words->exit_code = slurm_control_print_hosts(count > 2 ? arguments[2] : NULL);
+        return 0;
+    }
+    int used = 0, r = 0;
+    const char *command = slurm_control_command(arguments, &used);
+    if (!command) {
+        print_error("scontrol %.40s: colloc has show job, show hostnames, requeue, hold, release, "
+                    "suspend and resume; `colloc update` changes a task",
+            count > 0 ? arguments[0] : "");
+        words->is_done = true;
+        words->exit_code = EXIT_USAGE;
+        return 0;
+    }
+    char *text = strdup(command), *rest = text;
+    for (char *word; rest && r == 0 && (word = strsep(&rest, " "));)
+        r = add_word(words, "", word);
+    free(text);
+    for (int i = used; i < count && r == 0; i++)
+        r = add_word(words, "", arguments[i]);
+    return r;
+}
+
 static int translate_command(
     struct slurm_words *words, const char *program, const char *const *arguments, int count)
 {
@@ -182,6 +208,8 @@ int slurm_words_make(
         if (strcmp(programs[i].program, program) != 0)
             continue;
         ret_words->word = calloc((size_t)count + 8, sizeof *ret_words->word);
+        if (ret_words->word && !programs[i].command)
+            return translate_control(ret_words, arguments, count);
         int r = ret_words->word ? add_word(ret_words, "", programs[i].command) : -ENOMEM;
         return r < 0 ? r : translate_command(ret_words, program, arguments, count);
     }

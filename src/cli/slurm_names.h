@@ -3,16 +3,19 @@
 #ifndef COLLOC_CLI_SLURM_NAMES_H
 #define COLLOC_CLI_SLURM_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A command line of colloc. */
 struct slurm_words {
     char **word; /* NULL: the program has no name of Slurm's */
     int count;
+    bool is_done; /* the command has been run: nothing is left */
+    int exit_code;
 };
 
 /*
- * Translates a command line of sbatch, squeue, scancel, sacct, sinfo or srun.
+ * Translates a command line of sbatch, squeue, scancel, sacct, sinfo or srun, salloc or scontrol.
  *
  * called:    the name that the program was started with; may be NULL
  * arguments: `count` words, NULL-terminated

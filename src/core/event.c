@@ -25,6 +25,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_UNSTARTED] = "UNSTARTED",
     [EVENT_EXITED] = "EXITED",
     [EVENT_CANCEL] = "CANCEL",
+    [EVENT_RUN_AGAIN] = "RUN_AGAIN",
     [EVENT_HOLD] = "HOLD",
     [EVENT_RELEASE] = "RELEASE",
     [EVENT_UPDATE] = "UPDATE",

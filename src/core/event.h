@@ -25,6 +25,7 @@ enum event_kind {
                         logged: back to its queue */
     EVENT_EXITED,    /* the attempt's process tree has ended */
     EVENT_CANCEL,    /* an authorised user cancels the task */
+    EVENT_RUN_AGAIN, /* an authorised user has the running task ended, then requeued */
     EVENT_HOLD,
     EVENT_RELEASE,
     EVENT_UPDATE,            /* an authorised user changes the request */
@@ -53,7 +54,8 @@ enum event_kind {
     EVENT_EVICT,         /* its MIG instance was removed: it is ended, then requeued */
     EVENT_EXTERNAL_SEEN, /* external processes were beside it: an OOM may not be its own fault */
     EVENT_RECOVER,       /* OOM beside others or under a limit of colloc: into the recovery queue */
-    EVENT_REQUEUE,       /* its GPU, its MPS server or perhaps a co-resident failed it */
+    EVENT_REQUEUE,       /* its GPU, its MPS server or perhaps a co-resident failed it; or
+                            a user has it run again */
     EVENT_RESTART,       /* the service has ended: it is run again, but not at once */
     EVENT_END,           /* it is done, in this state */
     EVENT_SUSPENDING,    /* it is taken off its GPUs */

@@ -255,8 +255,9 @@ struct task {
 
     int *gpus;                 /* those it holds: indices into the view; NULL when it holds none */
     int n_gpus;                /* 0 when it holds none */
-    enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT or
-                                  FAILURE_GPU_GONE; FAILURE_NONE: it does not */
+    enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT,
+                                  FAILURE_GPU_GONE or FAILURE_REQUEUED; FAILURE_NONE: it does
+                                  not */
     bool has_process;          /* known to run (or to have been spawned) */
     bool exclusive;            /* its GPUs take no other task as long as it runs */
     bool had_coresidents;      /* another task or external process was beside it in this attempt */
@@ -363,10 +364,11 @@ static inline int64_t task_runs_since_us(const struct task *task)
     return task->run->yield.resumed_us ? task->run->yield.resumed_us : task->started_us;
 }
 
-/* Does colloc end the task finally? Not if its GPU was lost: then it is requeued. */
+/* Does colloc end the task finally? Not if it is requeued: its GPU was lost, or a user has it run
+ * again. */
 static inline bool task_was_ended(const struct task *task)
 {
-    return task->ending && task->ending != FAILURE_GPU_GONE;
+    return task->ending && task->ending != FAILURE_GPU_GONE && task->ending != FAILURE_REQUEUED;
 }
 
 /* Had the task ended by itself before its time limit, although colloc has found the limit to be

@@ -37,6 +37,7 @@ const char *attempt_end_reason(enum failure_class failure)
         [FAILURE_MPS] = "MpsServer",
         [FAILURE_GPU_GONE] = "GpuGone",
         [FAILURE_DEPENDENCY] = "DependencyNeverSatisfied",
+        [FAILURE_REQUEUED] = "Requeued",
     };
     return words[failure];
 }

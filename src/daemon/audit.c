@@ -117,11 +117,15 @@ static const char *audit_word(const struct event *event)
     case EVENT_STARTED:
         return "start";
     case EVENT_EXITED:
-        return event->exited.failure == FAILURE_NONE || event->exited.failure == FAILURE_CANCELLED
+        return event->exited.failure == FAILURE_NONE ||
+                       event->exited.failure == FAILURE_CANCELLED ||
+                       event->exited.failure == FAILURE_REQUEUED
                    ? NULL
                    : "crash";
     case EVENT_CANCEL:
         return "cancel";
+    case EVENT_RUN_AGAIN:
+        return "run-again";
     case EVENT_HOLD:
         return "hold";
     case EVENT_RELEASE:

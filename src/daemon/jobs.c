@@ -215,6 +215,11 @@ static bool is_command(const struct event *event)
     return event->kind == EVENT_SUSPEND || event->kind == EVENT_RESUME || event->kind == EVENT_MOVE;
 }
 
+bool jobs_is_change(enum event_kind kind)
+{
+    return kind == EVENT_HOLD || kind == EVENT_UPDATE || kind == EVENT_RUN_AGAIN;
+}
+
 /* Those of root do not count. */
 static void count_command(
     struct jobs *jobs, const struct job *job, const struct event *event, const json_t *detail)
@@ -231,7 +236,7 @@ void jobs_note_change(struct jobs *jobs, const struct event *event, const json_t
     struct job *job = jobs_find(jobs, event->task);
     if (job && is_command(event))
         count_command(jobs, job, event, detail);
-    if (!job || (event->kind != EVENT_HOLD && event->kind != EVENT_UPDATE))
+    if (!job || !jobs_is_change(event->kind))
         return;
     int64_t bytes = CHANGE_BYTES + (int64_t)json_dumpb(detail, NULL, 0, JSON_COMPACT);
     job->changes++;

@@ -64,9 +64,12 @@ void jobs_remove(struct jobs *jobs, struct job *job);
  * log keeps them too. A restart forgets those. `now_us`: the core's time. NULL is fine. */
 void jobs_retire(struct jobs *jobs, struct job *job, int64_t now_us);
 
-/* Notes an event of a task: a HOLD or an UPDATE is a change, and takes space in the log that counts
- * as text of the user; a SUSPEND, RESUME or MOVE by the user is a command. Other events change
- * nothing. `detail`: of the event; borrowed, may be NULL.
+/* Is an event of this kind a change of a task by its user, of which there may be few? */
+bool jobs_is_change(enum event_kind kind);
+
+/* Notes an event of a task: a HOLD, an UPDATE or a RUN_AGAIN is a change, and takes space in the
+ * log that counts as text of the user; a SUSPEND, RESUME or MOVE by the user is a command. Other
+ * events change nothing. `detail`: of the event; borrowed, may be NULL.
  */
 void jobs_note_change(struct jobs *jobs, const struct event *event, const json_t *detail);
 

@@ -110,6 +110,7 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_UNSTARTED] = "unstarted",
         [EVENT_EXITED] = "exit",
         [EVENT_CANCEL] = "cancel",
+        [EVENT_RUN_AGAIN] = "run-again",
         [EVENT_HOLD] = "hold",
         [EVENT_RELEASE] = "release",
         [EVENT_UPDATE] = "update",

@@ -577,6 +577,7 @@ static int read_timed(
         struct scenario_input input; /* the members that the verb decides */
     } verbs[] = {
         {"cancel", read_task_event, {.event.kind = EVENT_CANCEL}},
+        {"run-again", read_task_event, {.event.kind = EVENT_RUN_AGAIN}},
         {"hold", read_task_event, {.event.kind = EVENT_HOLD}},
         {"release", read_task_event, {.event.kind = EVENT_RELEASE}},
         {"update", read_update, {.event.kind = EVENT_UPDATE}},

@@ -3,10 +3,12 @@
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, is_alive, read, until
+from daemon_case import DaemonCase, is_alive, program, read, until
 
 
 class Life(DaemonCase):
@@ -37,6 +39,49 @@ class Life(DaemonCase):
         request = self.get("/v1/tasks/1/request")["request"]
         self.assertEqual(request["arguments"], ["a b"])
         self.assertEqual(request["environment"]["LR"], "0.1")
+
+    def test_a_script_for_slurm_requeues_itself(self):
+        os.symlink(program("colloc"), os.path.join(self.work, "scontrol"))
+        script = self.write(
+            "q.sbatch",
+            "#!/bin/bash\n#SBATCH --gres=gpu:1 --time=1:00:00 --output=%j.log\n"
+            "trap './scontrol requeue $SLURM_JOB_ID; exit 0' USR1\n"
+            "echo $SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} >>starts\n"
+            "./scontrol show hostnames\n"
+            'test "${SLURM_RESTART_COUNT:-0}" = 2 && exit 0\n'
+            "echo $$ >pid${SLURM_RESTART_COUNT:-0}; sleep 1000 & wait\n",
+        )
+        self.colloc("submit", "--hold", "--", "true")  # so that ids are not counts
+        self.colloc("submit", script)
+        for name in ("pid0", "pid1"):
+            os.kill(int(self.wait_file(name)), signal.SIGUSR1)
+        task = self.wait(2, "COMPLETED")
+        self.assertEqual(self.read("starts"), "2 0\n2 1\n2 2\n")
+        self.assertEqual((task["attempt_count"], task["requeue_count"]), (3, 0))
+        self.assertEqual([a["reason"] for a in task["attempts"]], ["Requeued", "Requeued", "None"])
+        self.assertEqual(self.read("2.log").splitlines()[-1], socket.gethostname())
+        texts = [e["text"] for e in self.task(2)["events"] if e["event"] == "REQUEUE"]
+        self.assertEqual(texts, ["a user has it run again"] * 2)
+
+    def test_requeue_ends_a_running_task_and_keeps_it(self):
+        task = self.submit("trap '' TERM; echo $$ >pid; while :; do sleep 0.1; done", grace_s=1000)
+        pid = int(self.wait_file("pid"))
+        self.colloc("requeue", str(task))
+        self.colloc("requeue", str(task))  # nothing more
+        self.assertEqual(self.wait_state(task, "COMPLETING")["failure"], None)
+        self.stop(signal.SIGKILL)
+        os.unlink(os.path.join(self.work, "pid"))
+        self.start()  # the request is in the log
+        os.kill(pid, signal.SIGKILL)
+        self.wait_file("pid")
+        self.assertEqual(self.wait_state(task, "RUNNING")["attempt_count"], 2)
+        self.client.cancel(task)
+        self.client.cancel(self.submit("true", hold=True))
+        for wrong in ("2", "9", "1_3"):
+            self.colloc("requeue", wrong, code=1)
+        once = self.submit("sleep 1000", requeue=False)
+        self.wait_state(once, "RUNNING")
+        self.assertIn("--requeue=no", self.colloc("requeue", str(once), code=1).stderr)
 
     def test_logs_show_both_streams_and_why_it_failed(self):
         script = "echo out; echo ValueError: no such label >&2; exit 3"

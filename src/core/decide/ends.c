@@ -3,7 +3,8 @@
  * What follows when the process of a task has exited. The first that applies:
  *
  *     RECOVER   it ran out of GPU memory beside others, or within a limit of colloc
- *     REQUEUE   it is not at fault for its end: another client of its MPS server, or a lost GPU
+ *     REQUEUE   it is not at fault for its end: another client of its MPS server, or a lost GPU;
+ *               or a user has it run again, whatever its end was
  *     RESTART   it is a service: after a second, and after twice as long for each further early
  *               end, up to 4 min 16 s
  *     END       completed, failed, cancelled, timed out or out of memory
@@ -57,6 +58,8 @@ static bool may_recover(const struct core *core, const struct task *task)
 
 static bool may_requeue(const struct core *core, const struct task *task)
 {
+    if (task->ending == FAILURE_REQUEUED)
+        return true;
     return !task->ending && !task->request.once && task->not_at_fault &&
            task->requeue_count < core->settings.requeues_max;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The immediate consequences of an input: a cancel of a waiting task becomes END, of a running one
- * EFFECT_KILL; a tick expires tasks; a lost MIG instance evicts its tasks. decide/ends.c has what
- * follows from an exit, decide/yield_reactions.c what follows where a task gives way.
+ * EFFECT_KILL, as a request to run it again; a tick expires tasks; a lost MIG instance evicts its
+ * tasks. decide/ends.c has what follows from an exit, decide/yield_reactions.c what follows where a
+ * task gives way.
  *
  * A log may end between an input and the decision that follows from it. After a replay each task's
  * state shows what is missing, and it is decided then.
@@ -27,6 +28,12 @@ static int after_cancel(struct core *core, const struct task *task, int64_t now_
     if (task_state_has_attempt(task->state))
         return core_kill_task(core, task);
     return core_end_task(core, task->id, TASK_CANCELLED, now_us);
+}
+
+/* Its EXITED requeues it. */
+static int after_run_again(struct core *core, const struct task *task)
+{
+    return task->state == TASK_STARTING ? 0 : core_kill_task(core, task);
 }
 
 static int after_started(struct core *core, const struct task *task)
@@ -97,6 +104,8 @@ int core_react_to_input(struct core *core, const struct event *event)
         return core_after_exit(core, task, event->time_us);
     case EVENT_CANCEL:
         return after_cancel(core, task, event->time_us);
+    case EVENT_RUN_AGAIN:
+        return after_run_again(core, task);
     case EVENT_STARTED:
         return after_started(core, task);
     case EVENT_UNSTARTED:

@@ -172,7 +172,8 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     task->executed_us += executed_us > 0 ? executed_us : 0;
     task->has_process = false;
     task->run->exit = event->exited;
-    if (!task_was_ended(task) || task_ended_before_limit(task, event->exited.ended_us))
+    bool has_reason = task_was_ended(task) || task->ending == FAILURE_REQUEUED;
+    if (!has_reason || task_ended_before_limit(task, event->exited.ended_us))
         task->ending = FAILURE_NONE;
     if (event->exited.failure == FAILURE_GPU_OOM)
         task->oom_count++;
@@ -185,6 +186,17 @@ static int apply_cancel(struct task *task, int64_t now_us)
     if (task_state_is_done(task->state) || task->state == TASK_EXITED || task_was_ended(task))
         return CORE_NOT_NOW;
     task->ending = FAILURE_CANCELLED;
+    core_begin_ending(task, now_us);
+    return 0;
+}
+
+/* A task that is to run once is not run again. A second request changes nothing. */
+static int apply_run_again(struct task *task, int64_t now_us)
+{
+    bool may_end = task_state_has_attempt(task->state) && !task_was_ended(task);
+    if (!may_end || task->request.once)
+        return CORE_NOT_NOW;
+    task->ending = FAILURE_REQUEUED;
     core_begin_ending(task, now_us);
     return 0;
 }
@@ -262,8 +274,12 @@ static int apply_requeue(struct core *core, struct task *task, const struct even
 {
     if (task->state != TASK_EXITED)
         return CORE_NOT_NOW;
-    task->requeue_count++;
-    task->mps_failures += task->run->exit.failure != FAILURE_GPU_GONE && !task->run->exit.by_gpu;
+    if (task->ending != FAILURE_REQUEUED) {
+        task->requeue_count++;
+        task->mps_failures += task->run->exit.failure != FAILURE_GPU_GONE &&
+                              !task->run->exit.by_gpu;
+    }
+    task->ending = FAILURE_NONE;
     core_return_to_queue(core, task, event->time_us);
     return 0;
 }
@@ -316,6 +332,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_exited(core, task, event);
     case EVENT_CANCEL:
         return apply_cancel(task, event->time_us);
+    case EVENT_RUN_AGAIN:
+        return apply_run_again(task, event->time_us);
     case EVENT_HOLD:
         return apply_hold(core, task, event);
     case EVENT_RELEASE:

@@ -99,6 +99,8 @@ static struct failure judge_failure(const struct attempts *attempts, const struc
 {
     struct failure gone = {.class = FAILURE_GPU_GONE};
     bool was_ended = task_was_ended(task) && !task_ended_before_limit(task, ended_us);
+    if (task->ending == FAILURE_REQUEUED)
+        return (struct failure){.class = FAILURE_REQUEUED};
     if (was_ended && failure->class == FAILURE_GPU_OOM)
         return (struct failure){.class = task->ending};
     if (was_ended || failure->class == FAILURE_NONE)

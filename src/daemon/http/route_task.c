@@ -90,6 +90,15 @@ static void update_text(const struct event *event, const json_t *detail, FILE *o
         fprintf(out, "%sname %s", n ? ", " : "", name);
 }
 
+static const char *requeue_text(enum failure_class failure)
+{
+    if (failure == FAILURE_REQUEUED)
+        return "a user has it run again";
+    return failure == FAILURE_GPU_GONE
+               ? "its GPU or MIG instance is gone"
+               : "its MPS server failed it, or a fault of one of the server's clients";
+}
+
 static const char *suspension_text(const struct event *event, const json_t *detail)
 {
     const char *why = json_string_value(json_object_get(detail, "why"));
@@ -112,10 +121,7 @@ static void write_event(
         exit_text(event, detail, out);
         break;
     case EVENT_REQUEUE:
-        fputs(story->failure == FAILURE_GPU_GONE
-                  ? "its GPU or MIG instance is gone"
-                  : "its MPS server failed it, or a fault of one of the server's clients",
-            out);
+        fputs(requeue_text(story->failure), out);
         break;
     case EVENT_RESTART:
         fputs("the service has ended: it is started again", out);
@@ -270,6 +276,11 @@ static void change_task(
 void route_cancel(void *context, struct api_request *request)
 {
     change_task(context, request, EVENT_CANCEL, "cancelled");
+}
+
+void route_requeue(void *context, struct api_request *request)
+{
+    change_task(context, request, EVENT_RUN_AGAIN, "requeued");
 }
 
 void route_hold(void *context, struct api_request *request)

@@ -251,6 +251,7 @@ const struct api_route http_routes[] = {
     {"POST", "/v1/tasks/hold", route_hold_many},
     {"POST", "/v1/tasks/release", route_release_many},
     {"POST", "/v1/tasks/{id}/cancel", route_cancel},
+    {"POST", "/v1/tasks/{id}/requeue", route_requeue},
     {"POST", "/v1/tasks/{id}/hold", route_hold},
     {"POST", "/v1/tasks/{id}/update", route_update},
     {"POST", "/v1/tasks/{id}/suspend", route_suspend},

@@ -87,6 +87,7 @@ void route_trace(void *context, struct api_request *request);
 /* route_task.c */
 void route_show(void *context, struct api_request *request);
 void route_cancel(void *context, struct api_request *request);
+void route_requeue(void *context, struct api_request *request);
 void route_hold(void *context, struct api_request *request);
 void route_suspend(void *context, struct api_request *request);
 void route_resume(void *context, struct api_request *request);

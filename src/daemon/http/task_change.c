@@ -16,8 +16,13 @@ int http_check_change(
     struct jobs *jobs = http->parts.jobs;
     const struct job *job = jobs_find(jobs, event->task);
     unsigned long long id = event->task;
-    bool is_change = event->kind == EVENT_HOLD || event->kind == EVENT_UPDATE;
-    if (uid == 0 || !job || !is_change)
+    const struct task *task = core_task(http->parts.core, event->task);
+    if (event->kind == EVENT_RUN_AGAIN && task && task->request.once)
+        return fault_set(fault, EINVAL,
+            "task %llu is run once (--requeue=no): cancel it, and `colloc rerun %llu` submits it "
+            "again",
+            id, id);
+    if (uid == 0 || !job || !jobs_is_change(event->kind))
         return 0;
     if (job->changes >= CHANGES_MAX)
         return fault_set(fault, EBUSY,

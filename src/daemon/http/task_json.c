@@ -32,6 +32,8 @@ static void explain_end(const struct job *job, const struct task *task, char *te
         snprintf(text, size, "--after=%s can never hold: task %llu has ended",
             dependency_format(&task->run->broken.dependency, dependency, sizeof dependency),
             (unsigned long long)task->run->broken.by);
+    else if (task->ending == FAILURE_REQUEUED)
+        snprintf(text, size, "it is being ended, to be run again");
     else if (task->ending == FAILURE_CANCELLED && cancelled_by(job))
         snprintf(text, size, "cancelled by %s", cancelled_by(job));
     else if (task->state == TASK_FAILED && task->not_at_fault)

@@ -58,7 +58,10 @@ static void write_event(FILE *out, const struct message_facts *facts)
             fprintf(out, " (%s)", member_text(facts->task, "reason"));
         break;
     case MESSAGE_REQUEUE:
-        fprintf(out, "failed (%s) and is run again", member_text(facts->task, "failure"));
+        if (strcmp(member_text(facts->task, "failure"), "requeued") == 0)
+            fputs("is run again, as a user wants", out);
+        else
+            fprintf(out, "failed (%s) and is run again", member_text(facts->task, "failure"));
         break;
     case MESSAGE_SUSPEND:
         fputs("has been suspended for long", out);

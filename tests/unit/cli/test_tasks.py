@@ -467,6 +467,20 @@ class Submit(CliCase):
         self.assertEqual(arguments[1:], ["run", "--step", "-n", "2", "--", "sh", "-c", "true"])
         self.assertTrue(os.access(arguments[0], os.X_OK))
 
+    def test_scontrol(self):
+        done = self.run_as("scontrol", "show", "hostnames", "n[08-10,3],m,k[1-2]x")
+        self.assertEqual(done.stdout.split(), "n08 n09 n10 n3 m k1x k2x".split())
+        done = self.run_as("scontrol", "show", "hostnames", SLURM_JOB_NODELIST="here")
+        self.assertEqual(done.stdout, "here\n")
+        for bad in ("n[1-", "n[x]", "n[3-1]", "n[1-99999999]"):
+            self.assertEqual(self.run_as("scontrol", "show", "hostname", bad).returncode, 2)
+        done = self.run_as("scontrol", "reconfigure")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("requeue", done.stderr)
+        self.daemon.tasks = [make_task(3)]
+        self.run_as("scontrol", "hold", "3")
+        self.assertEqual(self.daemon.requests[0][1], "/v1/tasks/3/hold")
+
     def test_names_of_slurm(self):
         self.write("job.sh", "#!/bin/sh\n#SBATCH -J net\npython train.py\n")
         done = self.run_as("sbatch", "--array=0-3", "job.sh", "--parsable")

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `scontrol`, as far as scripts use it in a job. */
+#ifndef COLLOC_CLI_SLURM_CONTROL_H
+#define COLLOC_CLI_SLURM_CONTROL_H
+
+/*
+ * Finds the command of colloc for a command of scontrol: "hold" for "uhold".
+ *
+ * words:    the arguments of scontrol, NULL-terminated
+ * ret_used: how many of them the command stands for
+ *
+ * Returns the words of the command with blanks between them; NULL: there is none.
+ */
+const char *slurm_control_command(const char *const *words, int *ret_used);
+
+/*
+ * Prints the names in a list of Slurm's, "n[01-03],m", a line each.
+ *
+ * list: NULL: that of the job, SLURM_JOB_NODELIST
+ *
+ * Returns an exit code.
+ */
+int slurm_control_print_hosts(const char *list);
+
+#endif
