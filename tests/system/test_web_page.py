@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, until
+from daemon_case import LIMIT_S, DaemonCase, program, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WEB = os.path.join(HERE, "..", "..", "web")
@@ -119,6 +119,33 @@ class Pages(WebPage):
 
     def test_session(self):
         self.finish(self.browser("session"))
+
+
+class Gpus(WebPage):
+    gpus = "2xA100-40GB"
+    speed = 20
+    settings = {**WebPage.settings, "unused-after": "2s"}
+
+    def test_gpus(self):
+        trained = self.train(mib=9000, seconds=1e6, memory_mib=9000, name="resnet50.sh")
+        self.wait_gpu(lambda g: (g["mem_used_mib"] or 0) > 8900)
+        forgotten = self.submit("sleep 1000", memory_mib=1000, name="forgotten.sh")
+        external = subprocess.Popen(
+            [
+                os.path.join(os.path.dirname(program("emulator")), "colloc-pretend-train"),
+                "--memory-mib=5000",
+                "--seconds=1e6",
+                "--ramp-seconds=1",
+            ],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+        )
+        self.addCleanup(external.wait)
+        self.addCleanup(external.kill)
+        for task in (trained, forgotten):
+            self.wait_state(task, "RUNNING")
+        self.wait_gpu(lambda g: g["foreign_processes"] and (g["mem_used_mib"] or 0) > 13000)
+        self.finish(self.browser("gpus", pid=external.pid))
 
 
 class Many(WebPage):

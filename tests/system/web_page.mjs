@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 
 const [playwright, executablePath, check, given] = process.argv.slice(2);
 const { chromium } = await import(pathToFileURL(playwright));
-const { url, pictures, task, crashed } = JSON.parse(given);
+const { url, pictures, task, crashed, pid } = JSON.parse(given);
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 // Says that it has come so far, and waits until the caller has done its part.
@@ -116,7 +116,7 @@ const checks = {
     await page.selectOption("select >> nth=0", "FAILED");
     await page.waitForSelector("text=No such task has ended in this time.");
     await page.keyboard.press("3");
-    await page.waitForSelector("th:has-text('External processes')");
+    await page.waitForSelector("[data-gpu='0'] .holders");
     await page.keyboard.press("4");
     await page.waitForSelector(".report tbody tr");
     assert.deepEqual(await page.locator(".report tbody th").allTextContents(), ["root", "all"]);
@@ -143,6 +143,39 @@ const checks = {
     assert.ok(head < 90, `the head of the page is ${head} px high on a phone`);
     // A row is a card there: nothing of it is out of sight.
     for (const cell of await phone.locator("tr[data-task]:has(.why button) td").all()) {
+      const box = await cell.boundingBox();
+      assert.ok(!box || box.x + box.width <= 390, `"${await cell.textContent()}" is out of sight`);
+    }
+    assert.deepEqual(problems, []);
+  },
+
+  // Who holds each GPU's memory: a task, one that does not use it, and a process without colloc.
+  async gpus() {
+    const { page, problems } = await open(url);
+    await page.waitForSelector(".live.good");
+    await page.goto(here(url) + "#/gpus");
+    const row = (text) => page.locator(".holders tr", { hasText: text });
+    await row("resnet50.sh").waitFor();
+    const external = row(`pid ${pid}`);
+    await external.locator("text=not started by colloc").waitFor();
+    assert.match(await external.textContent(), /colloc-pretend-.*GiB/);
+    await row("forgotten.sh").locator("text=/^unused for /").waitFor();
+
+    // The bar is as full as the GPU is.
+    const parts = () =>
+      page.evaluate(() => {
+        const bar = document.querySelector("[data-gpu='0'] .bar");
+        return [...bar.children].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0) / bar.clientWidth;
+      });
+    const [used, total] = (await page.textContent("[data-gpu='0'] .figures")).match(/[\d.]+(?= GiB)/g).map(Number);
+    assert.ok(used > 10, "the trainings have their memory");
+    await eventually(parts, (part) => Math.abs(part - used / total) < 0.05);
+    const paths = page.locator("[data-gpu='0'] .spark path");
+    assert.equal(await paths.count(), 2);
+    for (const path of await paths.all()) await eventually(() => path.getAttribute("d"), (d) => d?.includes("H"));
+
+    await page.setViewportSize({ width: 390, height: 800 });
+    for (const cell of await page.locator(".holders td").all()) {
       const box = await cell.boundingBox();
       assert.ok(!box || box.x + box.width <= 390, `"${await cell.textContent()}" is out of sight`);
     }
@@ -200,7 +233,9 @@ const checks = {
     await page.keyboard.press("2");
     await page.locator("main", { hasText: "slurmctld still knows" }).waitFor();
     await page.keyboard.press("3");
-    await page.waitForSelector("th:has-text('External processes')");
+    const gpu = page.locator("[data-gpu='n0:0']");
+    await gpu.locator("text=Memory in use: not known").waitFor();
+    assert.equal(await gpu.locator(".spark").count(), 0, "a curve of nothing");
     await page.keyboard.press("1");
     await page.waitForSelector(`tr[data-task="${task}"]`);
     await reached("shown");

@@ -54,3 +54,20 @@ export function timeRange(times) {
 
 // Steps of an axis in MiB: powers of two, so that labels in GiB are whole.
 export const MEMORY_STEPS = Array.from({ length: 24 }, (_, i) => 2 ** i);
+
+// The area under a curve as an SVG path: each value lasts until the next, at most 2.5 steps, so that a
+// time without a value is a gap. `most` is at the top.
+export function sparkPath(times, values, { step, range, most, width, height }) {
+  const [first, last] = range;
+  const x = (time) => ((Math.min(last, Math.max(first, time)) - first) / Math.max(1, last - first)) * width;
+  const y = (value) => height * (1 - Math.min(1, Math.max(0, value / most)));
+  const round = (n) => Math.round(n * 10) / 10;
+  return times
+    .map((time, i) => [time, values[i] ?? null, times[i + 1] ?? time + step])
+    .filter(([time, value, next]) => value !== null && next > first && time < last)
+    .map(([time, value, next]) => {
+      const end = next - time > 2.5 * step ? time + step : next;
+      return `M${round(x(time))} ${height}V${round(y(value))}H${round(x(end))}V${height}Z`;
+    })
+    .join("");
+}

@@ -1,77 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs: their health, and the memory of each task and process.
+// The GPUs: for each its health, who holds its memory, and the last hour of SM activity and power.
 import { useAnswer } from "./answer.js";
 import { get } from "./api.js";
-import { UNKNOWN, degrees, duration, gpuName, memory, percent, watts } from "./format.js";
+import { UNKNOWN, duration, memory, percent, watts } from "./format.js";
+import { GpuHead } from "./gpu_head.jsx";
+import { holdersOf, restOf } from "./holders.js";
+import { firstShown, lanesOf, powerScale } from "./lanes.js";
 import { Cell } from "./rows.jsx";
-import { labelOf } from "./tasks.js";
+import { Spark } from "./spark.jsx";
+import { hueOf } from "./tasks.js";
+
+const SPAN_S = 3600;
+const LIST_PERIOD_S = 5;
+const CURVES_PERIOD_S = 20; // as the lanes of the overview
+
+const REST = "of no process that the driver lists";
+
+const colourOf = (holder) => (holder.kind === "external" ? "var(--external)" : `hsl(${hueOf(holder.task)} 55% var(--lightness))`);
+
+// The parts of the GPU's memory, in the order of the list below it.
+function MemoryBar({ gpu, holders, rest }) {
+  const part = (mib) => `${(100 * Math.max(0, mib)) / gpu.mem_total_mib}%`;
+  if (!(gpu.mem_total_mib > 0) || typeof gpu.mem_used_mib !== "number") return <p class="dim note">Memory in use: not known</p>;
+  const areKnown = holders.every((one) => one.mib !== null);
+  return (
+    <div class="bar" role="img" aria-label={`Memory: ${memory(gpu.mem_used_mib)} of ${memory(gpu.mem_total_mib)} in use`}>
+      {areKnown ? (
+        holders.map((one) => (
+          <i key={one.key} title={`${one.label} ${one.name}: ${memory(one.mib)}`} style={{ width: part(one.mib), background: colourOf(one) }} />
+        ))
+      ) : (
+        <i title={`${memory(gpu.mem_used_mib)} in use`} style={{ width: part(gpu.mem_used_mib), background: "var(--memory)" }} />
+      )}
+      {rest > 0 && <i class="rest" title={`${memory(rest)} ${REST}`} style={{ width: part(rest) }} />}
+    </div>
+  );
+}
+
+function HolderRow({ holder }) {
+  return (
+    <tr>
+      <td class="id">
+        <i class="dot" style={{ background: colourOf(holder) }} />
+        {holder.task ? <a href={`#/task/${holder.task}`}>{holder.label}</a> : holder.label}
+      </td>
+      <td class="cut">{holder.name}</td>
+      <Cell label="User">{holder.user ?? UNKNOWN}</Cell>
+      <Cell label="Memory" class="number">{memory(holder.mib)}</Cell>
+      <Cell label="SM" class="number">{percent(holder.smact)}</Cell>
+      <Cell label="Time" class="number">{duration(holder.since && Date.now() / 1000 - holder.since)}</Cell>
+      <td class="why">
+        {holder.unused !== null && <b class="wait">unused for {duration(holder.unused)}</b>}
+        {holder.unused !== null && holder.note && "; "}
+        {holder.note}
+      </td>
+    </tr>
+  );
+}
+
+function Holders({ holders }) {
+  return (
+    <table class="cards holders">
+      <thead>
+        <tr>
+          <th>Task</th>
+          <th>Name</th>
+          <th>User</th>
+          <th class="number">Memory</th>
+          <th class="number">SM</th>
+          <th class="number">Time</th>
+          <th />
+        </tr>
+      </thead>
+      <tbody>
+        {holders.map((holder) => (
+          <HolderRow holder={holder} key={holder.key} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Curves({ gpu, lane, step, range }) {
+  const { times = [], values = {} } = lane?.own ?? {};
+  const most = powerScale(gpu.power_limit_w, values.power_w ?? []);
+  const common = { times, step, range };
+  return (
+    <div class="sparks">
+      <Spark title="SM activity" text={percent(gpu.smact)} values={values.smact ?? []} most={1} colour="--activity" {...common} />
+      <Spark title="Power" text={`${watts(gpu.power_w)} of ${watts(gpu.power_limit_w)}`} values={values.power_w ?? []} most={most} colour="--power" {...common} />
+    </div>
+  );
+}
+
+function Gpu({ gpu, live, series }) {
+  const holders = holdersOf(gpu, live);
+  const rest = restOf(gpu, holders);
+  return (
+    <section class="gpu" data-gpu={gpu.index}>
+      <GpuHead gpu={gpu} />
+      <MemoryBar gpu={gpu} holders={holders} rest={rest} />
+      {series && <Curves gpu={gpu} lane={series.lanes.get(gpu.index)} step={series.step} range={series.range} />}
+      {[gpu.health_text, gpu.hold_off, gpu.activity_text].filter(Boolean).map((text) => (
+        <p class="dim note" key={text}>{text}</p>
+      ))}
+      {holders.length > 0 && <Holders holders={holders} />}
+      {rest > 0 && (
+        <p class="dim note">
+          <i class="swatch rest" /> {memory(rest)} {REST}
+        </p>
+      )}
+      {gpu.foreign_processes === null && <p class="dim note">The driver does not list processes.</p>}
+    </section>
+  );
+}
+
+async function askForSeries() {
+  const since = Math.floor((Date.now() / 1000 - SPAN_S) / 10) * 10; // pages that ask at about the same time ask for the same
+  const answer = await get("/v1/gpus/all/series", { range: "no", since, metric: "smact,power_w" });
+  const until = Date.now() / 1000;
+  return { lanes: lanesOf(answer), step: answer.step_s, range: [firstShown(answer, since, until), until] };
+}
 
 export function Gpus({ gpus, live }) {
-  const { data } = useAnswer(() => get("/v1/gpus"), 5, "");
-  const list = data?.gpus ?? gpus ?? [];
+  const { data } = useAnswer(() => get("/v1/gpus"), LIST_PERIOD_S, "");
+  const series = useAnswer(askForSeries, CURVES_PERIOD_S, "");
+  const list = data?.gpus ?? gpus;
   return (
-    <section>
-      <h2>GPUs</h2>
-      <div class="scroll">
-        <table class="cards">
-          <thead>
-            <tr>
-              <th>GPU</th>
-              <th>Name</th>
-              <th>Health</th>
-              <th class="number">Memory</th>
-              <th class="number">SM</th>
-              <th class="number">Power</th>
-              <th class="number">Temp.</th>
-              <th>Tasks</th>
-              <th>External processes</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((gpu) => (
-              <tr key={gpu.uuid}>
-                <td class="id">GPU {gpu.index}</td>
-                <td title={gpu.uuid}>
-                  {gpuName(gpu.name)} {gpu.mig_profile ?? ""}
-                </td>
-                <td>
-                  <span class={`state ${gpu.health === "ok" ? "good" : "bad"}`}>{gpu.health}</span> {gpu.health_text}
-                  {gpu.hold_off && <div class="dim">{gpu.hold_off}</div>}
-                </td>
-                <Cell label="Memory" class="number">
-                  {memory(gpu.mem_used_mib)} / {memory(gpu.mem_total_mib)}{" "}
-                  {gpu.mem_total_mib > 0 && typeof gpu.mem_used_mib === "number" && (
-                    <meter min={0} max={gpu.mem_total_mib} value={gpu.mem_used_mib} aria-label="GPU memory in use" />
-                  )}
-                </Cell>
-                <Cell label="SM" class="number">{percent(gpu.smact)}</Cell>
-                <Cell label="Power" class="number">{watts(gpu.power_w)}</Cell>
-                <Cell label="Temperature" class="number">{degrees(gpu.temperature_c)}</Cell>
-                <Cell label="Tasks">
-                  {(gpu.tasks ?? []).map((task) => (
-                    <div>
-                      <a href={`#/task/${task.id}`}>{live.has(task.id) ? labelOf(live.get(task.id)) : task.id}</a>{" "}
-                      {live.get(task.id)?.name} <span class="dim">{live.get(task.id)?.user}</span> {memory(task.mem_used_mib)} {percent(task.smact)}
-                      {task.unused_for_long && <b class="bad"> idle for {duration(task.unused_s)}</b>}
-                    </div>
-                  ))}
-                </Cell>
-                <Cell label="External">
-                  {(gpu.foreign_processes ?? []).map((process) => (
-                    <div>
-                      {process.name ?? "process"} {process.pid}{" "}
-                      <span class="dim">
-                        {process.user ?? UNKNOWN}, {duration(process.started_at && Date.now() / 1000 - process.started_at)}
-                      </span>{" "}
-                      {memory(process.mem_used_mib)}
-                    </div>
-                  ))}
-                </Cell>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+    <>
+      <h2>
+        GPUs <span class="dim">now, and the last hour</span>
+      </h2>
+      {series.error && !series.data && <p class="dim note">{series.error.message}</p>}
+      <div class="lanes gpus">
+        {list ? list.map((gpu) => <Gpu gpu={gpu} live={live} series={series.data} key={gpu.uuid} />) : <p class="dim">Loading…</p>}
       </div>
-    </section>
+    </>
   );
 }

@@ -14,6 +14,13 @@ export function lanesOf(answer) {
   return lanes;
 }
 
+// From when on to show series: a daemon that is young fills the width from its first sample on, and a
+// minute at least.
+export function firstShown(answer, since, until) {
+  const first = Math.min(...(answer?.series ?? []).map((series) => series.times[0] ?? Infinity));
+  return Number.isFinite(first) ? Math.min(Math.max(since, first), until - 60) : since;
+}
+
 // The value of a series at each of the times; null where it has none. `step` seconds long.
 function alignTo(times, step, series, metric) {
   const values = series.values[metric] ?? [];

@@ -4,27 +4,14 @@ import { useMemo, useState } from "preact/hooks";
 
 import { useAnswer } from "./answer.js";
 import { get } from "./api.js";
-import { degrees, gpuName, memory, percent, watts } from "./format.js";
+import { GpuHead } from "./gpu_head.jsx";
 import { Lane } from "./lane.jsx";
-import { bandsOf, lanesOf, marksOf } from "./lanes.js";
+import { bandsOf, firstShown, lanesOf, marksOf } from "./lanes.js";
 import { Host, Shares } from "./overview_sums.jsx";
 import { Queue } from "./queue.jsx";
 import { open } from "./rows.jsx";
 
 const SPANS = [["10 min", 600], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800]];
-
-function GpuHead({ gpu }) {
-  return (
-    <h3>
-      <b>GPU {gpu.index}</b> <span class="dim">{gpuName(gpu.name)}</span>
-      <span class="figures">
-        {memory(gpu.mem_used_mib)} of {memory(gpu.mem_total_mib)} · SM {percent(gpu.smact)} ·{" "}
-        {watts(gpu.power_w)} · {degrees(gpu.temperature_c)}
-        {gpu.health !== "ok" && <span class="state bad">{gpu.health}</span>}
-      </span>
-    </h3>
-  );
-}
 
 function Lanes({ gpus, live, span }) {
   const shown = gpus.filter((gpu) => gpu.health !== "mig-parent");
@@ -36,11 +23,8 @@ function Lanes({ gpus, live, span }) {
         get("/v1/gpus/all/series", { tasks: "yes", range: "no", since, metric: "mem_used_mib,external_mem_mib,smact,power_w" }),
         get("/v1/tasks", { state: "ended", since, limit: 500 }),
       ]);
-      // A daemon that is young fills the lanes from its first sample on.
-      const first = Math.min(...series.series.map((s) => s.times[0] ?? Infinity));
       const until = Date.now() / 1000;
-      const from = Number.isFinite(first) ? Math.min(Math.max(since, first), until - 60) : since;
-      return { since: from, until, step: series.step_s, lanes: lanesOf(series), ended: ended.tasks };
+      return { since: firstShown(series, since, until), until, step: series.step_s, lanes: lanesOf(series), ended: ended.tasks };
     },
     span <= 3600 ? 20 : 60, // the figures beside the lanes come with the events, each second
     `${span} ${gpus.length}`,

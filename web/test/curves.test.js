@@ -39,3 +39,10 @@ test("curves show a gap where nothing was sampled", () => {
   assert.deepEqual(times, [0, 1, 2, 3, 10, 11]);
   assert.deepEqual(values, [1, 2, 3, null, 4, 5]);
 });
+
+test("a spark line has a gap where nothing is known, and ends at its range", () => {
+  const shape = { step: 10, range: [100, 200], most: 2, width: 100, height: 10 };
+  assert.equal(curves.sparkPath([100, 110, 120, 180], [1, null, 2, 4], shape), "M0 10V5H10V10ZM20 10V0H30V10ZM80 10V0H90V10Z");
+  assert.equal(curves.sparkPath([50, 95, 300], [1, 1, 1], shape), "M0 10V5H5V10Z");
+  assert.equal(curves.sparkPath([], [], shape), "");
+});

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds the memory of a GPU, as a pure function over a GPU of docs/protocol.md and the live tasks.
+//
+// A process that colloc did not start is external, and a process of a task that was given another GPU
+// is misplaced. Memory that no process of the list has is left over: the driver's own, or what a process
+// that has ended left behind.
+
+import { labelOf } from "./tasks.js";
+
+const NOT_STARTED = "not started by colloc";
+
+function taskHolder(one, live) {
+  const task = live.get(one.id);
+  return {
+    kind: "task", key: `task ${one.id}`, task: one.id, name: task?.name ?? "", label: task ? labelOf(task) : String(one.id),
+    user: task?.user ?? null, since: task?.started_at ?? null, mib: one.mem_used_mib ?? null, smact: one.smact ?? null,
+    unused: one.unused_for_long ? one.unused_s : null, note: one.settled === false ? "is still taking its memory" : "",
+  };
+}
+
+function misplacedHolder(one, live) {
+  const task = live.get(one.task);
+  return {
+    kind: "misplaced", key: `misplaced ${one.pid}`, task: one.task, name: `process ${one.pid}`, label: task ? labelOf(task) : String(one.task),
+    user: task?.user ?? null, since: null, mib: one.mem_used_mib ?? null, smact: null, unused: null,
+    note: "was given another GPU: its script sets CUDA_VISIBLE_DEVICES",
+  };
+}
+
+const externalHolder = (one) => ({
+  kind: "external", key: `external ${one.pid}`, task: null, name: one.name ?? "process", label: `pid ${one.pid}`, user: one.user ?? null,
+  since: one.started_at ?? null, mib: one.mem_used_mib ?? null, smact: null, unused: null,
+  note: one.name === null ? `${NOT_STARTED}; it ended after the sample` : NOT_STARTED,
+});
+
+// The holders in this order: tasks, misplaced processes, external ones.
+export function holdersOf(gpu, live) {
+  return [
+    ...(gpu.tasks ?? []).map((one) => taskHolder(one, live)),
+    ...(gpu.misplaced_processes ?? []).map((one) => misplacedHolder(one, live)),
+    ...(gpu.foreign_processes ?? []).map(externalHolder),
+  ];
+}
+
+// Memory in use that no holder has; null where one of the values is not known.
+export function restOf(gpu, holders) {
+  const values = holders.map((one) => one.mib);
+  if (typeof gpu.mem_used_mib !== "number" || !gpu.foreign_processes || values.includes(null)) return null;
+  return Math.max(0, gpu.mem_used_mib - values.reduce((sum, mib) => sum + mib, 0));
+}
