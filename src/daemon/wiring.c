@@ -20,8 +20,7 @@
  *     preload   GPUs ------------------------------> gpus
  *     mps       ready -----------------------------> attempts
  *               answered --------------------------> http
- *     suspension  polls, processes ----------------> gpus, attempts
- *               gates, kinds of memory ------------> preload
+ *     suspension  answer ------------------------> http
  *     scrape    make_metrics --------------------> http
  *     http      GPUs, stored samples --------------> gpus
  *               metrics over time -----------------> metrics
@@ -450,101 +449,6 @@ static struct mps *create_mps(struct daemon *daemon)
 
 /* ---- the suspensions' ---- */
 
-static int64_t suspension_poll_gpus(void *context)
-{
-    struct daemon *daemon = context;
-    return gpus_poll_closely(daemon->gpus);
-}
-
-/* The task's processes on one GPU. */
-static size_t add_processes(const struct gpu_report *report, const struct attempt_roots *task,
-    struct suspension_process *list, size_t n, size_t capacity)
-{
-    const struct gpu_sample *sample = report->sample;
-    for (size_t i = 0; sample->processes.valid && i < sample->processes.count; i++)
-        if (n < capacity && process_owner_find(sample->processes.item[i].pid, task) == 0)
-            list[n++] = (struct suspension_process){
-                .pid = sample->processes.item[i].pid,
-                .gpu = report->info->uuid,
-                .bytes = sample->processes.item[i].used_bytes,
-            };
-    return n;
-}
-
-static size_t suspension_find_processes(
-    void *context, uint64_t task, struct suspension_process *ret_list, size_t capacity)
-{
-    struct daemon *daemon = context;
-    struct gpu_report report;
-    const struct task *known = core_task(daemon->core, task);
-    pid_t shim = attempts_find_shim(daemon->attempts, task);
-    const struct attempt_roots root = {.shims = &shim,
-        .count = 1,
-        .cgroup_home = attempts_cgroup_home(daemon->attempts),
-        .state_dir = daemon->config.state_dir,
-        .tasks = &task,
-        .attempts = known ? &known->attempts : NULL};
-    size_t n = 0;
-    for (size_t i = 0; shim && known && gpus_report(daemon->gpus, i, &report); i++)
-        n = add_processes(&report, &root, ret_list, n, capacity);
-    return n;
-}
-
-static pid_t suspension_find_shim(void *context, uint64_t task)
-{
-    struct daemon *daemon = context;
-    return attempts_find_shim(daemon->attempts, task);
-}
-
-static int64_t suspension_warn_task(void *context, uint64_t task)
-{
-    struct daemon *daemon = context;
-    return attempts_warn(daemon->attempts, task);
-}
-
-static bool suspension_find_cgroup(void *context, uint64_t task, char *path, size_t size)
-{
-    struct daemon *daemon = context;
-    return attempts_find_cgroup(daemon->attempts, task, path, size);
-}
-
-static enum suspension_gate suspension_set_gate(
-    void *context, uint64_t task, pid_t pid, bool is_closed)
-{
-    static const enum suspension_gate answers[] = {[PRELOAD_GATE_CLEAR] = SUSPENSION_GATE_CLEAR,
-        [PRELOAD_GATE_BUSY] = SUSPENSION_GATE_BUSY,
-        [PRELOAD_GATE_AWAY] = SUSPENSION_GATE_AWAY,
-        [PRELOAD_GATE_NONE] = SUSPENSION_GATE_NONE};
-    struct daemon *daemon = context;
-    return answers[preload_manager_set_gate(daemon->preload, task, pid, is_closed)];
-}
-
-static struct suspension_memory_kinds suspension_find_memory_kinds(
-    void *context, uint64_t task, pid_t pid)
-{
-    struct daemon *daemon = context;
-    uint32_t flags = preload_manager_flags(daemon->preload, task, pid);
-    return (struct suspension_memory_kinds){flags & PRELOAD_USES_MANAGED, flags & PRELOAD_USES_IPC};
-}
-
-static enum suspension_carry suspension_carry_process(
-    void *context, uint64_t task, pid_t pid, bool is_away)
-{
-    static const enum suspension_carry answers[] = {[PRELOAD_CARRIES_DONE] = SUSPENSION_CARRY_DONE,
-        [PRELOAD_CARRIES_NOT] = SUSPENSION_CARRY_NOT,
-        [PRELOAD_CARRIES_FAILED] = SUSPENSION_CARRY_FAILED,
-        [PRELOAD_CARRIES_LOST] = SUSPENSION_CARRY_LOST,
-        [PRELOAD_CARRIES_STILL] = SUSPENSION_CARRY_STILL};
-    struct daemon *daemon = context;
-    return answers[preload_manager_carry(daemon->preload, task, pid, is_away)];
-}
-
-static const char *suspension_why_not_carried(void *context, uint64_t task, pid_t pid)
-{
-    struct daemon *daemon = context;
-    return preload_manager_why_not_carried(daemon->preload, task, pid);
-}
-
 static void suspension_answer(
     void *context, struct api_request *request, uint64_t task, const char *why)
 {
@@ -559,17 +463,10 @@ static struct suspension *create_suspension(struct daemon *daemon)
         .config = &daemon->config,
         .core = daemon->core,
         .driver = daemon->driver,
-        .hooks = {.context = daemon,
-            .poll_gpus = suspension_poll_gpus,
-            .find_processes = suspension_find_processes,
-            .find_shim = suspension_find_shim,
-            .warn_task = suspension_warn_task,
-            .find_cgroup = suspension_find_cgroup,
-            .set_gate = suspension_set_gate,
-            .find_memory_kinds = suspension_find_memory_kinds,
-            .carry = suspension_carry_process,
-            .why_not_carried = suspension_why_not_carried,
-            .answer = suspension_answer},
+        .attempts = daemon->attempts,
+        .gpus = daemon->gpus,
+        .preload = daemon->preload,
+        .hooks = {daemon, suspension_answer},
     };
     return suspension_create(&options);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/attempts/attempts_query.h"
 #include "daemon/suspension/suspension_state.h"
 #include "exec/cgroup.h"
 
@@ -19,9 +20,8 @@ enum { MARGIN_DIVISOR = 16 };
 
 static bool find_cgroup(const struct suspension *s, char path[CGROUP_PATH_SIZE])
 {
-    const struct suspension_hooks *hooks = &s->parts.hooks;
     path[0] = '\0';
-    return hooks->find_cgroup(hooks->context, s->orders->task, path, CGROUP_PATH_SIZE);
+    return attempts_find_cgroup(s->parts.attempts, s->orders->task, path, CGROUP_PATH_SIZE);
 }
 
 static void set_limit(const struct suspension *s, int64_t bytes)

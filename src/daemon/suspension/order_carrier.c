@@ -20,15 +20,14 @@ static int64_t limit_us(const struct suspension *s)
 }
 
 /* The worst answer; one that cannot be carried has nothing to bring back. */
-static enum suspension_carry ask_all(const struct suspension *s)
+static enum preload_carry_answer ask_all(const struct suspension *s)
 {
-    const struct suspension_hooks *hooks = &s->parts.hooks;
-    enum suspension_carry worst = SUSPENSION_CARRY_DONE;
+    enum preload_carry_answer worst = PRELOAD_CARRIES_DONE;
     for (size_t i = 0; i < s->record.n_processes; i++) {
-        enum suspension_carry answer = hooks->carry(
-            hooks->context, s->orders->task, s->record.processes[i].pid, s->carry.is_away);
-        if (answer == SUSPENSION_CARRY_NOT && !s->carry.is_away)
-            answer = SUSPENSION_CARRY_DONE;
+        enum preload_carry_answer answer = preload_manager_carry(
+            s->parts.preload, s->orders->task, s->record.processes[i].pid, s->carry.is_away);
+        if (answer == PRELOAD_CARRIES_NOT && !s->carry.is_away)
+            answer = PRELOAD_CARRIES_DONE;
         worst = answer > worst ? answer : worst;
     }
     return worst;
@@ -38,9 +37,8 @@ static void on_carry_timer(uv_timer_t *timer);
 
 static void ask_again(struct suspension *s)
 {
-    enum suspension_carry answer = ask_all(s);
-    if (answer == SUSPENSION_CARRY_STILL &&
-        clock_monotonic_us() - s->carry.begun_us < limit_us(s)) {
+    enum preload_carry_answer answer = ask_all(s);
+    if (answer == PRELOAD_CARRIES_STILL && clock_monotonic_us() - s->carry.begun_us < limit_us(s)) {
         uv_timer_start(&s->timer, on_carry_timer, CARRY_POLL_MS, 0);
         return;
     }

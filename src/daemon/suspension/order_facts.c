@@ -13,7 +13,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/cuda_process.h"
+#include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/suspension/suspension_state.h"
+#include "exec/process_owner.h"
+#include "preload/page.h"
 
 /* Chosen: inspecting reads a few files, in milliseconds. Some of them wait while a thread of the
  * process maps a file of a file system that does not answer: the orders of other tasks wait for
@@ -26,11 +30,9 @@ static void inspect_next(struct suspension *s);
 
 static void take_memory_kinds(struct suspension *s, pid_t pid)
 {
-    const struct suspension_hooks *hooks = &s->parts.hooks;
-    struct suspension_memory_kinds kinds = hooks->find_memory_kinds(
-        hooks->context, s->orders->task, pid);
-    s->facts.uses_managed |= kinds.managed;
-    s->facts.uses_ipc |= kinds.ipc;
+    uint32_t flags = preload_manager_flags(s->parts.preload, s->orders->task, pid);
+    s->facts.uses_managed |= (flags & PRELOAD_USES_MANAGED) != 0;
+    s->facts.uses_ipc |= (flags & PRELOAD_USES_IPC) != 0;
 }
 
 static void take_inspection(struct suspension *s, const struct cuda_process *process)
@@ -157,12 +159,51 @@ static struct group_process *process_of(struct suspension_record *record, pid_t 
     return &record->processes[record->n_processes++];
 }
 
+/* GPU memory of a process of the task. */
+struct holder {
+    pid_t pid;
+    const char *gpu; /* its UUID; valid until the next poll */
+    struct reading bytes;
+};
+
+/* The task's processes on one GPU. */
+static size_t add_holders(const struct gpu_report *report, const struct attempt_roots *task,
+    struct holder *list, size_t n, size_t capacity)
+{
+    const struct gpu_sample *sample = report->sample;
+    for (size_t i = 0; sample->processes.valid && i < sample->processes.count; i++)
+        if (n < capacity && process_owner_find(sample->processes.item[i].pid, task) == 0)
+            list[n++] = (struct holder){
+                .pid = sample->processes.item[i].pid,
+                .gpu = report->info->uuid,
+                .bytes = sample->processes.item[i].used_bytes,
+            };
+    return n;
+}
+
+/* Lists the processes of the task that hold GPU memory, by the last poll. Returns how many. */
+static size_t list_holders(
+    const struct suspension *s, const struct task *task, struct holder *ret_list, size_t capacity)
+{
+    struct gpu_report report;
+    pid_t shim = attempts_find_shim(s->parts.attempts, task->id);
+    const struct attempt_roots root = {.shims = &shim,
+        .count = 1,
+        .cgroup_home = attempts_cgroup_home(s->parts.attempts),
+        .state_dir = s->parts.config->state_dir,
+        .tasks = &task->id,
+        .attempts = &task->attempts};
+    size_t n = 0;
+    for (size_t i = 0; shim && gpus_report(s->parts.gpus, i, &report); i++)
+        n = add_holders(&report, &root, ret_list, n, capacity);
+    return n;
+}
+
 /* A record of the last poll. */
 static void collect_processes(struct suspension *s, const struct task *task)
 {
-    struct suspension_process list[GROUP_PROCESSES_MAX];
-    size_t n = s->parts.hooks.find_processes(
-        s->parts.hooks.context, task->id, list, GROUP_PROCESSES_MAX);
+    struct holder list[GROUP_PROCESSES_MAX];
+    size_t n = list_holders(s, task, list, GROUP_PROCESSES_MAX);
     int n_gpus = task->request.gpus; /* during a move followed by the GPUs that it moves to */
     s->record = (struct suspension_record){.attempt = task->attempts,
         .number = suspension_count_stops(task),

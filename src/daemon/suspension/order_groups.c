@@ -112,11 +112,11 @@ static void complete_resumption(struct suspension *s)
     suspension_remove_record(s, task);
 }
 
-static void on_brought_back(struct suspension *s, enum suspension_carry answer)
+static void on_brought_back(struct suspension *s, enum preload_carry_answer answer)
 {
-    if (answer == SUSPENSION_CARRY_DONE)
+    if (answer == PRELOAD_CARRIES_DONE)
         complete_resumption(s);
-    else if (answer == SUSPENSION_CARRY_LOST)
+    else if (answer == PRELOAD_CARRIES_LOST)
         suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
     else
         retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
@@ -146,27 +146,26 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
     }
 }
 
-enum suspension_gate suspension_set_gate(struct suspension *s, bool is_closed)
+enum preload_gate_answer suspension_set_gate(struct suspension *s, bool is_closed)
 {
-    const struct suspension_hooks *hooks = &s->parts.hooks;
-    enum suspension_gate worst = SUSPENSION_GATE_CLEAR;
+    enum preload_gate_answer worst = PRELOAD_GATE_CLEAR;
     if (!is_closed) /* also of processes that came while the task was suspended */
-        return hooks->set_gate(hooks->context, s->orders->task, 0, false);
+        return preload_manager_set_gate(s->parts.preload, s->orders->task, 0, false);
     for (size_t i = 0; i < s->record.n_processes; i++) {
-        enum suspension_gate gate = hooks->set_gate(
-            hooks->context, s->orders->task, s->record.processes[i].pid, is_closed);
+        enum preload_gate_answer gate = preload_manager_set_gate(
+            s->parts.preload, s->orders->task, s->record.processes[i].pid, is_closed);
         worst = gate > worst ? gate : worst;
     }
-    return worst == SUSPENSION_GATE_AWAY && s->is_without_library ? SUSPENSION_GATE_NONE : worst;
+    return worst == PRELOAD_GATE_AWAY && s->is_without_library ? PRELOAD_GATE_NONE : worst;
 }
 
 /* ---- suspending ---- */
 
 static void end_suspension(struct suspension *s, enum group_answer answer);
 
-static void on_back_after_failure(struct suspension *s, enum suspension_carry answer)
+static void on_back_after_failure(struct suspension *s, enum preload_carry_answer answer)
 {
-    if (answer != SUSPENSION_CARRY_DONE) {
+    if (answer != PRELOAD_CARRIES_DONE) {
         retry_or_give_up(s, "its memory cannot be put back");
         return;
     }
@@ -246,9 +245,9 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
 
 /* ---- by the carrier, and the rest by the driver ---- */
 
-static void on_left_to_driver(struct suspension *s, enum suspension_carry answer)
+static void on_left_to_driver(struct suspension *s, enum preload_carry_answer answer)
 {
-    if (answer != SUSPENSION_CARRY_DONE) {
+    if (answer != PRELOAD_CARRIES_DONE) {
         retry_or_give_up(s, "its memory is neither away nor here");
         return;
     }
@@ -261,20 +260,20 @@ static void on_left_to_driver(struct suspension *s, enum suspension_carry answer
 
 /* A process in which the driver's checkpoint was begun must not get an order: the record says whose
  * turn it is. */
-static void on_taken_away(struct suspension *s, enum suspension_carry answer)
+static void on_taken_away(struct suspension *s, enum preload_carry_answer answer)
 {
-    if (answer == SUSPENSION_CARRY_DONE) {
+    if (answer == PRELOAD_CARRIES_DONE) {
         log_info("task %llu: its memory has left its GPU after %.2f s",
             (unsigned long long)s->orders->task,
             (double)(clock_monotonic_us() - s->orders->started_us) / 1e6);
         run_group(s, GROUP_SUSPENDED);
         return;
     }
-    const struct suspension_hooks *hooks = &s->parts.hooks;
     for (size_t i = 0; i < s->record.n_processes; i++)
         log_info("task %llu: the driver copies its memory: process %d: %s",
             (unsigned long long)s->orders->task, (int)s->record.processes[i].pid,
-            hooks->why_not_carried(hooks->context, s->orders->task, s->record.processes[i].pid));
+            preload_manager_why_not_carried(
+                s->parts.preload, s->orders->task, s->record.processes[i].pid));
     suspension_carry(s, false, on_left_to_driver);
 }
 
@@ -297,24 +296,24 @@ static bool is_unused(const struct suspension *s)
 /* Suspends it once no synchronizing call is in flight. */
 static void pass_gate(struct suspension *s)
 {
-    enum suspension_gate gate = suspension_set_gate(s, true);
+    enum preload_gate_answer gate = suspension_set_gate(s, true);
     int64_t closed_us = clock_monotonic_us() - s->gate_closed_us;
-    if (gate == SUSPENSION_GATE_CLEAR && is_unused(s) && closed_us < GATE_UNUSED_US)
-        gate = SUSPENSION_GATE_BUSY;
+    if (gate == PRELOAD_GATE_CLEAR && is_unused(s) && closed_us < GATE_UNUSED_US)
+        gate = PRELOAD_GATE_BUSY;
     /* Without the gate it is not seen when an unused task calls CUDA again. */
     bool may_go_without = s->parts.config->suspend_without_gate && !is_unused(s);
-    if (gate == SUSPENSION_GATE_AWAY && !may_go_without)
+    if (gate == PRELOAD_GATE_AWAY && !may_go_without)
         suspension_fail_order(s, SUSPENSION_NOT_NOW, false,
             "it has not called CUDA since the daemon was started, as far as its preloaded library "
             "can see: try again when it has, or set suspend-without-gate if it never synchronizes");
-    else if (gate == SUSPENSION_GATE_NONE && !may_go_without)
+    else if (gate == PRELOAD_GATE_NONE && !may_go_without)
         suspension_fail_order(s, SUSPENSION_REFUSED, false,
             s->is_without_library
                 ? "it runs without the preloaded library, so a call that synchronizes would crash "
                   "it (submit it with --preload=yes, or set suspend-without-gate)"
                 : "this daemon runs all tasks without the preloaded library, so a call that "
                   "synchronizes would crash it: the daemon's log says why");
-    else if (gate != SUSPENSION_GATE_BUSY)
+    else if (gate != PRELOAD_GATE_BUSY)
         take_off_gpu(s);
     else if (closed_us < GATE_LIMIT_US)
         uv_timer_start(&s->timer, on_gate_timer, GATE_POLL_MS, 0);

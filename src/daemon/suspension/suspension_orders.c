@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/attempts_query.h"
 #include "daemon/suspension/suspension_state.h"
 #include "exec/cgroup.h"
 #include "exec/tree.h"
@@ -154,7 +155,7 @@ static void begin_order(struct suspension *s)
         suspension_fail_order(s, SUSPENSION_LOST, true, "the record of its processes is missing");
         return;
     }
-    s->awaited_poll = s->parts.hooks.poll_gpus(s->parts.hooks.context);
+    s->awaited_poll = gpus_poll_closely(s->parts.gpus);
     if (!s->awaited_poll)
         suspension_gather_facts(s);
 }
@@ -210,12 +211,11 @@ static bool is_worth_a_warning(enum yield_reason reason)
  * for the task. */
 static bool warn_first(struct suspension *s, struct order *order, const struct task *task)
 {
-    const struct suspension_hooks *hooks = &s->parts.hooks;
     if (order->is_warned || order->kind != ORDER_SUSPEND ||
         !is_worth_a_warning(task->run->yield.reason) || suspension_load_record(s, task))
         return false;
     order->is_warned = true;
-    int64_t wait_us = hooks->warn_task(hooks->context, task->id);
+    int64_t wait_us = attempts_warn(s->parts.attempts, task->id);
     if (!wait_us)
         return false;
     log_info("task %llu got its --signal: it is suspended in %lld s", (unsigned long long)task->id,
@@ -331,10 +331,9 @@ bool suspension_answer_later(struct suspension *s, uint64_t task, struct api_req
 static void set_frozen(struct suspension *s, uint64_t task, bool is_frozen)
 {
     char cgroup[CGROUP_PATH_SIZE];
-    const struct suspension_hooks *hooks = &s->parts.hooks;
-    pid_t shim = hooks->find_shim(hooks->context, task);
+    pid_t shim = attempts_find_shim(s->parts.attempts, task);
     int r = -ENOENT;
-    if (hooks->find_cgroup(hooks->context, task, cgroup, sizeof cgroup))
+    if (attempts_find_cgroup(s->parts.attempts, task, cgroup, sizeof cgroup))
         r = cgroup_freeze(cgroup, is_frozen);
     if (r < 0 && shim)
         r = tree_signal(shim, is_frozen ? SIGSTOP : SIGCONT);

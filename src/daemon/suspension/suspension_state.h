@@ -33,7 +33,7 @@ struct failure {
 };
 
 /* The carriers of all processes have answered: done, or the worst of their answers. */
-typedef void suspension_carried(struct suspension *s, enum suspension_carry answer);
+typedef void suspension_carried(struct suspension *s, enum preload_carry_answer answer);
 
 struct suspension {
     struct suspension_options parts;
@@ -145,7 +145,7 @@ void suspension_name_gpus(
     const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names);
 
 /* Closes or opens the gates of the task's processes. Returns the worst answer of them. */
-enum suspension_gate suspension_set_gate(struct suspension *s, bool is_closed);
+enum preload_gate_answer suspension_set_gate(struct suspension *s, bool is_closed);
 
 /* Of the group runner. */
 void suspension_on_group_done(void *context, enum group_answer answer, const char *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Suspensions in the daemon, with pretend hooks and a pretend helper: each test reads the story of
- * the calls to the driver and of the events, in order.
+ * Suspensions in the daemon, with pretend parts below and a pretend helper: each test reads the
+ * story of the calls to the driver and of the events, in order.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -20,7 +20,11 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "checkpoint/helper_client.h"
+#include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/suspension/suspension.h"
+#include "exec/process_owner.h"
+#include "preload/page.h"
 #include "pretend_driver.h"
 
 static const char *const uuids[] = {
@@ -29,8 +33,8 @@ static const char *const uuids[] = {
 /* Task 1 is this process, task 2 its parent: /proc shows both. */
 static struct process {
     enum process_state state;
-    struct suspension_memory_kinds kinds;
-    enum suspension_gate gate;
+    uint32_t flags; /* of its page */
+    enum preload_gate_answer gate;
     bool is_without_library;
     bool hides;             /* it cannot be inspected in time */
     bool hangs;             /* the driver does not say its state */
@@ -128,28 +132,48 @@ static void answer_calls(void)
     }
 }
 
-/* ---- the hooks ---- */
+/* ---- the parts below ---- */
 
-static int64_t poll_gpus(void *context)
+int64_t gpus_poll_closely(struct gpus *gpus)
 {
     return 1;
 }
 
-static size_t find_processes(
-    void *context, uint64_t task, struct suspension_process *ret_list, size_t capacity)
+/* GPU `i` has one process, which is of task `i` + 1. */
+bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_report)
 {
-    int64_t bytes = processes[task].bytes ? processes[task].bytes : MIB;
-    ret_list[0] = (struct suspension_process){
-        .pid = pid_of(task), .gpu = uuids[task - 1], .bytes = reading_of((double)bytes)};
-    return 1;
+    static struct gpu_info info;
+    static struct gpu_process process;
+    static struct gpu_sample sample;
+    if (i >= ARRAY_SIZE(uuids))
+        return false;
+    int64_t bytes = processes[i + 1].bytes ? processes[i + 1].bytes : MIB;
+    snprintf(info.uuid, sizeof info.uuid, "%s", uuids[i]);
+    process = (struct gpu_process){.pid = pid_of(i + 1), .used_bytes = reading_of((double)bytes)};
+    sample.processes.valid = true;
+    sample.processes.count = 1;
+    sample.processes.item = &process;
+    *ret_report = (struct gpu_report){.info = &info, .sample = &sample};
+    return true;
 }
 
-static pid_t find_shim(void *context, uint64_t task)
+/* That of a task is its process. */
+pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task)
 {
-    return 0;
+    return pid_of(task);
 }
 
-static int64_t warn_task(void *context, uint64_t task)
+const char *attempts_cgroup_home(const struct attempts *attempts)
+{
+    return NULL;
+}
+
+int process_owner_find(pid_t pid, const struct attempt_roots *roots)
+{
+    return pid == roots->shims[0] ? 0 : -1;
+}
+
+int64_t attempts_warn(const struct attempts *attempts, uint64_t task)
 {
     if (processes[task].saves_us)
         tell("warn %llu; ", (unsigned long long)task);
@@ -157,7 +181,7 @@ static int64_t warn_task(void *context, uint64_t task)
 }
 
 /* Task 1 has one, if that has been made: plain files of the kernel's names. */
-static bool find_cgroup(void *context, uint64_t task, char *path, size_t size)
+bool attempts_find_cgroup(const struct attempts *attempts, uint64_t task, char *path, size_t size)
 {
     char record[600];
     snprintf(record, sizeof record, "%s/suspended/%d", config.state_dir, (int)task);
@@ -166,15 +190,30 @@ static bool find_cgroup(void *context, uint64_t task, char *path, size_t size)
     return task == 1 && access(path, F_OK) == 0;
 }
 
-static enum suspension_gate set_gate(void *context, uint64_t task, pid_t pid, bool is_closed)
+enum preload_gate_answer preload_manager_set_gate(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)
 {
     return processes[task].gate;
 }
 
-static struct suspension_memory_kinds find_memory_kinds(void *context, uint64_t task, pid_t pid)
+uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
-    return processes[task].kinds;
+    return processes[task].flags;
 }
+
+enum preload_carry_answer preload_manager_carry(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
+{
+    return PRELOAD_CARRIES_NOT;
+}
+
+const char *preload_manager_why_not_carried(
+    struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return "it has no carrier";
+}
+
+/* ---- the hook ---- */
 
 static void answer(void *context, struct api_request *request, uint64_t task, const char *why)
 {
@@ -237,14 +276,7 @@ static int begin(void **state)
         .config = &config,
         .core = pretend.core,
         .driver = pretend.driver,
-        .hooks = {.poll_gpus = poll_gpus,
-            .find_processes = find_processes,
-            .find_shim = find_shim,
-            .warn_task = warn_task,
-            .find_cgroup = find_cgroup,
-            .set_gate = set_gate,
-            .find_memory_kinds = find_memory_kinds,
-            .answer = answer}};
+        .hooks = {.answer = answer}};
     suspension = suspension_create(&options);
     assert_non_null(suspension);
     for (uint64_t task = 1; task <= 2; task++) {
@@ -294,22 +326,22 @@ static void expect_refusal(const char *why)
 
 static void test_managed_memory_is_refused_before_a_lock(void **state)
 {
-    processes[1].kinds.managed = true;
+    processes[1].flags = PRELOAD_USES_MANAGED;
     expect_refusal("managed memory");
 }
 
 static void test_shared_memory_is_refused_before_a_lock(void **state)
 {
-    processes[1].kinds.ipc = true;
+    processes[1].flags = PRELOAD_USES_IPC;
     expect_refusal("CUDA IPC");
 }
 
 static void test_without_the_library(void **state)
 {
-    processes[1].gate = SUSPENSION_GATE_AWAY;
+    processes[1].gate = PRELOAD_GATE_AWAY;
     expect_refusal("has not called CUDA since");
     assert_false(core_task(pretend.core, 1)->run->yield.cannot_suspend);
-    processes[1].gate = SUSPENSION_GATE_NONE;
+    processes[1].gate = PRELOAD_GATE_NONE;
     expect_refusal("this daemon runs all tasks without the preloaded library");
 }
 
@@ -317,7 +349,7 @@ static void test_without_the_library(void **state)
 static void test_a_process_started_without_the_library(void **state)
 {
     processes[1].is_without_library = true;
-    processes[1].gate = SUSPENSION_GATE_AWAY;
+    processes[1].gate = PRELOAD_GATE_AWAY;
     expect_refusal("--preload=yes");
     assert_true(core_task(pretend.core, 1)->run->yield.cannot_suspend);
 }
@@ -457,7 +489,7 @@ static void test_the_cgroup_may_hold_the_gpu_memory_meanwhile(void **state)
 static void test_a_suspension_that_fails_leaves_the_limit(void **state)
 {
     make_cgroup("2147483648\n");
-    processes[1].kinds.managed = true;
+    processes[1].flags = PRELOAD_USES_MANAGED;
     expect_refusal("managed memory");
     assert_int_equal(limit_of_cgroup("memory.max"), 2 * GIB);
 }
@@ -466,11 +498,11 @@ static void test_a_suspension_that_fails_leaves_the_limit(void **state)
 static void test_the_limit_is_set_back_before_the_record_is_removed(void **state)
 {
     make_cgroup("2147483648\n");
-    processes[1].gate = SUSPENSION_GATE_AWAY;
+    processes[1].gate = PRELOAD_GATE_AWAY;
     expect_refusal("has not called CUDA since");
     assert_int_equal(limit_of_cgroup("memory.max"), 2 * GIB);
     assert_true(had_record);
-    assert_false(find_cgroup(NULL, 2, (char[600]){0}, 600));
+    assert_false(attempts_find_cgroup(NULL, 2, (char[600]){0}, 600));
     assert_false(had_record);
 }
 
