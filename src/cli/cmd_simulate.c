@@ -221,7 +221,8 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_TEXT,
         .argument = "X",
         .help = "memory added to a task's requirement after each GPU memory crash, in GiB; "
-                "0: the next attempt is alone on its GPUs; default: 0"},
+                "0: the next attempt is where more is free than the task could get, later ones "
+                "are alone on their GPUs; default: 0"},
     [SIMULATE_HOST_CPUS] = {.name = "host-cpus",
         .kind = OPTION_INTEGER,
         .argument = "N",

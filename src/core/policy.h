@@ -104,8 +104,9 @@ struct placement_query {
     const struct policy *head_policy; /* that will place the head */
     struct head_outlook *outlooks;    /* of the head, one for each GPU; NULL: none are noted */
     int64_t now_us;
-    bool on_one_gpu; /* judged as if it were to have the GPU in question only (stage.c) */
-    bool idle_only;  /* only idle GPUs: the task is exclusive, or recovers alone */
+    bool on_one_gpu;     /* judged as if it were to have the GPU in question only (stage.c) */
+    bool idle_only;      /* only idle GPUs: the task is exclusive, or recovers alone */
+    bool unused_is_idle; /* with it: GPUs count as idle whose residents are unused (view.h) */
     double recovery_free_bytes; /* free on each GPU for a task that recovers; 0: no requirement */
     bool passes_reservation;    /* the task recovers: reservations do not concern it */
     bool is_unexplained;        /* with PLACE_WAIT no verdict is read: cheap tests come first */

@@ -30,8 +30,8 @@ struct core_settings {
     enum window_statistic statistic; /* of activity over the window; the dissertation: the mean */
     int64_t settle_us;               /* memory that has not grown for this time has settled */
     int64_t settle_max_us;           /* the longest hold-off: GPUs closed to others for one task */
-    int64_t recovery_step_bytes;     /* more free memory for each crash (thesis 7.2); 0: a crashed
-                                        task gets GPUs to itself at once */
+    int64_t recovery_step_bytes;     /* more free memory for each crash (thesis 7.2); 0: as in
+                                        state/recovery_need.c */
     int recoveries_max;              /* starts after a GPU memory crash, per task */
     int requeues_max;    /* starts after ends that were not the task's fault, per task */
     double filler_smact; /* a task with a higher expected SMACT nearly fills a GPU */

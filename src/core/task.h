@@ -234,6 +234,7 @@ struct task_run {
                                   holds for (kind_speed.h); 0: it has not been placed */
     int unstarted;                /* attempts that never started */
     struct reading free_bytes;    /* on each of its GPUs when this attempt was placed there */
+    struct reading reached_bytes; /* of FAILURE_GPU_OOM: how much of each GPU was left to it */
     struct task_exit exit;        /* of the last attempt */
     struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */
     struct task_yield yield;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "core/kind_match.h"
 #include "core/memory_domain.h"
@@ -15,6 +16,13 @@
 /* Memory in use on an idle GPU is below this. Measured: 15 MiB on an A100, a few hundred MiB with
  * an MPS server or a display. */
 #define IDLE_MEM_BYTES (1 * GIB)
+
+/* Chosen: imports and the first data of most trainings take less, and then they have a CUDA
+ * context; a program that takes longer finds its memory later (docs/placement.md). */
+#define UNUSED_US (120 * SECOND_US)
+
+/* Chosen, as in daemon/gpus/idle_holders.c: noise of the counters is below. */
+#define ACTIVE_LEAST 0.005
 
 struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
 {
@@ -133,6 +141,20 @@ double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation 
 bool gpu_view_draws_for_tasks(const struct gpu_view *gpu, int64_t settle_us)
 {
     return gpu->n_residents > 0 || gpu->sampled_us - gpu->mix_since_us <= settle_us;
+}
+
+bool resident_is_unused(const struct resident *resident, int64_t now_us)
+{
+    return resident->empty_since_us && now_us - resident->empty_since_us >= UNUSED_US;
+}
+
+bool gpu_view_is_unused(const struct gpu_view *gpu, int64_t now_us)
+{
+    struct reading activity = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level;
+    bool is_quiet = activity.valid && activity.value <= ACTIVE_LEAST;
+    for (int i = 0; i < gpu->n_residents && is_quiet; i++)
+        is_quiet = resident_is_unused(&gpu->residents[i], now_us);
+    return is_quiet && gpu_view_is_idle_otherwise(gpu);
 }
 
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us)

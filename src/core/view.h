@@ -81,6 +81,7 @@ struct resident {
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
     struct resident_service service;
     struct reading need_bytes; /* the memory that it requires */
+    bool need_is_least;        /* it may require more: it ran out of memory with that */
     struct expectation expect; /* its SMACT: measured, once the task was alone there */
     double kind_speed;         /* as task->run->kind_speed */
     enum residence residence;
@@ -88,7 +89,9 @@ struct resident {
     int64_t grew_us;    /* when that was */
     int64_t held_us;    /* since when others are held off for it: its placement or appearance */
     struct reading mem_used_bytes;
-    int mps_clients; /* its processes that are clients of MPS, as last listed */
+    double most_bytes;      /* the most that it was seen to hold; 0: none was seen */
+    int64_t empty_since_us; /* since when readings show that it holds none; 0: they do not */
+    int mps_clients;        /* its processes that are clients of MPS, as last listed */
 };
 
 /* What policies read of every GPU comes first: in a large cluster, a pass mostly waits for these
@@ -186,6 +189,14 @@ static inline bool gpu_view_is_idle(const struct gpu_view *gpu)
 {
     return gpu->n_residents == 0 && gpu_view_is_idle_otherwise(gpu);
 }
+
+/* Has the resident held no memory for so long that it is hardly just starting? Then it computes
+ * nothing either. Returns false for everything unknown. */
+bool resident_is_unused(const struct resident *resident, int64_t now_us);
+
+/* Is the GPU as good as idle: all its residents are unused, and its activity is known to be none?
+ * Returns false for everything unknown. */
+bool gpu_view_is_unused(const struct gpu_view *gpu, int64_t now_us);
 
 /* Does the GPU's memory domain hold external processes, or memory of unknown origin? It may never
  * become idle. */

@@ -115,7 +115,8 @@ static const struct option {
         "(docs/placement.md)"},
     {"recovery-step", LIVE(core.recovery_step_bytes), &setting_size, "SIZE", NULL,
         "memory added to the requirement of a task after each GPU memory crash beside other "
-        "tasks, before the last attempt alone on its GPUs; 0: the first retry is alone already"},
+        "tasks, before the last attempt alone on its GPUs; 0: the first retry is beside others "
+        "where more is free than the task could get, later ones are alone"},
     {"recoveries", LIVE(core.recoveries_max), &setting_count, "N", NULL,
         "how often a task is restarted after it ran out of GPU memory beside other tasks"},
     {"requeues", LIVE(core.requeues_max), &setting_count, "N", NULL,

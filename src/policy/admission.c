@@ -47,7 +47,7 @@ static bool has_memory(
 
 static bool is_predictable(const struct resident *resident)
 {
-    return resident->need_bytes.valid && resident->expect.smact.valid;
+    return resident->need_bytes.valid && !resident->need_is_least && resident->expect.smact.valid;
 }
 
 /* Returns the resident whose memory rises to an unknown level, which keeps other tasks off the GPU;

@@ -135,13 +135,23 @@ static inline bool is_large_enough(
                (double)query->task->request.need.bytes);
 }
 
-static bool refuse_not_idle(const struct gpu_view *gpu, struct verdict *ret_verdict)
+/* Is the GPU idle to a task that takes only idle ones? */
+static bool is_idle_enough(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    return gpu_view_is_idle(gpu) ||
+           (query->unused_is_idle && gpu_view_is_unused(gpu, query->now_us));
+}
+
+/* Counts the tasks because of which the GPU is not idle. */
+static bool refuse_not_idle(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     double external = gpu->external_processes.valid ? gpu->external_processes.value : 0;
     int n_tasks = 0;
+    const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
-    while (memory_domain_resident(&walk))
-        n_tasks++;
+    while ((resident = memory_domain_resident(&walk)))
+        n_tasks += !(query->unused_is_idle && resident_is_unused(resident, query->now_us));
     return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, n_tasks, external);
 }
 
@@ -149,7 +159,8 @@ static bool refuse_not_idle(const struct gpu_view *gpu, struct verdict *ret_verd
  * off for it. */
 static bool is_reserved(const struct placement_query *query, const struct resident *resident)
 {
-    return query->conditions->starting_max > 0 && resident->need_bytes.valid;
+    return query->conditions->starting_max > 0 && resident->need_bytes.valid &&
+           !resident->need_is_least;
 }
 
 bool conditions_was_backfilled(const struct placement_query *query, const struct resident *resident)
@@ -240,7 +251,7 @@ static bool has_memory(
     double wanted = conditions_wanted_bytes(query);
     struct reading free_bytes = gpu_view_free_bytes(gpu);
     if (wanted > (double)gpu->id.mem_total_bytes)
-        return gpu_view_is_idle(gpu) || refuse_not_idle(gpu, ret_verdict);
+        return gpu_view_is_idle(gpu) || refuse_not_idle(query, gpu, ret_verdict);
     if (!free_bytes.valid)
         return refuse_gpu(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
     double left = free_bytes.value - promised_bytes(query, gpu);
@@ -408,8 +419,8 @@ static inline __attribute__((always_inline)) bool are_all_met(
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!is_usable(query, i, ret_verdict) || !is_large_enough(query, i, ret_verdict))
         return false;
-    if (query->idle_only && !gpu_view_is_idle(gpu))
-        return refuse_not_idle(gpu, ret_verdict);
+    if (query->idle_only && !is_idle_enough(query, gpu))
+        return refuse_not_idle(query, gpu, ret_verdict);
     if (!are_later_met(query, i, ret_verdict))
         return false;
     *ret_verdict = fits;
@@ -432,8 +443,8 @@ bool conditions_check_place(
         return false;
     if (gpu_view_is_idle(gpu))
         return true;
-    if (query->idle_only)
-        return refuse_not_idle(gpu, ret_verdict);
+    if (query->idle_only && !is_idle_enough(query, gpu))
+        return refuse_not_idle(query, gpu, ret_verdict);
     *ret_is_final = false;
     return true;
 }

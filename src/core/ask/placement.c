@@ -4,8 +4,9 @@
  * may know. The answer is found node by node, then GPU by GPU (node_choice.h). CPUs and main memory
  * of the server have to suffice as well.
  *
- * A task that ran out of GPU memory requires more free memory for each attempt, and in the end GPUs
- * without other tasks. A suspended task is placed as if it waited, with the memory that it held.
+ * A task that ran out of GPU memory requires more free memory, or GPUs without other tasks, where
+ * those that hold no memory and compute nothing do not count (state/recovery_need.c). A suspended
+ * task is placed as if it waited, with the memory that it held.
  */
 #include "core/ask/placement.h"
 
@@ -13,6 +14,7 @@
 #include "core/ask/set_aside.h"
 #include "core/node_choice.h"
 #include "core/questions.h"
+#include "core/state/recovery_need.h"
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 
@@ -21,35 +23,14 @@ const struct policy *core_task_policy(const struct core *core, const struct task
     return task->request.policy ? task->request.policy : core->settings.policy;
 }
 
-/*
- * The free memory that a task needs on each GPU for its next attempt after it ran out of memory
- * (dissertation, section 7.2): the free memory at its start, or its estimate, and a step more for
- * every crash. Returns 0 when it needs GPUs without other tasks, as for the last attempt.
- */
-static double recovery_free_bytes(const struct core *core, const struct task *task)
-{
-    const struct core_settings *settings = &core->settings;
-    const struct need *need = &task->request.need;
-    bool is_last = task->oom_count >= settings->recoveries_max;
-    if (task->oom_count == 0 || is_last || !settings->recovery_step_bytes ||
-        !task->run->free_bytes.valid)
-        return 0;
-    double before = task->run->free_bytes.value;
-    if (need->kind >= NEED_ESTIMATED && (double)need->bytes > before)
-        before = (double)need->bytes;
-    return before + (double)settings->recovery_step_bytes * task->oom_count;
-}
-
-static bool recovers_alone(const struct core *core, const struct task *task)
-{
-    return task->oom_count > 0 && recovery_free_bytes(core, task) <= 0;
-}
-
 struct placement_query core_query(const struct core *core, const struct task *task,
     const uint64_t *closed, int64_t now_us, struct placement *ret_answer)
 {
     core_set_aside(core, task, closed, now_us, ret_answer);
     const struct task *head = core->reserved_for ? core_find_task(core, core->reserved_for) : NULL;
+    const struct recovery_need recovery = core_recovery_need(core, task);
+    const bool is_exclusive = task->request.exclusive ||
+                              core_task_policy(core, task)->exclusive_gpus;
     return (struct placement_query){
         .view = &core->view,
         .conditions = &core->settings.conditions,
@@ -60,9 +41,9 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .head_policy = head ? core_task_policy(core, head) : NULL,
         .outlooks = core->has_outlooks ? core->outlooks : NULL,
         .now_us = now_us,
-        .idle_only = task->request.exclusive || recovers_alone(core, task) ||
-                     core_task_policy(core, task)->exclusive_gpus,
-        .recovery_free_bytes = recovery_free_bytes(core, task),
+        .idle_only = is_exclusive || recovery.is_alone,
+        .unused_is_idle = recovery.is_alone && !is_exclusive,
+        .recovery_free_bytes = recovery.free_bytes,
         .passes_reservation = task->queue && task->state != TASK_QUEUED,
         .node_check = core_node_check(core),
         .set_aside = placement_aside(ret_answer),
@@ -72,7 +53,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
 bool core_wants_exclusive_gpus(const struct core *core, const struct task *task)
 {
     return task->request.exclusive || core_task_policy(core, task)->exclusive_gpus ||
-           (task->oom_count > 1 && recovers_alone(core, task));
+           (task->oom_count > 1 && core_recovery_need(core, task).is_alone);
 }
 
 static enum placement_answer try_gpus(const struct core *core, const struct task *task,

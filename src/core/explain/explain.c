@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "core/ask/host_check.h"
 #include "core/ask/main_queue.h"
 #include "core/ask/placement.h"
@@ -25,6 +26,7 @@
 #include "core/explain/verdict_text.h"
 #include "core/node_choice.h"
 #include "core/questions.h"
+#include "core/state/recovery_need.h"
 #include "core/state/service.h"
 #include "core/state/tasks.h"
 #include "core/text_line.h"
@@ -107,6 +109,18 @@ static void add_head(struct text_line *line, const struct core *core, const stru
         text_line_add(line, "it came first");
 }
 
+/* "it got 15.6 GiB at most, so 17.6 GiB have to be free: " */
+static void add_recovery(struct text_line *line, const struct core *core, const struct task *task)
+{
+    struct recovery_need need = core_recovery_need(core, task);
+    char reached[32], wanted[32];
+    if (task->state != TASK_RECOVERING || !core_retries_beside_others(core, task))
+        return;
+    text_line_add(line, "it got %s at most, so %s have to be free: ",
+        format_size((int64_t)task->run->reached_bytes.value, reached, sizeof reached),
+        format_size((int64_t)need.free_bytes, wanted, sizeof wanted));
+}
+
 /* What stands against placing the task now, GPU by GPU. */
 static void explain_placement(
     struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
@@ -124,10 +138,12 @@ static void explain_placement(
         struct task waiting = core_as_waiting(task);
         const struct placement_query query = core_query(core, &waiting, NULL, now_us, &answer);
         if (node_choice_choose(
-                core_task_policy(core, task), &query, answer.gpus, answer.verdicts) == PLACE_NOW)
+                core_task_policy(core, task), &query, answer.gpus, answer.verdicts) == PLACE_NOW) {
             text_line_add(line, "nothing, its turn comes");
-        else
+        } else {
+            add_recovery(line, core, task);
             explain_gpus(line, core, task, answer.verdicts);
+        }
     }
     placement_fini(&answer);
 }

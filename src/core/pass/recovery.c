@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tasks that ran out of GPU memory come first, by submission. If the first of them has to wait, as
- * many GPUs as it wants are drained: no other task is placed there, so that they become idle.
- * Recovering tasks behind it are placed on other GPUs.
+ * many GPUs as it wants are drained: no other task is placed there, so that they become idle, or
+ * have the memory that it requires (state/recovery_need.c). Recovering tasks behind it are placed
+ * on other GPUs.
+ *
+ * Drained is the GPU that will be free first, by the time limits and expected times of its tasks;
+ * where these are not known, the one with fewest tasks. Tasks that hold no memory and compute
+ * nothing do not count. The choice is made again in each pass, and changes only to GPUs of which
+ * the last is free sooner: otherwise those that are drained stay.
  *
  * Example: task 1 recovers and wants one of two GPUs to itself, both have residents. The GPU with
  * fewer is drained. Task 2, which recovers too, may start on the other one; task 3 of the main
@@ -16,6 +22,7 @@
 #include "core/decide/place.h"
 #include "core/node_spread.h"
 #include "core/state/claims.h"
+#include "core/state/recovery_need.h"
 #include "core/state/state.h"
 
 /* ---- GPUs that can be drained ---- */
@@ -29,10 +36,72 @@ static bool may_drain(const struct core *core, int i, const struct task *task, i
 
 struct drain_order {
     const struct gpu_view *gpus;
+    int64_t now_us;
+    double wanted_bytes;  /* free on the GPU, for a task that may be beside others; 0: all */
     bool prefers_drained; /* GPUs that are drained already come first */
 };
 
-/* The GPU that will probably be idle first: with fewer tasks, then with less memory in use. */
+/* Residents that keep the GPU from being idle. */
+static int count_users(const struct gpu_view *gpu, int64_t now_us)
+{
+    int n = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        n += !resident_is_unused(&gpu->residents[i], now_us);
+    return n;
+}
+
+/* When the resident has ended, by its time limit and the time that it is expected to take.
+ * START_UNKNOWN: neither is known, or it takes longer than expected. */
+static int64_t expected_end_us(const struct resident *resident, int64_t now_us)
+{
+    struct reading takes_us = resident->expect.time_us;
+    int64_t end_us = resident->ends_us ? resident->ends_us : START_UNKNOWN;
+    if (takes_us.valid && (double)resident->since_us + takes_us.value < (double)end_us)
+        end_us = resident->since_us + (int64_t)takes_us.value;
+    return end_us > now_us ? end_us : START_UNKNOWN;
+}
+
+/* Is the GPU free for the task when all residents have left that end until then? */
+static bool is_free_at(const struct drain_order *order, const struct gpu_view *gpu, int64_t at_us)
+{
+    double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
+    bool is_any_left = false;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        if (resident_is_unused(resident, order->now_us))
+            continue;
+        if (expected_end_us(resident, order->now_us) <= at_us)
+            free_bytes += reading_assume(resident->mem_used_bytes, 0);
+        else
+            is_any_left = true;
+    }
+    return !is_any_left || (order->wanted_bytes > 0 && free_bytes >= order->wanted_bytes);
+}
+
+/* When the GPU is free for the task, as far as can be expected; or START_UNKNOWN. */
+static int64_t expected_free_us(const struct drain_order *order, const struct gpu_view *gpu)
+{
+    int64_t first_us = is_free_at(order, gpu, order->now_us) ? order->now_us : START_UNKNOWN;
+    for (int i = 0; i < gpu->n_residents && first_us > order->now_us; i++) {
+        int64_t end_us = expected_end_us(&gpu->residents[i], order->now_us);
+        if (end_us < first_us && is_free_at(order, gpu, end_us))
+            first_us = end_us;
+    }
+    return first_us;
+}
+
+/* By when it is expected to be free; of equal ones by the number of tasks. Negative: `one` is free
+ * sooner; 0: nothing says which. */
+static int compare_free(
+    const struct drain_order *order, const struct gpu_view *one, const struct gpu_view *other)
+{
+    int64_t one_us = expected_free_us(order, one), other_us = expected_free_us(order, other);
+    if (one_us != other_us)
+        return one_us < other_us ? -1 : 1;
+    return count_users(one, order->now_us) - count_users(other, order->now_us);
+}
+
+/* The GPU that will probably be free first; of equal ones that with less memory in use. */
 static bool drains_sooner(const void *a, const void *b, const void *context)
 {
     const struct drain_order *order = context;
@@ -40,8 +109,9 @@ static bool drains_sooner(const void *a, const void *b, const void *context)
     const struct gpu_view *other = &order->gpus[*(const int *)b];
     if (order->prefers_drained && !one->claims[CLAIM_DRAIN] != !other->claims[CLAIM_DRAIN])
         return one->claims[CLAIM_DRAIN];
-    if (one->n_residents != other->n_residents)
-        return one->n_residents < other->n_residents;
+    int compared = compare_free(order, one, other);
+    if (compared != 0)
+        return compared < 0;
     return reading_assume(one->mem_used_bytes, 1e18) < reading_assume(other->mem_used_bytes, 1e18);
 }
 
@@ -68,8 +138,8 @@ static size_t list_drainable(const struct core *core, const struct task *task, i
 }
 
 /* The node with enough drainable GPUs whose slowest one is drained soonest: sets the GPUs of the
- * answer. Returns false when there is none. */
-static bool choose_drained(
+ * answer. Returns the slowest; -1 when there is no such node. */
+static int choose_on_node(
     struct core *core, const struct task *task, const struct drain_order *order, int64_t now_us)
 {
     const struct cluster_view *view = &core->view;
@@ -86,30 +156,43 @@ static bool choose_drained(
             slowest = last;
         }
     }
-    if (best < 0)
-        return false;
-    if (best != listed)
+    if (best >= 0 && best != listed)
         list_drainable(core, task, best, cluster_view_node_end(view, best), order, now_us,
             core->placement.gpus);
+    return slowest;
+}
+
+/* Those that are drained already, unless all of others are free sooner. */
+static bool choose_drained(
+    struct core *core, const struct task *task, struct drain_order *order, int64_t now_us)
+{
+    int soonest = choose_on_node(core, task, order, now_us);
+    if (soonest < 0 || !core->drained_for)
+        return soonest >= 0;
+    order->prefers_drained = true;
+    int drained = choose_on_node(core, task, order, now_us);
+    order->prefers_drained = false;
+    if (compare_free(order, &order->gpus[soonest], &order->gpus[drained]) < 0)
+        choose_on_node(core, task, order, now_us);
     return true;
 }
 
-/* Which GPUs of several nodes may be drained for a task: those with few enough residents. */
+/* Which GPUs of several nodes may be drained for a task: those with few enough users. */
 struct drainable {
     const struct core *core;
     const struct task *task;
-    int residents_max;
+    int users_max;
     int64_t now_us;
 };
 
 static bool may_drain_for(const void *context, int gpu)
 {
     const struct drainable *from = context;
-    return from->core->view.gpus[gpu].n_residents <= from->residents_max &&
+    return count_users(&from->core->view.gpus[gpu], from->now_us) <= from->users_max &&
            may_drain(from->core, gpu, from->task, from->now_us);
 }
 
-/* The nodes and indices whose fullest GPU has the fewest residents: sets the GPUs of the answer. */
+/* The nodes and indices whose fullest GPU has the fewest users: sets the GPUs of the answer. */
 static bool choose_drained_over_nodes(struct core *core, const struct task *task, int64_t now_us)
 {
     struct drainable from = {core, task, 0, now_us};
@@ -117,7 +200,7 @@ static bool choose_drained_over_nodes(struct core *core, const struct task *task
     for (int i = 0; i < core->view.n_gpus; i++)
         if (core->view.gpus[i].n_residents > most)
             most = core->view.gpus[i].n_residents;
-    for (; from.residents_max <= most; from.residents_max++)
+    for (; from.users_max <= most; from.users_max++)
         if (node_spread_find(
                 &core->view, &task->request, may_drain_for, &from, core->placement.gpus))
             return true;
@@ -126,16 +209,14 @@ static bool choose_drained_over_nodes(struct core *core, const struct task *task
 
 /*
  * Drains as many GPUs as the task wants, so that it starts even when the main queue never runs dry.
- * The GPUs stay the same unless enough others are empty already. None is drained when too few could
- * be: GPUs must not be idle for nothing.
+ * None is drained when too few could be: GPUs must not be idle for nothing.
  */
 static void drain_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
-    int n_empty = 0, wanted = task->request.gpus;
-    struct drain_order order = {.gpus = core->view.gpus};
-    for (int i = 0; i < core->view.n_gpus; i++)
-        n_empty += order.gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
-    order.prefers_drained = n_empty < wanted;
+    int wanted = task->request.gpus;
+    struct drain_order order = {.gpus = core->view.gpus,
+        .now_us = now_us,
+        .wanted_bytes = core_recovery_need(core, task).free_bytes};
     bool is_found = node_spread_is_wanted(&task->request)
                         ? choose_drained_over_nodes(core, task, now_us)
                         : choose_drained(core, task, &order, now_us);
@@ -151,15 +232,27 @@ static void drain_gpus(struct core *core, const struct task *task, int64_t now_u
 /* ---- the queue ---- */
 
 /* An upper bound of the GPUs that the tasks behind the first recovering one can take. */
-static int count_open_gpus(const struct core *core)
+struct open_gpus {
+    int unused; /* for a task that recovers alone */
+    int all;
+};
+
+static struct open_gpus count_open_gpus(const struct core *core, int64_t now_us)
 {
-    int n = 0;
-    bool empty_only = !core->settings.recovery_step_bytes;
+    struct open_gpus open = {0};
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
-        n += !gpu->claims[CLAIM_DRAIN] && (gpu->n_residents == 0 || !empty_only);
+        open.all += !gpu->claims[CLAIM_DRAIN];
+        open.unused += !gpu->claims[CLAIM_DRAIN] && count_users(gpu, now_us) == 0;
     }
-    return n;
+    return open;
+}
+
+/* Cannot the task start, wherever others are? */
+static bool is_closed_out(const struct core *core, const struct task *task, struct open_gpus open)
+{
+    bool is_alone = core_recovery_need(core, task).is_alone;
+    return task->request.gpus > (is_alone ? open.unused : open.all);
 }
 
 static int place_recovering(struct core *core, struct task *task, int64_t now_us)
@@ -186,19 +279,20 @@ static int schedule_first_recovering(struct core *core, struct task *task, int64
 int core_schedule_recovery(struct core *core, int64_t now_us)
 {
     struct task *next;
-    int r = 0, tries = RECOVERY_TRIES_MAX, n_open = 0;
+    int r = 0, tries = RECOVERY_TRIES_MAX;
+    struct open_gpus open = {0};
     for (struct task *task = core->recovery_queue.first; task && r == 0; task = next) {
         next = task->next;
         if (task == core->recovery_queue.first)
             r = schedule_first_recovering(core, task, now_us);
-        else if (tries-- == 0 || n_open == 0)
+        else if (tries-- == 0 || open.all == 0)
             return 0;
-        else if (task->request.gpus > n_open ||
+        else if (is_closed_out(core, task, open) ||
                  core_try_gpus(core, task, now_us, &core->placement) != PLACE_NOW)
             continue;
         else
             r = place_recovering(core, task, now_us);
-        n_open = count_open_gpus(core);
+        open = count_open_gpus(core, now_us);
     }
     return r;
 }

@@ -38,6 +38,7 @@
 #include "core/state/fifo_marks.h"
 #include "core/state/listed_gpus.h"
 #include "core/state/noted_ends.h"
+#include "core/state/recovery_need.h"
 #include "core/state/residents.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
@@ -163,6 +164,8 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     if (!task_state_has_attempt(task->state))
         return CORE_NOT_NOW;
     core_attribute_exit(core, task, event);
+    if (event->exited.failure == FAILURE_GPU_OOM)
+        core_note_reached(core, task);
     core_return_host(core, task);
     core_release_gpus(core, task, event->time_us);
     task->exclusive = false;

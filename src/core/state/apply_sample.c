@@ -179,8 +179,20 @@ static bool gpu_may_admit_later(const struct gpu_view *gpu, const struct admissi
 
 /* ---- the sample ---- */
 
-static void update_residents(
-    struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
+/* A sample that comes late may have missed memory. */
+static void note_memory(struct resident *resident, bool is_late, int64_t now_us)
+{
+    struct reading used = resident->mem_used_bytes;
+    if (!used.valid || used.value > 0)
+        resident->empty_since_us = 0;
+    else if (!resident->empty_since_us || is_late)
+        resident->empty_since_us = now_us;
+    resident->most_bytes = fmax(resident->most_bytes, reading_assume(used, 0));
+}
+
+/* is_late: the sample before was too old to count */
+static void update_residents(struct core *core, bool is_late, struct gpu_view *gpu,
+    const struct core_sample *sample, int64_t now_us)
 {
     for (int i = 0; i < gpu->n_residents; i++) {
         struct resident *resident = &gpu->residents[i];
@@ -189,6 +201,7 @@ static void update_residents(
         int clients = resident->mps_clients;
         resident->mem_used_bytes = used_by(gpu, resident, sample);
         resident->mps_clients = mps_clients_of(resident, sample);
+        note_memory(resident, is_late, now_us);
         core->pass_needed |= resident->mps_clients < clients;
         if (resident_follow_memory(&core->settings, resident, now_us))
             gpu->mix_since_us = now_us;
@@ -246,7 +259,8 @@ int core_apply_sample(struct core *core, const struct event *event)
         window_add(&gpu->utilisation, event->time_us, length, sample->utilisation) < 0)
         return -ENOMEM;
 
-    update_residents(core, gpu, sample, event->time_us);
+    bool is_late = gpu->sampled_us - before.sampled_us > core->settings.conditions.sample_valid_us;
+    update_residents(core, is_late, gpu, sample, event->time_us);
     enum window_statistic how = core->settings.statistic;
     gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     gpu->utilisation_level = window_level(

@@ -17,20 +17,26 @@
 #include "base/array.h"
 #include "core/memory_domain.h"
 #include "core/state/charges.h"
+#include "core/state/recovery_need.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 #include "core/state/users.h"
 
-/* The memory that the task requires on each GPU. A suspended task requires the memory that it
- * held. */
-static struct reading required_bytes(const struct task *task)
+/* The memory that the task requires on each GPU, as far as is known. A suspended task requires the
+ * memory that it held; one that ran out of memory at least what it had then. */
+static struct reading required_bytes(
+    const struct core *core, const struct task *task, bool *ret_is_least)
 {
-    if (task->run->yield.bytes.valid)
-        return task->run->yield.bytes;
     const struct need *need = &task->request.need;
     bool is_known = need->kind >= NEED_ESTIMATED && need->bytes > 0;
-    return is_known ? reading_of((double)need->bytes) : READING_NONE;
+    struct reading bytes = is_known ? reading_of((double)need->bytes) : READING_NONE;
+    *ret_is_least = false;
+    if (task->run->yield.bytes.valid)
+        return task->run->yield.bytes;
+    *ret_is_least = core_retries_beside_others(core, task) &&
+                    task->run->reached_bytes.value > reading_assume(bytes, 0);
+    return *ret_is_least ? task->run->reached_bytes : bytes;
 }
 
 /* When the task's time limit ends it; 0: it has none. */
@@ -64,6 +70,8 @@ static int add_resident(
 {
     if (ARRAY_RESERVE(gpu->residents, gpu->residents_capacity, gpu->n_residents + 1) < 0)
         return -ENOMEM;
+    bool is_least;
+    struct reading need_bytes = required_bytes(core, task, &is_least);
     count_backfilled(core, gpu->claims[CLAIM_HEAD], 1);
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
@@ -79,7 +87,8 @@ static int add_resident(
         .grew_us = now_us,
         .held_us = now_us,
         .service = core_resident_service(core, task, now_us),
-        .need_bytes = required_bytes(task),
+        .need_bytes = need_bytes,
+        .need_is_least = is_least,
         .expect = task->request.expect,
         .kind_speed = task->run->kind_speed,
     };
