@@ -7,6 +7,9 @@
  *     audit event=start task=12 user=ada uid=1000 gpus=0 sharing=mps attempt=1
  *     audit event=cancel task=12 user=ada uid=1000 by=root by_uid=0
  *     audit event=update task=12 user=ada uid=1000 by=ada by_uid=1000 priority=low
+ *     audit event=hold task=12 user=ada uid=1000 by=bob by_uid=1001      (bob is an operator)
+ *     audit event=suspend-request task=12 user=ada uid=1000 by=bob by_uid=1001
+ *     audit event=suspend task=12 user=ada uid=1000                      (it has left its GPUs)
  *     audit event=crash task=12 user=ada uid=1000 class=gpu-oom exit=1 signal=0
  *     audit event=end task=12 user=ada uid=1000 state=COMPLETED
  *
@@ -80,7 +83,7 @@ static void put_author(FILE *out, const struct job *job, const json_t *detail)
     uid_t uid = (uid_t)json_integer_value(by);
     if (!by)
         return;
-    put_field(out, "by", job_author(job, uid));
+    put_field(out, "by", job_author(job, uid, detail));
     fprintf(out, " by_uid=%u", (unsigned)uid);
 }
 
@@ -109,9 +112,15 @@ static void put_update(FILE *out, const struct task_update *update, const json_t
         put_field(out, "name", json_string_value(name));
 }
 
-static const char *audit_word(const struct event *event)
+static const char *audit_word(const struct event *event, bool has_author)
 {
     switch (event->kind) {
+    case EVENT_SUSPEND:
+        return has_author ? "suspend-request" : NULL;
+    case EVENT_RESUME:
+        return has_author ? "resume-request" : NULL;
+    case EVENT_MOVE:
+        return has_author ? "move-request" : NULL;
     case EVENT_SUBMIT:
         return "submit";
     case EVENT_STARTED:
@@ -197,7 +206,7 @@ static uint64_t job_id(const struct event *event)
 void audit_event(const struct core *core, const struct jobs *jobs, const struct event *event,
     const json_t *detail)
 {
-    const char *word = audit_word(event);
+    const char *word = audit_word(event, json_object_get(detail, "by_uid"));
     struct job *job = word ? jobs_find(jobs, job_id(event)) : NULL;
     const struct task *task = word ? core_task(core, event->task) : NULL;
     char line[1000] = "";

@@ -210,8 +210,8 @@ static const struct option {
         "the largest number of processes and threads of a task, where cgroups have a pids "
         "controller; 0: no limit"},
     {"operators", LIVE(operators), &setting_text, "LIST", "",
-        "users that may submit tasks with a priority above normal, as root may; names, "
-        "comma-separated"},
+        "users that may cancel, hold, release, requeue, suspend, resume, move and update the tasks of "
+        "all users but root, raise priorities and reserve GPUs; names, comma-separated"},
     {"request-memory", FIELD(request_bytes_max), &setting_request_memory, "SIZE", NULL,
         "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
     {"bytes-per-user", LIVE(bytes_per_user), &setting_size, "SIZE", NULL,

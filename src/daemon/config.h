@@ -80,8 +80,7 @@ struct config {
     int user_gpu_hours, project_gpu_hours; /* charged; 0: no limit */
     int tasks_per_user;                    /* that have not ended; root is not counted */
     int tasks_per_project;                 /* the same of all its users together; 0: no limit */
-    char operators[512]; /* names of users, comma-separated: their tasks may have a priority
-                                  above normal */
+    char operators[512]; /* names of users, comma-separated: they may change others' tasks */
     int log_level;
 
     /* of the agent of a Slurm node */

@@ -18,6 +18,7 @@
 void job_free(struct job *job)
 {
     free(job->new_name);
+    free(job->cancelling_operator);
     free(job->evidence);
     json_decref(job->attempts);
     json_decref(job->overruns);
@@ -131,13 +132,26 @@ void job_note_estimate(struct job *job, const json_t *detail)
 void job_note_cancel(struct job *job, const json_t *detail)
 {
     const json_t *by = json_object_get(detail, "by_uid");
-    if (json_is_integer(by))
-        job->cancelled_by = (uid_t)json_integer_value(by);
+    const char *name = json_string_value(json_object_get(detail, "by"));
+    if (!json_is_integer(by))
+        return;
+    job->cancelled_by = (uid_t)json_integer_value(by);
+    free(job->cancelling_operator);
+    job->cancelling_operator = name ? strdup(name) : NULL;
 }
 
-const char *job_author(const struct job *job, uid_t uid)
+const char *job_author(const struct job *job, uid_t uid, const json_t *detail)
 {
-    return uid == job->uid ? job->user : uid == 0 ? "root" : "?";
+    const char *name = json_string_value(json_object_get(detail, "by"));
+    return uid == job->uid ? job->user : uid == 0 ? "root" : name ? name : "?";
+}
+
+const char *job_canceller(const struct job *job)
+{
+    if (job->cancelled_by == JOB_UID_NONE)
+        return NULL;
+    const char *name = job->cancelling_operator;
+    return name && job->cancelled_by != job->uid ? name : job_author(job, job->cancelled_by, NULL);
 }
 
 struct reading job_mean_smact(const struct job *job)

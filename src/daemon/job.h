@@ -44,6 +44,7 @@ struct job {
     int64_t text_bytes;                        /* of its submission and its changes in the log */
     int changes;                               /* by its user: as jobs_note_change counts them */
     uid_t cancelled_by;                        /* or JOB_UID_NONE: not cancelled, or not known */
+    char *cancelling_operator;                 /* its name, if `cancelled_by` is one; or NULL */
     char
         *subject; /* JSON by which the next run of this network or command is recognised; or NULL */
 
@@ -91,9 +92,19 @@ void job_note_estimate(struct job *job, const json_t *detail);
 /* Notes by which user the task was cancelled. `detail`: of its CANCEL; borrowed, may be NULL. */
 void job_note_cancel(struct job *job, const json_t *detail);
 
-/* Returns the name of the user that changed the task: its owner's or "root", since no other may;
- * "?" for another number. Borrowed from the job. */
-const char *job_author(const struct job *job, uid_t uid);
+/* Returns the name of the user that cancelled the task, borrowed from the job; NULL: it was not
+ * cancelled, or the log names no user. */
+const char *job_canceller(const struct job *job);
+
+/*
+ * Returns the name of the user that changed the task: its owner's, "root", or an operator's.
+ *
+ * uid:    of that user
+ * detail: of the event; borrowed, may be NULL
+ *
+ * Returns "?" for another number. Borrowed from the job or the detail.
+ */
+const char *job_author(const struct job *job, uid_t uid, const json_t *detail);
 
 /* Returns the task's mean part of SMACT (0 to 1) on each of its GPUs. */
 struct reading job_mean_smact(const struct job *job);

@@ -371,6 +371,94 @@ class Users(Several):
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
+class Operators(Several):
+    gpus = "2xA100-40GB"
+    name = pwd.getpwuid(KNOWN).pw_name
+    settings = {"operators": name, "suspend-without-gate": "yes"}
+
+    def run_as(self, *words, uid=KNOWN, code=0):
+        return self.colloc(*words, prefix=become(uid), code=code)
+
+    def audited(self, event, task):
+        by = f"by={self.name} by_uid={KNOWN}"
+        self.wait_log(f"audit event={event} task={task} user={ADA} uid={ADA} {by}( |$)")
+
+    def test_waiting_tasks_of_others(self):
+        task = self.submit_as(ADA, hold=True, begin=time.time() + 1000)
+        # The first request of the operator: the user database is asked meanwhile.
+        self.run_as("release", str(task))
+        self.run_as("hold", str(task))
+        self.run_as("update", "--priority=high", "--name=soon", str(task))
+        self.assertEqual(self.task(task)["priority"], "high")
+        self.run_as("cancel", f"--user={ADA}")
+        self.assertEqual(self.wait(task, "CANCELLED")["cancelled_by"], self.name)
+        self.assertIn(f"cancelled by {self.name}", self.colloc("show", str(task)).stdout)
+        for event in ("release", "hold", "update", "cancel"):
+            self.audited(event, task)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.task(task)["cancelled_by"], self.name)
+
+    def test_arrays_of_others(self):
+        self.submit_as(ADA, hold=True, array="0-2")
+        first = min(task["id"] for task in self.tasks())
+        self.run_as("update", "--priority=high", "1")
+        self.run_as("cancel", "1")
+        self.audited("cancel", first + 2)
+        self.assertFalse(self.tasks())
+
+    def test_running_tasks_of_others(self):
+        with self.user(ADA):
+            task = self.train(3000, 1e6, "--ramp-seconds=0")
+        self.wait_state(task, "RUNNING")
+        until(lambda: self.gpu()["mem_used_mib"] >= 3000, "its memory")
+        self.run_as("suspend", str(task))
+        self.assertEqual(self.task(task)["state"], "SUSPENDED")
+        self.run_as("resume", str(task))
+        self.run_as("move", "--gpu=1", str(task))
+        self.assertEqual(self.task(task)["gpus"], ["1"])
+        self.run_as("update", "--time=9:00:00", str(task))
+        self.run_as("update", "--time=10:00:00", str(task))  # a longer one
+        self.run_as("requeue", str(task))
+        for event in ("suspend-request", "resume-request", "move-request", "run-again"):
+            self.audited(event, task)
+
+    def test_operators_are_not_root(self):
+        with self.user(ADA):
+            task = self.submit(
+                "echo secret; exec sleep 1000", environment={"TOKEN": "secret"}, command="a secret"
+            )
+        roots = self.submit(hold=True)
+        self.wait_state(task, "RUNNING")
+        seen = self.request_as(KNOWN, "GET", f"/v1/tasks/{task}")
+        self.assertEqual(seen.status, 200)
+        self.assertNotIn(b"secret", seen.data)
+        held = self.request_as(KNOWN, "POST", f"/v1/tasks/{task}/update", {"name": "shown"})
+        self.assertEqual(held.status, 200)
+        self.assertNotIn(b"secret", held.data)
+        for path in (f"/v1/tasks/{task}/log", f"/v1/tasks/{task}/request"):
+            self.assertEqual(self.request_as(KNOWN, "GET", path).status, 403)
+        for path, body in (
+            (f"/v1/tasks/{task}/profile", {"steps": 1}),
+            (f"/v1/tasks/{task}/latency", {"p99_ms": 1}),
+            (f"/v1/tasks/{roots}/cancel", None),
+            (f"/v1/tasks/{roots}/update", {"name": "mine"}),
+            ("/v1/gpus/clear", {"gpu": "0"}),
+        ):
+            reply = self.request_as(KNOWN, "POST", path, body)
+            self.assertEqual(reply.status, 403, path)
+        many = self.request_as(KNOWN, "POST", "/v1/tasks/cancel", {"tasks": [roots]})
+        self.assertEqual(many.json["results"][0]["status"], 403)
+
+    def test_other_users_are_no_operators(self):
+        task = self.submit_as(ADA, hold=True)
+        done = self.run_as("cancel", str(task), uid=BOB, code=1)
+        self.assertIn(f"task {task} is not yours", done.stderr)
+        self.restart(operators=f"{BOB}, nosuch-user")  # a number is no name
+        self.run_as("cancel", str(task), uid=BOB, code=1)
+        self.run_as("cancel", str(task), code=1)
+        self.assertEqual(self.task(task)["state"], "PENDING")
+
+
 class FewBytes(Several):
     settings = {"bytes-per-user": "64KiB"}
 

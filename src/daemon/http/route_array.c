@@ -224,12 +224,15 @@ bool array_was_changed(struct http *http, struct api_request *request, const str
     struct array_tasks array = {0};
     if (!names_array(http, request, &array))
         return false;
-    if (may_touch(request, array.uid) && !driver_log_is_broken(http->parts.driver)) {
+    bool is_allowed = may_change(http, api_request_peer(request).uid, array.uid);
+    struct fault fault = {0};
+    if (is_allowed && !driver_log_is_broken(http->parts.driver)) {
         begin_change(http, request, &array, change, detail, verb);
         return true;
     }
-    if (!may_touch(request, array.uid))
-        api_reply_error(request, 403, "array %llu is not yours", (unsigned long long)array.id);
+    set_not_yours(&fault, "array", array.id);
+    if (!is_allowed)
+        api_reply_error(request, 403, "%s", fault.text);
     else
         api_reply_error(request, 507, "the event log cannot be written at the moment");
     array_tasks_fini(&array);

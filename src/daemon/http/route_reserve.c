@@ -6,12 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "daemon/http/http_answers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 
@@ -98,7 +96,7 @@ static void feed_reservation(struct http *http, struct api_request *request,
 {
     uid_t uid = api_request_peer(request).uid;
     json_t *shown = advance_json(http, advance);
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)uid);
+    json_t *detail = author_detail(http, uid);
     uint64_t id = advance->id;
     if (driver_log_is_broken(http->parts.driver))
         api_reply_error(request, 507, "the event log cannot be written at the moment");
@@ -143,26 +141,14 @@ static void cancel_advance(struct http *http, struct api_request *request)
         request, 404, "there is no reservation %llu", (unsigned long long)event.unreserve);
 }
 
-/* The user database has answered for the user of the request. */
-static void on_asker(void *context, const struct name *name)
+void route_reserve(void *context, struct api_request *request)
 {
-    struct api_request *request = context;
-    struct http *http = api_request_context(request);
-    uid_t uid = api_request_peer(request).uid;
-    bool may = uid == 0 || uid == geteuid() ||
-               (name->state == NAME_KNOWN && config_is_operator(http->parts.config, name->name));
-    if (!may)
+    struct http *http = context;
+    if (!may_administrate(http, api_request_peer(request).uid))
         api_reply_error(request, 403,
             "only root and operators reserve GPUs (the setting operators names them)");
     else if (api_request_id(request))
         cancel_advance(http, request);
     else
         make_advance(http, request);
-    http_serve_soon(http);
-}
-
-void route_reserve(void *context, struct api_request *request)
-{
-    struct http *http = context;
-    names_ask_uid(http->parts.names, api_request_peer(request).uid, on_asker, request);
 }

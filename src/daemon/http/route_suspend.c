@@ -13,25 +13,41 @@
 
 enum { GPUS_MOST = 16 }; /* of a task that is moved; as GROUP_GPUS_MAX */
 
-const struct task *find_own_task(struct http *http, struct api_request *request)
+/* only_owner: no operator, unless it is the task's owner */
+static const struct task *find_allowed_task(
+    struct http *http, struct api_request *request, bool only_owner)
 {
     uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);
     const struct task *task = core_task(http->parts.core, id);
     if (!record)
         return NULL;
-    bool may_change = may_touch(request, owner_of(record));
+    uint32_t owner = owner_of(record);
+    bool is_allowed = only_owner ? may_touch(request, owner)
+                                 : may_change(http, api_request_peer(request).uid, owner);
     bool is_broken = driver_log_is_broken(http->parts.driver);
+    struct fault fault = {0};
     json_decref(record);
-    if (may_change && !is_broken && task)
+    if (is_allowed && !is_broken && task)
         return task;
-    if (!may_change)
-        api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
+    set_not_yours(&fault, "task", id);
+    if (!is_allowed)
+        api_reply_error(request, 403, "%s", fault.text);
     else if (is_broken)
         api_reply_error(request, 507, "the event log cannot be written at the moment");
     else
         api_reply_error(request, 409, "task %llu has ended", (unsigned long long)id);
     return NULL;
+}
+
+const struct task *find_own_task(struct http *http, struct api_request *request)
+{
+    return find_allowed_task(http, request, true);
+}
+
+const struct task *find_changeable_task(struct http *http, struct api_request *request)
+{
+    return find_allowed_task(http, request, false);
 }
 
 /* Feeds the command; the request is answered now, or when what follows is done. */
@@ -45,7 +61,7 @@ static void feed_command(struct http *http, struct api_request *request, struct 
         api_reply_error(request, 429, "%s", fault.text);
         return;
     }
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)uid);
+    json_t *detail = author_detail(http, uid);
     int r = driver_feed(http->parts.driver, event, detail);
     json_decref(detail);
     if (r != 0) {
@@ -64,7 +80,7 @@ void route_suspend(void *context, struct api_request *request)
 {
     struct http *http = context;
     struct fault fault;
-    const struct task *task = find_own_task(http, request);
+    const struct task *task = find_changeable_task(http, request);
     if (!task)
         return;
     struct event event = driver_event(http->parts.driver, EVENT_SUSPEND, task->id);
@@ -77,7 +93,7 @@ void route_suspend(void *context, struct api_request *request)
 void route_resume(void *context, struct api_request *request)
 {
     struct http *http = context;
-    const struct task *task = find_own_task(http, request);
+    const struct task *task = find_changeable_task(http, request);
     if (!task)
         return;
     struct event event = driver_event(http->parts.driver, EVENT_RESUME, task->id);
@@ -116,7 +132,7 @@ void route_move(void *context, struct api_request *request)
     struct http *http = context;
     int gpus[GPUS_MOST];
     struct fault fault;
-    const struct task *task = find_own_task(http, request);
+    const struct task *task = find_changeable_task(http, request);
     if (!task)
         return;
     int n = read_gpus(http, api_request_body(request), gpus, &fault);

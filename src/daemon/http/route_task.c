@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One task: GET /v1/tasks/ID with its events, and the changes that its owner and root may make. */
+/* One task: GET /v1/tasks/ID with its events, and the changes that its owner, root and
+ * operators may make. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,7 +254,7 @@ static void change_task(
     struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
     const struct task_change_request wanted = {http, kind, verb, api_request_peer(request).uid};
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)wanted.uid);
+    json_t *detail = author_detail(http, wanted.uid);
     const struct event of_each = {.kind = kind};
     bool is_array = array_was_changed(http, request, &of_each, detail, verb);
     json_decref(detail);

@@ -2,12 +2,11 @@
 /*
  * POST /v1/tasks/ID/update: changes the request of a task, or of all tasks of an array whose state
  * allows it. The body has some of the keys of a submission. The core decides what a task's state
- * allows (core/state/apply_update.c); only the owner and root may send the request.
+ * allows (core/state/apply_update.c); only the owner, root and operators may send the request.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/units.h"
@@ -95,22 +94,13 @@ static int read_update(
     if (r == 0)
         r = read_changes(http, update, fault);
     name = option_text_or(&update->options[TASK_NAME], NULL);
-    update->detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    update->detail = author_detail(http, api_request_peer(request).uid);
     if (name && *name)
         json_object_set_new(update->detail, "name", json_string(name));
     return r;
 }
 
 /* ---- the change ---- */
-
-/* Root, the user that collocd runs as, and operators. */
-static bool may_raise(const struct http *http, struct api_request *request, uint64_t task)
-{
-    uid_t uid = api_request_peer(request).uid;
-    const struct job *job = jobs_find(http->parts.jobs, task);
-    return uid == 0 || uid == geteuid() ||
-           (job && job->uid == uid && config_is_operator(http->parts.config, job->user));
-}
 
 void http_apply_limits(const struct http *http, const struct event *event, struct fault *fault)
 {
@@ -142,15 +132,14 @@ static void update_task(
         reply_task_noted(request, 200, now, fault.text);
 }
 
-/* Answers unless the request may be carried out. `id`: of the task, or of an array's first. */
-static bool is_refused(
-    struct http *http, struct api_request *request, uint64_t id, const struct update *update)
+/* Answers unless the request may be carried out. */
+static bool is_refused(struct http *http, struct api_request *request, const struct update *update)
 {
     const struct task_update *changes = &update->event.update;
     bool raises = changes->sets_priority && changes->priority > PRIORITY_NORMAL;
     if (driver_log_is_broken(http->parts.driver))
         api_reply_error(request, 507, "the event log cannot be written at the moment");
-    else if (raises && !may_raise(http, request, id))
+    else if (raises && !may_administrate(http, api_request_peer(request).uid))
         api_reply_error(request, 403,
             "priority=%s: only root and operators may have a priority above normal (the setting "
             "operators names them)",
@@ -166,11 +155,13 @@ static void update_one(
     json_t *record = find_record(http, request, id);
     if (!record)
         return;
-    bool may_change = may_touch(request, owner_of(record));
+    bool is_allowed = may_change(http, api_request_peer(request).uid, owner_of(record));
+    struct fault fault = {0};
     json_decref(record);
-    if (!may_change)
-        api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
-    else if (!is_refused(http, request, id, update))
+    set_not_yours(&fault, "task", id);
+    if (!is_allowed)
+        api_reply_error(request, 403, "%s", fault.text);
+    else if (!is_refused(http, request, update))
         update_task(http, request, id, update);
 }
 
@@ -194,12 +185,12 @@ void route_update(void *context, struct api_request *request)
     uint64_t first = *api_request_name(request) ? 0 : first_of_array(http, request);
     uint64_t id = first ? first : request_task_id(http, request);
     int r = read_update(http, request, update, &fault);
-    update->event.update.may_raise = may_raise(http, request, id);
+    update->event.update.may_raise = may_administrate(http, api_request_peer(request).uid);
     if (r < 0)
         api_reply_error(request, 400, "%s", fault.text);
     else if (!first)
         update_one(http, request, id, update);
-    else if (!is_refused(http, request, id, update))
+    else if (!is_refused(http, request, update))
         array_was_changed(http, request, &update->event, update->detail, "changed");
     json_decref(update->detail);
     option_values_fini(update->options, TASK_OPTION_MAX);

@@ -14,12 +14,6 @@
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 
-bool may_touch(const struct api_request *request, uint32_t owner)
-{
-    uid_t uid = api_request_peer(request).uid;
-    return uid == 0 || uid == owner;
-}
-
 uint32_t owner_of(const json_t *record)
 {
     return (uint32_t)json_integer_value(json_object_get(record, "uid"));
@@ -239,6 +233,26 @@ static void route_stats(void *context, struct api_request *request)
             "energy_mj", gpus.energy_j / 1e6));
 }
 
+/* Routes that operators may use, each run by with_name. */
+#define AFTER_NAME(route)                                                                          \
+    static void named_##route(void *context, struct api_request *request)                          \
+    {                                                                                              \
+        with_name(context, request, route_##route);                                                \
+    }
+
+AFTER_NAME(cancel)
+AFTER_NAME(cancel_many)
+AFTER_NAME(hold)
+AFTER_NAME(hold_many)
+AFTER_NAME(move)
+AFTER_NAME(release)
+AFTER_NAME(release_many)
+AFTER_NAME(requeue)
+AFTER_NAME(reserve)
+AFTER_NAME(resume)
+AFTER_NAME(suspend)
+AFTER_NAME(update)
+
 const struct api_route http_routes[] = {
     {"POST", "/v1/tasks", route_submit},
     {"GET", "/v1/tasks", route_list},
@@ -247,17 +261,17 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/tasks/{id}/log", route_log},
     {"GET", "/v1/tasks/{id}/request", route_request},
     {"GET", "/v1/tasks/{id}/series", route_task_series},
-    {"POST", "/v1/tasks/cancel", route_cancel_many},
-    {"POST", "/v1/tasks/hold", route_hold_many},
-    {"POST", "/v1/tasks/release", route_release_many},
-    {"POST", "/v1/tasks/{id}/cancel", route_cancel},
-    {"POST", "/v1/tasks/{id}/requeue", route_requeue},
-    {"POST", "/v1/tasks/{id}/hold", route_hold},
-    {"POST", "/v1/tasks/{id}/update", route_update},
-    {"POST", "/v1/tasks/{id}/suspend", route_suspend},
-    {"POST", "/v1/tasks/{id}/resume", route_resume},
-    {"POST", "/v1/tasks/{id}/move", route_move},
-    {"POST", "/v1/tasks/{id}/release", route_release},
+    {"POST", "/v1/tasks/cancel", named_cancel_many},
+    {"POST", "/v1/tasks/hold", named_hold_many},
+    {"POST", "/v1/tasks/release", named_release_many},
+    {"POST", "/v1/tasks/{id}/cancel", named_cancel},
+    {"POST", "/v1/tasks/{id}/requeue", named_requeue},
+    {"POST", "/v1/tasks/{id}/hold", named_hold},
+    {"POST", "/v1/tasks/{id}/update", named_update},
+    {"POST", "/v1/tasks/{id}/suspend", named_suspend},
+    {"POST", "/v1/tasks/{id}/resume", named_resume},
+    {"POST", "/v1/tasks/{id}/move", named_move},
+    {"POST", "/v1/tasks/{id}/release", named_release},
     {"POST", "/v1/tasks/{id}/latency", route_latency},
     {"POST", "/v1/tasks/{id}/profile", route_profile},
     {"GET", "/v1/events", route_events},
@@ -268,8 +282,8 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/share", route_share},
     {"GET", "/v1/starts", route_starts},
     {"GET", "/v1/reservations", route_reservations},
-    {"POST", "/v1/reservations", route_reserve},
-    {"POST", "/v1/reservations/{id}/cancel", route_reserve},
+    {"POST", "/v1/reservations", named_reserve},
+    {"POST", "/v1/reservations/{id}/cancel", named_reserve},
     {"GET", "/v1/mps", route_mps},
     {"POST", "/v1/mps/start", route_mps_start},
     {"POST", "/v1/mps/stop", route_mps_stop},

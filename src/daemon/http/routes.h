@@ -5,10 +5,7 @@
 
 #include "daemon/array_tasks.h"
 #include "daemon/http/http_state.h"
-
-/* Returns whether the request is of the owner or root, which may change a task and see its command
- * and its output. */
-bool may_touch(const struct api_request *request, uint32_t owner);
+#include "daemon/http/permission.h"
 
 /* Returns the uid in the record of a task. */
 uint32_t owner_of(const json_t *record);
@@ -58,8 +55,10 @@ json_t *find_record(struct http *http, struct api_request *request, uint64_t id)
 /* The table of all routes, which ends in NULL; their context is the part. */
 extern const struct api_route http_routes[];
 
-/* Returns the core's task if the user may change it; else the request is answered: NULL. */
+/* Return the core's task if the user may speak for it (its owner and root), or may change it
+ * (operators, too); else the request is answered: NULL. */
 const struct task *find_own_task(struct http *http, struct api_request *request);
+const struct task *find_changeable_task(struct http *http, struct api_request *request);
 
 /* route_latency.c */
 void route_latency(void *context, struct api_request *request);

@@ -22,7 +22,7 @@ int http_check_change(
             "task %llu is run once (--requeue=no): cancel it, and `colloc rerun %llu` submits it "
             "again",
             id, id);
-    if (uid == 0 || !job || !jobs_is_change(event->kind))
+    if (!job || uid != job->uid || uid == 0 || !jobs_is_change(event->kind))
         return 0;
     if (job->changes >= CHANGES_MAX)
         return fault_set(fault, EBUSY,
@@ -70,7 +70,7 @@ set_status(struct task_change *change, int status, const char *format, ...)
 
 static int feed_event(const struct task_change_request *request, const struct event *event)
 {
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)request->uid);
+    json_t *detail = author_detail(request->http, request->uid);
     int r = driver_feed(request->http->parts.driver, event, detail);
     json_decref(detail);
     return r;
@@ -87,9 +87,10 @@ static void feed_change(
     const char *state = json_string_value(json_object_get(record, "state"));
     struct fault fault;
     change->is_ended_at_once = is_ended_at_once(http, request->kind, task);
-    if (request->uid != 0 && request->uid != owner_of(record))
-        set_status(change, 403, "task %llu is not yours", id);
-    else if (driver_log_is_broken(driver) && !change->is_ended_at_once)
+    if (!may_change(http, request->uid, owner_of(record))) {
+        change->status = 403;
+        set_not_yours(&change->message, "task", id);
+    } else if (driver_log_is_broken(driver) && !change->is_ended_at_once)
         set_status(change, 507, "the event log cannot be written at the moment");
     else if (http_check_change(http, request->uid, &event, &fault) < 0)
         set_status(change, 409, "%s", fault.text);

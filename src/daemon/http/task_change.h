@@ -56,7 +56,7 @@ int http_check_command(
  * Checks whether the user may change the task once more. All changes of a task are in the event
  * log, which its owner must not fill.
  *
- * uid:   who changes it; root may always
+ * uid:   who changes it; root and operators may always
  * event: only a HOLD and an UPDATE are limited
  *
  * Returns 0, or -EBUSY with the reason in `fault`.

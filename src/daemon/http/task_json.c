@@ -21,7 +21,7 @@ static const char *end_reason(const struct task *task)
 /* A user's name. NULL: it was not cancelled, or the log names no user. */
 static const char *cancelled_by(const struct job *job)
 {
-    return job && job->cancelled_by != JOB_UID_NONE ? job_author(job, job->cancelled_by) : NULL;
+    return job ? job_canceller(job) : NULL;
 }
 
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
