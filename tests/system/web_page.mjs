@@ -64,7 +64,8 @@ function countPower() {
   if (!canvas) return null;
   const colour = getComputedStyle(document.documentElement).getPropertyValue("--power").trim();
   const wanted = parseInt(colour.slice(1), 16);
-  const [x, top, height] = [canvas.width - 8, Math.round((canvas.height * 134) / 176), Math.round((canvas.height * 26) / 176)];
+  const ratio = canvas.height / canvas.clientHeight;
+  const [x, top, height] = [canvas.width - 8, Math.round(154 * ratio), Math.round(26 * ratio)]; // lane.jsx
   const { data } = canvas.getContext("2d").getImageData(x, top, 4, height);
   let n = 0;
   for (let i = 0; i < data.length; i += 4) n += ((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === wanted;
@@ -97,11 +98,25 @@ const checks = {
     const why = await page.textContent("tr[data-task] .why:not(:empty)");
     assert.ok(why.length > 5, "a waiting task says why");
 
+    // A long reason is shown whole by a key, and its row is not opened by that.
+    const long = page.locator("tr[data-task] .why button.long").last();
+    const isWhole = () => long.evaluate((one) => one.scrollWidth <= one.clientWidth + 1);
+    await page.setViewportSize({ width: 900, height: 900 });
+    assert.equal(await isWhole(), false);
+    await long.focus();
+    await page.keyboard.press("Enter");
+    await eventually(isWhole, (is) => is);
+    assert.equal(await long.getAttribute("aria-expanded"), "true");
+    assert.equal(await page.locator(".lane").count(), 2, "still the overview");
+    await page.setViewportSize({ width: 1360, height: 900 });
+
+    await page.evaluate(() => document.activeElement.blur());
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".facts");
     await page.goto(here(url) + `#/task/${task}`);
     await page.waitForSelector(".chart canvas");
+    await page.locator(".read-only", { hasText: `colloc cancel ${task}` }).waitFor();
     // Sampled each five seconds, and a curve all the same.
     await eventually(() => page.evaluate(countHostMemory), (n) => n > 20);
     await page.locator(".log", { hasText: "Using" }).waitFor();
@@ -126,7 +141,8 @@ const checks = {
     await page.locator(".report tbody th", { hasText: /^1$/ }).waitFor();
     await page.keyboard.press("1");
     await page.waitForSelector(".lane canvas");
-    assert.match(await page.textContent(".host"), /Memory: .*GiB in use/);
+    assert.match(await page.textContent(".host"), /Memory in use .*of .*GiB/);
+    assert.match(await page.textContent("main"), /This page is read-only; colloc cancel ID/);
     assert.match(await page.textContent(".shares tbody"), /root/);
     await page.keyboard.press("/");
     await page.keyboard.type("nosuchtask");
@@ -153,6 +169,7 @@ const checks = {
   async gpus() {
     const { page, problems } = await open(url);
     await page.waitForSelector(".live.good");
+    await page.locator("tr[data-task]", { hasText: "forgotten.sh" }).locator(".mark", { hasText: "unused" }).waitFor();
     await page.goto(here(url) + "#/gpus");
     const row = (text) => page.locator(".holders tr", { hasText: text });
     await row("resnet50.sh").waitFor();

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
 import { isolatedOf, summaryOf, timeRange } from "./curves.js";
-import { tick } from "./format.js";
+import { tickLabels } from "./format.js";
 import { hatch } from "./hatch.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -62,6 +62,9 @@ function axisSize(plot, labels, axis, cycle) {
   return Math.ceil(plot.ctx.measureText(longest).width / devicePixelRatio + own.gap + 6);
 }
 
+// A second line, where a label has one.
+const timeAxisSize = (plot, labels) => ((labels ?? []).some((text) => text.includes("\n")) ? 46 : 30);
+
 // `range`: the first and last moment that is shown; `until`: now, or null of a task that has ended;
 // `spacing`: seconds between values; `note`: why values may be missing.
 export function Chart({ title, data, colour, format, levels = [], bands = [], max, steps, range, spacing, until, note }) {
@@ -82,7 +85,7 @@ export function Chart({ title, data, colour, format, levels = [], bands = [], ma
         cursor: { y: false, sync: { key: "task" } },
         scales: { x: { range: () => timeRange(shown.current) }, y: { range: (u, low, high) => [0, Math.max(most, (high ?? 0) * 1.08) || 1] } },
         axes: [
-          { ...axis, size: 30, space: 70, values: (u, splits, i, space, step) => splits.map((at) => tick(at, step)) },
+          { ...axis, size: timeAxisSize, space: 70, values: (u, splits, i, space, step) => tickLabels(splits, step).map((lines) => lines.join("\n")) },
           { ...axis, size: axisSize, values: (u, splits) => splits.map(format), ...(steps && { incrs: steps }) },
         ],
         series: [

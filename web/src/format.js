@@ -53,15 +53,24 @@ export function moment(seconds, now = Date.now() / 1000) {
   return new Date(now * 1000).toDateString() === date.toDateString() ? clock : `${day} ${clock}`;
 }
 
-// What an axis of time says at `seconds`, where it says something every `step` seconds: midnight is the
-// day that begins.
+const dayOf = (seconds) => new Date(seconds * 1000).toDateString(); // "Sun Nov 22 2026"
+
+// What an axis of time says at `seconds`, where it says something every `step` seconds.
 export function tick(seconds, step) {
   if (!isNumber(seconds)) return UNKNOWN;
-  const date = new Date(seconds * 1000);
-  const two = (n) => String(n).padStart(2, "0");
-  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-  if (step >= 86400 || clock === "00:00:00") return date.toDateString().slice(4, 10);
+  if (step >= 86400) return dayOf(seconds).slice(4, 10);
+  const clock = new Date(seconds * 1000).toTimeString().slice(0, 8);
   return step < 60 ? clock : clock.slice(0, 5);
+}
+
+// The labels of an axis of time, each a list of lines. Where one is not of today, the first label of
+// each day has the day below it.
+export function tickLabels(times, step, now = Date.now() / 1000) {
+  const isDated = step < 86400 && times.some((at) => dayOf(at) !== dayOf(now));
+  return times.map((at, i) => {
+    const isFirst = i === 0 || dayOf(times[i - 1]) !== dayOf(at);
+    return isDated && isFirst ? [tick(at, step), dayOf(at).slice(4, 10)] : [tick(at, step)];
+  });
 }
 
 export const gpuName = (name) => (name || "").replace(/^NVIDIA /, "");

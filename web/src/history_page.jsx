@@ -11,7 +11,7 @@ import { endText, matches } from "./tasks.js";
 const DAYS = [["today", 1], ["7 days", 7], ["30 days", 30], ["all", 0]];
 const STATES = ["ended", "COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED"];
 
-export function History({ slurm }) {
+export function History({ isSlurm }) {
   const [state, setState] = useState("ended");
   const [user, setUser] = useState("");
   const [days, setDays] = useState(7);
@@ -51,7 +51,7 @@ export function History({ slurm }) {
         </label>
         <input id="filter" type="search" placeholder="Filter  /" aria-label="Filter tasks" value={words} onInput={(e) => setWords(e.target.value)} />
       </div>
-      {slurm && <p class="dim">Only jobs that slurmctld still knows; <code>sacct</code> has those that ended long ago.</p>}
+      {isSlurm && <p class="dim">Only jobs that slurmctld still knows; <code>sacct</code> has those that ended long ago.</p>}
       {error && <p class="error">{error.message}</p>}
       {data?.warning && <p class="error">{data.warning}</p>}
       <div class="scroll" hidden={tasks.length === 0}>

@@ -2,17 +2,20 @@
 // One GPU over time on a canvas: tasks stacked by memory, below it SM activity and power.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { duration, memory, moment, percent, tick, watts } from "./format.js";
+import { duration, memory, moment, percent, tickLabels, watts } from "./format.js";
 import { hatch } from "./hatch.js";
 import { indexAt, labelBox, layerAt, powerScale, stackLane } from "./lanes.js";
 import { hueOf, labelOf } from "./tasks.js";
 
 const MEMORY_HEIGHT = 96;
 const LINE_HEIGHT = 26;
-const GAP = 6;
+const GAP = 16; // above a strip, with its name and scale
 const STRIP_HEIGHT = 6;
 const LABEL_HEIGHT = 13; // of the letters
-const HEIGHT = MEMORY_HEIGHT + 2 * (LINE_HEIGHT + GAP) + 16;
+const AXIS_LINE = 12;
+const STRIPS_HEIGHT = MEMORY_HEIGHT + 2 * (LINE_HEIGHT + GAP);
+const AXIS_STEPS = [10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400];
+const LABEL_WIDTH = 70;
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -90,15 +93,15 @@ function drawLabels(pen, stack, x, y, tasks) {
   }
 }
 
-// What the full height of a strip stands for, at its right end.
-function drawScale(pen, text, width, top) {
-  pen.textAlign = "right";
-  pen.textBaseline = "top";
+// Above a strip its name, and what its full height stands for.
+function drawScale(pen, name, text, width, top) {
+  pen.textBaseline = "bottom";
   pen.font = "10px system-ui, sans-serif";
-  pen.fillStyle = css("--text");
-  pen.globalAlpha = 0.7;
-  pen.fillText(text, width - 3, top + 1);
-  pen.globalAlpha = 1;
+  pen.fillStyle = css("--dim");
+  pen.textAlign = "left";
+  pen.fillText(name, 0, top - 1);
+  pen.textAlign = "right";
+  pen.fillText(text, width, top - 1);
 }
 
 function drawLine(pen, values, x, top, max, colour) {
@@ -119,7 +122,7 @@ function draw(canvas, { lane, stack, total, powerLimit, since, until, marks, tas
   const width = canvas.clientWidth;
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(HEIGHT * ratio);
+  canvas.height = Math.round(canvas.clientHeight * ratio);
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
   const xOf = (at) => ((at - since) / (until - since)) * width;
@@ -142,33 +145,34 @@ function draw(canvas, { lane, stack, total, powerLimit, since, until, marks, tas
   drawLine(pen, values.smact ?? [], x, MEMORY_HEIGHT + GAP, 1, css("--activity"));
   const most = powerScale(powerLimit, values.power_w ?? []);
   drawLine(pen, values.power_w ?? [], x, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT, most, css("--power"));
-  drawScale(pen, "SM 100 %", width, MEMORY_HEIGHT + GAP);
-  drawScale(pen, watts(most), width, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT);
   drawAxis(pen, since, until, width, xOf);
+  drawScale(pen, "SM activity", "100 %", width, MEMORY_HEIGHT + GAP);
+  drawScale(pen, "Power", watts(most), width, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT);
 }
 
 function drawAxis(pen, since, until, width, xOf) {
-  const steps = [10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400];
-  const step = steps.find((s) => ((until - since) / s) * 70 < width) ?? 7 * 86400;
+  const step = AXIS_STEPS.find((s) => ((until - since) / s) * LABEL_WIDTH < width) ?? AXIS_STEPS[AXIS_STEPS.length - 1];
   pen.fillStyle = css("--dim");
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";
-  pen.textBaseline = "bottom";
+  pen.textBaseline = "top";
   const offset = new Date(since * 1000).getTimezoneOffset() * 60;
-  for (let at = Math.ceil((since - offset) / step) * step + offset; at < until; at += step) {
-    const text = tick(at, step);
-    const x = xOf(at);
-    if (x > 20 && x < width - 20) pen.fillText(text, x, HEIGHT - 1);
-    pen.globalAlpha = 0.25;
-    pen.fillRect(x, 0, 1, HEIGHT - 16);
-    pen.globalAlpha = 1;
-  }
+  const times = [];
+  for (let at = Math.ceil((since - offset) / step) * step + offset; at < until; at += step) times.push(at);
+  pen.globalAlpha = 0.25;
+  for (const at of times) pen.fillRect(xOf(at), 0, 1, STRIPS_HEIGHT);
+  pen.globalAlpha = 1;
+  const shown = times.filter((at) => xOf(at) > 20 && xOf(at) < width - 20);
+  tickLabels(shown, step).forEach((lines, i) =>
+    lines.forEach((text, k) => pen.fillText(text, xOf(shown[i]), STRIPS_HEIGHT + 3 + k * AXIS_LINE)),
+  );
 }
 
 export function Lane({ gpu, lane, since, until, marks, tasks, bands, onOpen }) {
   const canvas = useRef(null);
   const [tip, setTip] = useState(null);
   const stack = stackLane(lane, lane.step);
+  const axisLines = new Date(since * 1000).toDateString() === new Date().toDateString() ? 1 : 2;
   useEffect(() => {
     const paint = () =>
       draw(canvas.current, {
@@ -195,7 +199,7 @@ export function Lane({ gpu, lane, since, until, marks, tasks, bands, onOpen }) {
     <div class="lane">
       <canvas
         ref={canvas}
-        style={{ height: `${HEIGHT}px` }}
+        style={{ height: `${STRIPS_HEIGHT + 4 + axisLines * AXIS_LINE}px` }}
         role="img"
         aria-label={`GPU ${gpu.index}: memory by task, SM activity and power over ${duration(until - since)}`}
         onMouseMove={(event) => setTip(pointed(event))}
@@ -210,7 +214,7 @@ export function Lane({ gpu, lane, since, until, marks, tasks, bands, onOpen }) {
           <b>{moment(stack.times[tip.i])}</b>
           {layer && (
             <div>
-              {tip.task === null ? "external processes" : `task ${tip.task} ${known?.name ?? ""}`}
+              {tip.task === null ? "external processes" : `task ${known ? labelOf(known) : tip.task} ${known?.name ?? ""}`}
               {known ? ` (${known.user})` : ""}: {memory(layer.high[tip.i] - layer.low[tip.i])}
             </div>
           )}

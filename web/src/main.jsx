@@ -153,6 +153,7 @@ function App() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
+  const isSlurm = Boolean(live.info?.slurm);
   if (live.problem && (!live.gpus || live.problem.status === 401)) return <Problem problem={live.problem} />;
   return (
     <>
@@ -161,13 +162,12 @@ function App() {
           colloc
         </a>
         <nav>
-          {PAGES.filter(([name]) => name !== "report" || !live.info?.slurm).map(([name, label], i) => (
+          {PAGES.filter(([name]) => name !== "report" || !isSlurm).map(([name, label], i) => (
             <a href={`#/${name}`} class={page === name ? "chosen" : ""} title={`key ${i + 1}`}>
               {label}
             </a>
           ))}
         </nav>
-        <span class="dim policy">{live.info ? `policy ${live.info.policy}` : ""}</span>
         <span class={`live ${live.connected ? "good" : "bad"}`} role="status">
           {live.connected === null ? "connecting" : live.connected ? "live" : "not connected"}
         </span>
@@ -180,15 +180,15 @@ function App() {
       </header>
       <main>
         {page === "task" ? (
-          <Task id={id} live={live.tasks} key={id} />
+          <Task id={id} live={live.tasks} isSlurm={isSlurm} key={id} />
         ) : page === "history" ? (
-          <History slurm={live.info?.slurm} />
+          <History isSlurm={isSlurm} />
         ) : page === "gpus" ? (
           <Gpus gpus={live.gpus} live={live.tasks} />
         ) : page === "report" ? (
           <Report />
         ) : (
-          <Overview gpus={live.gpus} live={live.tasks} counts={live.counts} loadAll={live.hasMore ? live.loadAll : null} />
+          <Overview gpus={live.gpus} live={live.tasks} counts={live.counts} loadAll={live.hasMore ? live.loadAll : null} isSlurm={isSlurm} />
         )}
       </main>
     </>

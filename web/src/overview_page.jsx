@@ -66,7 +66,7 @@ function Lanes({ gpus, live, span }) {
   ));
 }
 
-export function Overview({ gpus, live, counts, loadAll }) {
+export function Overview({ gpus, live, counts, loadAll, isSlurm }) {
   const [span, setSpan] = useState(3600);
   const [filter, setFilter] = useState("");
   return (
@@ -92,7 +92,7 @@ export function Overview({ gpus, live, counts, loadAll }) {
         <span><i class="swatch hatched" /> suspended or paused</span>
       </p>
       <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} /> : <p class="dim">Loading…</p>}</div>
-      <Queue gpus={gpus} live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} />
+      <Queue gpus={gpus} live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} isSlurm={isSlurm} />
       <Host />
       <Shares />
     </>

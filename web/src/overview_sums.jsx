@@ -6,6 +6,14 @@ import { memory } from "./format.js";
 
 const PERIOD_S = 60; // chosen: both change slowly, and many pages may be open
 
+function Amount({ label, text, value, max }) {
+  return (
+    <p class="amount">
+      <span class="dim">{label}</span> <meter min={0} max={max} high={0.9 * max} value={value} aria-label={label} /> {text}
+    </p>
+  );
+}
+
 export function Host() {
   const { data } = useAnswer(() => get("/v1/info"), PERIOD_S, "");
   const host = data?.host;
@@ -13,15 +21,22 @@ export function Host() {
   const used = host.memory_mib - host.memory_available_mib;
   return (
     <section class="host">
-      <h2>Host</h2>
-      <p>
-        Memory: {memory(used)} of {memory(host.memory_mib)} in use{" "}
-        <meter min={0} max={host.memory_mib} high={0.9 * host.memory_mib} value={used} aria-label="Host memory in use" />
-      </p>
-      <p class="dim">
-        Running tasks have asked for {memory(host.memory_tasks_mib)} of {memory(host.memory_tasks_max_mib)}, and for{" "}
-        {host.cpus_tasks} of {host.cpus_tasks_max} CPUs.
-      </p>
+      <h2>
+        Host <span class="dim">policy {data.policy}</span>
+      </h2>
+      <Amount label="Memory in use" text={`${memory(used)} of ${memory(host.memory_mib)}`} value={used} max={host.memory_mib} />
+      <Amount
+        label="Memory that running tasks requested"
+        text={`${memory(host.memory_tasks_mib)} of ${memory(host.memory_tasks_max_mib)}`}
+        value={host.memory_tasks_mib}
+        max={host.memory_tasks_max_mib}
+      />
+      <Amount
+        label="CPUs that running tasks requested"
+        text={`${host.cpus_tasks} of ${host.cpus_tasks_max}`}
+        value={host.cpus_tasks}
+        max={host.cpus_tasks_max}
+      />
     </section>
   );
 }

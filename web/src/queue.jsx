@@ -8,7 +8,7 @@ import { countWaiting, groupArrays, labelOf, matches, sortLive, unusedOf } from 
 
 const SHOWN = 100;
 
-export function Queue({ gpus, live, counts, loadAll, filter, setFilter }) {
+export function Queue({ gpus, live, counts, loadAll, filter, setFilter, isSlurm }) {
   const [most, setMost] = useState(SHOWN);
   const [opened, setOpened] = useState(new Set());
   const unused = unusedOf(gpus);
@@ -41,6 +41,7 @@ export function Queue({ gpus, live, counts, loadAll, filter, setFilter }) {
               <TaskRow
                 task={task}
                 key={task.id}
+                mark={unused.has(task.id) ? "unused" : null}
                 label={label}
                 onOpen={members.length > 1 ? () => setOpened(new Set([...opened, task.array_id])) : undefined}
               >
@@ -67,6 +68,11 @@ export function Queue({ gpus, live, counts, loadAll, filter, setFilter }) {
       )}
       {found.length > most && (
         <button onClick={() => setMost(most + 10 * SHOWN)}>Show more ({found.length - most} of those loaded)</button>
+      )}
+      {found.length > 0 && (
+        <p class="dim note">
+          This page is read-only; <code>{isSlurm ? "scancel" : "colloc cancel"} ID</code> in a terminal ends a task.
+        </p>
       )}
       {loadAll && <button onClick={loadAll}>Load all tasks, not only the first {live.size}</button>}
     </section>

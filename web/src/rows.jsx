@@ -6,9 +6,10 @@ import { hueOf, labelOf } from "./tasks.js";
 
 export const open = (id) => (location.hash = `#/task/${id}`);
 
+const STATE_KINDS = { RUNNING: "good", COMPLETED: "good", COMPLETING: "good", PENDING: "wait", SUSPENDED: "wait", PAUSED: "wait" };
+
 export function State({ task }) {
-  const kind =
-    { RUNNING: "good", COMPLETED: "good", PENDING: "wait", COMPLETING: "good", SUSPENDED: "wait" }[task.state] ?? "bad";
+  const kind = STATE_KINDS[task.state] ?? "bad";
   return <span class={`state ${kind}`}>{task.state}</span>;
 }
 
@@ -21,7 +22,9 @@ export function Cell({ label, children, ...more }) {
   );
 }
 
-// A text of which one line is shown; a press shows it whole.
+const LONG = 50; // chosen: letters that fit into the column on most screens
+
+// A text of which one line is shown; a press, or Enter, shows it whole.
 export function Reason({ text }) {
   const [isOpen, setOpen] = useState(false);
   if (!text) return <td class="why" />;
@@ -31,19 +34,26 @@ export function Reason({ text }) {
   };
   return (
     <td class={`why ${isOpen ? "whole" : ""}`}>
-      <button class="plain" aria-expanded={isOpen} title={isOpen ? "" : text} onClick={toggle} onKeyDown={(e) => e.stopPropagation()}>
+      <button class={`plain ${text.length > LONG ? "long" : ""}`} aria-expanded={isOpen} title={isOpen ? "" : text} onClick={toggle} onKeyDown={(e) => e.stopPropagation()}>
         {text}
       </button>
     </td>
   );
 }
 
-// `label`: of several tasks of an array that one row shows, which `onOpen` then shows each.
-export function TaskRow({ task, label = labelOf(task), onOpen = () => open(task.id), children }) {
+// `label`: of several tasks of an array that one row shows, which `onOpen` then shows each; `mark`: a
+// word beside the state.
+export function TaskRow({ task, label = labelOf(task), onOpen, mark, children }) {
+  const run = onOpen ?? (() => open(task.id));
+  const within = (event) => event.stopPropagation(); // the link does its part itself
   return (
-    <tr tabIndex={0} data-task={task.id} onClick={onOpen} onKeyDown={(e) => e.key === "Enter" && onOpen()}>
+    <tr tabIndex={0} data-task={task.id} onClick={run} onKeyDown={(e) => e.key === "Enter" && run()}>
       <td class="number id">
-        <a href={`#/task/${task.id}`} onClick={(e) => { e.preventDefault(); e.stopPropagation(); onOpen(); }}>{label}</a>
+        {onOpen ? (
+          <button class="plain link" title="Show each task" onClick={(e) => (within(e), onOpen())} onKeyDown={within}>{label}</button>
+        ) : (
+          <a href={`#/task/${task.id}`} onClick={within} onKeyDown={within}>{label}</a>
+        )}
       </td>
       <td class="cut">
         <i class="dot" style={{ background: `hsl(${hueOf(task.id)} 55% 55%)` }} />
@@ -52,6 +62,7 @@ export function TaskRow({ task, label = labelOf(task), onOpen = () => open(task.
       <Cell label="User">{task.user}</Cell>
       <td>
         <State task={task} />
+        {mark && <b class="mark">{mark}</b>}
       </td>
       {children}
     </tr>

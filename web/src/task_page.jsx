@@ -8,7 +8,7 @@ import { UNKNOWN, duration, energy, listOr, memory, moment, overUnder, percent, 
 import { bandsOf } from "./lanes.js";
 import { State } from "./rows.jsx";
 import { Log } from "./task_log.jsx";
-import { hasEnded, hueOf, labelOf, memoryVerdict } from "./tasks.js";
+import { commandsOf, hasEnded, hueOf, labelOf, memoryVerdict } from "./tasks.js";
 
 const CURVES = [
   ["mem_used_mib", "GPU memory", "--memory", memory, 0, MEMORY_STEPS],
@@ -130,6 +130,24 @@ function Story({ task }) {
   );
 }
 
+// Why there is no button, and what to type.
+function ReadOnly({ task, isSlurm }) {
+  const commands = commandsOf(task, isSlurm);
+  if (commands.length === 0) return null;
+  return (
+    <p class="dim read-only">
+      This page is read-only, so that a login in a browser can harm no task. In a terminal, its owner types{" "}
+      {commands.map(([command, means], i) => (
+        <span key={command}>
+          {i ? ", or " : ""}
+          <code>{command}</code> ({means})
+        </span>
+      ))}
+      .
+    </p>
+  );
+}
+
 // An array of Slurm of which tasks wait.
 function ArrayStates({ array }) {
   return (
@@ -146,7 +164,7 @@ function ArrayStates({ array }) {
   );
 }
 
-export function Task({ id, live }) {
+export function Task({ id, live, isSlurm }) {
   const changed = live.get(Number(id));
   const { data, error } = useAnswer(
     async () => {
@@ -169,6 +187,7 @@ export function Task({ id, live }) {
         Task {labelOf(data)}: {data.name} <State task={data} />
       </h2>
       <Facts task={data} />
+      <ReadOnly task={data} isSlurm={isSlurm} />
       {neighbours.length > 0 && (
         <p>
           Beside it:{" "}

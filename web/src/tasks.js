@@ -111,3 +111,16 @@ export function memoryVerdict(task) {
   const peak = task.mem_peak_mib / Math.max(1, task.gpus_requested ?? 1);
   return { peak, need: task.need_mib, over: peak - task.need_mib };
 }
+
+// What its owner can type in a terminal, since the page changes nothing: [[command, what it does]].
+export function commandsOf(task, isSlurm) {
+  const id = labelOf(task);
+  const command = (word, means) => [`${isSlurm ? "scontrol" : "colloc"} ${word} ${id}`, means];
+  if (hasEnded(task)) return isSlurm ? [] : [command("rerun", "runs it again")];
+  const commands = [[isSlurm ? `scancel ${id}` : `colloc cancel ${id}`, "ends it"]];
+  if (task.state === "PENDING")
+    commands.push(task.reason === "JobHeldUser" ? command("release", "lets it start") : command("hold", "keeps it from starting"));
+  else if (task.state === "RUNNING" && !isSlurm) commands.push(command("suspend", "takes it off its GPUs for a while"));
+  else if (task.state === "SUSPENDED" && !isSlurm) commands.push(command("resume", "lets it go on"));
+  return commands;
+}

@@ -7,7 +7,7 @@ import * as format from "../src/format.js";
 
 test("unknown is a dash, never 0", () => {
   for (const show of Object.values(format))
-    if (typeof show === "function" && show !== format.gpuName && show !== format.listOr)
+    if (typeof show === "function" && ![format.gpuName, format.listOr, format.tickLabels].includes(show))
       assert.equal(show(null), format.UNKNOWN);
   assert.equal(format.memory(0), "0 MiB");
   assert.equal(format.memory(11673.6), "11.4 GiB");
@@ -18,10 +18,19 @@ test("unknown is a dash, never 0", () => {
   assert.equal(format.gpuName("NVIDIA H200"), "H200");
 });
 
-test("an axis names hours of 24, and days where they matter", () => {
+test("an axis names hours of 24, or days", () => {
   const at = new Date(2026, 10, 22, 18, 5, 9).getTime() / 1000;
   assert.equal(format.tick(at, 10), "18:05:09");
   assert.equal(format.tick(at, 300), "18:05");
   assert.equal(format.tick(at, 86400), "Nov 22");
-  assert.equal(format.tick(new Date(2026, 10, 23).getTime() / 1000, 3600), "Nov 23");
+});
+
+test("labels that are not of today have the day below the first of each day", () => {
+  const at = (day, hour) => new Date(2026, 10, day, hour).getTime() / 1000;
+  const times = [at(22, 18), at(22, 21), at(23, 0), at(23, 3)];
+  assert.deepEqual(format.tickLabels(times, 10800, at(23, 4)), [["18:00", "Nov 22"], ["21:00"], ["00:00", "Nov 23"], ["03:00"]]);
+  assert.deepEqual(format.tickLabels(times.slice(2), 10800, at(23, 4)), [["00:00"], ["03:00"]]);
+  assert.deepEqual(format.tickLabels(times.slice(2), 10800, at(25, 4)), [["00:00", "Nov 23"], ["03:00"]]);
+  assert.deepEqual(format.tickLabels([at(22, 0), at(23, 0)], 86400, at(23, 4)), [["Nov 22"], ["Nov 23"]]);
+  assert.deepEqual(format.tickLabels([], 60), []);
 });

@@ -81,3 +81,15 @@ test("tasks that may not start yet wait, too", () => {
   assert.equal(tasks.countWaiting(live, 0), 2);
   assert.equal(tasks.countWaiting(live, 2000), 2000);
 });
+
+test("the commands for a task fit its state and its server", () => {
+  const typed = (state, isSlurm, reason = "Priority") =>
+    tasks.commandsOf({ id: 30, array_id: 22, array_index: 3, state, reason }, isSlurm).map(([command]) => command);
+  assert.deepEqual(typed("PENDING", false), ["colloc cancel 22_3", "colloc hold 22_3"]);
+  assert.deepEqual(typed("PENDING", false, "JobHeldUser"), ["colloc cancel 22_3", "colloc release 22_3"]);
+  assert.deepEqual(typed("RUNNING", false), ["colloc cancel 22_3", "colloc suspend 22_3"]);
+  assert.deepEqual(typed("SUSPENDED", false), ["colloc cancel 22_3", "colloc resume 22_3"]);
+  assert.deepEqual(typed("FAILED", false), ["colloc rerun 22_3"]);
+  assert.deepEqual(typed("PENDING", true), ["scancel 22_3", "scontrol hold 22_3"]);
+  assert.deepEqual(typed("RUNNING", true), ["scancel 22_3"]);
+});
