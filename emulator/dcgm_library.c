@@ -233,7 +233,7 @@ static void write_field(dcgmFieldValue_v2 *value, const struct field *field, str
     if (has_fault(call, "none"))
         value->status = DCGM_ST_NO_DATA;
     if (has_fault(call, "old"))
-        value->ts -= 3600 * SECOND_US;
+        value->ts -= HOUR_US;
 }
 
 static dcgmReturn_t write_value(

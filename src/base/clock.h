@@ -6,8 +6,11 @@
 
 #include <stdint.h>
 
-#define SECOND_US ((int64_t)1000000)
 #define MS_US     ((int64_t)1000)
+#define SECOND_US ((int64_t)1000000)
+#define MINUTE_US (60 * SECOND_US)
+#define HOUR_US   (60 * MINUTE_US)
+#define DAY_US    (24 * HOUR_US)
 
 /* A time that never comes: later than every other, so that the earliest of several can be found. */
 #define TIME_NEVER INT64_MAX

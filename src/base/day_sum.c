@@ -5,8 +5,6 @@
 
 #include "base/clock.h"
 
-#define HOUR_US (3600 * SECOND_US)
-
 void day_sum_add(struct day_sum *sum, int64_t now_us, int64_t amount)
 {
     const int64_t hour = now_us / HOUR_US;

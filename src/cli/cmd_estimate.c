@@ -54,7 +54,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = SECOND_US,
-        .max = 86400 * SECOND_US,
+        .max = DAY_US,
         .help = "with --pytorch: time limit of the export; default: 10m; with a command: the "
                 "time until its second optimizer step; default: 5m"},
     [ESTIMATE_GPU] = {.name = "gpu",

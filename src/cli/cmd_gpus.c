@@ -27,7 +27,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = SECOND_US,
-        .max = 3650 * 86400 * SECOND_US,
+        .max = 3650 * DAY_US,
         .help = "print the recorded samples of this period until now as CSV (with --json: as "
                 "JSON)"},
     [GPUS_CLEAR] = {.name = "clear",

@@ -21,7 +21,7 @@
 #include "cli/submission.h"
 #include "gpu/program.h"
 
-#define IDLE_DEFAULT_US (4 * 3600 * SECOND_US) /* chosen: half a working day */
+#define IDLE_DEFAULT_US (4 * HOUR_US) /* chosen: half a working day */
 
 enum { JUPYTER_IDLE, WORDS_MAX = 64, LOOK_MS = 100, TOKEN_SIZE = 33, URL_SIZE = 128 };
 
@@ -29,7 +29,7 @@ static const struct option_spec options[] = {
     [JUPYTER_IDLE] = {.name = "idle",
         .kind = OPTION_DURATION,
         .argument = "TIME",
-        .max = 365 * 86400 * SECOND_US,
+        .max = 365 * DAY_US,
         .help = "end it after this time without a running cell or an open page (0s: never); "
                 "default: 4h"},
 };

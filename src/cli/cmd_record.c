@@ -43,7 +43,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = 10 * MS_US,
-        .max = 3600 * SECOND_US,
+        .max = HOUR_US,
         .help = "interval between two samples, at least 10ms; default: 1s"},
     [RECORD_OUTPUT] = {.name = "output",
         .letter = 'o',

@@ -30,8 +30,7 @@
 /* Chosen: a terminal that is lost for longer has most likely been forgotten. */
 #define KEEP_OPTION                                                                                \
     {                                                                                              \
-        .name = "keep", .kind = OPTION_DURATION, .argument = "TIME",                               \
-        .max = 30 * 86400 * SECOND_US,                                                             \
+        .name = "keep", .kind = OPTION_DURATION, .argument = "TIME", .max = 30 * DAY_US,           \
         .help = "after a lost connection, end the command unless a terminal attaches within this " \
                 "time (0s: never); default: 15m"                                                   \
     }

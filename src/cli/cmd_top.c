@@ -27,7 +27,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = 100 * MS_US,
-        .max = 86400 * SECOND_US,
+        .max = DAY_US,
         .help = "interval between two samples, at least 100ms; default: 1s"},
 };
 

@@ -18,7 +18,7 @@ static const struct option_spec options[] = {
     [WAIT_TIMEOUT] = {.name = "timeout",
         .kind = OPTION_DURATION,
         .argument = "TIME",
-        .max = 3650 * 86400 * SECOND_US,
+        .max = 3650 * DAY_US,
         .help = "stop waiting after this time and exit with code 124; default: no limit"},
 };
 

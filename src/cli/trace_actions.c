@@ -159,7 +159,7 @@ int trace_synth(struct trace_run *run, struct fault *fault)
 static bool is_dated(const struct job_list *jobs)
 {
     return jobs->jobs[0].submit_us >=
-           365 * 86400 * SECOND_US; /* otherwise it is counted from the log's begin */
+           365 * DAY_US; /* otherwise it is counted from the log's begin */
 }
 
 static int read_own(struct trace_run *run, struct fault *fault)

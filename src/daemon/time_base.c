@@ -20,7 +20,7 @@
 #define FILE_LIMIT 256
 
 /* Chosen: servers are seldom off for longer, and a wait that is a day too long does little harm. */
-#define LEAP_MAX_US (86400 * SECOND_US)
+#define LEAP_MAX_US DAY_US
 
 static bool is_believed(const struct time_now *now)
 {

@@ -17,9 +17,9 @@
 #include "sim/scenario_parser.h"
 #include "sim/sim_driver.h"
 
-#define SAMPLE_US   SECOND_US           /* the daemon's default */
-#define RUN_MAX_US  (86400 * SECOND_US) /* chosen: a scenario that does not end by itself */
-#define DEAF_END_US (5 * SECOND_US)     /* chosen: from the signal to the end of a deaf task */
+#define SAMPLE_US   SECOND_US       /* the daemon's default */
+#define RUN_MAX_US  DAY_US          /* chosen: a scenario that does not end by itself */
+#define DEAF_END_US (5 * SECOND_US) /* chosen: from the signal to the end of a deaf task */
 
 enum scenario_wakeup {
     WAKE_INPUT,  /* subject: index of the input */

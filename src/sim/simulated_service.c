@@ -32,7 +32,7 @@
 
 /* If no training has computed for so long, none is to come, and no service changes any more, none
  * ever will. Chosen: far longer than the longest hold of a service (core/state/service.c). */
-#define STUCK_US (24 * 3600 * SECOND_US)
+#define STUCK_US DAY_US
 
 static struct demand scale_demand(const struct demand *demand, double load)
 {

@@ -124,8 +124,8 @@ static int parse_number(const struct option_spec *spec, const char *text, int64_
 
 static const char *format_limit(int64_t us, char *buffer, size_t size)
 {
-    if (us >= 86400 * SECOND_US)
-        snprintf(buffer, size, "%" PRId64 " days", us / (86400 * SECOND_US));
+    if (us >= DAY_US)
+        snprintf(buffer, size, "%" PRId64 " days", us / DAY_US);
     else if (us >= SECOND_US || us == 0)
         snprintf(buffer, size, "%" PRId64 " s", us / SECOND_US);
     else

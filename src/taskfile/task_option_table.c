@@ -15,7 +15,6 @@
 #include "training/parallel.h"
 #include "training/precision.h"
 
-#define DAY_US        (86400 * SECOND_US)
 #define MOMENT_MAX_US (INT64_C(4102444800) * SECOND_US) /* chosen: the year 2100 */
 
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};

@@ -29,7 +29,7 @@ static void add_usage_limit(
     int64_t limit_us = is_project ? settings->project_limits.usage_us
                                   : settings->user_limits.usage_us;
     const char *who = is_project ? "project" : "user";
-    long long limit_h = limit_us / (3600 * SECOND_US);
+    long long limit_h = limit_us / HOUR_US;
     uint32_t id = is_project ? (uint32_t)core_find_user(core, task->uid)->fair.project : task->uid;
     char text[64];
     if (!settings->usage_window_us) {
@@ -42,8 +42,8 @@ static void add_usage_limit(
     text_line_add(line,
         "the GPU hours charged to its %s within the last %.4g h, %.1f, have reached %lld "
         "(gpu-hours-per-%s)",
-        who, (double)settings->usage_window_us / 3600e6,
-        (double)core_usage_of(core, is_project, id, now_us) / 3600e6, limit_h, who);
+        who, (double)settings->usage_window_us / (double)HOUR_US,
+        (double)core_usage_of(core, is_project, id, now_us) / (double)HOUR_US, limit_h, who);
     int64_t then_us = core_usage_falls_below(core, is_project, id, limit_us, now_us);
     if (then_us > now_us)
         text_line_add(line, "; if nothing more is charged, they are fewer in %s",

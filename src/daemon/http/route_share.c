@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
-
-#define HOUR_US 3.6e9
 
 struct counts {
     int running, pending;
@@ -39,9 +38,9 @@ static json_t *user_json(
 {
     return json_pack("{s:s, s:I, s:s, s:i, s:f, s:f, s:i, s:i, s:i, s:i}", "user",
         names_of_uid(http->parts.names, user->uid)->name, "uid", (json_int_t)user->uid, "project",
-        user->project, "shares", user->shares, "usage", (double)user->usage_us / HOUR_US,
-        "window_usage", (double)user->window_us / HOUR_US, "fair_rank", user->fair_rank, "gpus",
-        user->n_gpus, "running", counts->running, "pending", counts->pending);
+        user->project, "shares", user->shares, "usage", (double)user->usage_us / (double)HOUR_US,
+        "window_usage", (double)user->window_us / (double)HOUR_US, "fair_rank", user->fair_rank,
+        "gpus", user->n_gpus, "running", counts->running, "pending", counts->pending);
 }
 
 static json_t *projects_json(const struct core *core, int64_t now_us)
@@ -58,8 +57,8 @@ static json_t *projects_json(const struct core *core, int64_t now_us)
         }
         json_array_append_new(
             list, json_pack("{s:s, s:i, s:f, s:f}", "project", table->projects[i].name, "shares",
-                      table->projects[i].shares, "usage", used_us / HOUR_US, "window_usage",
-                      window_us / HOUR_US));
+                      table->projects[i].shares, "usage", used_us / (double)HOUR_US, "window_usage",
+                      window_us / (double)HOUR_US));
     }
     return list;
 }

@@ -10,10 +10,6 @@
 #include "base/clock.h"
 #include "base/day_sum.h"
 
-#define MINUTE_US (60 * SECOND_US)
-#define HOUR_US   (60 * MINUTE_US)
-#define DAY_US    (24 * HOUR_US)
-
 static void test_what_is_older_than_a_day_does_not_count(void **state)
 {
     struct day_sum sum = {0};

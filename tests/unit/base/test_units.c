@@ -120,7 +120,7 @@ static void test_duration(void **state)
         {"5m", 300 * SECOND_US},
         {"5min", 300 * SECOND_US},
         {"2h", 7200 * SECOND_US},
-        {"7d", 7 * 86400 * SECOND_US},
+        {"7d", 7 * DAY_US},
         {"1.5s", 1500 * MS_US},
         {"8h30m", 30600 * SECOND_US},
         {"1d2h3m4s5ms", 93784 * SECOND_US + 5 * MS_US},
@@ -128,7 +128,7 @@ static void test_duration(void **state)
         {"90", 5400 * SECOND_US},
         {"12:34", (12 * 60 + 34) * SECOND_US},
         {"3:12:34", (3 * 3600 + 12 * 60 + 34) * SECOND_US},
-        {"2-03", (2 * 24 + 3) * 3600 * SECOND_US},
+        {"2-03", (2 * 24 + 3) * HOUR_US},
         {"2-03:12", ((2 * 24 + 3) * 3600 + 12 * 60) * SECOND_US},
         {"2-03:12:34", ((2 * 24 + 3) * 3600 + 12 * 60 + 34) * SECOND_US},
     };

@@ -216,7 +216,7 @@ static void a_later_begin_does_not_stop_an_array(void **state)
     assert_int_equal(world_state(core, 12), TASK_BLOCKED);
     struct event event = {.kind = EVENT_UPDATE, .time_us = 2, .task = 12};
     event.update.sets_begin = true;
-    event.update.begin_us = 3600 * SECOND_US;
+    event.update.begin_us = HOUR_US;
     assert_int_equal(core_step(core, &event), 0);
     assert_int_equal(world_input(core, 3, EVENT_CANCEL, 11), 0);
     assert_int_equal(world_state(core, 12), TASK_BLOCKED);
@@ -400,7 +400,7 @@ static void a_projects_limits_hold(void **state)
 /* 10 GPU hours are charged; the limit is 6, and half of it counts no more after the half-life. */
 static void usage_beyond_its_limit_keeps_tasks_until_it_has_decayed(void **state)
 {
-    const int64_t hour_us = 3600 * SECOND_US;
+    const int64_t hour_us = HOUR_US;
     struct core *core = world_core(&policy_magm, 1);
     struct core_settings settings = *core_get_settings(core);
     struct event usage = {.kind = EVENT_USAGE, .time_us = 1};
@@ -429,7 +429,7 @@ static void usage_beyond_its_limit_keeps_tasks_until_it_has_decayed(void **state
  * window of 32 hours has buckets of an hour. */
 static struct core *core_with_window(struct share_table *table)
 {
-    const int64_t hour_us = 3600 * SECOND_US;
+    const int64_t hour_us = HOUR_US;
     struct core *core = world_core(&policy_magm, 1);
     struct core_settings settings = *core_get_settings(core);
     share_table_init(table);
@@ -454,7 +454,7 @@ static struct core *core_with_window(struct share_table *table)
 
 static void usage_beyond_its_limit_keeps_tasks_until_it_leaves_the_window(void **state)
 {
-    const int64_t hour_us = 3600 * SECOND_US;
+    const int64_t hour_us = HOUR_US;
     struct share_table table;
     struct core *core = core_with_window(&table);
     struct core_settings settings = *core_get_settings(core);
@@ -481,7 +481,7 @@ static void usage_beyond_its_limit_keeps_tasks_until_it_leaves_the_window(void *
 /* A longer window keeps the charges; without one, the usage has decayed. */
 static void a_projects_window_follows_the_settings(void **state)
 {
-    const int64_t hour_us = 3600 * SECOND_US;
+    const int64_t hour_us = HOUR_US;
     struct share_table table;
     struct core *core = core_with_window(&table);
     struct core_settings settings = *core_get_settings(core);

@@ -14,7 +14,7 @@
 
 #define S      SECOND_US
 #define MINUTE (60 * SECOND_US)
-#define HOUR   (3600 * SECOND_US)
+#define HOUR   HOUR_US
 
 enum { ADA = 1000, BOB = 1001, CARL = 1002 };
 

@@ -203,7 +203,7 @@ static int begin(void **state)
     memset(&seen, 0, sizeof seen);
     strcpy(seen.config.state_dir, "/nowhere/at/all");
     strcpy(seen.config.dcgmi, "none");
-    seen.config.sample_period_us = 3600 * SECOND_US;
+    seen.config.sample_period_us = HOUR_US;
     seen.config.unused_after_us = SECOND_US;
     for (int i = 0; i < GPUS; i++) {
         seen.info[i] = (struct gpu_info){.is_place = true, .mem_total_bytes = gib(40)};
@@ -545,7 +545,7 @@ static void test_an_idle_task_beside_others(void **state)
     seen.processes[0].sm_utilisation = reading_of(0);
     assert_true(is_reported());
     assert_false(is_reported());
-    seen.config.core.suspend_unused_us = 3600 * SECOND_US; /* it has not held its GPU as long */
+    seen.config.core.suspend_unused_us = HOUR_US; /* it has not held its GPU as long */
     assert_false(is_reported());
     seen.config.core.suspend_unused_us = 1;
     assert_true(is_reported());

@@ -1141,7 +1141,7 @@ static void test_commands_of_a_user_are_limited(void **state)
     expect_command_refused("resume", ADA, NULL, 429, "try again in an hour");
     expect_command_refused("resume", 0, NULL, 409, "cannot be resumed");
     int64_t now_us = driver_now_us(pretend.driver);
-    assert_int_equal(jobs_commands_of_user(pretend.jobs, ADA, now_us + 24 * 3600 * SECOND_US), 0);
+    assert_int_equal(jobs_commands_of_user(pretend.jobs, ADA, now_us + DAY_US), 0);
 }
 
 static void test_the_list_has_live_tasks(void **state)

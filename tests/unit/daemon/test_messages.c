@@ -157,7 +157,7 @@ static int set_up(void **state)
     if (!mkdtemp(seen.folder))
         return -1;
     strcpy(seen.config.state_dir, seen.folder);
-    seen.config.message_retry_us = 3600 * SECOND_US;
+    seen.config.message_retry_us = HOUR_US;
     uv_loop_init(&seen.loop);
     create_part();
     return 0;

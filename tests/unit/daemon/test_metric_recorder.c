@@ -239,7 +239,7 @@ static void test_idle_gpus_wait(void **state)
 {
     struct world *world = *state;
     close_recorder(world);
-    world->idle_batch_us = 3600 * SECOND_US;
+    world->idle_batch_us = HOUR_US;
     world->batches = 0;
     create(world);
     add(world, 0, "GPU-a", 0, 0.25);

@@ -65,7 +65,7 @@ static void the_order_of_the_submission_is_for_all(void **state)
     assert_int_equal(next(1, 0), 1);
     take(NOON, 100);
     assert_int_equal(next(1, 100), NOON);
-    struct torch_given given = torch_dispatch_next(&dispatch, 2, 3600 * SECOND_US);
+    struct torch_given given = torch_dispatch_next(&dispatch, 2, HOUR_US);
     assert_int_equal(given.order->number, 1);
     assert_int_equal(given.count, 1);
     assert_int_equal(next(2, 3605), 0);

@@ -7,9 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "fairness/charge.h"
-
-#define DAY_US (INT64_C(86400) * 1000000)
 
 static double rate(bool is_whole, int n_tasks, struct reading smact, struct reading memory)
 {

@@ -41,7 +41,7 @@ static void test_an_xid_that_condemns_the_gpu_stays(void **state)
     trouble_add_xid(&trouble, 79, NOW_US);
     trouble_add_xid(&trouble, 31, NOW_US + SECOND_US);
     assert_report(&trouble, NOW_US, true, "Xid 79 (GPU has fallen off the bus)");
-    assert_report(&trouble, NOW_US + 86400 * SECOND_US, true, "Xid 79");
+    assert_report(&trouble, NOW_US + DAY_US, true, "Xid 79");
 }
 
 static void test_a_programs_xid_is_told_for_a_while(void **state)
@@ -92,7 +92,7 @@ static void test_no_answer_is_no_cure(void **state)
     trouble_update(&trouble, &nvml, NULL, NOW_US);
     assert_report(&trouble, NOW_US, false, "");
     result_of_questions = NVML_OK;
-    trouble_update(&trouble, &nvml, NULL, NOW_US + 3600 * SECOND_US);
+    trouble_update(&trouble, &nvml, NULL, NOW_US + HOUR_US);
     result_of_questions = NVML_UNKNOWN;
     trouble_update(&trouble, &nvml, NULL, NOW_US + 7200 * SECOND_US);
     assert_report(&trouble, NOW_US + 7200 * SECOND_US, true, "2 uncorrectable ECC errors since");

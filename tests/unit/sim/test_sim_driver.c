@@ -118,7 +118,7 @@ static void a_time_limit_is_met_without_anyone_ticking(void **state)
     sim_schedule_event(sim, &gpus);
     sim_schedule_event(sim, &idle);
     sim_schedule_event(sim, &submit);
-    assert_int_equal(sim_run(sim, 86400 * SECOND_US), 0);
+    assert_int_equal(sim_run(sim, DAY_US), 0);
     const struct task *task = core_task(sim_core(sim), 1);
     assert_int_equal(task->state, TASK_TIMEOUT);
     assert_int_equal(task->ended_us, 3 + 10 * SECOND_US);
@@ -218,7 +218,7 @@ static void a_task_that_waits_for_nothing_but_time_is_an_error(void **state)
     struct event submit = {.kind = EVENT_SUBMIT, .time_us = 1, .task = 7};
     submit.submit.request = (struct task_request){.gpus = 1};
     sim_schedule_event(sim, &submit);
-    assert_int_equal(sim_run(sim, 86400 * SECOND_US), 0);
+    assert_int_equal(sim_run(sim, DAY_US), 0);
     assert_int_equal(sim_run(sim, TIME_NEVER), -EDEADLK);
     assert_int_equal(core_task(sim_core(sim), 7)->state, TASK_QUEUED);
     sim_destroy(sim);

@@ -47,7 +47,7 @@ static void a_script_is_read_as_it_is(void **state)
                                  "#SBATCH -N1 -n 1 --cpus-per-task=8 --export=ALL,A=1,B=x"),
         0);
     assert_string_equal(task.values[TASK_NAME].text, "resnet");
-    assert_int_equal(task.values[TASK_TIME].number, 26 * 3600 * SECOND_US);
+    assert_int_equal(task.values[TASK_TIME].number, 26 * HOUR_US);
     assert_int_equal(task.values[TASK_GPUS].number, 2);
     assert_int_equal(task.values[TASK_HOST_MEMORY].number, 32 * GIB);
     assert_string_equal(task.values[TASK_OUTPUT].text, "logs/%x-%A_%a.out");
