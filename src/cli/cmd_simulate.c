@@ -24,6 +24,7 @@
 #include "cli/service_rows.h"
 #include "cli/simulating.h"
 #include "cli/simulating_log.h"
+#include "core/setting_table.h"
 #include "sim/service_totals.h"
 #include "sim/simulate.h"
 #include "sim/stretch.h"
@@ -41,21 +42,21 @@ enum {
     SIMULATE_SMACT_MAX,
     SIMULATE_MIN_FREE,
     SIMULATE_MARGIN,
-    SIMULATE_HOLD_OFF,
+    SIMULATE_SETTLE_MAX,
     SIMULATE_STARTING_MAX,
     SIMULATE_SLOWDOWN_MAX,
-    SIMULATE_SERVER_POWER,
+    SIMULATE_SERVER_POWER_MAX,
     SIMULATE_POWER_MAX,
     SIMULATE_PREEMPT,
     SIMULATE_LOOK_AHEAD,
-    SIMULATE_SLOTS,
+    SIMULATE_SLOT,
     SIMULATE_MAKE_ROOM,
     SIMULATE_PRELOAD,
     SIMULATE_SERVICE_HOLD,
     SIMULATE_BACKFILL,
     SIMULATE_ORDER,
-    SIMULATE_GPU_HOURS,
-    SIMULATE_GPU_HOURS_WINDOW,
+    SIMULATE_USER_USAGE,
+    SIMULATE_USAGE_WINDOW,
     SIMULATE_RECOVERY_STEP,
     SIMULATE_HOST_CPUS,
     SIMULATE_HOST_MEMORY,
@@ -119,121 +120,6 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .help = "how tasks share a GPU: streams (time-sliced), mps, or auto (the better one for "
                 "each placement); default: mps",
         .choices = sharings},
-    [SIMULATE_SMACT_MAX] = {.name = "smact-max",
-        .kind = OPTION_TEXT,
-        .argument = "X",
-        .help = "a GPU with more SM activity (0 to 1) takes no further task; default: 0.8"},
-    [SIMULATE_MIN_FREE] = {.name = "min-free-gib",
-        .kind = OPTION_TEXT,
-        .argument = "X",
-        .help = "free GPU memory required for a task with unknown requirement, in GiB; "
-                "default: 5"},
-    [SIMULATE_MARGIN] = {.name = "margin-gib",
-        .kind = OPTION_TEXT,
-        .argument = "X",
-        .help = "free GPU memory required in addition to a task's requirement, in GiB; "
-                "default: 2"},
-    [SIMULATE_HOLD_OFF] = {.name = "hold-off",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .help = "the longest time a GPU is held for a task whose memory is still growing; "
-                "default: 60s",
-        .max = 3600 * SECOND_US},
-    [SIMULATE_STARTING_MAX] = {.name = "starting-max",
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .max = 1000,
-        .help = "how many tasks of known memory requirement and unknown SM activity may be "
-                "starting on a GPU at a time; 0: none starts beside one whose memory has not "
-                "settled, as in the dissertation; default: 0"},
-    [SIMULATE_SLOWDOWN_MAX] = {.name = "slowdown-max",
-        .kind = OPTION_TEXT,
-        .argument = "X",
-        .help = "policy predictive: the largest predicted slowdown of any task on a shared "
-                "GPU; default: 3"},
-    [SIMULATE_SERVER_POWER] = {.name = "server-power-max",
-        .kind = OPTION_INTEGER,
-        .argument = "WATTS",
-        .min = 0,
-        .max = MILLION,
-        .help = "power of all GPUs together that no task may be expected to exceed when it starts; "
-                "not with MIG; default: no limit"},
-    [SIMULATE_POWER_MAX] = {.name = "power-max",
-        .kind = OPTION_TEXT,
-        .argument = "FRACTION",
-        .help = "a GPU takes another task only while it draws at most this part of its power "
-                "limit; default: no limit"},
-    [SIMULATE_PREEMPT] = {.name = "preempt",
-        .kind = OPTION_FLAG,
-        .help = "running tasks give way to tasks that end sooner (predictive) or have had less "
-                "(las): suspended where tasks are time-sliced, paused under MPS"},
-    [SIMULATE_LOOK_AHEAD] = {.name = "look-ahead",
-        .kind = OPTION_FLAG,
-        .help = "with --preempt and predictive: several orders of the queue are simulated each "
-                "time when other tasks run or wait, and the best is taken"},
-    [SIMULATE_SLOTS] = {.name = "slots",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .help = "time-sliced tasks take turns: one whose time slot of this length is over is "
-                "suspended if another waits; not with --preempt",
-        .max = 86400 * SECOND_US},
-    [SIMULATE_MAKE_ROOM] = {.name = "make-room",
-        .kind = OPTION_FLAG,
-        .help = "a time-sliced task is moved beside others when a waiting one can start on the GPU "
-                "that it leaves, and gains more time than the move costs"},
-    [SIMULATE_PRELOAD] = {.name = "preload",
-        .kind = OPTION_FLAG,
-        .help = "an allocation that finds too little memory waits instead of crashing; time-sliced "
-                "tasks are moved or suspended for it; default: yes with --preempt, --slots or "
-                "--make-room, else no"},
-    [SIMULATE_SERVICE_HOLD] = {.name = "service-hold",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .help = "how long a service has to meet its latency target before a training comes beside "
-                "it; default: 60s",
-        .min = SECOND_US,
-        .max = 86400 * SECOND_US},
-    [SIMULATE_BACKFILL] = {.name = "backfill",
-        .kind = OPTION_FLAG,
-        .help = "tasks start before the first one that waits where by known times this does not "
-                "delay it; no: strictly in order, as in the dissertation; default: yes"},
-    [SIMULATE_ORDER] = {.name = "order",
-        .kind = OPTION_CHOICE,
-        .argument = "HOW",
-        .help = "order of the users' tasks, if the trace has a column user: fair (by fair share "
-                "of the GPUs) or fifo (by age); default: fair",
-        .choices = orders},
-    [SIMULATE_GPU_HOURS] = {.name = "gpu-hours-per-user",
-        .kind = OPTION_INTEGER,
-        .argument = "HOURS",
-        .help =
-            "GPU hours charged to a user, beyond which no further task of the user starts; 0: no "
-            "limit; default: 0",
-        .max = MILLION},
-    [SIMULATE_GPU_HOURS_WINDOW] = {.name = "gpu-hours-window",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .help = "--gpu-hours-per-user counts what was charged within this time (1h to 365d); "
-                "default: all, half of it after 7 days",
-        .min = 3600 * SECOND_US,
-        .max = 365 * 86400 * SECOND_US},
-    [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
-        .kind = OPTION_TEXT,
-        .argument = "X",
-        .help = "memory added to a task's requirement after each GPU memory crash, in GiB; "
-                "0: the next attempt is where more is free than the task could get, later ones "
-                "are alone on their GPUs; default: 0"},
-    [SIMULATE_HOST_CPUS] = {.name = "host-cpus",
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .help = "CPUs of the server, for tasks whose catalogue has a column cpus; 0: not counted; "
-                "default: 0",
-        .max = 10000},
-    [SIMULATE_HOST_MEMORY] = {.name = "host-memory-gib",
-        .kind = OPTION_TEXT,
-        .argument = "X",
-        .help = "main memory of the server in GiB, for tasks whose catalogue has a column "
-                "host_memory_mib; 0: not counted; default: 0"},
     [SIMULATE_SMACT] = {.name = "smact",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -276,6 +162,17 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FILE,
         .argument = "FILE",
         .help = "write the waiting and run times of every task to this file, as CSV"},
+#define SIMULATE_OPTION(id, ...) [SIMULATE_##id] = {__VA_ARGS__},
+#include "core/settings.def"
+};
+
+/* The options that are settings of the core. */
+static const struct {
+    int option;
+    enum core_setting_id setting;
+} core_options[] = {
+#define SIMULATE_OPTION(id, ...) {SIMULATE_##id, CORE_SETTING_##id},
+#include "core/settings.def"
 };
 
 /* The simulation that the options describe. */
@@ -314,45 +211,43 @@ static int set_policy(const struct invocation *invocation, struct setup *setup, 
     return 0;
 }
 
-/* The options of the admission test have the names and defaults of collocd's settings, so that what
- * was tried here can be copied there. Sizes are GiB on the command line and bytes inside. */
-static int set_conditions(
+/* A number of GiB, or without a unit. */
+static int set_number(const struct invocation *invocation, int option,
+    const struct core_setting *setting, struct core_settings *settings, struct fault *fault)
+{
+    double number;
+    int r = number_of(invocation, option, core_setting_number_max(setting), 0, fault, &number);
+    if (r == 0)
+        core_setting_put_number(setting, number, settings);
+    return r;
+}
+
+/* Sets what one option says of the core's setting. */
+static int set_core_setting(const struct invocation *invocation, int option,
+    const struct core_setting *setting, struct core_settings *settings, struct fault *fault)
+{
+    const struct option_value *value = &invocation->values[option];
+    void *at = core_setting_at(setting, settings);
+    if (options[option].kind == OPTION_TEXT)
+        return set_number(invocation, option, setting, settings, fault);
+    if (options[option].kind == OPTION_CHOICE)
+        return setting_parse(setting->kind, value->text, at, setting->size);
+    bool is_in_hours = setting->kind == &setting_hours;
+    setting_put_integer(setting->kind, is_in_hours ? value->number * HOUR_US : value->number, at);
+    return 0;
+}
+
+/* An option that is not given leaves the default, which is that of collocd but for
+ * COLLOCD_DEFAULT. */
+static int set_core_settings(
     const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
 {
-    struct conditions *conditions = &settings->conditions;
-    double min_free_gib, margin_gib, step_gib, host_gib;
-    int r = number_of(
-        invocation, SIMULATE_SMACT_MAX, 1, conditions->smact_max, fault, &conditions->smact_max);
-    if (r == 0)
-        r = number_of(invocation, SIMULATE_MIN_FREE, 1e6, 5, fault, &min_free_gib);
-    if (r == 0)
-        r = number_of(invocation, SIMULATE_MARGIN, 1e6, 2, fault, &margin_gib);
-    if (r == 0)
-        r = number_of(invocation, SIMULATE_SLOWDOWN_MAX, 1000, conditions->slowdown_max, fault,
-            &conditions->slowdown_max);
-    if (r == 0)
-        r = number_of(invocation, SIMULATE_POWER_MAX, 1, 0, fault, &conditions->power_max);
-    if (r == 0)
-        r = number_of(invocation, SIMULATE_RECOVERY_STEP, 1e6, 0, fault, &step_gib);
-    if (r == 0)
-        r = number_of(invocation, SIMULATE_HOST_MEMORY, 1e6, 0, fault, &host_gib);
-    if (r < 0)
-        return r;
-    conditions->server_power_max_w = (int)invocation->values[SIMULATE_SERVER_POWER].number;
-    settings->recovery_step_bytes = (int64_t)(step_gib * (double)GIB);
-    settings->host = (struct host_resources){
-        (int)invocation->values[SIMULATE_HOST_CPUS].number, (int64_t)(host_gib * (double)GIB)};
-    conditions->min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
-    conditions->margin_bytes = (int64_t)(margin_gib * (double)GIB);
-    if (invocation->values[SIMULATE_SERVICE_HOLD].set)
-        settings->service_hold_us = invocation->values[SIMULATE_SERVICE_HOLD].number;
-    settings->user_limits.usage_us = invocation->values[SIMULATE_GPU_HOURS].number * 3600 *
-                                     SECOND_US;
-    settings->usage_window_us = invocation->values[SIMULATE_GPU_HOURS_WINDOW].number;
-    conditions->starting_max = (int)invocation->values[SIMULATE_STARTING_MAX].number;
-    if (invocation->values[SIMULATE_HOLD_OFF].set)
-        settings->settle_max_us = invocation->values[SIMULATE_HOLD_OFF].number;
-    return 0;
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(core_options) && r == 0; i++)
+        if (invocation->values[core_options[i].option].set)
+            r = set_core_setting(invocation, core_options[i].option,
+                &core_setting_table[core_options[i].setting], settings, fault);
+    return r;
 }
 
 /* By streams the driver suspends tasks; clients of MPS it cannot, they are paused. */
@@ -360,25 +255,17 @@ static int set_suspension(
     const struct invocation *invocation, struct simulation *simulation, struct fault *fault)
 {
     struct core_settings *settings = &simulation->settings;
-    settings->preempt = invocation->values[SIMULATE_PREEMPT].number;
-    settings->look_ahead = invocation->values[SIMULATE_LOOK_AHEAD].number;
     if (settings->look_ahead && !(settings->preempt && settings->policy->plan))
         return fault_set(fault, EINVAL,
             "--look-ahead: only --policy=predictive --preempt simulates orders of the queue");
-    if (invocation->values[SIMULATE_BACKFILL].set)
-        settings->backfill = invocation->values[SIMULATE_BACKFILL].number;
-    settings->make_room = invocation->values[SIMULATE_MAKE_ROOM].number;
-    simulation->take_turns = invocation->values[SIMULATE_SLOTS].set;
-    if (simulation->take_turns)
-        settings->slot_us = invocation->values[SIMULATE_SLOTS].number;
+    simulation->take_turns = invocation->values[SIMULATE_SLOT].set;
     if (simulation->take_turns && settings->preempt)
         return fault_set(fault, EINVAL,
             "--slots: with --preempt, the policy decides which task gives way: use one of the two");
     settings->can_suspend = settings->preempt || settings->make_room || simulation->take_turns ||
-                            invocation->values[SIMULATE_PRELOAD].number;
-    settings->preload = invocation->values[SIMULATE_PRELOAD].set
-                            ? invocation->values[SIMULATE_PRELOAD].number
-                            : settings->can_suspend;
+                            settings->preload;
+    if (!invocation->values[SIMULATE_PRELOAD].set)
+        settings->preload = settings->can_suspend;
     settings->can_pause = settings->preempt;
     if (settings->preempt && !settings->policy->rank)
         return fault_set(fault, EINVAL,
@@ -478,10 +365,7 @@ static int prepare_simulation(
         r = sharing_parse(
             option_text_or(&invocation->values[SIMULATE_SHARING], "mps"), &simulation->sharing);
     if (r == 0)
-        r = queue_order_parse(option_text_or(&invocation->values[SIMULATE_ORDER], "fair"),
-            &simulation->settings.order);
-    if (r == 0)
-        r = set_conditions(invocation, &simulation->settings, fault);
+        r = set_core_settings(invocation, &simulation->settings, fault);
     if (r == 0)
         r = set_suspension(invocation, simulation, fault);
     if (r == 0)

@@ -93,20 +93,6 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
         .argument = "WHETHER",
         .help = "whether tasks are backfilled, as for `colloc simulate`: yes, no (strictly in "
                 "order), or yes,no to compare; default: yes"},
-    [SWEEP_SMACT_MAX] = {.name = "smact-max",
-        .kind = OPTION_TEXT,
-        .argument = "VALUES",
-        .help = "a GPU with more SM activity (0 to 1) takes no further task; default: 0.8"},
-    [SWEEP_MIN_FREE] = {.name = "min-free-gib",
-        .kind = OPTION_TEXT,
-        .argument = "VALUES",
-        .help = "free GPU memory required for a task with unknown requirement, in GiB; "
-                "default: 5"},
-    [SWEEP_MARGIN] = {.name = "margin-gib",
-        .kind = OPTION_TEXT,
-        .argument = "VALUES",
-        .help = "free GPU memory required in addition to a task's requirement, in GiB; "
-                "default: 2"},
     [SWEEP_RESAMPLE] = {.name = "resample",
         .kind = OPTION_TEXT,
         .argument = "VALUES",
@@ -143,6 +129,19 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
     [SWEEP_FORCE] = {.name = "force",
         .kind = OPTION_FLAG,
         .help = "overwrite an existing output file"},
+#define SWEPT_OPTION(id, option, column, text, otherwise)                                          \
+    [SWEEP_##id] = {.name = option,                                                                \
+        .kind = OPTION_TEXT,                                                                       \
+        .argument = "VALUES",                                                                      \
+        .default_text = otherwise,                                                                 \
+        .help = text "; default: {default}"},
+#include "core/settings.def"
+};
+
+/* The options that are settings of the core, by axis. */
+static const int swept_options[SWEPT_SETTINGS] = {
+#define SWEPT_OPTION(id, option, column, text, otherwise) SWEEP_##id,
+#include "core/settings.def"
 };
 
 /* ---- the lists of values ---- */
@@ -159,6 +158,17 @@ static int read_values(const struct invocation *invocation, int option, const ch
 {
     return values_parse(options[option].name,
         option_text_or(&invocation->values[option], otherwise), 0, max, fault, ret_values);
+}
+
+static int read_settings(
+    const struct invocation *invocation, struct axes *axes, struct fault *fault)
+{
+    int r = 0;
+    for (int i = 0; i < SWEPT_SETTINGS && r == 0; i++)
+        r = read_values(invocation, swept_options[i], options[swept_options[i]].default_text,
+            core_setting_number_max(&core_setting_table[swept_settings[i]]), fault,
+            &axes->settings[i]);
+    return r;
 }
 
 static int read_seeds(
@@ -185,11 +195,7 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
     if (r == 0)
         r = read_names(invocation, SWEEP_BACKFILL, "yes", fault, &axes->backfills);
     if (r == 0)
-        r = read_values(invocation, SWEEP_SMACT_MAX, "0.8", 1, fault, &axes->smact_max);
-    if (r == 0)
-        r = read_values(invocation, SWEEP_MIN_FREE, "5", 1e6, fault, &axes->min_free_gib);
-    if (r == 0)
-        r = read_values(invocation, SWEEP_MARGIN, "2", 1e6, fault, &axes->margin_gib);
+        r = read_settings(invocation, axes, fault);
     if (r == 0)
         r = read_seeds(invocation, SWEEP_RESAMPLE, fault, &axes->resamples);
     return r < 0 ? r : read_seeds(invocation, SWEEP_SEED, fault, &axes->seeds);

@@ -24,8 +24,15 @@
 
 enum { POINTS_MAX = 1000000 }; /* chosen: more is a mistake */
 
-const char sweep_key_columns[] =
-    "trace,tasks,gpus,policy,estimator,known,sharing,backfill,smact_max,min_free_gib,margin_gib,resample,seed,";
+const char sweep_key_columns[] = "trace,tasks,gpus,policy,estimator,known,sharing,backfill,"
+#define SWEPT_OPTION(id, option, column, ...) column ","
+#include "core/settings.def"
+                                 "resample,seed,";
+
+const enum core_setting_id swept_settings[SWEPT_SETTINGS] = {
+#define SWEPT_OPTION(id, ...) CORE_SETTING_##id,
+#include "core/settings.def"
+};
 
 void axes_fini(struct axes *axes)
 {
@@ -34,9 +41,8 @@ void axes_fini(struct axes *axes)
     names_fini(&axes->knowns);
     names_fini(&axes->sharings);
     names_fini(&axes->backfills);
-    values_fini(&axes->smact_max);
-    values_fini(&axes->min_free_gib);
-    values_fini(&axes->margin_gib);
+    for (int i = 0; i < SWEPT_SETTINGS; i++)
+        values_fini(&axes->settings[i]);
     values_fini(&axes->resamples);
     values_fini(&axes->seeds);
 }
@@ -110,7 +116,7 @@ struct point {
     const struct catalogue *catalogue;
     enum sharing sharing;
     bool backfill;
-    double smact_max, min_free_gib, margin_gib, resample, seed;
+    double settings[SWEPT_SETTINGS], resample, seed;
 };
 
 /* The first columns of a row: by them --resume knows that a file belongs to this sweep. */
@@ -126,9 +132,11 @@ static char *key_of(const struct sweep_base *base, const struct point *point)
     print_field(out, base->gpus);
     print_field(out, point->policy_name);
     print_field(out, point->estimator);
-    fprintf(out, "%s,%s,%s,%.12g,%.12g,%.12g,%.0f,%.0f,", point->known,
-        sharing_name(point->sharing), point->backfill ? "yes" : "no", point->smact_max,
-        point->min_free_gib, point->margin_gib, point->resample, point->seed);
+    fprintf(out, "%s,%s,%s,", point->known, sharing_name(point->sharing),
+        point->backfill ? "yes" : "no");
+    for (int i = 0; i < SWEPT_SETTINGS; i++)
+        fprintf(out, "%.12g,", point->settings[i]);
+    fprintf(out, "%.0f,%.0f,", point->resample, point->seed);
     return fclose(out) == 0 ? key : NULL;
 }
 
@@ -142,9 +150,9 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
         return fault_set(fault, ENOMEM, "out of memory");
     settings.policy = point->policy.policy;
     settings.backfill = point->backfill;
-    settings.conditions.smact_max = point->smact_max;
-    settings.conditions.min_free_bytes = (int64_t)(point->min_free_gib * (double)GIB);
-    settings.conditions.margin_bytes = (int64_t)(point->margin_gib * (double)GIB);
+    for (int i = 0; i < SWEPT_SETTINGS; i++)
+        core_setting_put_number(
+            &core_setting_table[swept_settings[i]], point->settings[i], &settings);
     grid->simulations[grid->n] = (struct simulation){.trace = base->trace,
         .catalogue = point->catalogue,
         .cluster = &grid->cluster,
@@ -160,23 +168,31 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
     return simulating_known(point->known, fault, &grid->simulations[grid->n++]);
 }
 
-/* Adds all thresholds and seeds for one policy, estimator and sharing mode, and backfill or not. */
-static int add_thresholds(struct sweep_grid *grid, const struct axes *axes,
+/* Adds all seeds for one policy, estimator and sharing mode, backfill or not, and limits. */
+static int add_seeds(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct point *point, struct fault *fault)
 {
     int r = 0;
-    for (int a = 0; a < axes->smact_max.n; a++)
-        for (int b = 0; b < axes->min_free_gib.n; b++)
-            for (int c = 0; c < axes->margin_gib.n; c++)
-                for (int d = 0; d < axes->resamples.n; d++)
-                    for (int e = 0; e < axes->seeds.n && r == 0; e++) {
-                        point->smact_max = axes->smact_max.value[a];
-                        point->min_free_gib = axes->min_free_gib.value[b];
-                        point->margin_gib = axes->margin_gib.value[c];
-                        point->resample = axes->resamples.value[d];
-                        point->seed = axes->seeds.value[e];
-                        r = add_point(grid, base, point, fault);
-                    }
+    for (int a = 0; a < axes->resamples.n; a++)
+        for (int b = 0; b < axes->seeds.n && r == 0; b++) {
+            point->resample = axes->resamples.value[a];
+            point->seed = axes->seeds.value[b];
+            r = add_point(grid, base, point, fault);
+        }
+    return r;
+}
+
+/* Adds all values of the settings from number `first` on: each list is nested in the one before. */
+static int add_settings(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, int first, struct point *point, struct fault *fault)
+{
+    int r = 0;
+    if (first == SWEPT_SETTINGS)
+        return add_seeds(grid, axes, base, point, fault);
+    for (int i = 0; i < axes->settings[first].n && r == 0; i++) {
+        point->settings[first] = axes->settings[first].value[i];
+        r = add_settings(grid, axes, base, first + 1, point, fault);
+    }
     return r;
 }
 
@@ -191,7 +207,7 @@ static int add_backfills(struct sweep_grid *grid, const struct axes *axes,
         r = option_set_text(&flag, "--backfill", axes->backfills.name[i], &value, fault);
         point->backfill = value.number;
         if (r == 0)
-            r = add_thresholds(grid, axes, base, point, fault);
+            r = add_settings(grid, axes, base, 0, point, fault);
     }
     return r;
 }
@@ -230,9 +246,10 @@ static int add_policy(struct sweep_grid *grid, const struct axes *axes,
 static double count_combinations(const struct axes *axes)
 {
     const int sizes[] = {axes->policies.n, axes->estimators.n, axes->knowns.n, axes->sharings.n,
-        axes->backfills.n, axes->smact_max.n, axes->min_free_gib.n, axes->margin_gib.n,
-        axes->resamples.n, axes->seeds.n};
+        axes->backfills.n, axes->resamples.n, axes->seeds.n};
     double product = 1;
+    for (int i = 0; i < SWEPT_SETTINGS; i++)
+        product *= axes->settings[i].n;
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         product *= sizes[i];
     return product;

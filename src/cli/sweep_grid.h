@@ -4,12 +4,22 @@
 #define COLLOC_CLI_SWEEP_GRID_H
 
 #include "cli/values.h"
+#include "core/setting_table.h"
 #include "sim/simulate.h"
+
+/* The settings of the core that a sweep varies, in the order of the nesting. */
+enum {
+#define SWEPT_OPTION(id, ...) SWEPT_##id,
+#include "core/settings.def"
+    SWEPT_SETTINGS
+};
+extern const enum core_setting_id swept_settings[SWEPT_SETTINGS];
 
 /* The lists of values, in the order of the nesting: seeds change fastest. */
 struct axes {
     struct names policies, estimators, knowns, sharings, backfills;
-    struct values smact_max, min_free_gib, margin_gib, resamples, seeds;
+    struct values settings[SWEPT_SETTINGS]; /* sizes in GiB */
+    struct values resamples, seeds;
 };
 
 /* Releases the lists of values. */

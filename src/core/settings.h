@@ -63,14 +63,11 @@ struct core_settings {
     const struct share_table *shares; /* copied with the settings; NULL: all users are equal */
 };
 
-/* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no
- * policy yet. */
+/* The defaults of settings.def; no policy yet. */
 struct core_settings core_settings_default(void);
 
-/* Returns "fair" or "fifo". */
+/* "fair" and "fifo". */
+extern const char *const queue_order_names[QUEUE_ORDERS];
 const char *queue_order_name(enum queue_order order);
-
-/* Reads such a name. Returns 0, or -EINVAL for another text. */
-int queue_order_parse(const char *name, enum queue_order *ret_order);
 
 #endif

@@ -70,7 +70,7 @@ static const struct {
     [TASK_OUT_OF_MEMORY] = {"out-of-memory", "OUT_OF_MEMORY", 0},
 };
 
-static const char *const sharings[] = {
+const char *const sharing_names[SHARINGS] = {
     [SHARING_STREAMS] = "streams", [SHARING_MPS] = "mps", [SHARING_AUTO] = "auto"};
 
 static const char *const priorities[] = {"low", "normal", "high", "urgent"};
@@ -147,13 +147,13 @@ int priority_parse(const char *name, int *ret_priority)
 
 const char *sharing_name(enum sharing sharing)
 {
-    return sharings[sharing];
+    return sharing_names[sharing];
 }
 
 int sharing_parse(const char *name, enum sharing *ret_sharing)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(sharings); i++) {
-        if (strcmp(sharings[i], name) == 0) {
+    for (int i = 0; i < SHARINGS; i++) {
+        if (strcmp(sharing_names[i], name) == 0) {
             *ret_sharing = (enum sharing)i;
             return 0;
         }

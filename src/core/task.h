@@ -40,6 +40,7 @@ enum sharing {
     SHARING_STREAMS, /* plain processes, time-sliced by the driver */
     SHARING_MPS,     /* clients of an MPS server */
     SHARING_AUTO,    /* of a request only: one of the above is chosen with its placement */
+    SHARINGS
 };
 
 /* How an attempt shares its GPUs, and why: core/sharing_choice.h decides it. */
@@ -313,6 +314,7 @@ const char *priority_name(int priority);
 int priority_parse(const char *name, int *ret_priority);
 
 /* Returns "streams", "mps" or "auto". */
+extern const char *const sharing_names[SHARINGS];
 const char *sharing_name(enum sharing sharing);
 
 /* Reads such a name. Returns 0, or -EINVAL for another text. */

@@ -179,20 +179,9 @@ struct reading window_slope_per_s(const struct window *window)
 
 /* ---- names ---- */
 
-static const char *const names[WINDOW_STATISTICS] = {"mean", "p95", "ewma"};
+const char *const window_statistic_names[WINDOW_STATISTICS] = {"mean", "p95", "ewma"};
 
 const char *window_statistic_name(enum window_statistic how)
 {
-    return names[how];
-}
-
-int window_statistic_parse(const char *name, enum window_statistic *ret_how)
-{
-    for (int i = 0; i < WINDOW_STATISTICS; i++) {
-        if (strcmp(names[i], name) == 0) {
-            *ret_how = (enum window_statistic)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
+    return window_statistic_names[how];
 }

@@ -39,11 +39,9 @@ enum window_statistic {
     WINDOW_STATISTICS
 };
 
-/* Returns "mean", "p95" or "ewma". */
+/* "mean", "p95" and "ewma". */
+extern const char *const window_statistic_names[WINDOW_STATISTICS];
 const char *window_statistic_name(enum window_statistic how);
-
-/* Reads such a name. Returns 0, or -EINVAL for another text. */
-int window_statistic_parse(const char *name, enum window_statistic *ret_how);
 
 /*
  * The figure of the entries since `since_us`, if at least `enough` of them are valid; otherwise of

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table of settings. Each row names a field of struct config, the kind of its value
- * (setting_kind.h), its default and its help; the file, the command line, --help, the man page and
+ * (base/setting.h), its default and its help; the file, the command line, --help, the man page and
  * a reload all read the table. So a new setting is a field and a row:
  *
  *     {"history", LIVE(history_us), &setting_duration, "TIME", NULL, "how long ended tasks ..."}
+ *
+ * The settings of the core are rows of core/settings.def. Here each has its place among the others.
  */
 #include "daemon/config.h"
 
@@ -31,13 +33,19 @@
 #define DEFAULT_FILE  "/etc/colloc/collocd.yaml"
 enum { VALUE_TEXT_MAX = 640 }; /* of any value: paths are the longest */
 
-/* LIVE: the setting can change while the daemon runs. FIELD: it is read at the start only. */
-#define FIELD_AT(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
-#define FIELD(name)    FIELD_AT(name), false
-#define LIVE(name)     FIELD_AT(name), true
+/* LIVE: the setting can change while the daemon runs. FIELD: it is read at the start only. CORE: a
+ * setting of the core, by its ID in core/settings.def. */
+#define FIELD(name) NULL, SETTING_AT(struct config, name), false
+#define LIVE(name)  NULL, SETTING_AT(struct config, name), true
+#define CORE(id)                                                                                   \
+    {                                                                                              \
+        .core = &core_setting_table[CORE_SETTING_##id]                                             \
+    }
 
+/* option_at fills in what the core's table says. */
 static const struct option {
     const char *name;
+    const struct core_setting *core; /* NULL: it is none of the core's */
     size_t offset, size;
     bool is_live; /* can change while the daemon runs */
     const struct setting_kind *kind;
@@ -51,11 +59,8 @@ static const struct option {
         "folder of the event log, the run history and the tasks' logs"},
     {"policy", LIVE(core.policy), &setting_policy, "NAME", NULL,
         "placement policy of tasks that name none: {choices}"},
-    {"order", LIVE(core.order), &setting_order, "HOW", NULL,
-        "which user's queued task comes first: fair (that of the user with the smaller usage per share "
-        "of the GPUs; docs/fair-share.md) or fifo (the oldest)"},
-    {"usage-half-life", LIVE(core.usage_half_life_us), &setting_half_life, "TIME", NULL,
-        "after this time, half of what a user has used counts for the order"},
+    CORE(ORDER),
+    CORE(USAGE_HALF_LIFE),
     {"shares", LIVE(shares), &setting_text, "FILE", "",
         "file with projects, their users and the shares of both (docs/fair-share.md); empty: all "
         "users have equal shares"},
@@ -71,29 +76,15 @@ static const struct option {
     {"reserve-quantile", LIVE(reserve_quantile), &setting_quantile, "Q", NULL,
         "memory to reserve for a task: this quantile of the estimate's calibrated error "
         "distribution (0.5, 0.9 or 0.99); an estimator without calibration gives one value"},
-    {"smact-max", LIVE(core.conditions.smact_max), &setting_fraction, "FRACTION", NULL,
-        "a GPU takes another task only while its SM activity (SMACT, 0 to 1) is at most this"},
-    {"min-free", LIVE(core.conditions.min_free_bytes), &setting_size, "SIZE", NULL,
-        "free GPU memory required for a task whose memory requirement is unknown"},
-    {"margin", LIVE(core.conditions.margin_bytes), &setting_size, "SIZE", NULL,
-        "free GPU memory required in addition to a task's estimate"},
-    {"server-power-max", LIVE(core.conditions.server_power_max_w), &setting_count, "WATTS", NULL,
-        "power of all GPUs together that no task may be expected to exceed when it starts; 0: no "
-        "limit (docs/energy.md)"},
-    {"power-max", LIVE(core.conditions.power_max), &setting_fraction, "FRACTION", NULL,
-        "a GPU takes another task only while it draws at most this part of its power limit; 0: no "
-        "limit"},
-    {"pcie-max", LIVE(core.conditions.pcie_max_bytes), &setting_size, "SIZE", NULL,
-        "a GPU takes another task only while its PCIe traffic, both ways together, is at most this "
-        "in a second; 0: no limit"},
-    {"slowdown-max", LIVE(core.conditions.slowdown_max), &setting_slowdown, "TIMES", NULL,
-        "policy predictive: the largest predicted slowdown of any task on a shared GPU; 2 means "
-        "twice the run time"},
-    {"window", LIVE(core.window_us), &setting_period, "TIME", NULL,
-        "period over which the SM activity of a GPU is averaged"},
-    {"smact-statistic", LIVE(core.statistic), &setting_statistic, "HOW", NULL,
-        "statistic of the SM activity over the window that policies compare with smact-max: "
-        "mean, p95 or ewma (exponentially weighted moving average)"},
+    CORE(SMACT_MAX),
+    CORE(MIN_FREE),
+    CORE(MARGIN),
+    CORE(SERVER_POWER_MAX),
+    CORE(POWER_MAX),
+    CORE(PCIE_MAX),
+    CORE(SLOWDOWN_MAX),
+    CORE(WINDOW),
+    CORE(STATISTIC),
     {"sample-period", LIVE(sample_period_us), &setting_period, "TIME", NULL,
         "interval between two samples of every GPU"},
     {"gpm-interval", FIELD(gpm_interval_us), &setting_period, "TIME", NULL,
@@ -101,34 +92,16 @@ static const struct option {
         "100ms, emulated GPUs accept less"},
     {"unused-after", LIVE(unused_after_us), &setting_period, "TIME", NULL,
         "report a task that has held a GPU for this long without using it"},
-    {"suspend-unused-after", LIVE(core.suspend_unused_us), &setting_duration, "TIME", NULL,
-        "suspend a task that has held its GPUs for this long without using them, until it calls "
-        "CUDA again; 0: it keeps them (docs/suspend.md)"},
-    {"settle", LIVE(core.settle_us), &setting_period, "TIME", NULL,
-        "a task's memory has settled when it has not grown for this long; until then its GPU "
-        "takes no other task"},
-    {"settle-max", LIVE(core.settle_max_us), &setting_period, "TIME", NULL,
-        "the longest time a GPU is held for a task whose memory is still growing"},
-    {"starting-max", LIVE(core.conditions.starting_max), &setting_count, "N", NULL,
-        "how many tasks of known memory requirement and unknown SM activity may be starting on a "
-        "GPU at a time; 0: while a task's memory has not settled its GPU takes no other task "
-        "(docs/placement.md)"},
-    {"recovery-step", LIVE(core.recovery_step_bytes), &setting_size, "SIZE", NULL,
-        "memory added to the requirement of a task after each GPU memory crash beside other "
-        "tasks, before the last attempt alone on its GPUs; 0: the first retry is beside others "
-        "where more is free than the task could get, later ones are alone"},
-    {"recoveries", LIVE(core.recoveries_max), &setting_count, "N", NULL,
-        "how often a task is restarted after it ran out of GPU memory beside other tasks"},
-    {"requeues", LIVE(core.requeues_max), &setting_count, "N", NULL,
-        "how often a task is restarted after another task, or its MPS server, caused its end"},
-    {"filler-smact", LIVE(core.filler_smact), &setting_fraction, "FRACTION", NULL,
-        "sharing=auto: a task with a larger expected SM activity (0 to 1) nearly fills a GPU "
-        "and may be limited beside others"},
-    {"filler-percentage", LIVE(core.filler_percent), &setting_percentage, "N", NULL,
-        "sharing=auto: limit a task that nearly fills the GPU to this percentage of the SMs "
-        "beside other MPS clients where all together are faster so; 0: no limit"},
-    {"mps-memory-limit", LIVE(core.mps_mem_limit), &setting_flag, "yes|no", NULL,
-        "limit each MPS client with a known memory requirement to that and the margin"},
+    CORE(SUSPEND_UNUSED),
+    CORE(SETTLE),
+    CORE(SETTLE_MAX),
+    CORE(STARTING_MAX),
+    CORE(RECOVERY_STEP),
+    CORE(RECOVERIES),
+    CORE(REQUEUES),
+    CORE(FILLER_SMACT),
+    CORE(FILLER_PERCENT),
+    CORE(MPS_MEM_LIMIT),
     {"mps-gpus", FIELD(mps_gpus), &setting_text, "LIST", "all",
         "GPUs and MIG instances on which tasks may share by MPS, as a comma-separated list of indices "
         "(0, or 0:1 for an instance) or UUIDs; on the others they are time-sliced, whatever "
@@ -160,39 +133,22 @@ static const struct option {
     {"memory-cap", LIVE(memory_cap), &setting_flag, "yes|no", NULL,
         "with preload: a time-sliced task with a known memory requirement waits before it "
         "takes more than that and the margin, until as much is free"},
-    {"mps-users-together", LIVE(core.conditions.mps_users_together), &setting_flag, "yes|no", NULL,
-        "let tasks of different users share a GPU through MPS; the GPU alternates between the "
-        "users' MPS servers; with no, tasks of other users wait where sharing is mps"},
-    {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), &setting_count, "N", NULL,
-        "the largest number of tasks on one GPU; 0: no limit"},
+    CORE(MPS_USERS_TOGETHER),
+    CORE(TASKS_PER_GPU),
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
     {"tasks-per-project", LIVE(tasks_per_project), &setting_count, "N", NULL,
         "as tasks-per-user, of all users of a project (setting shares) together; 0: no limit"},
-    {"running-per-user", LIVE(core.user_limits.tasks), &setting_count, "N", NULL,
-        "the largest number of one user's tasks that run or compete for GPUs at a time; others wait; "
-        "0: no limit (root has none)"},
-    {"gpus-per-user", LIVE(core.user_limits.gpus), &setting_count, "N", NULL,
-        "the largest number of GPUs of these tasks together, where a shared GPU counts for each; 0: "
-        "no limit"},
-    {"gpu-memory-per-user", LIVE(core.user_limits.memory_bytes), &setting_size, "SIZE", NULL,
-        "the largest memory requirement of these tasks together; a task of unknown requirement "
-        "counts as min-free on each GPU; 0: no limit"},
-    {"gpu-hours-per-user", LIVE(user_gpu_hours), &setting_count, "HOURS", NULL,
-        "GPU hours charged to a user within gpu-hours-window, or decayed by usage-half-life (`colloc "
-        "share` shows them), beyond which no further task of the user starts; 0: no limit"},
-    {"gpu-hours-window", LIVE(core.usage_window_us), &setting_usage_window, "TIME", NULL,
-        "gpu-hours-per-user and gpu-hours-per-project count what was charged within this time; "
-        "none: all, decayed by usage-half-life (docs/arrays.md)"},
-    {"running-per-project", LIVE(core.project_limits.tasks), &setting_count, "N", NULL,
-        "as running-per-user, of all users of a project (setting shares) together; 0: no limit"},
-    {"gpus-per-project", LIVE(core.project_limits.gpus), &setting_count, "N", NULL,
-        "as gpus-per-user, of a project; 0: no limit"},
-    {"gpu-memory-per-project", LIVE(core.project_limits.memory_bytes), &setting_size, "SIZE", NULL,
-        "as gpu-memory-per-user, of a project; 0: no limit"},
-    {"gpu-hours-per-project", LIVE(project_gpu_hours), &setting_count, "HOURS", NULL,
-        "as gpu-hours-per-user, of a project; 0: no limit"},
+    CORE(USER_TASKS),
+    CORE(USER_GPUS),
+    CORE(USER_MEMORY),
+    CORE(USER_USAGE),
+    CORE(USAGE_WINDOW),
+    CORE(PROJECT_TASKS),
+    CORE(PROJECT_GPUS),
+    CORE(PROJECT_MEMORY),
+    CORE(PROJECT_USAGE),
     {"host-cpus", LIVE(host_cpus), &setting_count, "N", NULL,
         "CPUs of the server that tasks with --cpus may have together; 0: all"},
     {"host-memory", LIVE(host_memory_bytes), &setting_size, "SIZE", NULL,
@@ -284,9 +240,7 @@ static const struct option {
         "path of the colloc-shim program, which runs each task"},
     {"checkpoint", FIELD(checkpoint), &setting_text, "PATH", "(as installed)",
         "path of the colloc-checkpoint program, which calls the NVIDIA driver to suspend tasks"},
-    {"suspend", FIELD(core.can_suspend), &setting_flag, "yes|no", NULL,
-        "let tasks be suspended and moved: their GPU memory is kept in host memory meanwhile; no: "
-        "`colloc suspend` pauses them"},
+    CORE(CAN_SUSPEND),
     {"suspend-any-driver", LIVE(suspend_any_driver), &setting_flag, "yes|no", NULL,
         "suspend and move tasks also with a driver whose open kernel module can hang the host when "
         "a resumed process ends (595 and newer)"},
@@ -295,29 +249,15 @@ static const struct option {
         "whose next CUDA call is a synchronize"},
     {"suspend-memory-max", LIVE(suspend_memory_max), &setting_size, "SIZE", NULL,
         "host memory that suspended tasks may take together; 0: half of the host's memory"},
-    {"preempt", LIVE(core.preempt), &setting_flag, "yes|no", NULL,
-        "let running tasks give way to waiting ones of a higher priority, or that end sooner (policy "
-        "predictive), or have had less GPU time (policy las): they are suspended, and resumed later "
-        "(docs/suspend.md)"},
-    {"look-ahead", LIVE(core.look_ahead), &setting_flag, "yes|no", NULL,
-        "with preempt and the policy predictive: simulate several orders of the queue each time "
-        "when other tasks run or wait, and take the best (docs/predictive.md)"},
-    {"backfill", LIVE(core.backfill), &setting_flag, "yes|no", NULL,
-        "let tasks start before the first task of the queue while it waits, where by their expected "
-        "times and time limits this does not delay it; no: strictly in order (docs/placement.md)"},
-    {"make-room", LIVE(core.make_room), &setting_flag, "yes|no", NULL,
-        "move a running task to another GPU, beside others, when the next task of the queue can "
-        "start on the GPU that it leaves and gains more time than the move costs"},
+    CORE(PREEMPT),
+    CORE(LOOK_AHEAD),
+    CORE(BACKFILL),
+    CORE(MAKE_ROOM),
     {"slots", LIVE(slots), &setting_flag, "yes|no", NULL,
         "let tasks without --slot take turns: when a task's time slot is over and another waits, "
         "it is suspended until its next turn"},
-    {"slot-length", LIVE(core.slot_us), &setting_period, "TIME", NULL,
-        "time slot of tasks that take turns; the slot of a task with much memory is longer, so "
-        "that suspensions take at most 5 % of its time"},
-    {"service-hold", LIVE(core.service_hold_us), &setting_period, "TIME", NULL,
-        "a service has to meet its latency target for this long before a task is placed or resumed "
-        "beside it; when the target is missed for a twelfth of this time, a task gives way "
-        "(docs/services.md)"},
+    CORE(SLOT),
+    CORE(SERVICE_HOLD),
     {"services-for-all", LIVE(services_for_all), &setting_flag, "yes|no", NULL,
         "let every user submit services, which other users' tasks give way to; no: root and the "
         "operators only"},
@@ -343,10 +283,24 @@ static const struct option {
 };
 #define OPTIONS ARRAY_SIZE(options)
 
+static struct option option_at(size_t i)
+{
+    const struct core_setting *core = options[i].core;
+    if (!core)
+        return options[i];
+    return (struct option){.name = core->name,
+        .offset = offsetof(struct config, core) + core->offset,
+        .size = core->size,
+        .is_live = !core->at_start,
+        .kind = core->kind,
+        .takes = core->argument,
+        .help = core->help};
+}
+
 static void format_value(
     const struct option *option, const struct config *config, char *text, size_t size)
 {
-    option->kind->format((const char *)config + option->offset, text, size);
+    setting_format(option->kind, (const char *)config + option->offset, text, size);
     bool has_default = option->default_text && *option->default_text;
     if (!*text)
         snprintf(text, size, "%s", has_default ? option->default_text : "none");
@@ -355,16 +309,17 @@ static void format_value(
 void config_change(
     struct config *config, const struct config *wanted, config_on_change *on_change, void *context)
 {
-    for (const struct option *option = options; option < options + OPTIONS; option++) {
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const struct option option = option_at(i);
         char from[VALUE_TEXT_MAX] = "?", to[VALUE_TEXT_MAX] = "?";
-        format_value(option, config, from, sizeof from);
-        format_value(option, wanted, to, sizeof to);
+        format_value(&option, config, from, sizeof from);
+        format_value(&option, wanted, to, sizeof to);
         if (strcmp(from, to) == 0)
             continue;
-        if (option->is_live)
-            memcpy((char *)config + option->offset, (const char *)wanted + option->offset,
-                option->size);
-        on_change(context, option->name, from, to, option->is_live);
+        if (option.is_live)
+            memcpy(
+                (char *)config + option.offset, (const char *)wanted + option.offset, option.size);
+        on_change(context, option.name, from, to, option.is_live);
     }
 }
 
@@ -385,8 +340,6 @@ void config_complete(struct config *config)
     int64_t periods_us = 3 * config->sample_period_us;
     config->core.conditions.sample_valid_us = periods_us > least_us ? periods_us : least_us;
     complete_host(config, &config->core.host);
-    config->core.user_limits.usage_us = config->user_gpu_hours * 3600 * SECOND_US;
-    config->core.project_limits.usage_us = config->project_gpu_hours * 3600 * SECOND_US;
 }
 
 static void default_folder(
@@ -422,7 +375,7 @@ static void find_own_files(struct config *config)
             config->preload_library},
     };
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-        setting_text.set(files[i].field, sizeof config->shim, files[i].otherwise);
+        setting_parse(&setting_text, files[i].otherwise, files[i].field, sizeof config->shim);
         beside_find(files[i].places, ARRAY_SIZE(shim_places), files[i].name, files[i].field,
             sizeof config->shim);
     }
@@ -431,9 +384,10 @@ static void find_own_files(struct config *config)
 static void choose_folders(struct config *config)
 {
     if (geteuid() == 0) {
-        setting_text.set(
-            config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
-        setting_text.set(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
+        setting_parse(&setting_text, "/run/colloc/collocd.sock", config->socket_path,
+            sizeof config->socket_path);
+        setting_parse(
+            &setting_text, "/var/lib/colloc", config->state_dir, sizeof config->state_dir);
         return;
     }
     default_folder(
@@ -462,7 +416,7 @@ void config_defaults(struct config *config)
         .preload = true,
         .memory_wait_us = WAIT_BOUND_MS * MS_US,
         .unused_after_us = 600 * SECOND_US,
-        .history_us = 90 * 86400 * SECOND_US,
+        .history_us = 90 * DAY_US,
         .tasks_per_user = 20000,
         .processes_per_task = 16384, /* chosen: beyond any training, far below the kernel's limit */
         .co2_g_per_kwh = 473,        /* Ember, Global Electricity Review 2025: the world in 2024 */
@@ -479,14 +433,12 @@ void config_defaults(struct config *config)
         .controller_user = "root",
         .node_socket = "/run/colloc/node.sock",
     };
-    /* Chosen: with one more, heavy trainings of unknown activity share a GPU for too long
-     * (docs/placement.md). */
-    config->core.conditions.starting_max = 2;
-    config->core.can_suspend = config->core.can_pause = config->core.preload = true;
+#define COLLOCD_DEFAULT(member, value) config->core.member = value;
+#include "core/settings.def"
     config->core.policy = &policy_magm;
     config->core.shares = &config->share_table;
     share_table_init(&config->share_table);
-    setting_samples.set(&config->samples, sizeof config->samples, SAMPLES_USUAL);
+    setting_parse(&setting_samples, SAMPLES_USUAL, &config->samples, sizeof config->samples);
     find_own_files(config);
     choose_folders(config);
 }
@@ -524,8 +476,10 @@ static struct option_spec spec_of(const struct option *option)
 
 static void list_specs(struct option_spec specs[static OPTIONS])
 {
-    for (size_t i = 0; i < OPTIONS; i++)
-        specs[i] = spec_of(&options[i]);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const struct option option = option_at(i);
+        specs[i] = spec_of(&option);
+    }
 }
 
 static int set_option(
@@ -533,7 +487,8 @@ static int set_option(
 {
     char help[OPTION_HELP_MAX];
     const struct option_spec spec = spec_of(option);
-    if (option->kind->set((char *)config + option->offset, option->size, value) == 0)
+    void *field = (char *)config + option->offset;
+    if (setting_parse(option->kind, value, field, option->size) == 0)
         return 0;
     option_help_text(&spec, help, sizeof help);
     return fault_set(fault, EINVAL, "%s: invalid value '%s': give %s (%s)", option->name, value,
@@ -549,8 +504,8 @@ struct file_settings {
 /* A bare number is MiB, which an administrator may not have meant. */
 static void warn_without_unit(const struct option *option, const char *value)
 {
-    bool is_size = option->kind == &setting_size || option->kind == &setting_request_memory;
-    if (is_size && !value[strspn(value, "0123456789.")] && value[strspn(value, "0.")])
+    if (option->kind->type == SETTING_SIZE && !value[strspn(value, "0123456789.")] &&
+        value[strspn(value, "0.")])
         log_warning("%s: '%s' has no unit, so it is MiB: write %sMiB, or %sGiB if you mean that",
             option->name, value, value, value);
 }
@@ -563,11 +518,12 @@ static int take_setting(void *context, const char *name, const char *value, stru
     const struct option_spec *spec = option_find(specs, OPTIONS, name);
     if (spec) {
         size_t i = (size_t)(spec - specs);
+        const struct option option = option_at(i);
         if (file->is_set[i])
             log_warning("%s: is set twice in the configuration: the last line counts", name);
         file->is_set[i] = true;
-        warn_without_unit(&options[i], value);
-        return set_option(file->config, &options[i], value, fault);
+        warn_without_unit(&option, value);
+        return set_option(file->config, &option, value, fault);
     }
     const char *near = option_find_near(&(struct option_set){specs, OPTIONS, NULL}, 1, name);
     if (near)
@@ -608,8 +564,8 @@ static int take_argument(
     }
     if (!arguments->config)
         return 0;
-    return set_option(
-        arguments->config, &options[word->spec - word->set->specs], word->value, fault);
+    const struct option option = option_at((size_t)(word->spec - word->set->specs));
+    return set_option(arguments->config, &option, word->value, fault);
 }
 
 static int read_arguments(
@@ -736,6 +692,8 @@ void config_print(FILE *out, enum config_form form)
         fputs("# /etc/colloc/collocd.yaml: the settings of collocd with their defaults.\n", out);
     struct config defaults;
     config_defaults(&defaults);
-    for (size_t i = 0; i < OPTIONS; i++)
-        print_option(out, &options[i], &defaults, form);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        const struct option option = option_at(i);
+        print_option(out, &option, &defaults, form);
+    }
 }

@@ -71,15 +71,14 @@ struct config {
     char metrics_token_file[512]; /* "": no token is asked for */
     char record_inputs[512];      /* "": no recording */
     int64_t record_inputs_max;
-    int64_t bytes_per_user;                /* of submissions in the log; root is not counted */
-    int64_t request_bytes_max;             /* of all requests and answers under way together */
-    int host_cpus;                         /* of the server, for tasks; 0: all */
-    int64_t host_memory_bytes;             /* likewise; 0: nine tenths */
-    struct host_resources per_gpu;         /* of a task that names none; 0: not counted, no limit */
-    int processes_per_task;                /* with threads; 0: no limit */
-    int user_gpu_hours, project_gpu_hours; /* charged; 0: no limit */
-    int tasks_per_user;                    /* that have not ended; root is not counted */
-    int tasks_per_project;                 /* the same of all its users together; 0: no limit */
+    int64_t bytes_per_user;        /* of submissions in the log; root is not counted */
+    int64_t request_bytes_max;     /* of all requests and answers under way together */
+    int host_cpus;                 /* of the server, for tasks; 0: all */
+    int64_t host_memory_bytes;     /* likewise; 0: nine tenths */
+    struct host_resources per_gpu; /* of a task that names none; 0: not counted, no limit */
+    int processes_per_task;        /* with threads; 0: no limit */
+    int tasks_per_user;            /* that have not ended; root is not counted */
+    int tasks_per_project;         /* the same of all its users together; 0: no limit */
     char operators[512]; /* names of users, comma-separated: they may change others' tasks */
     int log_level;
 
@@ -122,8 +121,7 @@ bool config_next_operator(const char **at, struct span *ret_name);
 /* Is the user one of the setting operators? */
 bool config_is_operator(const struct config *config, const char *user);
 
-/* Derives from the settings how long a sample is valid, what the server has for tasks, and the
- * limits of usage. */
+/* Derives from the settings how long a sample is valid, and what the server has for tasks. */
 void config_complete(struct config *config);
 
 /*

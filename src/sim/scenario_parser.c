@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A line is split at blanks. The first word, or the second after a time ("t=5"), decides
- * which function reads the rest. Settings and the options of a task are fields of a struct, so each
- * is a row in a table: its name, its type, and where its value goes.
+ * which function reads the rest. The options of a task are fields of a struct, so each is a row in
+ * a table: its name, its type, and where its value goes. Settings are those of core/settings.def.
  */
 #include "sim/scenario_parser.h"
 
@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "core/setting_table.h"
 #include "policy/policies.h"
 
 #define WORDS_MAX       16 /* chosen: more than any line needs */
@@ -58,7 +59,6 @@ struct field {
         FIELD_SIZE,           /* int64_t bytes */
         FIELD_DURATION,       /* int64_t microseconds */
         FIELD_REAL,           /* double from 0 to max */
-        FIELD_RATIO,          /* double from 1 to max */
         FIELD_INT,            /* int from 0 to max */
         FIELD_READING,        /* struct reading from 0 to max */
         FIELD_TIME,           /* struct reading of a duration, in microseconds */
@@ -66,8 +66,7 @@ struct field {
         FIELD_NEED_DECLARED,
         FIELD_POLICY,   /* const struct policy * */
         FIELD_PRIORITY, /* int: a class */
-        FIELD_TEXT,     /* char[max] */
-        FIELD_BOOL      /* "yes" or "no" */
+        FIELD_TEXT      /* char[max] */
     } type;
     size_t offset;
     int max;
@@ -113,8 +112,6 @@ static int read_field(const struct field *field, void *object, const char *text)
         return parse_duration(text, at);
     case FIELD_REAL:
         return parse_double(text, 0, field->max, at);
-    case FIELD_RATIO:
-        return parse_double(text, 1, field->max, at);
     case FIELD_INT:
         return read_int(text, field->max, at);
     case FIELD_READING:
@@ -132,9 +129,6 @@ static int read_field(const struct field *field, void *object, const char *text)
         return priority_parse(text, at);
     case FIELD_TEXT:
         return span_copy(span_of(text), at, (size_t)field->max) ? 0 : -EINVAL;
-    case FIELD_BOOL:
-        *(bool *)at = strcmp(text, "yes") == 0;
-        return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0 ? 0 : -EINVAL;
     }
     return -EINVAL;
 }
@@ -209,42 +203,18 @@ static int read_gpus(
     return 0;
 }
 
+/* A story may have times that collocd does not take, such as memory that settles at once. */
 static int read_setting(
     struct core_settings *settings, const char *name, const char *value, struct fault *fault)
 {
-#define SETTING(field) offsetof(struct core_settings, field)
-    static const struct field fields[] = {
-        {"min-free", FIELD_SIZE, SETTING(conditions.min_free_bytes), 0},
-        {"margin", FIELD_SIZE, SETTING(conditions.margin_bytes), 0},
-        {"smact-max", FIELD_REAL, SETTING(conditions.smact_max), 1},
-        {"server-power-max", FIELD_INT, SETTING(conditions.server_power_max_w), 1000000},
-        {"power-max", FIELD_REAL, SETTING(conditions.power_max), 1},
-        {"pcie-max", FIELD_SIZE, SETTING(conditions.pcie_max_bytes), 0},
-        {"slowdown-max", FIELD_RATIO, SETTING(conditions.slowdown_max), 1000},
-        {"tasks-per-gpu", FIELD_INT, SETTING(conditions.tasks_per_gpu_max), 1000},
-        {"starting-max", FIELD_INT, SETTING(conditions.starting_max), 1000},
-        {"window", FIELD_DURATION, SETTING(window_us), 0},
-        {"settle", FIELD_DURATION, SETTING(settle_us), 0},
-        {"settle-max", FIELD_DURATION, SETTING(settle_max_us), 0},
-        {"recovery-step", FIELD_SIZE, SETTING(recovery_step_bytes), 0},
-        {"recoveries", FIELD_INT, SETTING(recoveries_max), 1000},
-        {"can-suspend", FIELD_BOOL, SETTING(can_suspend), 0},
-        {"can-pause", FIELD_BOOL, SETTING(can_pause), 0},
-        {"preload", FIELD_BOOL, SETTING(preload), 0},
-        {"preempt", FIELD_BOOL, SETTING(preempt), 0},
-        {"look-ahead", FIELD_BOOL, SETTING(look_ahead), 0},
-        {"backfill", FIELD_BOOL, SETTING(backfill), 0},
-        {"make-room", FIELD_BOOL, SETTING(make_room), 0},
-        {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},
-        {"suspend-unused-after", FIELD_DURATION, SETTING(suspend_unused_us), 0},
-        {"service-hold", FIELD_DURATION, SETTING(service_hold_us), 0},
-        {"user-gpu-time", FIELD_DURATION, SETTING(user_limits.usage_us), 0},
-        {"gpu-hours-window", FIELD_DURATION, SETTING(usage_window_us), 0},
-        {"host-cpus", FIELD_INT, SETTING(host.cpus), 10000},
-        {"host-memory", FIELD_SIZE, SETTING(host.memory_bytes), 0},
-    };
-#undef SETTING
-    return read_named_field(fields, ARRAY_SIZE(fields), settings, name, value, fault);
+    const struct core_setting *setting = core_setting_find(name);
+    if (!setting)
+        return refuse_word(fault, name);
+    void *at = core_setting_at(setting, settings);
+    int r = setting->kind->type == SETTING_TIME
+                ? parse_duration(value, at)
+                : setting_parse(setting->kind, value, at, setting->size);
+    return r < 0 ? refuse_word(fault, value) : 0;
 }
 
 /* ---- tasks ---- */

@@ -19,14 +19,21 @@
 #include "taskfile/option.h"
 
 #define DEFAULT_FILE "/etc/colloc/slurm.yaml"
-#define FIELD(name)  offsetof(struct slurm_config, name), sizeof(((struct slurm_config *)0)->name)
+#define FIELD(name)  NULL, SETTING_AT(struct slurm_config, name)
 
-static const struct setting {
+/* CORE: a setting of the core, by its ID in core/settings.def. */
+#define CORE(id)                                                                                   \
+    {                                                                                              \
+        .core = &core_setting_table[CORE_SETTING_##id]                                             \
+    }
+
+static const struct row {
     const char *name;
+    const struct core_setting *core; /* NULL: it is none of the core's */
     size_t offset, size;
     const struct setting_kind *kind;
-    const char *takes, *help;
-} settings[] = {
+    const char *argument, *help;
+} rows[] = {
     {"intake-partition", FIELD(intake_partition), &setting_text, "NAME",
         "partition that users submit to; it is DOWN, so Slurm starts nothing there"},
     {"run-partition", FIELD(run_partition), &setting_text, "NAME",
@@ -69,35 +76,30 @@ static const struct setting {
         "estimator of the GPU memory of jobs with a model summary"},
     {"reserve-quantile", FIELD(reserve_quantile), &setting_quantile, "Q",
         "memory to reserve for a job: this quantile of the estimate (0.5, 0.9 or 0.99)"},
-    {"backfill", FIELD(core.backfill), &setting_flag, "yes|no",
-        "let jobs start before the job of the highest priority while it waits, where by their time "
-        "limits this does not delay it; no: strictly by priority"},
-    {"smact-max", FIELD(core.conditions.smact_max), &setting_fraction, "FRACTION",
-        "a GPU takes another job only while its SM activity (0 to 1) is at most this"},
-    {"min-free", FIELD(core.conditions.min_free_bytes), &setting_size, "SIZE",
-        "free GPU memory required for a job whose memory requirement is unknown"},
-    {"margin", FIELD(core.conditions.margin_bytes), &setting_size, "SIZE",
-        "free GPU memory required in addition to a job's estimate"},
-    {"slowdown-max", FIELD(core.conditions.slowdown_max), &setting_slowdown, "TIMES",
-        "policy predictive: the largest predicted slowdown of any job on a shared GPU"},
-    {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), &setting_count, "N",
-        "the largest number of jobs on one GPU; 0: no limit"},
-    {"mps-users-together", FIELD(core.conditions.mps_users_together), &setting_flag, "yes|no",
-        "let jobs of different users share a GPU through MPS; the GPU alternates between the users' "
-        "MPS servers"},
-    {"window", FIELD(core.window_us), &setting_period, "TIME",
-        "period over which the SM activity of a GPU is averaged"},
-    {"settle", FIELD(core.settle_us), &setting_period, "TIME",
-        "a job's memory has settled when it has not grown for this long; until then its GPU takes "
-        "no other job"},
-    {"settle-max", FIELD(core.settle_max_us), &setting_period, "TIME",
-        "the longest time a GPU is held for a job whose memory is still growing"},
-    {"recoveries", FIELD(core.recoveries_max), &setting_count, "N",
-        "how often a job is restarted after it ran out of GPU memory beside others"},
+    CORE(BACKFILL),
+    CORE(SMACT_MAX),
+    CORE(MIN_FREE),
+    CORE(MARGIN),
+    CORE(SLOWDOWN_MAX),
+    CORE(TASKS_PER_GPU),
+    CORE(MPS_USERS_TOGETHER),
+    CORE(WINDOW),
+    CORE(SETTLE),
+    CORE(SETTLE_MAX),
+    CORE(RECOVERIES),
     {"log-level", FIELD(log_level), &setting_log_level, "LEVEL",
         "the least important messages to log: error, warning, info or debug"},
 };
-enum { SETTINGS = ARRAY_SIZE(settings) };
+enum { SETTINGS = ARRAY_SIZE(rows) };
+
+static struct setting setting_at(size_t i)
+{
+    const struct row *row = &rows[i];
+    if (row->core)
+        return core_setting_as(
+            row->core, offsetof(struct slurm_config, core), row->core->slurm_help);
+    return (struct setting){row->name, row->offset, row->size, row->kind, row->argument, row->help};
+}
 
 static void set_defaults(struct slurm_config *config)
 {
@@ -123,13 +125,14 @@ static void set_defaults(struct slurm_config *config)
 static int set_named(void *context, const char *name, const char *value, struct fault *fault)
 {
     for (size_t i = 0; i < SETTINGS; i++) {
-        const struct setting *setting = &settings[i];
-        if (strcmp(setting->name, name) != 0)
+        const struct setting setting = setting_at(i);
+        if (strcmp(setting.name, name) != 0)
             continue;
-        if (setting->kind->set((char *)context + setting->offset, setting->size, value) == 0)
+        void *member = (char *)context + setting.offset;
+        if (setting_parse(setting.kind, value, member, setting.size) == 0)
             return 0;
         return fault_set(
-            fault, EINVAL, "%s: invalid value '%s': give %s", name, value, setting->kind->expects);
+            fault, EINVAL, "%s: invalid value '%s': give %s", name, value, setting.kind->expects);
     }
     return fault_set(
         fault, EINVAL, "%s: unknown setting: `colloc-slurm --help` lists all settings", name);
@@ -141,12 +144,14 @@ enum { ARGUMENT_CONFIG = SETTINGS, ARGUMENT_CHECK, ARGUMENTS };
 
 static void list_specs(struct option_spec specs[static ARGUMENTS])
 {
-    for (size_t i = 0; i < SETTINGS; i++)
-        specs[i] = (struct option_spec){.name = settings[i].name,
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct setting setting = setting_at(i);
+        specs[i] = (struct option_spec){.name = setting.name,
             .kind = OPTION_TEXT,
-            .argument = settings[i].takes,
-            .help = settings[i].help,
+            .argument = setting.argument,
+            .help = setting.help,
             .choice_at = policy_name_at};
+    }
     specs[ARGUMENT_CONFIG] = (struct option_spec){
         .name = "config", .kind = OPTION_FILE, .argument = "FILE"};
     specs[ARGUMENT_CHECK] = (struct option_spec){.name = "check", .kind = OPTION_FLAG};
@@ -232,9 +237,10 @@ void slurm_config_print(FILE *out)
     list_specs(specs);
     for (size_t i = 0; i < SETTINGS; i++) {
         char value[512], help[OPTION_HELP_MAX];
-        settings[i].kind->format((const char *)&defaults + settings[i].offset, value, sizeof value);
+        const struct setting setting = setting_at(i);
+        setting_format(setting.kind, (const char *)&defaults + setting.offset, value, sizeof value);
         option_help_text(&specs[i], help, sizeof help);
-        fprintf(out, "  --%s=%s\n      %s (default: %s)\n", settings[i].name, settings[i].takes,
-            help, *value ? value : "none");
+        fprintf(out, "  --%s=%s\n      %s (default: %s)\n", setting.name, setting.argument, help,
+            *value ? value : "none");
     }
 }

@@ -146,17 +146,6 @@ static void a_slope_is_per_second(void **state)
     window_fini(&window);
 }
 
-static void statistics_have_names(void **state)
-{
-    enum window_statistic how;
-    for (int i = 0; i < WINDOW_STATISTICS; i++) {
-        assert_int_equal(
-            window_statistic_parse(window_statistic_name((enum window_statistic)i), &how), 0);
-        assert_int_equal(how, i);
-    }
-    assert_true(window_statistic_parse("median", &how) < 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,7 +159,6 @@ int main(void)
         cmocka_unit_test(p95_leaves_the_highest_twentieth_out),
         cmocka_unit_test(ewma_halves_with_each_sixth_of_the_window),
         cmocka_unit_test(a_slope_is_per_second),
-        cmocka_unit_test(statistics_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,25 @@ static void the_man_page_quotes_what_has_blanks(void **state)
     free(text);
 }
 
+/* A row of core/settings.def that has a name has its line in config.c. */
+static void each_setting_of_the_core_can_be_set(void **state)
+{
+    char *text = NULL, heading[64];
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    config_print(out, CONFIG_AS_HELP);
+    fclose(out);
+    for (int i = 0; i < CORE_SETTINGS; i++) {
+        const struct core_setting *setting = &core_setting_table[i];
+        if (!setting->name)
+            continue;
+        snprintf(heading, sizeof heading, "  --%s=%s\n", setting->name, setting->argument);
+        assert_non_null(strstr(text, heading));
+    }
+    free(text);
+}
+
 static void the_command_line_beats_the_file_wherever_it_is_named(void **state)
 {
     const char *path = write_file("margin: 3GiB\nrequeues: 9\n");
@@ -227,6 +246,7 @@ int main(void)
         cmocka_unit_test(the_last_line_of_a_setting_counts),
         cmocka_unit_test(a_file_without_form_ends_at_its_mistake),
         cmocka_unit_test(the_man_page_quotes_what_has_blanks),
+        cmocka_unit_test(each_setting_of_the_core_can_be_set),
         cmocka_unit_test(the_command_line_beats_the_file_wherever_it_is_named),
         cmocka_unit_test(named_answers),
         cmocka_unit_test(mistakes_are_refused_with_a_hint),

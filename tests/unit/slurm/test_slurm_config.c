@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "core/setting_table.h"
 #include "policy/policies.h"
 #include "slurm/slurm_config.h"
 
@@ -81,6 +82,12 @@ static void every_setting_is_printed_with_its_default(void **state)
     assert_non_null(strstr(text, "(default: gpu-run)"));
     assert_non_null(strstr(text, "placement policy: "));
     assert_null(strstr(text, "{choices}"));
+    for (int i = 0; i < CORE_SETTINGS; i++) {
+        char heading[64];
+        snprintf(heading, sizeof heading, "  --%s=", core_setting_table[i].name);
+        if (core_setting_table[i].slurm_help)
+            assert_non_null(strstr(text, heading));
+    }
     free(text);
 }
 
