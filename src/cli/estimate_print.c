@@ -77,11 +77,12 @@ static json_t *model_json(const struct network *network)
     bool has_layers = !is_compiled(network);
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(model));
-    return json_pack("{ss,ss,so,so,so,so,so,so}", "fingerprint", fingerprint, "format",
+    return json_pack("{ss,ss,so,so,so,so,so,so,so}", "fingerprint", fingerprint, "format",
         summary_format_name(model->format), "parameters",
         count_json((struct count){model->parameters, has_layers}), "parameters_printed",
         count_json(model->parameters_printed), "trainable_printed",
-        count_json(model->trainable_printed), "batch", count_json(model->batch),
+        count_json(model->trainable_printed), "parameters_trained",
+        count_json(model->parameters_trained), "batch", count_json(model->batch),
         "activations_per_sample", count_json(model->activations), "layers",
         count_json((struct count){(int64_t)model->n_layers, has_layers}));
 }

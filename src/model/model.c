@@ -19,6 +19,8 @@
 #include "base/array.h"
 #include "model/foreign_form.h"
 #include "model/format.h"
+#include "model/tied_output.h"
+#include "model/trained_layers.h"
 
 static const struct model_format *const formats[] = {
     &format_torchinfo,
@@ -226,8 +228,8 @@ int model_sum_up(struct model *model, struct fault *fault)
     return 0;
 }
 
-/* What only the whole model shows: repeated counts, sums, hidden layers, gaps. */
-static int finish_model(struct parser *parser)
+/* What only the whole model shows: repeated counts, what is trained, sums, hidden layers, gaps. */
+static int finish_model(struct parser *parser, struct span text)
 {
     struct model *model = parser->model;
     if (model->n_layers == 0)
@@ -235,10 +237,13 @@ static int finish_model(struct parser *parser)
             parser->line, summary_format_name(model->format));
     if (parser->may_repeat)
         drop_repeated_counts(model);
+    trained_layers_find(model, text);
+    tied_output_find(model);
     int r = model_sum_up(model, parser->fault);
     if (r < 0)
         return r;
     model->parameters -= model->parameters_shared;
+    trained_layers_sum_up(model);
     if (model->parameters_hidden)
         model_warn(model, 0,
             "blocks with %" PRId64 " of %" PRId64
@@ -288,7 +293,7 @@ static int parse_text(struct parser *parser)
     if (r < 0)
         return r;
     read_tail(parser);
-    return finish_model(parser);
+    return finish_model(parser, start);
 }
 
 bool model_detect(const char *text, size_t size)

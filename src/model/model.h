@@ -72,6 +72,7 @@ struct layer {
     enum tristate trainable;
     enum tristate in_place;
     enum tristate drops;           /* of a dropout: with a probability above 0 */
+    int weight_bits;               /* of a quantised weight; 0: as the training's precision says */
     int rank;                      /* number of dimensions in the text, or LAYER_RANK_UNKNOWN */
     int64_t shape[MODEL_RANK_MAX]; /* of the (first) output, without the batch */
     struct count activations;      /* elements of all outputs, per sample */
@@ -108,6 +109,8 @@ struct model {
     int64_t parameters; /* rebuilt from the layers */
     struct count parameters_printed; /* "Total params" as printed */
     struct count trainable_printed;
+    struct count parameters_trained; /* not known: the text does not say that some are not */
+    bool is_quantised;               /* some layers' weights are */
     struct printed_sizes printed;
     struct count
         activations; /* sum of the leaves' outputs per sample; not known when no leaf has a shape */

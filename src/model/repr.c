@@ -22,10 +22,8 @@ struct open_block {
 struct stack {
     struct open_block at[MODEL_DEPTH_MAX];
     int n;
-    int64_t embedding_rows, embedding_width; /* of the largest embedding, to recognise a tied output
-                                              * layer */
-    int64_t total;                           /* parameters of the whole module */
-    size_t n_uncounted;                      /* layers of unknown parameters */
+    int64_t total;      /* parameters of the whole module */
+    size_t n_uncounted; /* layers of unknown parameters */
 };
 
 /* The parts of a line: "(name): 12 x Type(args), N params". */
@@ -197,21 +195,6 @@ static int finish_layer(struct parser *parser, struct stack *stack, const struct
     return r < 0 ? r : write_out(parser, block->layer, block->repeat);
 }
 
-/* A linear layer with the size of the transposed embedding is most often the same tensor. */
-static void notice_tied(struct parser *parser, struct stack *stack, const struct layer *layer)
-{
-    if (layer->kind == LAYER_EMBEDDING && layer->in_size > stack->embedding_rows) {
-        stack->embedding_rows = layer->in_size;
-        stack->embedding_width = layer->out_size;
-    } else if (layer->kind == LAYER_LINEAR && layer->in_size != LAYER_SIZE_UNKNOWN &&
-               layer->in_size == stack->embedding_width &&
-               layer->out_size == stack->embedding_rows) {
-        model_warn(parser->model, layer->line,
-            "%.*s has the embedding's size; where the two share weights they are counted twice",
-            (int)(layer->name.size < 60 ? layer->name.size : 60), layer->name.at);
-    }
-}
-
 static int open_head(
     struct parser *parser, struct stack *stack, const struct head *head, struct span behind)
 {
@@ -228,11 +211,7 @@ static int open_head(
         return 0;
     }
     r = printed_count(parser, behind, &printed);
-    if (r == 0)
-        r = finish_layer(parser, stack, &block, printed);
-    if (r == 0)
-        notice_tied(parser, stack, &parser->model->layers[block.layer]);
-    return r;
+    return r < 0 ? r : finish_layer(parser, stack, &block, printed);
 }
 
 static int close_block(struct parser *parser, struct stack *stack, struct span behind)

@@ -29,6 +29,7 @@
 
 #include "estimator/physics/op_workspace.h"
 #include "estimator/physics/tape_replay.h"
+#include "estimator/physics/trained_part.h"
 
 /* Chosen: the second step differs from the first, since the optimizer's states are there and blocks
  * are free in other places; a third changes nothing for a tape. */
@@ -42,7 +43,8 @@ static void take_buckets(struct tape_replay *replay)
     const struct tape *tape = replay->tape;
     double bytes = tape->loose_parameters * SINGLE_BYTES;
     for (size_t i = tape->n_ops; i-- > 0;) {
-        bytes += (tape->ops[i].weight + tape->ops[i].bias) * SINGLE_BYTES;
+        if (!tape->ops[i].frozen)
+            bytes += (tape->ops[i].weight + tape->ops[i].bias) * SINGLE_BYTES;
         if (bytes < DIVISION_BUCKET_BYTES)
             continue;
         tape_replay_take(replay, bytes);
@@ -79,20 +81,21 @@ static void set_up(struct tape_replay *replay, const struct gpu_traits *gpu)
         memset(blocks, 0xff, sizeof *blocks);
         for (int pass = 0; pass < CONV_PASSES; pass++)
             blocks->workspaces[pass] = op_workspace(tape, i, pass, replay->variant);
-        blocks->weight = tape_replay_take(
-            replay, op->weight * SINGLE_BYTES * tape->division.weights);
-        blocks->bias = tape_replay_take(replay, op->bias * SINGLE_BYTES * tape->division.weights);
+        double bytes = op_weight_bytes(op) * tape->division.weights;
+        blocks->weight = tape_replay_take(replay, op->weight * bytes);
+        blocks->bias = tape_replay_take(replay, op->bias * bytes);
         blocks->buffers = tape_replay_take(replay, op->buffers * SINGLE_BYTES);
     }
     replay->loose = tape_replay_take(
         replay, tape->loose_parameters * SINGLE_BYTES * tape->division.weights);
+    tape_replay_take(replay, tape->loose_frozen_bytes * tape->division.weights);
     if (tape->division.buckets)
         take_buckets(replay);
     replay->loose_gradient = LIFE_NONE;
     replay->output = replay->loss = LIFE_NONE;
     replay->workspace_bytes = tape->multiplies ? (double)gpu->workspace_bytes : 0;
-    double parameters = tape->parameters * SINGLE_BYTES;
-    replay->footprint.weights = parameters * tape->division.weights;
+    double parameters = tape_trained_parameters(tape) * SINGLE_BYTES;
+    replay->footprint.weights = tape_weight_bytes(tape) * tape->division.weights;
     replay->footprint.gradients = parameters * tape->division.gradients;
     replay->footprint.states = parameters * tape->division.states * replay->optimizer->states;
 }
@@ -142,7 +145,11 @@ static void run_forward(struct tape_replay *replay)
             make_tensor(replay, op->output);
         tape_replay_blas_workspace(replay, op, false);
         blocks->kept = tape_replay_take(replay, op->kept_bytes * tape->batch);
+        int unpacked = tape_replay_take(replay, op->unpacked);
         tape_replay_scratch(replay, i, CONV_FORWARD);
+        tape_replay_release(replay, &unpacked);
+        if (tape->tensors[op->output].needs_no_gradient)
+            tape_replay_release(replay, &blocks->copy);
         for (int k = 0; k < OP_INPUTS; k++)
             if (op->inputs[k] != TAPE_NONE)
                 release_unused(replay, op->inputs[k], (int)i);
@@ -156,8 +163,8 @@ static void take_states(struct tape_replay *replay)
     for (int s = 0; s < replay->optimizer->states; s++) {
         for (size_t i = 0; i < replay->tape->n_ops; i++) {
             const struct op *op = &replay->tape->ops[i];
-            tape_replay_take(replay, op->weight * bytes);
-            tape_replay_take(replay, op->bias * bytes);
+            tape_replay_take(replay, op->frozen ? 0 : op->weight * bytes);
+            tape_replay_take(replay, op->frozen ? 0 : op->bias * bytes);
         }
         tape_replay_take(replay, replay->tape->loose_parameters * bytes);
     }
@@ -171,8 +178,11 @@ static size_t take_temporaries(struct tape_replay *replay, int *ret_temporaries)
     if (!replay->optimizer->temporaries)
         return 0;
     for (size_t i = 0; i < replay->tape->n_ops; i++) {
-        ret_temporaries[n++] = tape_replay_take(replay, replay->tape->ops[i].weight * bytes);
-        ret_temporaries[n++] = tape_replay_take(replay, replay->tape->ops[i].bias * bytes);
+        const struct op *op = &replay->tape->ops[i];
+        if (op->frozen)
+            continue;
+        ret_temporaries[n++] = tape_replay_take(replay, op->weight * bytes);
+        ret_temporaries[n++] = tape_replay_take(replay, op->bias * bytes);
     }
     ret_temporaries[n++] = tape_replay_take(replay, replay->tape->loose_parameters * bytes);
     return n;

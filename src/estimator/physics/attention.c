@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "estimator/physics/adapters.h"
 #include "estimator/physics/library_rules.h"
 
 enum {
@@ -160,6 +161,8 @@ int attention_enter(struct builder *builder, const struct layer *layer)
 int attention_source(const struct builder *builder)
 {
     const struct attention_scope *scope = &builder->scope;
+    if (adapters_are_open(builder) && builder->adapter.base_output != TAPE_NONE)
+        return TAPE_NONE; /* in an adapter */
     return scope->open && !scope->done && scope->n > 0 && scope->n < 3 ? scope->source : TAPE_NONE;
 }
 
@@ -245,16 +248,19 @@ static bool shows_projections(const struct builder *builder, size_t i)
     return builder->extents.from_arguments ? !raw : end == i + 1;
 }
 
-/* Sums the parameters of the module and of its linear layers, and marks these layers as taken. */
-static double take_parameters(struct builder *builder, size_t i)
+/* Sums the parameters of the module and of its linear layers, and marks these layers as taken.
+ * ret_frozen: the last of them is not trained. */
+static double take_parameters(struct builder *builder, size_t i, bool *ret_frozen)
 {
     const struct layer *layers = builder->extents.model->layers;
     double parameters = (double)layers[i].parameters;
+    *ret_frozen = layers[i].trainable == TRISTATE_NO;
     size_t end = builder_end_of(builder->extents.model, i);
     for (size_t k = i + 1; k < end; k++) {
         if (layers[k].kind != LAYER_LINEAR)
             continue;
         parameters += (double)layers[k].parameters;
+        *ret_frozen = layers[k].trainable == TRISTATE_NO;
         builder->done[k] = true;
     }
     return parameters;
@@ -300,8 +306,8 @@ int attention_take_whole(struct builder *builder, size_t i)
     struct op op = {.kind = LAYER_ATTENTION,
         .layer = (int)i,
         .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
-        .keeps_inputs = true,
-        .weight = take_parameters(builder, i)};
+        .keeps_inputs = true};
+    op.weight = take_parameters(builder, i, &op.frozen);
     bool cosine = library_compares_by_cosine(layer->type);
     bool positions = op.weight >= POSITION_WEIGHTS * now.last * now.last;
     double copies = PROJECTIONS_COPIES - is_fused_over_image(builder, layer) +

@@ -32,6 +32,14 @@ struct branch_scope {
     int sum;           /* of the branches that have ended */
 };
 
+/* A layer with an adapter (adapters.c), while a layer of it is the current one. */
+struct adapter_scope {
+    size_t base;        /* the layer itself */
+    size_t second, end; /* the adapter's first layer, and the index after its last; 0: none */
+    int entry;          /* what both read */
+    int base_output;    /* TAPE_NONE: not there yet */
+};
+
 /* How a map is cut for the layers around the current one. */
 struct partition {
     double parts;  /* 0: not cut */
@@ -51,6 +59,7 @@ struct builder {
     } embeddings; /* whose weight a later layer may share */
     struct attention_scope scope;
     struct branch_scope branches;
+    struct adapter_scope adapter;
     struct partition partition;
     bool calls_activations;
     bool drops_within; /* dropout between the layers has an effect */

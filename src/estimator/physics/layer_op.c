@@ -14,11 +14,13 @@
  */
 #include "estimator/physics/layer_op.h"
 
+#include "estimator/physics/adapters.h"
 #include "estimator/physics/attention.h"
 #include "estimator/physics/layer_input.h"
 #include "estimator/physics/library_rules.h"
 #include "estimator/physics/recurrent.h"
 #include "estimator/physics/saved_tensors.h"
+#include "estimator/physics/trained_part.h"
 
 /* nn.MultiheadAttention (torch.nn.functional.multi_head_attention_forward): query, key and value
  * are copied into another layout, and the result is there in two. */
@@ -66,7 +68,8 @@ static int apply_autocast(
     if (!tape->autocast)
         return SINGLE_BYTES;
     if (keep->half_precision) {
-        if (input && bytes == SINGLE_BYTES) { /* the 16-bit copy is kept, not the input */
+        if (input && bytes == SINGLE_BYTES &&
+            !op->frozen) { /* the 16-bit copy is kept, not the input */
             op->kept_bytes += HALF_BYTES * input->elements;
             op->keeps_inputs = false;
         }
@@ -182,6 +185,7 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
     int r = layer_input_find(builder, layer, extent, &op);
     if (r < 0)
         return r;
+    op.frozen = layer->trainable == TRISTATE_NO;
     int bytes = apply_autocast(builder, &keep, &op);
     if (layer->kind == LAYER_RECURRENT)
         add_recurrence(builder, layer, &keep, extent, &op);
@@ -194,6 +198,7 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
     if (!layer->shared)
         split_parameters(layer, extent, &op);
     find_tie(builder, layer, extent, &op);
+    trained_part_set_storage(builder, layer, &op);
     op.macs = macs_of(layer, extent, &op);
     if (layer->kind == LAYER_ATTENTION)
         add_packed_attention(builder, extent, &op);
@@ -208,5 +213,6 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
             builder->tape->doubts.unknown_layer = (int)i;
     }
     r = builder_op(builder, &op);
-    return r == 0 && layer->kind == LAYER_LINEAR ? attention_leave(builder, layer, &op) : r;
+    bool is_projection = layer->kind == LAYER_LINEAR && !adapters_are_open(builder);
+    return r == 0 && is_projection ? attention_leave(builder, layer, &op) : r;
 }

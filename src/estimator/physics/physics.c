@@ -60,6 +60,18 @@ static void describe_optimizer(
             name_list_join(optimizer_names, all), assumed);
 }
 
+/* Adds notes about weights that are not trained. */
+static void describe_trained(const struct model *model, struct estimate *ret_estimate)
+{
+    if (model->parameters_trained.known)
+        estimate_note(ret_estimate, 0, "%lld of %lld parameters are trained",
+            (long long)model->parameters_trained.value, (long long)model->parameters);
+    if (model->is_quantised)
+        estimate_note(ret_estimate, 0,
+            "its weights are quantised, the others taken for 16 bit; prepare_model_for_kbit_training "
+            "makes these 32 bit");
+}
+
 /* Adds notes about what makes the estimate uncertain. */
 static void describe_doubts(
     const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
@@ -96,9 +108,10 @@ static void describe_doubts(
             "a summary of Keras: estimated as PyTorch would train it; TensorFlow and JAX take most of "
             "the GPU when they start, unless they are set to grow");
     describe_optimizer(request, ret_estimate);
-    if (precision_note(request->precision))
+    describe_trained(request->model, ret_estimate);
+    if (precision_note(request->precision) && !request->model->is_quantised)
         estimate_note(ret_estimate, 0, "%s", precision_note(request->precision));
-    if (request->precision == PRECISION_NOT_GIVEN)
+    if (request->precision == PRECISION_NOT_GIVEN && !request->model->is_quantised)
         estimate_note(ret_estimate, 0,
             "no precision is given (--precision): estimated for fp32; amp takes about half");
     if (request->model->batch.known && request->model->batch.value > 1 &&

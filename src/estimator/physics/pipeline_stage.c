@@ -130,7 +130,8 @@ static int replay_stage(const struct tape *whole, const struct stage *stage,
     bool is_last = stage->number + 1 == pipeline->stages;
     tape.n_ops = stage->end - stage->begin;
     tape.batch = ceil(whole->batch / pipeline->micro_batches);
-    tape.loose_parameters = stage->number == 0 ? whole->loose_parameters : 0;
+    if (stage->number > 0)
+        tape.loose_parameters = tape.loose_frozen = tape.loose_frozen_bytes = 0;
     tape.division.sends_result = !is_last;
     tape.ops = malloc(tape.n_ops * sizeof *tape.ops);
     tape.tensors = malloc(tape.n_tensors * sizeof *tape.tensors);
@@ -142,7 +143,7 @@ static int replay_stage(const struct tape *whole, const struct stage *stage,
     }
     int r = received < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
     if (r == 0) {
-        tape.parameters = tape.loose_parameters;
+        tape.parameters = tape.loose_parameters + tape.loose_frozen;
         for (size_t i = 0; i < tape.n_ops; i++) {
             localise_weight(stage, &tape.ops[i]);
             tape.parameters += parameters_of(&tape.ops[i]);

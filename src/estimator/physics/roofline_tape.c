@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "estimator/physics/step_load.h"
+#include "estimator/physics/trained_part.h"
 
 enum {
     READ_AND_WRITE = 2,
@@ -117,12 +118,20 @@ static void add_hidden(struct step_load *load, const struct tape *tape, const st
     add_host(load, load->rates->hidden);
 }
 
+static int backward_passes(const struct tape *tape, const struct op *op)
+{
+    if (tape->tensors[op->output].needs_no_gradient)
+        return 0;
+    return op->macs > 0 && !op->frozen ? BACKWARD_PASSES : 1;
+}
+
 static void add_op(struct step_load *load, const struct tape *tape, const struct op *op)
 {
     const struct activity_rates *rates = load->rates;
     struct kernel forward = kernel_of_op(tape, op);
     step_load_kernel(load, &forward, 1);
-    for (int i = 0; i < BACKWARD_PASSES && (op->macs > 0 || i == 0); i++) {
+    int passes = backward_passes(tape, op);
+    for (int i = 0; i < passes; i++) {
         struct kernel kernel = gradient_of(op, &forward, i);
         step_load_kernel(load, &kernel, 1);
     }
@@ -130,7 +139,7 @@ static void add_op(struct step_load *load, const struct tape *tape, const struct
     load->host_us[STEP_FORWARD] += rates->module_us;
     if (op->kind == LAYER_CONV) {
         load->host_us[STEP_FORWARD] += rates->conv_us;
-        load->host_us[STEP_BACKWARD] += rates->conv_us * BACKWARD_PASSES;
+        load->host_us[STEP_BACKWARD] += rates->conv_us * passes;
     }
     if (forward.kind == KERNEL_PRODUCT || forward.kind == KERNEL_ATTENTION)
         add_hidden(load, tape, op);
@@ -145,9 +154,10 @@ static void add_update(
     double passes = OPTIMIZER_TENSORS +
                     READ_AND_WRITE * (optimizer->states + optimizer->temporaries);
     for (size_t i = 0; i < tape->n_ops; i++)
-        tensors += (tape->ops[i].weight > 0) + (tape->ops[i].bias > 0);
-    step_load_lists(load, lists, fmax(1, tensors),
-        tape->parameters * STEP_FP32_BYTES * passes / lists, tape->parameters);
+        tensors += tape->ops[i].frozen ? 0 : (tape->ops[i].weight > 0) + (tape->ops[i].bias > 0);
+    double trained = tape_trained_parameters(tape);
+    step_load_lists(
+        load, lists, fmax(1, tensors), trained * STEP_FP32_BYTES * passes / lists, trained);
 }
 
 struct activity activity_of_tape(const struct tape *tape, const struct optimizer_traits *optimizer,

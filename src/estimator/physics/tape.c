@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "estimator/physics/adapters.h"
 #include "estimator/physics/attention.h"
 #include "estimator/physics/blocks.h"
 #include "estimator/physics/branches.h"
@@ -28,6 +29,7 @@
 #include "estimator/physics/layer_op.h"
 #include "estimator/physics/library_rules.h"
 #include "estimator/physics/partition.h"
+#include "estimator/physics/trained_part.h"
 
 /* Chosen: the number of layers after a linear one that are searched for its activation. Printed
  * modules list it next, or after a dropout and a norm. */
@@ -85,7 +87,7 @@ static int take_layer(struct builder *builder, size_t i)
         extent.elements == before.last)
         extent = before; /* of tokens that were made one long batch */
     if (!extent_is_known(extent)) {
-        builder->tape->loose_parameters += layer->shared ? 0 : (double)layer->parameters;
+        trained_part_add_loose(builder, layer, layer->shared ? 0 : (double)layer->parameters);
         builder->tape->doubts.unshaped_share += !within_attention(builder, i);
         return 0;
     }
@@ -142,7 +144,8 @@ static int take_all(struct builder *builder)
     int r = 0;
     for (size_t i = 0; r == 0 && i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
-        r = blocks_end(builder, &blocks, layer->depth);
+        r = adapters_enter(builder, i);
+        r = r == 0 ? blocks_end(builder, &blocks, layer->depth) : r;
         r = r == 0 && tree ? branches_enter(builder, i) : r;
         if (r < 0 || builder->done[i])
             continue;
@@ -163,8 +166,9 @@ static int take_all(struct builder *builder)
         else
             r = block_end(builder, &(struct open_block){(int)i, TAPE_NONE, 0});
         if (!layer->leaf)
-            builder->tape->loose_parameters += (double)layer->parameters;
+            trained_part_add_loose(builder, layer, (double)layer->parameters);
     }
+    r = r < 0 ? r : adapters_enter(builder, model->n_layers);
     return r < 0 ? r : blocks_end(builder, &blocks, 0);
 }
 
@@ -276,10 +280,16 @@ static void sum_up(struct builder *builder)
         tape->doubts.hidden_share = (double)model->parameters_hidden / (double)model->parameters;
 }
 
+bool tape_is_autocast(const struct estimate_request *request)
+{
+    bool is_open = request->precision == PRECISION_NOT_GIVEN;
+    return precision_is_autocast(request->precision) || (is_open && request->model->is_quantised);
+}
+
 int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape,
     const char **ret_why)
 {
-    bool autocast = precision_is_autocast(request->precision);
+    bool autocast = tape_is_autocast(request);
     struct tape tape = {.batch = (double)estimate_batch(request).value,
         .autocast = autocast,
         .division = division_of(request),
@@ -297,6 +307,7 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     tape.result = (int)tape.n_tensors - 1;
     if (r == 0 && tape.n_ops > 0)
         r = enlarge_to_image(&builder);
+    trained_part_mark(&tape);
     sum_up(&builder);
     builder_fini(&builder);
     if (r == 0 && tape.n_ops == 0) {

@@ -27,7 +27,8 @@ struct tensor {
     double elements;
     double first, last; /* sizes of the first and of the last dimension */
     int element_bytes;
-    bool is_data; /* the batch: has no gradient, stays until the next step's */
+    bool is_data;           /* the batch: has no gradient, stays until the next step's */
+    bool needs_no_gradient; /* nothing that it was made from is trained */
 };
 
 struct op {
@@ -44,6 +45,9 @@ struct op {
     double tied;         /* elements of an embedding's weight, which it multiplies by instead of a
                     * separate one */
     int tied_to;         /* the operation that owns it; TAPE_NONE */
+    bool frozen;         /* its parameters are not trained */
+    double weight_bytes; /* of an element of its parameters; 0: of fp32 */
+    double unpacked;     /* bytes of the quantised weight that a product reads, made for each */
     double macs;         /* multiply-adds per sample */
     double window;       /* of a convolution: taps of its kernel; 0 elsewhere */
     bool depthwise;
@@ -68,8 +72,9 @@ struct tape {
     size_t n_ops, n_tensors, capacity_ops, capacity_tensors;
     int result; /* the tensor that the model returns; the loss reads the last one */
     double batch;
-    double parameters; /* all, also those in no operation */
-    double loose_parameters;
+    double parameters;                       /* all, also those in no operation */
+    double loose_parameters;                 /* in no operation */
+    double loose_frozen, loose_frozen_bytes; /* beside these: that are not trained */
     bool autocast;
     bool multiplies, convolves; /* the libraries that the network uses */
     bool raises_logits;         /* the model's own loss turns 16-bit logits into 32 bit first */
@@ -77,6 +82,10 @@ struct tape {
     struct tape_doubts doubts;
     struct division division; /* among the processes of a training on several GPUs */
 };
+
+/* Tests whether activations are in 16 bit: as the precision says; where none is given, if the
+ * network's weights are quantised. The request has a model. */
+bool tape_is_autocast(const struct estimate_request *request);
 
 /*
  * Derives the tape. `request`: has a model and a checked batch. Returns 0, and tape_fini must

@@ -5,11 +5,13 @@
  */
 #include "estimator/physics/tape_replay.h"
 
+#include "estimator/physics/trained_part.h"
+
 /* A gradient to which several operations add is allocated by the first of them. */
 static void add_gradient(struct tape_replay *replay, int tensor)
 {
     struct tensor_life *life = &replay->lives[tensor];
-    if (replay->tape->tensors[tensor].is_data)
+    if (replay->tape->tensors[tensor].is_data || replay->tape->tensors[tensor].needs_no_gradient)
         return;
     int handle = tape_replay_take(replay, tape_replay_tensor_bytes(replay, tensor));
     if (life->gradient == LIFE_NONE)
@@ -29,6 +31,8 @@ static void release_kept(struct tape_replay *replay, int tensor, int op)
 static int weight_gradient(struct tape_replay *replay, size_t i)
 {
     const struct op *op = &replay->tape->ops[i];
+    if (op->frozen)
+        return LIFE_NONE;
     int gradient = tape_replay_take(
         replay, (op->weight + op->tied) *
                     (tape_replay_casts_weights(replay, op) ? HALF_BYTES : SINGLE_BYTES));
@@ -67,6 +71,8 @@ static void accumulate_gradient(
 {
     double bytes = (op->weight + op->tied) * SINGLE_BYTES;
     int gradient = computed;
+    if (op->frozen)
+        return;
     if (tape_replay_copied_bytes(replay, op) > 0) {
         gradient = tape_replay_take(replay, bytes);
         tape_replay_release(replay, &computed);
@@ -86,7 +92,7 @@ static void backward_op(struct tape_replay *replay, size_t i)
 {
     const struct op *op = &replay->tape->ops[i];
     struct parameter_blocks *blocks = &replay->parameters[i];
-    if (op->kind == LAYER_INPUT)
+    if (op->kind == LAYER_INPUT || replay->tape->tensors[op->output].needs_no_gradient)
         return;
     if (replay->lives[op->output].gradient == LIFE_NONE)
         add_gradient(replay, op->output);
@@ -94,9 +100,11 @@ static void backward_op(struct tape_replay *replay, size_t i)
         if (op->inputs[k] != TAPE_NONE)
             add_gradient(replay, op->inputs[k]);
     tape_replay_blas_workspace(replay, op, true);
+    int unpacked = tape_replay_take(replay, op->unpacked);
     tape_replay_scratch(replay, i, CONV_INPUT_GRADIENT);
+    tape_replay_release(replay, &unpacked);
     int computed = weight_gradient(replay, i);
-    blocks->bias_gradient = tape_replay_take(replay, op->bias * SINGLE_BYTES);
+    blocks->bias_gradient = tape_replay_take(replay, op->frozen ? 0 : op->bias * SINGLE_BYTES);
     tape_replay_release(replay, &replay->lives[op->output].gradient);
     tape_replay_release(replay, &blocks->kept);
     tape_replay_release(replay, &blocks->copy);

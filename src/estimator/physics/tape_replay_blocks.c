@@ -2,6 +2,8 @@
 /* Blocks of a replay, with the most that were in use. A workspace is taken and released at once. */
 #include "estimator/physics/tape_replay.h"
 
+#include "estimator/physics/trained_part.h"
+
 int tape_replay_take(struct tape_replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
@@ -66,7 +68,7 @@ void tape_replay_blas_workspace(struct tape_replay *replay, const struct op *op,
 
 bool tape_replay_casts_weights(const struct tape_replay *replay, const struct op *op)
 {
-    return replay->tape->autocast &&
+    return replay->tape->autocast && op_weight_bytes(op) == SINGLE_BYTES &&
            (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT);
 }
 

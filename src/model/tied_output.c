@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Language models often use the embedding's matrix again for the logits. A printed module lists the
+ * output layer like any other: Linear(768, 50257) behind Embedding(50257, 768). Only a printed total
+ * shows that both are one tensor: the layers add up to as much more as that layer has.
+ */
+#include "model/tied_output.h"
+
+#include "model/format.h"
+
+enum { NAME_SHOWN = 60 };
+
+static const struct layer *find_largest_embedding(const struct model *model)
+{
+    const struct layer *largest = NULL;
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (model->layers[i].kind == LAYER_EMBEDDING &&
+            (!largest || model->layers[i].in_size > largest->in_size))
+            largest = &model->layers[i];
+    return largest;
+}
+
+/* The last one behind the embedding. */
+static struct layer *find_output(struct model *model, const struct layer *embedding)
+{
+    for (struct layer *layer = model->layers + model->n_layers - 1; layer > embedding; layer--)
+        if (layer->kind == LAYER_LINEAR && layer->in_size != LAYER_SIZE_UNKNOWN &&
+            layer->in_size == embedding->out_size && layer->out_size == embedding->in_size)
+            return layer;
+    return NULL;
+}
+
+/* Is the printed total less by the layer's parameters? */
+static bool is_counted_once(const struct model *model, const struct layer *layer)
+{
+    int64_t sum = -model->parameters_shared;
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (__builtin_add_overflow(sum, model->layers[i].parameters, &sum))
+            return false;
+    return model->parameters_printed.known &&
+           sum - layer->parameters == model->parameters_printed.value;
+}
+
+void tied_output_find(struct model *model)
+{
+    const struct layer *embedding = model->format == SUMMARY_REPR ? find_largest_embedding(model)
+                                                                  : NULL;
+    struct layer *layer = embedding ? find_output(model, embedding) : NULL;
+    if (!layer)
+        return;
+    if (is_counted_once(model, layer))
+        layer->parameters = 0;
+    else
+        model_warn(model, layer->line,
+            "%.*s has the embedding's size; where the two share weights they are counted twice",
+            (int)(layer->name.size < NAME_SHOWN ? layer->name.size : NAME_SHOWN), layer->name.at);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Networks of which only a part is trained. */
+#include "tape_case.h"
+
+#include <math.h>
+
+/* Linear 64 -> 64 and ReLU, twice, and Linear 64 -> 10; counts in parentheses are not trained. */
+#define CHAIN(FIRST, SECOND)                                                                        \
+    TREE "Net: 0-1  [1, 10]  --\n├─Linear: 1-1  [1, 64]  " FIRST "\n├─ReLU: 1-2  [1, 64]  --\n" \
+         "├─Linear: 1-3  [1, 64]  " SECOND "\n├─ReLU: 1-4  [1, 64]  --\n"                       \
+         "├─Linear: 1-5  [1, 10]  650\n====\n"
+
+enum { WIDTH_BYTES = 64 * 4, HIDDEN = 64 * 64 + 64, HEAD = 650 };
+
+static struct built built_of(const char *text, enum precision precision)
+{
+    struct built b;
+    build(text,
+        (struct estimate_request){.batch = 8, .sequence_length = 16, .precision = precision},
+        "adam", &b);
+    return b;
+}
+
+/* What is kept: of the trained network the inputs of three linear layers, of which the first is the
+ * batch; then the input of the last alone. */
+static void test_nothing_is_kept_before_the_first_trained_layer(void **state)
+{
+    struct built all = built_of(CHAIN("4,160", "4,160"), PRECISION_FP32),
+                 last = built_of(CHAIN("(4,160)", "(4,160)"), PRECISION_FP32);
+    assert_true(all.footprint.saved == 8 * 2 * WIDTH_BYTES);
+    assert_true(last.footprint.saved == 8 * WIDTH_BYTES);
+    assert_true(last.footprint.gradients == HEAD * 4.0);
+    assert_true(last.footprint.states == 2 * HEAD * 4.0);
+    assert_true(last.footprint.weights == (2 * HIDDEN + HEAD) * 4.0);
+    assert_true(all.footprint.gradients == (2 * HIDDEN + HEAD) * 4.0);
+    assert_true(last.footprint.live < all.footprint.live);
+    drop(&all);
+    drop(&last);
+}
+
+/* Gradients flow through a layer that is not trained: the ReLU before it keeps its output, and the
+ * layer needs no input. */
+static void test_gradients_flow_through_a_frozen_layer(void **state)
+{
+    struct built b = built_of(CHAIN("4,160", "(4,160)"), PRECISION_FP32);
+    const struct op *second = &b.tape.ops[b.tape.n_ops - 3];
+    assert_int_equal(second->kind, LAYER_LINEAR);
+    assert_true(second->frozen);
+    assert_false(second->keeps_inputs);
+    assert_false(b.tape.tensors[second->output].needs_no_gradient);
+    assert_true(b.footprint.saved == 8 * 2 * WIDTH_BYTES);
+    assert_true(b.footprint.gradients == (HIDDEN + HEAD) * 4.0);
+    drop(&b);
+}
+
+/* A layer with an adapter in front of another linear layer. */
+#define ADAPTED(TYPE)                                                                              \
+    "PeftModel(\n  (wte): Embedding(100, 64)\n"                                                    \
+    "  (proj): lora." TYPE "(\n"                                                                   \
+    "    (base_layer): " TYPE "(in_features=64, out_features=64, bias=False)\n"                    \
+    "    (lora_dropout): ModuleDict(\n      (default): Dropout(p=0.1, inplace=False)\n    )\n"     \
+    "    (lora_A): ModuleDict(\n"                                                                  \
+    "      (default): Linear(in_features=64, out_features=4, bias=False)\n    )\n"                 \
+    "    (lora_B): ModuleDict(\n"                                                                  \
+    "      (default): Linear(in_features=4, out_features=64, bias=False)\n    )\n"                 \
+    "    (lora_embedding_A): ParameterDict()\n  )\n"                                               \
+    "  (head): Linear(in_features=64, out_features=100, bias=True)\n)\n"
+
+enum { TOKENS = 8 * 16, RANK_BYTES = 4 * 4, ADAPTER = 2 * 4 * 64, BASE = 64 * 64 };
+
+/* The adapter reads what its layer reads. Kept are the inputs of A and of B. Nothing before A is
+ * trained, so dropout keeps no mask; the head is not, so it needs no input. */
+static void test_an_adapter_stands_beside_its_layer(void **state)
+{
+    struct built b = built_of(ADAPTED("Linear"), PRECISION_FP32);
+    const struct op *base = NULL, *low = NULL, *sum = last_of(&b, LAYER_MERGE);
+    for (size_t i = 0; i < b.tape.n_ops; i++) {
+        const struct op *op = &b.tape.ops[i];
+        if (op->kind == LAYER_LINEAR && op->weight == BASE)
+            base = op;
+        if (op->kind == LAYER_DROPOUT)
+            low = op;
+    }
+    assert_non_null(base);
+    assert_non_null(low);
+    assert_int_equal(base->inputs[0], low->inputs[0]);
+    assert_int_equal(sum->inputs[0], base->output);
+    assert_int_equal(last_of(&b, LAYER_LINEAR)->inputs[0], sum->output);
+    assert_true(b.footprint.saved == TOKENS * (WIDTH_BYTES + RANK_BYTES));
+    assert_true(b.footprint.states == 2 * ADAPTER * 4.0);
+    drop(&b);
+}
+
+/* 4 bit with a constant of 32 bit for each 64 weights; the other frozen weights in 16 bit. */
+static void test_quantised_weights(void **state)
+{
+    struct built b = built_of(ADAPTED("Linear4bit"), PRECISION_BF16);
+    double others = 100 * 64 + 6500;
+    double bytes = BASE * (0.5 + 4.0 / 64) + others * 2 + ADAPTER * 4;
+    assert_true(fabs(b.footprint.weights - bytes) < 1);
+    assert_true(b.footprint.gradients == ADAPTER * 4.0);
+    drop(&b);
+    b = built_of(ADAPTED("Linear8bitLt"), PRECISION_BF16);
+    assert_true(fabs(b.footprint.weights - (bytes + BASE * 0.5)) < 1);
+    drop(&b);
+    b = built_of(ADAPTED("Linear4bit"), PRECISION_NOT_GIVEN);
+    assert_true(b.tape.autocast); /* 16 bit, as its weights are unpacked to */
+    drop(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_kept_before_the_first_trained_layer),
+        cmocka_unit_test(test_gradients_flow_through_a_frozen_layer),
+        cmocka_unit_test(test_an_adapter_stands_beside_its_layer),
+        cmocka_unit_test(test_quantised_weights),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
