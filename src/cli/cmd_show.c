@@ -55,6 +55,11 @@ static const char *count_text(const json_t *value, char cell[CELL_SIZE])
     return json_number_value(value) > 0 ? scalar_text(value, cell) : "-";
 }
 
+static const char *gpu_count_text(const json_t *value, char cell[CELL_SIZE])
+{
+    return json_number_value(value) > 0 ? scalar_text(value, cell) : "no GPU";
+}
+
 static const char *stopped_text(const json_t *value, char cell[CELL_SIZE])
 {
     return json_number_value(value) > 0 ? seconds_text(value, cell) : "-";
@@ -85,7 +90,7 @@ static const struct field fields[] = {
     {"Waited", "wait_s", seconds_text},
     {"Ran", "exec_s", seconds_text},
     {"Time limit", "time_limit_s", seconds_text},
-    {"GPUs asked", "gpus_requested", scalar_text},
+    {"GPUs asked", "gpus_requested", gpu_count_text},
     {"GPUs", "gpus", list_text},
     {"Policy", "policy", scalar_text},
     {"Sharing", "sharing", scalar_text},

@@ -280,14 +280,14 @@ static void say_where(struct client *client, int64_t id)
     json_t *reply;
     if (get_task(client, id, &reply) != EXIT_OK)
         return;
-    const json_t *list = json_object_get(json_object_get(reply, "task"), "gpus");
-    const char *plural = json_array_size(list) == 1 ? "" : "s";
-    list_text(list, gpus);
-    snprintf(
-        title, sizeof title, "\033[22;0t\033]0;task %" PRId64 ", GPU%s %s\007", id, plural, gpus);
+    const json_t *task = json_object_get(reply, "task"), *list = json_object_get(task, "gpus");
+    size_t n = json_array_size(list);
+    const char *before = n == 0 ? "" : n == 1 ? "GPU " : "GPUs ";
+    const char *text = task_gpus_text(task, gpus);
+    snprintf(title, sizeof title, "\033[22;0t\033]0;task %" PRId64 ", %s%s\007", id, before, text);
     put_title(title);
     print_error(
-        "task %" PRId64 ", GPU%s %s: exit ends it, Ctrl-] d leaves it running", id, plural, gpus);
+        "task %" PRId64 ", %s%s: exit ends it, Ctrl-] d leaves it running", id, before, text);
     json_decref(reply);
 }
 

@@ -147,7 +147,8 @@ static double known_or(const json_t *known, double assumed, int *count)
 static bool waits_for_gpu(const json_t *task)
 {
     const char *reason = member_text(task, "reason", "");
-    return strcmp(member_text(task, "state", ""), "PENDING") == 0 &&
+    return member_number(task, "gpus_requested", 1) > 0 &&
+           strcmp(member_text(task, "state", ""), "PENDING") == 0 &&
            (strcmp(reason, "Resources") == 0 || strcmp(reason, "Priority") == 0 ||
                strcmp(reason, "Recovering") == 0);
 }

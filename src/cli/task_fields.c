@@ -50,7 +50,8 @@ static void write_id(const json_t *task, FILE *out)
 static void write_gpus(const json_t *task, FILE *out)
 {
     char cell[CELL_SIZE];
-    fputs(list_text(task_gpus(task), cell), out);
+    bool has_none = member_number(task, "gpus_requested", 1) < 1;
+    fputs(has_none ? "no GPU" : list_text(task_gpus(task), cell), out);
 }
 
 /* As Slurm writes it: code:signal. */

@@ -122,6 +122,13 @@ const char *list_text(const json_t *array, char cell[CELL_SIZE])
     return cell[0] ? cell : "-";
 }
 
+const char *task_gpus_text(const json_t *task, char cell[CELL_SIZE])
+{
+    if (member_number(task, "gpus_requested", 1) < 1)
+        return "no GPU";
+    return list_text(json_object_get(task, "gpus"), cell);
+}
+
 const json_t *task_gpus(const json_t *task)
 {
     const json_t *gpus = json_object_get(task, "gpus"),
@@ -158,7 +165,7 @@ char *task_place_text(const json_t *task, bool with_words)
                *words = member_text(task, "reason_text", "");
     int n;
     if (strcmp(member_text(task, "state", ""), "PENDING") != 0)
-        n = asprintf(&text, "%s", list_text(json_object_get(task, "gpus"), cell));
+        n = asprintf(&text, "%s", task_gpus_text(task, cell));
     else if (with_words && *words)
         n = asprintf(&text, "(%s) %s", reason, words);
     else
@@ -172,7 +179,9 @@ const char *attempt_text(const json_t *attempt, char *text, size_t size)
     const char *reason = member_text(attempt, "reason", NULL);
     bool ended = json_is_number(json_object_get(attempt, "ended_at"));
     bool failed = reason && strcmp(reason, "None") != 0;
-    snprintf(text, size, "GPU %s, %s to %s%s%s", list_text(json_object_get(attempt, "gpus"), gpus),
+    const json_t *list = json_object_get(attempt, "gpus");
+    snprintf(text, size, "%s%s, %s to %s%s%s", json_array_size(list) ? "GPU " : "no GPU",
+        json_array_size(list) ? list_text(list, gpus) : "",
         moment_text(json_object_get(attempt, "started_at"), begin),
         ended ? moment_text(json_object_get(attempt, "ended_at"), end) : "now", failed ? ": " : "",
         failed ? reason : "");

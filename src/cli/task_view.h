@@ -29,6 +29,10 @@ const char *fraction_text(const json_t *fraction, char cell[CELL_SIZE]);
 /* Writes the texts and numbers of an array with commas between. Returns `cell`. */
 const char *list_text(const json_t *array, char cell[CELL_SIZE]);
 
+/* Writes the GPUs that the task has: "0,2", "-", or "no GPU" of one that needs none. Returns the
+ * text. */
+const char *task_gpus_text(const json_t *task, char cell[CELL_SIZE]);
+
 /* Returns the array of the task's GPUs; those of its last attempt if it has none now; or NULL. */
 const json_t *task_gpus(const json_t *task);
 

@@ -88,6 +88,7 @@ void core_destroy(struct core *core)
     free(core->view.gpus);
     free(core->group_uses);
     free(core->advances);
+    free(core->on_host.list);
     free(core->on_tasks.list);
     free(core->on_arrays.list);
     free(core->ended.list);

@@ -188,7 +188,8 @@ bool task_is_sound(const struct task *task)
     bool runs = task_state_has_attempt(task->state) && task->state != TASK_STARTING;
     bool may_be_frozen = task->state == TASK_PAUSED || task->state == TASK_ENDING;
     return (task->queue != NULL) == waits &&
-           (task->n_gpus > 0) == task_state_holds_gpus(task->state) && task->has_process == runs &&
+           (task->n_gpus > 0) == (task->request.gpus > 0 && task_state_holds_gpus(task->state)) &&
+           task->has_process == runs &&
            (task->run->yield.to_gpus != NULL) == (task->state == TASK_MOVING) &&
            (task->n_after == 0 || task->state == TASK_HELD || task->state == TASK_BLOCKED) &&
            (may_be_frozen || !task->run->yield.is_frozen);

@@ -98,7 +98,7 @@ struct service_request {
 };
 
 struct task_request {
-    int gpus;                    /* 1 or more, all or none */
+    int gpus;                    /* all or none; 0: it needs none (pass/host_pass.c) */
     int nodes;                   /* that they are spread over, as many on each and of the same
                                     indices there; 0 and 1: all are of one node */
     struct host_resources host;  /* of all its processes together */

@@ -27,7 +27,7 @@ struct reading overrun_bytes(const struct task *task, const struct job *job)
 {
     const struct need *need = &task->request.need;
     bool was_known = need->kind == NEED_DECLARED || need->kind == NEED_ESTIMATED;
-    if (!was_known || !job || !job->mem_peak_bytes.valid)
+    if (!was_known || !job || !job->mem_peak_bytes.valid || task->request.gpus == 0)
         return READING_NONE;
     double over = job->mem_peak_bytes.value / task->request.gpus - (double)need->bytes;
     return reading_of(over >= (double)OVERRUN_LEAST_BYTES ? over : 0);

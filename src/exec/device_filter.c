@@ -37,6 +37,8 @@ enum { NVIDIA_MAJOR = 195, GPU_MINOR_MAX = 253, TYPE_MASK = 0xffff };
 int gpu_minors_parse(const char *text, struct gpu_minors *ret_minors)
 {
     ret_minors->n = 0;
+    if (strcmp(text, "none") == 0)
+        return 0;
     for (;; text++) {
         char *end;
         if (*text < '0' || *text > '9' || ret_minors->n == FILTER_GPUS_MAX)

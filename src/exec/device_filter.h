@@ -22,7 +22,7 @@ struct device_program {
     int n;
 };
 
-/* Reads "0,2". Returns 0, or -EINVAL for another text, an unlikely number, or too many. */
+/* Reads "0,2", or "none". Returns 0, or -EINVAL for another text, an unlikely number, or too many. */
 int gpu_minors_parse(const char *text, struct gpu_minors *ret_minors);
 
 /* Assembles the program: it refuses /dev/nvidiaN of other GPUs, and nothing else. */

@@ -243,8 +243,12 @@ static int reserve_resident(struct simulated_gpus *gpus, struct place *place)
 
 int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
 {
-    task->speed = 0;
+    task->speed = task->kind_speed = task->n_places == 0;
     task->since_us = now_us;
+    if (task->n_places == 0) { /* it needs no GPU: nothing slows it */
+        gpus->on_speed_changed(gpus->context, task);
+        return 0;
+    }
     set_kind_speed(gpus, task);
     for (int i = 0; i < task->n_places; i++)
         if (reserve_resident(gpus, &gpus->places[task->places[i]]) < 0)

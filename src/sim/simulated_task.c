@@ -280,8 +280,9 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     task->running.cap = started->run->share.thread_percent / 100.0;
     task->running.left_s = task->solo_s;
     task->running.reference_speed = cluster_fastest(cluster, task->type->gpu_kind);
-    task->running.demand = demand_on(
-        cluster->gpus[cluster->places[started->gpus[0]].gpu], task->type);
+    if (started->n_gpus > 0)
+        task->running.demand = demand_on(
+            cluster->gpus[cluster->places[started->gpus[0]].gpu], task->type);
     task->start_us = sim_now_us(sim);
     if (task->service)
         simulated_service_start(run, task);

@@ -172,7 +172,7 @@ static const struct field array_run_fields[] = {
 static const struct field submit_fields[] = {
     {"uid", FIELD_UINT32, AT(submit.uid), REQUIRED, 0, UINT32_MAX, NULL},
     {"held", FIELD_BOOL, AT(submit.held), REQUIRED, 0, 0, NULL},
-    {"gpus", FIELD_INT, AT(submit.request.gpus), REQUIRED, 1, INT_MAX, NULL},
+    {"gpus", FIELD_INT, AT(submit.request.gpus), REQUIRED, 0, INT_MAX, NULL},
     {"nodes", FIELD_INT, AT(submit.request.nodes), OPTIONAL, 1, INT_MAX, NULL},
     {"policy", FIELD_POLICY, AT(submit.request.policy), OPTIONAL, 0, 0, NULL},
     {"exclusive", FIELD_BOOL, AT(submit.request.exclusive), REQUIRED, 0, 0, NULL},

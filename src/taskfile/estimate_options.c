@@ -7,6 +7,8 @@
  */
 #include "taskfile/estimate_options.h"
 
+#include <errno.h>
+
 #include "taskfile/taskfile.h"
 
 int estimate_options_apply(
@@ -17,6 +19,8 @@ int estimate_options_apply(
     request->optimizer_text = values[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);
     request->gpus = (int)option_number_or(&values[TASK_GPUS], 1);
+    if (request->gpus == 0)
+        return fault_set(fault, EINVAL, "gpus=0: without a GPU there is no GPU memory to estimate");
     request->parallel = parallel_parse(values[TASK_PARALLEL].text);
     request->parallel_degree = parallel_degree(values[TASK_PARALLEL].text);
     request->micro_batches = (int)values[TASK_MICRO_BATCHES].number;

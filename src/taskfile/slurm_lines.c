@@ -93,7 +93,7 @@ static int64_t count_tasks(const struct slurm_facts *facts, int64_t gpus)
 {
     return facts->tasks            ? facts->tasks
            : facts->tasks_per_node ? facts->tasks_per_node
-           : facts->tasks_per_gpu  ? facts->tasks_per_gpu * gpus
+           : facts->tasks_per_gpu  ? facts->tasks_per_gpu * (gpus ? gpus : 1)
                                    : 1;
 }
 
@@ -127,7 +127,7 @@ static int derive_cpus(struct task_description *description, int64_t gpus, struc
     struct slurm_facts *facts = &description->slurm;
     int64_t tasks = count_tasks(facts, gpus), max = task_options[TASK_CPUS].max;
     int64_t cpus = facts->cpus_per_task  ? tasks * facts->cpus_per_task
-                   : facts->cpus_per_gpu ? facts->cpus_per_gpu * gpus
+                   : facts->cpus_per_gpu ? facts->cpus_per_gpu * (gpus ? gpus : 1)
                                          : tasks;
     if (tasks > max || cpus > max)
         return too_many(fault, "many CPUs");
@@ -147,7 +147,7 @@ static int derive_memory(struct task_description *description, int64_t gpus, str
     int64_t per_cpu = facts->memory_per_cpu_bytes, per_gpu = facts->memory_per_gpu_bytes;
     if (!per_cpu && !per_gpu)
         return 0;
-    if (per_cpu > spec->max / cpus || per_gpu > spec->max / gpus)
+    if (per_cpu > spec->max / cpus || (gpus && per_gpu > spec->max / gpus))
         return too_many(fault, "much memory");
     int64_t bytes = per_cpu ? per_cpu * cpus : per_gpu * gpus;
     derive_number(description, TASK_HOST_MEMORY, bytes < spec->min ? spec->min : bytes);

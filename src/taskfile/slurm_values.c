@@ -136,13 +136,11 @@ static bool is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-static int set_gpus(
-    struct slurm_context *context, const char *name, const char *given, const char *count)
+static int set_gpus(struct slurm_context *context, const char *name, const char *count)
 {
     int64_t gpus;
     if (strspn(count, "0") == strlen(count))
-        return slurm_refuse(context, name, given,
-            "each task of colloc has a GPU: run a command that needs none without colloc");
+        return slurm_set(context, TASK_GPUS, name, "0");
     if (strcmp(name, "gpus-per-task") != 0)
         return slurm_set(context, TASK_GPUS, name, count);
     if (parse_int64(count, 1, task_options[TASK_GPUS].max, &gpus) < 0)
@@ -161,12 +159,14 @@ static int read_gpus(
     struct span name_of_kind = {value, colon ? (size_t)(colon - value) : strlen(value)};
     const char *count = colon ? colon + 1 : "1";
     if (is_number(value))
-        return set_gpus(context, name, given, value);
-    if (!name_of_kind.size || strchr(value, ',') || isdigit((unsigned char)*value) ||
+        return set_gpus(context, name, value);
+    if (!name_of_kind.size || strchr(value, ',') || !isalpha((unsigned char)*value) ||
         !is_number(count) || !span_copy(name_of_kind, kind, sizeof kind))
         return slurm_refuse(context, name, given, "give a number of GPUs, or a kind: a100:2");
+    if (strspn(count, "0") == strlen(count))
+        return slurm_refuse(context, name, given, "a task without a GPU has no kind: leave it out");
     int r = slurm_set(context, TASK_GPU_KIND, name, kind);
-    return r < 0 ? r : set_gpus(context, name, given, count);
+    return r < 0 ? r : set_gpus(context, name, count);
 }
 
 int slurm_read_gpus(struct slurm_context *context, const char *name, const char *value)
@@ -177,7 +177,7 @@ int slurm_read_gpus(struct slurm_context *context, const char *name, const char 
 int slurm_read_gres(struct slurm_context *context, const char *name, const char *value)
 {
     if (strcasecmp(value, "none") == 0)
-        return set_gpus(context, name, value, "0");
+        return set_gpus(context, name, "0");
     for (const char *at = value; at == value || at[-1] == ','; at += strcspn(at, ",") + 1) {
         if (strncmp(at, "gpu", 3) != 0 || (at[3] && !strchr(":,", at[3])))
             return slurm_refuse(context, name, value,

@@ -63,6 +63,41 @@ class Life(DaemonCase):
         texts = [e["text"] for e in self.task(2)["events"] if e["event"] == "REQUEUE"]
         self.assertEqual(texts, ["a user has it run again"] * 2)
 
+    def test_a_task_without_a_gpu_waits_for_none(self):
+        busy = [
+            self.train(seconds=100000, gpus=4, exclusive=True),
+            self.submit("true", gpus=4, exclusive=True),
+        ]
+        self.wait_state(busy[0], "RUNNING")
+        script = self.write(
+            "cpu.sbatch",
+            "#!/bin/bash\n#SBATCH --gres=gpu:0 --output=%j.log\n"
+            'echo "[$CUDA_VISIBLE_DEVICES][$COLLOC_GPUS][${SLURM_JOB_GPUS-unset}]"\n'
+            "echo $$ >pid; sleep 1000\n",
+        )
+        task = int(self.colloc("submit", script).stdout.split()[-1])
+        pid = int(self.wait_file("pid"))
+        found = self.wait_state(task, "RUNNING")
+        self.assertEqual((found["gpus"], found["gpus_requested"]), ([], 0))
+        self.assertEqual(self.read(f"{task}.log"), "[][][unset]\n")
+        self.assertEqual(self.task(busy[1])["state"], "PENDING")
+        self.assertRegex(self.colloc("queue").stdout, rf"(?m)^ *{task} .* 0 .* no GPU$")
+        self.assertRegex(self.colloc("show", str(task)).stdout, r"GPUs asked +no GPU")
+        self.assertIn("never suspended", self.colloc("suspend", str(task), code=1).stderr)
+        self.stop(signal.SIGKILL)
+        self.start()
+        self.assertEqual(self.wait_state(task, "RUNNING")["attempt_count"], 1)
+        self.assertTrue(is_alive(pid))
+        self.colloc("cancel", str(task))
+        self.wait(task, "CANCELLED")
+        self.assertIn("no GPU", self.colloc("history", "-o", "gpu").stdout)
+        shares = self.get("/v1/share")["users"]
+        self.assertEqual(shares[0]["gpus"], 4)
+        limited = self.submit("sleep 1000", gpus=0, time_limit_s=1, grace_s=0)
+        self.wait(limited, "TIMEOUT")
+        for wrong in ({"gpu_kinds": "A100"}, {"service": True}):
+            self.refused(400, "gpus=0: a ", gpus=0, **wrong)
+
     def test_requeue_ends_a_running_task_and_keeps_it(self):
         task = self.submit("trap '' TERM; echo $$ >pid; while :; do sleep 0.1; done", grace_s=1000)
         pid = int(self.wait_file("pid"))

@@ -97,5 +97,9 @@ int64_t core_deadline_us(const struct core *core)
             earliest = expires < earliest ? expires : earliest;
         }
     }
+    for (size_t i = 0; i < core->on_host.n; i++) {
+        int64_t expires = core_expires_us(core, core->on_host.list[i]);
+        earliest = expires < earliest ? expires : earliest;
+    }
     return earliest;
 }

@@ -114,6 +114,8 @@ int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault
     bool is_stopped = task && !task->ending && !task->run->yield.by_user &&
                       (task->state == TASK_PAUSED || task->state == TASK_SUSPENDING ||
                           task->state == TASK_SUSPENDED);
+    if (task && task->request.gpus == 0)
+        return fault_set(fault, EINVAL, "task %" PRIu64 " has no GPU, and is never suspended", id);
     int r = is_stopped ? 0 : check_running(task, id, "suspended", fault);
     if (r < 0 || is_stopped || core_can_suspend(core, task) || core->settings.can_pause)
         return r;

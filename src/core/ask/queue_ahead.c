@@ -77,7 +77,8 @@ static struct ahead_of_user count_of_others(const struct core *core, const struc
  * proportion to tasks times users. */
 static struct ahead_of_user of_others_before(const struct core *core, const struct task *task)
 {
-    if (core->settings.order == ORDER_FIFO || task->state != TASK_QUEUED)
+    if (core->settings.order == ORDER_FIFO || task->state != TASK_QUEUED ||
+        task->queue == &core->host_queue)
         return (struct ahead_of_user){0};
     struct core_user *user = (struct core_user *)task->queue;
     struct ahead_of_user *ahead = &user->ahead[task->request.priority - PRIORITY_LOW];

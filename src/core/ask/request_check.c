@@ -158,11 +158,25 @@ static int check_power(
         request->expect.smact.value, power_w, limit_w);
 }
 
+static int check_without_gpu(
+    const struct core *core, const struct task_request *request, struct fault *fault)
+{
+    if (request->service.is_service)
+        return fault_set(fault, EINVAL,
+            "gpus=0: a service shares a GPU with trainings: give it one, or start it as a task");
+    if (request->gpu_kind)
+        return fault_set(fault, EINVAL, "gpus=0: a task without a GPU has no kind of GPU");
+    return core_check_host_request(core, &request->host, fault);
+}
+
 int core_check_request(
     const struct core *core, const struct task_request *request, struct fault *fault)
 {
-    if (request->gpus < 1)
-        return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
+    if (request->gpus < 0)
+        return fault_set(
+            fault, EINVAL, "gpus=%d: give a number of GPUs; 0: it needs none", request->gpus);
+    if (request->gpus == 0)
+        return check_without_gpu(core, request, fault);
     if (node_spread_is_wanted(request))
         return check_over_nodes(core, request, fault);
     int places = count_places(core, request, 0, request->gpus);

@@ -81,6 +81,8 @@ static int find_groups(struct core *core, const struct task *task, int ret_group
 static int64_t total_bytes(const struct core *core, const struct task *task)
 {
     const struct need *need = &task->request.need;
+    if (task->request.gpus == 0)
+        return 0;
     int64_t each = need->kind >= NEED_ESTIMATED ? need->bytes
                                                 : core->settings.conditions.min_free_bytes;
     return each > INT64_MAX / 2 / task->request.gpus ? INT64_MAX / 2 : each * task->request.gpus;

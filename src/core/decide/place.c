@@ -16,9 +16,11 @@ int core_place_task(struct core *core, struct task *task, const int *gpus, int64
     struct event event = {.kind = EVENT_PLACE, .time_us = now_us, .task = task->id};
     event.place.gpus = gpus;
     event.place.n = task->request.gpus;
-    event.place.exclusive = core_wants_exclusive_gpus(core, task);
-    event.place.share = sharing_choose(
-        &core->settings, &core->view, task, gpus, task->request.gpus, event.place.exclusive);
+    if (task->request.gpus > 0) {
+        event.place.exclusive = core_wants_exclusive_gpus(core, task);
+        event.place.share = sharing_choose(
+            &core->settings, &core->view, task, gpus, task->request.gpus, event.place.exclusive);
+    }
     int r = core_decide(core, &event);
     for (int i = 0; i < task->n_gpus && r == 0; i++)
         r = core_record_external(core, task->gpus[i], now_us);

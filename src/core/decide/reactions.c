@@ -74,7 +74,18 @@ static int evict_all(struct core *core, int64_t now_us)
     return r;
 }
 
-/* Only tasks that hold GPUs can run out of time: these are the residents. */
+/* Tasks without a GPU are residents of none. */
+static int expire_on_host(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (size_t i = 0; i < core->on_host.n && core->any_time_limit && r == 0; i++) {
+        uint64_t id = core->on_host.list[i];
+        r = core_expires_us(core, id) <= now_us ? expire_task(core, id, now_us) : 0;
+    }
+    return r;
+}
+
+/* Only tasks that hold GPUs, or need none, can run out of time: the former are the residents. */
 static int expire_tasks(struct core *core, int64_t now_us)
 {
     for (int i = 0; i < core->view.n_gpus && core->any_time_limit; i++) {
@@ -86,7 +97,7 @@ static int expire_tasks(struct core *core, int64_t now_us)
                 return r;
         }
     }
-    return 0;
+    return expire_on_host(core, now_us);
 }
 
 /* The last task of a submission: an array's tasks have rising ids above its own. */

@@ -36,6 +36,8 @@
  * other kinds of GPUs (other_kinds.c). */
 static const struct task *head_before(const struct core *core, const struct task *task)
 {
+    if (task->queue == &core->host_queue)
+        return task == core->host_queue.first ? NULL : core->host_queue.first;
     const struct task *head = task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
     bool is_passed_over = head && head->queue != task->queue &&
                           core_ahead_of(core, task, NULL) == 0;
@@ -63,7 +65,7 @@ static void add_ahead(struct text_line *line, const struct core *core, const str
 static const struct task *suspended_before(const struct core *core, const struct task *task)
 {
     const struct task *other = core->suspended_queue.first, *head;
-    if (task->state != TASK_QUEUED || !other)
+    if (task->state != TASK_QUEUED || !other || task->queue == &core->host_queue)
         return NULL;
     head = core_head_of_queue(core);
     for (; other; other = other->next) {
@@ -148,6 +150,25 @@ static void explain_placement(
     placement_fini(&answer);
 }
 
+/* What a task that needs no GPU waits for. */
+static void explain_host(struct text_line *line, const struct core *core, const struct task *task)
+{
+    const struct task *head = core_head_of_queue(core);
+    struct verdict host = core_check_host_turn(core, task);
+    int n = queue_ahead_of(task);
+    text_line_add(line, "no GPU; ");
+    if (n)
+        text_line_add(line, "%d task%s without a GPU %s before it", n, n > 1 ? "s" : "",
+            n > 1 ? "are" : "is");
+    else if (host.kind != VERDICT_FITS)
+        verdict_text_add_host(line, core, &host);
+    else if (head && core_leaves_host_to(core, task, head))
+        text_line_add(line,
+            "it leaves CPUs and main memory to task %" PRIu64 ", the head of the queue", head->id);
+    else
+        text_line_add(line, "nothing, its turn comes");
+}
+
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
@@ -168,6 +189,10 @@ const char *core_explain(
     }
     if (task->state == TASK_SUSPENDED) {
         explain_placement(&line, core, task, now_us);
+        return buffer;
+    }
+    if (task->queue == &core->host_queue) {
+        explain_host(&line, core, task);
         return buffer;
     }
     const struct task *before = suspended_before(core, task);

@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "core/pass/advance_pass.h"
 #include "core/pass/failing_gpus.h"
+#include "core/pass/host_pass.h"
 #include "core/pass/main_queue_pass.h"
 #include "core/pass/make_room.h"
 #include "core/pass/memory_answer.h"
@@ -50,6 +51,7 @@ static const struct pass_stage stages[] = {
     {"failing", core_empty_failing_gpus, "tasks leave GPUs that fail"},
     {"reserved", core_schedule_advances, "users with a reservation now start their tasks"},
     {"queues", schedule_queues, "suspended tasks are resumed, the main queue starts"},
+    {"host", core_schedule_host, "tasks that need no GPU start"},
     {"room", core_make_room, "a task is moved so that the head can start"},
 };
 

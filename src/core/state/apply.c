@@ -53,6 +53,8 @@ static bool is_waiting(const struct task *task)
 
 static struct reading least_free(const struct cluster_view *view, const int *gpus, int n)
 {
+    if (n == 0)
+        return READING_NONE;
     struct reading least = gpu_view_free_bytes(&view->gpus[gpus[0]]);
     for (int i = 1; i < n && least.valid; i++) {
         struct reading each = gpu_view_free_bytes(&view->gpus[gpus[i]]);
@@ -71,9 +73,12 @@ static void count_passed(const struct task *task)
 
 static int apply_place(struct core *core, struct task *task, const struct event *event)
 {
-    if (!is_waiting(task) || !core_are_gpus(core, event->place.gpus, event->place.n))
+    bool needs_none = task->request.gpus == 0 && event->place.n == 0;
+    if (!is_waiting(task) ||
+        (!needs_none &&
+            (task->request.gpus == 0 || !core_are_gpus(core, event->place.gpus, event->place.n))))
         return CORE_NOT_NOW;
-    int *gpus = calloc((size_t)event->place.n, sizeof *gpus);
+    int *gpus = calloc((size_t)event->place.n + 1, sizeof *gpus);
     if (!gpus || task_begin_run(task) < 0) {
         free(gpus);
         return -ENOMEM;
@@ -83,7 +88,9 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     core_stop_waiting(task, event->time_us);
     core_forget_drains(core, task->id);
     task_move(task, TASK_STARTING);
-    task->gpus = memcpy(gpus, event->place.gpus, (size_t)event->place.n * sizeof *gpus);
+    task->gpus = gpus;
+    for (int i = 0; i < event->place.n; i++)
+        gpus[i] = event->place.gpus[i];
     task->n_gpus = event->place.n;
     task->exclusive = event->place.exclusive;
     task->run->share = event->place.share;
@@ -97,6 +104,8 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     for (int i = 0; i < task->n_gpus; i++)
         if (core_add_to_gpu(core, task, gpus[i], event->time_us) < 0)
             return -ENOMEM;
+    if (task->n_gpus == 0)
+        return core_add_to_host(core, task->id);
     core->view.last_placed = gpus[task->n_gpus - 1];
     return 0;
 }

@@ -60,7 +60,7 @@ int core_apply_submit(struct core *core, const struct event *event)
     if (core_find_task(core, event->task) || !are_elements_new(core, event))
         return CORE_NOT_NOW;
     const struct task_request *request = &event->submit.request;
-    if (event->task == 0 || request->gpus < 1 ||
+    if (event->task == 0 || request->gpus < 0 ||
         !core_may_depend(event->task, request->after, request->n_after))
         return CORE_NOT_NOW;
     if (!event->submit.elements)

@@ -350,6 +350,8 @@ static int apply_memory_wait(struct core *core, struct task *task, const struct 
 
 int core_apply_yield(struct core *core, struct task *task, const struct event *event)
 {
+    if (task->request.gpus == 0)
+        return CORE_NOT_NOW; /* it has no GPU to give up */
     switch (event->kind) {
     case EVENT_SUSPEND:
         return apply_suspend(task);

@@ -32,9 +32,9 @@ int core_apply_fifo(struct core *core, const struct event *event)
 
 bool core_has_fifo_place(const struct core *core, const struct task *task)
 {
-    return task->request.expect.time_us.valid && task->request.gpus <= core->view.n_gpus &&
-           task->state != TASK_HELD && task->state != TASK_BLOCKED &&
-           !task_state_is_done(task->state) && !task_was_ended(task);
+    return task->request.expect.time_us.valid && task->request.gpus > 0 &&
+           task->request.gpus <= core->view.n_gpus && task->state != TASK_HELD &&
+           task->state != TASK_BLOCKED && !task_state_is_done(task->state) && !task_was_ended(task);
 }
 
 void core_note_arrival(struct core *core, const struct task *task)

@@ -139,6 +139,18 @@ int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_u
     return 0;
 }
 
+int core_add_to_host(struct core *core, uint64_t id)
+{
+    return ARRAY_APPEND(core->on_host.list, core->on_host.n, core->on_host.capacity, id);
+}
+
+static void remove_from_host(struct core *core, uint64_t id)
+{
+    for (size_t i = 0; i < core->on_host.n; i++)
+        if (core->on_host.list[i] == id)
+            core->on_host.list[i--] = core->on_host.list[--core->on_host.n];
+}
+
 bool core_are_gpus(const struct core *core, const int *gpus, int n)
 {
     for (int i = 0; i < n; i++)
@@ -151,6 +163,8 @@ void core_release_gpus(struct core *core, struct task *task, int64_t now_us)
 {
     for (int i = 0; i < task->n_gpus; i++)
         core_remove_resident(core, task->gpus[i], task->id, now_us);
+    if (task->request.gpus == 0)
+        remove_from_host(core, task->id);
     free(task->gpus);
     task->gpus = NULL;
     task->n_gpus = 0;

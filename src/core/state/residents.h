@@ -26,10 +26,13 @@ void core_remove_resident(struct core *core, int gpu, uint64_t id, int64_t now_u
 /* Makes the task a resident of the GPU, which is in its list of GPUs. Returns 0 or -ENOMEM. */
 int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_us);
 
+/* Notes that the task, which needs no GPU, has an attempt. Returns 0 or -ENOMEM. */
+int core_add_to_host(struct core *core, uint64_t id);
+
 /* Are these indices of GPUs, at least one? */
 bool core_are_gpus(const struct core *core, const int *gpus, int n);
 
-/* The task gives up its reservation. */
+/* The task gives up its GPUs; one without a GPU is no longer noted as on the host. */
 void core_release_gpus(struct core *core, struct task *task, int64_t now_us);
 
 #endif

@@ -125,6 +125,11 @@ struct core {
     struct task_queue main_queue; /* with ORDER_FIFO */
     int n_queued;                 /* in it and the users' queues together */
     struct task_queue recovery_queue, suspended_queue, blocked_queue;
+    struct task_queue host_queue; /* of tasks that need no GPU (pass/host_pass.c) */
+    struct {                      /* the ids of those that have an attempt */
+        uint64_t *list;
+        size_t n, capacity;
+    } on_host;
 
     struct dependents on_tasks, on_arrays; /* open dependencies on one task, on several */
     struct {                               /* ends that are to be judged, by rising id */

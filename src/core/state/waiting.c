@@ -2,7 +2,8 @@
 /*
  * A task that has to wait is in exactly one queue: blocked until it may start at all, recovering
  * after it ran out of GPU memory, or in the main queue; with ORDER_FAIR that consists of one queue
- * for each user. A suspended task waits in a queue too (apply_yield.c).
+ * for each user. A task that needs no GPU has its own queue (pass/host_pass.c). A suspended task
+ * waits in a queue too (apply_yield.c).
  *
  * Of 10,000 blocked tasks a step examines only those whose state may have changed. What may let one
  * into its queue leaves an opening here: a task that became blocked or lost its last dependency, or
@@ -77,6 +78,8 @@ void core_leave_slot(struct core *core, const struct task *task)
 
 struct task_queue *core_queue_of(struct core *core, const struct task *task)
 {
+    if (task->request.gpus == 0)
+        return &core->host_queue;
     if (core->settings.order == ORDER_FIFO)
         return &core->main_queue;
     return &core_find_user(core, task->uid)->queue;
@@ -102,7 +105,8 @@ void core_stop_waiting(struct task *task, int64_t now_us)
 
 void core_return_to_queue(struct core *core, struct task *task, int64_t now_us)
 {
-    task_move(task, task->oom_count > 0 ? TASK_RECOVERING : TASK_QUEUED);
+    bool recovers = task->oom_count > 0 && task->request.gpus > 0;
+    task_move(task, recovers ? TASK_RECOVERING : TASK_QUEUED);
     core_start_waiting(core, task, now_us);
 }
 

@@ -77,14 +77,17 @@ static int64_t share_of_memory(const struct attempts *attempts, const struct tas
     int places = 0;
     for (int i = 0; i < view->n_gpus; i++)
         places += view->gpus[i].id.is_place;
-    bool is_wanted = attempts->parts.config->host_memory_share && places > task->request.gpus;
+    bool is_wanted = attempts->parts.config->host_memory_share && places > task->request.gpus &&
+                     task->request.gpus > 0;
     int64_t all = attempts->parts.config->core.host.memory_bytes;
     return is_wanted && places > 0 ? all / places * task->request.gpus : 0;
 }
 
-/* Chosen: the kernel's weight of a cgroup for each GPU, up to its largest. */
+/* Chosen: the kernel's weight of a cgroup for each GPU, up to its largest; that of one without. */
 static int64_t cpu_weight(const struct task *task)
 {
+    if (task->request.gpus == 0)
+        return 100;
     return task->request.gpus < 100 ? 100 * task->request.gpus : 10000;
 }
 

@@ -163,7 +163,8 @@ static char *join_near_cpus(const struct attempts *attempts, const struct task *
     for (int i = 0; i < task->n_gpus; i++)
         if (!*view->gpus[task->gpus[i]].id.near_cpus)
             return NULL;
-    FILE *out = attempts->parts.config->near_cpus ? open_memstream(&text, &size) : NULL;
+    FILE *out = attempts->parts.config->near_cpus && task->n_gpus ? open_memstream(&text, &size)
+                                                                  : NULL;
     for (int i = 0; i < task->n_gpus && out; i++)
         fprintf(out, "%s%s", i ? "," : "", view->gpus[task->gpus[i]].id.near_cpus);
     if (out)
@@ -171,7 +172,7 @@ static char *join_near_cpus(const struct attempts *attempts, const struct task *
     return text;
 }
 
-/* "0,2": its GPUs' device files. NULL where other GPUs are not hidden from it: by the setting,
+/* "0,2": its GPUs' device files; "none". NULL where other GPUs are not hidden from it: by the setting,
  * because the kernel cannot, or because an MPS server, which is no process of the task, opens the
  * GPUs. */
 static char *join_gpu_minors(const struct attempts *attempts, const struct task *task, bool by_mps)
@@ -185,6 +186,8 @@ static char *join_gpu_minors(const struct attempts *attempts, const struct task 
     FILE *out = attempts->can_filter && !by_mps ? open_memstream(&text, &size) : NULL;
     for (int i = 0; i < task->n_gpus && out; i++)
         fprintf(out, "%s%d", i ? "," : "", view->gpus[task->gpus[i]].id.device - 1);
+    if (out && task->n_gpus == 0)
+        fputs("none", out);
     if (out)
         fclose(out);
     return text;

@@ -148,11 +148,11 @@ int environment_name_for_slurm(struct environment *environment, const struct clu
         r = environment_add(environment, "SLURM_JOB_ID=%llu", id);
     if (r == 0)
         r = environment_add(environment, "SLURM_JOBID=%llu", id);
-    if (r == 0)
+    if (r == 0 && task->request.gpus)
         r = environment_add(environment, "SLURM_JOB_GPUS=%s", gpus);
-    if (r == 0)
+    if (r == 0 && task->request.gpus)
         r = environment_add(environment, "SLURM_GPUS=%d", task->request.gpus);
-    if (r == 0)
+    if (r == 0 && task->request.gpus)
         r = environment_add(environment, "SLURM_GPUS_ON_NODE=%d", task->request.gpus);
     if (r == 0)
         r = environment_add(environment, "SLURM_CPUS_ON_NODE=%d", cpus);
@@ -196,7 +196,8 @@ int environment_set_rendezvous(struct environment *environment, const struct tas
     snprintf(count_text, sizeof count_text, "%d", task->n_gpus);
     int r = environment_add(environment, "COLLOC_GPU_COUNT=%s", count_text);
     if (r == 0)
-        r = add_default(environment, submitted, "PET_NPROC_PER_NODE", count_text);
+        r = add_default(
+            environment, submitted, "PET_NPROC_PER_NODE", task->n_gpus ? count_text : "1");
     if (r == 0)
         r = add_default(environment, submitted, "MASTER_ADDR", "127.0.0.1");
     if (r == 0 && port)

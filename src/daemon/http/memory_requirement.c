@@ -164,6 +164,8 @@ static int estimate_summary(
     const struct submission *submission = context;
     struct network network = {0};
     struct summary_source source;
+    if (submission->event.submit.request.gpus == 0)
+        return 0; /* it takes no GPU memory */
     int r = find_summary(api_request_body(submission->request), fault, &source);
     if (r == 0 && text)
         r = fault_prefix(fault, network_parse(text, size, fault, &network), "%s", source.name);

@@ -379,6 +379,7 @@ class Submit(CliCase):
             ("--depend=afterok:1 --job=b", {"after": "afterok:1", "name": "b"}),
             ("--export=ALL --time=UNLIMITED --wait-all-nodes=1", {}),
             ("--memory=5GiB --estimator=declared", {"memory_mib": 5120.0}),
+            ("--gres=gpu:0", {"gpus": 0}),
         ):
             for program in (["sbatch"], ["submit"]):
                 run = self.run_as if program == ["sbatch"] else self.run_colloc
@@ -391,7 +392,7 @@ class Submit(CliCase):
         for words, text in (
             ("--nodes=2", "--nodes=2: colloc runs a task on one server"),
             ("-L matlab", "--licenses=matlab: colloc counts no licences"),
-            ("--gres=gpu:0", "--gres=gpu:0: each task of colloc has a GPU"),
+            ("--gres=gpu:a100:0", "a task without a GPU has no kind"),
             ("--gpu=1", "did you mean --gpus?"),
         ):
             self.assertIn(text, self.complaint("submit", *words.split(), "t.sh", code=2))
@@ -621,7 +622,7 @@ class Submit(CliCase):
                 ["--summary=no.txt", "lost.sh"],
                 "model summary: no.txt: No such file or directory",
             ),
-            (["--gpus=65536", "bad.sh"], "--gpus=65536: must be from 1 to 1024"),
+            (["--gpus=65536", "bad.sh"], "--gpus=65536: must be from 0 to 1024"),
             (["--gpsu=1", "bad.sh"], "--gpsu: no such option; did you mean --gpus?"),
             (
                 ["--memory=12", "bad.sh"],

@@ -442,7 +442,7 @@ static void latest_starts_are_the_same_after_a_restart(void **state)
 static void nonsense_is_an_answer_and_changes_nothing(void **state)
 {
     struct core *core = start(1);
-    struct task_request none = {.gpus = 0};
+    struct task_request none = {.gpus = -1};
     assert_int_equal(world_submit(core, 2, 1, plain), 0);
     char *before = world_digest(core);
     assert_int_equal(world_submit(core, 3, 1, plain), CORE_NOT_NOW);

@@ -118,13 +118,13 @@ static void the_invariant_sees_each_mistake(void **state)
 {
     struct task_queue queue = {0};
     struct task_run own = {0}, *run = &own;
-    struct task task = {.run = run, .state = TASK_QUEUED, .queue = &queue};
+    struct task task = {.run = run, .request.gpus = 1, .state = TASK_QUEUED, .queue = &queue};
     assert_true(task_is_sound(&task));
     task.n_gpus = 1;
     assert_false(task_is_sound(&task));
-    task = (struct task){.run = run, .state = TASK_QUEUED};
+    task = (struct task){.run = run, .request.gpus = 1, .state = TASK_QUEUED};
     assert_false(task_is_sound(&task));
-    task = (struct task){.run = run, .state = TASK_STARTING, .n_gpus = 1};
+    task = (struct task){.run = run, .request.gpus = 1, .state = TASK_STARTING, .n_gpus = 1};
     assert_true(task_is_sound(&task));
     task.has_process = true;
     assert_false(task_is_sound(&task));
@@ -132,9 +132,13 @@ static void the_invariant_sees_each_mistake(void **state)
     assert_true(task_is_sound(&task));
     task.n_gpus = 0;
     assert_false(task_is_sound(&task));
-    task = (struct task){.run = run, .state = TASK_COMPLETED, .queue = &queue};
+    task = (struct task){.run = run, .request.gpus = 1, .state = TASK_COMPLETED, .queue = &queue};
     assert_false(task_is_sound(&task));
-    task = (struct task){.run = run, .state = TASK_SUSPENDED, .has_process = true, .queue = &queue};
+    task = (struct task){.run = run,
+        .request.gpus = 1,
+        .state = TASK_SUSPENDED,
+        .has_process = true,
+        .queue = &queue};
     assert_true(task_is_sound(&task));
     task.run->yield.by_user = true;
     assert_false(task_is_sound(&task));
@@ -142,13 +146,20 @@ static void the_invariant_sees_each_mistake(void **state)
     assert_true(task_is_sound(&task));
     task.n_gpus = 1;
     assert_false(task_is_sound(&task));
-    task = (struct task){.run = run, .state = TASK_MOVING, .has_process = true, .n_gpus = 2};
+    task = (struct task){
+        .run = run, .request.gpus = 1, .state = TASK_MOVING, .has_process = true, .n_gpus = 2};
     assert_false(task_is_sound(&task));
-    task = (struct task){.run = run, .state = TASK_RUNNING, .has_process = true, .n_gpus = 1};
+    task = (struct task){
+        .run = run, .request.gpus = 1, .state = TASK_RUNNING, .has_process = true, .n_gpus = 1};
     task.run->yield.is_frozen = true;
     assert_false(task_is_sound(&task));
     task.state = TASK_PAUSED;
     assert_true(task_is_sound(&task));
+    task.run->yield.is_frozen = false;
+    task = (struct task){.run = run, .state = TASK_STARTING};
+    assert_true(task_is_sound(&task)); /* it needs no GPU */
+    task.n_gpus = 1;
+    assert_false(task_is_sound(&task));
 }
 
 static void a_move_that_is_not_allowed_ends_the_program(void **state)

@@ -116,6 +116,8 @@ static void lists_of_minors_are_read(void **state)
     assert_int_equal(gpu_minors_parse("0,253,12", &minors), 0);
     assert_int_equal(minors.n, 3);
     assert_int_equal(minors.list[1], 253);
+    assert_int_equal(gpu_minors_parse("none", &minors), 0);
+    assert_int_equal(minors.n, 0);
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
         if (gpu_minors_parse(wrong[i], &minors) != -EINVAL)
             fail_msg("\"%s\"", wrong[i]);

@@ -106,7 +106,7 @@ static void test_faults(void **state)
         "true\nmodle: x\nbatch: 1\n", "a.rad:2: modle: no such key; did you mean model?");
     assert_refused("true\nbatch_size: 0 # none\n", "a.rad:2: batch-size=0: must be from 1");
     assert_refused("true\nbatch_size: many\n", "a.rad:2: batch-size=many: not a whole number");
-    assert_refused("true\ngpus: 65536\n", "a.rad:2: gpus=65536: must be from 1 to 1024");
+    assert_refused("true\ngpus: 65536\n", "a.rad:2: gpus=65536: must be from 0 to 1024");
     assert_refused("true\nmodel: # later\n", "a.rad:2: model: needs a value");
     assert_refused("# only\nmodel: x.txt\n", "a.rad: has no command line to run");
     assert_refused("python train.py\n", "a.rad: is not a .rad file");

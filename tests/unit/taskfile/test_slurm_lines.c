@@ -262,7 +262,8 @@ static void a_kind_of_gpu_is_read(void **state)
         const char *line, *kind;
         int gpus;
     } table[] = {{"--gres=gpu:a100:2", "a100", 2}, {"--gpus=h100:1", "h100", 1},
-        {"-G tesla", "tesla", 1}, {"--gres=gpu:3", NULL, 3}};
+        {"-G tesla", "tesla", 1}, {"--gres=gpu:3", NULL, 3}, {"--gres=gpu:0", NULL, 0},
+        {"--gpus=0 --mem-per-gpu=1G --ntasks-per-gpu=2", NULL, 0}, {"--gres=none", NULL, 0}};
     char line[128];
     for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         snprintf(line, sizeof line, "#SBATCH %s", table[i].line);
@@ -278,12 +279,12 @@ static void what_changes_the_meaning_is_refused(void **state)
 {
     static const char *const lines[] = {"--gres=gpu:a100:x", "--gpus=h100:1,a100:1", "--gpus=:2",
         "--gpus=a100:0", "--gres=gpu:a100:2:3", "--gres=shard:4", "-N 2", "--nodes=2-4", "-n 0",
-        "--ntasks-per-node=x", "--constraint=a100*2", "-C (a|b)&c", "hetjob", "--gres=gpu:0",
+        "--ntasks-per-node=x", "--constraint=a100*2", "-C (a|b)&c", "hetjob", "--gres=gpu:a100:0",
         "--input=x", "-L matlab", "--licenses=matlab", "--dependency=after:12", "-d singleton",
         "-d afterok:12?afterok:13", "-d afterok:1,expand:2", "--made=x", "--reboot", "--uid=0",
         "--container=x", "--export=A B", "--export=1A", "--export=ALL,=1", "-o %q.out", "-o %b.out",
-        "--time=soon", "--gpus=0", "--gpus", "--hold=yes", "--made-up", "gpus=2", "-", "--", "-c x",
-        "--mem=lots", "--job-name='x", "--reservation=r", "--array"};
+        "--time=soon", "--gpus=-1", "--gpus", "--hold=yes", "--made-up", "gpus=2", "-", "--",
+        "-c x", "--mem=lots", "--job-name='x", "--reservation=r", "--array"};
     char line[128];
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         snprintf(line, sizeof line, "#COLLOC --gpus=1\n#SBATCH %s", lines[i]);
