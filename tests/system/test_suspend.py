@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks that are suspended, resumed, moved and paused by their users, and what goes wrong."""
+import concurrent.futures
 import json
 import os
 import random
@@ -399,6 +400,51 @@ class Gate(Suspend):
         task = self.start_program(preload="no")
         self.colloc("suspend", str(task), code=None)
         self.assertEqual(self.wait(task, "FAILED")["signal"], signal.SIGSEGV)
+
+
+# A call that does not return, as the library counts it.
+NEVER_RETURNS = SYNCHRONIZES.replace(
+    "while True:",
+    """
+page = next(line for line in open("/proc/self/maps") if "memfd:colloc-preload" in line)
+IN_FLIGHT = 12  # src/preload/page.h
+C.c_uint32.from_address(int(page.split("-")[0], 16) + IN_FLIGHT).value = 1
+print("step", flush=True)
+time.sleep(1e6)
+while True:""",
+)
+
+
+@needs_cuda_in_python
+class BusyGates(Suspend):
+    """Tasks whose calls do not return: orders wait for them, and those of other tasks do not."""
+
+    settings = {"sample-period": "100ms", "tasks-per-gpu": "8", "smact-max": "1"}
+
+    def start_program(self, text):
+        task = self.submit(f"exec python3 {self.write('program.py', text)}", memory_mib=500)
+        until(lambda: "step" in self.output(task), "its steps")
+        return task
+
+    def test_they_delay_no_other_task(self):
+        other = self.start_program(SYNCHRONIZES)
+        self.assertEqual(self.act("suspend", other).status, 200)
+        busy = [self.start_program(NEVER_RETURNS) for _ in range(4)]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            replies = [pool.submit(self.act, "suspend", task) for task in busy]
+            for task in busy:
+                until(lambda task=task: "SUSPENDING" in self.events(task), "its order")
+            self.assertEqual(self.act("resume", other).status, 200)
+            self.wait_state(other, "RUNNING")
+            self.assertEqual(self.act("suspend", other).status, 200)
+            for task in busy:
+                self.assertNotIn("SUSPENSION_FAILED", self.events(task))
+            for task, reply in zip(busy, replies):
+                self.assertEqual(reply.result().status, 409)
+                self.assertIn("does not return", str(reply.result().json))
+                self.assertEqual(self.task(task)["state"], "RUNNING")
+        self.assertEqual(self.act("suspend", busy[0]).status, 200)  # it is not tried again
+        self.wait_state(busy[0], "PAUSED")
 
 
 class WhileSuspended(Suspend):

@@ -32,8 +32,13 @@ static void mark_residents(
     }
 }
 
+/* Its GPUs take no other task until its memory is free: that is for the task to which it gives way.
+ * By its user's order it gives way to none, and how long its processes take for that costs no
+ * other task anything. */
 static void mark_leaving(struct core *core, const struct task *task)
 {
+    if (task->run->yield.reason == YIELD_TO_USER)
+        return;
     for (int i = 0; i < task->n_gpus; i++)
         core->view.gpus[task->gpus[i]].claims[CLAIM_CLOSED] = task->id;
 }

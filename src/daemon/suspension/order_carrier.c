@@ -2,7 +2,8 @@
 /*
  * The carriers of a task's processes (docs/carrier.md), in an order: all of them take the memory of
  * their process away, or bring it back, and then the order goes on. Their answers are in pages, so
- * they are asked every few milliseconds.
+ * they are asked every few milliseconds, and less often when they take long: a carrier waits for
+ * the program's calls in flight.
  */
 #include "base/clock.h"
 #include "base/units.h"
@@ -22,42 +23,33 @@ static int64_t limit_us(const struct suspension *s)
 /* The worst answer; one that cannot be carried has nothing to bring back. */
 static enum preload_carry_answer ask_all(const struct suspension *s)
 {
+    bool is_away = s->orders->carry.is_away;
     enum preload_carry_answer worst = PRELOAD_CARRIES_DONE;
     for (size_t i = 0; i < s->record.n_processes; i++) {
         enum preload_carry_answer answer = preload_manager_carry(
-            s->parts.preload, s->orders->task, s->record.processes[i].pid, s->carry.is_away);
-        if (answer == PRELOAD_CARRIES_NOT && !s->carry.is_away)
+            s->parts.preload, s->orders->task, s->record.processes[i].pid, is_away);
+        if (answer == PRELOAD_CARRIES_NOT && !is_away)
             answer = PRELOAD_CARRIES_DONE;
         worst = answer > worst ? answer : worst;
     }
     return worst;
 }
 
-static void on_carry_timer(uv_timer_t *timer);
-
-static void ask_again(struct suspension *s)
+static void ask_carriers(struct suspension *s)
 {
+    struct order *order = s->orders;
     enum preload_carry_answer answer = ask_all(s);
-    if (answer == PRELOAD_CARRIES_STILL && clock_monotonic_us() - s->carry.begun_us < limit_us(s)) {
-        uv_timer_start(&s->timer, on_carry_timer, CARRY_POLL_MS, 0);
-        return;
-    }
-    s->carry.next(s, answer);
-}
-
-static void on_carry_timer(uv_timer_t *timer)
-{
-    struct suspension *s = timer->data;
-    if (suspension_find_task(s, s->orders->task))
-        ask_again(s);
+    if (answer == PRELOAD_CARRIES_STILL &&
+        clock_monotonic_us() - order->carry.begun_us < limit_us(s))
+        suspension_wait_for_task(s, CARRY_POLL_MS, order->carry.begun_us, ask_carriers);
     else
-        suspension_drop_order(s);
+        order->carry.next(s, answer);
 }
 
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next)
 {
-    s->carry.is_away = is_away;
-    s->carry.next = next;
-    s->carry.begun_us = clock_monotonic_us();
-    ask_again(s);
+    s->orders->carry.is_away = is_away;
+    s->orders->carry.next = next;
+    s->orders->carry.begun_us = clock_monotonic_us();
+    ask_carriers(s);
 }

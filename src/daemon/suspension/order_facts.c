@@ -122,10 +122,12 @@ static void on_gpus(void *context, const struct helper_reply *reply)
     inspect_next(s);
 }
 
-/* Host memory that other suspended tasks take. */
+/* Host memory that other suspended tasks take, or will take once their processes let them. */
 static int64_t count_suspended(const struct suspension *s)
 {
     int64_t sum = 0;
+    for (const struct order *order = s->orders->next; order; order = order->next)
+        sum += (int64_t)order->host_bytes;
     for (const struct task *task = core_next_task(s->parts.core, 0); task;
          task = core_next_task(s->parts.core, task->id))
         if (task->state == TASK_SUSPENDED)

@@ -161,34 +161,32 @@ enum preload_gate_answer suspension_set_gate(struct suspension *s, bool is_close
 
 /* ---- suspending ---- */
 
-static void end_suspension(struct suspension *s, enum group_answer answer);
-
 static void on_back_after_failure(struct suspension *s, enum preload_carry_answer answer)
 {
-    if (answer != PRELOAD_CARRIES_DONE) {
+    const struct order *order = s->orders;
+    if (answer == PRELOAD_CARRIES_DONE)
+        suspension_fail_order(s, order->failed.failure, false, order->failed.why);
+    else
         retry_or_give_up(s, "its memory cannot be put back");
-        return;
-    }
-    s->record.is_carried = false;
-    end_suspension(s, s->failed_answer);
 }
 
 /* The processes run on: what the carrier has taken away comes back before the gate is opened. */
-static bool runs_on_without_its_memory(const struct suspension *s, enum group_answer answer)
+static void fail_suspension(struct suspension *s, enum suspension_failure failure, const char *why)
 {
-    return s->record.is_carried &&
-           (answer == GROUP_UNDONE || (answer == GROUP_STUCK && !s->runner.group.was_touched));
+    struct order *order = s->orders;
+    if (!s->record.is_carried) {
+        suspension_fail_order(s, failure, false, why);
+        return;
+    }
+    order->failed.failure = failure;
+    snprintf(order->failed.why, sizeof order->failed.why, "%s", why);
+    suspension_carry(s, false, on_back_after_failure);
 }
 
 static void end_suspension(struct suspension *s, enum group_answer answer)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
     bool was_stuck = s->runner.group.error == -ETIMEDOUT;
-    if (runs_on_without_its_memory(s, answer)) {
-        s->failed_answer = answer;
-        suspension_carry(s, false, on_back_after_failure);
-        return;
-    }
     switch (answer) {
     case GROUP_DONE:
         if (s->orders->kind == ORDER_SUSPEND || !task) {
@@ -200,7 +198,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
         suspension_run_resumption(s, task);
         break;
     case GROUP_UNDONE:
-        suspension_fail_order(s, was_stuck ? SUSPENSION_TIMED_OUT : SUSPENSION_REFUSED, false,
+        fail_suspension(s, was_stuck ? SUSPENSION_TIMED_OUT : SUSPENSION_REFUSED,
             error_of(s, "the driver refuses to suspend it"));
         break;
     case GROUP_EMPTY:
@@ -214,8 +212,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
         if (s->runner.group.was_touched)
             retry_or_give_up(s, error_of(s, "the driver does not answer"));
         else
-            suspension_fail_order(
-                s, SUSPENSION_TIMED_OUT, false, error_of(s, "the driver does not answer"));
+            fail_suspension(s, SUSPENSION_TIMED_OUT, error_of(s, "the driver does not answer"));
         break;
     }
 }
@@ -285,8 +282,6 @@ static void take_off_gpu(struct suspension *s)
         run_group(s, GROUP_SUSPENDED);
 }
 
-static void on_gate_timer(uv_timer_t *timer);
-
 static bool is_unused(const struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
@@ -296,8 +291,9 @@ static bool is_unused(const struct suspension *s)
 /* Suspends it once no synchronizing call is in flight. */
 static void pass_gate(struct suspension *s)
 {
+    const struct order *order = s->orders;
     enum preload_gate_answer gate = suspension_set_gate(s, true);
-    int64_t closed_us = clock_monotonic_us() - s->gate_closed_us;
+    int64_t closed_us = clock_monotonic_us() - order->gate_closed_us;
     if (gate == PRELOAD_GATE_CLEAR && is_unused(s) && closed_us < GATE_UNUSED_US)
         gate = PRELOAD_GATE_BUSY;
     /* Without the gate it is not seen when an unused task calls CUDA again. */
@@ -316,25 +312,18 @@ static void pass_gate(struct suspension *s)
     else if (gate != PRELOAD_GATE_BUSY)
         take_off_gpu(s);
     else if (closed_us < GATE_LIMIT_US)
-        uv_timer_start(&s->timer, on_gate_timer, GATE_POLL_MS, 0);
+        suspension_wait_for_task(s, GATE_POLL_MS, order->gate_closed_us, pass_gate);
     else
         suspension_fail_order(
             s, SUSPENSION_TIMED_OUT, false, "one of its CUDA calls does not return");
 }
 
-static void on_gate_timer(uv_timer_t *timer)
-{
-    struct suspension *s = timer->data;
-    if (suspension_find_task(s, s->orders->task))
-        pass_gate(s);
-    else
-        suspension_drop_order(s);
-}
-
 void suspension_run_suspension(struct suspension *s)
 {
+    struct order *order = s->orders;
     suspension_lend_memory(s);
-    s->gate_closed_us = clock_monotonic_us();
+    if (!order->gate_closed_us)
+        order->gate_closed_us = clock_monotonic_us();
     pass_gate(s);
 }
 
@@ -346,6 +335,7 @@ void suspension_decide(struct suspension *s)
         refuse_order(s, refusal);
         return;
     }
+    s->orders->host_bytes = reading_or(s->facts.gpu_bytes, 0);
     s->record.is_carried = s->parts.config->carrier;
     int r = suspension_save_record(s, s->orders->task);
     if (r < 0) {

@@ -5,7 +5,9 @@
  *
  * Contract:
  * 1. Each suspend, resume and move is answered with one event: SUSPENDED, RESUMED, MOVED or
- *    SUSPENSION_FAILED. One is carried out at a time, in the order in which they came.
+ *    SUSPENSION_FAILED. One is carried out at a time: first those for which another task, a service
+ *    or an operator waits, and among equal ones the users take turns. While one waits for its
+ *    task's own processes, others are carried out.
  * 2. Each may be repeated, also by another daemon after a kill at any instant: finished steps are
  *    not done again.
  * 3. A suspended process is restored only where its memory could be reserved before.

@@ -14,7 +14,13 @@
  * may take to save a checkpoint. A daemon that starts in that time sends the signal again.
  *
  * If the driver does not answer, or the GPU is full, the order is begun again some seconds later.
- * Meanwhile it waits in the queue, and orders of other tasks are carried out.
+ * Meanwhile it waits in the queue, and orders of other tasks are carried out. So it is while an
+ * order waits for a process of its task: a call that does not return delays no other task.
+ *
+ * Turns: what cannot wait is first, then the queue's order. An order that is begun sends the other
+ * orders of its user to the end, so each other user's first order is before them:
+ *
+ *     A1 A2 A3 B1 C1     A1 is begun:  B1 C1 A2 A3     B1 is begun:  C1 A2 A3
  */
 #include "daemon/suspension/suspension.h"
 
@@ -140,12 +146,16 @@ static enum task_state state_of(enum order_kind kind)
 
 static void begin_order(struct suspension *s)
 {
-    const struct order *order = s->orders;
+    struct order *order = s->orders;
     const struct task *task = suspension_find_task(s, order->task);
+    void (*next_step)(struct suspension * s) = order->next_step;
+    order->next_step = NULL;
     s->awaited_poll = 0;
     s->is_without_library = false;
     if (suspension_load_record(s, task)) {
-        if (order->kind == ORDER_RESUME || s->record.is_resuming)
+        if (next_step)
+            next_step(s);
+        else if (order->kind == ORDER_RESUME || s->record.is_resuming)
             suspension_run_resumption(s, task);
         else
             suspension_run_suspension(s);
@@ -168,23 +178,49 @@ static void drop_first(struct suspension *s)
     free(order);
 }
 
-/* Moves the first order that does not wait for its retry to the front of the queue. Returns false
- * when there is none. */
+/* The first urgent order that does not wait for its retry, or else the first of the others; it
+ * points to NULL when there is none. */
+static struct order **find_next(struct suspension *s)
+{
+    struct order **link = &s->orders, **found = NULL;
+    for (; *link; link = &(*link)->next) {
+        bool is_due = (*link)->retry_at_ms <= uv_now(s->parts.loop);
+        if (is_due && (*link)->is_urgent)
+            return link;
+        if (is_due && !found)
+            found = link;
+    }
+    return found ? found : link;
+}
+
+/* Appends the list without the user's orders, and then these. */
+static void append_in_turn(struct order *first, struct order *list, uid_t uid)
+{
+    struct order *of_user = NULL, **end = &first->next, **user_end = &of_user;
+    while (list) {
+        struct order *order = list;
+        struct order ***at = order->uid == uid ? &user_end : &end;
+        list = order->next;
+        **at = order;
+        *at = &order->next;
+    }
+    *user_end = NULL;
+    *end = of_user;
+}
+
+/* Moves the order whose turn it is to the front of the queue. Returns false when there is none. */
 static bool bring_next_to_front(struct suspension *s)
 {
-    struct order **link = &s->orders;
-    while (*link && (*link)->retry_at_ms > uv_now(s->parts.loop))
-        link = &(*link)->next;
-    struct order *order = *link;
+    struct order **link = find_next(s), *order = *link;
     if (!order)
         return false;
     *link = order->next;
-    order->next = s->orders;
+    append_in_turn(order, s->orders, order->uid);
     s->orders = order;
     return true;
 }
 
-static void on_retry_timer(uv_timer_t *timer)
+static void on_order_timer(uv_timer_t *timer)
 {
     next_order(timer->data);
 }
@@ -197,7 +233,7 @@ static void start_retry_timer(struct suspension *s)
         earliest_ms = order->retry_at_ms < earliest_ms ? order->retry_at_ms : earliest_ms;
     if (s->orders)
         uv_timer_start(
-            &s->timer, on_retry_timer, earliest_ms > now_ms ? earliest_ms - now_ms : 0, 0);
+            &s->timer, on_order_timer, earliest_ms > now_ms ? earliest_ms - now_ms : 0, 0);
 }
 
 /* A task gets no warning of repeated stops (time slots), and of stops whose cause cannot wait
@@ -259,7 +295,40 @@ void suspension_retry_later(struct suspension *s, uint64_t wait_ms)
     if (order->next)
         *end = order;
     order->next = NULL;
-    next_order(s);
+    uv_timer_start(&s->timer, on_order_timer, 0, 0); /* not from here: many may be retried */
+}
+
+/* ---- waiting for the task's processes ---- */
+
+/* Chosen: a synchronizing call of a training returns within a step. */
+static const int64_t WAIT_AT_FRONT_US = 100 * MS_US;
+/* Chosen: the longer it has waited, the less often it is asked: by an eighth of that time. */
+static const uint64_t WAIT_MIN_MS = 50, WAIT_MAX_MS = 1000;
+enum { WAIT_PART = 8 };
+
+static void on_wait_timer(uv_timer_t *timer)
+{
+    struct suspension *s = timer->data;
+    struct order *order = s->orders;
+    void (*next_step)(struct suspension * s) = order->next_step;
+    order->next_step = NULL;
+    if (suspension_find_task(s, order->task))
+        next_step(s);
+    else
+        suspension_drop_order(s);
+}
+
+void suspension_wait_for_task(struct suspension *s, uint64_t poll_ms, int64_t since_us,
+    void (*next_step)(struct suspension *s))
+{
+    int64_t waited_us = clock_monotonic_us() - since_us;
+    uint64_t wait_ms = (uint64_t)(waited_us / MS_US / WAIT_PART);
+    wait_ms = wait_ms < WAIT_MIN_MS ? WAIT_MIN_MS : wait_ms > WAIT_MAX_MS ? WAIT_MAX_MS : wait_ms;
+    s->orders->next_step = next_step;
+    if (waited_us < WAIT_AT_FRONT_US)
+        uv_timer_start(&s->timer, on_wait_timer, poll_ms, 0);
+    else
+        suspension_retry_later(s, wait_ms);
 }
 
 void suspension_drop_order(struct suspension *s)
@@ -268,8 +337,17 @@ void suspension_drop_order(struct suspension *s)
     next_order(s);
 }
 
+/* A resumption takes nothing from another task. */
+static bool is_urgent(const struct task *task, enum order_kind kind)
+{
+    enum yield_reason reason = task->run->yield.reason;
+    return kind != ORDER_RESUME &&
+           (reason == YIELD_TO_MEMORY || reason == YIELD_GPU_FAILING || reason == YIELD_TO_SERVICE);
+}
+
 static void add_order(struct suspension *s, uint64_t task, enum order_kind kind)
 {
+    const struct task *found = suspension_find_task(s, task);
     struct order **link = &s->orders;
     while (*link) {
         if ((*link)->task == task && (*link)->kind == kind)
@@ -279,7 +357,10 @@ static void add_order(struct suspension *s, uint64_t task, enum order_kind kind)
     *link = calloc(1, sizeof **link);
     if (!*link)
         driver_die_of_memory();
-    **link = (struct order){.task = task, .kind = kind};
+    **link = (struct order){.task = task,
+        .uid = found ? found->uid : 0,
+        .kind = kind,
+        .is_urgent = found && is_urgent(found, kind)};
     next_order(s);
 }
 

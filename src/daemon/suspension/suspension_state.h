@@ -13,16 +13,35 @@ enum { SUSPENSION_WHY_SIZE = 256 };
 
 enum order_kind { ORDER_SUSPEND, ORDER_RESUME, ORDER_MOVE };
 
+/* The carriers of all processes have answered: done, or the worst of their answers. */
+typedef void suspension_carried(struct suspension *s, enum preload_carry_answer answer);
+
 struct order {
     struct order *next;
     uint64_t task;
+    uid_t uid; /* of the task */
     enum order_kind kind;
+    bool is_urgent;     /* another task, a service or an operator waits for its GPU */
     int64_t started_us; /* when it was first begun; 0: it waits for its turn */
     bool is_under_way;  /* the first order of the queue, or none */
     bool is_warned;     /* its task had the signal of its --signal, if it handles one */
     int retries;
     uint64_t retry_at_ms;      /* it is not begun again before, in the loop's time */
     struct api_request *asker; /* answered when it is done; or NULL */
+
+    /* What it waits for is the task's: where it goes on when its turn comes again. */
+    void (*next_step)(struct suspension *s); /* NULL: from the beginning */
+    int64_t gate_closed_us;                  /* when; 0: its gates were not closed yet */
+    double host_bytes;                       /* host memory that it was allowed to take */
+    struct {
+        bool is_away;
+        int64_t begun_us;
+        suspension_carried *next;
+    } carry; /* order_carrier.c */
+    struct {
+        enum suspension_failure failure;
+        char why[SUSPENSION_WHY_SIZE];
+    } failed; /* a suspension whose memory comes back first */
 };
 
 /* Why the last suspension of a task failed. */
@@ -31,9 +50,6 @@ struct failure {
     uint64_t task;
     char why[SUSPENSION_WHY_SIZE];
 };
-
-/* The carriers of all processes have answered: done, or the worst of their answers. */
-typedef void suspension_carried(struct suspension *s, enum preload_carry_answer answer);
 
 struct suspension {
     struct suspension_options parts;
@@ -50,18 +66,11 @@ struct suspension {
 
     /* of the order under way */
     int64_t awaited_poll; /* 0: none */
-    int64_t gate_closed_us;
     struct suspension_record record;
     struct suspend_facts facts;
     bool is_without_library; /* one of its processes was started without the preloaded library */
     size_t inspected;
-    struct {
-        bool is_away;
-        int64_t begun_us;
-        suspension_carried *next;
-    } carry;                         /* order_carrier.c */
-    enum group_answer failed_answer; /* of a suspension whose memory comes back first */
-    char cgroup[CGROUP_PATH_SIZE];   /* of the task's attempt; "": it has none */
+    char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
     struct group_runner runner;
 };
 
@@ -81,6 +90,16 @@ void suspension_fail_order(
 
 /* Ends the turn of the order under way: it is begun again later, and others may be first. */
 void suspension_retry_later(struct suspension *s, uint64_t wait_ms);
+
+/*
+ * The order under way waits for the task's own processes: for a moment at the front of the queue,
+ * as most answer at once, then among the orders that are retried.
+ *
+ * poll_ms:  until it is asked again at the front
+ * since_us: when it began to wait
+ */
+void suspension_wait_for_task(struct suspension *s, uint64_t poll_ms, int64_t since_us,
+    void (*next_step)(struct suspension *s));
 
 /* The order under way is void: its task has ended. The next one begins. */
 void suspension_drop_order(struct suspension *s);

@@ -382,6 +382,60 @@ static void test_another_task_goes_on_while_one_is_retried(void **state)
     assert_int_equal(core_task(pretend.core, 1)->state, TASK_RESUMING);
 }
 
+static void run_until_story(void)
+{
+    while (!pretend.story[0]) {
+        uv_run(&pretend.loop, UV_RUN_ONCE);
+        suspension_polled(suspension, 1);
+        answer_calls();
+    }
+}
+
+/* A call of task 1 is in flight. It is waited for at the front of the queue for a moment, and
+ * behind task 2 then. */
+static void test_another_task_goes_on_while_a_call_is_in_flight(void **state)
+{
+    processes[1].gate = PRELOAD_GATE_BUSY;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; ");
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; ");
+    run_until_story();
+    expect_story("lock 2; checkpoint 2; SUSPENDED; ");
+    processes[1].gate = PRELOAD_GATE_CLEAR;
+    run_until_story();
+    expect_story("lock 1; checkpoint 1; SUSPENDED; ");
+    assert_string_equal(suspension_why_failed(suspension, 1), "");
+}
+
+static void test_a_task_that_ends_while_a_call_is_in_flight(void **state)
+{
+    processes[1].gate = processes[2].gate = PRELOAD_GATE_BUSY;
+    suspend(1);
+    suspend(2);
+    struct event exited = driver_event(pretend.driver, EVENT_EXITED, 1);
+    driver_feed(pretend.driver, &exited, NULL);
+    expect_story("SUSPEND; SUSPENDING; SUSPEND; SUSPENDING; EXITED none; END; ");
+    processes[2].gate = PRELOAD_GATE_CLEAR;
+    run_until_story();
+    expect_story("lock 2; checkpoint 2; SUSPENDED; ");
+}
+
+/* The host memory that a waiting order may take is not given to the next one. */
+static void test_waiting_orders_count_in_the_host_memory(void **state)
+{
+    processes[1].gate = PRELOAD_GATE_BUSY;
+    processes[1].bytes = processes[2].bytes = 4 * MIB;
+    config.suspend_memory_max = 6 * MIB;
+    suspend(1);
+    suspend(2);
+    pretend.story[0] = '\0';
+    run_until_story();
+    config.suspend_memory_max = 0;
+    expect_story("SUSPENSION_FAILED; ");
+    assert_non_null(strstr(suspension_why_failed(suspension, 2), "suspend-memory-max"));
+}
+
 /* Orders of other tasks are carried out while one saves its checkpoint. */
 static void test_a_task_is_warned_before(void **state)
 {
@@ -390,11 +444,7 @@ static void test_a_task_is_warned_before(void **state)
     expect_story("SUSPEND; SUSPENDING; warn 1; ");
     suspend(2);
     expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
-    while (!pretend.story[0]) {
-        uv_run(&pretend.loop, UV_RUN_ONCE);
-        suspension_polled(suspension, 1);
-        answer_calls();
-    }
+    run_until_story();
     expect_story("lock 1; checkpoint 1; SUSPENDED; ");
     feed(EVENT_RESUME, 1);
     answer_calls();
@@ -529,6 +579,9 @@ int main(void)
         TEST(test_a_process_started_without_the_library),
         TEST(test_a_process_that_cannot_be_inspected),
         TEST(test_another_task_goes_on_while_one_is_retried),
+        TEST(test_another_task_goes_on_while_a_call_is_in_flight),
+        TEST(test_a_task_that_ends_while_a_call_is_in_flight),
+        TEST(test_waiting_orders_count_in_the_host_memory),
         TEST(test_a_task_is_warned_before),
         TEST(test_a_task_that_ends_in_its_warning),
         TEST(test_a_task_that_ends_meanwhile),
