@@ -77,7 +77,7 @@ def _floor_of_daemon(leaf: str) -> str:
     name = os.path.splitext(leaf)[0]
     if name in DAEMON_TOP:
         return "main"
-    return "driver" if name in ("driver", "driver_hooks") else "tables"
+    return "driver" if name in ("driver", "driver_options") else "tables"
 
 
 def floor_of(path: str) -> Optional[str]:

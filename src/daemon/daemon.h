@@ -4,24 +4,29 @@
  *
  *     main.c  wiring.c  log_replay.c  reload.c    options and signals; creates, connects and ends
  *        |                                       the parts; replay of the log; settings read again
- *        +--> attempts/   runs of tasks' scripts: launch, watch, adopt
- *        +--> gpus/       polls, attribution, usage, stored samples
- *        +--> http/       the API: routes, submissions, JSON, metrics
- *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
- *        +--> messages/   mails and webhooks to users about their tasks
- *        +--> scrape/     GET /metrics over TCP, for Prometheus
- *        +--> mps/        MPS control daemons of users
- *        +--> services/   how fast services answer
- *        +--> suspension/ tasks off their GPUs and back
- *        +--> preload/    allocations of tasks that wait for GPU memory
+ *        v
+ *     messages/    mails and webhooks to users     scrape/    GET /metrics over TCP, for Prometheus
+ *     http/        the API: routes, submissions, JSON, metrics
+ *     suspension/  tasks off their GPUs and back   metrics/   metrics over time, by a thread
+ *     attempts/    runs of tasks' scripts: launch, watch, adopt
+ *     preload/     allocations that wait for GPUs  mps/       MPS control daemons of users
+ *     gpus/        polls, attribution, usage       services/  how fast services answer
  *        |
- *        +--> driver.c    the core, its clock and its log (every part posts its events here)
+ *        v
+ *     driver.c     the core, its clock and its log (every part posts its events here)
  *
- * Parts know each other only by the hooks that wiring.c gives them. What they share are tables and
- * services that call no part: job.c, jobs.c, config.c, run_history.c, disk.c, audit.c, overrun.c,
- * attempt_list.c, metric_query.c, array_tasks.c, dependencies.c, exposition.c, share_file.c,
- * operators.c; and src/service. scripts/check-components holds the code to
- * that.
+ * A part calls those below it. A call up is a hook, which wiring.c connects. What the parts share
+ * are src/service, and tables that call no part:
+ *
+ *     tasks and attempts    job, jobs, array_tasks, attempt_list, dependencies, overrun,
+ *                           preallocation, service_port, state_dir, turns
+ *     what was              audit, command_estimates, command_history, inputs, retention,
+ *                           run_history
+ *     GPUs and figures      calibration, exposition, gpu_report, metric_names, metric_query,
+ *                           mig_replan
+ *     machine and settings  config, disk, notify, operators, share_file, time_base
+ *
+ * scripts/check-components holds the code to that, and this list to the code.
  *
  * This header is for the four files at the top only.
  */

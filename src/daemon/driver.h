@@ -13,7 +13,7 @@
 #ifndef COLLOC_DAEMON_DRIVER_H
 #define COLLOC_DAEMON_DRIVER_H
 
-#include "daemon/driver_hooks.h"
+#include "daemon/driver_options.h"
 
 struct driver;
 

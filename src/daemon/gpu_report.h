@@ -42,9 +42,6 @@ struct gpu_report {
     bool shares_estimated; /* the driver did not report which of them was active */
 };
 
-/* The hook by which a part reads GPU `i`. Returns false when there are no more. */
-typedef bool gpu_report_hook(void *context, size_t i, struct gpu_report *ret_report);
-
 /* What the GPUs have done while there were live tasks, since the daemon was started. */
 struct gpu_totals {
     double energy_j;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `collocd --node`: the agent of a Slurm node, with the daemon's settings but without its queue. It
- * creates two parts and connects them:
- *
- *     node   prepare_mps, mps_step_ended ---> mps
- *     mps    ready, count_clients, list_gpus -> node
+ * creates two parts. node calls mps; the other way there are hooks: ready, count_clients and
+ * list_gpus.
  *
  * Jobs continue when the agent ends.
  */
@@ -34,20 +32,7 @@ struct node_process_state {
     bool is_stopping;
 };
 
-/* ---- the parts' hooks ---- */
-
-static int prepare_mps(
-    void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
-{
-    struct node_process_state *process = context;
-    return mps_prepare(process->mps, uid, gid, "", ret_pipe_dir, fault);
-}
-
-static void mps_step_ended(void *context, uid_t uid)
-{
-    struct node_process_state *process = context;
-    mps_task_ended(process->mps, uid, "");
-}
+/* ---- what mps calls up ---- */
 
 static void mps_ready(void *context, uid_t uid)
 {
@@ -60,19 +45,19 @@ static void mps_answered(void *context)
 }
 
 /* Slurm's job steps share whole GPUs only. */
-static int count_clients(void *context, uid_t uid, uint64_t instance)
+static int count_clients(const void *context, uid_t uid, uint64_t instance)
 {
-    struct node_process_state *process = context;
+    const struct node_process_state *process = context;
     return instance ? 0 : node_count_mps_steps(process->node, uid);
 }
 
-static size_t list_gpus(void *context, const char **uuids, size_t max)
+static size_t list_gpus(const void *context, const char **uuids, size_t max)
 {
-    struct node_process_state *process = context;
+    const struct node_process_state *process = context;
     return node_list_gpus(process->node, uuids, max);
 }
 
-static bool find_instance(void *context, uint64_t instance, struct mps_instance *ret_instance)
+static bool find_instance(const void *context, uint64_t instance, struct mps_instance *ret_instance)
 {
     return false;
 }
@@ -83,16 +68,16 @@ static void on_name(void *context, const struct name *name)
 
 static int create_parts(struct node_process_state *process, struct fault *fault)
 {
-    const struct node_options node = {.loop = &process->loop,
-        .config = process->config,
-        .hooks = {process, prepare_mps, mps_step_ended}};
     process->names = names_create(&process->loop, on_name, process);
     const struct mps_options mps = {.loop = &process->loop,
         .config = process->config,
         .names = process->names,
-        .hooks = {process, mps_ready, mps_answered, count_clients, list_gpus, find_instance}};
-    process->node = node_create(&node);
+        .source = {process, count_clients, list_gpus, find_instance},
+        .hooks = {process, mps_ready, mps_answered}};
     process->mps = mps_create(&mps);
+    const struct node_options node = {
+        .loop = &process->loop, .config = process->config, .mps = process->mps};
+    process->node = node_create(&node);
     bool all = process->names && process->node && process->mps;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

@@ -28,14 +28,13 @@
 static bool went_by_streams(
     const struct attempts *attempts, const struct task *task, const char *folder)
 {
-    const struct attempts_hooks *hooks = &attempts->parts.hooks;
     struct fault fault = {0};
     char variable[700] = "CUDA_MPS_PIPE_DIRECTORY=";
     size_t n = strlen(variable);
     bool joined;
     if (task->run->share.sharing != SHARING_MPS)
         return false;
-    hooks->find_mps(hooks->context, task->uid,
+    mps_pipe_dir(attempts->parts.mps, task->uid,
         cluster_view_instance_of(core_view(attempts->parts.core), task), variable + n,
         sizeof variable - n);
     return attempt_has_variable(folder, variable, &fault, &joined) == 0 && !joined;

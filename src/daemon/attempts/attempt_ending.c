@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/attempts/attempts_state.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/overrun.h"
 #include "daemon/state_dir.h"
 #include "exec/failure_facts.h"
@@ -47,7 +48,7 @@ static const char PROCESS_LOST[] = "the driver has lost its process";
  * evicted when its process cannot be resumed. */
 static const char *why_gone(const struct attempts *attempts, const struct task *task, int gpu)
 {
-    const char *why = attempts->parts.hooks.why_gone(attempts->parts.hooks.context, gpu);
+    const char *why = gpus_why_gone(attempts->parts.gpus, gpu);
     bool is_instance = core_view(attempts->parts.core)->gpus[gpu].id.is_mig_instance;
     if (why || task->ending != FAILURE_GPU_GONE)
         return why;
@@ -138,7 +139,6 @@ static json_t *make_detail(const struct attempts *attempts, const struct task *t
 static void report_exit(
     struct attempts *attempts, const struct task *task, const struct attempt_exit *exit)
 {
-    const struct attempts_hooks *hooks = &attempts->parts.hooks;
     const int64_t ended_us = end_time(attempts->parts.driver, task, exit);
     const struct failure failure = judge_failure(attempts, task, ended_us, &exit->failure);
     struct job *job = jobs_find(attempts->parts.jobs, task->id);
@@ -155,13 +155,13 @@ static void report_exit(
         cluster_view_instance_of(core_view(attempts->parts.core), task));
     bool by_mps = task->run->share.sharing == SHARING_MPS;
     live_attempt_remove(live_attempt_find(attempts, task->id));
-    hooks->usage_ends(hooks->context, job);
+    gpus_end_usage(attempts->parts.gpus, job);
     job_note_exit(job, failure.class, detail);
     driver_feed(attempts->parts.driver, &event, detail);
     json_decref(detail);
     if (by_mps)
-        hooks->mps_task_ended(hooks->context, uid, instance);
-    hooks->poll_gpus(hooks->context);
+        mps_task_ended(attempts->parts.mps, uid, instance);
+    gpus_poll(attempts->parts.gpus);
 }
 
 /* Failures that may come from a lost GPU. */
@@ -174,8 +174,7 @@ static bool may_be_the_gpus(const struct attempt_exit *exit)
 
 static void begin_poll(struct attempts *attempts, struct live_attempt *live)
 {
-    const struct attempts_hooks *hooks = &attempts->parts.hooks;
-    live->poll_awaited = hooks->poll_gpus_closely(hooks->context);
+    live->poll_awaited = gpus_poll_closely(attempts->parts.gpus);
     live->poll_limit_us = clock_monotonic_us() + POLL_LIMIT_US;
     attempts->n_awaiting_poll += live->poll_awaited > 0;
 }

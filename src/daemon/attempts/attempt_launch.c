@@ -23,6 +23,7 @@
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/attempts/rendezvous_port.h"
 #include "daemon/attempts/task_environment.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/service_port.h"
 #include "daemon/state_dir.h"
 #include "exec/torch_order.h"
@@ -116,16 +117,15 @@ static int load_submission(
     return r;
 }
 
-/* Returns 0 or ATTEMPTS_MPS_WAIT. */
+/* Returns 0 or MPS_WAIT. */
 static int join_mps(struct attempts *attempts, const struct task *task, struct launch *launch)
 {
-    const struct attempts_hooks *hooks = &attempts->parts.hooks;
     struct fault fault = {0};
     const char *pipe_dir;
     if (task->run->share.sharing != SHARING_MPS)
         return 0;
     const char *instance = cluster_view_instance_of(core_view(attempts->parts.core), task);
-    int r = hooks->prepare_mps(hooks->context, task->uid, launch->gid, instance, &pipe_dir, &fault);
+    int r = mps_prepare(attempts->parts.mps, task->uid, launch->gid, instance, &pipe_dir, &fault);
     if (r == 0)
         r = environment_join_mps(&launch->added, task, pipe_dir);
     if (r < 0) {
@@ -133,18 +133,17 @@ static int join_mps(struct attempts *attempts, const struct task *task, struct l
             "task %llu shares by time slices: %s", (unsigned long long)task->id, fault.text);
         launch->by_streams = true;
     }
-    return r > 0 ? ATTEMPTS_MPS_WAIT : 0;
+    return r > 0 ? MPS_WAIT : 0;
 }
 
 /* As the task says, else as the setting does. */
 static int add_preload(struct attempts *attempts, const struct task *task, struct launch *launch)
 {
-    const struct attempts_hooks *hooks = &attempts->parts.hooks;
     const struct config *config = attempts->parts.config;
     const char *wanted = detail_text(launch, "preload");
     bool by_default = !wanted || strcmp(wanted, "default") == 0;
     bool is_wanted = by_default ? config->preload : strcmp(wanted, "yes") == 0;
-    const char *socket = is_wanted ? hooks->preload_socket(hooks->context) : NULL;
+    const char *socket = is_wanted ? preload_manager_socket(attempts->parts.preload) : NULL;
     if (!socket)
         return 0;
     int r = environment_preload(
@@ -203,18 +202,17 @@ static int name_cgroup(
                : 0;
 }
 
-/* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
+/* Returns 0, MPS_WAIT or a fault. */
 static int fill_environment(
     struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
 {
-    const struct attempts_hooks *hooks = &attempts->parts.hooks;
     int r = join_mps(attempts, task, launch);
     bool by_mps = task->run->share.sharing == SHARING_MPS && !launch->by_streams;
     const struct cluster_view *view = core_view(attempts->parts.core);
     launch->near_cpus = join_near_cpus(attempts, task);
     launch->gpu_minors = join_gpu_minors(attempts, task, by_mps);
     /* CUDA does not count GPUs that it cannot open */
-    bool by_index = !launch->gpu_minors && hooks->cuda_counts_as_nvml(hooks->context, by_mps);
+    bool by_index = !launch->gpu_minors && gpus_cuda_counts_as_nvml(attempts->parts.gpus, by_mps);
     if (r == 0)
         r = environment_name_gpus(&launch->added, view, task, by_index);
     if (r == 0)
@@ -318,7 +316,7 @@ static int spawn_shim(struct attempts *attempts, struct live_attempt *live, cons
     return r;
 }
 
-/* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
+/* Returns 0, MPS_WAIT or a fault. */
 static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
     const struct task *task, struct fault *fault, bool *ret_by_streams)
 {
@@ -357,7 +355,7 @@ void attempts_start(struct attempts *attempts, uint64_t id)
     }
     struct live_attempt *live = live_attempt_get(attempts, id);
     int r = launch_attempt(attempts, live, task, &fault, &by_streams);
-    live->awaits_mps = r == ATTEMPTS_MPS_WAIT;
+    live->awaits_mps = r == MPS_WAIT;
     if (attempts_fault_passes(r)) {
         live_attempt_defer(live, fault.text);
     } else if (r < 0) {

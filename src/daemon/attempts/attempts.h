@@ -14,7 +14,7 @@
 #ifndef COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_H
 #define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_H
 
-#include "daemon/attempts/attempts_hooks.h"
+#include "daemon/attempts/attempts_options.h"
 #include "exec/cgroup.h"
 #include "exec/torch_order.h"
 

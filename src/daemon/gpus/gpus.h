@@ -14,7 +14,7 @@
 #ifndef COLLOC_DAEMON_GPUS_GPUS_H
 #define COLLOC_DAEMON_GPUS_GPUS_H
 
-#include "daemon/gpus/gpus_hooks.h"
+#include "daemon/gpus/gpus_options.h"
 
 struct gpus;
 

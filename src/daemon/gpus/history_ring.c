@@ -93,7 +93,7 @@ void history_add(struct gpus *gpus, size_t i)
     if (r < 0) {
         char what[160];
         snprintf(what, sizeof what, "samples of GPU %s: %s", gpus->set->gpu[i].index, strerror(-r));
-        gpus->parts.hooks.write_failed(gpus->parts.hooks.context, what);
+        disk_failed(gpus->parts.disk, what);
     }
 }
 

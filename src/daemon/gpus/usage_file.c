@@ -58,8 +58,7 @@ void gpus_save_usage(struct gpus *gpus)
     file_path(gpus, path, sizeof path);
     int r = text ? file_write_atomic(path, text, strlen(text), 0600) : -ENOMEM;
     if (r < 0)
-        gpus->parts.hooks.write_failed(
-            gpus->parts.hooks.context, "what running tasks have used so far is not stored");
+        disk_failed(gpus->parts.disk, "what running tasks have used so far is not stored");
     free(text);
     json_decref(list);
     gpus->usage_saved_us = clock_monotonic_us();

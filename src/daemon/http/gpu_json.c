@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "base/units.h"
 #include "core/sharing_choice.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/public_json.h"
 
 static struct share find_share(const struct gpu_report *gpu, uint64_t task)
@@ -19,9 +20,8 @@ static struct share find_share(const struct gpu_report *gpu, uint64_t task)
 static json_t *resident_task(const struct http *http, size_t i, const struct gpu_report *gpu,
     const struct resident *resident)
 {
-    const struct http_hooks *hooks = &http->parts.hooks;
     bool is_long;
-    struct reading idle_us = hooks->gpu_idle_us(hooks->context, i, resident, &is_long);
+    struct reading idle_us = gpus_idle_us(http->parts.gpus, i, resident, &is_long);
     struct share share = find_share(gpu, resident->task);
     return json_pack("{s:I, s:o, s:o, s:o, s:b, s:o, s:b}", "id", (json_int_t)resident->task,
         "mem_used_mib", json_reading(resident->mem_used_bytes, (double)MIB), "smact",
@@ -202,11 +202,11 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
 json_t *public_gpus(const struct http *http)
 {
     const struct cluster_view *view = core_view(http->parts.core);
-    const char *why_none = http_why_no_gpus(http);
+    const char *why_none = gpus_why_none(http->parts.gpus);
     json_t *gpus = json_array();
     int64_t sampled_us = 0;
     struct gpu_report gpu;
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         if (gpu.view < 0)
             continue;
         json_array_append_new(gpus, gpu_json(http, i, &gpu));

@@ -11,7 +11,7 @@
 #ifndef COLLOC_DAEMON_HTTP_HTTP_H
 #define COLLOC_DAEMON_HTTP_HTTP_H
 
-#include "daemon/http/http_hooks.h"
+#include "daemon/http/http_options.h"
 
 struct http;
 

@@ -22,6 +22,10 @@ void http_answer_with_task(
 /* The user database was queried for this user. */
 void http_name_changed(struct http *http, const struct name *name);
 
+/* Reads the record of a task, live or ended, which the caller releases. Returns 0; STORE_NONE:
+ * there is none; or -errno with a fault. */
+int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record);
+
 /* Returns the public TASK object of docs/protocol.md, which the caller releases; NULL when memory
  * is out. */
 json_t *http_task_json(struct http *http, const struct task *task);

@@ -60,21 +60,4 @@ void listings_refuse(struct http *http);
  * they are dropped unanswered, and the server's end closes them. */
 void waiters_answer(struct http *http, uint64_t task, const json_t *record);
 
-/* ---- the hooks ---- */
-
-static inline bool http_report_gpu(const struct http *http, size_t i, struct gpu_report *ret_report)
-{
-    return http->parts.hooks.report_gpu(http->parts.hooks.context, i, ret_report);
-}
-
-static inline const char *http_why_no_gpus(const struct http *http)
-{
-    return http->parts.hooks.why_no_gpus(http->parts.hooks.context);
-}
-
-static inline const char *http_why_deferred(const struct http *http, uint64_t task)
-{
-    return http->parts.hooks.why_deferred(http->parts.hooks.context, task);
-}
-
 #endif

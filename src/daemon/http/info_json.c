@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "core/sharing_choice.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/public_json.h"
 #include "estimator/physics/gpu_traits.h"
 
@@ -43,7 +44,7 @@ static json_t *unknown_kinds(const struct http *http)
 {
     json_t *kinds = json_object();
     struct gpu_report gpu;
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         const char *name = gpu.info->name;
         if (*name && !gpu_traits_find(name))
             json_object_set_new(

@@ -16,6 +16,7 @@
 
 #include "base/units.h"
 #include "core/kind_match.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
 #include "model/network.h"
@@ -28,7 +29,7 @@ static const char *gpu_kind(const struct http *http, const struct task_request *
 {
     struct gpu_report gpu;
     const char *name = NULL;
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         if (!kind_match_any(task->gpu_kind, gpu.info->name))
             continue;
         if (name && strcmp(gpu.info->name, name) != 0)

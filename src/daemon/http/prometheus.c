@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/public_json.h"
 
 static void put_gpu(const struct exposition *to, const char *metric, const struct gpu_info *info)
@@ -83,7 +84,7 @@ static void put_gpu_infos(const struct exposition *to, const struct http *http)
 {
     struct gpu_report gpu;
     exposition_begin(to, &gpu_info_family);
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         const char *text;
         if (gpu.view < 0)
             continue;
@@ -99,7 +100,7 @@ static void put_gpu_readings(const struct exposition *to, const struct http *htt
 {
     struct gpu_report gpu;
     exposition_begin(to, family);
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         struct reading r = *(const struct reading *)((const char *)gpu.sample + at);
         if (gpu.view < 0 || !r.valid || !prometheus_is_current(http, &gpu))
             continue;
@@ -112,14 +113,14 @@ static void put_gpu_counts(const struct exposition *to, const struct http *http)
 {
     struct gpu_report gpu;
     exposition_begin(to, &gpu_tasks);
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         if (gpu.view < 0)
             continue;
         put_gpu(to, gpu_tasks.name, gpu.info);
         fprintf(to->out, "} %d\n", core_view(http->parts.core)->gpus[gpu.view].n_residents);
     }
     exposition_begin(to, &gpu_foreign);
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         if (gpu.view < 0 || !gpu.sample->processes.valid || !prometheus_is_current(http, &gpu))
             continue;
         put_gpu(to, gpu_foreign.name, gpu.info);
@@ -161,7 +162,7 @@ static void put_disk(const struct exposition *to, const struct http *http)
                                           "Size of the file system of the setting state-dir."},
                                       available = {"colloc_state_disk_available_bytes", "gauge",
                                           "Of that, what colloc may still write."};
-    struct disk_space space = http->parts.hooks.disk_space(http->parts.hooks.context);
+    struct disk_space space = disk_get_space(http->parts.disk);
     const struct reading readings[] = {space.total_bytes, space.available_bytes};
     const struct metric_family *const families[] = {&size, &available};
     for (size_t i = 0; i < ARRAY_SIZE(readings); i++) {
@@ -181,7 +182,7 @@ char *prometheus_text(const struct http *http, bool is_openmetrics)
         return NULL;
     put_daemon(&to, http);
     put_disk(&to, http);
-    if (http_report_gpu(http, 0, &first))
+    if (gpus_report(http->parts.gpus, 0, &first))
         put_gpus(&to, http);
     prometheus_put_tasks(&to, http);
     exposition_end(&to);

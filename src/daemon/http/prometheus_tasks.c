@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/public_json.h"
 
@@ -130,7 +131,7 @@ static void put_activities(const struct exposition *to, const struct http *http)
 {
     struct gpu_report gpu;
     exposition_begin(to, &task_active);
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         if (gpu.view < 0 || !prometheus_is_current(http, &gpu))
             continue;
         for (size_t k = 0; k < gpu.n_shares; k++)
@@ -146,9 +147,8 @@ static struct reading memory_of(const struct http *http, size_t i, const struct 
 static struct reading unused_s_of(
     const struct http *http, size_t i, const struct resident *resident)
 {
-    const struct http_hooks *hooks = &http->parts.hooks;
     bool is_long;
-    struct reading us = hooks->gpu_idle_us(hooks->context, i, resident, &is_long);
+    struct reading us = gpus_idle_us(http->parts.gpus, i, resident, &is_long);
     return (struct reading){us.value / 1e6, us.valid};
 }
 
@@ -160,7 +160,7 @@ static void put_residents(const struct exposition *to, const struct http *http,
     const struct cluster_view *view = core_view(http->parts.core);
     struct gpu_report gpu;
     exposition_begin(to, family);
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         if (gpu.view < 0)
             continue;
         const struct gpu_view *seen = &view->gpus[gpu.view];

@@ -6,12 +6,12 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
+#include "daemon/mps/mps_by_hand.h"
 
 void route_mps(void *context, struct api_request *request)
 {
     const struct http *http = context;
-    api_reply(request, 200,
-        json_pack("{s:o}", "daemons", http->parts.hooks.list_mps(http->parts.hooks.context)));
+    api_reply(request, 200, json_pack("{s:o}", "daemons", mps_list(http->parts.mps)));
 }
 
 /* A request to start or stop a user's MPS, until the user's group is known. */
@@ -31,10 +31,10 @@ static void reply_fault(struct api_request *request, int r, const struct fault *
 static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
 {
     struct fault fault = {0};
-    const struct http_hooks *hooks = &order->http->parts.hooks;
     int r = order->start
-                ? hooks->start_mps(hooks->context, uid, gid, order->request, &fault)
-                : hooks->stop_mps(hooks->context, uid, order->instance, order->request, &fault);
+                ? mps_start_by_hand(order->http->parts.mps, uid, gid, order->request, &fault)
+                : mps_stop_by_hand(
+                      order->http->parts.mps, uid, order->instance, order->request, &fault);
     if (r < 0)
         reply_fault(order->request, r, &fault);
 }
@@ -44,8 +44,7 @@ static void on_owner_known(void *context, const struct name *name)
 {
     struct mps_order *order = context;
     gid_t gid = name->gid;
-    const struct http_hooks *hooks = &order->http->parts.hooks;
-    if (name->state == NAME_KNOWN || hooks->find_mps_group(hooks->context, name->uid, &gid))
+    if (name->state == NAME_KNOWN || mps_find_group(order->http->parts.mps, name->uid, &gid))
         carry_out(order, name->uid, gid);
     else
         api_reply_error(order->request, 400, "uid %u: no such user is known here, nor its group",

@@ -50,7 +50,7 @@ static void reply_ordered(struct http *http, struct api_request *request, const 
 {
     char name[64], *note = NULL;
     json_t *detail = NULL;
-    int asked = http->parts.hooks.profile_was_asked(http->parts.hooks.context, task->id);
+    int asked = attempts_profile_was_asked(http->parts.attempts, task->id);
     bool has_detail = job_read_detail(http->parts.store, task->id, NULL, &detail) == 0;
     const char *folder = has_detail ? json_string_value(json_object_get(detail, "cwd")) : NULL;
     if (task->array.id)
@@ -87,7 +87,7 @@ void route_profile(void *context, struct api_request *request)
             request, 409, "task %llu was not submitted with --profile=torch: submit it so", id);
     else if (task->state != TASK_RUNNING)
         api_reply_error(request, 409, "task %llu does not run", id);
-    else if (http->parts.hooks.order_profile(http->parts.hooks.context, task->id, &order) < 0)
+    else if (attempts_order_profile(http->parts.attempts, task->id, &order) < 0)
         api_reply_error(request, 507, "task %llu: the order cannot be written", id);
     else
         reply_ordered(http, request, task);

@@ -6,12 +6,13 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/routes.h"
 
 static int write_history(const struct http *http, double since_s, FILE *out)
 {
     int64_t since_us = clock_wall_us() - (int64_t)(since_s * 1e6);
-    return http->parts.hooks.write_gpu_history(http->parts.hooks.context, since_us, out);
+    return gpus_write_history(http->parts.gpus, since_us, out);
 }
 
 void route_samples(void *context, struct api_request *request)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 #include "daemon/metric_names.h"
@@ -21,12 +22,12 @@ struct metric_query *series_query_create(const struct http *http)
 {
     struct gpu_report gpu;
     size_t n = 0;
-    while (http_report_gpu(http, n, &gpu))
+    while (gpus_report(http->parts.gpus, n, &gpu))
         n++;
     struct metric_query *query = calloc(1, sizeof *query + n * sizeof query->gpus[0]);
     if (!query)
         return NULL;
-    for (size_t i = 0; i < n && http_report_gpu(http, i, &gpu); i++) {
+    for (size_t i = 0; i < n && gpus_report(http->parts.gpus, i, &gpu); i++) {
         struct metric_gpu *listed = &query->gpus[query->n_gpus];
         if (gpu.view < 0)
             continue;
@@ -138,7 +139,6 @@ static void write_key(
 static bool answer_query(
     struct http *http, struct api_request *request, struct metric_query *query, char *head)
 {
-    const struct http_hooks *hooks = &http->parts.hooks;
     struct pending *pending = calloc(1, sizeof *pending);
     if (!pending) {
         api_reply(request, 500, NULL);
@@ -154,7 +154,7 @@ static bool answer_query(
         api_reply_text(request, 200, strdup(known));
         return false;
     }
-    if (hooks->ask_metrics(hooks->context, query, head, on_answer, pending))
+    if (metric_recorder_ask(http->parts.metrics, query, head, on_answer, pending))
         return true;
     free(pending);
     api_reply_error(request, 404, "no metrics are recorded here (setting metrics-size)");

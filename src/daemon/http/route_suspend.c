@@ -53,7 +53,6 @@ const struct task *find_changeable_task(struct http *http, struct api_request *r
 /* Feeds the command; the request is answered now, or when what follows is done. */
 static void feed_command(struct http *http, struct api_request *request, struct event *event)
 {
-    const struct http_hooks *hooks = &http->parts.hooks;
     uint64_t id = event->task;
     uid_t uid = api_request_peer(request).uid;
     struct fault fault;
@@ -69,7 +68,7 @@ static void feed_command(struct http *http, struct api_request *request, struct 
         api_reply_error(request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id,
             task ? task_state_name(task->state) : "not there any more",
             event->kind == EVENT_RESUME ? "resumed" : "suspended or moved");
-    } else if (!hooks->answer_suspension_later(hooks->context, id, request)) {
+    } else if (!suspension_answer_later(http->parts.suspension, id, request)) {
         json_t *now = find_record(http, request, id);
         if (now)
             reply_task(request, now);

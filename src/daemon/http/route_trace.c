@@ -101,7 +101,6 @@ static int64_t step_ms_of(const struct tracing *tracing, size_t n_gpus)
 /* Asks for the counters of the next GPU, or answers. */
 static void ask_next_gpu(struct tracing *tracing)
 {
-    const struct http_hooks *hooks = &tracing->http->parts.hooks;
     struct metric_query *query = series_query_create(tracing->http);
     char *head = strdup("\"task\":null");
     if (!query || !head) {
@@ -112,7 +111,7 @@ static void ask_next_gpu(struct tracing *tracing)
         query->until_ms = (int64_t)(tracing->until * 1e3);
         query->step_ms = step_ms_of(tracing, query->n_gpus);
         snprintf(query->metrics, sizeof query->metrics, "%s", CHROME_TRACE_METRICS);
-        if (hooks->ask_metrics(hooks->context, query, head, on_counters, tracing))
+        if (metric_recorder_ask(tracing->http->parts.metrics, query, head, on_counters, tracing))
             return;
         snprintf(tracing->note, sizeof tracing->note,
             "it has no counters: no metrics are recorded here (setting metrics-size)");

@@ -104,9 +104,8 @@ static int read_update(
 
 void http_apply_limits(const struct http *http, const struct event *event, struct fault *fault)
 {
-    const struct http_hooks *hooks = &http->parts.hooks;
     if (event->kind == EVENT_UPDATE && (event->update.sets_time_limit || event->update.sets_host))
-        hooks->limits_changed(hooks->context, event->task, fault);
+        attempts_apply_limits(http->parts.attempts, event->task, fault);
 }
 
 static void update_task(

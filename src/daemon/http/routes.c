@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/attempt_list.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/public_json.h"
@@ -121,7 +122,7 @@ static void route_gpus(void *context, struct api_request *request)
 static int find_gpu(const struct http *http, const char *name)
 {
     struct gpu_report gpu;
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++)
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++)
         if (strcmp(gpu.info->index, name) == 0 || strcmp(gpu.info->uuid, name) == 0)
             return gpu.view < 0 ? -1 : (int)i;
     return -1;
@@ -150,12 +151,12 @@ static void route_clear(void *context, struct api_request *request)
         return;
     }
     struct gpu_report report;
-    http_report_gpu(http, (size_t)gpu, &report);
+    gpus_report(http->parts.gpus, (size_t)gpu, &report);
     const char *trouble = report.sample->trouble.text;
     log_warning("GPU %s: cleared by user %u (%s)", report.info->index, (unsigned)uid,
         *trouble ? trouble : "nothing was wrong with it");
     api_reply(request, 200, json_pack("{s:s}", "cleared", report.info->index));
-    http->parts.hooks.clear_gpu_errors(http->parts.hooks.context, (size_t)gpu);
+    gpus_clear_errors(http->parts.gpus, (size_t)gpu);
 }
 
 static void route_metrics(void *context, struct api_request *request)
@@ -217,7 +218,7 @@ static void route_stats(void *context, struct api_request *request)
         api_reply_error(request, 500, "%s", fault.text);
         return;
     }
-    const struct gpu_totals gpus = http->parts.hooks.gpu_totals(http->parts.hooks.context);
+    const struct gpu_totals gpus = gpus_totals(http->parts.gpus);
     int64_t ended = 0;
     for (int state = TASK_COMPLETED; state < TASK_STATES; state++)
         ended += totals.tasks[state];

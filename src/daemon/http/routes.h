@@ -4,6 +4,7 @@
 #define COLLOC_DAEMON_HTTP_ROUTES_H
 
 #include "daemon/array_tasks.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/http_state.h"
 #include "daemon/http/permission.h"
 
@@ -43,10 +44,6 @@ void set_no_task(struct fault *fault, uint64_t id, const char *index_text);
 
 /* Answers that there is no such task; 0: none of the array has the index that the path names. */
 void reply_no_task(struct api_request *request, uint64_t id);
-
-/* Reads the record of a task, live or ended, which the caller releases. Returns 0; STORE_NONE:
- * there is none; or -errno with a fault. */
-int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record);
 
 /* Returns the record of a task, live or ended, which the caller releases; NULL after having
  * answered that there is none, or that the log cannot be read. */

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/dependencies.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/submission.h"
@@ -362,8 +363,7 @@ static void keep_host(const struct host_resources *host, json_t *detail)
 /* Limits that the user has named, where cgroups do not enforce them. */
 static void warn_of_limits(const struct http *http, struct submission *submission)
 {
-    const struct http_hooks *hooks = &http->parts.hooks;
-    const struct cgroup_controllers enforced = hooks->enforced(hooks->context);
+    const struct cgroup_controllers enforced = attempts_enforced(http->parts.attempts);
     const bool is_free[] = {!enforced.memory && submission->options[TASK_HOST_MEMORY].set,
         !enforced.cpu && submission->options[TASK_CPUS].set};
     static const char *const names[] = {"host-memory", "cpus"};
@@ -488,7 +488,7 @@ static int make_detail(const json_t *body, struct submission *submission, struct
 static int check_request(
     const struct http *http, const struct task_request *request, struct fault *fault)
 {
-    const char *why_no_gpus = http_why_no_gpus(http);
+    const char *why_no_gpus = gpus_why_none(http->parts.gpus);
     if (*why_no_gpus)
         return fault_set(fault, EINVAL, "no task can run here: %s", why_no_gpus);
     return core_check_request(http->parts.core, request, fault);

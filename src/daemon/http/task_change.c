@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/attempts/attempts_query.h"
 #include "daemon/http/routes.h"
 
 enum { CHANGES_MAX = 1000 }; /* of a task by its user; chosen: `colloc show` lists each */
@@ -53,9 +54,8 @@ int http_check_command(
 /* A running task can also be ended while the log cannot be written (driver.c). */
 static bool is_ended_at_once(struct http *http, enum event_kind kind, const struct task *task)
 {
-    const struct http_hooks *hooks = &http->parts.hooks;
     return kind == EVENT_CANCEL && task &&
-           (hooks->is_watched(hooks->context, task->id) || task_was_ended(task));
+           (attempts_is_watched(http->parts.attempts, task->id) || task_was_ended(task));
 }
 
 static void __attribute__((format(printf, 3, 4)))

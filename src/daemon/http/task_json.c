@@ -9,6 +9,8 @@
 #include "base/units.h"
 #include "core/sharing_choice.h"
 #include "daemon/attempt_list.h"
+#include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/overrun.h"
@@ -60,7 +62,8 @@ enum { EXPLAINED_MAX = 64 };
  * start is not deferred. */
 static const char *why_deferred(const struct http *http, const struct task *task)
 {
-    return task->state == TASK_STARTING ? http_why_deferred(http, task->id) : NULL;
+    return task->state == TASK_STARTING ? attempts_why_deferred(http->parts.attempts, task->id)
+                                        : NULL;
 }
 
 const char *public_task_state(const struct http *http, const struct task *task)
@@ -82,7 +85,7 @@ static void explain_misplaced(
     const struct http *http, const struct task *task, char *text, size_t size)
 {
     struct gpu_report gpu;
-    for (size_t i = 0; http_report_gpu(http, i, &gpu); i++)
+    for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++)
         for (size_t k = 0; k < gpu.n_misplaced; k++)
             if (gpu.misplaced[k].task == task->id) {
                 snprintf(text, size,
@@ -159,8 +162,7 @@ static void add_memory_waits(json_t *object, const struct memory_wait *wait, int
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
-    const struct http_hooks *hooks = &http->parts.hooks;
-    const char *why = hooks->why_suspension_failed(hooks->context, task->id);
+    const char *why = suspension_why_failed(http->parts.suspension, task->id);
     int64_t now_us = driver_now_us(http->parts.driver);
     int64_t stopped_us = yield->stopped_us + (yield->since_us ? now_us - yield->since_us : 0);
     json_object_set_new(object, "suspended_s", json_seconds(stopped_us));

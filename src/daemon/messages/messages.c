@@ -31,6 +31,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/secret_file.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/jobs.h"
 #include "daemon/messages/message_text.h"
 #include "policy/policies.h"
@@ -59,7 +60,7 @@ struct delivery {
     struct messages *messages;
     struct user_helper helper;
     bool is_under_way;
-    uint32_t share; /* of the user (messages_hooks.h) */
+    uint32_t share; /* whose share of the turns: the user, or all unlisted users */
     int64_t id;
     uint64_t task;
     int attempts;
@@ -92,14 +93,28 @@ static bool is_of_interest(enum event_kind kind)
            kind == EVENT_RESUMED || kind == EVENT_IDLE;
 }
 
+/* The TASK object, live or ended, as its owner sees it, for the caller to release; NULL: there is
+ * none. */
+static json_t *find_task(struct messages *messages, uint64_t id)
+{
+    struct fault fault = {0};
+    json_t *record = NULL;
+    return http_read_record(messages->options.http, id, &fault, &record) == 0 ? record : NULL;
+}
+
+static const char *gpu_label(const struct core *core, int gpu)
+{
+    const struct cluster_view *view = core_view(core);
+    return gpu >= 0 && gpu < view->n_gpus ? view->gpus[gpu].id.label : "?";
+}
+
 static void write_gpus(
     const struct messages *messages, const struct event *event, char *text, size_t size)
 {
-    const struct messages_hooks *hooks = &messages->options.hooks;
     size_t used = 0;
     for (int i = 0; i < event->place.n && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-            hooks->gpu_label(hooks->context, event->place.gpus[i]));
+            gpu_label(messages->options.core, event->place.gpus[i]));
 }
 
 /* The log must not be asked within its walk: what counts is noted first. */
@@ -181,9 +196,8 @@ static enum message_kind kind_of(const struct noted *noted, unsigned wanted)
 static char *make_message(struct messages *messages, const struct noted *noted,
     const struct wish *wish, enum message_kind kind, struct message_row *ret_row)
 {
-    const struct messages_hooks *hooks = &messages->options.hooks;
     const struct config *config = messages->options.config;
-    json_t *task = hooks->find_task(hooks->context, noted->task);
+    json_t *task = find_task(messages, noted->task);
     if (!task)
         return NULL;
     const struct message_facts facts = {.kind = kind,
@@ -293,12 +307,11 @@ static int add_gpu_message(struct messages *messages, const struct gpu_health_ch
 static int queue_for_user(struct messages *messages, const struct gpu_health_change *change,
     uint64_t id, struct fault *fault)
 {
-    const struct messages_hooks *hooks = &messages->options.hooks;
     struct wish wish;
     int r = 0;
     if (!read_wish(messages, id, &wish))
         return 0;
-    json_t *task = wish.kinds & 1U << MESSAGE_GPU ? hooks->find_task(hooks->context, id) : NULL;
+    json_t *task = wish.kinds & 1U << MESSAGE_GPU ? find_task(messages, id) : NULL;
     if (task)
         r = add_gpu_message(messages, change, task, &wish.to, wish.gid, fault);
     json_decref(task);
@@ -480,7 +493,8 @@ static char *address_text(const struct messages *messages, const struct message_
 static uint32_t share_of(void *context, uint32_t uid)
 {
     const struct messages *messages = context;
-    return messages->options.hooks.share_of(messages->options.hooks.context, uid);
+    names_of_uid(messages->options.names, uid); /* looked up for later, if need be */
+    return names_counted_uid(messages->options.names, uid);
 }
 
 static void start_delivery(

@@ -14,7 +14,7 @@
 #ifndef COLLOC_DAEMON_MESSAGES_MESSAGES_H
 #define COLLOC_DAEMON_MESSAGES_MESSAGES_H
 
-#include "daemon/messages/messages_hooks.h"
+#include "daemon/messages/messages_options.h"
 
 enum {
     MESSAGE_ATTEMPTS_MAX = 12, /* chosen: with the usual message-retry, eight hours */

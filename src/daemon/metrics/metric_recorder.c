@@ -51,8 +51,8 @@ struct batch {
     bool has_tasks; /* samples of a task */
 };
 
-struct job {
-    struct job *next;
+struct work {
+    struct work *next;
     struct batch *batch; /* to write; or */
     struct metric_query *query;
     char *head;
@@ -63,8 +63,8 @@ struct job {
     bool has_failed;
 };
 
-struct job_list {
-    struct job *first, *last;
+struct work_list {
+    struct work *first, *last;
 };
 
 /* A task's totals when its processes were read last. */
@@ -75,18 +75,20 @@ struct former_usage {
 };
 
 struct metric_recorder {
-    struct metric_hooks hooks;
+    const struct core *core;
+    struct attempts *attempts;
+    struct disk *disk;
     struct batch *batch;   /* under way */
     uint64_t batch_ms;     /* how long a batch may be */
     int64_t idle_batch_us; /* the same of GPUs without tasks */
     uv_timer_t *timer;
-    uv_async_t *wake; /* jobs are done */
+    uv_async_t *wake; /* work is done */
     uv_thread_t thread;
     bool is_running;
 
     uv_mutex_t mutex;
     uv_cond_t has_work;
-    struct job_list todo, done;
+    struct work_list todo, done;
     int batches_waiting;
     bool is_ending;
 
@@ -99,26 +101,26 @@ struct metric_recorder {
     size_t n_former;
 };
 
-/* ---- jobs ---- */
+/* ---- work of the thread ---- */
 
-static void append_job(struct job_list *list, struct job *job)
+static void append_work(struct work_list *list, struct work *work)
 {
-    job->next = NULL;
+    work->next = NULL;
     if (list->last)
-        list->last->next = job;
+        list->last->next = work;
     else
-        list->first = job;
-    list->last = job;
+        list->first = work;
+    list->last = work;
 }
 
-static struct job *take_job(struct job_list *list)
+static struct work *take_work(struct work_list *list)
 {
-    struct job *job = list->first;
-    if (job)
-        list->first = job->next;
+    struct work *work = list->first;
+    if (work)
+        list->first = work->next;
     if (!list->first)
         list->last = NULL;
-    return job;
+    return work;
 }
 
 static void batch_free(struct batch *batch)
@@ -134,13 +136,13 @@ static void batch_free(struct batch *batch)
     free(batch);
 }
 
-static void job_free(struct job *job)
+static void work_free(struct work *work)
 {
-    batch_free(job->batch);
-    free(job->query);
-    free(job->head);
-    free(job->answer);
-    free(job);
+    batch_free(work->batch);
+    free(work->query);
+    free(work->head);
+    free(work->answer);
+    free(work);
 }
 
 /* ---- collecting ---- */
@@ -296,17 +298,17 @@ static int maintain_database(struct metric_recorder *recorder, struct fault *fau
     return r < 0 ? r : metric_db_prune(recorder->db, now_ms, recorder->bytes_max, fault);
 }
 
-static void do_job(struct metric_recorder *recorder, struct job *job)
+static void do_work(struct metric_recorder *recorder, struct work *work)
 {
-    if (job->query) {
-        job->answer = metric_query_run(recorder->db, job->query, job->head, &job->fault);
+    if (work->query) {
+        work->answer = metric_query_run(recorder->db, work->query, work->head, &work->fault);
         return;
     }
-    read_usage(recorder, job->batch);
-    int r = write_batch(recorder, job->batch, &job->fault);
+    read_usage(recorder, work->batch);
+    int r = write_batch(recorder, work->batch, &work->fault);
     if (r == 0)
-        r = maintain_database(recorder, &job->fault);
-    job->has_failed = r < 0;
+        r = maintain_database(recorder, &work->fault);
+    work->has_failed = r < 0;
 }
 
 static void run_thread(void *argument)
@@ -316,15 +318,15 @@ static void run_thread(void *argument)
     for (;;) {
         while (!recorder->todo.first && !recorder->is_ending)
             uv_cond_wait(&recorder->has_work, &recorder->mutex);
-        struct job *job = take_job(&recorder->todo);
-        bool is_due = job && (job->batch || !recorder->is_ending);
-        if (!job)
+        struct work *work = take_work(&recorder->todo);
+        bool is_due = work && (work->batch || !recorder->is_ending);
+        if (!work)
             break;
         uv_mutex_unlock(&recorder->mutex);
         if (is_due)
-            do_job(recorder, job);
+            do_work(recorder, work);
         uv_mutex_lock(&recorder->mutex);
-        append_job(&recorder->done, job);
+        append_work(&recorder->done, work);
         if (!recorder->is_ending)
             uv_async_send(recorder->wake);
     }
@@ -333,31 +335,31 @@ static void run_thread(void *argument)
 
 /* ---- the loop ---- */
 
-static void finish_job(struct metric_recorder *recorder, struct job *job)
+static void finish_work(struct metric_recorder *recorder, struct work *work)
 {
-    if (job->on_answer) {
-        if (!job->answer && !*job->fault.text)
-            fault_set(&job->fault, ESHUTDOWN, "collocd is going down");
-        job->on_answer(job->context, job->answer, &job->fault);
-        job->answer = NULL;
-    } else if (job->has_failed) {
-        recorder->hooks.failed(recorder->hooks.context, job->fault.text);
+    if (work->on_answer) {
+        if (!work->answer && !*work->fault.text)
+            fault_set(&work->fault, ESHUTDOWN, "collocd is going down");
+        work->on_answer(work->context, work->answer, &work->fault);
+        work->answer = NULL;
+    } else if (work->has_failed) {
+        disk_failed(recorder->disk, work->fault.text);
     }
-    job_free(job);
+    work_free(work);
 }
 
 static void finish_all(struct metric_recorder *recorder)
 {
-    struct job *job;
+    struct work *work;
     do {
         uv_mutex_lock(&recorder->mutex);
-        job = take_job(&recorder->done);
-        if (job && job->batch)
+        work = take_work(&recorder->done);
+        if (work && work->batch)
             recorder->batches_waiting--;
         uv_mutex_unlock(&recorder->mutex);
-        if (job)
-            finish_job(recorder, job);
-    } while (job);
+        if (work)
+            finish_work(recorder, work);
+    } while (work);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -365,11 +367,11 @@ static void on_wake(uv_async_t *wake)
     finish_all(wake->data);
 }
 
-static void give_to_thread(struct metric_recorder *recorder, struct job *job)
+static void give_to_thread(struct metric_recorder *recorder, struct work *work)
 {
     uv_mutex_lock(&recorder->mutex);
-    append_job(&recorder->todo, job);
-    recorder->batches_waiting += job->batch != NULL;
+    append_work(&recorder->todo, work);
+    recorder->batches_waiting += work->batch != NULL;
     uv_cond_signal(&recorder->has_work);
     uv_mutex_unlock(&recorder->mutex);
 }
@@ -381,16 +383,16 @@ static void flush_batch(struct metric_recorder *recorder)
     bool is_slow = recorder->batches_waiting >= BATCHES_MAX;
     uv_mutex_unlock(&recorder->mutex);
     struct batch *batch = recorder->batch;
-    struct job *job = batch && !is_slow ? calloc(1, sizeof *job) : NULL;
+    struct work *work = batch && !is_slow ? calloc(1, sizeof *work) : NULL;
     recorder->batch = NULL;
     if (is_slow)
-        recorder->hooks.failed(recorder->hooks.context, "metrics: the disk is too slow for them");
-    if (!job) {
+        disk_failed(recorder->disk, "metrics: the disk is too slow for them");
+    if (!work) {
         batch_free(batch);
         return;
     }
-    job->batch = batch;
-    give_to_thread(recorder, job);
+    work->batch = batch;
+    give_to_thread(recorder, work);
 }
 
 static struct batch *begin_batch(struct metric_recorder *recorder)
@@ -404,7 +406,7 @@ static void list_roots(struct metric_recorder *recorder, struct batch *batch)
 {
     free(batch->roots);
     batch->roots = NULL;
-    batch->n_roots = recorder->hooks.list_roots(recorder->hooks.context, &batch->roots);
+    batch->n_roots = metric_list_roots(recorder->core, recorder->attempts, &batch->roots);
 }
 
 static bool may_wait(const struct metric_recorder *recorder, const struct batch *batch)
@@ -449,22 +451,25 @@ void metric_recorder_add(struct metric_recorder *recorder, const struct metric_k
     collect_value(batch, key, at_ms, floats, n);
 }
 
-void metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
+bool metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
     metric_on_answer *on_answer, void *context)
 {
-    struct job *job = calloc(1, sizeof *job);
-    if (!job) {
+    if (!recorder)
+        return false;
+    struct work *work = calloc(1, sizeof *work);
+    if (!work) {
         struct fault fault;
         fault_set(&fault, ENOMEM, "out of memory");
         free(query);
         free(head);
         on_answer(context, NULL, &fault);
-        return;
+        return true;
     }
-    *job = (struct job){.query = query, .head = head, .on_answer = on_answer, .context = context};
+    *work = (struct work){.query = query, .head = head, .on_answer = on_answer, .context = context};
     if (recorder->batch && clock_monotonic_us() >= recorder->batch->begun_us + SECOND_US)
         flush_batch(recorder); /* the answer shall lack a second at most */
-    give_to_thread(recorder, job);
+    give_to_thread(recorder, work);
+    return true;
 }
 
 /* ---- life ---- */
@@ -513,7 +518,9 @@ struct metric_recorder *metric_recorder_create(
         free(wake);
         return NULL;
     }
-    recorder->hooks = options->hooks;
+    recorder->core = options->core;
+    recorder->attempts = options->attempts;
+    recorder->disk = options->disk;
     recorder->bytes_max = options->bytes_max;
     recorder->batch_ms = (uint64_t)(options->batch_us / MS_US);
     recorder->idle_batch_us = options->idle_batch_us;
@@ -557,9 +564,9 @@ void metric_recorder_destroy(struct metric_recorder *recorder)
 {
     if (!recorder)
         return;
-    struct job *job;
-    while ((job = take_job(&recorder->todo)))
-        job_free(job);
+    struct work *work;
+    while ((work = take_work(&recorder->todo)))
+        work_free(work);
     batch_free(recorder->batch);
     free(recorder->former);
     metric_db_close(recorder->db);

@@ -6,7 +6,8 @@
  * Contract:
  * 1. No call waits for the disk, except metric_recorder_close, which writes the last batch.
  * 2. Each query is answered once, in the loop.
- * 3. A write error is reported by the hook `failed`, and the data is dropped: memory is bounded.
+ * 3. A write error is reported to the disk (daemon/disk.h), and the data is dropped: memory is
+ *    bounded.
  */
 #ifndef COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
 #define COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
@@ -16,7 +17,7 @@
 #include "daemon/gpu_report.h"
 #include "daemon/metric_names.h"
 #include "daemon/metric_query.h"
-#include "daemon/metrics/metric_hooks.h"
+#include "daemon/metrics/metric_options.h"
 
 struct metric_recorder;
 
@@ -50,12 +51,25 @@ void metric_recorder_add(struct metric_recorder *recorder, const struct metric_k
 void metric_recorder_take(
     struct metric_recorder *recorder, const struct core *core, const struct gpu_report *gpu);
 
+/* A task whose processes are below `root`. */
+struct metric_root {
+    uint64_t task;
+    pid_t root;
+};
+
+/* Lists the tasks that run now, into an array for the caller to free. Returns how many. */
+size_t metric_list_roots(
+    const struct core *core, const struct attempts *attempts, struct metric_root **ret_roots);
+
 /*
  * Runs a query in the thread.
  *
  * query, head: as for metric_query_run; from malloc, taken over
+ *
+ * Returns false where the recorder is NULL, since none are recorded: the caller still owns the
+ * arguments.
  */
-void metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
+bool metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
     metric_on_answer *on_answer, void *context);
 
 #endif

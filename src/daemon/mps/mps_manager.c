@@ -72,6 +72,7 @@ struct mps {
     uv_loop_t *loop;
     const struct config *config;
     struct names *names;
+    struct mps_source source;
     struct mps_hooks hooks;
     struct mps_control *controls;
     uv_timer_t *timer; /* when the first unused daemon is stopped */
@@ -98,6 +99,7 @@ struct mps *mps_create(const struct mps_options *options)
         .loop = options->loop,
         .config = options->config,
         .names = options->names,
+        .source = options->source,
         .hooks = options->hooks,
         .timer = timer,
     };
@@ -177,9 +179,9 @@ static struct mps_control *get_control(struct mps *mps, uid_t uid, gid_t gid, ui
 /* Returns false for the control daemon of whole GPUs, and where the instance is not known. */
 static bool find_instance(const struct mps_control *control, struct mps_instance *ret_instance)
 {
-    const struct mps_hooks *hooks = &control->mps->hooks;
+    const struct mps_source *source = &control->mps->source;
     return control->instance &&
-           hooks->find_instance(hooks->context, control->instance, ret_instance);
+           source->find_instance(source->context, control->instance, ret_instance);
 }
 
 /* For messages: "user 1000", or "user 1000 on MIG instance 0:1". */
@@ -209,8 +211,8 @@ static pid_t find_control_daemon(const struct mps_control *control)
 
 static int count_tasks(const struct mps_control *control)
 {
-    const struct mps_hooks *hooks = &control->mps->hooks;
-    return hooks->count_clients(hooks->context, control->uid, control->instance);
+    const struct mps_source *source = &control->mps->source;
+    return source->count_clients(source->context, control->uid, control->instance);
 }
 
 /* ---- in the helper process, as the user ---- */
@@ -227,10 +229,10 @@ static int make_home(const struct mps_control *control, struct fault *fault)
 /* Lists the GPUs that it serves: an instance alone, or all whole GPUs. */
 static size_t list_gpus(const struct mps_control *control, const char **uuids, size_t max)
 {
-    const struct mps_hooks *hooks = &control->mps->hooks;
+    const struct mps_source *source = &control->mps->source;
     struct mps_instance instance;
     if (!control->instance)
-        return hooks->list_gpus(hooks->context, uuids, max);
+        return source->list_gpus(source->context, uuids, max);
     if (!find_instance(control, &instance))
         return 0;
     uuids[0] = instance.uuid;

@@ -11,7 +11,7 @@
 #ifndef COLLOC_DAEMON_MPS_MANAGER_H
 #define COLLOC_DAEMON_MPS_MANAGER_H
 
-#include "daemon/mps/mps_hooks.h"
+#include "daemon/mps/mps_options.h"
 
 struct mps;
 

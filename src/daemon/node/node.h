@@ -14,7 +14,7 @@
 #define COLLOC_DAEMON_NODE_NODE_H
 
 #include "base/fault.h"
-#include "daemon/node/node_hooks.h"
+#include "daemon/node/node_options.h"
 
 struct node;
 

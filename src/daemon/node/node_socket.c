@@ -76,7 +76,7 @@ static void reply_and_close(struct step_connection *connection, const char *text
 /* Answers unless the control daemon is still starting. */
 static void answer_start(struct step_connection *connection, struct node_step *step)
 {
-    const struct node_hooks *hooks = &connection->server->node->parts.hooks;
+    struct mps *mps = connection->server->node->parts.mps;
     char text[STEP_ANSWER_MAX];
     const char *pipe_dir = NULL;
     struct fault fault = {0};
@@ -84,10 +84,10 @@ static void answer_start(struct step_connection *connection, struct node_step *s
         reply_and_close(connection, "");
         return;
     }
-    int r = hooks->prepare_mps(hooks->context, step->uid, step->gid, &pipe_dir, &fault);
-    connection->waits_for_mps = r == NODE_MPS_WAIT;
+    int r = mps_prepare(mps, step->uid, step->gid, "", &pipe_dir, &fault);
+    connection->waits_for_mps = r == MPS_WAIT;
     connection->uid = step->uid;
-    if (r == NODE_MPS_WAIT)
+    if (r == MPS_WAIT)
         return;
     if (r == 0) {
         snprintf(text, sizeof text, "CUDA_MPS_PIPE_DIRECTORY=%s\n", pipe_dir);

@@ -33,11 +33,10 @@ static void remove_step(struct node_step *step)
 static void on_ended(uv_poll_t *poll, int status, int events)
 {
     struct node_step *step = poll->data;
-    const struct node_hooks *hooks = &step->node->parts.hooks;
     log_debug("job %u: a step has ended", step->job);
     remove_step(step);
     if (step->is_mps)
-        hooks->mps_step_ended(hooks->context, step->uid);
+        mps_task_ended(step->node->parts.mps, step->uid, "");
 }
 
 struct node_step *node_step_add(struct node *node, const struct node_step *wanted)

@@ -4,6 +4,7 @@
  * process's counted peak is joined with the driver's value for it (preload/exact_peak.h); then the
  * threads that wait for memory are answered (memory_waits.c).
  */
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_state.h"
 
 #include <ctype.h>
@@ -46,9 +47,8 @@ bool preload_is_uuid(const char *text, const unsigned char *uuid)
 static struct reading used_by(
     const struct preload_manager *manager, pid_t pid, const unsigned char *uuid, double *ret_total)
 {
-    const struct preload_manager_hooks *hooks = &manager->parts.hooks;
     struct gpu_report report;
-    for (size_t i = 0; hooks->report_gpu(hooks->context, i, &report); i++) {
+    for (size_t i = 0; gpus_report(manager->parts.gpus, i, &report); i++) {
         const struct gpu_sample *sample = report.sample;
         if (!preload_is_uuid(report.info->uuid, uuid))
             continue;

@@ -12,7 +12,7 @@
 #ifndef COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 #define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 
-#include "daemon/preload/preload_hooks.h"
+#include "daemon/preload/preload_options.h"
 
 struct preload_manager;
 

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/secret_file.h"
 #include "daemon/exposition.h"
+#include "daemon/http/http_answers.h"
 #include "service/tcp_server.h"
 
 #define IDLE_TIMEOUT_S 30 /* chosen: twice Prometheus' usual scrape interval */
@@ -93,12 +94,11 @@ static int read_token(struct scrape *scrape, const char *path, struct fault *fau
 
 static const char *find_text(struct scrape *scrape, bool is_openmetrics)
 {
-    const struct scrape_hooks *hooks = &scrape->options.hooks;
     struct made_text *made = &scrape->made[is_openmetrics];
     int64_t now_us = clock_monotonic_us();
     if (made->text && now_us - made->made_us < SCRAPE_REUSED_MS * MS_US)
         return made->text;
-    char *text = hooks->make_metrics(hooks->context, is_openmetrics);
+    char *text = http_make_metrics(scrape->options.http, is_openmetrics);
     if (!text)
         return NULL;
     free(made->text);

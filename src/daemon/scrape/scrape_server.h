@@ -18,24 +18,16 @@
 
 #include "base/fault.h"
 #include "daemon/config.h"
+#include "daemon/http/http.h"
 
 enum {
     SCRAPE_REUSED_MS = 500, /* chosen: Prometheus scrapes each 15 s, at most each second */
 };
 
-/* What the part calls. All must be set; each gets `context`. */
-struct scrape_hooks {
-    void *context;
-
-    /* Writes the metrics, in the text format or as OpenMetrics, for the part to free. Returns NULL
-     * when memory is out. */
-    char *(*make_metrics)(void *context, bool is_openmetrics);
-};
-
 struct scrape_options {
-    uv_loop_t *loop; /* borrowed, as the other; both outlive the part */
+    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
     const struct config *config;
-    struct scrape_hooks hooks;
+    const struct http *http;
 };
 
 struct scrape;

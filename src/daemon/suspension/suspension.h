@@ -15,7 +15,7 @@
 #ifndef COLLOC_DAEMON_SUSPENSION_SUSPENSION_H
 #define COLLOC_DAEMON_SUSPENSION_SUSPENSION_H
 
-#include "daemon/suspension/suspension_hooks.h"
+#include "daemon/suspension/suspension_options.h"
 
 struct suspension;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part attempts with pretend hooks, shims and cgroups: each test reads the story of what was
- * spawned, fed and killed.
+ * The part attempts with pretend parts below, shims and cgroups: each test reads the story of
+ * what was spawned, fed and killed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -19,6 +19,7 @@
 #include "base/tcp_address.h"
 #include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus_query.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
@@ -225,14 +226,14 @@ int store_get_blob(
     return 0;
 }
 
-/* ---- the hooks ---- */
+/* ---- the parts below ---- */
 
-static const char *on_preload_socket(void *context)
+const char *preload_manager_socket(const struct preload_manager *manager)
 {
     return seen.preload_socket;
 }
 
-static int on_prepare_mps(void *context, uid_t uid, gid_t gid, const char *instance,
+int mps_prepare(struct mps *mps, uid_t uid, gid_t gid, const char *instance,
     const char **ret_pipe_dir, struct fault *fault)
 {
     assert_int_equal(gid, 100);
@@ -242,40 +243,40 @@ static int on_prepare_mps(void *context, uid_t uid, gid_t gid, const char *insta
     return seen.mps < 0 ? fault_set(fault, -seen.mps, "no MPS here") : seen.mps;
 }
 
-static void on_find_mps(void *context, uid_t uid, const char *instance, char *path, size_t size)
+void mps_pipe_dir(const struct mps *mps, uid_t uid, const char *instance, char *path, size_t size)
 {
     assert_string_equal(instance, "");
     snprintf(path, size, "/mps");
 }
 
-static void on_mps_task_ended(void *context, uid_t uid, const char *instance)
+void mps_task_ended(struct mps *mps, uid_t uid, const char *instance)
 {
     assert_string_equal(instance, "");
     tell("MPS task ended; ");
 }
 
-static bool on_cuda_counts_as_nvml(void *context, bool by_mps)
+bool gpus_cuda_counts_as_nvml(const struct gpus *gpus, bool by_mps)
 {
     return true;
 }
 
-static const char *on_why_gone(void *context, int gpu)
+const char *gpus_why_gone(const struct gpus *gpus, int gpu)
 {
     return seen.gpu_is_lost ? "fell off the bus" : NULL;
 }
 
-static void on_poll_gpus(void *context)
+void gpus_poll(struct gpus *gpus)
 {
     tell("poll; ");
 }
 
-static int64_t on_poll_gpus_closely(void *context)
+int64_t gpus_poll_closely(struct gpus *gpus)
 {
     tell("poll closely; ");
     return ++seen.polls;
 }
 
-static void on_usage_ends(void *context, struct job *job)
+void gpus_end_usage(struct gpus *gpus, struct job *job)
 {
     assert_non_null(job);
 }
@@ -306,8 +307,6 @@ static int begin(void **state)
         .core = pretend.core,
         .jobs = pretend.jobs,
         .driver = pretend.driver,
-        .hooks = {NULL, on_prepare_mps, on_find_mps, on_mps_task_ended, on_cuda_counts_as_nvml,
-            on_why_gone, on_poll_gpus, on_poll_gpus_closely, on_usage_ends, on_preload_socket},
     };
     seen.attempts = attempts_create(&options);
     return 0;
@@ -420,7 +419,7 @@ static void test_a_fault_of_the_task_ends_the_attempt(void **state)
 {
     seen.create_fault = -EACCES;
     assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
-    expect_story("SUBMIT; PLACE; poll; EXITED launch; END; "); /* it is fed within the hook */
+    expect_story("SUBMIT; PLACE; poll; EXITED launch; END; "); /* it is fed within the call */
 }
 
 static void test_a_cancelled_start_is_unstarted(void **state)
@@ -478,14 +477,14 @@ static void test_the_reason_of_a_deferred_start_is_the_current_one(void **state)
     seen.spawn_fault = -EAGAIN;
     attempts_retry(seen.attempts);
     assert_string_equal(attempts_why_deferred(seen.attempts, 1), "no process is free");
-    seen.mps = ATTEMPTS_MPS_WAIT;
+    seen.mps = MPS_WAIT;
     attempts_retry(seen.attempts);
     assert_null(attempts_why_deferred(seen.attempts, 1));
 }
 
 static void test_a_task_waits_for_mps(void **state)
 {
-    submit_mps_task(ATTEMPTS_MPS_WAIT);
+    submit_mps_task(MPS_WAIT);
     expect_story("SUBMIT; PLACE; prepare MPS; ");
     seen.mps = 0;
     attempts_mps_ready(seen.attempts, 77); /* another user's */

@@ -179,7 +179,7 @@ static void on_polled(void *context, int64_t poll)
     seen.polled = poll;
 }
 
-static void on_write_failed(void *context, const char *what)
+void disk_failed(struct disk *disk, const char *what)
 {
     seen.write_failures++;
 }
@@ -225,7 +225,7 @@ static int begin(void **state)
         .jobs = pretend.jobs,
         .driver = pretend.driver,
         .hooks = {NULL, on_find_shim, on_cgroup_home, on_calls_idle_us, on_polled,
-            on_health_changed, on_write_failed},
+            on_health_changed},
     };
     seen.gpus = gpus_create(&options);
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part http with pretend hooks, requests and helper processes: each test gives a request to its
- * route and reads the status and body of the answer.
+ * The part http with pretend parts below, requests and helper processes: each test gives a
+ * request to its route and reads the status and body of the answer.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -17,10 +17,13 @@
 
 #include "api/stream.h"
 #include "base/units.h"
+#include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/memory_requirement.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/task_change.h"
+#include "daemon/mps/mps_by_hand.h"
 #include "exec/attempt.h"
 #include "model/network.h"
 #include "pretend_driver.h"
@@ -369,9 +372,9 @@ int spec_output_path(const struct attempt_spec *spec, const char *pattern, char 
     return 0;
 }
 
-/* ---- the hooks ---- */
+/* ---- the parts below ---- */
 
-static bool on_report_gpu(void *context, size_t i, struct gpu_report *ret_report)
+bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_report)
 {
     *ret_report = (struct gpu_report){.info = &seen.info,
         .sample = &seen.sample,
@@ -382,36 +385,36 @@ static bool on_report_gpu(void *context, size_t i, struct gpu_report *ret_report
     return i == 0 && !seen.why_no_gpus;
 }
 
-static const char *on_why_no_gpus(void *context)
+const char *gpus_why_none(const struct gpus *gpus)
 {
     return seen.why_no_gpus ? seen.why_no_gpus : "";
 }
 
-static struct reading on_gpu_idle_us(
-    void *context, size_t i, const struct resident *resident, bool *ret_is_long)
+struct reading gpus_idle_us(
+    const struct gpus *gpus, size_t i, const struct resident *resident, bool *ret_is_long)
 {
     *ret_is_long = true;
     return reading_of(7e6);
 }
 
-static struct disk_space on_disk_space(void *context)
+struct disk_space disk_get_space(const struct disk *disk)
 {
     return (struct disk_space){.available_bytes = reading_of(5e9)};
 }
 
-static struct gpu_totals on_gpu_totals(void *context)
+struct gpu_totals gpus_totals(const struct gpus *gpus)
 {
     return (struct gpu_totals){.energy_j = 5e6, .mean_smact = READING_NONE};
 }
 
-static int on_write_gpu_history(void *context, int64_t since_us, FILE *out)
+int gpus_write_history(struct gpus *gpus, int64_t since_us, FILE *out)
 {
     fputs("{\"gpus\":[]}", out);
     return 0;
 }
 
-static bool on_ask_metrics(
-    void *context, struct metric_query *query, char *head, metric_on_answer *on_answer, void *asker)
+bool metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
+    metric_on_answer *on_answer, void *asker)
 {
     if (!seen.has_metrics)
         return false;
@@ -427,6 +430,84 @@ static bool on_ask_metrics(
     return true;
 }
 
+void gpus_clear_errors(struct gpus *gpus, size_t i)
+{
+    seen.cleared++;
+}
+
+int attempts_apply_limits(const struct attempts *attempts, uint64_t task, struct fault *fault)
+{
+    return 0;
+}
+
+struct cgroup_controllers attempts_enforced(const struct attempts *attempts)
+{
+    usleep(seen.read_us);
+    return seen.enforced;
+}
+
+const char *attempts_why_deferred(const struct attempts *attempts, uint64_t task)
+{
+    return seen.deferred;
+}
+
+bool attempts_is_watched(const struct attempts *attempts, uint64_t task)
+{
+    return seen.is_watched;
+}
+
+json_t *mps_list(const struct mps *mps)
+{
+    return json_array();
+}
+
+int mps_start_by_hand(
+    struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
+{
+    assert_int_equal(gid, 100);
+    seen.mps_uid = uid;
+    if (seen.mps_answer < 0)
+        return fault_set(fault, -seen.mps_answer, "it is starting");
+    api_reply(asker, 200, json_object());
+    return 0;
+}
+
+int mps_stop_by_hand(struct mps *mps, uid_t uid, const char *instance, struct api_request *asker,
+    struct fault *fault)
+{
+    snprintf(seen.mps_instance, sizeof seen.mps_instance, "%s", instance);
+    return fault_set(fault, ESRCH, "there is none");
+}
+
+bool mps_find_group(const struct mps *mps, uid_t uid, gid_t *ret_gid)
+{
+    return false;
+}
+
+const char *suspension_why_failed(const struct suspension *suspension, uint64_t task)
+{
+    return "a profiler is attached";
+}
+
+bool suspension_answer_later(
+    struct suspension *suspension, uint64_t task, struct api_request *request)
+{
+    return false;
+}
+
+int attempts_order_profile(
+    const struct attempts *attempts, uint64_t task, const struct torch_order *order)
+{
+    return -ESRCH;
+}
+
+int attempts_profile_was_asked(const struct attempts *attempts, uint64_t task)
+{
+    return 0;
+}
+
+/* ---- the hooks ---- */
+
 static void on_served(void *context)
 {
 }
@@ -438,70 +519,6 @@ static int on_make_login(
         return fault_set(fault, EPERM, "this daemon serves no web page");
     *ret_url = strdup("http://127.0.0.1:7480/login?token=1");
     return 0;
-}
-
-static void on_clear_gpu_errors(void *context, size_t i)
-{
-    seen.cleared++;
-}
-
-static int on_limits_changed(void *context, uint64_t task, struct fault *fault)
-{
-    return 0;
-}
-
-static struct cgroup_controllers on_enforced(void *context)
-{
-    usleep(seen.read_us);
-    return seen.enforced;
-}
-
-static const char *on_why_deferred(void *context, uint64_t task)
-{
-    return seen.deferred;
-}
-
-static bool on_is_watched(void *context, uint64_t task)
-{
-    return seen.is_watched;
-}
-
-static json_t *on_list_mps(void *context)
-{
-    return json_array();
-}
-
-static int on_start_mps(
-    void *context, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
-{
-    assert_int_equal(gid, 100);
-    seen.mps_uid = uid;
-    if (seen.mps_answer < 0)
-        return fault_set(fault, -seen.mps_answer, "it is starting");
-    api_reply(asker, 200, json_object());
-    return 0;
-}
-
-static int on_stop_mps(
-    void *context, uid_t uid, const char *instance, struct api_request *asker, struct fault *fault)
-{
-    snprintf(seen.mps_instance, sizeof seen.mps_instance, "%s", instance);
-    return fault_set(fault, ESRCH, "there is none");
-}
-
-static bool on_find_mps_group(void *context, uid_t uid, gid_t *ret_gid)
-{
-    return false;
-}
-
-static const char *on_why_suspension_failed(void *context, uint64_t task)
-{
-    return "a profiler is attached";
-}
-
-static bool on_answer_suspension_later(void *context, uint64_t task, struct api_request *request)
-{
-    return false;
 }
 
 /* ---- */
@@ -546,11 +563,7 @@ static int begin(void **state)
         .store = (struct store *)(void *)&store,
         .driver = pretend.driver,
         .run_history = &seen.run_history,
-        .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals, on_disk_space,
-            on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_served, on_make_login,
-            on_why_deferred, on_is_watched, on_list_mps, on_start_mps, on_stop_mps,
-            on_find_mps_group, on_why_suspension_failed, on_answer_suspension_later,
-            on_limits_changed, NULL, NULL, on_enforced},
+        .hooks = {NULL, on_served, on_make_login},
     };
     seen.http = http_create(&options);
     assert_int_equal(http_open(seen.http, &fault), 0);

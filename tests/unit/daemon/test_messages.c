@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part messages with pretend hooks, a pretend log and pretend helper processes: each test reads
- * which messages are handed to a helper, and says how that ended.
+ * The part messages with pretend parts below, a pretend log and pretend helper processes: each
+ * test reads which messages are handed to a helper, and says how that ended.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +17,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/job.h"
 #include "daemon/messages/messages.h"
 #include "service/user_helper.h"
@@ -75,22 +76,31 @@ int job_read_detail(struct store *of, uint64_t task, struct fault *fault, json_t
     return 0;
 }
 
-/* ---- the hooks ---- */
+/* ---- what the part calls ---- */
 
-static json_t *find_task(void *context, uint64_t task)
+int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record)
 {
-    return json_pack("{s:I, s:s, s:s, s:i}", "id", (json_int_t)task, "name", "train", "state",
-        "COMPLETED", "uid", task < 5 ? ADA : BOB);
+    *ret_record = json_pack("{s:I, s:s, s:s, s:i}", "id", (json_int_t)id, "name", "train", "state",
+        "COMPLETED", "uid", id < 5 ? ADA : BOB);
+    return 0;
 }
 
-static const char *gpu_label(void *context, int gpu)
+const struct cluster_view *__wrap_core_view(const struct core *core);
+const struct cluster_view *__wrap_core_view(const struct core *core)
 {
-    return "0";
+    static struct gpu_view gpu = {.id.label = "0"};
+    static const struct cluster_view view = {.gpus = &gpu, .n_gpus = 1};
+    return &view;
 }
 
-static uid_t share_of(void *context, uid_t uid)
+const struct name *names_of_uid(struct names *names, uid_t uid)
 {
-    return seen.shares_one ? 1 : uid;
+    return NULL;
+}
+
+bool names_is_unlisted(const struct names *names, uid_t uid)
+{
+    return seen.shares_one;
 }
 
 /* ---- the pretend helpers ---- */
@@ -134,10 +144,8 @@ static void end_helper(int answer)
 static void create_part(void)
 {
     struct fault fault;
-    const struct messages_options options = {.loop = &seen.loop,
-        .config = &seen.config,
-        .store = (struct store *)(void *)&store,
-        .hooks = {.find_task = find_task, .gpu_label = gpu_label, .share_of = share_of}};
+    const struct messages_options options = {
+        .loop = &seen.loop, .config = &seen.config, .store = (struct store *)(void *)&store};
     seen.messages = messages_create(&options, &fault);
     assert_non_null(seen.messages);
     messages_start(seen.messages);

@@ -39,9 +39,12 @@ struct world {
     int64_t begin_ms; /* wall clock; recent, or it would be removed as old */
 };
 
-static size_t on_list_roots(void *context, struct metric_root **ret_roots)
+static struct world *the_world; /* of the recorder */
+
+size_t metric_list_roots(
+    const struct core *core, const struct attempts *attempts, struct metric_root **ret_roots)
 {
-    struct world *world = context;
+    struct world *world = the_world;
     world->batches++;
     *ret_roots = calloc(world->n_roots + 1, sizeof **ret_roots);
     for (size_t i = 0; i < world->n_roots; i++)
@@ -49,9 +52,9 @@ static size_t on_list_roots(void *context, struct metric_root **ret_roots)
     return world->n_roots;
 }
 
-static void on_failed(void *context, const char *what)
+void disk_failed(struct disk *disk, const char *what)
 {
-    struct world *world = context;
+    struct world *world = the_world;
     assert_true(*what);
     world->failures++;
 }
@@ -64,8 +67,8 @@ static void create(struct world *world)
         .bytes_max = 200 * MIB,
         .keep_us = 90LL * 86400 * 1000000,
         .batch_us = 20000,
-        .idle_batch_us = world->idle_batch_us,
-        .hooks = {world, on_list_roots, on_failed}};
+        .idle_batch_us = world->idle_batch_us};
+    the_world = world;
     world->recorder = metric_recorder_create(&options, &fault);
     if (!world->recorder)
         fail_msg("%s", fault.text);

@@ -130,17 +130,17 @@ static void on_answered(void *context)
     seen.answered++;
 }
 
-static int count_clients(void *context, uid_t uid, uint64_t instance)
+static int count_clients(const void *context, uid_t uid, uint64_t instance)
 {
     return 0;
 }
 
-static size_t list_gpus(void *context, const char **uuids, size_t max)
+static size_t list_gpus(const void *context, const char **uuids, size_t max)
 {
     return 0;
 }
 
-static bool find_instance(void *context, uint64_t number, struct mps_instance *ret_instance)
+static bool find_instance(const void *context, uint64_t number, struct mps_instance *ret_instance)
 {
     bool is_known = number == mps_instance_number(INSTANCE);
     if (is_known)
@@ -168,7 +168,8 @@ static int begin(void **state)
     const struct mps_options options = {
         .loop = &fixture->loop,
         .config = &fixture->config,
-        .hooks = {fixture, on_ready, on_answered, count_clients, list_gpus, find_instance},
+        .source = {NULL, count_clients, list_gpus, find_instance},
+        .hooks = {fixture, on_ready, on_answered},
     };
     fixture->mps = mps_create(&options);
     *state = fixture;

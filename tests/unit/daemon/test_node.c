@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part node with pretend hooks, a pretend link to the controller and pretend helper processes,
- * on a machine without GPUs. A child process stands for slurmstepd: it sends requests and passes
- * the answers on.
+ * The part node with a pretend part mps, a pretend link to the controller and pretend helper
+ * processes, on a machine without GPUs. A child process stands for slurmstepd: it sends requests
+ * and passes the answers on.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,8 +36,8 @@ static struct {
     struct node *node;
     char folder[32];
 
-    /* pretend hooks */
-    int mps_answer; /* of prepare_mps */
+    /* the pretend mps */
+    int mps_answer; /* of mps_prepare */
     int n_prepared, n_ended;
     uid_t ended_uid;
 
@@ -54,8 +54,8 @@ static struct fake_nvml *seen_nvml;
 
 /* ---- what the part calls ---- */
 
-static int prepare_mps(
-    void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+int mps_prepare(struct mps *mps, uid_t uid, gid_t gid, const char *instance,
+    const char **ret_pipe_dir, struct fault *fault)
 {
     assert_int_equal(uid, ADA);
     seen.n_prepared++;
@@ -65,7 +65,7 @@ static int prepare_mps(
     return seen.mps_answer;
 }
 
-static void mps_step_ended(void *context, uid_t uid)
+void mps_task_ended(struct mps *mps, uid_t uid, const char *instance)
 {
     seen.n_ended++;
     seen.ended_uid = uid;
@@ -222,8 +222,7 @@ static int begin_with_library(const char *nvml_library)
     snprintf(seen.config.dcgmi, sizeof seen.config.dcgmi, "none");
     seen.config.sample_period_us = 10 * 1000; /* so that the loop never blocks for long */
     uv_loop_init(&seen.loop);
-    const struct node_options options = {
-        .loop = &seen.loop, .config = &seen.config, .hooks = {NULL, prepare_mps, mps_step_ended}};
+    const struct node_options options = {.loop = &seen.loop, .config = &seen.config};
     seen.node = node_create(&options);
     assert_int_equal(node_open(seen.node, &fault), 0);
     return 0;
@@ -261,7 +260,7 @@ static int end_node(void **state)
 static void a_step_waits_for_its_control_daemon(void **state)
 {
     struct stepd stepd = start_stepd();
-    seen.mps_answer = NODE_MPS_WAIT;
+    seen.mps_answer = MPS_WAIT;
     order(&stepd, "start job=12 step=0 uid=1000 gid=1000 gpus=0 sharing=mps");
     run_until(seen.n_prepared == 1);
     assert_int_equal(node_count_mps_steps(seen.node, ADA), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part preload with pretend hooks: this process plays the processes of a task and their threads
+ * The part preload with pretend GPUs: this process plays the processes of a task and their threads
  * that wait, over the real socket. The story has the events that the core gets.
  */
 #include <setjmp.h>
@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_manager.h"
 #include "policy/policies.h"
 #include "preload/page.h"
@@ -41,9 +42,9 @@ static struct {
     struct gpu_process process; /* as the driver lists this process */
 } seen;
 
-/* ---- the hook ---- */
+/* ---- the part below ---- */
 
-static bool report_gpu(void *context, size_t i, struct gpu_report *ret_report)
+bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_report)
 {
     *ret_report = (struct gpu_report){.info = &seen.info, .sample = &seen.sample};
     return i == 0;
@@ -63,8 +64,7 @@ static void create_part(void)
         .config = &seen.config,
         .core = pretend.core,
         .jobs = pretend.jobs,
-        .driver = pretend.driver,
-        .hooks = {.report_gpu = report_gpu}};
+        .driver = pretend.driver};
     seen.manager = preload_manager_create(&options);
     preload_manager_open(seen.manager);
 }

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/scrape/scrape_server.h"
 #include "pretend_browser.h"
 
@@ -33,7 +34,7 @@ static struct {
     bool is_full; /* no memory for a text */
 } seen;
 
-static char *make_metrics(void *context, bool is_openmetrics)
+char *http_make_metrics(const struct http *http, bool is_openmetrics)
 {
     seen.made++;
     return seen.is_full ? NULL : strdup(is_openmetrics ? "colloc_up 1\n# EOF\n" : "colloc_up 1\n");
@@ -62,8 +63,7 @@ static int set_up(void **state)
     snprintf(
         seen.config.metrics_listen, sizeof seen.config.metrics_listen, "127.0.0.1:%d", seen.port);
     seen.config.request_bytes_max = 1 * MIB;
-    const struct scrape_options options = {
-        .loop = &seen.loop, .config = &seen.config, .hooks = {.make_metrics = make_metrics}};
+    const struct scrape_options options = {.loop = &seen.loop, .config = &seen.config};
     seen.scrape = scrape_create(&options);
     return seen.scrape ? 0 : -1;
 }

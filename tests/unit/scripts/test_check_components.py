@@ -110,7 +110,7 @@ class CheckComponents(unittest.TestCase):
             ("src/daemon/http/routes.c", "daemon/scrape/scrape.h", "http", "scrape"),
             ("src/daemon/jobs.c", "daemon/gpus/gpus.h", "tables", "gpus"),
             ("src/daemon/driver.c", "daemon/jobs.h", "driver", "tables"),
-            ("src/daemon/driver_hooks.h", "daemon/gpus/gpus.h", "driver", "gpus"),
+            ("src/daemon/driver_options.h", "daemon/gpus/gpus.h", "driver", "gpus"),
         ]
         for path, header, floor, other in ups:
             with self.subTest(path=path, header=header):
@@ -144,6 +144,15 @@ class CheckComponents(unittest.TestCase):
         self.write_daemon()
         self.write("src/daemon/http/routes.c", "daemon/daemon.h")
         self.assertIn("a cycle between modules of the daemon: http -> main -> http", self.check())
+
+    def test_a_table_that_the_list_lacks(self):
+        self.write_daemon()
+        self.write("src/daemon/daemon.h", "/* tables that call no part: jobs */\n")
+        self.assertEqual(self.check(), "")
+        self.write("src/daemon/disk.h", "daemon/driver.h")
+        self.assertIn(
+            "src/daemon/daemon.h: its list of the daemon's tables lacks disk", self.check()
+        )
 
     def test_an_internal_header_from_outside(self):
         self.write_daemon()

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the part gpus is given when it is created: the hooks that it calls, and what it borrows. */
-#ifndef COLLOC_DAEMON_GPUS_GPUS_HOOKS_H
-#define COLLOC_DAEMON_GPUS_GPUS_HOOKS_H
+#ifndef COLLOC_DAEMON_GPUS_GPUS_OPTIONS_H
+#define COLLOC_DAEMON_GPUS_GPUS_OPTIONS_H
 
 #include <sys/types.h>
 #include <uv.h>
 
 #include "daemon/config.h"
+#include "daemon/disk.h"
 #include "daemon/driver.h"
 #include "daemon/jobs.h"
 #include "gpu/gpu.h"
 
-/* What the part calls. All must be set; each gets `context`. */
+/* What the part calls up. All must be set; each gets `context`. */
 struct gpus_hooks {
     void *context;
 
@@ -31,9 +32,6 @@ struct gpus_hooks {
      * "faulty" or "ok"; `why` is for people. */
     void (*health_changed)(
         void *context, int view, const struct gpu_info *info, const char *health, const char *why);
-
-    /* A file of the state folder could not be written. */
-    void (*write_failed)(void *context, const char *what);
 };
 
 struct gpus_options {
@@ -42,6 +40,7 @@ struct gpus_options {
     const struct core *core;
     struct jobs *jobs;
     struct driver *driver;
+    struct disk *disk;
     struct gpus_hooks hooks;
 };
 

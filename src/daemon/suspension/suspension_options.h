@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the part suspension is given when it is created: its hook, and what it borrows. */
-#ifndef COLLOC_DAEMON_SUSPENSION_SUSPENSION_HOOKS_H
-#define COLLOC_DAEMON_SUSPENSION_SUSPENSION_HOOKS_H
+#ifndef COLLOC_DAEMON_SUSPENSION_SUSPENSION_OPTIONS_H
+#define COLLOC_DAEMON_SUSPENSION_SUSPENSION_OPTIONS_H
 
 #include <uv.h>
 

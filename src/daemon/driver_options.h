@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the driver is given when it is created: the hooks that it calls, and what it borrows. */
-#ifndef COLLOC_DAEMON_DRIVER_HOOKS_H
-#define COLLOC_DAEMON_DRIVER_HOOKS_H
+#ifndef COLLOC_DAEMON_DRIVER_OPTIONS_H
+#define COLLOC_DAEMON_DRIVER_OPTIONS_H
 
 #include <jansson.h>
 #include <stdbool.h>
