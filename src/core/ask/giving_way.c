@@ -195,7 +195,7 @@ static const char *verdict_obstacle(const struct verdict *verdict)
     case VERDICT_SET_ASIDE:
         return "it is kept free for a reservation";
     case VERDICT_DRAINED:
-        return "it is drained for a task that recovers";
+        return "it is kept empty for a task that recovers";
     case VERDICT_HOLD_OFF:
     case VERDICT_LEAVING:
         return "a task there is still taking or releasing memory";

@@ -5,6 +5,9 @@
  *
  *     GPUs 0 to 2, 5: tasks 7, 9 have them to themselves; GPU 3: 3.1 GiB short; GPU 4: lost
  *
+ * Where three or more of a kind differ in their figure only, its range is named
+ * (verdict_range.h).
+ *
  * GPUs that the task cannot have are not named: those of another kind, and those that are divided
  * into MIG instances.
  */
@@ -13,6 +16,7 @@
 #include <string.h>
 
 #include "core/explain/explain_parts.h"
+#include "core/explain/verdict_range.h"
 #include "core/explain/verdict_text.h"
 #include "core/node_spread.h"
 #include "core/text_line.h"
@@ -28,6 +32,7 @@ struct gpu_verdicts {
     const struct core *core;
     const struct task *task;
     const struct verdict *list; /* of each GPU of the core */
+    struct verdict_range ranges[VERDICT_KINDS];
 };
 
 static bool is_any_of_another_kind(const struct core *core, const struct task *task)
@@ -98,12 +103,32 @@ static int find_text(struct gpu_texts *texts, const char *text, int gpu)
     return texts->n++;
 }
 
-static void add_text(struct text_line *line, const struct verdict *verdict)
+static void find_ranges(struct gpu_verdicts *verdicts)
+{
+    for (int i = 0; i < verdicts->core->view.n_gpus; i++)
+        if (is_named(verdicts, i))
+            verdict_range_add(&verdicts->ranges[verdicts->list[i].kind], &verdicts->list[i]);
+}
+
+/* The text of one GPU, or that of all GPUs with the kind of its verdict. */
+static void add_text(
+    struct text_line *line, const struct gpu_verdicts *verdicts, const struct verdict *verdict)
+{
+    const struct verdict_range *range = &verdicts->ranges[verdict->kind];
+    if (verdict_range_is_wide(range))
+        verdict_range_write(line, verdict->kind, range);
+    else
+        verdict_text_add(line, verdict);
+}
+
+/* The same without the ids of tasks. */
+static void add_key(
+    struct text_line *line, const struct gpu_verdicts *verdicts, const struct verdict *verdict)
 {
     if (verdict_text_names_task(verdict->kind))
         verdict_text_add_tasks(line, verdict->kind, "");
     else
-        verdict_text_add(line, verdict);
+        add_text(line, verdicts, verdict);
 }
 
 static void find_texts(const struct gpu_verdicts *verdicts, struct gpu_texts *texts)
@@ -114,7 +139,7 @@ static void find_texts(const struct gpu_verdicts *verdicts, struct gpu_texts *te
         texts->of_gpu[i] = NOT_NAMED;
         if (!is_named(verdicts, i))
             continue;
-        add_text(&line, &verdicts->list[i]);
+        add_key(&line, verdicts, &verdicts->list[i]);
         texts->of_gpu[i] = find_text(texts, text, i);
     }
 }
@@ -203,7 +228,7 @@ static void add_reason(struct text_line *line, const struct gpu_verdicts *verdic
     if (verdict_text_names_task(first->kind) && list_tasks(verdicts, texts, text, &list) > 1)
         verdict_text_add_tasks(line, first->kind, tasks);
     else
-        verdict_text_add(line, first);
+        add_text(line, verdicts, first);
 }
 
 static void add_verdicts(struct text_line *line, const struct gpu_verdicts *verdicts)
@@ -229,7 +254,8 @@ static void add_verdicts(struct text_line *line, const struct gpu_verdicts *verd
 void explain_gpus(struct text_line *line, const struct core *core, const struct task *task,
     const struct verdict *list)
 {
-    struct gpu_verdicts verdicts = {core, task, list};
+    struct gpu_verdicts verdicts = {core, task, list, {{0}}};
+    find_ranges(&verdicts);
     if (is_never_under_power_limit(&verdicts))
         text_line_add(line,
             "it can never start under the server's power limit: submit it again with a lower "

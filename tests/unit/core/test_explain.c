@@ -115,14 +115,58 @@ static void gpus_with_the_same_text_are_named_together(void **state)
     core_destroy(core);
 }
 
+static void figures_that_differ_are_a_range(void **state)
+{
+    static const struct {
+        struct verdict first;
+        double step;
+        const char *words;
+    } table[] = {
+        {{.kind = VERDICT_MEMORY_SHORT, .have = 2 * GIB, .limit = 5 * GIB}, -GIB,
+            "GPUs 0 to 3: 3.0 GiB to 6.0 GiB short"},
+        {{.kind = VERDICT_NOT_IDLE, .have = 1}, 1,
+            "GPUs 0 to 3: 1 to 4 tasks there, has to be idle"},
+        {{.kind = VERDICT_FULL, .have = 8}, -1, "GPUs 0 to 3: 5 to 8 tasks there already"},
+        {{.kind = VERDICT_SMACT_HIGH, .have = 0.83, .limit = 0.8}, 0.05,
+            "GPUs 0 to 3: SMACT 83 to 98 % over 80 %"},
+        {{.kind = VERDICT_SMACT_EXPECTED, .have = 0.9, .limit = 0.8}, 0.1,
+            "GPUs 0 to 3: expected SMACT 90 to 120 % over 80 % (a task is starting)"},
+        {{.kind = VERDICT_UTILISATION_HIGH, .have = 0.9, .limit = 0.8}, 0.01,
+            "GPUs 0 to 3: utilisation 90 to 93 % over 80 % (SMACT not reported)"},
+        {{.kind = VERDICT_SLOWDOWN, .have = 2.5, .limit = 2}, 0.5,
+            "GPUs 0 to 3: a task would take 2.50 to 4.00 times as long as alone, at most 2.00 is "
+            "allowed"},
+        /* Not of one figure, or not of one limit. */
+        {{.kind = VERDICT_NOT_IDLE, .have = 0, .limit = 1}, 1,
+            "GPU 0: in use by 1 external process, has to be idle; GPU 1: 1 task there, has to be "
+            "idle; GPU 2: 2 tasks there, has to be idle; GPU 3: 3 tasks there, has to be idle"},
+    };
+    struct core *core = world_core(&saying_of_each, 4);
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1});
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        for (int gpu = 0; gpu < 4; gpu++) {
+            said_of[gpu] = table[i].first;
+            said_of[gpu].have += gpu * table[i].step;
+        }
+        assert_string_equal(explain(core, 1), table[i].words);
+    }
+    said_of[0] = (struct verdict){.kind = VERDICT_LOST};
+    said_of[1] = said_of[2] = (struct verdict){.kind = VERDICT_FULL, .have = 2};
+    said_of[3] = (struct verdict){.kind = VERDICT_FULL, .have = 3};
+    assert_string_equal(explain(core, 1),
+        "GPU 0: lost; GPUs 1, 2: 2 tasks there already; GPU 3: 3 tasks there already");
+    core_destroy(core);
+}
+
 static void many_texts_and_tasks_are_counted_not_listed(void **state)
 {
     struct core *core = world_core(&saying_of_each, 11);
     for (int i = 0; i < 11; i++)
-        said_of[i] = (struct verdict){.kind = VERDICT_FULL, .have = 2 + i % 9};
+        said_of[i] = (struct verdict){.kind = VERDICT_MPS_FULL, .have = 2 + i % 9, .limit = 48};
     said_of[10] = said_of[8];
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
-    assert_non_null(strstr(explain(core, 1), "GPU 7: 9 tasks there already; and 2 more"));
+    assert_non_null(
+        strstr(explain(core, 1), "GPU 7: 9 clients of MPS, which serves 48 on a GPU; and 2 more"));
     assert_null(strstr(explain(core, 1), "GPU 8"));
     for (int i = 0; i < 11; i++)
         said_of[i] = (struct verdict){.kind = VERDICT_HOLD_OFF, .task = 20 + (uint64_t)i};
@@ -289,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_verdict_has_words_to_act_on),
         cmocka_unit_test(gpus_with_the_same_text_are_named_together),
+        cmocka_unit_test(figures_that_differ_are_a_range),
         cmocka_unit_test(many_texts_and_tasks_are_counted_not_listed),
         cmocka_unit_test(a_small_buffer_is_filled_and_ended),
         cmocka_unit_test(those_behind_are_told_their_place),
