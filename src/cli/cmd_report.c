@@ -127,13 +127,14 @@ static const struct table_column columns[] = {
     {"FAIRNESS", TABLE_RIGHT},
 };
 
-/* Prints a lower bound if a part of the sum is unknown; "-" if all of it is. */
+/* Prints a lower bound if a part of the sum is unknown; "-" if all of it is, or the bound is 0,
+ * which says nothing. */
 static void add_sum(struct table *table, const char *format, double sum, double unknown_h,
     const struct report_row *row)
 {
     char text[64];
     snprintf(text, sizeof text, format, sum);
-    if (unknown_h > 0 && unknown_h >= row->held_h)
+    if (unknown_h > 0 && (unknown_h >= row->held_h || strtod(text, NULL) <= 0))
         table_cell(table, NULL, "-");
     else
         table_cell(table, NULL, "%s%s", unknown_h > 0 ? ">" : "", text);
@@ -162,6 +163,11 @@ static void add_row(
         table_cell(table, NULL, "-");
 }
 
+/* Below the table: what its reader would take for something else. */
+static const char legend[] =
+    "\nHELD counts a GPU once for each task on it: shared GPUs make it more than the hours above.\n"
+    "FAIRNESS: mean completion time, relative to that alone on an equal share of the GPUs.";
+
 /* The first line has the hours in which GPUs were free, which belong to no row. */
 static void print_report(const struct report_query *query, const struct report *report)
 {
@@ -182,6 +188,8 @@ static void print_report(const struct report_query *query, const struct report *
         add_row(table, query, &report->total);
     table_print(table, "No task held a GPU.");
     table_destroy(table);
+    if (report->n > 0)
+        puts(legend);
     json_decref(from_s);
     json_decref(to_s);
 }

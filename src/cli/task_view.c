@@ -163,8 +163,10 @@ char *task_place_text(const json_t *task, bool with_words)
     char *text, cell[CELL_SIZE];
     const char *reason = member_text(task, "reason", "None"),
                *words = member_text(task, "reason_text", "");
+    bool has_gpus = json_array_size(json_object_get(task, "gpus")) > 0;
+    bool has_reason = strcmp(reason, "None") != 0 && !has_gpus;
     int n;
-    if (strcmp(member_text(task, "state", ""), "PENDING") != 0)
+    if (!has_reason && strcmp(member_text(task, "state", ""), "PENDING") != 0)
         n = asprintf(&text, "%s", task_gpus_text(task, cell));
     else if (with_words && *words)
         n = asprintf(&text, "(%s) %s", reason, words);

@@ -85,6 +85,22 @@ class Report(CliCase):
         )
         self.check(self.rows("--co2-per-kwh=100")["ada"], co2_kg=0.1)
 
+    def test_the_table_explains_itself(self):
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], 0, 4)),  # of unknown activity and energy
+            ended(2, "ada", attempt(["GPU-a"], 0, 4), smact_mean=0.0, energy_j=0.0),
+            ended(3, "bob", attempt(["GPU-a"], 0, 4), smact_mean=0.5, energy_j=3.6e6),
+        ]
+        text = self.colloc("report", "--from", DAY, "--to", "2026-11-02")
+        ada = next(line for line in text.splitlines() if line.startswith("ada"))
+        # A lower bound of 0 says nothing.
+        self.assertEqual(ada.split()[:8], ["ada", "2", "8.0", "h", "-", ">4.0", "h", "0.0"])
+        self.assertRegex(text, r"all +3 12\.0 h >2\.0 h >4\.0 h ")
+        self.assertIn("HELD counts a GPU once for each task on it", text)
+        self.assertIn("FAIRNESS: mean completion time", text)
+        self.daemon.tasks = []
+        self.assertNotIn("FAIRNESS", self.colloc("report"))
+
     def test_the_period_cuts(self):
         self.daemon.tasks = [
             ended(1, "ada", attempt(["GPU-a"], -6, 2), smact_mean=1, energy_j=8 * 3.6e6),
@@ -170,7 +186,7 @@ class Report(CliCase):
         self.check(rows["bob"], gpu_hours_idle=1, energy_kwh=0, gpu_hours_energy_unknown=1)
         text = self.colloc("report", "--from", DAY, "--to", "2026-11-02")
         self.assertRegex(text, r"ada +1 +1.0 h +- +- +0.0 h +0.7 h +- +- ")
-        self.assertRegex(text, r"bob +2 +2.0 h +>0.0 h +>1.0 h ")
+        self.assertRegex(text, r"bob +2 +2.0 h +- +>1.0 h ")
 
     def test_by_project(self):
         self.daemon.tasks = [

@@ -49,6 +49,16 @@ class Queue(CliCase):
         self.assertEqual(len(lines[2]), 80)
         self.assertTrue(lines[-1].endswith(" (JobHeldUser)"))
 
+    def test_a_suspended_task_says_why(self):
+        text = "suspended by its user; `colloc resume 14` lets it go on"
+        self.daemon.tasks = [
+            make_task(14, state="SUSPENDED", reason="SuspendedByUser", reason_text=text),
+            make_task(15, state="PAUSED", reason="SuspendedByUser", reason_text=text, gpus=["1"]),
+        ]
+        lines = self.screen_lines(140, "queue")
+        self.assertTrue(lines[1].endswith(f" (SuspendedByUser) {text}"), lines[1])
+        self.assertTrue(lines[2].endswith(" 1"), lines[2])
+
     def test_reasons_do_not_grow_with_the_gpus(self):
         why = "; ".join(f"GPU {i}: task 328 is still taking its memory" for i in range(64))
         self.daemon.tasks = [
