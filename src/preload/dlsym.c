@@ -114,16 +114,25 @@ static bool contains_address(const struct dl_phdr_info *object, uintptr_t addres
 
 typedef any_function *dlsym_function(void *handle, const char *name);
 
-/* In load order: another preloaded library's comes before the C library's. */
-static int look_into(struct dl_phdr_info *object, size_t size, void *ret)
+struct next_search {
+    bool is_behind; /* this library was found */
+    uintptr_t address;
+};
+
+/* In load order: another preloaded library's comes before the C library's. One that is loaded
+ * before this library is passed over, as it calls ours: the two would call each other for ever. */
+static int look_into(struct dl_phdr_info *object, size_t size, void *data)
 {
+    struct next_search *search = data;
     struct symbols symbols;
-    if (contains_address(object, (uintptr_t)&own_address) || !read_dynamic(object, &symbols))
-        return 0;
-    uint32_t i = symbols.gnu_hash ? search_gnu(&symbols, "dlsym") : search_all(&symbols, "dlsym");
-    if (i)
-        *(uintptr_t *)ret = object->dlpi_addr + symbols.symbol[i].st_value;
-    return i != 0;
+    if (contains_address(object, (uintptr_t)&own_address))
+        search->is_behind = true;
+    else if (search->is_behind && read_dynamic(object, &symbols)) {
+        uint32_t i = symbols.gnu_hash ? search_gnu(&symbols, "dlsym")
+                                      : search_all(&symbols, "dlsym");
+        search->address = i ? object->dlpi_addr + symbols.symbol[i].st_value : 0;
+    }
+    return search->address != 0;
 }
 
 static any_function *find_nothing(void *handle, const char *name)
@@ -137,9 +146,9 @@ __attribute__((visibility("hidden"))) dlsym_function *preload_real_dlsym;
 static dlsym_function *real_dlsym(void)
 {
     if (!preload_real_dlsym) {
-        uintptr_t address = 0;
-        dl_iterate_phdr(look_into, &address);
-        preload_real_dlsym = address ? (dlsym_function *)address : find_nothing;
+        struct next_search search = {0};
+        dl_iterate_phdr(look_into, &search);
+        preload_real_dlsym = search.address ? (dlsym_function *)search.address : find_nothing;
     }
     return preload_real_dlsym;
 }

@@ -150,10 +150,10 @@ class Preload(unittest.TestCase):
 class Found(Preload):
     """However a program finds the driver, its allocation waits."""
 
-    def check(self, way):
+    def check(self, way, **options):
         daemon = self.start_daemon()
         self.gpu.set("used", 900 * MIB)
-        program = self.probe(way, "alloc", "200")
+        program = self.probe(way, "alloc", "200", **options)
         wait = self.wait_for_wait()
         self.assertEqual((wait.bytes, wait.reason, wait.task), (200 * MIB, pd.MEMORY, 7))
         self.assertEqual(wait.uuid, b"0123456789abcdef")
@@ -183,6 +183,22 @@ class Found(Preload):
         both = LIBRARY + " " + os.path.join(TOOLS, "libinterposer.so")
         program = self.probe("dlsym", "next", preload=both)
         self.assertEqual(self.output(program), ["1", "none", "error"])
+
+    def test_another_preloaded_library_has_a_dlsym(self):
+        """Without our library, before it and behind it."""
+        other = os.path.join(TOOLS, "libown-dlsym.so")
+        answer = self.output(self.probe("dlsym", "alloc", "200", preload=other))
+        self.assertEqual(answer, ["0"])
+        for both in (f"{other}:{LIBRARY}", f"{LIBRARY}:{other}"):
+            with self.subTest(both):
+                self.check("dlsym", preload=both)
+                self.daemon.close()
+                self.daemon = None
+                self.check("table", preload=both)
+                self.daemon.close()
+                self.daemon = None
+                program = self.probe("dlsym", "next", preload=both)
+                self.assertEqual(self.output(program)[1:], ["none", "error"])
 
     def test_its_memory_is_the_drivers_without_a_daemon(self):
         self.assertEqual(self.output(self.probe("dlsym", "alloc", "600", "600")), ["0", "2"])
