@@ -114,6 +114,14 @@ class Pages(WebPage):
         until(lambda: self.task(crashed)["oom_count"], "a GPU memory crash")
         self.finish(self.browser("pages", task=running[0], crashed=crashed))
 
+    def test_history(self):
+        array = self.submit("true", hold=True, array="1-250")
+        self.act("cancel", array)
+        self.wait(array + 250)
+        failed = self.submit("echo 'ValueError: bad shape' >&2; exit 3")
+        self.wait(failed, "FAILED")
+        self.finish(self.browser("history", task=array, crashed=failed))
+
     def test_refused(self):
         self.finish(self.browser("refused"))
 

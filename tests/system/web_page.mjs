@@ -83,6 +83,14 @@ async function eventually(get, condition) {
   }
 }
 
+// On a phone no cell is beside the screen.
+async function assertInSight(cells) {
+  for (const cell of await cells.all()) {
+    const box = await cell.boundingBox();
+    assert.ok(!box || box.x + box.width <= 390, `"${await cell.textContent()}" is out of sight`);
+  }
+}
+
 const here = (address) => new URL("/", address).href;
 
 const checks = {
@@ -134,7 +142,7 @@ const checks = {
     await page.waitForSelector("[data-gpu='0'] .holders");
     await page.keyboard.press("4");
     await page.waitForSelector(".report tbody tr");
-    assert.deepEqual(await page.locator(".report tbody th").allTextContents(), ["root", "all"]);
+    assert.deepEqual(await page.locator(".report tbody th").allTextContents(), ["root", "All"]);
     const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save as CSV")]);
     assert.match(download.suggestedFilename(), /^colloc-report-.*-user\.csv$/);
     await page.selectOption(".report select >> nth=1", "gpu");
@@ -158,11 +166,67 @@ const checks = {
     const head = await phone.evaluate(() => document.querySelector("header").offsetHeight);
     assert.ok(head < 90, `the head of the page is ${head} px high on a phone`);
     // A row is a card there: nothing of it is out of sight.
-    for (const cell of await phone.locator("tr[data-task]:has(.why button) td").all()) {
-      const box = await cell.boundingBox();
-      assert.ok(!box || box.x + box.width <= 390, `"${await cell.textContent()}" is out of sight`);
-    }
+    await phone.waitForSelector(".shares tbody td");
+    await assertInSight(phone.locator("tr[data-task] td, .shares tbody td"));
+    assert.match(await phone.evaluate(() => getComputedStyle(document.querySelector(".shares td"), "::before").content), /Rank/);
+    await phone.goto(here(url) + "#/report");
+    await phone.waitForSelector(".report tbody td");
+    await assertInSight(phone.locator(".report tbody td"));
     assert.deepEqual(problems, []);
+  },
+
+  // 250 cancelled tasks of an array and one that failed: rows of arrays, pages by link and by address.
+  async history() {
+    const { page, problems } = await open(url);
+    await page.waitForSelector(".live.good");
+    await page.goto(here(url) + "#/history");
+    const rows = page.locator("tr[data-task]");
+    const ids = () => page.locator("tr[data-task] .id").allTextContents();
+    const failed = String(crashed);
+    const show = (wanted) => eventually(ids, (found) => found.join() === wanted);
+    // A page is known by the number of its last row's tasks.
+    const showTasks = async (n) => {
+      await page.locator("tr[data-task]:last-child .count", { hasText: new RegExp(`^${n} tasks$`) }).waitFor();
+      return (await ids()).pop();
+    };
+    const first = await showTasks(99);
+    assert.match(first, new RegExp(`^${task}_\\[\\d+-\\d+\\]$`));
+    assert.equal((await ids())[0], failed);
+    await page.click("text=Older →");
+    const second = await showTasks(100);
+    assert.match(page.url(), /#\/history\?after=[\d.]+$/);
+    await page.click("text=Older →");
+    const third = await showTasks(51);
+    assert.equal(new Set([first, second, third]).size, 3);
+    assert.equal(await page.locator("text=Older →").count(), 0, "a page after the last");
+    await page.reload();
+    assert.equal(await showTasks(51), third);
+    await page.locator("text=page 3").waitFor();
+    await page.click("text=← Newer");
+    assert.equal(await showTasks(100), second);
+    await page.goBack();
+    await showTasks(51);
+
+    await page.focus("tr[data-task] .id button");
+    await page.keyboard.press("Enter");
+    await eventually(() => rows.count(), (n) => n === 51);
+    assert.match((await ids())[0], new RegExp(`^${task}_\\d+$`));
+
+    await page.selectOption("select >> nth=0", "FAILED");
+    await show(failed);
+    assert.match(page.url(), /#\/history\?state=FAILED$/);
+    assert.equal(await page.textContent("td[data-label=Exit]"), "3");
+    assert.equal(await page.textContent("td[data-label=GPU]"), "0");
+    assert.match(await page.textContent("td.why"), /ValueError: bad shape/);
+    await page.setViewportSize({ width: 390, height: 800 });
+    await assertInSight(rows.locator("td"));
+    // A place that no page gave: the daemon's words, and a way out.
+    await page.goto(here(url) + "#/history?after=x");
+    await page.reload();
+    await page.locator(".error", { hasText: "after=x" }).waitFor();
+    await page.click("text=← Newer");
+    assert.equal(await showTasks(99), first);
+    assert.deepEqual(problems.filter((text) => !text.includes("400")), []);
   },
 
   // Who holds each GPU's memory: a task, one that does not use it, and a process without colloc.
@@ -192,10 +256,7 @@ const checks = {
     for (const path of await paths.all()) await eventually(() => path.getAttribute("d"), (d) => d?.includes("H"));
 
     await page.setViewportSize({ width: 390, height: 800 });
-    for (const cell of await page.locator(".holders td").all()) {
-      const box = await cell.boundingBox();
-      assert.ok(!box || box.x + box.width <= 390, `"${await cell.textContent()}" is out of sight`);
-    }
+    await assertInSight(page.locator(".holders td"));
     assert.deepEqual(problems, []);
   },
 

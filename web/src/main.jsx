@@ -148,7 +148,7 @@ function Problem({ problem }) {
 
 function App() {
   const live = useLive();
-  const { page, id } = usePlace();
+  const { page, id, query } = usePlace();
   useEffect(() => {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -182,7 +182,7 @@ function App() {
         {page === "task" ? (
           <Task id={id} live={live.tasks} isSlurm={isSlurm} key={id} />
         ) : page === "history" ? (
-          <History isSlurm={isSlurm} />
+          <History query={query} isSlurm={isSlurm} />
         ) : page === "gpus" ? (
           <Gpus gpus={live.gpus} live={live.tasks} />
         ) : page === "report" ? (

@@ -2,7 +2,8 @@
 // Below the queue: the server's own memory and CPUs, and whose task is next.
 import { useAnswer } from "./answer.js";
 import { get } from "./api.js";
-import { memory } from "./format.js";
+import { duration, memory } from "./format.js";
+import { Cell } from "./rows.jsx";
 
 const PERIOD_S = 60; // chosen: both change slowly, and many pages may be open
 
@@ -43,6 +44,21 @@ export function Host() {
 
 const hours = (value) => `${value.toFixed(1)} h`;
 
+function ShareRow({ user }) {
+  return (
+    <tr>
+      <th scope="row">{user.user}</th>
+      <Cell label="Rank" class="number">{user.fair_rank}</Cell>
+      <Cell label="Project">{user.project}</Cell>
+      <Cell label="Shares" class="number">{user.shares}</Cell>
+      <Cell label="Used lately" class="number">{hours(user.usage)}</Cell>
+      <Cell label="GPUs" class="number">{user.gpus}</Cell>
+      <Cell label="Running" class="number">{user.running}</Cell>
+      <Cell label="Waiting" class="number">{user.pending}</Cell>
+    </tr>
+  );
+}
+
 export function Shares() {
   const { data } = useAnswer(() => get("/v1/share"), PERIOD_S, "");
   const users = [...(data?.users ?? [])].sort((a, b) => a.fair_rank - b.fair_rank || a.user.localeCompare(b.user));
@@ -53,11 +69,11 @@ export function Shares() {
         Shares <span class="dim">{data.order === "fair" ? "the task of rank 1 is next" : `the queue's order is ${data.order}`}</span>
       </h2>
       <div class="scroll">
-        <table>
+        <table class="cards">
           <thead>
             <tr>
-              <th class="number">Rank</th>
               <th>User</th>
+              <th class="number">Rank</th>
               <th>Project</th>
               <th class="number">Shares</th>
               <th class="number">Used lately</th>
@@ -68,20 +84,15 @@ export function Shares() {
           </thead>
           <tbody>
             {users.map((user) => (
-              <tr key={user.uid}>
-                <td class="number">{user.fair_rank}</td>
-                <td>{user.user}</td>
-                <td>{user.project}</td>
-                <td class="number">{user.shares}</td>
-                <td class="number">{hours(user.usage)}</td>
-                <td class="number">{user.gpus}</td>
-                <td class="number">{user.running}</td>
-                <td class="number">{user.pending}</td>
-              </tr>
+              <ShareRow user={user} key={user.uid} />
             ))}
           </tbody>
         </table>
       </div>
+      <p class="dim note">
+        Used lately: charged GPU hours, which count half after {duration(data.half_life_s)}. GPUs: that the user's tasks hold,
+        a shared one for each task.
+      </p>
     </section>
   );
 }

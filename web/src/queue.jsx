@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 
 import { UNKNOWN, duration, listOr, memory } from "./format.js";
 import { Cell, Reason, TaskRow } from "./rows.jsx";
-import { countWaiting, groupArrays, labelOf, matches, sortLive, unusedOf } from "./tasks.js";
+import { countWaiting, groupArrays, labelOf, matches, queueKey, sortLive, unusedOf } from "./tasks.js";
 
 const SHOWN = 100;
 
@@ -13,7 +13,7 @@ export function Queue({ gpus, live, counts, loadAll, filter, setFilter, isSlurm 
   const [opened, setOpened] = useState(new Set());
   const unused = unusedOf(gpus);
   const found = useMemo(
-    () => groupArrays(sortLive(live.values()).filter((task) => matches(task, filter)), opened),
+    () => groupArrays(sortLive(live.values()).filter((task) => matches(task, filter)), queueKey, opened),
     [live, filter, opened],
   );
   return (
@@ -41,6 +41,7 @@ export function Queue({ gpus, live, counts, loadAll, filter, setFilter, isSlurm 
               <TaskRow
                 task={task}
                 key={task.id}
+                count={members.length}
                 mark={unused.has(task.id) ? "unused" : null}
                 label={label}
                 onOpen={members.length > 1 ? () => setOpened(new Set([...opened, task.array_id])) : undefined}

@@ -6,6 +6,7 @@ import { useAnswer } from "./answer.js";
 import { get, getAllTasks } from "./api.js";
 import { UNKNOWN } from "./format.js";
 import { atLeast, fairnessOf, makeReport, monthsUntil, reportCsv } from "./report.js";
+import { Cell } from "./rows.jsx";
 
 const MONTHS = 12;
 const KEYS = [["user", "User"], ["project", "Project"], ["gpu", "GPU"]];
@@ -23,20 +24,31 @@ const COLUMNS = [
 
 const hours = (value) => `${value.toFixed(1)} h`;
 
-function Row({ row, co2, countsTasks }) {
+// What the cells of a row say, in the order of COLUMNS.
+function cellsOf(row, co2, countsTasks) {
   const fairness = fairnessOf(row);
+  return [
+    countsTasks ? row.tasks : UNKNOWN,
+    hours(row.held),
+    atLeast(hours(row.used), row.unknownActivity, row),
+    atLeast(hours(row.idle), row.unknownActivity, row),
+    hours(row.repeated),
+    hours(row.saved),
+    atLeast(`${row.kwh.toFixed(2)} kWh`, row.unknownEnergy, row),
+    atLeast(`${((row.kwh * co2) / 1000).toFixed(2)} kg`, row.unknownEnergy, row),
+    fairness === null ? UNKNOWN : fairness.toFixed(2),
+  ];
+}
+
+function Row({ row, co2, countsTasks }) {
   return (
     <tr>
-      <th scope="row">{row.name ?? "all"}</th>
-      <td class="number">{countsTasks ? row.tasks : UNKNOWN}</td>
-      <td class="number">{hours(row.held)}</td>
-      <td class="number">{atLeast(hours(row.used), row.unknownActivity, row)}</td>
-      <td class="number">{atLeast(hours(row.idle), row.unknownActivity, row)}</td>
-      <td class="number">{hours(row.repeated)}</td>
-      <td class="number">{hours(row.saved)}</td>
-      <td class="number">{atLeast(`${row.kwh.toFixed(2)} kWh`, row.unknownEnergy, row)}</td>
-      <td class="number">{atLeast(`${((row.kwh * co2) / 1000).toFixed(2)} kg`, row.unknownEnergy, row)}</td>
-      <td class="number">{fairness === null ? UNKNOWN : fairness.toFixed(2)}</td>
+      <th scope="row">{row.name ?? "All"}</th>
+      {cellsOf(row, co2, countsTasks).map((text, i) => (
+        <Cell label={COLUMNS[i][0]} class="number" key={COLUMNS[i][0]}>
+          {text}
+        </Cell>
+      ))}
     </tr>
   );
 }
@@ -127,7 +139,7 @@ export function Report() {
           </p>
           <Figure rows={report.rows} />
           <div class="scroll">
-            <table>
+            <table class="cards">
               <thead>
                 <tr>
                   <th>{KEYS.find(([key]) => key === by)[1]}</th>

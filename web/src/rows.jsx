@@ -41,9 +41,9 @@ export function Reason({ text }) {
   );
 }
 
-// `label`: of several tasks of an array that one row shows, which `onOpen` then shows each; `mark`: a
-// word beside the state.
-export function TaskRow({ task, label = labelOf(task), onOpen, mark, children }) {
+// `label`: of several tasks of an array that one row shows, which `onOpen` then shows each; `mark` and
+// `count`, of those tasks: beside the state.
+export function TaskRow({ task, label = labelOf(task), onOpen, mark, count = 1, children }) {
   const run = onOpen ?? (() => open(task.id));
   const within = (event) => event.stopPropagation(); // the link does its part itself
   return (
@@ -63,6 +63,7 @@ export function TaskRow({ task, label = labelOf(task), onOpen, mark, children })
       <td>
         <State task={task} />
         {mark && <b class="mark">{mark}</b>}
+        {count > 1 && <span class="count dim">{count} tasks</span>}
       </td>
       {children}
     </tr>

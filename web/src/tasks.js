@@ -56,19 +56,26 @@ export function rangesOf(numbers) {
   return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(",");
 }
 
-// The rows of a list: waiting tasks of one array with one reason are one row, unless the array is in
-// `opened`: [{task, label, members}], where `task` is the first of `members`.
-export function groupArrays(tasks, opened = new Set()) {
+// What waiting tasks of an array need in common to be one row of the queue; null: the task is a row.
+export const queueKey = (task) =>
+  task.state === "PENDING" && Number.isInteger(task.array_index) ? `${task.array_id} ${task.reason}` : null;
+
+// The same of tasks that have ended, for the history.
+export const historyKey = (task) =>
+  Number.isInteger(task.array_index) ? `${task.array_id} ${task.state} ${exitText(task)} ${endText(task)}` : null;
+
+// The rows of a list: tasks of an array with the same key are one row, unless the array is in `opened`:
+// [{task, label, members}], where `task` is the first of `members`.
+export function groupArrays(tasks, keyOf, opened = new Set()) {
   const rows = [];
   const groups = new Map();
   for (const task of tasks) {
-    const isGrouped = task.state === "PENDING" && Number.isInteger(task.array_index) && !opened.has(task.array_id);
-    const key = `${task.array_id} ${task.reason}`;
-    if (isGrouped && groups.has(key)) groups.get(key).members.push(task);
+    const key = opened.has(task.array_id) ? null : keyOf(task);
+    if (key !== null && groups.has(key)) groups.get(key).members.push(task);
     else {
       const row = { task, members: [task] };
       rows.push(row);
-      if (isGrouped) groups.set(key, row);
+      if (key !== null) groups.set(key, row);
     }
   }
   for (const row of rows)
@@ -77,6 +84,29 @@ export function groupArrays(tasks, opened = new Set()) {
         ? labelOf(row.task)
         : `${row.task.array_id}_[${rangesOf(row.members.map((task) => task.array_index))}]`;
   return rows;
+}
+
+const atMost = (values) => {
+  const known = values.filter((value) => typeof value === "number");
+  return known.length ? Math.max(...known) : null;
+};
+
+const gpusOf = (task) => (task.gpus?.length ? task.gpus : (task.attempts?.[task.attempts.length - 1]?.gpus ?? []));
+
+// What a row of the history says of its tasks: of several the last end, the most of what each took, and
+// their energy together.
+export function endedSums(members) {
+  const of = (key) => members.map((task) => task[key] ?? null);
+  const energy = of("energy_j");
+  return {
+    gpus: [...new Set(members.flatMap(gpusOf))].sort((a, b) => a.localeCompare(b, undefined, { numeric: true })),
+    ended_at: atMost(of("ended_at")),
+    wait_s: atMost(of("wait_s")),
+    exec_s: atMost(of("exec_s")),
+    mem_peak_mib: atMost(of("mem_peak_mib")),
+    smact_mean: atMost(of("smact_mean")),
+    energy_j: energy.includes(null) ? null : energy.reduce((sum, joules) => sum + joules, 0),
+  };
 }
 
 // Tasks that have not used a GPU of theirs for long, as the daemon sees it: {id: seconds}.
@@ -88,12 +118,16 @@ export function unusedOf(gpus) {
   return found;
 }
 
-// Why a task ended: its exit, and the evidence where the text does not have it yet.
+// How a task's main process ended: "0", "signal 9", "" where it is not known.
+export const exitText = (task) => (task.signal ? `signal ${task.signal}` : String(task.exit_code ?? ""));
+
+// Why a task ended: the reason where it says more than the exit does, and the evidence where the reason
+// does not have it yet.
 export function endText(task) {
-  const exit = task.signal ? `signal ${task.signal}` : task.exit_code ? `exit code ${task.exit_code}` : "";
-  const reason = task.reason_text || (task.reason !== "None" ? task.reason : "") || "";
+  const word = ["None", "NonZeroExitCode", "RaisedSignal"].includes(task.reason) ? "" : task.reason;
+  const reason = task.reason_text || word || "";
   const evidence = task.evidence && !reason.includes(task.evidence.slice(0, 40)) ? task.evidence : "";
-  return [exit, reason, evidence].filter(Boolean).join(": ");
+  return [reason, evidence].filter(Boolean).join(": ");
 }
 
 // What a filter's words match: id, name, user, state.

@@ -12,8 +12,8 @@ const live = recorded("live").tasks;
 test("waiting tasks of an array are one row until it is opened", () => {
   const task = (id, index, state = "PENDING") => ({ id, array_id: 8, array_index: index, state, reason: "Priority" });
   const array = [task(9, 0, "RUNNING"), task(10, 1), { id: 20, array_id: null, array_index: null, state: "PENDING" }, task(12, 3), task(11, 2)];
-  assert.deepEqual(tasks.groupArrays(array).map((row) => row.label), ["8_0", "8_[1-3]", "20"]);
-  assert.deepEqual(tasks.groupArrays(array, new Set([8])).map((row) => row.label), ["8_0", "8_1", "20", "8_3", "8_2"]);
+  assert.deepEqual(tasks.groupArrays(array, tasks.queueKey).map((row) => row.label), ["8_0", "8_[1-3]", "20"]);
+  assert.deepEqual(tasks.groupArrays(array, tasks.queueKey, new Set([8])).map((row) => row.label), ["8_0", "8_1", "20", "8_3", "8_2"]);
   assert.equal(tasks.rangesOf([7, 1, 0, 2]), "0-2,7");
 });
 
@@ -22,8 +22,8 @@ test("a list says which task is unused, and why a task ended", () => {
   assert.deepEqual([...tasks.unusedOf(gpus)], [[1, 667]]);
   assert.deepEqual([...tasks.unusedOf(null)], []);
   const failed = { reason: "NonZeroExitCode", reason_text: "", exit_code: 3, signal: null, evidence: "ValueError: bad shape" };
-  assert.equal(tasks.endText(failed), "exit code 3: NonZeroExitCode: ValueError: bad shape");
-  assert.equal(tasks.endText({ ...failed, reason_text: "said: ValueError: bad shape" }), "exit code 3: said: ValueError: bad shape");
+  assert.equal(tasks.endText(failed), "ValueError: bad shape");
+  assert.equal(tasks.endText({ ...failed, reason_text: "said: ValueError: bad shape" }), "said: ValueError: bad shape");
   assert.equal(tasks.endText({ reason: "None", reason_text: "", exit_code: 0, signal: null, evidence: null }), "");
 });
 
@@ -92,4 +92,16 @@ test("the commands for a task fit its state and its server", () => {
   assert.deepEqual(typed("FAILED", false), ["colloc rerun 22_3"]);
   assert.deepEqual(typed("PENDING", true), ["scancel 22_3", "scontrol hold 22_3"]);
   assert.deepEqual(typed("RUNNING", true), ["scancel 22_3"]);
+});
+
+test("tasks of an array that ended alike are one row of the history", () => {
+  const task = (index, more) => ({ id: 30 + index, array_id: 22, array_index: index, state: "FAILED", reason: "NonZeroExitCode", exit_code: 3, ...more });
+  const alone = { id: 9, array_id: null, array_index: null, state: "FAILED", reason: "NonZeroExitCode", exit_code: 3 };
+  const ended = [task(2, { gpus: ["10"], exec_s: 5, energy_j: 7 }), alone, task(1, { exit_code: 4 }), task(0, { gpus: ["9"], exec_s: 8, energy_j: 1 })];
+  const rows = tasks.groupArrays(ended, tasks.historyKey);
+  assert.deepEqual(rows.map((row) => row.label), ["22_[0,2]", "9", "22_1"]);
+  const sums = tasks.endedSums(rows[0].members);
+  assert.deepEqual([sums.gpus, sums.exec_s, sums.energy_j, sums.mem_peak_mib], [["9", "10"], 8, 8, null]);
+  assert.equal(tasks.endedSums([...rows[0].members, {}]).energy_j, null, "a part is not known");
+  assert.deepEqual([alone, { signal: 9 }, {}].map(tasks.exitText), ["3", "signal 9", ""]);
 });
