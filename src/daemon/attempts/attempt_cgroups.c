@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
+#include "daemon/state_dir.h"
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
 
@@ -140,4 +142,19 @@ void cgroups_sweep_left(struct attempts *attempts)
     }
     if (home)
         closedir(home);
+}
+
+const char *attempts_cgroup_home(const struct attempts *attempts)
+{
+    return attempts->cgroup_name[0] ? attempts->cgroup_name : NULL;
+}
+
+bool attempts_find_cgroup(const struct attempts *attempts, uint64_t id, char *path, size_t size)
+{
+    char folder[STATE_PATH_SIZE];
+    const struct task *task = core_task(attempts->parts.core, id);
+    if (!task)
+        return false;
+    attempts_folder(attempts, task, folder, sizeof folder);
+    return cgroups_name(attempts, folder, path, size);
 }

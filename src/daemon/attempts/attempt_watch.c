@@ -9,23 +9,6 @@
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"
 
-static void on_handle_closed(uv_handle_t *handle)
-{
-    free(handle);
-}
-
-void live_attempt_unwatch(struct live_attempt *live)
-{
-    if (live->poll) {
-        uv_poll_stop(live->poll);
-        uv_close((uv_handle_t *)live->poll, on_handle_closed);
-        live->poll = NULL;
-    }
-    if (live->watch.pidfd >= 0)
-        attempt_unwatch(&live->watch);
-    live->watch.pidfd = -1;
-}
-
 static void on_shim_gone(uv_poll_t *poll, int status, int events)
 {
     struct live_attempt *live = poll->data;

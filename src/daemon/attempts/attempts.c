@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of live attempts, and the entries through which the driver and other parts reach it.
+ * The life of the part, and the entries through which the driver and other parts reach it.
  *
+ *     live_attempts.c    the table of live attempts
  *     attempt_launch.c   starts an attempt: its folder, its environment, its shim
  *     attempt_watch.c    waits for the shim's end, by its pidfd
  *     attempt_ending.c   why an attempt ended: EXITED
  *     attempt_sweep.c    kills what a killed shim has left
  *     attempt_adopt.c    what became of an attempt while the daemon was not watching
- *
- * A live attempt is dropped from the table before its end is fed to the driver, because the core
- * may start the task's next attempt in the same step.
  */
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,48 +18,6 @@
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"
-
-/* ---- the table ---- */
-
-static int compare_attempts(const void *a, const void *b)
-{
-    uint64_t left = ((const struct live_attempt *)a)->task,
-             right = ((const struct live_attempt *)b)->task;
-    return left < right ? -1 : left > right;
-}
-
-struct live_attempt *live_attempt_find(const struct attempts *attempts, uint64_t task)
-{
-    const struct live_attempt key = {.task = task};
-    struct live_attempt *const *node = tfind(&key, &attempts->live, compare_attempts);
-    return node ? *node : NULL;
-}
-
-struct live_attempt *live_attempt_get(struct attempts *attempts, uint64_t task)
-{
-    struct live_attempt *live = live_attempt_find(attempts, task);
-    if (live)
-        return live;
-    live = calloc(1, sizeof *live);
-    if (!live)
-        driver_die_of_memory();
-    *live = (struct live_attempt){.task = task, .attempts = attempts, .watch.pidfd = -1};
-    if (!tsearch(live, &attempts->live, compare_attempts))
-        driver_die_of_memory();
-    return live;
-}
-
-void live_attempt_remove(struct live_attempt *live)
-{
-    if (!live)
-        return;
-    live->attempts->n_awaiting_poll -= live->poll_awaited > 0;
-    live_attempt_unwatch(live);
-    user_helper_leave(&live->sweep.helper);
-    tdelete(live, &live->attempts->live, compare_attempts);
-    live_attempt_end_deferral(live);
-    free(live);
-}
 
 /* ---- life ---- */
 
@@ -88,44 +43,6 @@ void attempts_destroy(struct attempts *attempts)
 {
     attempts_close(attempts);
     free(attempts);
-}
-
-/* ---- what the files of the part share ---- */
-
-void attempts_folder(
-    const struct attempts *attempts, const struct task *task, char *path, size_t size)
-{
-    state_dir_attempt(attempts->parts.config->state_dir, task->id, task->attempts, path, size);
-}
-
-bool attempts_fault_passes(int fault)
-{
-    return fault == -ENOSPC || fault == -EDQUOT || fault == -ENOMEM || fault == -EAGAIN ||
-           fault == -EMFILE || fault == -ENFILE || fault == -EIO;
-}
-
-void live_attempt_defer(struct live_attempt *live, const char *why)
-{
-    if (!live->why_deferred || strcmp(live->why_deferred, why) != 0) {
-        log_warning("task %llu: start deferred, retrying every second: %s",
-            (unsigned long long)live->task, why);
-        live_attempt_end_deferral(live);
-        live->why_deferred = strdup(why);
-    }
-    driver_try_again(live->attempts->parts.driver);
-}
-
-void live_attempt_end_deferral(struct live_attempt *live)
-{
-    free(live->why_deferred);
-    live->why_deferred = NULL;
-}
-
-void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_streams)
-{
-    struct event started = driver_event(attempts->parts.driver, EVENT_STARTED, task);
-    started.started.by_streams = by_streams;
-    driver_feed(attempts->parts.driver, &started, NULL);
 }
 
 /* ---- the part's entries ---- */
@@ -204,12 +121,6 @@ const char *attempts_why_deferred(const struct attempts *attempts, uint64_t task
     return live ? live->why_deferred : NULL;
 }
 
-bool attempts_is_watched(const struct attempts *attempts, uint64_t task)
-{
-    const struct live_attempt *live = live_attempt_find(attempts, task);
-    return live && live->watch.pidfd >= 0;
-}
-
 pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task)
 {
     const struct live_attempt *live = live_attempt_find(attempts, task);
@@ -229,19 +140,4 @@ int64_t attempts_warn(const struct attempts *attempts, uint64_t id)
     if (wait_us < 0)
         log_warning("task %llu gets no signal: %s", (unsigned long long)id, fault.text);
     return wait_us < 0 ? 0 : wait_us;
-}
-
-const char *attempts_cgroup_home(const struct attempts *attempts)
-{
-    return attempts->cgroup_name[0] ? attempts->cgroup_name : NULL;
-}
-
-bool attempts_find_cgroup(const struct attempts *attempts, uint64_t id, char *path, size_t size)
-{
-    char folder[STATE_PATH_SIZE];
-    const struct task *task = core_task(attempts->parts.core, id);
-    if (!task)
-        return false;
-    attempts_folder(attempts, task, folder, sizeof folder);
-    return cgroups_name(attempts, folder, path, size);
 }

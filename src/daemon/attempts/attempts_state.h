@@ -46,13 +46,15 @@ struct attempts {
     int64_t polled; /* the number of the last complete poll */
 };
 
-/* ---- attempts.c ---- */
+/* ---- live_attempts.c ---- */
 
 /* Returns NULL when the task has none. */
 struct live_attempt *live_attempt_find(const struct attempts *attempts, uint64_t task);
 
 /* The same, created where there is none. */
 struct live_attempt *live_attempt_get(struct attempts *attempts, uint64_t task);
+
+void live_attempt_unwatch(struct live_attempt *live);
 
 /* Stops watching and releases it. NULL is fine. */
 void live_attempt_remove(struct live_attempt *live);
@@ -78,7 +80,6 @@ void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_s
 
 /* Watches the pidfd of `live->watch` in the loop. Ends the process where that is not possible. */
 void live_attempt_watch(struct live_attempt *live);
-void live_attempt_unwatch(struct live_attempt *live);
 
 /* ---- attempt_adopt.c ---- */
 

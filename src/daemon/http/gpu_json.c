@@ -199,6 +199,12 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     return object;
 }
 
+bool public_gpu_is_current(const struct http *http, const struct gpu_report *gpu)
+{
+    const char *text, *health = public_gpu_health(http, gpu, &text);
+    return strcmp(health, "lost") != 0 && strcmp(health, "stale") != 0;
+}
+
 json_t *public_gpus(const struct http *http)
 {
     const struct cluster_view *view = core_view(http->parts.core);

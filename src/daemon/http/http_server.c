@@ -102,13 +102,6 @@ static void on_server_soon(uv_idle_t *soon)
     turn_server(soon->data);
 }
 
-/* Not by a timer of 0 ms: a timer that restarts itself blocks everything else. */
-void http_serve_soon(struct http *http)
-{
-    if (!http->is_closed)
-        uv_idle_start(&http->server_soon, on_server_soon);
-}
-
 static void on_server_ready(uv_poll_t *poll, int status, int events)
 {
     turn_server(poll->data);
@@ -170,6 +163,7 @@ struct http *http_create(const struct http_options *options)
     http->parts = *options;
     uv_timer_init(options->loop, &http->server_timer);
     uv_idle_init(options->loop, &http->server_soon);
+    http->on_server_soon = on_server_soon;
     uv_idle_init(options->loop, &http->list_turn);
     uv_idle_init(options->loop, &http->change_turn);
     http->server_timer.data = http->server_soon.data = http;

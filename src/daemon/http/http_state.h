@@ -38,6 +38,7 @@ struct http {
     uv_poll_t server_poll;
     uv_timer_t server_timer;
     uv_idle_t server_soon, list_turn, change_turn;
+    uv_idle_cb on_server_soon; /* http_server.c */
 };
 
 /* ---- submission_queue.c ---- */

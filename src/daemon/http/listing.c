@@ -32,7 +32,7 @@ static bool pass_record(struct listing *list, json_t *record)
     const char *user = json_string_value(json_object_get(record, "user"));
     if (!record || (list->user && (!user || strcmp(user, list->user) != 0)))
         return false;
-    json_t *shown = for_asker(list->request, json_incref(record));
+    json_t *shown = http_record_for(list->request, json_incref(record));
     list->size = list->receiver->add(list->context, shown);
     json_decref(shown);
     return true;

@@ -74,12 +74,6 @@ static const struct metric_family gpu_tasks = {
 static const struct metric_family gpu_foreign = {
     "colloc_gpu_foreign_processes", "gauge", "Processes on the GPU that are not of a task."};
 
-bool prometheus_is_current(const struct http *http, const struct gpu_report *gpu)
-{
-    const char *text, *health = public_gpu_health(http, gpu, &text);
-    return strcmp(health, "lost") != 0 && strcmp(health, "stale") != 0;
-}
-
 static void put_gpu_infos(const struct exposition *to, const struct http *http)
 {
     struct gpu_report gpu;
@@ -102,7 +96,7 @@ static void put_gpu_readings(const struct exposition *to, const struct http *htt
     exposition_begin(to, family);
     for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
         struct reading r = *(const struct reading *)((const char *)gpu.sample + at);
-        if (gpu.view < 0 || !r.valid || !prometheus_is_current(http, &gpu))
+        if (gpu.view < 0 || !r.valid || !public_gpu_is_current(http, &gpu))
             continue;
         put_gpu(to, family->name, gpu.info);
         exposition_reading(to, r, unit);
@@ -121,7 +115,7 @@ static void put_gpu_counts(const struct exposition *to, const struct http *http)
     }
     exposition_begin(to, &gpu_foreign);
     for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
-        if (gpu.view < 0 || !gpu.sample->processes.valid || !prometheus_is_current(http, &gpu))
+        if (gpu.view < 0 || !gpu.sample->processes.valid || !public_gpu_is_current(http, &gpu))
             continue;
         put_gpu(to, gpu_foreign.name, gpu.info);
         fprintf(to->out, "} %zu\n", gpu.n_external);

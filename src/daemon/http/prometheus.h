@@ -10,12 +10,6 @@
 /* Returns all metrics, for the caller to free; NULL when memory is out. */
 char *prometheus_text(const struct http *http, bool is_openmetrics);
 
-/* ---- for the files that write them ---- */
-
-/* Does the GPU answer? The last reading of a lost GPU, or of one that has not answered for long, is
- * out of date. */
-bool prometheus_is_current(const struct http *http, const struct gpu_report *gpu);
-
 /* Writes the metrics of tasks (prometheus_tasks.c). */
 void prometheus_put_tasks(const struct exposition *to, const struct http *http);
 

@@ -132,7 +132,7 @@ static void put_activities(const struct exposition *to, const struct http *http)
     struct gpu_report gpu;
     exposition_begin(to, &task_active);
     for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
-        if (gpu.view < 0 || !prometheus_is_current(http, &gpu))
+        if (gpu.view < 0 || !public_gpu_is_current(http, &gpu))
             continue;
         for (size_t k = 0; k < gpu.n_shares; k++)
             put_on_gpu(to, http, &task_active, gpu.shares[k].task, gpu.info, gpu.shares[k].smact);

@@ -27,4 +27,8 @@ json_t *public_info(const struct http *http);
 /* Counts the tasks that wait for a start, and the tasks that have GPUs. */
 void public_counts(const struct http *http, int *ret_queued, int *ret_running);
 
+/* Does the GPU answer? The last reading of a lost GPU, or of one that has not answered for long, is
+ * out of date. */
+bool public_gpu_is_current(const struct http *http, const struct gpu_report *gpu);
+
 #endif

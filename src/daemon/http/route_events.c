@@ -70,11 +70,11 @@ static json_t *find_public_record(struct http *http, uint64_t id)
     const struct task *task = core_task(http->parts.core, id);
     json_t *record = NULL;
     if (task)
-        return public_record(http_task_json(http, task));
+        return http_record_public(http_task_json(http, task));
     if (store_get_ended(http->parts.store, id, NULL, &record) != 0)
         return NULL;
     attempt_list_upgrade(record);
-    return public_record(record);
+    return http_record_public(record);
 }
 
 /* Was an array submitted? Its tasks have no events yet. */

@@ -13,7 +13,7 @@ void route_latency(void *context, struct api_request *request)
 {
     struct http *http = context;
     const json_t *p99_ms = json_object_get(api_request_body(request), "p99_ms");
-    const struct task *task = find_own_task(http, request);
+    const struct task *task = http_find_own_task(http, request);
     if (!task)
         return;
     double value = json_number_value(p99_ms);

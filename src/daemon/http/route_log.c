@@ -218,8 +218,8 @@ static void serve_log(
     if (!log->attempt)
         reply_piece(log, &(struct piece){.data = "", .offset = log->offset});
     else if (named)
-        serve_named(
-            log, owner_of(record), (gid_t)json_integer_value(json_object_get(detail, "gid")), path);
+        serve_named(log, http_record_owner(record),
+            (gid_t)json_integer_value(json_object_get(detail, "gid")), path);
     else
         serve_kept(log, path);
 }
@@ -261,12 +261,12 @@ void route_log(void *context, struct api_request *request)
     struct http *http = context;
     const char *stream;
     int64_t offset = 0, attempt;
-    uint64_t id = request_task_id(http, request);
-    json_t *record = find_record(http, request, id);
+    uint64_t id = http_request_task_id(http, request);
+    json_t *record = http_find_record(http, request, id);
     if (!record)
         return;
     attempt = last_attempt(record);
-    if (!may_touch(request, owner_of(record)))
+    if (!may_touch(request, http_record_owner(record)))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
     else if (read_query(request, id, &stream, &offset, &attempt)) {
         json_t *detail = NULL;

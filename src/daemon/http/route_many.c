@@ -49,13 +49,13 @@ static void change_part(struct sliced_change *sliced, int i)
     struct list_change *list = (struct list_change *)sliced;
     struct part *part = &list->parts[i];
     struct task_change *change = &part->change;
-    change->task = find_task_id(list->wanted.http, part->id, part->index, &list->array);
+    change->task = http_find_task_id(list->wanted.http, part->id, part->index, &list->array);
     if (change->task != 0) {
         task_change_feed(&list->wanted, change);
         return;
     }
     change->status = 404;
-    set_no_task(&change->message, part->id, part->index);
+    http_set_no_task(&change->message, part->id, part->index);
 }
 
 static json_t *result_json(const struct list_change *list, const struct task_change *change)
@@ -68,7 +68,7 @@ static json_t *result_json(const struct list_change *list, const struct task_cha
     if (http_read_record(list->wanted.http, change->task, NULL, &record) != 0)
         return NULL;
     return json_pack("{s:i, s:o, s:s*}", "status", change->status, "task",
-        for_asker(list->request, record), "note", *text ? text : NULL);
+        http_record_for(list->request, record), "note", *text ? text : NULL);
 }
 
 static void write_result(struct sliced_change *sliced, int i)

@@ -65,7 +65,7 @@ static void reply_ordered(struct http *http, struct api_request *request, const 
         asked == 0 ? "; no process of the task has asked what to record yet: a program that does "
                      "not use PyTorch (1.13 or newer) never does, and no file appears"
                    : "");
-    reply_task_noted(request, 200, http_task_json(http, task), n < 0 ? "" : note);
+    http_reply_task_noted(request, 200, http_task_json(http, task), n < 0 ? "" : note);
     if (n >= 0)
         free(note);
     json_decref(detail);
@@ -76,7 +76,7 @@ void route_profile(void *context, struct api_request *request)
     struct http *http = context;
     struct torch_order order;
     struct fault fault = {0};
-    const struct task *task = find_own_task(http, request);
+    const struct task *task = http_find_own_task(http, request);
     if (!task)
         return;
     unsigned long long id = task->id;

@@ -125,12 +125,12 @@ void route_request(void *context, struct api_request *request)
         array_tasks_fini(&array);
         return;
     }
-    id = request_task_id(http, request);
-    json_t *record = find_record(http, request, id), *detail = NULL;
+    id = http_request_task_id(http, request);
+    json_t *record = http_find_record(http, request, id), *detail = NULL;
     if (!record)
         return;
     const json_t *index = json_object_get(record, "array_index");
-    if (is_owner(request, owner_of(record))) {
+    if (is_owner(request, http_record_owner(record))) {
         int r = job_read_detail(http->parts.store, id, &fault, &detail);
         if (r < 0)
             api_reply_error(request, 500, "%s", fault.text);

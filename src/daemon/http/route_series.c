@@ -190,8 +190,8 @@ static char *task_head(const json_t *record, uint64_t task)
 void route_task_series(void *context, struct api_request *request)
 {
     struct http *http = context;
-    uint64_t id = request_task_id(http, request);
-    json_t *record = find_record(http, request, id);
+    uint64_t id = http_request_task_id(http, request);
+    json_t *record = http_find_record(http, request, id);
     if (!record)
         return;
     struct metric_query *query = series_query_create(http);

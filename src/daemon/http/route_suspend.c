@@ -17,12 +17,12 @@ enum { GPUS_MOST = 16 }; /* of a task that is moved; as GROUP_GPUS_MAX */
 static const struct task *find_allowed_task(
     struct http *http, struct api_request *request, bool only_owner)
 {
-    uint64_t id = request_task_id(http, request);
-    json_t *record = find_record(http, request, id);
+    uint64_t id = http_request_task_id(http, request);
+    json_t *record = http_find_record(http, request, id);
     const struct task *task = core_task(http->parts.core, id);
     if (!record)
         return NULL;
-    uint32_t owner = owner_of(record);
+    uint32_t owner = http_record_owner(record);
     bool is_allowed = only_owner ? may_touch(request, owner)
                                  : may_change(http, api_request_peer(request).uid, owner);
     bool is_broken = driver_log_is_broken(http->parts.driver);
@@ -40,7 +40,7 @@ static const struct task *find_allowed_task(
     return NULL;
 }
 
-const struct task *find_own_task(struct http *http, struct api_request *request)
+const struct task *http_find_own_task(struct http *http, struct api_request *request)
 {
     return find_allowed_task(http, request, true);
 }
@@ -69,9 +69,9 @@ static void feed_command(struct http *http, struct api_request *request, struct 
             task ? task_state_name(task->state) : "not there any more",
             event->kind == EVENT_RESUME ? "resumed" : "suspended or moved");
     } else if (!suspension_answer_later(http->parts.suspension, id, request)) {
-        json_t *now = find_record(http, request, id);
+        json_t *now = http_find_record(http, request, id);
         if (now)
-            reply_task(request, now);
+            http_reply_task(request, now);
     }
 }
 
@@ -151,10 +151,10 @@ void route_move(void *context, struct api_request *request)
 void http_answer_with_task(
     struct http *http, struct api_request *request, uint64_t id, const char *why)
 {
-    json_t *now = why ? NULL : find_record(http, request, id);
+    json_t *now = why ? NULL : http_find_record(http, request, id);
     if (why)
         api_reply_error(request, 409, "task %llu: %s", (unsigned long long)id, why);
     if (now)
-        reply_task(request, now);
+        http_reply_task(request, now);
     http_serve_soon(http);
 }

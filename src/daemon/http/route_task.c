@@ -239,13 +239,13 @@ void route_show(void *context, struct api_request *request)
     struct http *http = context;
     if (array_was_shown(http, request))
         return;
-    uint64_t id = request_task_id(http, request);
-    json_t *record = find_record(http, request, id);
+    uint64_t id = http_request_task_id(http, request);
+    json_t *record = http_find_record(http, request, id);
     if (!record)
         return;
-    if (may_touch(request, owner_of(record)))
+    if (may_touch(request, http_record_owner(record)))
         add_private(http, record, id);
-    reply_task(request, record);
+    http_reply_task(request, record);
 }
 
 /* ---- changes ---- */
@@ -260,18 +260,18 @@ static void change_task(
     json_decref(detail);
     if (is_array)
         return;
-    struct task_change change = {.task = request_task_id(http, request)};
+    struct task_change change = {.task = http_request_task_id(http, request)};
     json_t *record;
     if (change.task == 0) {
-        reply_no_task(request, 0);
+        http_reply_no_task(request, 0);
         return;
     }
     task_change_feed(&wanted, &change);
     task_change_settle(&wanted, &change);
     if (change.status / 100 != 2)
         api_reply_error(request, change.status, "%s", change.message.text);
-    else if ((record = find_record(http, request, change.task)))
-        reply_task_noted(request, change.status, record, change.message.text);
+    else if ((record = http_find_record(http, request, change.task)))
+        http_reply_task_noted(request, change.status, record, change.message.text);
 }
 
 void route_cancel(void *context, struct api_request *request)

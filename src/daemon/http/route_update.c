@@ -102,12 +102,6 @@ static int read_update(
 
 /* ---- the change ---- */
 
-void http_apply_limits(const struct http *http, const struct event *event, struct fault *fault)
-{
-    if (event->kind == EVENT_UPDATE && (event->update.sets_time_limit || event->update.sets_host))
-        attempts_apply_limits(http->parts.attempts, event->task, fault);
-}
-
 static void update_task(
     struct http *http, struct api_request *request, uint64_t id, struct update *update)
 {
@@ -126,9 +120,9 @@ static void update_task(
     http_apply_limits(http, &update->event, &fault);
     if (update->event.update.sets_after)
         dependencies_catch_up(http->parts.core, http->parts.store, driver, id, id);
-    json_t *now = find_record(http, request, id);
+    json_t *now = http_find_record(http, request, id);
     if (now)
-        reply_task_noted(request, 200, now, fault.text);
+        http_reply_task_noted(request, 200, now, fault.text);
 }
 
 /* Answers unless the request may be carried out. */
@@ -151,10 +145,10 @@ static bool is_refused(struct http *http, struct api_request *request, const str
 static void update_one(
     struct http *http, struct api_request *request, uint64_t id, struct update *update)
 {
-    json_t *record = find_record(http, request, id);
+    json_t *record = http_find_record(http, request, id);
     if (!record)
         return;
-    bool is_allowed = may_change(http, api_request_peer(request).uid, owner_of(record));
+    bool is_allowed = may_change(http, api_request_peer(request).uid, http_record_owner(record));
     struct fault fault = {0};
     json_decref(record);
     set_not_yours(&fault, "task", id);
@@ -182,7 +176,7 @@ void route_update(void *context, struct api_request *request)
     }
     update->event.kind = EVENT_UPDATE;
     uint64_t first = *api_request_name(request) ? 0 : first_of_array(http, request);
-    uint64_t id = first ? first : request_task_id(http, request);
+    uint64_t id = first ? first : http_request_task_id(http, request);
     int r = read_update(http, request, update, &fault);
     update->event.update.may_raise = may_administrate(http, api_request_peer(request).uid);
     if (r < 0)

@@ -38,9 +38,9 @@ static void on_waited_enough(uv_timer_t *timer)
 {
     struct waiter *waiter = timer->data;
     struct http *http = waiter->http;
-    json_t *record = find_record(http, waiter->request, waiter->task);
+    json_t *record = http_find_record(http, waiter->request, waiter->task);
     if (record)
-        reply_task(waiter->request, record);
+        http_reply_task(waiter->request, record);
     unlink_waiter(http, waiter);
     http_serve_soon(http);
 }
@@ -52,7 +52,7 @@ void waiters_answer(struct http *http, uint64_t task, const json_t *record)
         if (task && waiter->task != task)
             continue;
         if (record)
-            reply_task(waiter->request, json_incref((json_t *)(uintptr_t)record));
+            http_reply_task(waiter->request, json_incref((json_t *)(uintptr_t)record));
         unlink_waiter(http, waiter);
         http_serve_soon(http);
     }
@@ -63,7 +63,7 @@ void route_wait(void *context, struct api_request *request)
     struct http *http = context;
     if (array_was_shown(http, request))
         return;
-    uint64_t id = request_task_id(http, request);
+    uint64_t id = http_request_task_id(http, request);
     const char *timeout = api_request_query(request, "timeout_s");
     double seconds = WAIT_DEFAULT_S;
     if (timeout && parse_double(timeout, 0, 1e9, &seconds) < 0) {
@@ -72,9 +72,9 @@ void route_wait(void *context, struct api_request *request)
     }
     struct waiter *waiter = core_task(http->parts.core, id) ? calloc(1, sizeof *waiter) : NULL;
     if (!waiter) {
-        json_t *record = find_record(http, request, id);
+        json_t *record = http_find_record(http, request, id);
         if (record)
-            reply_task(request, record);
+            http_reply_task(request, record);
         return;
     }
     waiter->http = http;

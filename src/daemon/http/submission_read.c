@@ -7,7 +7,6 @@
  * event.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,48 +27,6 @@
 #include "taskfile/track_places.h"
 
 #define COMMAND_MAX 1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
-
-static void release_read(struct submission *submission)
-{
-    json_decref(submission->detail);
-    json_decref(submission->warnings);
-    free(submission->environment);
-    option_values_fini(submission->options, TASK_OPTION_MAX);
-    array_spec_fini(&submission->array);
-    free(submission->elements);
-}
-
-void submission_unread(struct submission *submission)
-{
-    struct submission blank = {.next = submission->next,
-        .http = submission->http,
-        .request = submission->request,
-        .answer = submission->answer};
-    memcpy(blank.user, submission->user, sizeof blank.user);
-    release_read(submission);
-    *submission = blank;
-}
-
-void submission_free(struct submission *submission)
-{
-    if (!submission)
-        return;
-    release_read(submission);
-    free(submission->answer);
-    free(submission);
-}
-
-void submission_warn(struct submission *submission, const char *format, ...)
-{
-    char text[SUBMISSION_TEXT_MAX + 256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    json_t *line = json_string(text);
-    if (line)
-        json_array_append_new(submission->warnings, line);
-}
 
 /* ---- the parts of a submission ---- */
 

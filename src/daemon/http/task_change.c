@@ -87,7 +87,7 @@ static void feed_change(
     const char *state = json_string_value(json_object_get(record, "state"));
     struct fault fault;
     change->is_ended_at_once = is_ended_at_once(http, request->kind, task);
-    if (!may_change(http, request->uid, owner_of(record))) {
+    if (!may_change(http, request->uid, http_record_owner(record))) {
         change->status = 403;
         set_not_yours(&change->message, "task", id);
     } else if (driver_log_is_broken(driver) && !change->is_ended_at_once)
@@ -130,4 +130,10 @@ void task_change_settle(const struct task_change_request *request, struct task_c
         set_status(change, 507,
             "task %llu will be %s, but the event log cannot be written at the moment", id,
             request->verb);
+}
+
+void http_apply_limits(const struct http *http, const struct event *event, struct fault *fault)
+{
+    if (event->kind == EVENT_UPDATE && (event->update.sets_time_limit || event->update.sets_host))
+        attempts_apply_limits(http->parts.attempts, event->task, fault);
 }

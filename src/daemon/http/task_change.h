@@ -64,4 +64,8 @@ int http_check_command(
 int http_check_change(
     const struct http *http, uid_t uid, const struct event *event, struct fault *fault);
 
+/* After an UPDATE was fed: puts its limits in force for the attempt of its task. Sets the fault if
+ * not all of them are. */
+void http_apply_limits(const struct http *http, const struct event *event, struct fault *fault);
+
 #endif

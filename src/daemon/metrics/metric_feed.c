@@ -6,10 +6,8 @@
  * Occupancy, bandwidth and PCIe traffic are reported for the whole GPU. They belong to a task only
  * while it is alone there; with co-residents they are unknown.
  */
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
-#include "daemon/attempts/attempts_query.h"
 #include "daemon/metrics/metric_recorder.h"
 
 static struct reading in_mib(struct reading bytes)
@@ -90,20 +88,4 @@ void metric_recorder_take(
     const struct gpu_view *view = &core_view(core)->gpus[gpu->view];
     for (int k = 0; k < view->n_residents; k++)
         take_task(recorder, gpu, &view->residents[k], &key, at_ms);
-}
-
-size_t metric_list_roots(
-    const struct core *core, const struct attempts *attempts, struct metric_root **ret_roots)
-{
-    struct metric_root *roots = NULL;
-    size_t count = 0, capacity = 0;
-    for (const struct task *task = core_next_task(core, 0); task;
-         task = core_next_task(core, task->id)) {
-        pid_t shim = attempts_find_shim(attempts, task->id);
-        if (shim > 0 &&
-            ARRAY_APPEND(roots, count, capacity, (struct metric_root){task->id, shim}) < 0)
-            break;
-    }
-    *ret_roots = roots;
-    return count;
 }
