@@ -12,6 +12,7 @@
 #include "emulator/memory.h"
 #include "emulator/nvml_view.h"
 
+/* Without another number. */
 enum { FOREIGN_PID = 1 };
 
 /* nvidia-smi's types: C, which includes the MPS server, and M+C. */
@@ -57,7 +58,8 @@ static unsigned collect_processes(
     if (list == LIST_COMPUTE && v->seat.unit == 0 && v->gpu->foreign_bytes) {
         if (count < room)
             infos[count] = (nvmlProcessInfo_v2_t){
-                FOREIGN_PID, (unsigned long long)v->gpu->foreign_bytes, NVML_NO_ID, NVML_NO_ID};
+                v->gpu->foreign_pid ? (unsigned)v->gpu->foreign_pid : FOREIGN_PID,
+                (unsigned long long)v->gpu->foreign_bytes, NVML_NO_ID, NVML_NO_ID};
         count++;
     }
     return count;

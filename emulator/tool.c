@@ -43,6 +43,7 @@ static const char HELP[] =
     "        remap-pending|remap-failed=on|off faulty rows of memory\n"
     "        slowdown=off|hardware|heat|power-brake   the reason of reduced clocks (its speed stays)\n"
     "        foreign-mib=N  foreign-at-mib=N   memory of an external process, and where it lies\n"
+    "        foreign-pid=N                     that process, which need not live any more (default 1)\n"
     "        nvlink=GPU:N                      N NVLinks to another GPU\n"
     "        vanish=N  appear=N                MIG device N is removed under its processes, and comes back\n"
     "set machine\n"
@@ -96,6 +97,16 @@ static int set_mib(const char *name, const char *value, int64_t *ret_bytes, stru
     if (parse_int64(value, 0, INT64_C(1) << 30, &mib) < 0)
         return fault_set(fault, EINVAL, "%s=%s: a number of MiB", name, value);
     *ret_bytes = mib * MIB;
+    return 0;
+}
+
+static int set_pid(const char *name, const char *value, pid_t *ret_pid, struct fault *fault)
+{
+    int64_t pid;
+
+    if (parse_int64(value, 0, INT32_MAX, &pid) < 0)
+        return fault_set(fault, EINVAL, "%s=%s: the number of a process", name, value);
+    *ret_pid = (pid_t)pid;
     return 0;
 }
 
@@ -179,6 +190,8 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
         return set_mib(name, value, &gpu->foreign_bytes, fault);
     if (strcmp(name, "foreign-at-mib") == 0)
         return set_mib(name, value, &gpu->foreign_offset, fault);
+    if (strcmp(name, "foreign-pid") == 0)
+        return set_pid(name, value, &gpu->foreign_pid, fault);
     return fault_set(fault, EINVAL, "%s: unknown; see colloc-emulator --help", name);
 }
 

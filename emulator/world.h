@@ -104,7 +104,8 @@ struct gpu {
     unsigned instances_made; /* by NVML so far, so that each has another UUID */
     struct gpu_instance instances[INSTANCES_MAX]; /* by NVML's number, from 1 on */
     int unit_count;                               /* with those that are gone */
-    int64_t foreign_bytes;  /* memory of an external process; NVML reports it as pid 1's */
+    int64_t foreign_bytes;                        /* memory of an external process, */
+    pid_t foreign_pid;      /* which NVML lists under this number, alive or not; 0: 1 */
     int64_t foreign_offset; /* where it lies, where memory is linear */
     struct unit units[UNITS_MAX];
 };

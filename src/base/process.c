@@ -34,6 +34,7 @@ static void make_printable(char *text)
 /* The numbers behind the state, by their place in proc(5), where the first is field 4. */
 enum {
     STAT_PARENT = 4 - 4,
+    STAT_SESSION = 6 - 4,
     STAT_OWN_USER = 14 - 4,
     STAT_OWN_SYSTEM,
     STAT_CHILDREN_USER,
@@ -71,6 +72,7 @@ int process_parse_stat(const char *text, struct process_stat *ret_stat)
     make_printable(ret_stat->name);
     ret_stat->state = *state;
     ret_stat->parent = (pid_t)numbers[STAT_PARENT];
+    ret_stat->session = (pid_t)numbers[STAT_SESSION];
     ret_stat->cpu_ticks = numbers[STAT_OWN_USER] + numbers[STAT_OWN_SYSTEM] +
                           numbers[STAT_CHILDREN_USER] + numbers[STAT_CHILDREN_SYSTEM];
     ret_stat->start_ticks = numbers[STAT_START];

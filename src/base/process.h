@@ -76,6 +76,7 @@ struct process_stat {
     char name[PROCESS_NAME_SIZE];
     char state; /* 'R', 'S', 'T', ... */
     pid_t parent;
+    pid_t session;
     unsigned long long cpu_ticks;   /* of itself and of children that it has waited for */
     unsigned long long start_ticks; /* clock ticks since boot: with the pid, names the process */
     unsigned long long resident_pages;

@@ -83,10 +83,31 @@ void external_name(json_t *reply)
     }
 }
 
+/* "11.4 GiB left behind by task 12 (pid 4711), held by pid 4720 (ada: python): end that" */
+static const char *left_text(const json_t *process, const json_t *left, char *text)
+{
+    char memory[CELL_SIZE], of[CELL_SIZE] = "an ended process", held[EXTERNAL_TEXT_SIZE / 2];
+    const json_t *holder = json_object_get(left, "holder");
+    double task = member_number(left, "task", 0), pid = member_number(holder, "pid", 0);
+    if (task > 0)
+        snprintf(of, sizeof of, "task %.0f", task);
+    snprintf(held, sizeof held, "; `colloc doctor` names the holder");
+    if (pid > 0)
+        snprintf(held, sizeof held, ", held by pid %.0f (%s: %s): end that process", pid,
+            member_text(holder, "user", "?"), member_text(holder, "name", "ended"));
+    snprintf(text, EXTERNAL_TEXT_SIZE, "%s left behind by %s (pid %.0f)%s",
+        mib_text(json_object_get(process, "mem_used_mib"), memory), of,
+        member_number(process, "pid", 0), held);
+    return text;
+}
+
 /* "ada: python train.py (pid 4711) 11.4 GiB, 3:04 old"; "pid 4711 (ended)" where it has no name. */
 const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE])
 {
     enum { COMMAND_SHOWN = 60 };
+    const json_t *left = json_object_get(process, "left_behind");
+    if (json_is_object(left))
+        return left_text(process, left, text);
     char memory[CELL_SIZE], age[CELL_SIZE], command[COMMAND_SHOWN + 4];
     const char *name = member_text(process, "name", NULL);
     double pid = member_number(process, "pid", 0),

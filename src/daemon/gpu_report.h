@@ -26,6 +26,14 @@ struct misplaced_process {
     struct reading used_bytes;
 };
 
+/* Memory that the driver lists for a process that has ended (gpus/listed_processes.c). */
+struct left_memory {
+    pid_t pid;     /* as listed: the process has ended, and another one may have the pid now */
+    uint64_t task; /* that the process was of; 0: of none, or not known */
+    pid_t holder;  /* the process that keeps the device open; 0: not found */
+    struct reading used_bytes;
+};
+
 /* Borrowed; valid until the next poll. */
 struct gpu_report {
     const struct gpu_info *info;
@@ -36,6 +44,8 @@ struct gpu_report {
     size_t n_external;
     const struct misplaced_process *misplaced;
     size_t n_misplaced;
+    const struct left_memory *left; /* of the external processes, those that have ended */
+    size_t n_left;
     const struct share *shares; /* the tasks on it, then each other task or external process that
                                    computes there */
     size_t n_shares;

@@ -28,6 +28,7 @@ static const struct {
     {"dcgm", check_dcgm},
     {"mps", check_mps},
     {"mig", check_mig},
+    {"left-memory", check_left_memory},
     {"cgroup", check_cgroup},
     {"limits", check_limits},
     {"gpu-filter", check_gpu_filter},

@@ -60,6 +60,9 @@ void check_mps(struct doctor *doctor, struct doctor_check *check);
 void check_mig(struct doctor *doctor, struct doctor_check *check);
 void check_persistence(struct doctor *doctor, struct doctor_check *check);
 
+/* check_left_memory.c */
+void check_left_memory(struct doctor *doctor, struct doctor_check *check);
+
 /* check_host.c */
 void check_cgroup(struct doctor *doctor, struct doctor_check *check);
 void check_limits(struct doctor *doctor, struct doctor_check *check);

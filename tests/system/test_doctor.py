@@ -10,8 +10,8 @@ from daemon_case import LIMIT_S, program
 from emulator_case import EmulatorCase
 
 CHECKS = (
-    "nvml driver gpus persistence gpm dcgm mps mig cgroup limits gpu-filter host-memory "
-    "suspend move preload"
+    "nvml driver gpus persistence gpm dcgm mps mig left-memory cgroup limits gpu-filter "
+    "host-memory suspend move preload"
 ).split()
 
 

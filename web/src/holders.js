@@ -27,10 +27,17 @@ function misplacedHolder(one, live) {
   };
 }
 
+// "left behind by task 12, which has ended; held by pid 4720 (ada: python): end that process"
+function leftNote({ task, holder }) {
+  const of = task === null ? "a process that has ended" : `task ${task}, which has ended`;
+  const by = holder ? `held by pid ${holder.pid} (${holder.user ?? "?"}: ${holder.name ?? "ended"}): end that process` : "colloc doctor names the holder";
+  return `left behind by ${of}; ${by}`;
+}
+
 const externalHolder = (one) => ({
   kind: "external", key: `external ${one.pid}`, task: null, name: one.name ?? "process", label: `pid ${one.pid}`, user: one.user ?? null,
   since: one.started_at ?? null, mib: one.mem_used_mib ?? null, smact: null, unused: null,
-  note: one.name === null ? `${NOT_STARTED}; it ended after the sample` : NOT_STARTED,
+  note: one.left_behind ? leftNote(one.left_behind) : one.name === null ? `${NOT_STARTED}; it ended after the sample` : NOT_STARTED,
 });
 
 // The holders in this order: tasks, misplaced processes, external ones.

@@ -5,6 +5,7 @@ import test from "node:test";
 
 import { holdersOf, restOf } from "../src/holders.js";
 
+const ENDED = { mem_used_mib: 0, uid: null, user: null, name: null, started_at: null };
 const GPU = {
   mem_used_mib: 10000,
   tasks: [
@@ -15,6 +16,8 @@ const GPU = {
   foreign_processes: [
     { pid: 500, mem_used_mib: 2000, uid: 1000, user: "ada", name: "jupyter", started_at: 50 },
     { pid: 501, mem_used_mib: 500, uid: null, user: null, name: null, started_at: null },
+    { ...ENDED, pid: 502, left_behind: { task: 12, holder: { pid: 510, uid: 1000, user: "ada", name: "python", started_at: 60 } } },
+    { ...ENDED, pid: 503, left_behind: { task: null, holder: null } },
   ],
 };
 const LIVE = new Map([
@@ -30,6 +33,8 @@ test("each holder has its number, name and user, and says what is odd", () => {
     ["misplaced", "9", "process 77", null, null, "was given another GPU: its script sets CUDA_VISIBLE_DEVICES"],
     ["external", "pid 500", "jupyter", "ada", null, "not started by colloc"],
     ["external", "pid 501", "process", null, null, "not started by colloc; it ended after the sample"],
+    ["external", "pid 502", "process", null, null, "left behind by task 12, which has ended; held by pid 510 (ada: python): end that process"],
+    ["external", "pid 503", "process", null, null, "left behind by a process that has ended; colloc doctor names the holder"],
   ]);
 });
 

@@ -210,6 +210,7 @@ void gpu_state_fini(struct gpu_state *state)
     gpu_sample_fini(&state->sample);
     gpu_sample_fini(&state->incoming);
     free(state->external);
+    free(state->left);
     free(state->misplaced);
     free(state->misplaced_before);
     free(state->shares);

@@ -162,6 +162,7 @@ void gpus_destroy(struct gpus *gpus)
         gpu_state_fini(&gpus->states[i]);
     free(gpus->states);
     task_roots_fini(&gpus->roots);
+    free(gpus->listed);
     gpu_set_close(gpus->set);
     gpu_set_close(gpus->next);
     free(gpus);
@@ -194,6 +195,8 @@ bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_repor
         .n_external = state->n_external,
         .misplaced = state->misplaced,
         .n_misplaced = state->n_misplaced,
+        .left = state->left,
+        .n_left = state->n_left,
         .shares = state->shares,
         .n_shares = state->n_shares,
         .shares_estimated = state->shares_estimated,

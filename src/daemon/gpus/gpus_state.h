@@ -39,10 +39,12 @@ struct gpu_state {
     int64_t idle_since_us; /* if so: the first of the samples in a row that showed it */
     bool idle_logged;
 
-    /* process_attribution.c: the last sample's external and misplaced processes, and shares now and
-     * a sample before */
+    /* process_attribution.c: the last sample's external and misplaced processes, the memory of
+     * those that have ended, and shares now and a sample before */
     struct gpu_process *external;
     size_t n_external, external_capacity;
+    struct left_memory *left;
+    size_t n_left, left_capacity;
     struct misplaced_process *misplaced, *misplaced_before;
     size_t n_misplaced, misplaced_capacity, n_misplaced_before, misplaced_capacity_before;
     struct share *shares;
@@ -67,13 +69,43 @@ struct task_roots {
     size_t count, shim_capacity, task_capacity, attempt_capacity;
 };
 
+/* A process that the driver lists (listed_processes.c). */
+struct listed_process {
+    pid_t pid, session;
+    unsigned long long born; /* its start in clock ticks; 0: it was never seen alive */
+    uint64_t task;           /* that it is of; 0: of none */
+    int attempt;             /* of that task */
+    int64_t checked_us;      /* when /proc was read; 0: never */
+    int64_t gone_us;         /* since when it is known to have ended; 0: it has not */
+    int64_t poll;            /* the last that listed it */
+    pid_t holder;            /* of its memory, once it is left behind; 0: not known */
+    bool is_logged;
+};
+
+/* A search for the process that holds memory which is left behind. */
+struct left_search {
+    pid_t pid, session;
+    int minor;
+    pid_t holder; /* the answer */
+};
+
+/* Chosen: processes of which memory is left behind that are searched for in a poll. */
+enum { LEFT_SEARCHES_MAX = 8 };
+
 struct gpus {
     struct gpus_options parts;
     struct gpu_set *set; /* NULL: there are none, `why_none` says why */
     char why_none[512];
     struct gpu_state *states; /* one per GPU of the set */
     struct ancestry_cache ancestry;
-    struct task_roots roots; /* as of the poll that is taken in */
+    struct task_roots roots;       /* as of the poll that is taken in */
+    struct listed_process *listed; /* on all GPUs in the last poll */
+    size_t n_listed, listed_capacity;
+    struct left_search
+        searches[LEFT_SEARCHES_MAX]; /* of the poll under way: its thread's, before it
+                                                       polls the first GPU */
+    size_t n_searches;
+    int64_t next_search_us;
 
     uv_timer_t timer;
     uv_async_t polled;          /* the thread has done its work */
@@ -136,6 +168,31 @@ void gpu_list_replace(struct gpus *gpus, struct gpu_set *now);
 
 /* Releases the samples and lists of a GPU that is not in the set any more. */
 void gpu_state_fini(struct gpu_state *state);
+
+/* ---- listed_processes.c ---- */
+
+/* Notes that the driver lists the process in this poll. Returns NULL when memory is out; valid
+ * until the next call. */
+struct listed_process *listed_process_note(struct gpus *gpus, pid_t pid, int64_t now_us);
+
+/* Has the process ended so long ago that its memory is left behind? */
+bool listed_process_is_left(const struct listed_process *process, int64_t now_us);
+
+/* Forgets the processes that this poll has not listed, when it has been taken in. */
+void listed_processes_forget(struct gpus *gpus);
+
+/* Chooses, before a poll, what its thread searches for. */
+void left_memory_prepare(struct gpus *gpus, int64_t now_us);
+
+/* Searches, in the thread. */
+void left_memory_search(struct gpus *gpus);
+
+/* Takes over what the thread has found. */
+void left_memory_take(struct gpus *gpus);
+
+/* Notes memory that is left behind on a GPU, and logs it once. */
+void left_memory_add(struct gpus *gpus, struct gpu_state *state, struct listed_process *process,
+    struct reading used_bytes);
 
 /* ---- process_attribution.c ---- */
 

@@ -56,8 +56,8 @@ void task_roots_fini(struct task_roots *roots)
     *roots = (struct task_roots){0};
 }
 
-/* Returns the task of the process; 0: none. */
-static uint64_t find_task(struct gpus *gpus, pid_t pid, int64_t at_us)
+/* Returns the index of the task of the process among the roots; -1: none. */
+static int find_root(struct gpus *gpus, pid_t pid, int64_t at_us)
 {
     const struct attempt_roots attempts = {.shims = gpus->roots.shims,
         .count = gpus->roots.count,
@@ -65,8 +65,34 @@ static uint64_t find_task(struct gpus *gpus, pid_t pid, int64_t at_us)
         .state_dir = gpus->parts.config->state_dir,
         .tasks = gpus->roots.tasks,
         .attempts = gpus->roots.attempts};
-    int root = ancestry_cache_find_root(&gpus->ancestry, pid, &attempts, at_us);
-    return root < 0 ? 0 : gpus->roots.tasks[root];
+    return ancestry_cache_find_root(&gpus->ancestry, pid, &attempts, at_us);
+}
+
+/* The task that the listed process was of, while that attempt runs; 0: none. */
+static uint64_t former_task(const struct gpus *gpus, const struct listed_process *process)
+{
+    for (size_t i = 0; i < gpus->roots.count; i++)
+        if (process->task && gpus->roots.tasks[i] == process->task &&
+            gpus->roots.attempts[i] == process->attempt)
+            return process->task;
+    return 0;
+}
+
+/* Returns the task of the process; 0: none. The pid of a process that has ended may be another
+ * process's by now: that is not asked. `process` may be NULL. */
+static uint64_t find_task(
+    struct gpus *gpus, pid_t pid, struct listed_process *process, int64_t at_us)
+{
+    if (process && process->gone_us)
+        return former_task(gpus, process);
+    int root = find_root(gpus, pid, at_us);
+    if (root < 0)
+        return 0;
+    if (process) {
+        process->task = gpus->roots.tasks[root];
+        process->attempt = gpus->roots.attempts[root];
+    }
+    return gpus->roots.tasks[root];
 }
 
 /*
@@ -272,19 +298,29 @@ struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task)
 
 /* ---- all processes of a GPU ---- */
 
+static void add_external(struct gpus *gpus, struct gpu_state *state, struct listed_process *listed,
+    const struct gpu_process *process)
+{
+    if (ARRAY_APPEND(state->external, state->n_external, state->external_capacity, *process) == 0 &&
+        listed && listed_process_is_left(listed, state->sample.at_us))
+        left_memory_add(gpus, state, listed, process->used_bytes);
+}
+
 void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sample *sample)
 {
     const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
     double external_compute = 0;
     begin_shares(state, gpu);
     keep_misplaced_before(state);
-    state->n_external = 0;
+    state->n_external = state->n_left = 0;
     if (!state->sample.processes.valid)
         return;
     for (size_t i = 0; i < state->sample.processes.count; i++) {
         const struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
-        uint64_t task = find_task(gpus, process->pid, state->sample.at_us);
+        int64_t at_us = state->sample.at_us;
+        struct listed_process *listed = listed_process_note(gpus, process->pid, at_us);
+        uint64_t task = find_task(gpus, process->pid, listed, at_us);
         bool is_resident = task && gpu_view_resident(gpu, task);
         if (process->is_mps_server || (task && !is_resident && is_beside(gpu, task)))
             continue;
@@ -293,7 +329,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         else if (task)
             add_misplaced(gpus, state, task, process);
         else
-            ARRAY_APPEND(state->external, state->n_external, state->external_capacity, *process);
+            add_external(gpus, state, listed, process);
         external_compute += computes && !is_resident;
         if (computes)
             count_process(gpus, state, task, process);

@@ -179,6 +179,8 @@ static bool has_skipped(const struct gpus *gpus)
 static void poll_all(struct poll_thread *thread, void *context)
 {
     struct gpus *gpus = context;
+    if (!has_skipped(gpus)) /* a thread that does not return may still be searching */
+        left_memory_search(gpus);
     for (size_t i = 0; i < gpus->set->count; i++) {
         if (!poll_thread_begin(thread, i))
             return;
@@ -211,6 +213,8 @@ static void take_in(struct gpus *gpus, size_t end)
     account_gpus(gpus);
     watch_dcgm(gpus);
     task_roots_collect(gpus);
+    if (end == gpus->set->count)
+        left_memory_take(gpus);
     for (size_t i = 0; i < gpus->set->count; i++) {
         if (!gpus->states[i].is_fresh)
             continue;
@@ -230,6 +234,7 @@ static void take_in(struct gpus *gpus, size_t end)
         idle_holders_watch(gpus, &gpus->states[i]);
         history_add(gpus, i);
     }
+    listed_processes_forget(gpus);
     update_task_memory(gpus);
     usage_save_sometimes(gpus);
     if (gpus->next) {
@@ -402,6 +407,8 @@ void gpus_poll(struct gpus *gpus)
     query_ends(gpus);
     forget_cleared_errors(gpus);
     gpus_update_dcgm_period(gpus);
+    if (!has_skipped(gpus))
+        left_memory_prepare(gpus, clock_monotonic_us());
     gpus->polls_begun++;
     gpus->is_close_poll = gpus->polls_begun <= gpus->close_polls;
     gpus->thread = poll_thread_start(poll_all, gpus, &gpus->polled);

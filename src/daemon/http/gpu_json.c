@@ -58,21 +58,48 @@ static void add_external_shares(json_t *object, const struct gpu_report *gpu)
     json_object_set_new(object, "shares_estimated", json_boolean(gpu->shares_estimated));
 }
 
-/* The pid may belong to another process by now, which is younger than the sample. */
+/* Adds what the kernel shows of the process; null, if it has ended or is younger than `since_us`
+ * ago: then it is another one. */
+static void add_facts(json_t *object, struct names *names, pid_t pid, int64_t since_us)
+{
+    struct process_facts facts;
+    bool is_known = process_read(pid, &facts) == 0 && facts.age_us >= since_us;
+    json_object_set_new(object, "uid", is_known ? json_integer(facts.uid) : json_null());
+    json_object_set_new(
+        object, "user", is_known ? json_string(names_of_uid(names, facts.uid)->name) : json_null());
+    json_object_set_new(object, "name", is_known ? json_string(facts.name) : json_null());
+    json_object_set_new(object, "started_at",
+        is_known ? json_seconds(clock_wall_us() - facts.age_us) : json_null());
+}
+
+static const struct left_memory *find_left(const struct gpu_report *gpu, pid_t pid)
+{
+    for (size_t i = 0; i < gpu->n_left; i++)
+        if (gpu->left[i].pid == pid)
+            return &gpu->left[i];
+    return NULL;
+}
+
+/* Of which task the process was that has left memory behind, and its holder. */
+static json_t *left_behind(struct names *names, const struct left_memory *left)
+{
+    json_t *holder = left->holder ? json_pack("{s:i}", "pid", (int)left->holder) : json_null();
+    if (left->holder)
+        add_facts(holder, names, left->holder, 0);
+    return json_pack("{s:o, s:o}", "task",
+        left->task ? json_integer((json_int_t)left->task) : json_null(), "holder", holder);
+}
+
+/* Of a process that has ended, the pid may belong to another one by now. */
 static json_t *external_process(
     struct names *names, const struct gpu_report *gpu, const struct gpu_process *process)
 {
-    struct process_facts facts;
+    const struct left_memory *left = find_left(gpu, process->pid);
     int64_t since_sample_us = clock_monotonic_us() - gpu->sample->at_us;
-    json_t *object = json_pack("{s:i, s:o, s:n, s:n, s:n, s:n}", "pid", (int)process->pid,
-        "mem_used_mib", json_reading(process->used_bytes, (double)MIB), "uid", "user", "name",
-        "started_at");
-    if (process_read(process->pid, &facts) < 0 || facts.age_us < since_sample_us)
-        return object;
-    json_object_set_new(object, "uid", json_integer((json_int_t)facts.uid));
-    json_object_set_new(object, "user", json_string(names_of_uid(names, facts.uid)->name));
-    json_object_set_new(object, "name", json_string(facts.name));
-    json_object_set_new(object, "started_at", json_seconds(clock_wall_us() - facts.age_us));
+    json_t *object = json_pack("{s:i, s:o}", "pid", (int)process->pid, "mem_used_mib",
+        json_reading(process->used_bytes, (double)MIB));
+    add_facts(object, names, process->pid, left ? INT64_MAX : since_sample_us);
+    json_object_set_new(object, "left_behind", left ? left_behind(names, left) : json_null());
     return object;
 }
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 
-#define NUMBERS " 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 42 3\n"
+#define NUMBERS " 1 13 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 42 3\n"
 #define REST    " S 11" NUMBERS
 
 static void test_stat(void **state)
@@ -34,6 +34,7 @@ static void test_stat(void **state)
         assert_string_equal(found.name, good[i].name);
         assert_int_equal(found.state, 'S');
         assert_int_equal(found.parent, 11);
+        assert_int_equal(found.session, 13);
         assert_int_equal(found.cpu_ticks, 5 + 6 + 7 + 8);
         assert_int_equal(found.start_ticks, 98765);
         assert_int_equal(found.resident_pages, 42);
