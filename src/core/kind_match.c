@@ -4,6 +4,9 @@
  * words is a word of the GPU's name. Words are divided by anything that is neither a letter nor a
  * digit, so that users need not know how NVIDIA writes the name: "A100-80GB" is "NVIDIA
  * A100-SXM4-80GB" and "NVIDIA A100 80GB PCIe"; "A10" is neither of them, and "L40" is no L40S.
+ *
+ * A list for single GPUs (`--gpu-ids=0,2`) has their UUIDs instead, each behind an '@': indices
+ * change when a GPU fails or is added.
  */
 #include "core/kind_match.h"
 
@@ -55,6 +58,25 @@ bool kind_match_any(const char *kinds, const char *name)
     for (const char *end = kinds; *kinds; kinds = *end ? end + 1 : end) {
         end = kinds + strcspn(kinds, ",");
         if (is_of_kind(kinds, end, name))
+            return true;
+    }
+    return false;
+}
+
+bool kind_names_gpus(const char *kinds)
+{
+    return kinds && *kinds == '@';
+}
+
+bool kind_match_gpu(const char *kinds, const char *name, const char *uuid)
+{
+    if (!kind_names_gpus(kinds))
+        return kind_match_any(kinds, name);
+    size_t size = strlen(uuid);
+    for (const char *end = kinds; *kinds; kinds = *end ? end + 1 : end) {
+        end = kinds + strcspn(kinds, ",");
+        if (*kinds == '@' && (size_t)(end - kinds) == size + 1 &&
+            strncmp(kinds + 1, uuid, size) == 0)
             return true;
     }
     return false;

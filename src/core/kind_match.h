@@ -14,6 +14,12 @@
  */
 bool kind_match_any(const char *kinds, const char *name);
 
+/* The same of a list that may also name single GPUs: "@GPU-8d3c...,@GPU-91aa...". */
+bool kind_match_gpu(const char *kinds, const char *name, const char *uuid);
+
+/* Does the list name single GPUs? */
+bool kind_names_gpus(const char *kinds);
+
 /* Are two such lists written alike? */
 bool kind_match_same(const char *a, const char *b);
 

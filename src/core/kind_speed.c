@@ -33,7 +33,7 @@ static bool may_use(const struct cluster_view *view, const struct task *task, in
 {
     const struct gpu_identity *id = &view->gpus[gpu].id;
     return id->is_place && view->gpus[gpu].is_listed &&
-           kind_match_any(task->request.gpu_kind, id->name);
+           kind_match_gpu(task->request.gpu_kind, id->name, id->uuid);
 }
 
 /* Of the fastest GPU that the task may use; of the fastest of all where there is none. */

@@ -90,6 +90,9 @@ struct host_resources {
 /* Of the list of kinds, with its NUL. Chosen: four long names. */
 enum { TASK_GPU_KIND_SIZE = 128 };
 
+/* Of a list of single GPUs. Chosen: the UUIDs of 32 MIG instances. */
+enum { TASK_GPU_LIST_SIZE = 2048 };
+
 /* A service has no end: it is run again whatever ended it, and trainings beside it give way when it
  * misses its latency target (service.c). */
 struct service_request {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "core/kind_match.h"
@@ -172,16 +173,29 @@ bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
 
 bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const struct task *task)
 {
-    const char *name = view->gpus[gpu].id.name;
-    if (task->state == TASK_SUSPENDED)
-        return strcmp(view->gpus[task->run->yield.from_gpu].id.name, name) == 0;
-    return kind_match_any(task->request.gpu_kind, name);
+    const struct gpu_identity *id = &view->gpus[gpu].id;
+    bool is_suspended = task->state == TASK_SUSPENDED;
+    if (is_suspended && strcmp(view->gpus[task->run->yield.from_gpu].id.name, id->name) != 0)
+        return false;
+    return (is_suspended && !kind_names_gpus(task->request.gpu_kind)) ||
+           kind_match_gpu(task->request.gpu_kind, id->name, id->uuid);
 }
 
 const char *cluster_view_instance_of(const struct cluster_view *view, const struct task *task)
 {
     const struct gpu_identity *id = task->n_gpus == 1 ? &view->gpus[task->gpus[0]].id : NULL;
     return id && id->is_mig_instance ? id->uuid : "";
+}
+
+int cluster_view_find(const struct cluster_view *view, const char *name, size_t size)
+{
+    for (int i = 0; i < view->n_gpus; i++) {
+        const char *const names[] = {view->gpus[i].id.label, view->gpus[i].id.uuid};
+        for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+            if (strlen(names[k]) == size && strncmp(names[k], name, size) == 0)
+                return i;
+    }
+    return -1;
 }
 
 static bool is_usable(const struct cluster_view *view, int i, const struct task *task)

@@ -215,6 +215,9 @@ static inline bool task_takes_any_kind(const struct task *task)
     return !task->request.gpu_kind && task->state != TASK_SUSPENDED;
 }
 
+/* Returns the GPU with this label or UUID, of `size` bytes; -1: there is none. */
+int cluster_view_find(const struct cluster_view *view, const char *name, size_t size);
+
 /* Is the GPU of one of the kinds that the task names? See cluster_view_is_of_kind. */
 bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const struct task *task);
 

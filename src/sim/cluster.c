@@ -236,7 +236,7 @@ double cluster_fastest(const struct cluster *cluster, const char *kinds)
         return cluster->speed_max;
     for (int i = 0; i < cluster->n_places; i++)
         if (cluster->places[i].speed > fastest &&
-            kind_match_any(kinds, cluster->identities[i].name))
+            kind_match_gpu(kinds, cluster->identities[i].name, cluster->identities[i].uuid))
             fastest = cluster->places[i].speed;
     return fastest;
 }

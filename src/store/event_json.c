@@ -941,9 +941,9 @@ static int decode_array(const struct decoding *decoding, const json_t *body, str
 static int decode_gpu_kind(
     const struct decoding *decoding, const json_t *body, struct task_request *request)
 {
-    static const struct field field = {.key = "gpu_kind", .max = TASK_GPU_KIND_SIZE};
+    static const struct field field = {.key = "gpu_kind", .max = TASK_GPU_LIST_SIZE};
     const json_t *value = json_object_get(body, field.key);
-    char kinds[TASK_GPU_KIND_SIZE];
+    char kinds[TASK_GPU_LIST_SIZE];
     const char *text;
     int r = value ? decode_text(decoding, &field, value, &text) : 0;
     if (!value || r < 0 || (r = copy_text(decoding, &field, text, kinds)) < 0 || !*kinds)

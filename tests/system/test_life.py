@@ -98,6 +98,33 @@ class Life(DaemonCase):
         for wrong in ({"gpu_kinds": "A100"}, {"service": True}):
             self.refused(400, "gpus=0: a ", gpus=0, **wrong)
 
+    def test_gpu_ids_name_the_gpus(self):
+        uuids = {gpu["index"]: gpu["uuid"] for gpu in self.get("/v1/gpus")["gpus"]}
+        script = "echo $COLLOC_GPUS >gpus$COLLOC_TASK_ID; sleep 1000"
+        self.colloc("submit", "--gpu-ids=1,3", "--", "sh", "-c", script)
+        self.assertEqual(self.wait_file("gpus1"), "1,3\n")
+        self.colloc("submit", "--gpu-ids", uuids["2"], "--exclusive", "--", "sh", "-c", script)
+        self.assertEqual(self.wait_file("gpus2"), "2\n")
+        self.colloc("submit", "--gpu-ids=2", "--", "sh", "-c", script)
+        shown = self.colloc("show", "3").stdout
+        self.assertIn("waits for a GPU that it names (--gpu-ids): GPU 2: task 2 has it to", shown)
+        self.assertRegex(shown, r"GPU ids +2\n")
+        for options, words in (
+            (("--gpu-ids=0,9",), "there is no GPU '9' here"),
+            (("--gpu-ids=0,",), "there is no GPU '' here"),
+            (("--gpu-ids=0", "--gpus=2"), "takes 2 of the GPUs that it names, and only 1"),
+            (("--gpu-ids=0", "--gpu-kind=A100"), "need no gpu_kinds"),
+            (("--gpu-ids=0", "--gpus=0"), "gpus=0"),
+        ):
+            done = self.colloc("submit", *options, "--", "true", code=None)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+        self.stop(signal.SIGKILL)
+        self.start()
+        self.assertEqual(self.task(3)["state"], "PENDING")
+        self.colloc("cancel", "2")
+        self.assertEqual(self.wait_file("gpus3"), "2\n")
+
     def test_requeue_ends_a_running_task_and_keeps_it(self):
         task = self.submit("trap '' TERM; echo $$ >pid; while :; do sleep 0.1; done", grace_s=1000)
         pid = int(self.wait_file("pid"))

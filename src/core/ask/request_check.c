@@ -30,7 +30,7 @@ static bool can_ever_serve(
     const struct gpu_identity *id, const struct task_request *request, int64_t bytes)
 {
     return id->is_place && !(id->is_mig_instance && request->gpus > 1) &&
-           kind_match_any(request->gpu_kind, id->name) && id->mem_total_bytes >= bytes;
+           kind_match_gpu(request->gpu_kind, id->name, id->uuid) && id->mem_total_bytes >= bytes;
 }
 
 /* How many places can ever serve the request with `bytes` on each, counted up to `enough`: of one
@@ -54,7 +54,7 @@ static int64_t largest_gpu_bytes(const struct core *core, const struct task_requ
     int64_t largest = 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_identity *id = &core->view.gpus[i].id;
-        if (id->is_place && kind_match_any(request->gpu_kind, id->name) &&
+        if (id->is_place && kind_match_gpu(request->gpu_kind, id->name, id->uuid) &&
             id->mem_total_bytes > largest)
             largest = id->mem_total_bytes;
     }
@@ -81,6 +81,10 @@ static int refuse_kind(
     char names[400] = "";
     struct text_line line = {names, sizeof names, 0};
     add_names(&line, core);
+    if (kind_names_gpus(request->gpu_kind))
+        return fault_set(fault, EINVAL,
+            "gpu_ids: the task takes %d of the GPUs that it names, and only %d of them can serve it",
+            request->gpus, places);
     if (places == 0)
         return fault_set(fault, EINVAL, "gpu_kinds=%s: no GPU here is of that kind; there are: %s",
             request->gpu_kind, names);

@@ -18,6 +18,7 @@
 #include "core/explain/explain_parts.h"
 #include "core/explain/verdict_range.h"
 #include "core/explain/verdict_text.h"
+#include "core/kind_match.h"
 #include "core/node_spread.h"
 #include "core/text_line.h"
 
@@ -52,6 +53,8 @@ static void add_kind(struct text_line *line, const struct core *core, const stru
     if (task->state == TASK_SUSPENDED)
         text_line_add(line, "goes on only on %s of the same model (%s): ", what,
             core->view.gpus[task->run->yield.from_gpu].id.name);
+    else if (kind_names_gpus(task->request.gpu_kind))
+        text_line_add(line, "waits for %s that it names (--gpu-ids): ", what);
     else
         text_line_add(line, "waits for %s of kind %s: ", what, task->request.gpu_kind);
 }

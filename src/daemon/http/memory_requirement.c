@@ -30,7 +30,7 @@ static const char *gpu_kind(const struct http *http, const struct task_request *
     struct gpu_report gpu;
     const char *name = NULL;
     for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++) {
-        if (!kind_match_any(task->gpu_kind, gpu.info->name))
+        if (!kind_match_gpu(task->gpu_kind, gpu.info->name, gpu.info->uuid))
             continue;
         if (name && strcmp(gpu.info->name, name) != 0)
             return NULL;

@@ -101,11 +101,7 @@ void route_resume(void *context, struct api_request *request)
 
 static int find_gpu(const struct http *http, const char *name)
 {
-    const struct cluster_view *view = core_view(http->parts.core);
-    for (int i = 0; i < view->n_gpus; i++)
-        if (strcmp(view->gpus[i].id.label, name) == 0 || strcmp(view->gpus[i].id.uuid, name) == 0)
-            return i;
-    return -1;
+    return cluster_view_find(core_view(http->parts.core), name, strlen(name));
 }
 
 /* {"gpus": ["1", "GPU-..."]}. Returns how many, or a fault. */

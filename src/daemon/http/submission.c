@@ -12,6 +12,7 @@ static void release_read(struct submission *submission)
     json_decref(submission->detail);
     json_decref(submission->warnings);
     free(submission->environment);
+    free(submission->gpu_ids);
     option_values_fini(submission->options, TASK_OPTION_MAX);
     array_spec_fini(&submission->array);
     free(submission->elements);

@@ -22,6 +22,7 @@ struct submission {
     struct array_spec array;                      /* count 0: a single task */
     struct array_element *elements;               /* of the array: what the event points to */
     json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
+    char *gpu_ids;      /* "@GPU-...,@GPU-...": what the event points to; NULL: any GPUs */
     const char *script; /* in the request's body */
     size_t script_size;
     char *environment; /* "A=1\0B=2\0" */

@@ -223,12 +223,54 @@ static bool is_yes(const char *text, bool by_default)
 
 /* Its CPUs and main memory; by default the settings' part for each GPU. */
 static struct host_resources host_of(
-    const struct host_resources *per_gpu, const struct option_value *options)
+    const struct host_resources *per_gpu, const struct option_value *options, int gpus)
 {
     const struct option_value *cpus = &options[TASK_CPUS], *memory = &options[TASK_HOST_MEMORY];
-    int gpus = (int)options[TASK_GPUS].number;
     return (struct host_resources){.cpus = cpus->set ? (int)cpus->number : per_gpu->cpus * gpus,
         .memory_bytes = memory->set ? memory->number : per_gpu->memory_bytes * gpus};
+}
+
+/* "0,GPU-8d3c" as the list of UUIDs that the core takes (core/kind_match.h). Returns their number. */
+static int read_gpu_ids(
+    const struct http *http, const char *text, struct submission *submission, struct fault *fault)
+{
+    const struct cluster_view *view = core_view(http->parts.core);
+    size_t size;
+    int n = 0;
+    FILE *out = open_memstream(&submission->gpu_ids, &size);
+    if (!out)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (const char *at = text, *end; at && n >= 0; at = *end ? end + 1 : NULL) {
+        end = at + strcspn(at, ",");
+        int gpu = cluster_view_find(view, at, (size_t)(end - at));
+        if (gpu >= 0)
+            n += fprintf(out, "%s@%s", n ? "," : "", view->gpus[gpu].id.uuid) > 0;
+        else
+            n = fault_set(fault, EINVAL,
+                "gpu_ids=%.200s: there is no GPU '%.*s' here: give indices or UUIDs that `colloc "
+                "gpus` shows",
+                text, (int)(end - at < 100 ? end - at : 100), at);
+    }
+    fclose(out);
+    return n >= 0 && size >= TASK_GPU_LIST_SIZE ? fault_set(fault, EINVAL, "gpu_ids: too many") : n;
+}
+
+/* The GPUs that it names, of which it takes all unless a number is given. */
+static int set_gpu_ids(const struct http *http, struct submission *submission, struct fault *fault)
+{
+    const struct option_value *options = submission->options;
+    struct task_request *request = &submission->event.submit.request;
+    const char *ids = option_text_or(&options[TASK_GPU_IDS], "");
+    if (!*ids)
+        return 0;
+    if (request->gpu_kind)
+        return fault_set(fault, EINVAL, "gpu_ids: GPUs that are named need no gpu_kinds");
+    int n = read_gpu_ids(http, ids, submission, fault);
+    if (n < 0)
+        return n;
+    request->gpu_kind = submission->gpu_ids;
+    request->gpus = options[TASK_GPUS].set ? request->gpus : n;
+    return 0;
 }
 
 /* The core's part of the options. */
@@ -238,9 +280,12 @@ static int set_request(const struct http *http, struct submission *submission, s
     struct task_request *request = &submission->event.submit.request;
     const char *policy = options[TASK_POLICY].text;
     request->gpus = (int)options[TASK_GPUS].number;
-    request->host = host_of(&http->parts.config->per_gpu, options);
     if (options[TASK_GPU_KIND].set && *options[TASK_GPU_KIND].text)
         request->gpu_kind = options[TASK_GPU_KIND].text;
+    int r = set_gpu_ids(http, submission, fault);
+    if (r < 0)
+        return r;
+    request->host = host_of(&http->parts.config->per_gpu, options, request->gpus);
     request->exclusive = options[TASK_EXCLUSIVE].number;
     request->thread_percent = (int)options[TASK_THREADS].number;
     request->time_limit_us = options[TASK_TIME].number;

@@ -42,9 +42,24 @@ static void a_kind_is_words_of_the_name(void **state)
             fail_msg("\"%s\" and \"%s\"", table[i].kinds, table[i].name);
 }
 
+static void single_gpus_are_named_by_their_uuids(void **state)
+{
+    static const char list[] = "@GPU-a,@MIG-b";
+    assert_true(kind_names_gpus(list));
+    assert_false(kind_names_gpus("A100"));
+    assert_false(kind_names_gpus(NULL));
+    assert_true(kind_match_gpu(list, "A100", "GPU-a"));
+    assert_true(kind_match_gpu(list, "A100", "MIG-b"));
+    assert_false(kind_match_gpu(list, "A100", "GPU-"));
+    assert_false(kind_match_gpu(list, "A100", "GPU-ab"));
+    assert_true(kind_match_gpu("A100", "NVIDIA A100", "GPU-a"));
+    assert_true(kind_match_gpu(NULL, "NVIDIA A100", "GPU-a"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(single_gpus_are_named_by_their_uuids),
         cmocka_unit_test(a_kind_is_words_of_the_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
