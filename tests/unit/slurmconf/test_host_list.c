@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of nodes: "gpu[01-04],x". */
 #include "slurmconf/host_list.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static void test_hosts(void **state)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "slurmconf/link_conf.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static void test_read(void **state)
 {

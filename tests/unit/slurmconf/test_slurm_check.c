@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "slurmconf/slurm_check.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static const char config[] = "Configuration data as of 2026-11-22T23:00:00\n"
                              "AuthInfo                = (null)\n"

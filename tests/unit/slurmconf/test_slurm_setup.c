@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What setup makes of gres.conf in the forms that sites write, and what it refuses. */
-#include "unit.h"
+#include "../assert_has.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "taskfile/word_split.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static void assert_name(const char *line, const char *expected)
 {

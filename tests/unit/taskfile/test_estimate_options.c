@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "taskfile/taskfile.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static void each_option_is_in_the_request(void **state)
 {

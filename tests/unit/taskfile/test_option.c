@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "taskfile/description.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static struct option_value values[TASK_OPTION_MAX];
 static struct fault fault;

@@ -10,7 +10,7 @@
 
 #include "base/units.h"
 #include "taskfile/taskfile.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static struct task_description task;
 static struct fault fault;

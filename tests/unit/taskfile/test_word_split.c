@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "taskfile/word_split.h"
-#include "unit.h"
+#include "../assert_has.h"
 
 static void assert_words(const char *line, const char *const *want)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of this room share. cmocka wants these includes in this order. */
-#ifndef COLLOC_TEST_UNIT_H
-#define COLLOC_TEST_UNIT_H
+/* An assertion of several components' tests. cmocka wants these includes in this order. */
+#ifndef COLLOC_TESTS_ASSERT_HAS_H
+#define COLLOC_TESTS_ASSERT_HAS_H
 
 /* clang-format off */
 #include <stdarg.h>
