@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/client.h"
+#include "base/cleanup.h"
 #include "cli/request.h"
 #include "taskfile/taskfile.h"
 
@@ -45,8 +46,8 @@ static int describe_task(
 int bench_submit(struct client *client, const struct bench_group *group, int i, struct fault *fault,
     int64_t *ret_id)
 {
-    struct task_description task = {0};
-    json_t *request = NULL, *reply = NULL;
+    CLEANUP(task_description_fini) struct task_description task = {0};
+    json_auto_t *request = NULL, *reply = NULL;
     int status, r = describe_task(group, i, fault, &task);
     if (r == 0)
         r = request_create(&task, (const char *const *)group->tasks[i].argv, fault, &request);
@@ -60,8 +61,5 @@ int bench_submit(struct client *client, const struct bench_group *group, int i, 
     }
     if (r == 0)
         *ret_id = json_integer_value(json_object_get(reply, "id"));
-    json_decref(reply);
-    json_decref(request);
-    task_description_fini(&task);
     return r;
 }

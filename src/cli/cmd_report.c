@@ -172,7 +172,7 @@ static const char legend[] =
 static void print_report(const struct report_query *query, const struct report *report)
 {
     char from[CELL_SIZE], to[CELL_SIZE];
-    json_t *from_s = json_real(query->from_s), *to_s = json_real(query->to_s);
+    json_auto_t *from_s = json_real(query->from_s), *to_s = json_real(query->to_s);
     struct table_column named[ARRAY_SIZE(columns)];
     static const char *const headers[] = {"USER", "PROJECT", "GPU"};
     memcpy(named, columns, sizeof named);
@@ -190,8 +190,6 @@ static void print_report(const struct report_query *query, const struct report *
     table_destroy(table);
     if (report->n > 0)
         puts(legend);
-    json_decref(from_s);
-    json_decref(to_s);
 }
 
 /* ---- the answer for programs ---- */
@@ -424,7 +422,7 @@ static int run(const struct invocation *invocation)
 {
     const char *by = invocation->values[REPORT_BY].text;
     struct report_query query = {.by = REPORT_BY_USER};
-    json_t *tasks = NULL, *gpus = NULL, *share = NULL;
+    json_auto_t *tasks = NULL, *gpus = NULL, *share = NULL;
     for (int i = 0; by && keys[i]; i++)
         if (strcmp(keys[i], by) == 0)
             query.by = (enum report_key)i;
@@ -453,9 +451,6 @@ static int run(const struct invocation *invocation)
         if (member_text(tasks, "warning", NULL))
             print_error("%s", member_text(tasks, "warning", NULL));
     }
-    json_decref(tasks);
-    json_decref(gpus);
-    json_decref(share);
     return code;
 }
 

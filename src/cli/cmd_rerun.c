@@ -40,7 +40,7 @@ static int rerun_one(const struct invocation *invocation, struct client *client,
 {
     static const char *const of_that_time[] = {"after", "begin", "hold"};
     char path[160], link[LINK_NAME_SIZE];
-    json_t *reply, *accepted;
+    json_auto_t *reply = NULL, *accepted = NULL;
     snprintf(path, sizeof path, "/v1/tasks/%s/request", id);
     int code = session_call(client, "GET", path, NULL, &reply);
     if (code != EXIT_OK)
@@ -49,17 +49,13 @@ static int rerun_one(const struct invocation *invocation, struct client *client,
     if (interactive_link_of(request, link)) {
         print_error(
             "task %s had a terminal: start it with `colloc shell` or `colloc run --pty`", id);
-        json_decref(reply);
         return EXIT_REFUSED;
     }
     for (size_t i = 0; i < ARRAY_SIZE(of_that_time); i++)
         json_object_del(request, of_that_time[i]);
     code = session_call(client, "POST", "/v1/tasks", request, &accepted);
-    if (code == EXIT_OK) {
+    if (code == EXIT_OK)
         print_submitted(invocation, accepted);
-        json_decref(accepted);
-    }
-    json_decref(reply);
     return code;
 }
 

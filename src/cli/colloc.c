@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/print.h"
@@ -19,7 +20,7 @@ int main(int argc, char **argv)
 {
     struct invocation invocation;
     struct fault fault = {0};
-    struct slurm_words slurm = {0};
+    CLEANUP(slurm_words_fini) struct slurm_words slurm = {0};
     const char *const *words = (const char *const *)argv + 1;
     int count = argc > 0 ? argc - 1 : 0;
     setlocale(LC_CTYPE, "");
@@ -27,10 +28,8 @@ int main(int argc, char **argv)
         print_error("out of memory");
         return EXIT_REFUSED;
     }
-    if (slurm.is_done) {
-        slurm_words_fini(&slurm);
+    if (slurm.is_done)
         return slurm.exit_code;
-    }
     if (slurm.word) {
         words = (const char *const *)slurm.word;
         count = slurm.count;
@@ -43,7 +42,6 @@ int main(int argc, char **argv)
     else
         code = invocation.command->run(&invocation);
     invocation_fini(&invocation);
-    slurm_words_fini(&slurm);
     if (fflush(stdout) != 0 && code == EXIT_OK) {
         print_error("cannot write the output: %s", strerror(errno));
         code = EXIT_REFUSED;

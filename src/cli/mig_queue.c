@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/mig_change.h"
 #include "cli/mig_inputs.h"
@@ -189,9 +190,9 @@ static int make_plan(const struct invocation *invocation, const struct mig_queue
 
 int mig_plan_queue(const struct invocation *invocation, const struct mig_queue_options *options)
 {
-    struct mig_inputs inputs = {0};
+    json_auto_t *gpus = NULL, *tasks = NULL;
+    CLEANUP(mig_inputs_fini) struct mig_inputs inputs = {0};
     struct fault fault = {0};
-    json_t *gpus = NULL, *tasks = NULL;
     if (options->apply && (options->what_if || invocation->common[COMMON_JSON].number)) {
         print_error("mig plan: --apply cannot be combined with --what-if or --json");
         return EXIT_USAGE;
@@ -211,8 +212,5 @@ int mig_plan_queue(const struct invocation *invocation, const struct mig_queue_o
                              "now (--what-if plans for all GPUs).");
     else if (code == EXIT_OK)
         code = make_plan(invocation, options, &inputs);
-    mig_inputs_fini(&inputs);
-    json_decref(gpus);
-    json_decref(tasks);
     return code;
 }

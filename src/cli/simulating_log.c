@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cli/print.h"
 #include "cli/trace_report.h"
 #include "trace/cluster_log.h"
@@ -44,17 +45,13 @@ static int write_trace(const struct job_list *jobs, const struct catalogue *cata
     const char *path, struct fault *fault)
 {
     struct mapping mapping;
-    const struct sim_task **tasks = calloc(jobs->n, sizeof *tasks);
-    if (!tasks || mapping_init(&mapping, catalogue, 0) < 0) {
-        free(tasks);
+    CLEANUP_FREE const struct sim_task **tasks = calloc(jobs->n, sizeof *tasks);
+    if (!tasks || mapping_init(&mapping, catalogue, 0) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
-    }
     for (size_t i = 0; i < jobs->n; i++)
         tasks[i] = mapping_nearest(&mapping, &jobs->jobs[i]);
     mapping_fini(&mapping);
-    int r = own_trace_write(path, jobs, tasks, false, fault);
-    free(tasks);
-    return r;
+    return own_trace_write(path, jobs, tasks, false, fault);
 }
 
 int simulating_log(

@@ -253,7 +253,7 @@ struct agents_seen slurm_link_ask_agents(struct slurm_link *link)
     struct agents_seen seen = {.is_wanted = *conf.listen && strcmp(conf.listen, "none") != 0};
     struct client *client = NULL;
     struct fault ignored;
-    json_t *reply = NULL;
+    json_auto_t *reply = NULL;
     int status = 0;
     int r = client_open(*conf.socket ? conf.socket : SLURM_SOCKET_USUAL, &ignored, &client);
     if (r == 0)
@@ -261,7 +261,6 @@ struct agents_seen slurm_link_ask_agents(struct slurm_link *link)
     seen.is_known = r == 0 && status == 200;
     if (seen.is_known)
         count_agents(json_object_get(reply, "gpus"), &seen);
-    json_decref(reply);
     client_close(client);
     return seen;
 }

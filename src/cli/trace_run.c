@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/print.h"
 #include "sim/cluster.h"
@@ -57,7 +58,7 @@ int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
             CLUSTER_GPUS_MAX);
     if (r != -EINVAL)
         return r;
-    struct gpu_kinds *kinds = calloc(1, sizeof *kinds);
+    CLEANUP_FREE struct gpu_kinds *kinds = calloc(1, sizeof *kinds);
     if (!kinds)
         return fault_set(fault, ENOMEM, "out of memory");
     r = gpu_kinds_init(kinds, fault);
@@ -66,7 +67,6 @@ int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
         *ret_gpus = cluster.n_gpus;
         cluster_fini(&cluster);
     }
-    free(kinds);
     return fault_prefix(r < 0 ? fault : NULL, r, "--gpus=%.60s", text);
 }
 
@@ -149,7 +149,7 @@ static int map_jobs(
 /* Each job gets its task of the catalogue; with --tasks-out it becomes a new task. */
 int trace_write(struct trace_run *run, struct fault *fault)
 {
-    const struct sim_task **tasks = NULL;
+    CLEANUP_FREE const struct sim_task **tasks = NULL;
     const char *output = trace_value(run, TRACE_OUTPUT)->text,
                *tasks_out = trace_value(run, TRACE_TASKS_OUT)->text;
     int r = trace_catalogue(run, fault);
@@ -159,6 +159,5 @@ int trace_write(struct trace_run *run, struct fault *fault)
         r = own_trace_write(output ? output : "-", &run->log.jobs, tasks, tasks_out != NULL, fault);
     if (r == 0 && tasks_out)
         r = own_tasks_write(tasks_out, &run->log.jobs, tasks, fault);
-    free(tasks);
     return r;
 }

@@ -15,6 +15,8 @@
 
 #include <stdlib.h>
 
+#include "base/cleanup.h"
+
 /* Chosen: each costs a comparison for each node; all pairs and triples of 16 indices are fewer. */
 enum { SETS_TRIED_MAX = 1024 };
 
@@ -69,15 +71,13 @@ static void list_gpus(
 bool node_spread_find(const struct cluster_view *view, const struct task_request *request,
     bool (*is_open)(const void *context, int gpu), const void *context, int *ret_gpus)
 {
-    uint64_t *open = calloc((size_t)view->n_gpus + 1, sizeof *open);
+    CLEANUP_FREE uint64_t *open = calloc((size_t)view->n_gpus + 1, sizeof *open);
     struct search search = {.open = open,
         .nodes = request->nodes,
         .indices = request->gpus / request->nodes,
         .tries_left = SETS_TRIED_MAX};
-    if (!open || request->gpus % request->nodes) {
-        free(open);
+    if (!open || request->gpus % request->nodes)
         return false;
-    }
     for (int first = 0, end; first < view->n_gpus; first = end, search.n_nodes++) {
         end = cluster_view_node_end(view, first);
         for (int i = first; i < end; i++)
@@ -88,6 +88,5 @@ bool node_spread_find(const struct cluster_view *view, const struct task_request
     uint64_t set = complete_set(&search, 0, 0, 0);
     if (set)
         list_gpus(view, &search, set, ret_gpus);
-    free(open);
     return set;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/file.h"
 #include "sharing/gpu_kind.h"
 
@@ -13,22 +14,20 @@ enum { FILE_MAX = 1 << 20 };
 
 int calibration_read(const char *path, struct fault *fault, struct core_settings *settings)
 {
-    char *text;
+    CLEANUP_FREE char *text = NULL;
     size_t size;
     if (!*path)
         return 0;
     int r = file_read(path, FILE_MAX, fault, &text, &size);
     if (r < 0)
         return fault_prefix(fault, r, "calibration");
-    struct gpu_kinds *kinds = malloc(sizeof *kinds);
+    CLEANUP_FREE struct gpu_kinds *kinds = malloc(sizeof *kinds);
     r = kinds ? gpu_kinds_init(kinds, fault) : fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
         r = gpu_kinds_read(kinds, (struct span){text, size}, path, fault);
-    if (r == 0) {
-        settings->is_calibrated = true;
-        settings->sharing_constants = kinds->constants.interference;
-    }
-    free(kinds);
-    free(text);
-    return r < 0 ? fault_prefix(fault, r, "calibration") : 0;
+    if (r < 0)
+        return fault_prefix(fault, r, "calibration");
+    settings->is_calibrated = true;
+    settings->sharing_constants = kinds->constants.interference;
+    return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -93,26 +94,22 @@ int past_runs_parse(
     const char *text, size_t size, struct fault *fault, struct past_run **ret_runs, size_t *ret_n)
 {
     struct span rest = {text, size}, line;
-    struct past_run *runs = calloc(count_lines(rest) + 1, sizeof *runs);
+    CLEANUP_FREE struct past_run *runs = calloc(count_lines(rest) + 1, sizeof *runs);
     size_t n = 0;
     if (!runs)
         return fault_set(fault, ENOMEM, "out of memory");
-    if (span_trim(rest).size == 0) {
-        free(runs);
+    if (span_trim(rest).size == 0)
         return fault_set(fault, EINVAL, "empty: the first line must be %s", header);
-    }
     for (int number = 1; span_next_line(&rest, &line); number++) {
         line = span_trim(line);
         bool wrong = number == 1 ? !span_is(line, header)
                                  : line.size > 0 && !take_run(line, &runs[n]);
-        if (wrong) {
-            free(runs);
+        if (wrong)
             return fault_set(fault, EINVAL, "line %d: must be %s%s", number,
                 number == 1 ? "" : "a run: ", header);
-        }
         n += number > 1 && line.size > 0;
     }
-    *ret_runs = runs;
+    *ret_runs = TAKE(runs);
     *ret_n = n;
     return 0;
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/file.h"
 #include "exec/claim.h"
 #include "exec/torch_order.h"
@@ -115,7 +116,7 @@ static int reserve_space(const char *folder, struct fault *fault)
 int attempt_create(const char *folder, const struct attempt_spec *spec, struct fault *fault)
 {
     struct span text = {0};
-    char *data;
+    CLEANUP_FREE char *data = NULL;
     int r = encode_marked(folder, spec, fault, &data, &text.size);
     if (r < 0)
         return r;
@@ -131,7 +132,6 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
         r = reserve_space(folder, fault);
     if (r < 0 && r != -EEXIST)
         attempt_clean(folder);
-    free(data);
     return r;
 }
 

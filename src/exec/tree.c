@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "exec/limited_visit.h"
@@ -273,21 +274,21 @@ static int look_for_variable(
 static int mark_by_variable(
     struct process_list *list, const char *variable, uid_t uid, size_t *ret_unknown)
 {
-    pid_t *pids = calloc(list->count, sizeof *pids);
-    enum visit_answer *answers = calloc(list->count, sizeof *answers);
+    CLEANUP_FREE pid_t *pids = calloc(list->count, sizeof *pids);
+    CLEANUP_FREE enum visit_answer *answers = calloc(list->count, sizeof *answers);
     size_t n = 0;
-    for (size_t i = 0; pids && i < list->count; i++)
+    if (!pids || !answers)
+        return -ENOMEM;
+    for (size_t i = 0; i < list->count; i++)
         if (belongs_to(list->at[i].pid, uid))
             pids[n++] = list->at[i].pid;
-    int r = pids && answers ? look_for_variable(pids, n, variable, answers) : -ENOMEM;
+    int r = look_for_variable(pids, n, variable, answers);
     for (size_t i = 0; r >= 0 && i < n; i++) {
         struct process *process = bsearch(
             &pids[i], list->at, list->count, sizeof *list->at, compare_process);
         process->below = answers[i] == VISIT_YES;
         *ret_unknown += answers[i] == VISIT_UNKNOWN;
     }
-    free(pids);
-    free(answers);
     return r < 0 ? r : 0;
 }
 

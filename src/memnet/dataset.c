@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/columns.h"
 #include "base/units.h"
 #include "memnet/archive.h"
@@ -179,7 +180,7 @@ int dataset_parse(const char *runs, const char *layers, size_t layers_size, stru
 
 int dataset_read(const char *folder, struct fault *fault, struct dataset *ret_dataset)
 {
-    char *runs = NULL, *layers = NULL;
+    CLEANUP_FREE char *runs = NULL, *layers = NULL;
     size_t runs_size, layers_size;
     *ret_dataset = (struct dataset){0};
     int r = archive_read(folder, "runs.csv", fault, &runs, &runs_size);
@@ -189,8 +190,6 @@ int dataset_read(const char *folder, struct fault *fault, struct dataset *ret_da
         r = dataset_parse(runs, layers, layers_size, fault, ret_dataset);
         r = r < 0 ? fault_prefix(fault, r, "%s", folder) : 0;
     }
-    free(runs);
-    free(layers);
     return r;
 }
 

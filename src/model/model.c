@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "model/foreign_form.h"
 #include "model/format.h"
 #include "model/tied_output.h"
@@ -310,30 +311,27 @@ bool model_detect(const char *text, size_t size)
 
 /* One block of memory has the cleaned text and room for cells that were joined: layers point into
  * it. */
+CLEANUP_DEFINE(struct model *, model_destroy)
+
 int model_parse(const char *text, size_t size, struct fault *fault, struct model **ret_model)
 {
     if (size == 0)
         return fault_set(fault, EINVAL, "an empty file is no model summary");
     if (size > MODEL_SIZE_MAX)
         return fault_set(fault, EFBIG, "larger than %d MiB", MODEL_SIZE_MAX >> 20);
-    struct model *model = calloc(1, sizeof *model);
+    CLEANUP(cleanup_model_destroy) struct model *model = calloc(1, sizeof *model);
     if (!model)
         return fault_set(fault, ENOMEM, "out of memory");
     /* Joined cells are at most as long as the text. */
     model->text = malloc(2 * size);
-    if (!model->text) {
-        model_destroy(model);
+    if (!model->text)
         return fault_set(fault, ENOMEM, "out of memory");
-    }
     struct parser parser = {.model = model, .fault = fault, .scratch = model->text + size};
     parser.rest.at = model->text;
     int r = text_clean(text, size, model->text, fault, &parser.rest.size);
     if (r == 0)
         r = parse_text(&parser);
-    if (r < 0) {
-        model_destroy(model);
-        return r;
-    }
-    *ret_model = model;
-    return 0;
+    if (r == 0)
+        *ret_model = TAKE(model);
+    return r;
 }

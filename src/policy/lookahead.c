@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "core/kind_speed.h"
 #include "core/memory_domain.h"
@@ -458,12 +459,12 @@ static struct queue_plan choose_plan(const struct rollout *base, struct rollout 
 
 int lookahead_plan(const struct core *core, int64_t now_us, struct queue_plan *ret_plan)
 {
-    struct rollout *base = malloc(sizeof *base), *scratch = malloc(sizeof *scratch);
-    int r = base && scratch ? 0 : -ENOMEM;
+    CLEANUP_FREE struct rollout *base = malloc(sizeof *base);
+    CLEANUP_FREE struct rollout *scratch = malloc(sizeof *scratch);
     *ret_plan = (struct queue_plan){PLAN_NONE, 0};
-    if (r == 0 && rollout_init(base, core, now_us))
+    if (!base || !scratch)
+        return -ENOMEM;
+    if (rollout_init(base, core, now_us))
         *ret_plan = choose_plan(base, scratch);
-    free(base);
-    free(scratch);
-    return r;
+    return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "core/event.h"
 #include "model/network.h"
 #include "policy/policies.h"
@@ -91,14 +92,12 @@ int job_script_estimate(const struct job_script *script, const struct job_script
     const char *summary, size_t size, struct fault *fault, struct job_estimate *ret_estimate)
 {
     const struct option_value *values = script->description.values;
-    struct network network = {0};
+    CLEANUP(network_fini) struct network network = {0};
     struct estimate estimate = {0};
     *ret_estimate = (struct job_estimate){0};
     int r = summary ? network_parse(summary, size, fault, &network) : 0;
     if (r == 0)
         r = network_set_input(&network, values[TASK_INPUT].text, fault);
-    if (r < 0)
-        network_fini(&network);
     if (r < 0)
         return fault_prefix(fault, r, "%s", job_script_summary(script));
     struct estimate_request request = {.model = network.model, .export = network.export};
@@ -108,7 +107,6 @@ int job_script_estimate(const struct job_script *script, const struct job_script
         r = estimate_run(name, &request, fault, &estimate);
     if (r == 0)
         r = keep_estimate(&estimate, name, settings, fault, ret_estimate);
-    network_fini(&network);
     return r == ESTIMATE_UNKNOWN ? 0 : r;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
@@ -76,15 +77,13 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
     *ret_agents = NULL;
     if (strcmp(config->listen, "none") == 0)
         return 0;
-    struct slurm_agents *agents = calloc(1, sizeof *agents);
+    CLEANUP_FREE struct slurm_agents *agents = calloc(1, sizeof *agents);
     if (!agents)
         return fault_set(fault, ENOMEM, "out of memory");
     uint8_t key[SHA256_SIZE];
     int has_key = node_key_read(config->node_auth, config->node_key_file, fault, key);
-    if (has_key < 0) {
-        free(agents);
+    if (has_key < 0)
         return has_key;
-    }
     *agents = (struct slurm_agents){
         .controller = controller, .on_news = on_news, .on_samples = on_samples, .context = context};
     const struct node_hub_options options = {.loop = loop,
@@ -94,12 +93,9 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
         .hooks = {agents, knows_node, on_report, on_gone}};
     int r = node_hub_create(&options, fault, &agents->hub);
     explicit_bzero(key, sizeof key);
-    if (r < 0) {
-        free(agents);
-        return r;
-    }
-    *ret_agents = agents;
-    return 0;
+    if (r == 0)
+        *ret_agents = TAKE(agents);
+    return r;
 }
 
 void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_change *pin)

@@ -18,6 +18,7 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "slurmconf/gres_text.h"
 #include "slurmconf/host_list.h"
 #include "slurmconf/setup_plan.h"
@@ -287,8 +288,8 @@ static int add_lines(
 
 int gres_setup_plan(struct setup_plan *plan, struct setup_file *file)
 {
-    struct devices devices = {0};
-    struct conf_text conf;
+    CLEANUP(devices_fini) struct devices devices = {0};
+    CLEANUP(conf_text_fini) struct conf_text conf = {0};
     int r = conf_text_parse(file->text, &conf);
     for (size_t i = 0; i < conf.count && r == 0; i++)
         r = take_line(plan, &devices, file, &conf.lines[i]);
@@ -296,7 +297,5 @@ int gres_setup_plan(struct setup_plan *plan, struct setup_file *file)
         r = check_devices(plan, &devices, &plan->nodes[i]);
     if (r == 0)
         r = add_lines(plan, file, &devices);
-    conf_text_fini(&conf);
-    devices_fini(&devices);
     return r;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/sha256.h"
 #include "store/store_private.h"
 
@@ -23,20 +24,17 @@ static int copy_blob(const struct store *store, sqlite3_stmt *row, const char *k
 {
     const void *data = sqlite3_column_blob(row, 0);
     size_t size = (size_t)sqlite3_column_bytes(row, 0);
-    char *copy = malloc(size + 1), found[65];
-    if (!copy || (!data && size > 0)) {
-        free(copy);
+    CLEANUP_FREE char *copy = malloc(size + 1);
+    char found[65];
+    if (!copy || (!data && size > 0))
         return fault_set(fault, ENOMEM, "out of memory");
-    }
     if (size)
         memcpy(copy, data, size);
     copy[size] = '\0';
     sha256_hex(copy, size, found);
-    if (strcmp(found, key) != 0) {
-        free(copy);
+    if (strcmp(found, key) != 0)
         return store_damaged(store, fault, "the text %s is not what it was", key);
-    }
-    *ret_data = copy;
+    *ret_data = TAKE(copy);
     *ret_size = size;
     return 0;
 }

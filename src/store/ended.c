@@ -8,25 +8,23 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "store/store_private.h"
 
 int store_put_ended(
     struct store *store, const struct store_ended *ended, const json_t *record, struct fault *fault)
 {
-    char *text = json_is_object(record) ? store_dump_json(record) : NULL;
-    if (!text || !task_state_is_done(ended->state)) {
-        free(text);
+    CLEANUP_FREE char *text = json_is_object(record) ? store_dump_json(record) : NULL;
+    if (!text || !task_state_is_done(ended->state))
         return fault_set(fault, EINVAL,
             "task %llu: its record is no JSON object, or it has not ended",
             (unsigned long long)ended->task);
-    }
     int r = statement_write(store, ADD_ENDED, fault, "iitiiiiii", (int64_t)ended->task,
         (int64_t)ended->uid, task_state_name(ended->state), ended->submitted_wall_us,
         ended->ended_wall_us, ended->wait_us, ended->exec_us, ended->jct_us,
         (int64_t)ended->oom_count);
     if (r == 0)
         r = statement_write(store, ADD_RECORD, fault, "it", (int64_t)ended->task, text);
-    free(text);
     return r;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "store/event_json.h"
 #include "store/store_private.h"
 
@@ -82,8 +83,8 @@ static bool is_of_a_task(enum event_kind kind)
 int store_append(struct store *store, const struct event *event, int64_t wall_us,
     const json_t *detail, struct fault *fault)
 {
-    json_t *object;
-    char *detail_text = NULL;
+    json_auto_t *object = NULL;
+    CLEANUP_FREE char *detail_text = NULL;
     if (event->kind == EVENT_SUBMIT && event->submit.elements && event->submit.n_elements < 1)
         return fault_set(fault, EINVAL, "array %llu has no task", (unsigned long long)event->task);
     if (event->task > INT64_MAX || (event->task != 0) != is_of_a_task(event->kind))
@@ -95,14 +96,10 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
     int r = check_logged(event->kind, fault);
     if (r == 0)
         r = event_encode(event, fault, &object);
-    if (r == 0) {
-        char *body = store_dump_json(object);
-        r = append_event(store, event, wall_us, body, detail_text, fault);
-        free(body);
-        json_decref(object);
-    }
-    free(detail_text);
-    return r;
+    if (r < 0)
+        return r;
+    CLEANUP_FREE char *body = store_dump_json(object);
+    return append_event(store, event, wall_us, body, detail_text, fault);
 }
 
 /* Reads events. Tasks are often submitted with the same options: the body that was read last is

@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "store/metric_bucket.h"
 #include "store/store_private.h"
 
@@ -591,7 +592,7 @@ void metric_db_end_read(struct metric_db *db)
 static int read_series(
     struct metric_db *db, sqlite3_stmt *rows, struct fault *fault, struct metric_series **ret_list)
 {
-    struct metric_series *list = NULL;
+    CLEANUP_FREE struct metric_series *list = NULL;
     size_t count = 0, capacity = 0;
     int r;
     while ((r = step_statement(db, rows, fault)) > 0) {
@@ -600,16 +601,12 @@ static int read_series(
             .first_ms = sqlite3_column_int64(rows, 3),
             .last_ms = sqlite3_column_int64(rows, 4)};
         snprintf(one.key.gpu, sizeof one.key.gpu, "%s", sqlite3_column_text(rows, 2));
-        if (ARRAY_APPEND(list, count, capacity, one) < 0) {
-            free(list);
+        if (ARRAY_APPEND(list, count, capacity, one) < 0)
             return fault_set(fault, ENOMEM, "out of memory");
-        }
     }
-    if (r < 0) {
-        free(list);
+    if (r < 0)
         return r;
-    }
-    *ret_list = list;
+    *ret_list = TAKE(list);
     return (int)count;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "preload/protocol.h"
 
@@ -82,8 +83,8 @@ static const char *label_of(const struct gpu_identity *gpu)
 int environment_name_gpus(struct environment *environment, const struct cluster_view *view,
     const struct task *task, bool by_index)
 {
-    char *devices = join_gpus(view, task, by_index ? label_of : uuid_of),
-         *labels = join_gpus(view, task, label_of);
+    CLEANUP_FREE char *devices = join_gpus(view, task, by_index ? label_of : uuid_of);
+    CLEANUP_FREE char *labels = join_gpus(view, task, label_of);
     int r = devices && labels ? 0 : -ENOMEM;
     if (r == 0)
         r = environment_add(environment, "COLLOC_TASK_ID=%llu", (unsigned long long)task->id);
@@ -93,8 +94,6 @@ int environment_name_gpus(struct environment *environment, const struct cluster_
         r = environment_add(environment, "CUDA_VISIBLE_DEVICES=%s", devices);
     if (r == 0)
         r = environment_add(environment, "COLLOC_GPUS=%s", labels);
-    free(devices);
-    free(labels);
     return r;
 }
 
@@ -142,7 +141,7 @@ int environment_name_for_slurm(struct environment *environment, const struct clu
     int restarts = task->attempts - task->run->unstarted - 1, cpus = count_cpus(task);
     if (!find_variable(submitted, "COLLOC_SLURM_SCRIPT"))
         return 0;
-    char *gpus = join_gpus(view, task, label_of);
+    CLEANUP_FREE char *gpus = join_gpus(view, task, label_of);
     int r = gpus ? 0 : -ENOMEM;
     if (r == 0)
         r = environment_add(environment, "SLURM_JOB_ID=%llu", id);
@@ -160,7 +159,6 @@ int environment_name_for_slurm(struct environment *environment, const struct clu
         r = environment_add(environment, "SLURM_JOB_CPUS_PER_NODE=%d", cpus);
     if (r == 0 && restarts > 0)
         r = environment_add(environment, "SLURM_RESTART_COUNT=%d", restarts);
-    free(gpus);
     return r;
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/gpus/gpus_state.h"
 #include "sharing/gpu_kind.h"
@@ -172,13 +173,10 @@ void gpu_list_warn_of_unknown(const struct gpus *gpus)
 int gpu_list_feed(struct gpus *gpus, bool keeps_samples)
 {
     size_t most = gpus->set->count + (size_t)core_view(gpus->parts.core)->n_gpus;
-    struct gpu_identity *list = calloc(most, sizeof *list);
-    size_t *listed = calloc(most, sizeof *listed);
-    if (!list || !listed) {
-        free(list);
-        free(listed);
+    CLEANUP_FREE struct gpu_identity *list = calloc(most, sizeof *list);
+    CLEANUP_FREE size_t *listed = calloc(most, sizeof *listed);
+    if (!list || !listed)
         return -ENOMEM;
-    }
     struct event event = driver_event(gpus->parts.driver, EVENT_GPUS, 0);
     event.gpus.keeps_samples = keeps_samples;
     struct gpu_kinds *kinds = load_kinds();
@@ -196,8 +194,6 @@ int gpu_list_feed(struct gpus *gpus, bool keeps_samples)
     free(kinds);
     event.gpus.n += list_gone(gpus, list + event.gpus.n);
     int r = driver_feed(gpus->parts.driver, &event, NULL);
-    free(list);
-    free(listed);
     for (size_t i = 0; i < gpus->set->count; i++) {
         bool managed = gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus);
         gpus->states[i].view = managed ? view_of(gpus, gpus->set->gpu[i].uuid) : -1;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "core/kind_match.h"
 #include "daemon/gpus/gpus_query.h"
@@ -163,7 +164,7 @@ static int estimate_summary(
     void *context, const char *text, size_t size, void *ret_answer, struct fault *fault)
 {
     const struct submission *submission = context;
-    struct network network = {0};
+    CLEANUP(network_fini) struct network network = {0};
     struct summary_source source;
     if (submission->event.submit.request.gpus == 0)
         return 0; /* it takes no GPU memory */
@@ -176,7 +177,6 @@ static int estimate_summary(
         keep_warnings(network.model, ret_answer);
     if (r == 0)
         r = estimate_network(submission->http, submission, &network, ret_answer, fault);
-    network_fini(&network);
     return r;
 }
 

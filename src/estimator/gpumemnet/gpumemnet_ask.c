@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "base/cleanup.h"
 #include "base/units.h"
 #include "estimator/estimator_table.h"
 #include "estimator/gpumemnet/gpumemnet_built_in.h"
@@ -47,8 +48,8 @@ static bool is_declared(const struct estimate_request *request)
 static int run_network(const struct estimate_request *request, enum gpumemnet_method method,
     struct fault *fault, struct estimate *estimate)
 {
-    struct gpumemnet_features features;
-    struct gpumemnet_net net;
+    CLEANUP(gpumemnet_features_fini) struct gpumemnet_features features = {0};
+    CLEANUP(gpumemnet_net_fini) struct gpumemnet_net net = {0};
     const char *why;
     int r = gpumemnet_features_init(request, &features, &why);
     if (r == ESTIMATE_UNKNOWN)
@@ -63,8 +64,6 @@ static int run_network(const struct estimate_request *request, enum gpumemnet_me
         estimate->evidence = request->model->is_suspect ? EVIDENCE_DOUBTFUL
                              : is_declared(request)     ? EVIDENCE_DECLARED
                                                         : EVIDENCE_SUMMARY;
-    gpumemnet_net_fini(&net);
-    gpumemnet_features_fini(&features);
     return r;
 }
 

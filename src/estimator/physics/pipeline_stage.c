@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "estimator/physics/block_range.h"
 
 /* Operations [begin, end). */
@@ -175,11 +176,9 @@ int pipeline_replay(const struct tape *tape, const struct model *model,
     if ((size_t)stages > tape->n_ops)
         return fault_set(
             fault, EINVAL, "a pipeline of %d stages over %zu operations", stages, tape->n_ops);
-    size_t *starts = calloc((size_t)stages + 1, sizeof *starts);
-    if (!starts || block_ranges_find(tape, model, &blocks) < 0) {
-        free(starts);
+    CLEANUP_FREE size_t *starts = calloc((size_t)stages + 1, sizeof *starts);
+    if (!starts || block_ranges_find(tape, model, &blocks) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
-    }
     if (blocks.n >= (size_t)stages)
         cut_by_blocks(&blocks, stages, starts);
     else
@@ -196,6 +195,5 @@ int pipeline_replay(const struct tape *tape, const struct model *model,
         }
     }
     block_ranges_fini(&blocks);
-    free(starts);
     return r;
 }
