@@ -191,6 +191,10 @@ static const struct option {
     {"kept-output", LIVE(kept_output_bytes), &setting_size, "SIZE", NULL,
         "the largest size of each output file in the state folder; when a file reaches it, its "
         "older half is dropped; 0: no limit"},
+    {"kept-output-per-user", LIVE(kept_output_user_bytes), &setting_size, "SIZE", NULL,
+        "the largest size of a user's output files in the state folder together; beyond it the "
+        "oldest are dropped but for their last 16 KiB, as they are when the disk is 90 % full; 0: "
+        "no limit"},
     {"output-max", LIVE(output_max_bytes), &setting_size, "SIZE", NULL,
         "the largest size of a task's default output file, colloc-ID.out, and colloc-ID.out.1 "
         "together: at half of it the file's content goes to the latter, whose own is dropped; files "
@@ -421,8 +425,9 @@ void config_defaults(struct config *config)
         .processes_per_task = 16384, /* chosen: beyond any training, far below the kernel's limit */
         .co2_g_per_kwh = 473,        /* Ember, Global Electricity Review 2025: the world in 2024 */
         .bytes_per_user = 512 * MIB, /* chosen: 20,000 tasks of 26 KiB, which is a large one */
-        .log_reserve_bytes = 16 * MIB, /* chosen: some 10,000 ends at 1 KiB each */
-        .kept_output_bytes = GIB,      /* chosen: a training writes a few MiB a day */
+        .log_reserve_bytes = 16 * MIB,      /* chosen: some 10,000 ends at 1 KiB each */
+        .kept_output_bytes = GIB,           /* chosen: a training writes a few MiB a day */
+        .kept_output_user_bytes = 10 * GIB, /* chosen: ten of the largest files */
         .request_bytes_max = GIB,
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,

@@ -54,22 +54,23 @@ struct config {
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that has not used its GPU for this long is reported */
     struct samples_kept samples;
-    int64_t metrics_bytes_max;    /* of the metrics' database; 0: none are recorded */
-    int64_t log_reserve_bytes;    /* allocated for what the log must record on a full disk */
-    int64_t kept_output_bytes;    /* of each output file in the state folder; 0: no limit */
-    int64_t output_max_bytes;     /* of a task's default output file; 0: no limit */
-    int64_t history_us;           /* how long ended tasks stay in the log */
-    char web[64];                 /* "none", "on-demand" or an address with its port */
-    char messenger[512];          /* path of colloc-message */
-    char mail_server[256];        /* "none" or a URL of SMTP */
-    char mail_from[256];          /* of the mails to users */
-    char mail_login_file[256];    /* "": the server asks for no login */
-    char mail_ca_file[256];       /* "": the system's authorities */
-    char alerts_to[256];          /* "none", a mail address or the URL of a webhook */
-    int64_t message_retry_us;     /* after the first attempt to deliver a message; doubled then */
-    char metrics_listen[64];      /* "none" or an address with its port */
-    char metrics_token_file[512]; /* "": no token is asked for */
-    char record_inputs[512];      /* "": no recording */
+    int64_t metrics_bytes_max;      /* of the metrics' database; 0: none are recorded */
+    int64_t log_reserve_bytes;      /* allocated for what the log must record on a full disk */
+    int64_t kept_output_bytes;      /* of each output file in the state folder; 0: no limit */
+    int64_t kept_output_user_bytes; /* of all of a user's output files there; 0: no limit */
+    int64_t output_max_bytes;       /* of a task's default output file; 0: no limit */
+    int64_t history_us;             /* how long ended tasks stay in the log */
+    char web[64];                   /* "none", "on-demand" or an address with its port */
+    char messenger[512];            /* path of colloc-message */
+    char mail_server[256];          /* "none" or a URL of SMTP */
+    char mail_from[256];            /* of the mails to users */
+    char mail_login_file[256];      /* "": the server asks for no login */
+    char mail_ca_file[256];         /* "": the system's authorities */
+    char alerts_to[256];            /* "none", a mail address or the URL of a webhook */
+    int64_t message_retry_us;       /* after the first attempt to deliver a message; doubled then */
+    char metrics_listen[64];        /* "none" or an address with its port */
+    char metrics_token_file[512];   /* "": no token is asked for */
+    char record_inputs[512];        /* "": no recording */
     int64_t record_inputs_max;
     int64_t bytes_per_user;        /* of submissions in the log; root is not counted */
     int64_t request_bytes_max;     /* of all requests and answers under way together */

@@ -24,7 +24,7 @@
  *                           run_history
  *     GPUs and figures      calibration, exposition, gpu_report, metric_names, metric_query,
  *                           mig_replan
- *     machine and settings  config, disk, notify, operators, share_file, time_base
+ *     machine and settings  config, disk, kept_output, notify, operators, share_file, time_base
  *
  * scripts/check-components holds the code to that, and this list to the code.
  *
@@ -44,6 +44,7 @@
 #include "daemon/http/http.h"
 #include "daemon/inputs.h"
 #include "daemon/jobs.h"
+#include "daemon/kept_output.h"
 #include "daemon/messages/messages.h"
 #include "daemon/metrics/metric_recorder.h"
 #include "daemon/mig_replan.h"
@@ -78,6 +79,7 @@ struct daemon {
     struct inputs *inputs; /* NULL: not recorded */
     int n_reloads;         /* of the configuration: what an older one reads too late is dropped */
     struct disk *disk;
+    struct kept_output *kept_output;
     struct retention *retention;
     struct mig_replan *mig_replan;
 

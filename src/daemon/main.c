@@ -65,6 +65,7 @@ static void stop_daemon(struct daemon *daemon)
     attempts_close(daemon->attempts);
     gpus_close(daemon->gpus);
     disk_close(daemon->disk);
+    kept_output_close(daemon->kept_output);
     retention_close(daemon->retention);
     mig_replan_close(daemon->mig_replan);
     close_signal(&daemon->term_signal);
@@ -88,6 +89,7 @@ static void destroy_daemon(struct daemon *daemon)
     preload_manager_destroy(daemon->preload);
     gpus_destroy(daemon->gpus);
     disk_destroy(daemon->disk);
+    kept_output_destroy(daemon->kept_output);
     retention_destroy(daemon->retention);
     mig_replan_destroy(daemon->mig_replan);
     inputs_close(daemon->inputs);

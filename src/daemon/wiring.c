@@ -471,6 +471,7 @@ static struct services *create_services(struct daemon *daemon)
 int wiring_create_parts(struct daemon *daemon, struct fault *fault)
 {
     daemon->disk = disk_create(&daemon->loop, &daemon->config, daemon->store, daemon->driver);
+    daemon->kept_output = kept_output_create(&daemon->loop, &daemon->config, daemon->disk);
     daemon->retention = create_retention(daemon);
     daemon->mig_replan = mig_replan_create(&daemon->loop, &daemon->config, daemon->core);
     daemon->gpus = create_gpus(daemon);
@@ -484,8 +485,9 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->scrape = create_scrape(daemon);
     daemon->messages = create_messages(daemon);
     daemon->services = create_services(daemon);
-    bool all = daemon->disk && daemon->retention && daemon->mig_replan && daemon->mps &&
-               daemon->preload && daemon->attempts && daemon->gpus && daemon->suspension &&
-               daemon->http && daemon->web && daemon->scrape && daemon->services;
+    bool all = daemon->disk && daemon->kept_output && daemon->retention && daemon->mig_replan &&
+               daemon->mps && daemon->preload && daemon->attempts && daemon->gpus &&
+               daemon->suspension && daemon->http && daemon->web && daemon->scrape &&
+               daemon->services;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

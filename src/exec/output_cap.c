@@ -18,6 +18,7 @@
 enum {
     BLOCK_BYTES = 4096
 }; /* of the usual file systems; a hole in part of a block frees nothing */
+enum { STAT_BLOCK_BYTES = 512 }; /* stat(2) */
 
 struct output_cap output_cap_open(const char *folder, const char *name, int64_t max_bytes)
 {
@@ -63,4 +64,26 @@ void output_cap_apply(struct output_cap *cap)
         cap->begin = begin;
     else if (errno == EOPNOTSUPP)
         drop_all(cap, status.st_size);
+}
+
+int64_t output_drop(const char *path, int64_t left_bytes)
+{
+    struct stat status;
+    struct output_cap cap = {
+        .fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+    int64_t before_bytes = 0, freed_bytes = cap.fd < 0 ? -errno : 0;
+    if (cap.fd >= 0 && fstat(cap.fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        before_bytes = (int64_t)status.st_blocks * STAT_BLOCK_BYTES;
+        int64_t begin = (int64_t)status.st_size - left_bytes;
+        int r = begin < BLOCK_BYTES ? 0
+                                    : fallocate(cap.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                          0, begin - begin % BLOCK_BYTES);
+        if (r < 0 && errno == EOPNOTSUPP)
+            drop_all(&cap, status.st_size);
+        if (fstat(cap.fd, &status) == 0)
+            freed_bytes = before_bytes - (int64_t)status.st_blocks * STAT_BLOCK_BYTES;
+    }
+    if (cap.fd >= 0)
+        close(cap.fd);
+    return freed_bytes;
 }

@@ -39,6 +39,16 @@ struct output_cap output_cap_open(const char *folder, const char *name, int64_t 
 void output_cap_apply(struct output_cap *cap);
 
 /*
+ * Drops all of a file but its end, also while the task writes to it.
+ *
+ * path:       of a file in an attempt's folder.
+ * left_bytes: of its end, rounded up to a block.
+ *
+ * Returns the bytes of the disk that are free now, or -errno.
+ */
+int64_t output_drop(const char *path, int64_t left_bytes);
+
+/*
  * Calculates where the kept part of a file begins.
  *
  * begin: where it began before.

@@ -452,6 +452,51 @@ class FullInodes(SmallDisk):
         self.assertEqual(os.listdir(self.state + "/tasks"), [])
 
 
+class KeptOfUsers(SmallDisk):
+    """Output in the state folder gives way: the oldest of the user that has most."""
+
+    options = "size=20m"
+    settings = {"log-reserve": "1MiB"}
+    size = 1 << 20
+
+    def write_output(self, task):
+        """A task whose folder does not take its output. It waits for space, where there is none."""
+        os.mkdir(f"{self.work}/colloc-{task}.out")
+        body = self.body(f"yes 'one line of output' | head -c {self.size}; echo end of {task}")
+        until(
+            lambda: self.request("POST", "/v1/tasks", body).status == 201,
+            f"space for task {task}",
+        )
+        self.wait(task)
+
+    def kept(self, task):
+        """Bytes on the disk."""
+        return os.stat(f"{self.state}/tasks/{task}/1/stdout").st_blocks * 512
+
+    def check_dropped(self, task):
+        until(lambda: self.kept(task) <= 32 << 10, f"the drop of the output of task {task}")
+        text = self.output(task)
+        self.assertTrue(text.endswith(f"end of {task}\n"), text[-100:])
+        self.assertLess(len(text), 32 << 10)
+
+    def test_a_full_disk(self):
+        last = 40
+        for task in range(1, last + 1):
+            self.write_output(task)
+        self.check_dropped(1)
+        self.wait_log("of output in the state folder were dropped")
+        self.wait(self.submit("true"), "COMPLETED")
+
+    def test_a_limit_per_user(self):
+        for task in range(1, 5):
+            self.write_output(task)
+        self.restart(**{"kept-output-per-user": "2.5MiB"})  # at the start, and each half minute
+        self.check_dropped(1)
+        self.check_dropped(2)
+        self.assertGreater(self.kept(3), self.size)
+        self.assertGreater(self.kept(4), self.size)
+
+
 class Ending(SmallDisk):
     """Running tasks end on a full disk: by themselves, by cancel, by their time limit."""
 
