@@ -16,7 +16,9 @@ const CURVES_PERIOD_S = 20; // as the lanes of the overview
 
 const REST = "of no process that the driver lists";
 
-const colourOf = (holder) => (holder.kind === "external" ? "var(--external)" : `hsl(${hueOf(holder.task)} 55% var(--lightness))`);
+const COLOURS = { external: "var(--external)", left: "var(--bad)" };
+
+const colourOf = (holder) => (holder.task === null ? COLOURS[holder.kind] : `hsl(${hueOf(holder.task)} 55% var(--lightness))`);
 
 // The parts of the GPU's memory, in the order of the list below it.
 function MemoryBar({ gpu, holders, rest }) {

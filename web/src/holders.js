@@ -2,8 +2,8 @@
 // Who holds the memory of a GPU, as a pure function over a GPU of docs/protocol.md and the live tasks.
 //
 // A process that colloc did not start is external, and a process of a task that was given another GPU
-// is misplaced. Memory that no process of the list has is left over: the driver's own, or what a process
-// that has ended left behind.
+// is misplaced. The driver may go on listing a process that has ended with its memory: that is left
+// behind. What is in use beyond these is the driver's own.
 
 import { labelOf } from "./tasks.js";
 
@@ -34,18 +34,23 @@ function leftNote({ task, holder }) {
   return `left behind by ${of}; ${by}`;
 }
 
+const leftHolder = (one) => ({
+  kind: "left", key: `left ${one.pid}`, task: null, name: "memory left behind", label: `pid ${one.pid}`, user: one.left_behind.holder?.user ?? null,
+  since: null, mib: one.mem_used_mib ?? null, smact: null, unused: null, note: leftNote(one.left_behind),
+});
+
 const externalHolder = (one) => ({
   kind: "external", key: `external ${one.pid}`, task: null, name: one.name ?? "process", label: `pid ${one.pid}`, user: one.user ?? null,
   since: one.started_at ?? null, mib: one.mem_used_mib ?? null, smact: null, unused: null,
-  note: one.left_behind ? leftNote(one.left_behind) : one.name === null ? `${NOT_STARTED}; it ended after the sample` : NOT_STARTED,
+  note: one.name === null ? `${NOT_STARTED}; it ended after the sample` : NOT_STARTED,
 });
 
-// The holders in this order: tasks, misplaced processes, external ones.
+// The holders in this order: tasks, misplaced processes, external ones and what is left behind.
 export function holdersOf(gpu, live) {
   return [
     ...(gpu.tasks ?? []).map((one) => taskHolder(one, live)),
     ...(gpu.misplaced_processes ?? []).map((one) => misplacedHolder(one, live)),
-    ...(gpu.foreign_processes ?? []).map(externalHolder),
+    ...(gpu.foreign_processes ?? []).map((one) => (one.left_behind ? leftHolder(one) : externalHolder(one))),
   ];
 }
 

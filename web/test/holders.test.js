@@ -33,8 +33,8 @@ test("each holder has its number, name and user, and says what is odd", () => {
     ["misplaced", "9", "process 77", null, null, "was given another GPU: its script sets CUDA_VISIBLE_DEVICES"],
     ["external", "pid 500", "jupyter", "ada", null, "not started by colloc"],
     ["external", "pid 501", "process", null, null, "not started by colloc; it ended after the sample"],
-    ["external", "pid 502", "process", null, null, "left behind by task 12, which has ended; held by pid 510 (ada: python): end that process"],
-    ["external", "pid 503", "process", null, null, "left behind by a process that has ended; colloc doctor names the holder"],
+    ["left", "pid 502", "memory left behind", "ada", null, "left behind by task 12, which has ended; held by pid 510 (ada: python): end that process"],
+    ["left", "pid 503", "memory left behind", null, null, "left behind by a process that has ended; colloc doctor names the holder"],
   ]);
 });
 
