@@ -313,7 +313,8 @@ class Login(unittest.TestCase):
             stderr=subprocess.PIPE,
         )
         self.addCleanup(process.kill)
-        self.assertEqual(process.stdout.readline(), "shown\n")
+        line = process.stdout.readline()
+        self.assertEqual(line, "shown\n", "" if line else process.stderr.read()[-3000:])
         self.slurm.run("scancel", job)
         _, words = process.communicate("\n", timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, words[-3000:])

@@ -297,8 +297,9 @@ const checks = {
 
   // A Slurm cluster whose nodes have no agents: what is not known is said, and is never zero.
   async slurm() {
-    const { page } = await open(url);
+    const { page, problems } = await open(url);
     await page.waitForSelector(`tr[data-task="${task}"]`);
+    await page.locator(".note", { hasText: "scancel ID" }).waitFor();
     await page.locator(".note", { hasText: "does not record GPUs and jobs over time" }).waitFor();
     const heads = await page.locator(".gpu h3").allTextContents();
     assert.equal(heads.length, 2);
@@ -308,14 +309,21 @@ const checks = {
     const facts = await page.textContent(".facts");
     for (const unknown of ["undefined", "NaN", "Energy", "Exit"]) assert.ok(!facts.includes(unknown), facts);
     await page.locator("main", { hasText: "does not record" }).waitFor();
+    await page.locator(".read-only", { hasText: `scancel ${task}` }).waitFor();
     await page.keyboard.press("2");
     await page.locator("main", { hasText: "slurmctld still knows" }).waitFor();
     await page.keyboard.press("3");
     const gpu = page.locator("[data-gpu='n0:0']");
     await gpu.locator("text=Memory in use: not known").waitFor();
     assert.equal(await gpu.locator(".spark").count(), 0, "a curve of nothing");
+    await gpu.locator(".note", { hasText: "its node has no agent" }).waitFor();
+    await page.setViewportSize({ width: 390, height: 800 });
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `the page is ${wide} px wider than a phone`);
     await page.keyboard.press("1");
     await page.waitForSelector(`tr[data-task="${task}"]`);
+    await assertInSight(page.locator("tr[data-task] td"));
+    assert.deepEqual(problems, []);
     await reached("shown");
     await page.waitForSelector(`tr[data-task="${task}"]`, { state: "detached" });
   },

@@ -2,10 +2,12 @@
 // An answer of the daemon that a component shows.
 import { useEffect, useState } from "preact/hooks";
 
-// A request that is made again every `period` seconds while the page is looked at.
+// A request that is made again every `period` seconds while the page is looked at, and anew when `key`
+// changes. `ask`: null where there is nothing to ask for.
 export function useAnswer(ask, period, key) {
   const [answer, setAnswer] = useState({ data: null, error: null });
   useEffect(() => {
+    if (!ask) return undefined;
     let timer = null;
     let gone = false;
     const run = async () => {

@@ -6,7 +6,7 @@ import { UNKNOWN, duration, memory, percent, watts } from "./format.js";
 import { GpuHead } from "./gpu_head.jsx";
 import { holdersOf, restOf } from "./holders.js";
 import { firstShown, lanesOf, powerScale } from "./lanes.js";
-import { Cell } from "./rows.jsx";
+import { Cell, NOT_RECORDED } from "./rows.jsx";
 import { Spark } from "./spark.jsx";
 import { hueOf } from "./tasks.js";
 
@@ -52,9 +52,7 @@ function HolderRow({ holder }) {
       <Cell label="SM" class="number">{percent(holder.smact)}</Cell>
       <Cell label="Time" class="number">{duration(holder.since && Date.now() / 1000 - holder.since)}</Cell>
       <td class="why">
-        {holder.unused !== null && <b class="wait">unused for {duration(holder.unused)}</b>}
-        {holder.unused !== null && holder.note && "; "}
-        {holder.note}
+        {holder.unused !== null ? <b class="wait">unused for {duration(holder.unused)}</b> : holder.note}
       </td>
     </tr>
   );
@@ -124,15 +122,16 @@ async function askForSeries() {
   return { lanes: lanesOf(answer), step: answer.step_s, range: [firstShown(answer, since, until), until] };
 }
 
-export function Gpus({ gpus, live }) {
+export function Gpus({ gpus, live, isSlurm }) {
   const { data } = useAnswer(() => get("/v1/gpus"), LIST_PERIOD_S, "");
-  const series = useAnswer(askForSeries, CURVES_PERIOD_S, "");
+  const series = useAnswer(isSlurm === false && askForSeries, CURVES_PERIOD_S, isSlurm);
   const list = data?.gpus ?? gpus;
   return (
     <>
       <h2>
-        GPUs <span class="dim">now, and the last hour</span>
+        GPUs {series.data && <span class="dim">now, and the last hour</span>}
       </h2>
+      {isSlurm && <p class="dim note">{NOT_RECORDED}</p>}
       {series.error && !series.data && <p class="dim note">{series.error.message}</p>}
       <div class="lanes gpus">
         {list ? list.map((gpu) => <Gpu gpu={gpu} live={live} series={series.data} key={gpu.uuid} />) : <p class="dim">Loading…</p>}

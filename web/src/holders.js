@@ -14,7 +14,7 @@ function taskHolder(one, live) {
   return {
     kind: "task", key: `task ${one.id}`, task: one.id, name: task?.name ?? "", label: task ? labelOf(task) : String(one.id),
     user: task?.user ?? null, since: task?.started_at ?? null, mib: one.mem_used_mib ?? null, smact: one.smact ?? null,
-    unused: one.unused_for_long ? one.unused_s : null, note: one.settled === false ? "is still taking its memory" : "",
+    unused: one.unused_for_long ? one.unused_s : null, note: "",
   };
 }
 

@@ -153,7 +153,7 @@ function App() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  const isSlurm = Boolean(live.info?.slurm);
+  const isSlurm = live.info ? Boolean(live.info.slurm) : null; // null: not known yet
   if (live.problem && (!live.gpus || live.problem.status === 401)) return <Problem problem={live.problem} />;
   return (
     <>
@@ -184,7 +184,7 @@ function App() {
         ) : page === "history" ? (
           <History query={query} isSlurm={isSlurm} />
         ) : page === "gpus" ? (
-          <Gpus gpus={live.gpus} live={live.tasks} />
+          <Gpus gpus={live.gpus} live={live.tasks} isSlurm={isSlurm} />
         ) : page === "report" ? (
           <Report />
         ) : (

@@ -9,14 +9,14 @@ import { Lane } from "./lane.jsx";
 import { bandsOf, firstShown, lanesOf, marksOf } from "./lanes.js";
 import { Host, Shares } from "./overview_sums.jsx";
 import { Queue } from "./queue.jsx";
-import { open } from "./rows.jsx";
+import { NOT_RECORDED, open } from "./rows.jsx";
 
 const SPANS = [["10 min", 600], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800]];
 
-function Lanes({ gpus, live, span }) {
+function Lanes({ gpus, live, span, isSlurm }) {
   const shown = gpus.filter((gpu) => gpu.health !== "mig-parent");
   const { data, error } = useAnswer(
-    async () => {
+    isSlurm === false && (async () => {
       // Pages that ask at about the same time ask for the same.
       const since = Math.floor((Date.now() / 1000 - span) / 10) * 10;
       const [series, ended] = await Promise.all([
@@ -25,18 +25,18 @@ function Lanes({ gpus, live, span }) {
       ]);
       const until = Date.now() / 1000;
       return { since: firstShown(series, since, until), until, step: series.step_s, lanes: lanesOf(series), ended: ended.tasks };
-    },
+    }),
     span <= 3600 ? 20 : 60, // the figures beside the lanes come with the events, each second
-    `${span} ${gpus.length}`,
+    `${span} ${gpus.length} ${isSlurm}`,
   );
   const tasks = useMemo(
     () => new Map([...(data?.ended ?? []), ...live.values()].map((task) => [task.id, task])),
     [data, live],
   );
-  if (error && !data)
+  if (isSlurm || (error && !data))
     return (
       <>
-        <p class="dim note">{error.message}</p>
+        <p class="dim note">{isSlurm ? NOT_RECORDED : error.message}</p>
         {shown.map((gpu) => (
           <section class="gpu" key={gpu.uuid}>
             <GpuHead gpu={gpu} />
@@ -66,6 +66,33 @@ function Lanes({ gpus, live, span }) {
   ));
 }
 
+function Spans({ span, setSpan }) {
+  return (
+    <span class="spans" role="group" aria-label="Time shown">
+      {SPANS.map(([label, seconds]) => (
+        <button class={span === seconds ? "chosen" : ""} aria-pressed={span === seconds} onClick={() => setSpan(seconds)}>
+          {label}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function Legend() {
+  return (
+    <p class="legend dim">
+      <span>Memory by task</span>
+      <span><i class="swatch external" /> external</span>
+      <span><i class="swatch activity" /> SM activity</span>
+      <span><i class="swatch power" /> power</span>
+      <span><b class="bad">✕</b> crashed</span>
+      <span><b class="good">↻</b> recovered</span>
+      <span><b class="good">➜</b> on another GPU</span>
+      <span><i class="swatch hatched" /> suspended or paused</span>
+    </p>
+  );
+}
+
 export function Overview({ gpus, live, counts, loadAll, isSlurm }) {
   const [span, setSpan] = useState(3600);
   const [filter, setFilter] = useState("");
@@ -73,28 +100,13 @@ export function Overview({ gpus, live, counts, loadAll, isSlurm }) {
     <>
       <h2>
         GPUs
-        <span class="spans" role="group" aria-label="Time shown">
-          {SPANS.map(([label, seconds]) => (
-            <button class={span === seconds ? "chosen" : ""} aria-pressed={span === seconds} onClick={() => setSpan(seconds)}>
-              {label}
-            </button>
-          ))}
-        </span>
+        {!isSlurm && <Spans span={span} setSpan={setSpan} />}
       </h2>
-      <p class="legend dim">
-        <span>Memory by task</span>
-        <span><i class="swatch external" /> external</span>
-        <span><i class="swatch activity" /> SM activity</span>
-        <span><i class="swatch power" /> power</span>
-        <span><b class="bad">✕</b> crashed</span>
-        <span><b class="good">↻</b> recovered</span>
-        <span><b class="good">➜</b> on another GPU</span>
-        <span><i class="swatch hatched" /> suspended or paused</span>
-      </p>
-      <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} /> : <p class="dim">Loading…</p>}</div>
+      {!isSlurm && <Legend />}
+      <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} isSlurm={isSlurm} /> : <p class="dim">Loading…</p>}</div>
       <Queue gpus={gpus} live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} isSlurm={isSlurm} />
       <Host />
-      <Shares />
+      {isSlurm === false && <Shares />}
     </>
   );
 }

@@ -4,6 +4,9 @@ import { useState } from "preact/hooks";
 
 import { hueOf, labelOf } from "./tasks.js";
 
+// What a Slurm controller does not have, and is not asked for.
+export const NOT_RECORDED = "The controller of a Slurm cluster does not record GPUs and jobs over time.";
+
 export const open = (id) => (location.hash = `#/task/${id}`);
 
 const STATE_KINDS = { RUNNING: "good", COMPLETED: "good", COMPLETING: "good", PENDING: "wait", SUSPENDED: "wait", PAUSED: "wait" };

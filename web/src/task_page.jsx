@@ -6,7 +6,7 @@ import { Chart } from "./chart.jsx";
 import { MEMORY_STEPS, spacingOf, withGaps } from "./curves.js";
 import { UNKNOWN, duration, energy, listOr, memory, moment, overUnder, percent, rate, watts } from "./format.js";
 import { bandsOf } from "./lanes.js";
-import { State } from "./rows.jsx";
+import { NOT_RECORDED, State } from "./rows.jsx";
 import { Log } from "./task_log.jsx";
 import { commandsOf, hasEnded, hueOf, labelOf, memoryVerdict } from "./tasks.js";
 
@@ -175,7 +175,7 @@ export function Task({ id, live, isSlurm }) {
     `${id} ${changed?.state} ${changed?.attempt_count}`,
   );
   const ended = data ? hasEnded(data) : false;
-  const series = useAnswer(() => get(`/v1/tasks/${id}/series`), ended ? null : 5, `${id} ${ended}`);
+  const series = useAnswer(isSlurm === false && (() => get(`/v1/tasks/${id}/series`)), ended ? null : 5, `${id} ${ended} ${isSlurm}`);
   if (error) return <p class="error">{error.message}</p>;
   if (!data) return <p class="dim">Loading…</p>;
   if (data.array?.states) return <ArrayStates array={data.array} />;
@@ -199,9 +199,10 @@ export function Task({ id, live, isSlurm }) {
           ))}
         </p>
       )}
-      {series.data ? <Curves task={data} answer={series.data} /> : <p class="dim">{series.error?.message ?? "Loading…"}</p>}
+      {series.data ? <Curves task={data} answer={series.data} /> : <p class="dim">{isSlurm ? NOT_RECORDED : (series.error?.message ?? "Loading…")}</p>}
       <Story task={data} />
-      <Log id={id} ended={ended} />
+      {isSlurm === false && <Log id={id} ended={ended} />}
+      {isSlurm && <p class="dim">Its output is in the file that Slurm names: <code>scontrol show job {labelOf(data)}</code>.</p>}
     </>
   );
 }

@@ -29,7 +29,7 @@ test("each holder has its number, name and user, and says what is odd", () => {
   const rows = holdersOf(GPU, LIVE).map(({ kind, label, name, user, unused, note }) => [kind, label, name, user, unused, note]);
   assert.deepEqual(rows, [
     ["task", "8_3", "bert", "bob", null, ""],
-    ["task", "13", "shell", "eve", 667, "is still taking its memory"],
+    ["task", "13", "shell", "eve", 667, ""],
     ["misplaced", "9", "process 77", null, null, "was given another GPU: its script sets CUDA_VISIBLE_DEVICES"],
     ["external", "pid 500", "jupyter", "ada", null, "not started by colloc"],
     ["external", "pid 501", "process", null, null, "not started by colloc; it ended after the sample"],
