@@ -8,7 +8,8 @@
 
 #include "base/text.h"
 
-enum copy_way { COPY_TO_HOST, COPY_TO_GPU, COPY_WAYS };
+/* By the driver's checkpoint; and by the carrier, before the driver's checkpoint of the rest. */
+enum copy_way { COPY_TO_HOST, COPY_TO_GPU, CARRY_TO_HOST, CARRY_TO_GPU, COPY_WAYS };
 
 struct copy_speed {
     double s_per_gib[COPY_WAYS];

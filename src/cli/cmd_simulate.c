@@ -52,6 +52,7 @@ enum {
     SIMULATE_SLOT,
     SIMULATE_MAKE_ROOM,
     SIMULATE_PRELOAD,
+    SIMULATE_CARRIER,
     SIMULATE_SERVICE_HOLD,
     SIMULATE_BACKFILL,
     SIMULATE_ORDER,
@@ -120,6 +121,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .help = "how tasks share a GPU: streams (time-sliced), mps, or auto (the better one for "
                 "each placement); default: mps",
         .choices = sharings},
+    [SIMULATE_CARRIER] = {.name = "carrier",
+        .kind = OPTION_FLAG,
+        .help = "a task's memory leaves its GPU and comes back at the speed of PCIe, as with the "
+                "setting carrier, instead of the driver's checkpoint (docs/carrier.md)"},
     [SIMULATE_SMACT] = {.name = "smact",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -267,6 +272,8 @@ static int set_suspension(
     if (!invocation->values[SIMULATE_PRELOAD].set)
         settings->preload = settings->can_suspend;
     settings->can_pause = settings->preempt;
+    if (invocation->values[SIMULATE_CARRIER].set)
+        settings->suspension_cost = suspension_cost_by_carrier();
     if (settings->preempt && !settings->policy->rank)
         return fault_set(fault, EINVAL,
             "--preempt: the policy %s does not preempt tasks: use predictive or las",

@@ -630,6 +630,8 @@ int config_read_arguments(struct config *config, int argc, char **argv,
         r = read_arguments(&second, words, argc - 1, fault);
     if (r == 0)
         r = check_settings(config, fault);
+    if (r == 0 && config->carrier && config->preload)
+        config->core.suspension_cost = suspension_cost_by_carrier();
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 

@@ -53,3 +53,10 @@ void suspension_carry(struct suspension *s, bool is_away, suspension_carried *ne
     s->orders->carry.begun_us = clock_monotonic_us();
     ask_carriers(s);
 }
+
+void suspension_learn_carry(struct suspension *s, enum copy_way way)
+{
+    double bytes = reading_or(suspension_record_bytes(&s->record), 0);
+    copy_speed_learn(
+        &s->speed, way, (int64_t)bytes, clock_monotonic_us() - s->orders->carry.begun_us);
+}

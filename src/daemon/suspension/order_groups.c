@@ -114,9 +114,10 @@ static void complete_resumption(struct suspension *s)
 
 static void on_brought_back(struct suspension *s, enum preload_carry_answer answer)
 {
-    if (answer == PRELOAD_CARRIES_DONE)
+    if (answer == PRELOAD_CARRIES_DONE) {
+        suspension_learn_carry(s, CARRY_TO_GPU);
         complete_resumption(s);
-    else if (answer == PRELOAD_CARRIES_LOST)
+    } else if (answer == PRELOAD_CARRIES_LOST)
         suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
     else
         retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
@@ -260,6 +261,7 @@ static void on_left_to_driver(struct suspension *s, enum preload_carry_answer an
 static void on_taken_away(struct suspension *s, enum preload_carry_answer answer)
 {
     if (answer == PRELOAD_CARRIES_DONE) {
+        suspension_learn_carry(s, CARRY_TO_HOST);
         log_info("task %llu: its memory has left its GPU after %.2f s",
             (unsigned long long)s->orders->task,
             (double)(clock_monotonic_us() - s->orders->started_us) / 1e6);

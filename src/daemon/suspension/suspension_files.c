@@ -99,7 +99,7 @@ void suspension_load_speed(struct suspension *s)
 
 void suspension_save_speed(const struct suspension *s)
 {
-    char path[600], text[128];
+    char path[600], text[256];
     speed_path(s, path, sizeof path);
     size_t size = copy_speed_write(&s->speed, text, sizeof text);
     if (size && file_write_atomic(path, text, size, 0600) < 0)
@@ -119,12 +119,15 @@ static bool is_speed_changed(int64_t learned_us, int64_t known_us)
 void suspension_report_speed(struct suspension *s)
 {
     const struct suspension_cost *known = core_suspension_cost(s->parts.core);
+    bool is_carried = s->parts.config->carrier;
+    enum copy_way out = is_carried ? CARRY_TO_HOST : COPY_TO_HOST,
+                  back = is_carried ? CARRY_TO_GPU : COPY_TO_GPU;
     struct event event = driver_event(s->parts.driver, EVENT_SUSPENSION_COST, 0);
     event.suspension_cost = (struct suspension_cost){
-        .fixed_us = copy_speed_expect_us(&s->speed, COPY_TO_HOST, 0),
-        .suspend_us_per_gib = us_per_gib(&s->speed, COPY_TO_HOST),
-        .resume_us_per_gib = us_per_gib(&s->speed, COPY_TO_GPU)};
-    bool is_learned = s->speed.learned[COPY_TO_HOST] || s->speed.learned[COPY_TO_GPU];
+        .fixed_us = copy_speed_expect_us(&s->speed, out, 0),
+        .suspend_us_per_gib = us_per_gib(&s->speed, out),
+        .resume_us_per_gib = us_per_gib(&s->speed, back)};
+    bool is_learned = s->speed.learned[out] || s->speed.learned[back];
     if (is_learned &&
         (is_speed_changed(event.suspension_cost.suspend_us_per_gib, known->suspend_us_per_gib) ||
             is_speed_changed(event.suspension_cost.resume_us_per_gib, known->resume_us_per_gib)))

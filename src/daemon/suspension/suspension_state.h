@@ -145,6 +145,9 @@ void suspension_gather_facts(struct suspension *s);
 
 /* ---- order_carrier.c ---- */
 
+/* Takes into account how long the carriers took that have just answered. */
+void suspension_learn_carry(struct suspension *s, enum copy_way way);
+
 /* Has all processes of the record take their memory away, or bring it back, and calls `next`. */
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next);
 

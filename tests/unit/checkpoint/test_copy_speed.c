@@ -20,6 +20,16 @@ static void test_default_is_an_h200(void **state)
     assert_in_range(us, 9 * SECOND_US, 11 * SECOND_US);
 }
 
+/* With the context, which goes by the driver. */
+static void test_default_of_the_carrier(void **state)
+{
+    struct copy_speed speed = copy_speed_default();
+    assert_in_range(
+        copy_speed_expect_us(&speed, CARRY_TO_HOST, 66 * GIB / 10), 850 * MS_US, 950 * MS_US);
+    assert_in_range(
+        copy_speed_expect_us(&speed, CARRY_TO_GPU, 66 * GIB / 10), 480 * MS_US, 560 * MS_US);
+}
+
 static void test_learns_what_it_sees(void **state)
 {
     struct copy_speed speed = copy_speed_default();
@@ -52,13 +62,17 @@ static void test_the_limit_is_far_beyond_what_is_expected(void **state)
 static void test_is_read_as_written(void **state)
 {
     struct copy_speed speed = copy_speed_default();
-    char text[128];
+    char text[256];
     copy_speed_learn(&speed, COPY_TO_GPU, 10 * GIB, 5 * SECOND_US);
+    copy_speed_learn(&speed, CARRY_TO_HOST, 10 * GIB, 1 * SECOND_US);
     size_t n = copy_speed_write(&speed, text, sizeof text);
     assert_true(n > 0);
     struct copy_speed again = copy_speed_read((struct span){text, n});
     assert_float_equal(again.s_per_gib[COPY_TO_GPU], speed.s_per_gib[COPY_TO_GPU], 1e-4);
     assert_int_equal(again.learned[COPY_TO_GPU], 1);
+    assert_float_equal(again.s_per_gib[CARRY_TO_HOST], 0.047 + 0.3 * (0.1 - 0.047), 1e-4);
+    assert_int_equal(again.learned[CARRY_TO_HOST], 1);
+    assert_int_equal(again.learned[COPY_TO_HOST], 0);
     assert_int_equal(copy_speed_write(&speed, text, 5), 0);
 }
 
@@ -74,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default_is_an_h200),
+        cmocka_unit_test(test_default_of_the_carrier),
         cmocka_unit_test(test_learns_what_it_sees),
         cmocka_unit_test(test_small_and_impossible_copies_teach_nothing),
         cmocka_unit_test(test_the_limit_is_far_beyond_what_is_expected),

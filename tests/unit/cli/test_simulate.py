@@ -64,7 +64,10 @@ class SimulateCase(CliCase):
         )
 
     def simulate(self, *arrivals, gpus="1xA100-40GB", policy="magm", **options):
-        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        words = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+            for name, value in options.items()
+        ]
         return json.loads(
             self.colloc(
                 "simulate",
@@ -687,6 +690,12 @@ class Results(SimulateCase):
         self.assertLess(turns["max_stretch"], 2.1)
         self.assertEqual(self.simulate(*arrivals, **{**run, "sharing": "mps"})["suspensions"], 0)
         self.assertIn("one of the two", self.complaint_of("--slots=10m", "--preempt"))
+        # The carrier takes 29.3 GiB off in 1.98 s and back in 1.36 s: slots of at least 67 s.
+        driver = self.simulate(*arrivals, **{**run, "slots": "30s"})
+        carrier = self.simulate(*arrivals, **{**run, "slots": "30s", "carrier": True})
+        self.assertLess(driver["suspensions"], 14)
+        self.assertIn(carrier["suspensions"], range(75, 90))
+        self.assertLess(carrier["total_s"], 1.07 * 6000)  # 5 % for stops, and starts
 
     def test_allocations_that_wait(self):
         self.tasks = self.write(

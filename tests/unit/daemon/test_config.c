@@ -79,6 +79,16 @@ static void preemption_excludes_slots(void **state)
     assert_false(config.core.preempt);
 }
 
+static void the_carrier_has_its_costs(void **state)
+{
+    assert_int_equal(READ("--carrier=yes"), 0);
+    assert_int_equal(config.core.suspension_cost.suspend_us_per_gib,
+        suspension_cost_by_carrier().suspend_us_per_gib);
+    assert_int_equal(READ("--carrier=yes", "--preload=no"), 0);
+    assert_int_equal(config.core.suspension_cost.suspend_us_per_gib,
+        suspension_cost_default().suspend_us_per_gib);
+}
+
 static void the_state_dir_is_absolute(void **state)
 {
     assert_int_equal(READ("--state-dir=/tmp/state"), 0);
@@ -239,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_behind_equals_or_as_the_next_word),
         cmocka_unit_test(preemption_excludes_slots),
+        cmocka_unit_test(the_carrier_has_its_costs),
         cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),
         cmocka_unit_test(a_file_reports_each_mistake_with_its_line),
