@@ -63,8 +63,8 @@ struct suspension_cost {
     int64_t resume_us_per_gib;
 };
 
-/* The measured costs, as a straight line: by the driver, and by the carrier (docs/carrier.md). With it
- * 6.6 GiB took 0.88 s and 0.48 s; the copy of 47.5 GiB alone 2.0 to 2.4 s and 1.2 s. */
+/* The measured costs, as a straight line: by the driver, and by the carrier (docs/carrier.md). With
+ * it 6.6 GiB took 0.88 s and 0.48 s; the copy of 47.5 GiB alone 2.0 to 2.4 s and 1.2 s. */
 struct suspension_cost suspension_cost_default(void);
 struct suspension_cost suspension_cost_by_carrier(void);
 
