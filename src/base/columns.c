@@ -324,3 +324,20 @@ void columns_print(FILE *out, const char *text)
     else
         fputs(text, out);
 }
+
+static bool is_number(const char *text)
+{
+    char *end;
+    strtod(text, &end);
+    return *text && !*end;
+}
+
+void columns_print_text(FILE *out, const char *text)
+{
+    char *guarded = NULL;
+    if (*text && strchr("=+-@\t\r", *text) && !is_number(text) &&
+        asprintf(&guarded, "'%s", text) < 0)
+        return; /* no memory: an empty cell rather than a formula */
+    columns_print(out, guarded ? guarded : text);
+    free(guarded);
+}

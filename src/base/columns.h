@@ -74,6 +74,10 @@ int columns_number(const struct columns *columns, int column, double min, double
 /* Writes a field of a comma-separated table, quoted if needed. */
 void columns_print(FILE *out, const char *text);
 
+/* The same for a text of a user in a table for spreadsheets: one that a spreadsheet would run as a
+ * formula gets an apostrophe before it. A number stays. */
+void columns_print_text(FILE *out, const char *text);
+
 /* Sets a fault with the file and line of the current row. Returns -EINVAL. */
 int columns_wrong(const struct columns *columns, struct fault *fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

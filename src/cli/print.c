@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/columns.h"
 #include "base/text.h"
 #include "cli/command.h"
 
@@ -122,15 +123,7 @@ void print_csv_cell(const json_t *value)
     const char *text = json_string_value(value);
     if (json_is_number(value)) {
         printf("%.15g", json_number_value(value));
-    } else if (text && strpbrk(text, ",\"\r\n")) {
-        putchar('"');
-        for (; *text; text++) {
-            if (*text == '"')
-                putchar('"');
-            putchar(*text);
-        }
-        putchar('"');
     } else if (text) {
-        fputs(text, stdout);
+        columns_print_text(stdout, text);
     }
 }

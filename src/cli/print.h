@@ -31,8 +31,9 @@ bool output_has_colours(void);
 /* Returns the columns of the terminal on stdout; 0 if stdout is no terminal. */
 int output_width(void);
 
-/* Prints a number or text as a CSV cell (RFC 4180), without separator. Any other value, such as
- * null, is an empty cell. */
+/* Prints a number or text as a CSV cell (RFC 4180), without separator, and with an apostrophe
+ * before a text that a spreadsheet would run as a formula. Any other value, such as null, is an
+ * empty cell. */
 void print_csv_cell(const json_t *value);
 
 /* Prints the JSON and a newline. Returns EXIT_OK. */

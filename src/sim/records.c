@@ -89,7 +89,7 @@ void task_rows_begin(FILE *out)
 void task_rows_add(FILE *out, const struct task *ended, const char *name)
 {
     fprintf(out, "%" PRIu64 ",", ended->id);
-    columns_print(out, name);
+    columns_print_text(out, name);
     fprintf(out, ",%d,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d,%d\n", ended->request.gpus,
         task_state_name(ended->state), to_seconds(ended->submitted_us),
         to_seconds(ended->started_us), to_seconds(ended->ended_us), to_seconds(ended->waited_us),

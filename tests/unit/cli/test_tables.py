@@ -352,6 +352,22 @@ class History(CliCase):
         )
         self.assertEqual(len(self.colloc("history", "--csv").splitlines()[0].split(",")), 23)
 
+    def test_no_cell_is_a_formula(self):
+        names = {
+            "=1+1": "'=1+1",
+            "+cmd|x": '"\'+cmd|x"',
+            "-x,y": '"\'-x,y"',
+            "@sum": "'@sum",
+            "\tx": "'\tx",
+            "-1.5e3": "-1.5e3",
+            "+7": "+7",
+            "a=1": "a=1",
+            "-": "'-",
+        }
+        self.daemon.tasks = [make_task(2, state="FAILED", name=name, oom_count=0) for name in names]
+        lines = self.colloc("history", "--csv", "-o", "name").split("\n")
+        self.assertEqual(lines[1:-1], list(names.values()))
+
     def test_energy_is_what_people_pay_for(self):
         for joules, shown in [
             (50, "0.01 Wh"),
