@@ -60,15 +60,22 @@ bool span_next_line(struct span *text, struct span *ret_line)
     return true;
 }
 
+int text_character_size(unsigned char first)
+{
+    if (first < 0x80)
+        return 1;
+    if (first < 0xc2 || first > 0xf4)
+        return 0;
+    if (first < 0xe0)
+        return 2;
+    return first < 0xf0 ? 3 : 4;
+}
+
 /* Returns the number of bytes after the first one of a character; -1: it begins none. Overlong
  * forms and surrogates are accepted. */
 static int continuation_bytes(unsigned char first)
 {
-    return first < 0x80                     ? 0
-           : first >= 0xc2 && first <= 0xdf ? 1
-           : first >= 0xe0 && first <= 0xef ? 2
-           : first >= 0xf0 && first <= 0xf4 ? 3
-                                            : -1;
+    return text_character_size(first) - 1;
 }
 
 static bool reorders_text(unsigned number)

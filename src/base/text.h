@@ -34,6 +34,9 @@ static inline bool span_is(struct span s, const char *text)
 /* Copies at most size - 1 bytes and a NUL. Returns false when the span was truncated. */
 bool span_copy(struct span s, char *buffer, size_t size);
 
+/* Returns the size of the UTF-8 character that begins with the byte, 1 to 4; 0: none does. */
+int text_character_size(unsigned char first);
+
 /* Replaces every byte that is not part of a complete UTF-8 character by '?', for example after
  * truncation. */
 void text_mend(char *text);

@@ -232,6 +232,10 @@ static void report_changes(
 static int carry_out_key(const struct invocation *invocation, const struct slurm_link *link,
     bool removing, struct fault *fault)
 {
+    static const char *const done[2][2] = {
+        {" (new): a random key that only colloc-slurm's user can read",
+            " was made: a random key that only colloc-slurm's user can read"},
+        {" would be removed", " was removed: remove the copies on the nodes, too"}};
     bool writes = invocation->values[SLURM_WRITE].number;
     bool is_changed = removing ? slurm_link_made_key(link) : link->is_tls && !link->has_key;
     int r = 0;
@@ -240,11 +244,7 @@ static int carry_out_key(const struct invocation *invocation, const struct slurm
                 ? slurm_link_remove_key(link, fault)
                 : slurm_link_make_key(link, text_option(invocation, SLURM_CONTROLLER_USER), fault);
     if (is_changed && r >= 0)
-        printf("%s%s\n\n", link->key_path,
-            removing
-                ? writes ? " was removed: remove the copies on the nodes, too" : " would be removed"
-            : writes ? " was made: a random key that only colloc-slurm's user can read"
-                     : " (new): a random key that only colloc-slurm's user can read");
+        printf("%s%s\n\n", link->key_path, done[removing][writes]);
     return r < 0 ? r : is_changed;
 }
 

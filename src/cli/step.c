@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,12 +65,15 @@ static int open_as(const char *path, int flags, int as)
 /* %j and the like, which the environment of the task has. */
 static void put_letter(FILE *out, char letter)
 {
-    const char *name = letter == 'a'   ? "SLURM_ARRAY_TASK_ID"
-                       : letter == 'A' ? "SLURM_ARRAY_JOB_ID"
-                       : letter == 'x' ? "SLURM_JOB_NAME"
-                                       : "COLLOC_TASK_ID";
-    const char *value = getenv(name), *task = getenv("COLLOC_TASK_ID");
-    fputs(letter == '%' ? "%" : value ? value : task ? task : "0", out);
+    static const char *const variables[UCHAR_MAX + 1] = {
+        ['a'] = "SLURM_ARRAY_TASK_ID", ['A'] = "SLURM_ARRAY_JOB_ID", ['x'] = "SLURM_JOB_NAME"};
+    const char *name = variables[(unsigned char)letter], *value = name ? getenv(name) : NULL;
+    if (!value)
+        value = getenv("COLLOC_TASK_ID");
+    if (letter == '%')
+        fputc('%', out);
+    else
+        fputs(value ? value : "0", out);
 }
 
 static int open_output(const char *pattern, int process, int as)

@@ -182,10 +182,11 @@ const char *attempt_text(const json_t *attempt, char *text, size_t size)
     bool ended = json_is_number(json_object_get(attempt, "ended_at"));
     bool failed = reason && strcmp(reason, "None") != 0;
     const json_t *list = json_object_get(attempt, "gpus");
-    snprintf(text, size, "%s%s, %s to %s%s%s", json_array_size(list) ? "GPU " : "no GPU",
-        json_array_size(list) ? list_text(list, gpus) : "",
+    const char *where = json_array_size(list) ? list_text(list, gpus) : "";
+    int n = snprintf(text, size, "%s%s, %s to %s", *where ? "GPU " : "no GPU", where,
         moment_text(json_object_get(attempt, "started_at"), begin),
-        ended ? moment_text(json_object_get(attempt, "ended_at"), end) : "now", failed ? ": " : "",
-        failed ? reason : "");
+        ended ? moment_text(json_object_get(attempt, "ended_at"), end) : "now");
+    if (failed && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, ": %s", reason);
     return text;
 }

@@ -38,18 +38,24 @@ enum {
     WIDE = 120
 };
 
+static int at_least(int min, int n)
+{
+    return n < min ? min : n;
+}
+
+static int at_most(int max, int n)
+{
+    return n > max ? max : n;
+}
+
 static struct layout layout_of(int columns)
 {
     struct layout layout = {.name = columns >= WIDE ? 22 : 0};
     int rest = columns - INDEX_WIDTH - layout.name - MEMORY_WIDTH - PERCENT_WIDTH - POWER_WIDTH - 2;
     if (columns >= WIDE)
         rest -= HEAT_WIDTH;
-    layout.bar = rest * 3 / 10;
-    layout.bar = layout.bar > 40 ? 40 : layout.bar < 5 ? 5 : layout.bar;
-    layout.history = rest - 2 * layout.bar;
-    layout.history = layout.history > TEXT_GRAPH_WIDTH_MAX ? TEXT_GRAPH_WIDTH_MAX
-                     : layout.history < 0                  ? 0
-                                                           : layout.history;
+    layout.bar = at_least(5, at_most(40, rest * 3 / 10));
+    layout.history = at_least(0, at_most(TEXT_GRAPH_WIDTH_MAX, rest - 2 * layout.bar));
     return layout;
 }
 

@@ -143,7 +143,11 @@ void job_note_cancel(struct job *job, const json_t *detail)
 const char *job_author(const struct job *job, uid_t uid, const json_t *detail)
 {
     const char *name = json_string_value(json_object_get(detail, "by"));
-    return uid == job->uid ? job->user : uid == 0 ? "root" : name ? name : "?";
+    if (uid == job->uid)
+        return job->user;
+    if (uid == 0)
+        return "root";
+    return name ? name : "?";
 }
 
 const char *job_canceller(const struct job *job)

@@ -103,10 +103,12 @@ static inline bool is_open(const struct placement_query *query, int i, struct ve
 
 static enum verdict_kind kind_of_health(enum view_health health)
 {
-    return health == VIEW_LOST         ? VERDICT_LOST
-           : health == VIEW_FAULTY     ? VERDICT_FAULTY
-           : health == VIEW_OUT_OF_USE ? VERDICT_OUT_OF_USE
-                                       : VERDICT_NO_SAMPLE;
+    static const enum verdict_kind kinds[] = {[VIEW_UNSEEN] = VERDICT_NO_SAMPLE,
+        [VIEW_OK] = VERDICT_NO_SAMPLE,
+        [VIEW_LOST] = VERDICT_LOST,
+        [VIEW_FAULTY] = VERDICT_FAULTY,
+        [VIEW_OUT_OF_USE] = VERDICT_OUT_OF_USE};
+    return kinds[health];
 }
 
 /* Inlined: a call for each GPU would be a fifth of a pass. */

@@ -71,7 +71,11 @@ static void look_up(struct question *question, char *space)
     int r = question->by_name ? getpwnam_r(name->name, &entry, space, ENTRY_BYTES, &found)
                               : getpwuid_r(name->uid, &entry, space, ENTRY_BYTES, &found);
     bool fits = found && strlen(found->pw_name) < sizeof name->name;
-    name->state = r != 0 ? NAME_NO_ANSWER : !found ? NAME_NONE : fits ? NAME_KNOWN : NAME_NO_ANSWER;
+    name->state = NAME_NO_ANSWER; /* also of a name that is too long */
+    if (r == 0 && !found)
+        name->state = NAME_NONE;
+    if (r == 0 && fits)
+        name->state = NAME_KNOWN;
     if (fits) {
         name->uid = found->pw_uid;
         name->gid = found->pw_gid;

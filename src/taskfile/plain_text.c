@@ -13,10 +13,7 @@ static size_t character_size(const unsigned char *at, size_t size)
     unsigned char c = at[0];
     if (c < 0x80)
         return c != 0;
-    size_t n = c >= 0xc2 && c <= 0xdf   ? 2
-               : c >= 0xe0 && c <= 0xef ? 3
-               : c >= 0xf0 && c <= 0xf4 ? 4
-                                        : 0;
+    size_t n = (size_t)text_character_size(c);
     if (n == 0 || n > size)
         return 0;
     unsigned char low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;

@@ -91,10 +91,11 @@ static void derive_number(struct task_description *description, int option, int6
 /* The processes that srun starts, which are on one server. */
 static int64_t count_tasks(const struct slurm_facts *facts, int64_t gpus)
 {
-    return facts->tasks            ? facts->tasks
-           : facts->tasks_per_node ? facts->tasks_per_node
-           : facts->tasks_per_gpu  ? facts->tasks_per_gpu * (gpus ? gpus : 1)
-                                   : 1;
+    if (facts->tasks)
+        return facts->tasks;
+    if (facts->tasks_per_node)
+        return facts->tasks_per_node;
+    return facts->tasks_per_gpu ? facts->tasks_per_gpu * (gpus ? gpus : 1) : 1;
 }
 
 static int derive_gpus(struct task_description *description, struct fault *fault)

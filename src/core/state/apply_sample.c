@@ -237,6 +237,15 @@ static int update_load(
     return 0;
 }
 
+static enum view_health health_of(const struct core_sample *sample, const struct gpu_view *gpu)
+{
+    if (sample->lost)
+        return VIEW_LOST;
+    if (sample->faulty)
+        return VIEW_FAULTY;
+    return gpu->id.is_out_of_use ? VIEW_OUT_OF_USE : VIEW_OK;
+}
+
 int core_apply_sample(struct core *core, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
@@ -247,10 +256,7 @@ int core_apply_sample(struct core *core, const struct event *event)
     struct admission_state before = admission_state(core, gpu);
     if (!gpu->claims[CLAIM_EXCLUSIVE]) /* otherwise the sample does not change the charges */
         core_accrue(core, gpu, event->time_us);
-    gpu->health = sample->lost            ? VIEW_LOST
-                  : sample->faulty        ? VIEW_FAULTY
-                  : gpu->id.is_out_of_use ? VIEW_OUT_OF_USE
-                                          : VIEW_OK;
+    gpu->health = health_of(sample, gpu);
     gpu->sampled_us = event->time_us;
     set_memory_used(gpu, sample->mem_used_bytes);
     gpu->external_processes = sample->external_processes;

@@ -99,13 +99,25 @@ static void reply_piece(const struct log_request *log, const struct piece *piece
     api_reply_bytes(log->request, "application/octet-stream", piece->data, (size_t)size, headers);
 }
 
+static int status_of(int r)
+{
+    switch (r) {
+    case -EACCES:
+        return 403;
+    case -EISDIR:
+    case -ELOOP:
+        return 409;
+    case -ETIMEDOUT:
+    case -ECANCELED:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
 static void reply_fault(const struct log_request *log, int r, const char *text)
 {
-    int status = r == -EACCES                         ? 403
-                 : r == -EISDIR || r == -ELOOP        ? 409
-                 : r == -ETIMEDOUT || r == -ECANCELED ? 503
-                                                      : 500;
-    api_reply_error(log->request, status, "%s", text);
+    api_reply_error(log->request, status_of(r), "%s", text);
 }
 
 /* Returns where data begins from `offset` on: after the part that was dropped

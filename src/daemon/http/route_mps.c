@@ -22,10 +22,24 @@ struct mps_order {
     char instance[96]; /* UUID of the MIG instance whose control daemon is stopped; "": none */
 };
 
+static int status_of(int r)
+{
+    switch (r) {
+    case -EINVAL:
+        return 400;
+    case -EPERM:
+        return 403;
+    case -EBUSY:
+    case -ESRCH:
+        return 409;
+    default:
+        return 503;
+    }
+}
+
 static void reply_fault(struct api_request *request, int r, const struct fault *fault)
 {
-    int status = r == -EPERM ? 403 : r == -EINVAL ? 400 : r == -EBUSY || r == -ESRCH ? 409 : 503;
-    api_reply_error(request, status, "%s", fault->text);
+    api_reply_error(request, status_of(r), "%s", fault->text);
 }
 
 static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)

@@ -72,10 +72,13 @@ static int read_metrics(
     if (!list)
         return 0;
     const char *unknown = metric_find_unknown(list, &length);
-    if (unknown || strlen(list) >= sizeof query->metrics)
+    bool is_long = strlen(list) >= sizeof query->metrics;
+    if (unknown || is_long) {
+        struct span wrong = unknown ? (struct span){unknown, length} : span_of(list);
         return fault_set(fault, EINVAL,
             "metric=%.*s: must be names of metrics, comma-separated (docs/protocol.md lists them)",
-            unknown ? (int)(length < 40 ? length : 40) : 40, unknown ? unknown : list);
+            wrong.size < 40 ? (int)wrong.size : 40, wrong.at);
+    }
     snprintf(query->metrics, sizeof query->metrics, "%s", list);
     return 0;
 }

@@ -491,24 +491,27 @@ int mps_stop_by_hand(struct mps *mps, uid_t uid, const char *instance, struct ap
 
 /* ---- for lists ---- */
 
+static const char *state_text(const struct mps_control *control, bool is_running, bool has_failed)
+{
+    if (user_helper_is_under_way(&control->helper))
+        return "busy";
+    if (is_running)
+        return "running";
+    return has_failed ? "failed" : "stopped";
+}
+
 static json_t *control_json(const struct mps_control *control)
 {
     pid_t pid = find_control_daemon(control);
-    bool busy = user_helper_is_under_way(&control->helper);
     bool has_failed = !pid && clock_monotonic_us() < control->failed_until_us;
     const char *name = names_of_uid(control->mps->names, control->uid)->name;
     struct mps_instance instance = {.label = control->instance ? "?" : NULL};
     find_instance(control, &instance);
     return json_pack("{s:I, s:s, s:s?, s:s?, s:s, s:s, s:o, s:i, s:s, s:s}", "uid",
         (json_int_t)control->uid, "user", name, "gpu", instance.label, "gpu_uuid", instance.uuid,
-        "state",
-        busy         ? "busy"
-        : pid        ? "running"
-        : has_failed ? "failed"
-                     : "stopped",
-        "state_text", has_failed ? control->why : "", "pid", pid ? json_integer(pid) : json_null(),
-        "tasks", count_tasks(control), "pipe_directory", control->pipe_dir, "log_directory",
-        control->log_dir);
+        "state", state_text(control, pid, has_failed), "state_text", has_failed ? control->why : "",
+        "pid", pid ? json_integer(pid) : json_null(), "tasks", count_tasks(control),
+        "pipe_directory", control->pipe_dir, "log_directory", control->log_dir);
 }
 
 json_t *mps_list(const struct mps *mps)
