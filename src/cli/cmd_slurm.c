@@ -343,10 +343,12 @@ static int check_cluster(
         texts[i] = read_command(queries[i], &status[i]);
     char *wanted = slurm_plan_script(&choices, &target->slurm, "job_submit.lua");
     const struct folder_file *guard = slurm_folder_find(&target->slurm, "job_submit.lua");
+    const struct folder_file *gres = slurm_folder_find(&target->slurm, "gres.conf");
     struct slurm_facts_read facts = {.ping = texts[0],
         .config = status[1] == 0 ? texts[1] : "",
         .nodes = texts[2],
         .partitions = texts[3],
+        .gres = gres ? gres->old_text : NULL,
         .munge_works = status[1] == 0 || status[4] == 0,
         .intake = choices.intake,
         .run = choices.run,

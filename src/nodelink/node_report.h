@@ -47,7 +47,7 @@ static inline bool node_process_is_of(const struct node_process *process, uint32
 }
 
 struct node_gpu {
-    int index;     /* as nvidia-smi counts, which is gres.conf's order */
+    int index;     /* N of its /dev/nvidiaN, as its type in gres.conf */
     char uuid[96]; /* "": not known */
     struct reading memory_total_bytes, memory_used_bytes;
     struct reading smact; /* 0 to 1 */

@@ -6,10 +6,14 @@
  * named. What is no whole GPU with a device file is refused: a type without files, a MIG instance,
  * and another number of files than of GPUs in slurm.conf.
  *
- *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-31      becomes
+ * A type has the number of its device file, whatever the place of its line: Slurm counts GPUs so in
+ * what it tells jobs, and a node's agent reports them so. Nothing else names the same GPU on all
+ * sides where a server has other GPUs, or the driver numbers the files in another order.
  *
- *     NodeName=n[0-3] Name=gpu Type=i0 File=/dev/nvidia0 Cores=0-31
- *     NodeName=n[0-3] Name=shard Type=i0 Count=80 File=/dev/nvidia0
+ *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[2-3] Cores=0-31      becomes
+ *
+ *     NodeName=n[0-3] Name=gpu Type=i2 File=/dev/nvidia2 Cores=0-31
+ *     NodeName=n[0-3] Name=shard Type=i2 Count=80 File=/dev/nvidia2
  *     ...
  */
 #include <errno.h>
@@ -30,21 +34,24 @@ struct device {
     char *others; /* " Cores=0-31" */
 };
 
-struct devices {
+struct gres_devices {
     struct device *items;
     size_t count, capacity;
     bool detects;      /* AutoDetect is on somewhere */
     bool loses_a_type; /* a GPU had a type such as a100 */
 };
 
-static void devices_fini(struct devices *devices)
+static void devices_fini(struct gres_devices *devices)
 {
+    if (!devices)
+        return;
     for (size_t i = 0; i < devices->count; i++) {
         free(devices->items[i].nodes);
         free(devices->items[i].file);
         free(devices->items[i].others);
     }
     free(devices->items);
+    free(devices);
 }
 
 static bool key_is(struct span key, const char *name)
@@ -52,8 +59,8 @@ static bool key_is(struct span key, const char *name)
     return key.size == strlen(name) && strncasecmp(key.at, name, key.size) == 0;
 }
 
-static int add_device(
-    struct devices *devices, struct span nodes, const char *file, size_t size, const char *others)
+static int add_device(struct gres_devices *devices, struct span nodes, const char *file,
+    size_t size, const char *others)
 {
     struct device device = {strndup(nodes.at, nodes.size), strndup(file, size), strdup(others)};
     if (device.nodes && device.file && device.others &&
@@ -67,7 +74,7 @@ static int add_device(
 
 /* A device for each number of "/dev/nvidia[0-3,6]", or for the one file. */
 static int add_numbers(
-    struct devices *devices, struct span nodes, struct span file, const char *others)
+    struct gres_devices *devices, struct span nodes, struct span file, const char *others)
 {
     const char *open = memchr(file.at, '[', file.size);
     const char *close = open ? memchr(open, ']', (size_t)(file.at + file.size - open)) : NULL;
@@ -94,7 +101,7 @@ static int add_numbers(
 
 /* The devices of "/dev/nvidia0,/dev/nvidia[2-3]". Commas in brackets do not end a file. */
 static int add_files(
-    struct devices *devices, struct span nodes, struct span files, const char *others)
+    struct gres_devices *devices, struct span nodes, struct span files, const char *others)
 {
     int r = 0;
     while (files.size > 0 && r == 0) {
@@ -150,7 +157,8 @@ static int check_without_file(const struct setup_plan *plan, const char *line, s
     return 0;
 }
 
-static int read_gpu_line(const struct setup_plan *plan, struct devices *devices, const char *line)
+static int read_gpu_line(
+    const struct setup_plan *plan, struct gres_devices *devices, const char *line)
 {
     struct span nodes = {"", 0}, file, type = {"", 0};
     conf_find(line, "NodeName", &nodes);
@@ -165,7 +173,7 @@ static int read_gpu_line(const struct setup_plan *plan, struct devices *devices,
 
 /* Reads a line, and plans its removal where it is about GPUs or shards. A line that switches
  * AutoDetect for some nodes only goes, too: slurmd ends at two such lines that differ. */
-static int take_line(const struct setup_plan *plan, struct devices *devices,
+static int take_line(const struct setup_plan *plan, struct gres_devices *devices,
     struct setup_file *file, const struct conf_line *line)
 {
     struct span name, detect, nodes;
@@ -187,7 +195,7 @@ static bool is_of_node(const struct device *device, const char *node)
 }
 
 /* The device of GPU `k` of a node, or NULL. */
-static const struct device *find_device(const struct devices *devices, const char *node, int k)
+static const struct device *find_device(const struct gres_devices *devices, const char *node, int k)
 {
     for (size_t i = 0; i < devices->count; i++)
         if (is_of_node(&devices->items[i], node) && k-- == 0)
@@ -198,7 +206,7 @@ static const struct device *find_device(const struct devices *devices, const cha
 /* The devices of the nodes of one line of slurm.conf, of which `first` is the first. */
 struct line_devices {
     const struct setup_plan *plan;
-    const struct devices *devices;
+    const struct gres_devices *devices;
     const struct gpu_nodes *nodes;
     char first[256];
 };
@@ -223,8 +231,8 @@ static int check_alike(void *context, const char *node)
 }
 
 /* Refuses another number of device files than of GPUs. Without any file AutoDetect finds them. */
-static int check_devices(
-    const struct setup_plan *plan, const struct devices *devices, const struct gpu_nodes *nodes)
+static int check_devices(const struct setup_plan *plan, const struct gres_devices *devices,
+    const struct gpu_nodes *nodes)
 {
     struct line_devices line = {plan, devices, nodes, ""};
     int n = 0;
@@ -239,8 +247,43 @@ static int check_devices(
         nodes->names, nodes->gpus, n, n == 1 ? "" : "s");
 }
 
+/* The file of GPU `k` of a node: without any in gres.conf, the driver's first files. */
+static struct span file_of(
+    const struct gres_devices *devices, const char *node, int k, char path[static 64])
+{
+    const struct device *device = find_device(devices, node, k);
+    snprintf(path, 64, "/dev/nvidia%d", k);
+    return span_of(device ? device->file : path);
+}
+
+int gres_setup_indices(
+    const struct setup_plan *plan, const struct gpu_nodes *nodes, uint64_t *ret_indices)
+{
+    char first[256] = "", path[64];
+    int r = check_devices(plan, plan->devices, nodes);
+    *ret_indices = 0;
+    host_list_first(span_of(nodes->names), first, sizeof first);
+    for (int k = 0; k < nodes->gpus && r == 0; k++) {
+        struct span file = file_of(plan->devices, first, k, path);
+        int number = gres_file_number(file);
+        if (number < 0)
+            r = fault_set(plan->fault, ENOTSUP,
+                "gres.conf: File=%.*s: colloc names a GPU by the number of its device file, from 0 "
+                "to %d, and this has none",
+                (int)file.size, file.at, GRES_INDEX_MAX - 1);
+        else if (*ret_indices >> number & 1)
+            r = fault_set(plan->fault, ENOTSUP,
+                "gres.conf: two device files of NodeName=%s have the number %d: colloc names a GPU "
+                "by that",
+                nodes->names, number);
+        else
+            *ret_indices |= UINT64_C(1) << number;
+    }
+    return r;
+}
+
 /* The nodes of one line of slurm.conf are alike: the devices of the first are those of all. */
-static void write_nodes(const struct setup_plan *plan, const struct devices *devices,
+static void write_nodes(const struct setup_plan *plan, const struct gres_devices *devices,
     const struct gpu_nodes *nodes, FILE *out)
 {
     const char *detect = devices->detects ? " AutoDetect=off" : "";
@@ -249,16 +292,16 @@ static void write_nodes(const struct setup_plan *plan, const struct devices *dev
     for (int k = 0; k < nodes->gpus; k++) {
         char path[64];
         const struct device *device = find_device(devices, first, k);
-        snprintf(path, sizeof path, "/dev/nvidia%d", k);
-        const char *file = device ? device->file : path;
-        fprintf(out, "NodeName=%s%s Name=gpu Type=i%d File=%s%s\n", nodes->names, detect, k, file,
-            device ? device->others : "");
-        fprintf(out, "NodeName=%s%s Name=shard Type=i%d Count=%d File=%s\n", nodes->names, detect,
-            k, plan->options->shards, file);
+        struct span file = file_of(devices, first, k, path);
+        int number = gres_file_number(file);
+        fprintf(out, "NodeName=%s%s Name=gpu Type=i%d File=%.*s%s\n", nodes->names, detect, number,
+            (int)file.size, file.at, device ? device->others : "");
+        fprintf(out, "NodeName=%s%s Name=shard Type=i%d Count=%d File=%.*s\n", nodes->names, detect,
+            number, plan->options->shards, (int)file.size, file.at);
     }
 }
 
-static void write_notes(const struct setup_plan *plan, const struct devices *devices)
+static void write_notes(const struct setup_plan *plan, const struct gres_devices *devices)
 {
     if (devices->loses_a_type)
         fprintf(plan->notes, "GPUs have the types i0, i1, ... from now on: jobs ask for gpu:N, no "
@@ -269,7 +312,7 @@ static void write_notes(const struct setup_plan *plan, const struct devices *dev
 }
 
 static int add_lines(
-    struct setup_plan *plan, struct setup_file *file, const struct devices *devices)
+    struct setup_plan *plan, struct setup_file *file, const struct gres_devices *devices)
 {
     char *lines = NULL;
     size_t size;
@@ -286,16 +329,25 @@ static int add_lines(
     return text_edits_add(&file->edits, (struct span){file->text.at + file->text.size, 0}, lines);
 }
 
-int gres_setup_plan(struct setup_plan *plan, struct setup_file *file)
+int gres_setup_read(struct setup_plan *plan, struct setup_file *file)
 {
-    CLEANUP(devices_fini) struct devices devices = {0};
     CLEANUP(conf_text_fini) struct conf_text conf = {0};
+    plan->devices = calloc(1, sizeof *plan->devices);
+    if (!plan->devices)
+        return -ENOMEM;
     int r = conf_text_parse(file->text, &conf);
     for (size_t i = 0; i < conf.count && r == 0; i++)
-        r = take_line(plan, &devices, file, &conf.lines[i]);
-    for (size_t i = 0; i < plan->n_nodes && r == 0; i++)
-        r = check_devices(plan, &devices, &plan->nodes[i]);
-    if (r == 0)
-        r = add_lines(plan, file, &devices);
+        r = take_line(plan, plan->devices, file, &conf.lines[i]);
     return r;
+}
+
+int gres_setup_plan(struct setup_plan *plan, struct setup_file *file)
+{
+    return add_lines(plan, file, plan->devices);
+}
+
+void gres_setup_fini(struct setup_plan *plan)
+{
+    devices_fini(plan->devices);
+    plan->devices = NULL;
 }

@@ -157,11 +157,20 @@ int gres_counts_by_index(
 int gres_count_typed(struct span text)
 {
     int64_t shards[GRES_INDEX_MAX];
-    int index = 0;
-    gres_counts_by_index(text, "shard", shards);
-    while (index < GRES_INDEX_MAX && shards[index] > 0)
-        index++;
-    return index;
+    return gres_counts_by_index(text, "shard", shards);
+}
+
+int gres_file_number(struct span file)
+{
+    char digits[16];
+    int64_t number;
+    size_t begin = file.size;
+    while (begin > 0 && isdigit((unsigned char)file.at[begin - 1]))
+        begin--;
+    if (!span_copy((struct span){file.at + begin, file.size - begin}, digits, sizeof digits) ||
+        parse_int64(digits, 0, GRES_INDEX_MAX - 1, &number) < 0)
+        return -1;
+    return (int)number;
 }
 
 bool gres_format_shards(uint64_t indices, int64_t shards, char *text, size_t size)
@@ -180,7 +189,7 @@ bool gres_format_shards(uint64_t indices, int64_t shards, char *text, size_t siz
     return true;
 }
 
-void gres_write_typed(FILE *out, struct span list, int gpus, int shards)
+void gres_write_typed(FILE *out, struct span list, uint64_t indices, int shards)
 {
     const char *comma = "";
     while (list.size > 0) {
@@ -194,8 +203,13 @@ void gres_write_typed(FILE *out, struct span list, int gpus, int shards)
         fprintf(out, "%s%.*s", comma, (int)entry.size, entry.at);
         comma = ",";
     }
-    for (int k = 0; k < gpus; k++, comma = ",")
+    for (int k = 0; k < GRES_INDEX_MAX; k++) {
+        if (!(indices >> k & 1))
+            continue;
         fprintf(out, "%sgpu:i%d:1", comma, k);
-    for (int k = 0; k < gpus; k++)
-        fprintf(out, ",shard:i%d:%d", k, shards);
+        comma = ",";
+    }
+    for (int k = 0; k < GRES_INDEX_MAX; k++)
+        if (indices >> k & 1)
+            fprintf(out, ",shard:i%d:%d", k, shards);
 }

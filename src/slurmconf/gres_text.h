@@ -2,7 +2,8 @@
 /*
  * Slurm's texts of generic resources: "gres:gpu:2", "gres/shard:i0:20,gres/shard:i3:10" of a job,
  * "gpu:i0:1(S:0-1),shard:i0:80(S:0-1)" of a node, "gpu:a100:4(S:0-1),nvme:1" in slurm.conf. 22.05
- * writes "gres:", 24.11 "gres/"; both read "gres:". The type iK means the GPU with index K.
+ * writes "gres:", 24.11 "gres/"; both read "gres:". The type iK means the GPU with the device file
+ * /dev/nvidiaK: Slurm counts GPUs by that number, and so does the agent of a node.
  *
  * Any bytes are accepted. An entry that is not an item is skipped.
  */
@@ -40,9 +41,12 @@ int64_t gres_count(struct span text, const char *name);
 int gres_counts_by_index(
     struct span text, const char *name, int64_t ret_counts[static GRES_INDEX_MAX]);
 
-/* Returns how many GPUs, counted from i0 without a gap, have shards of their index:
- * "shard:i0:80,shard:i1:80" has 2. */
+/* Returns how many GPUs have shards of their index: "shard:i2:80,shard:i3:80" has 2. */
 int gres_count_typed(struct span text);
+
+/* Returns the number at the end of a device file's name, which is the K of its GPU's type:
+ * "/dev/nvidia2" has 2. Returns -1 where there is none, or it is too large. */
+int gres_file_number(struct span file);
 
 /*
  * Writes a request for `shards` of each GPU in `indices`: "gres:shard:i0:20,gres:shard:i3:20".
@@ -59,9 +63,9 @@ bool gres_format_shards(uint64_t indices, int64_t shards, char *text, size_t siz
  *
  *     nvme:1,gpu:i0:1,gpu:i1:1,shard:i0:80,shard:i1:80
  *
- * gpus:   how many
- * shards: of each GPU
+ * indices: a bit for each GPU
+ * shards:  of each GPU
  */
-void gres_write_typed(FILE *out, struct span list, int gpus, int shards);
+void gres_write_typed(FILE *out, struct span list, uint64_t indices, int shards);
 
 #endif

@@ -14,16 +14,37 @@ struct gpu_nodes {
     int gpus;    /* of each */
 };
 
+/* The device files of gres.conf (gres_setup.c). */
+struct gres_devices;
+
 struct setup_plan {
     const struct setup_options *options;
     struct fault *fault;
     FILE *notes;
     struct gpu_nodes *nodes;
     size_t n_nodes, nodes_capacity;
+    struct gres_devices *devices;
 };
 
-/* Plans gres.conf: the devices of `plan->nodes`, typed by index, with their shards. Returns 0 or
+/* Reads gres.conf into `plan->devices`, and plans the removal of its lines of GPUs. Returns 0 or
  * -errno with a fault. */
+int gres_setup_read(struct setup_plan *plan, struct setup_file *file);
+
+/*
+ * The numbers of the device files of the nodes of a line.
+ *
+ * ret_indices: a bit for each of `nodes->gpus`: the types of its GPUs
+ *
+ * Returns 0, or -errno with a fault.
+ */
+int gres_setup_indices(
+    const struct setup_plan *plan, const struct gpu_nodes *nodes, uint64_t *ret_indices);
+
+/* Plans the lines of gres.conf: the devices of `plan->nodes`, typed by index, with their shards.
+ * Returns 0 or -ENOMEM. */
 int gres_setup_plan(struct setup_plan *plan, struct setup_file *file);
+
+/* Releases `plan->devices`. */
+void gres_setup_fini(struct setup_plan *plan);
 
 #endif

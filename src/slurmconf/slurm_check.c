@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "slurmconf/conf_text.h"
+#include "slurmconf/gres_check.h"
 #include "slurmconf/gres_text.h"
 
 enum { CLOCK_LIMIT_S = 30 }; /* chosen: munge refuses credentials at 300 s */
@@ -111,6 +112,7 @@ static void check_select(const struct slurm_facts_read *facts, struct doctor_che
 
 static void check_nodes(const struct slurm_facts_read *facts, struct doctor_check *check)
 {
+    struct fault fault = {.text = ""};
     struct span rest = span_of(facts->nodes), line, name, gres, first = {0};
     int good = 0, bad = 0;
     while (span_next_line(&rest, &line)) {
@@ -128,6 +130,8 @@ static void check_nodes(const struct slurm_facts_read *facts, struct doctor_chec
         doctor_fail(check, "run `colloc slurm setup`, then restart slurmctld and the slurmd's",
             "%d of %d nodes with GPUs lack shards by index: %.*s%s", bad, good + bad,
             (int)first.size, first.at, bad > 1 ? ", ..." : "");
+    else if (facts->gres && gres_check_numbers(span_of(facts->gres), NULL, &fault) == -EINVAL)
+        doctor_fail(check, "see docs/slurm.md", "%s", fault.text);
     else if (good == 0)
         doctor_fail(
             check, "name the GPUs in slurm.conf (Gres=gpu:N) and gres.conf", "no node has GPUs");

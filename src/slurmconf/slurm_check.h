@@ -32,6 +32,7 @@ struct slurm_facts_read {
     const char *config;     /* of `scontrol show config` */
     const char *nodes;      /* of `scontrol --oneliner show node` */
     const char *partitions; /* of `scontrol --oneliner show partition` */
+    const char *gres;       /* gres.conf; NULL: it is not on this machine */
     bool munge_works;       /* slurmctld took a credential, or `munge -n` made one */
     const char *intake, *run;
     const char *guard,

@@ -149,14 +149,14 @@ static int add_nodes(struct setup_plan *plan, struct span names, int gpus)
     return 0;
 }
 
-static int type_gres(struct setup_plan *plan, char **line, struct span gres, int gpus)
+static int type_gres(struct setup_plan *plan, char **line, struct span gres, uint64_t indices)
 {
     char *typed = NULL;
     size_t size;
     FILE *out = open_memstream(&typed, &size);
     if (!out)
         return -ENOMEM;
-    gres_write_typed(out, gres, gpus, plan->options->shards);
+    gres_write_typed(out, gres, indices, plan->options->shards);
     int r = fclose(out) == 0 ? replace_span(line, gres, typed) : -ENOMEM;
     free(typed);
     return r;
@@ -193,6 +193,28 @@ static void note_other_shards(
         (long long)(shards / gpus));
 }
 
+/* The types of the first GPUs: what a NodeName=DEFAULT line gives. */
+static uint64_t first_indices(int gpus)
+{
+    return gpus >= GRES_INDEX_MAX ? UINT64_MAX : (UINT64_C(1) << gpus) - 1;
+}
+
+/* The numbers of the line's device files. Those of a line without Gres= have to be those of its
+ * default. */
+static int find_indices(const struct setup_plan *plan, struct span names, int gpus, bool has_gres,
+    uint64_t *ret_indices)
+{
+    struct gpu_nodes nodes = {strndup(names.at, names.size), gpus};
+    int r = nodes.names ? gres_setup_indices(plan, &nodes, ret_indices) : -ENOMEM;
+    if (r == 0 && !has_gres && *ret_indices != first_indices(gpus))
+        r = fault_set(plan->fault, ENOTSUP,
+            "NodeName=%s has its GPUs from NodeName=DEFAULT, and their device files do not begin "
+            "with number 0: give the line its own Gres=gpu:%d",
+            nodes.names, gpus);
+    free(nodes.names);
+    return r;
+}
+
 /* `default_gpus`: of the last NodeName=DEFAULT line. */
 static int edit_node(struct setup_plan *plan, char **line, int *default_gpus)
 {
@@ -209,12 +231,15 @@ static int edit_node(struct setup_plan *plan, char **line, int *default_gpus)
             (int)names.size, names.at, (long long)gpus, GRES_INDEX_MAX);
     if (is_default && has_gres)
         *default_gpus = (int)gpus;
+    uint64_t indices = first_indices((int)gpus);
     if (!is_default && gpus > 0)
+        r = find_indices(plan, names, (int)gpus, has_gres, &indices);
+    if (r == 0 && !is_default && gpus > 0)
         r = add_nodes(plan, names, (int)gpus);
     if (has_gres)
         note_other_shards(plan, names, gres, gpus);
     if (r == 0 && has_gres && gpus > 0)
-        r = type_gres(plan, line, gres, (int)gpus);
+        r = type_gres(plan, line, gres, indices);
     return r;
 }
 
@@ -348,7 +373,7 @@ static int add_end(
 static int plan_all(struct setup_plan *plan, struct setup_files *files)
 {
     struct progress progress = {0};
-    int r = 0;
+    int r = gres_setup_read(plan, files->gres);
     for (size_t i = 0; i < files->n_confs && r == 0; i++)
         r = edit_file(plan, &files->confs[i], &progress);
     if (r == 0 && plan->n_nodes == 0)
@@ -374,6 +399,7 @@ int slurm_setup_plan(struct setup_files *files, const struct setup_options *opti
     for (size_t i = 0; i < plan.n_nodes; i++)
         free(plan.nodes[i].names);
     free(plan.nodes);
+    gres_setup_fini(&plan);
     if (r == -ENOMEM)
         fault_set(fault, ENOMEM, "out of memory");
     return r;

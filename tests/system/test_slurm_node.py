@@ -128,6 +128,27 @@ class SlurmNode(unittest.TestCase):
         self.slurm.wait_job(job, "COMPLETED")
         return self.output(job)
 
+    def test_gres_conf_that_means_other_gpus(self):
+        """A type has the number of its device file; else no job may start on the node."""
+        usable = lambda report: not any(gpu.get("trouble") for gpu in report["gpus"])
+        report = self.hub.wait_report(lambda report: report["gpus"])
+        self.assertEqual([gpu["index"] for gpu in report["gpus"]], [0, 1])
+        self.assertTrue(usable(report))
+        conf = self.slurm.path("etc/gres.conf")
+        before = read(conf)
+        with open(conf, "w", encoding="utf-8") as file:
+            file.write(before.replace("Type=i0", "Type=i7"))
+        self.agent.kill()
+        self.agent.wait()
+        self.start_agent()
+        report = self.hub.wait_report(lambda report: report["gpus"] and not usable(report))
+        for gpu in report["gpus"]:
+            self.assertRegex(
+                gpu["trouble"],
+                r"^gres\.conf gives \S+/nvidia0 the type i7, .* `colloc slurm setup`",
+            )
+        until(lambda: "no job starts on this node: gres.conf" in read(self.agent.log))
+
     def test_reports(self):
         train = f"exec {program('pretend-train')} --memory-mib=3000 --seconds=1000 --ramp-seconds=0"
         job = int(self.sbatch(train, "--gres=shard:i1:10"))

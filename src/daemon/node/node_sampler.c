@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples the GPUs in the thread pool, because a driver may be slow, and converts the samples for
- * the report: whole cards in NVML's order, which is gres.conf's, with the job of each process.
+ * the report: whole cards, by the numbers of their device files, with the job of each process.
  * Where the job of one is not known, the GPU's processes are not known, but how many are of no job
  * at least. NVML is opened in the pool,
  * too, and again while there is none: the agent may start before the driver is loaded.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/node/job_of_process.h"
+#include "daemon/node/node_gres.h"
 #include "daemon/node/node_state.h"
 
 #define OPEN_AGAIN_US (10 * SECOND_US) /* chosen */
+#define GRES_CHECK_US (60 * SECOND_US) /* chosen: gres.conf changes by hand, rarely */
 #define GPM_SHARE     0.0032           /* of one processor, as in the daemon (gpus.c) */
 
 static void open_gpus(struct node *node)
@@ -46,6 +49,20 @@ static void open_gpus(struct node *node)
         gpu_set_use_dcgm(poll->set, config->dcgmi, config->sample_period_us);
 }
 
+/* A node whose gres.conf means other GPUs by its types takes no job. */
+static void check_gres(struct node *node)
+{
+    struct node_poll *poll = &node->poll;
+    struct fault fault = {.text = ""};
+    int64_t now_us = clock_monotonic_us();
+    if (now_us < poll->next_gres_us)
+        return;
+    poll->next_gres_us = now_us + GRES_CHECK_US;
+    int r = node_gres_check(node->name, &fault);
+    if (r != -ENOMEM)
+        snprintf(poll->gres_fault, sizeof poll->gres_fault, "%s", r < 0 ? fault.text : "");
+}
+
 static int fill_processes(struct node *node, const struct gpu_sample *sample, struct node_gpu *gpu)
 {
     size_t n = sample->processes.count < NODE_PROCESSES_MAX ? sample->processes.count
@@ -72,26 +89,34 @@ static int fill_processes(struct node *node, const struct gpu_sample *sample, st
     return 0;
 }
 
-static const char *why_unusable(const struct gpu_info *info, const struct gpu_sample *sample)
+static const char *why_unusable(
+    const struct node *node, const struct gpu_info *info, const struct gpu_sample *sample)
 {
     if (sample->health != GPU_HEALTH_OK)
         return sample->health_reason;
     if (!info->is_place)
         return info->why_not;
-    return sample->trouble.is_serious ? sample->trouble.text : "";
+    return sample->trouble.is_serious ? sample->trouble.text : node->poll.gres_fault;
+}
+
+/* The number of its device file, which is that of its type in gres.conf. NVML counts by PCI
+ * address, and the driver may number the files otherwise. */
+static int index_of(const struct gpu_info *info)
+{
+    return info->minor.valid ? (int)info->minor.value : atoi(info->index);
 }
 
 static int fill_gpu(struct node *node, size_t i, struct node_gpu *gpu)
 {
     const struct gpu_info *info = &node->poll.set->gpu[i];
     const struct gpu_sample *sample = &node->poll.samples[i];
-    *gpu = (struct node_gpu){.index = atoi(info->index),
+    *gpu = (struct node_gpu){.index = index_of(info),
         .memory_total_bytes = info->mem_total_bytes,
         .memory_used_bytes = sample->mem_used_bytes,
         .smact = sample->smact,
         .power_w = sample->power_w};
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", info->uuid);
-    snprintf(gpu->trouble, sizeof gpu->trouble, "%s", why_unusable(info, sample));
+    snprintf(gpu->trouble, sizeof gpu->trouble, "%s", why_unusable(node, info, sample));
     text_mend(gpu->trouble); /* after the cut */
     return fill_processes(node, sample, gpu);
 }
@@ -120,6 +145,7 @@ static void in_pool(uv_work_t *work)
         open_gpus(node);
     else if (gpu_set_renew(poll->set, false, &now) == GPU_SET_CHANGED)
         take_new_set(poll, now);
+    check_gres(node);
     poll->n_gpus = 0;
     poll->gpus = poll->set ? calloc(poll->set->count, sizeof *poll->gpus) : NULL;
     for (size_t i = 0; poll->gpus && i < poll->set->count; i++) {
@@ -137,6 +163,9 @@ static void on_polled(uv_work_t *work, int status)
     if (strcmp(poll->why_none, poll->why_logged) != 0 && *poll->why_none)
         log_warning("no GPUs: %s", poll->why_none);
     memcpy(poll->why_logged, poll->why_none, sizeof poll->why_logged);
+    if (strcmp(poll->gres_fault, poll->gres_logged) != 0 && *poll->gres_fault)
+        log_warning("no job starts on this node: %s", poll->gres_fault);
+    memcpy(poll->gres_logged, poll->gres_fault, sizeof poll->gres_logged);
     if (node->is_closing)
         return;
     node_gpus_free(node->gpus, node->n_gpus);

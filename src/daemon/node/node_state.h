@@ -45,6 +45,8 @@ struct node_poll {
     struct gpu_sample *samples; /* one for each GPU of the set */
     char why_none[512], why_logged[512];
     int64_t next_open_us;
+    char gres_fault[NODE_TEXT_SIZE], gres_logged[NODE_TEXT_SIZE]; /* what is wrong in gres.conf */
+    int64_t next_gres_us;
     struct node_gpu *gpus; /* the result, one for each whole card; owned */
     size_t n_gpus;
     struct job_cache *jobs;

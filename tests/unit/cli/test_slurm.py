@@ -155,7 +155,7 @@ class Sites(SlurmCase):
                 "gresTypes=nvme,gpu,shard",
                 "JobSubmitPlugins=all_partitions,require_timelimit,lua",
                 f"NodeName=a CPUs=4    Gres={typed(2, 10)}",
-                f"NodeName=b Gres={typed(1, 10)}",
+                "NodeName=b Gres=gpu:i3:1,shard:i3:10",
                 "PartitionName=gpu Nodes=a,b,c[1-2] State=DOWN",
                 "PartitionName=gpu-run Nodes=a,b,c[1-2] State=UP",
             ],
@@ -169,7 +169,7 @@ class Sites(SlurmCase):
                 for nodes, k, file, more in (
                     ("a", 0, "/dev/nvidia0", " Cores=0-3"),
                     ("a", 1, "/dev/nvidia1", " Cores=0-3"),
-                    ("b", 0, "/dev/nvidia3", ""),
+                    ("b", 3, "/dev/nvidia3", ""),
                     ("c[1-2]", 0, "/dev/nvidia0", ""),
                 )
                 for line in (

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of generic resources as Slurm 22.05 and 24.11 write them, and any other bytes. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "slurmconf/gres_check.h"
 #include "slurmconf/gres_text.h"
 
 static void reads_requests_of_jobs(void **state)
@@ -45,11 +47,42 @@ static void reads_the_lists_of_slurm_conf(void **state)
     assert_int_equal(gres_count(span_of("gpus:3,nogpu:2"), "gpu"), 0);
     assert_int_equal(gres_count(span_of("gpu:99999999999999999999"), "gpu"), INT32_MAX);
     assert_int_equal(gres_count_typed(span_of("gpu:2,shard:i0:80(S:0),shard:i1:80")), 2);
-    assert_int_equal(gres_count_typed(span_of("shard:i1:80")), 0);
+    assert_int_equal(gres_count_typed(span_of("shard:i2:80,shard:i3:80")), 2);
     assert_int_equal(gres_count_typed(span_of("shard:160")), 0);
 }
 
-static void assert_typed(const char *list, int gpus, const char *want)
+static void counts_by_device_file(void **state)
+{
+    static const struct {
+        const char *file;
+        int number;
+    } files[] = {{"/dev/nvidia2", 2}, {"/dev/nvidia63", 63}, {"/dev/nvidia007", 7},
+        {"/dev/nvidia64", -1}, {"/dev/nvidia", -1}, {"", -1}, {"/dev/nvidia[0-1]", -1},
+        {"/dev/nvidia99999999999999999999", -1}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        assert_int_equal(gres_file_number(span_of(files[i].file)), files[i].number);
+}
+
+static void finds_types_of_other_numbers(void **state)
+{
+    static const char text[] = "NodeName=n1 Name=gpu Type=i2 File=/dev/nvidia2\n"
+                               "NodeName=n1 Name=shard Type=i2 Count=80 File=/dev/nvidia2\n"
+                               "NodeName=n[2-3] Name=gpu Type=i0 File=/dev/nvidia2 Cores=0-7\n"
+                               "NodeName=n4 Name=gpu Type=a100 File=/dev/nvidia5\n"
+                               "NodeName=n5 Name=gpu Type=i0 File=/dev/nvidia[0-1]\n";
+    struct fault fault = {.text = ""};
+    assert_int_equal(gres_check_numbers(span_of(text), "n1", &fault), 0);
+    assert_int_equal(gres_check_numbers(span_of(text), "n4", &fault), 0);
+    assert_int_equal(gres_check_numbers(span_of(text), "n5", &fault), 0);
+    assert_int_equal(gres_check_numbers(span_of(text), "n3", &fault), -EINVAL);
+    assert_non_null(strstr(fault.text, "gres.conf gives /dev/nvidia2 the type i0"));
+    assert_non_null(strstr(fault.text, "colloc slurm setup"));
+    assert_int_equal(gres_check_numbers(span_of(text), NULL, &fault), -EINVAL);
+    assert_int_equal(
+        gres_check_numbers(span_of("Name=gpu Type=i1 File=/dev/nvidia0"), "n1", &fault), -EINVAL);
+}
+
+static void assert_typed(const char *list, uint64_t gpus, const char *want)
 {
     char *text;
     size_t size;
@@ -63,7 +96,9 @@ static void assert_typed(const char *list, int gpus, const char *want)
 static void writes_typed_lists(void **state)
 {
     assert_typed("gpu:1", 1, "gpu:i0:1,shard:i0:80");
-    assert_typed("gpu:a100:2(S:0,1),x:1(S:0,1),,shard:20", 2,
+    assert_typed("gpu:2", UINT64_C(1) << 2 | UINT64_C(1) << 63,
+        "gpu:i2:1,gpu:i63:1,shard:i2:80,shard:i63:80");
+    assert_typed("gpu:a100:2(S:0,1),x:1(S:0,1),,shard:20", 3,
         "x:1(S:0,1),gpu:i0:1,gpu:i1:1,shard:i0:80,shard:i1:80");
     assert_typed("bandwidth:lustre:no_consume:4G,gpu:1", 1,
         "bandwidth:lustre:no_consume:4G,gpu:i0:1,shard:i0:80");
@@ -94,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads_requests_of_jobs),
         cmocka_unit_test(reads_what_nodes_have), cmocka_unit_test(skips_what_is_no_item),
         cmocka_unit_test(writes_shards_of_gpus), cmocka_unit_test(reads_the_lists_of_slurm_conf),
-        cmocka_unit_test(writes_typed_lists)};
+        cmocka_unit_test(writes_typed_lists), cmocka_unit_test(counts_by_device_file),
+        cmocka_unit_test(finds_types_of_other_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

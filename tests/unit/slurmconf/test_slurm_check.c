@@ -94,6 +94,15 @@ static void test_all_is_well(void **state)
     assert_fails(&facts, NULL, NULL);
 }
 
+static void test_types_of_other_files(void **state)
+{
+    struct slurm_facts_read facts = good_facts();
+    facts.gres = "Name=gpu Type=i2 File=/dev/nvidia2\n";
+    assert_fails(&facts, NULL, NULL);
+    facts.gres = "Name=gpu Type=i0 File=/dev/nvidia2\n";
+    assert_fails(&facts, "nodes", "gres.conf gives /dev/nvidia2 the type i0");
+}
+
 static void test_configuration(void **state)
 {
     assert_config_fails("auth/munge", "auth/slurm", "node-auth", "auth/slurm");
@@ -252,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_is_well),
         cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_types_of_other_files),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_node_auth),

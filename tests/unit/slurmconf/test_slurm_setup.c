@@ -60,10 +60,10 @@ static void lines_without_node_names(void **state)
 {
     (void)state;
     static const char *const wanted[] = {
-        "NodeName=big1 Name=gpu Type=i0 File=/dev/nvidia2 Cores=0-7 Links=-1,4\n",
-        "NodeName=big1 Name=shard Type=i0 Count=80 File=/dev/nvidia2\n",
-        "NodeName=big1 Name=gpu Type=i1 File=/dev/nvidia3 CPUs=8-15\n",
-        "NodeName=big1 Name=shard Type=i1 Count=80 File=/dev/nvidia3\n", NULL};
+        "NodeName=big1 Name=gpu Type=i2 File=/dev/nvidia2 Cores=0-7 Links=-1,4\n",
+        "NodeName=big1 Name=shard Type=i2 Count=80 File=/dev/nvidia2\n",
+        "NodeName=big1 Name=gpu Type=i3 File=/dev/nvidia3 CPUs=8-15\n",
+        "NodeName=big1 Name=shard Type=i3 Count=80 File=/dev/nvidia3\n", NULL};
     expect_lines(TWO,
         "Name=gpu File=/dev/nvidia2 Cores=0-7 Links=-1,4\n"
         "Name=gpu File=/dev/nvidia3 CPUs=8-15\n",
@@ -74,8 +74,8 @@ static void lines_with_node_names(void **state)
 {
     (void)state;
     static const char *const wanted[] = {
-        "NodeName=r[1-2] Name=gpu Type=i0 File=/dev/nvidia1 Cores=0-7\n",
-        "NodeName=r[1-2] Name=gpu Type=i1 File=/dev/nvidia3 Cores=0-7\n", NULL};
+        "NodeName=r[1-2] Name=gpu Type=i1 File=/dev/nvidia1 Cores=0-7\n",
+        "NodeName=r[1-2] Name=gpu Type=i3 File=/dev/nvidia3 Cores=0-7\n", NULL};
     expect_lines("NodeName=r[1-2] Gres=gpu:a100:2\n",
         "NodeName=r[1-9] Name=gpu Type=a100 File=/dev/nvidia[1,3] Cores=0-7\n", wanted);
 }
@@ -86,8 +86,8 @@ static void lists_of_files(void **state)
     (void)state;
     static const char *const wanted[] = {
         "NodeName=big1 Name=gpu Type=i0 File=/dev/nvidia0 Cores=0-7\n",
-        "NodeName=big1 Name=gpu Type=i1 File=/dev/nvidia2 Cores=0-7\n",
-        "NodeName=big1 Name=gpu Type=i2 File=/dev/nvidia3 Cores=0-7\n", NULL};
+        "NodeName=big1 Name=gpu Type=i2 File=/dev/nvidia2 Cores=0-7\n",
+        "NodeName=big1 Name=gpu Type=i3 File=/dev/nvidia3 Cores=0-7\n", NULL};
     expect_lines("NodeName=big1 Gres=gpu:3\n",
         "Name=gpu Files=/dev/nvidia0,/dev/nvidia[2-3] Cores=0-7\n", wanted);
 }
@@ -146,7 +146,7 @@ static void nodes_of_a_line_that_differ(void **state)
     static const char files[] = "NodeName=n01 Name=gpu File=/dev/nvidia[0-1]\n"
                                 "NodeName=n02 Name=gpu File=/dev/nvidia[2-3]\n";
     static const char *const wanted[] = {"NodeName=n01 Name=gpu Type=i0 File=/dev/nvidia0\n",
-        "NodeName=n02 Name=gpu Type=i0 File=/dev/nvidia2\n", NULL};
+        "NodeName=n02 Name=gpu Type=i2 File=/dev/nvidia2\n", NULL};
     expect_refusal(
         "NodeName=n[01-02] Gres=gpu:2\n", files, "gres.conf gives n01 and n02 other device files");
     expect_lines("NodeName=n01 Gres=gpu:2\nNodeName=n02 Gres=gpu:2\n", files, wanted);
@@ -156,6 +156,42 @@ static void nodes_of_a_line_that_differ(void **state)
         "NodeName=n01 Name=gpu File=/dev/nvidia[0-1]\n"
         "NodeName=n02 Name=gpu Count=2 File=/dev/nvidia[0-1]\n",
         alike);
+}
+
+/* A GPU is named by the number of its file; what has none, or the same, is refused. */
+static void numbers_of_files(void **state)
+{
+    (void)state;
+    expect_refusal(
+        "NodeName=n1 Gres=gpu:1\n", "Name=gpu File=/dev/nvidia-first\n", "and this has none");
+    expect_refusal("NodeName=n1 Gres=gpu:1\n", "Name=gpu File=/dev/nvidia64\n", "from 0 to 63");
+    expect_refusal(TWO, "Name=gpu File=/dev/nvidia1\nName=gpu File=/mnt/nvidia1\n",
+        "two device files of NodeName=big1 have the number 1");
+    expect_refusal("NodeName=DEFAULT Gres=gpu:2\nNodeName=n1\n", "Name=gpu File=/dev/nvidia[2-3]\n",
+        "give the line its own Gres=gpu:2");
+}
+
+/* slurm.conf has the same types as gres.conf, whatever the order of the files. */
+static void types_of_both_files(void **state)
+{
+    (void)state;
+    struct setup_file conf = {
+        .name = "slurm.conf", .comment = "#", .text = span_of("NodeName=n1 Gres=gpu:2\n")};
+    struct setup_file devices = {.name = "gres.conf",
+        .comment = "#",
+        .text = span_of("Name=gpu File=/dev/nvidia3\nName=gpu File=/dev/nvidia2\n")};
+    struct setup_files files = {&conf, 1, &devices};
+    const struct setup_options options = {.intake = "gpu", .run = "gpu-run", .shards = 80};
+    struct fault fault;
+    char *notes;
+    size_t nodes;
+    assert_int_equal(slurm_setup_plan(&files, &options, &fault, &notes, &nodes), 0);
+    char *slurm = marked_text_apply(conf.text, &conf.edits, conf.comment);
+    assert_has(slurm, "NodeName=n1 Gres=gpu:i2:1,gpu:i3:1,shard:i2:80,shard:i3:80\n");
+    free(slurm);
+    free(notes);
+    text_edits_fini(&conf.edits);
+    text_edits_fini(&devices.edits);
 }
 
 static void shards_that_are_there(void **state)
@@ -185,6 +221,8 @@ int main(void)
         cmocka_unit_test(what_is_no_device),
         cmocka_unit_test(another_number_of_files),
         cmocka_unit_test(nodes_of_a_line_that_differ),
+        cmocka_unit_test(numbers_of_files),
+        cmocka_unit_test(types_of_both_files),
         cmocka_unit_test(shards_that_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
