@@ -272,8 +272,13 @@ const checks = {
     await page.goto(here(url) + `#/task/${task}`);
     await page.waitForSelector(".chart canvas");
     await draw(page, "task-light");
-    await page.setViewportSize({ width: 390, height: 800 });
     await page.emulateMedia({ colorScheme: "dark" });
+    await page.goto(here(url) + "#/gpus");
+    await page.locator(".holders tr", { hasText: "not started by colloc" }).waitFor();
+    await page.waitForSelector(".spark path[d*=H]");
+    await page.setViewportSize({ width: 1280, height: 420 });
+    await draw(page, "gpus-dark");
+    await page.setViewportSize({ width: 390, height: 800 });
     await page.goto(here(url));
     await page.waitForSelector(".lane canvas");
     await eventually(() => page.evaluate(countColours), (colours) => colours > 8);

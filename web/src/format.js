@@ -34,13 +34,13 @@ export function energy(joules) {
   return wh < 1000 ? `${wh.toFixed(wh < 10 ? 1 : 0)} Wh` : `${(wh / 1000).toFixed(2)} kWh`;
 }
 
-// 75 → "1:15", 3675 → "1:01:15", 90061 → "1 d 1:01"
+// 75 → "1:15", 3675 → "1:01:15", 90061 → "1 d 1:01", 86400 → "1 d"
 export function duration(seconds) {
   if (!isNumber(seconds)) return UNKNOWN;
   const s = Math.max(0, Math.round(seconds));
   const two = (n) => String(n).padStart(2, "0");
   const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
-  if (d) return `${d} d ${h}:${two(m)}`;
+  if (d) return h || m ? `${d} d ${h}:${two(m)}` : `${d} d`;
   return h ? `${h}:${two(m)}:${two(s % 60)}` : `${m}:${two(s % 60)}`;
 }
 

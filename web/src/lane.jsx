@@ -104,10 +104,10 @@ function drawScale(pen, name, text, width, top) {
   pen.fillText(text, width, top - 1);
 }
 
-function drawLine(pen, values, x, top, max, colour) {
+function drawLine(pen, values, x, width, top, max, colour) {
   const y = (value) => top + LINE_HEIGHT * (1 - Math.min(1, value / max));
   pen.fillStyle = css("--lane");
-  pen.fillRect(x(0), top, x(values.length) - x(0), LINE_HEIGHT);
+  pen.fillRect(0, top, width, LINE_HEIGHT);
   pen.fillStyle = colour;
   fillBand(
     pen,
@@ -142,9 +142,9 @@ function draw(canvas, { lane, stack, total, powerLimit, since, until, marks, tas
   drawLabels(pen, stack, x, y, tasks);
   drawMarks(pen, marks, xOf, 0);
   const values = lane.own?.values ?? {};
-  drawLine(pen, values.smact ?? [], x, MEMORY_HEIGHT + GAP, 1, css("--activity"));
+  drawLine(pen, values.smact ?? [], x, width, MEMORY_HEIGHT + GAP, 1, css("--activity"));
   const most = powerScale(powerLimit, values.power_w ?? []);
-  drawLine(pen, values.power_w ?? [], x, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT, most, css("--power"));
+  drawLine(pen, values.power_w ?? [], x, width, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT, most, css("--power"));
   drawAxis(pen, since, until, width, xOf);
   drawScale(pen, "SM activity", "100 %", width, MEMORY_HEIGHT + GAP);
   drawScale(pen, "Power", watts(most), width, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT);

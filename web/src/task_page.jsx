@@ -183,8 +183,11 @@ export function Task({ id, live, isSlurm }) {
   return (
     <>
       <h2>
-        <i class="dot" style={{ background: `hsl(${hueOf(data.id)} 55% 55%)` }} />
-        Task {labelOf(data)}: {data.name} <State task={data} />
+        <span>
+          <i class="dot" style={{ background: `hsl(${hueOf(data.id)} 55% 55%)` }} />
+          Task {labelOf(data)}: {data.name}
+        </span>{" "}
+        <State task={data} />
       </h2>
       <Facts task={data} />
       <ReadOnly task={data} isSlurm={isSlurm} />

@@ -14,6 +14,7 @@ test("unknown is a dash, never 0", () => {
   assert.equal(format.percent(0.834), "83 %");
   assert.equal(format.duration(3675), "1:01:15");
   assert.equal(format.duration(90061), "1 d 1:01");
+  assert.equal(format.duration(604800), "7 d");
   assert.equal(format.energy(18000), "5.0 Wh");
   assert.equal(format.gpuName("NVIDIA H200"), "H200");
 });
