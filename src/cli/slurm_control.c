@@ -30,8 +30,6 @@ static const struct {
     {"release", NULL, "release"},
     {"suspend", NULL, "suspend"},
     {"resume", NULL, "resume"},
-    {"show", "job", "show"},
-    {"show", "jobid", "show"},
     {"show", "node", "gpus"},
     {"show", "nodes", "gpus"},
     {"ping", NULL, "info"},

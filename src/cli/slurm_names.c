@@ -25,12 +25,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/slurm_control.h"
+#include "cli/slurm_fields.h"
+#include "cli/slurm_list.h"
 #include "taskfile/slurm_options.h"
 
 static const struct {
@@ -51,8 +54,13 @@ static const struct {
     {"sacct", "-E", "--until"},
     {"sacct", "--endtime", "--until"},
     {"sacct", "-X", NULL}, /* steps are not shown anyway */
-    {"scancel", "-t", "--state"},
     {"scancel", "--jobname", "--name"},
+    {"scancel", "--quiet", NULL},
+    {"scancel", "-Q", NULL},
+    {"scancel", "--verbose", NULL},
+    {"scancel", "-v", NULL},
+    {"scancel", "--full", NULL}, /* the whole task: as always */
+    {"scancel", "-f", NULL},
 };
 
 static int add_word(struct slurm_words *words, const char *before, const char *word)
@@ -81,6 +89,65 @@ static int add_argument(struct slurm_words *words, const char *program, const ch
             strncmp(renamed[i].option, argument, size) == 0)
             return renamed[i].here ? add_word(words, renamed[i].here, argument + size) : 0;
     return add_word(words, "", argument);
+}
+
+/* The value of "-t PD", "-tPD", "--state PD" or "--state=PD"; NULL: the word is another one. */
+static const char *option_value(
+    const char *const *arguments, int count, int *at, const char *letter, const char *name)
+{
+    const char *word = arguments[*at];
+    size_t size = strlen(name);
+    bool is_letter = strncmp(word, letter, 2) == 0;
+    bool is_name = strncmp(word, name, size) == 0 && (!word[size] || word[size] == '=');
+    if (!is_letter && !is_name)
+        return NULL;
+    const char *rest = word + (is_letter ? 2 : size);
+    if (*rest)
+        return rest + (is_name && *rest == '=');
+    return *at + 1 < count ? arguments[++*at] : "";
+}
+
+static int refuse_cancel(
+    struct slurm_words *words, const char *what, const char *value, const char *why)
+{
+    print_error("scancel --%s=%.40s: %s", what, value, why);
+    words->is_done = true;
+    words->exit_code = EXIT_USAGE;
+    return 0;
+}
+
+/* A task ends by SIGTERM, and after its grace time by SIGKILL: colloc sends no other signal. */
+static bool ends_task(const char *signal)
+{
+    static const char *const names[] = {"TERM", "KILL", "15", "9"};
+    signal += strncasecmp(signal, "SIG", 3) == 0 ? 3 : 0;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcasecmp(names[i], signal) == 0)
+            return true;
+    return false;
+}
+
+static int translate_cancel(struct slurm_words *words, const char *const *arguments, int count)
+{
+    int r = 0;
+    for (int i = 0; i < count && r == 0 && !words->is_done; i++) {
+        const char *value = option_value(arguments, count, &i, "-s", "--signal");
+        if (value && !ends_task(value))
+            return refuse_cancel(words, "signal", value,
+                "colloc sends a task SIGTERM and SIGKILL only; `#SBATCH --signal` sends one before "
+                "the time limit");
+        if (value)
+            continue;
+        value = option_value(arguments, count, &i, "-t", "--state");
+        const char *state = value ? slurm_state_parse(value, strlen(value)) : NULL;
+        if (value && !state)
+            return refuse_cancel(words, "state", value, "give PENDING, RUNNING or SUSPENDED");
+        if (!value && (value = option_value(arguments, count, &i, "-M", "--clusters")))
+            continue;
+        r = state ? add_word(words, "--state=", state)
+                  : add_argument(words, "scancel", arguments[i]);
+    }
+    return r;
 }
 
 /* Is the next argument the value of this option of `colloc submit`? */
@@ -156,7 +223,37 @@ static int translate_run(
     return r;
 }
 
-static int translate_control(struct slurm_words *words, const char *const *arguments, int count)
+/* Of `words` those that are no option: "-o" (one line) is noted, "-M CLUSTER" names the only one. */
+static int drop_options(
+    const char *const *words, int count, const char **ret_words, bool *ret_one_line)
+{
+    static const char *const one_line[] = {"-o", "--oneliner"}, *const plain[] = {"-d", "--details",
+                                                                    "-a", "--all", "-Q", "--quiet",
+                                                                    "-v", "--verbose"};
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < ARRAY_SIZE(one_line); k++)
+            if (strcmp(words[i], one_line[k]) == 0)
+                *ret_one_line = is_known = true;
+        for (size_t k = 0; k < ARRAY_SIZE(plain); k++)
+            is_known |= strcmp(words[i], plain[k]) == 0;
+        if (!is_known && !option_value(words, count, &i, "-M", "--clusters"))
+            ret_words[n++] = words[i];
+    }
+    ret_words[n] = NULL;
+    return n;
+}
+
+static int show_jobs(struct slurm_words *words, const char *ids, bool is_one_line)
+{
+    words->is_done = true;
+    words->exit_code = slurm_list_show_jobs(ids, is_one_line);
+    return 0;
+}
+
+static int run_control(
+    struct slurm_words *words, const char *const *arguments, int count, bool is_one_line)
 {
     if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
         strncmp(arguments[1], "hostname", 8) == 0) {
@@ -164,6 +261,8 @@ static int translate_control(struct slurm_words *words, const char *const *argum
         words->exit_code = slurm_control_print_hosts(count > 2 ? arguments[2] : NULL);
         return 0;
     }
+    if (count == 3 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0)
+        return show_jobs(words, arguments[2], is_one_line);
     int used = 0, r = 0;
     const char *command = slurm_control_command(arguments, &used);
     if (!command) {
@@ -183,6 +282,18 @@ static int translate_control(struct slurm_words *words, const char *const *argum
     return r;
 }
 
+static int translate_control(struct slurm_words *words, const char *const *given, int n_given)
+{
+    bool is_one_line = false;
+    const char **arguments = calloc((size_t)n_given + 1, sizeof *arguments);
+    if (!arguments)
+        return -ENOMEM;
+    int count = drop_options(given, n_given, arguments, &is_one_line);
+    int r = run_control(words, arguments, count, is_one_line);
+    free(arguments);
+    return r;
+}
+
 static int translate_command(
     struct slurm_words *words, const char *program, const char *const *arguments, int count)
 {
@@ -190,6 +301,8 @@ static int translate_command(
         return translate_batch(words, arguments, count);
     if (strcmp(program, "srun") == 0 || strcmp(program, "salloc") == 0)
         return translate_run(words, program, arguments, count);
+    if (strcmp(program, "scancel") == 0)
+        return translate_cancel(words, arguments, count);
     int r = 0;
     for (int i = 0; i < count && r == 0; i++)
         r = add_argument(words, program, arguments[i]);
@@ -207,6 +320,9 @@ int slurm_words_make(
     for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
         if (strcmp(programs[i].program, program) != 0)
             continue;
+        ret_words->is_done = slurm_list_run(program, arguments, count, &ret_words->exit_code);
+        if (ret_words->is_done)
+            return 0;
         ret_words->word = calloc((size_t)count + 8, sizeof *ret_words->word);
         if (ret_words->word && !programs[i].command)
             return translate_control(ret_words, arguments, count);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fields of a task under Slurm's names: letters of `squeue --format`, names of `sacct
+ * --format`. One table has both.
+ */
+#ifndef COLLOC_CLI_SLURM_FIELDS_H
+#define COLLOC_CLI_SLURM_FIELDS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* How the fields of a line are separated. */
+struct slurm_layout {
+    const char *between; /* of the fields of sacct: "|"; NULL: columns of a table */
+    bool ends_so;        /* also behind the last one, as --parsable does */
+};
+
+/* Slurm's name of the state, "PAUSED" is "SUSPENDED"; and the short one, "R". */
+const char *slurm_state_long(const json_t *task);
+const char *slurm_state_short(const json_t *task);
+
+/* Returns the whole name of a state, "PD", "pending" or "PENDING"; NULL: Slurm has none of that
+ * name. */
+const char *slurm_state_parse(const char *text, size_t size);
+
+/*
+ * Prints a line of squeue by its format, "%.18i %T".
+ *
+ * task: NULL: the line of headers
+ *
+ * Returns 0, or -EINVAL for a letter that is no field, having printed nothing.
+ */
+int slurm_print_queue_line(const char *format, const json_t *task, FILE *out);
+
+/*
+ * Prints a line of sacct by its list of fields, "JobID%20,State".
+ *
+ * task: NULL: the line of headers
+ *
+ * Returns 0, or -EINVAL for an unknown field, which `ret_unknown` then has.
+ */
+int slurm_print_account_line(const char *fields, const struct slurm_layout *layout,
+    const json_t *task, FILE *out, char ret_unknown[64]);
+
+/* Prints all names of sacct's fields, as `sacct --helpformat`. */
+void slurm_print_account_fields(FILE *out);
+
+/* Prints a job as `scontrol show job` does; `is_one_line`: with -o. */
+void slurm_print_job(const json_t *task, bool is_one_line, FILE *out);
+
+#endif

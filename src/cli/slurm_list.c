@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `squeue` and `sacct` as programs call them. The options are those that submitit, Snakemake,
+ * Nextflow, batchspawner and Open OnDemand send; slurm_fields.c prints the lines.
+ *
+ *     squeue --noheader -o '%i %t' -t all -u ada
+ *     sacct -X --parsable2 --noheader --format=JobIdRaw,State --name run --starttime 2026-11-01
+ *
+ * People who type `squeue --me` get the table of `colloc queue`, which says why a task waits.
+ * Options that only choose among clusters, nodes, partitions and steps have no effect: there is one
+ * cluster with one node and one partition, and a task has no steps of its own in the accounts.
+ */
+#include "cli/slurm_list.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/moment.h"
+#include "base/units.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/slurm_fields.h"
+#include "cli/task_view.h"
+
+/* What getopt_long returns for options without a letter. */
+enum { OPTION_ME = 256, OPTION_NO_EFFECT, OPTION_NO_EFFECT_VALUE, OPTION_DELIMITER, OPTION_NAMES };
+
+#define QUEUE_FORMAT   "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+#define ACCOUNT_FORMAT "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
+#define IDS_MOST       10000 /* chosen: of a command line */
+
+struct list_options {
+    const char *format, *jobs, *names, *states, *user, *since, *until;
+    const char *delimiter;
+    bool is_of_slurm; /* an option asks for Slurm's form */
+    bool no_header, ends_so, is_parsable, is_of_all, names_cluster, prints_names;
+};
+
+static const struct option queue_options[] = {
+    {"all", no_argument, NULL, 'a'},
+    {"array", no_argument, NULL, 'r'},
+    {"clusters", required_argument, NULL, 'M'},
+    {"format", required_argument, NULL, 'o'},
+    {"jobs", optional_argument, NULL, 'j'},
+    {"local", no_argument, NULL, OPTION_NO_EFFECT},
+    {"me", no_argument, NULL, OPTION_ME},
+    {"name", required_argument, NULL, 'n'},
+    {"noconvert", no_argument, NULL, OPTION_NO_EFFECT},
+    {"noheader", no_argument, NULL, 'h'},
+    {"partition", required_argument, NULL, 'p'},
+    {"states", required_argument, NULL, 't'},
+    {"user", required_argument, NULL, 'u'},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct option account_options[] = {
+    {"allocations", no_argument, NULL, 'X'},
+    {"allusers", no_argument, NULL, 'a'},
+    {"clusters", required_argument, NULL, 'M'},
+    {"delimiter", required_argument, NULL, OPTION_DELIMITER},
+    {"duplicates", no_argument, NULL, 'D'},
+    {"endtime", required_argument, NULL, 'E'},
+    {"format", required_argument, NULL, 'o'},
+    {"helpformat", no_argument, NULL, 'e'},
+    {"jobs", required_argument, NULL, 'j'},
+    {"name", required_argument, NULL, OPTION_NAMES},
+    {"nodelist", required_argument, NULL, 'N'},
+    {"noconvert", no_argument, NULL, OPTION_NO_EFFECT},
+    {"noheader", no_argument, NULL, 'n'},
+    {"parsable", no_argument, NULL, 'p'},
+    {"parsable2", no_argument, NULL, 'P'},
+    {"starttime", required_argument, NULL, 'S'},
+    {"state", required_argument, NULL, 's'},
+    {"units", required_argument, NULL, OPTION_NO_EFFECT_VALUE},
+    {"user", required_argument, NULL, 'u'},
+    {NULL, 0, NULL, 0},
+};
+
+/* Returns whether it is known. */
+static bool read_queue_option(int option, const char *value, struct list_options *options)
+{
+    options->is_of_slurm |= option != OPTION_ME && option != 'u';
+    switch (option) {
+    case 'o':
+        options->format = value;
+        break;
+    case 'j':
+        options->jobs = value ? value : "";
+        break;
+    case 'n':
+        options->names = value;
+        break;
+    case 't':
+        options->states = value;
+        break;
+    case 'u':
+        options->user = value;
+        break;
+    case OPTION_ME:
+        options->user = "";
+        break;
+    case 'h':
+        options->no_header = true;
+        break;
+    case 'M':
+        options->names_cluster = true;
+        break;
+    default:
+        return option != '?' && option != ':';
+    }
+    return true;
+}
+
+static bool read_account_option(int option, const char *value, struct list_options *options)
+{
+    options->is_of_slurm |= !strchr("SEuX", option) || option > UCHAR_MAX;
+    switch (option) {
+    case 'o':
+        options->format = value;
+        break;
+    case 'j':
+        options->jobs = value;
+        break;
+    case OPTION_NAMES:
+        options->names = value;
+        break;
+    case 's':
+        options->states = value;
+        break;
+    case 'u':
+        options->user = value;
+        break;
+    case 'a':
+        options->is_of_all = true;
+        break;
+    case 'n':
+        options->no_header = true;
+        break;
+    case 'p':
+        options->ends_so = true;
+        options->is_parsable = true;
+        break;
+    case 'P':
+        options->is_parsable = true;
+        break;
+    case OPTION_DELIMITER:
+        options->delimiter = value;
+        break;
+    case 'S':
+        options->since = value;
+        break;
+    case 'E':
+        options->until = value;
+        break;
+    case 'e':
+        options->prints_names = true;
+        break;
+    default:
+        return option != '?' && option != ':';
+    }
+    return true;
+}
+
+/* Returns whether all options are known. getopt_long reorders the words: `arguments` is a copy. */
+static bool read_options(
+    bool is_queue, char **arguments, int count, struct list_options *ret_options)
+{
+    const char *letters = is_queue ? ":ahj::M:n:o:p:rt:u:" : ":aDE:ej:M:nN:o:pPs:S:u:X";
+    int option;
+    opterr = 0;
+    optind = 1;
+    while ((option = getopt_long(
+                count, arguments, letters, is_queue ? queue_options : account_options, NULL)) != -1)
+        if (!(is_queue ? read_queue_option : read_account_option)(option, optarg, ret_options))
+            return false;
+    if (is_queue && ret_options->jobs && optind < count) /* "-j 12" */
+        ret_options->jobs = arguments[optind++];
+    return optind == count;
+}
+
+/* ---- the tasks ---- */
+
+/* Is the text one of the list, "a,b"? */
+static bool is_listed(const char *list, const char *text)
+{
+    size_t size = strlen(text);
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == size && strncmp(at, text, size) == 0)
+            return true;
+    return false;
+}
+
+static bool is_in_states(const char *list, const json_t *task)
+{
+    if (strcasecmp(list, "all") == 0)
+        return true;
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        const char *name = slurm_state_parse(at, strcspn(at, ","));
+        if (name && strcmp(name, slurm_state_long(task)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int check_states(const char *program, const char *list)
+{
+    if (strcasecmp(list, "all") == 0)
+        return EXIT_OK;
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t size = strcspn(at, ",");
+        if (slurm_state_parse(at, size))
+            continue;
+        fprintf(stderr, "%s: error: Invalid job state specified: %.*s\n", program, (int)size, at);
+        return EXIT_REFUSED;
+    }
+    return EXIT_OK;
+}
+
+static bool is_wanted(const struct list_options *options, const json_t *task)
+{
+    const char *user = options->user;
+    return (!options->names || is_listed(options->names, member_text(task, "name", ""))) &&
+           (!options->states || is_in_states(options->states, task)) &&
+           (!user || is_listed(user, member_text(task, "user", "")));
+}
+
+static void add_wanted(
+    const struct list_options *options, const json_t *reply, double array, json_t *tasks)
+{
+    json_t *task;
+    size_t i;
+    json_array_foreach(json_object_get(reply, "tasks"), i, task) {
+        if ((array == 0 || member_number(task, "array_id", 0) == array) && is_wanted(options, task))
+            json_array_append(tasks, task);
+    }
+}
+
+/* "12", "12_7", or an array: all its tasks. An id that is none adds nothing, as with Slurm. */
+static int add_job(
+    struct client *client, const struct list_options *options, const char *id, json_t *tasks)
+{
+    char path[160];
+    struct fault fault = {0};
+    int status = 0;
+    json_t *reply = NULL;
+    snprintf(path, sizeof path, "/v1/tasks/%s", id);
+    int r = client_request(client, "GET", path, NULL, &fault, &status, &reply);
+    if (r == 0 && status == 404) {
+        json_decref(reply);
+        return EXIT_OK;
+    }
+    int code = session_exit_code(r, status, &fault, &reply);
+    json_t *task = json_object_get(reply, "task");
+    double array = member_number(json_object_get(reply, "array"), "id", 0);
+    if (task && is_wanted(options, task))
+        json_array_append(tasks, task);
+    json_decref(reply);
+    if (code != EXIT_OK || array == 0)
+        return code;
+    code = session_call(client, "GET", "/v1/tasks?state=all&limit=1000000", NULL, &reply);
+    if (code != EXIT_OK)
+        return code;
+    add_wanted(options, reply, array, tasks);
+    json_decref(reply);
+    return code;
+}
+
+static bool is_id(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    bool is_index = text[digits] == '_';
+    size_t more = is_index ? strspn(text + digits + 1, "0123456789") : 0;
+    return digits > 0 && digits < 20 && more < 12 && (is_index ? more > 0 : true) &&
+           !text[digits + (is_index ? 1 + more : 0)];
+}
+
+static int get_jobs(const struct invocation *invocation, const struct list_options *options,
+    const char *program, json_t *tasks)
+{
+    struct client *client;
+    char id[40];
+    int code = session_open(invocation, &client), n = 0;
+    if (code != EXIT_OK)
+        return code;
+    for (const char *at = options->jobs; *at && code == EXIT_OK && n < IDS_MOST; n++) {
+        size_t size = strcspn(at, ",");
+        size_t whole = strcspn(at, ",."); /* a step, "12.batch": its job */
+        snprintf(id, sizeof id, "%.*s", (int)(whole < size ? whole : size), at);
+        if (is_id(id)) {
+            code = add_job(client, options, id, tasks);
+        } else {
+            fprintf(stderr, "%s: error: Invalid job id: %.*s\n", program, (int)size, at);
+            code = EXIT_REFUSED;
+        }
+        at += size;
+        at += *at == ',';
+    }
+    client_close(client);
+    return code;
+}
+
+/* Slurm's moments have a T between date and time. */
+static int add_moment(char *path, size_t size, const char *key, const char *text)
+{
+    char plain[64], number[32];
+    int64_t moment;
+    snprintf(plain, sizeof plain, "%s", text);
+    for (char *at = plain; *at; at++)
+        if (*at == 'T')
+            *at = ' ';
+    if (strcmp(plain, "now") == 0)
+        return EXIT_OK;
+    if (strcmp(plain, "midnight") == 0)
+        snprintf(plain, sizeof plain, "today");
+    if (moment_parse(plain, time(NULL), &moment) < 0) {
+        fprintf(stderr, "sacct: error: Invalid time specification: %.60s\n", text);
+        return EXIT_REFUSED;
+    }
+    snprintf(number, sizeof number, "%lld", (long long)moment);
+    query_add(path, size, key, number);
+    return EXIT_OK;
+}
+
+static int get_tasks(const struct invocation *invocation, const struct list_options *options,
+    bool is_queue, json_t *tasks)
+{
+    char path[1024] = "/v1/tasks";
+    json_t *reply;
+    bool wants_ended = !is_queue || options->states;
+    query_add(path, sizeof path, "state", wants_ended ? "all" : "live");
+    if (options->user && !strchr(options->user, ','))
+        query_add(path, sizeof path, "user", options->user);
+    int code = EXIT_OK;
+    if (!is_queue) {
+        query_add(path, sizeof path, "limit", "1000000");
+        code = add_moment(path, sizeof path, "since", options->since ? options->since : "today");
+    }
+    if (code == EXIT_OK && options->until)
+        code = add_moment(path, sizeof path, "until", options->until);
+    if (code == EXIT_OK)
+        code = session_get(invocation, path, &reply);
+    if (code != EXIT_OK)
+        return code;
+    add_wanted(options, reply, 0, tasks);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+/* ---- the lines ---- */
+
+static int print_queue(const struct list_options *options, const json_t *tasks)
+{
+    const char *format = options->format ? options->format : QUEUE_FORMAT;
+    FILE *nothing = fopen("/dev/null", "w");
+    json_t *task;
+    size_t i;
+    int r = nothing ? slurm_print_queue_line(format, NULL, nothing) : 0;
+    if (nothing)
+        fclose(nothing);
+    if (r < 0) {
+        fprintf(stderr, "squeue: error: Unrecognized option in the format: %.80s\n", format);
+        return EXIT_REFUSED;
+    }
+    if (options->names_cluster && !options->no_header)
+        puts("CLUSTER: colloc");
+    if (!options->no_header)
+        slurm_print_queue_line(format, NULL, stdout);
+    json_array_foreach(tasks, i, task) {
+        slurm_print_queue_line(format, task, stdout);
+    }
+    return EXIT_OK;
+}
+
+static int print_account(const struct list_options *options, const json_t *tasks)
+{
+    const char *format = options->format ? options->format : ACCOUNT_FORMAT;
+    const char *between = !options->is_parsable ? NULL
+                          : options->delimiter  ? options->delimiter
+                                                : "|";
+    const struct slurm_layout layout = {between, options->ends_so};
+    char unknown[64] = "";
+    json_t *task;
+    size_t i;
+    FILE *nothing = fopen("/dev/null", "w");
+    int r = nothing ? slurm_print_account_line(format, &layout, NULL, nothing, unknown) : 0;
+    if (nothing)
+        fclose(nothing);
+    if (r < 0) {
+        fprintf(stderr, "sacct: fatal: Invalid field requested: \"%s\"\n", unknown);
+        return EXIT_REFUSED;
+    }
+    if (!options->no_header)
+        slurm_print_account_line(format, &layout, NULL, stdout, unknown);
+    json_array_foreach(tasks, i, task) {
+        slurm_print_account_line(format, &layout, task, stdout, unknown);
+    }
+    return EXIT_OK;
+}
+
+/* The user whose tasks are meant: that of --me, and of sacct without -u, -a and -j, unless root
+ * asks. */
+static void choose_user(bool is_queue, struct list_options *options, char name[LOGIN_NAME_MAX])
+{
+    bool is_own = options->user ? !*options->user
+                                : !is_queue && !options->jobs && !options->is_of_all && getuid();
+    if (is_own)
+        options->user = own_user_name(name, LOGIN_NAME_MAX);
+}
+
+static int run_list(bool is_queue, struct list_options *options)
+{
+    const struct invocation invocation = {0};
+    const char *program = is_queue ? "squeue" : "sacct";
+    char name[LOGIN_NAME_MAX];
+    if (options->prints_names) {
+        slurm_print_account_fields(stdout);
+        return EXIT_OK;
+    }
+    int code = options->states ? check_states(program, options->states) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    choose_user(is_queue, options, name);
+    json_t *tasks = json_array();
+    bool has_jobs = options->jobs && *options->jobs;
+    if (is_queue && !options->states)
+        options->states = "PENDING,RUNNING,SUSPENDED,COMPLETING";
+    code = has_jobs ? get_jobs(&invocation, options, program, tasks)
+                    : get_tasks(&invocation, options, is_queue, tasks);
+    if (code == EXIT_OK)
+        code = is_queue ? print_queue(options, tasks) : print_account(options, tasks);
+    json_decref(tasks);
+    return code;
+}
+
+bool slurm_list_run(const char *program, const char *const *words, int count, int *ret_exit_code)
+{
+    struct list_options options = {0};
+    bool is_queue = strcmp(program, "squeue") == 0;
+    char **arguments = calloc((size_t)count + 2, sizeof *arguments);
+    if (!arguments || (!is_queue && strcmp(program, "sacct") != 0)) {
+        free(arguments);
+        return false;
+    }
+    arguments[0] = (char *)(uintptr_t)program;
+    for (int i = 0; i < count; i++)
+        arguments[i + 1] = (char *)(uintptr_t)words[i];
+    bool is_run = read_options(is_queue, arguments, count + 1, &options) && options.is_of_slurm;
+    if (is_run)
+        *ret_exit_code = run_list(is_queue, &options);
+    free(arguments);
+    return is_run;
+}
+
+int slurm_list_show_jobs(const char *ids, bool is_one_line)
+{
+    const struct invocation invocation = {0};
+    const struct list_options options = {.jobs = ids};
+    json_t *tasks = json_array(), *task;
+    size_t i;
+    int code = get_jobs(&invocation, &options, "scontrol", tasks);
+    json_array_foreach(tasks, i, task) {
+        slurm_print_job(task, is_one_line, stdout);
+    }
+    if (code == EXIT_OK && json_array_size(tasks) == 0) {
+        fputs("slurm_load_jobs error: Invalid job id specified\n", stderr);
+        code = EXIT_REFUSED;
+    }
+    json_decref(tasks);
+    return code;
+}

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""squeue, sacct, scancel and scontrol as programs call them.
+
+The command lines are those that the tools send, read from their sources. The headers and the values
+of a job without accounts, licences and so on are those that Slurm 22.05.8 printed of a job.
+"""
+
+import os
+import socket
+import subprocess
+import unittest
+
+from cli_case import COLLOC, CliCase
+from fake_collocd import make_task
+
+HOST = socket.gethostname()
+T = 1796000000  # 2026-11-30 00:53:20 UTC
+
+# squeue 22.05.8: letter: header, what it printed of a waiting job
+SLURM = {
+    "a": ("ACCOUNT", "(null)"),
+    "b": ("TRES_PER_NODE", "gres:gpu:1"),
+    "c": ("MIN_CPUS", "1"),
+    "d": ("MIN_TMP_DISK", "0"),
+    "e": ("END_TIME", "N/A"),
+    "f": ("FEATURES", "(null)"),
+    "h": ("OVER_SUBSCRIBE", "OK"),
+    "i": ("JOBID", "1"),
+    "j": ("NAME", "net"),
+    "k": ("COMMENT", "(null)"),
+    "l": ("TIME_LIMIT", "1:30:00"),
+    "n": ("REQ_NODES", ""),
+    "q": ("QOS", "(null)"),
+    "r": ("REASON", "Resources"),
+    "t": ("ST", "PD"),
+    "u": ("USER", "root"),
+    "v": ("RESERVATION", "(null)"),
+    "w": ("WCKEY", "(null)"),
+    "x": ("EXC_NODES", ""),
+    "y": ("NICE", "0"),
+    "z": ("S:C:T", "*:*:*"),
+    "A": ("JOBID", "1"),
+    "B": ("EXEC_HOST", "n/a"),
+    "C": ("CPUS", "1"),
+    "D": ("NODES", "1"),
+    "E": ("DEPENDENCY", "(null)"),
+    "F": ("ARRAY_JOB_ID", "1"),
+    "g": ("GROUP", "root"),
+    "G": ("GROUP", "0"),
+    "H": ("SOCKETS_PER_NODE", "*"),
+    "I": ("CORES_PER_SOCKET", "*"),
+    "J": ("THREADS_PER_CORE", "*"),
+    "K": ("ARRAY_TASK_ID", "N/A"),
+    "L": ("TIME_LEFT", "1:30:00"),
+    "M": ("TIME", "0:00"),
+    "N": ("NODELIST", ""),
+    "O": ("CONTIGUOUS", "0"),
+    "R": ("NODELIST(REASON)", "(Resources)"),
+    "S": ("START_TIME", "N/A"),
+    "T": ("STATE", "PENDING"),
+    "U": ("UID", "0"),
+    "V": ("SUBMIT_TIME", "2026-11-30T00:53:20"),
+    "W": ("LICENSES", "(null)"),
+    "X": ("CORE_SPEC", "N/A"),
+    "Y": ("SCHEDNODES", "(null)"),
+}
+
+
+class SlurmNames(CliCase):
+    def setUp(self):
+        super().setUp()
+        started = {"started_at": T + 7, "exec_s": 95, "gpus": ["0"], "reason": "None"}
+        self.daemon.tasks = [
+            make_task(
+                1,
+                name="net",
+                user="root",
+                uid=0,
+                state="PENDING",
+                reason="Resources",
+                submitted_at=T,
+                time_limit_s=5400,
+                exec_s=0,
+                gpus_requested=1,
+            ),
+            make_task(
+                2, name="run", user="root", uid=0, state="RUNNING", submitted_at=T, **started
+            ),
+            make_task(3, name="other", user="ada", state="PAUSED", submitted_at=T, **started),
+        ]
+
+    def run_as(self, name, *words, code=0, **environment):
+        link = os.path.join(self.folder, name)
+        if not os.path.lexists(link):
+            os.symlink(os.path.abspath(COLLOC), link)
+        self.daemon.requests.clear()
+        done = subprocess.run(
+            [link, *words],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            timeout=60,
+            check=False,
+        )
+        self.assertEqual(done.returncode, code, (words, done.stdout, done.stderr))
+        return done.stdout if code == 0 else done.stderr
+
+    def test_each_letter_is_as_slurm_prints_it(self):
+        for letter, (header, value) in SLURM.items():
+            lines = self.run_as("squeue", "-j", "1", "-o", "%" + letter).split("\n")
+            self.assertEqual(lines, [header, value, ""], letter)
+
+    def test_widths_and_the_default_of_squeue(self):
+        self.assertEqual(
+            self.run_as("squeue", "-h", "-j1", "-o", "%.8i|%-5t|%3j|%10M|", code=1)[:7], "squeue:"
+        )
+        self.assertEqual(
+            self.run_as("squeue", "-h", "-j1", "-o", "%.8i|%5t|%2j|x%%"[:-2]),
+            "       1|PD   |ne|x\n",
+        )
+        self.assertEqual(
+            self.run_as("squeue", "-j", "2"),
+            "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
+            f"                 2    colloc      run     root  R       1:35      1 {HOST}\n",
+        )
+        self.assertEqual(self.run_as("squeue", "-h", "-t", "all", "-n", "x"), "")
+        self.assertIn("Invalid job state", self.run_as("squeue", "-t", "bogus", code=1))
+
+    def test_submitit_1_5(self):
+        # submitit/slurm/slurm.py: SlurmInfoWatcher._make_command
+        text = self.run_as(
+            "sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", "1", "-j", "2"
+        )
+        self.assertEqual(text, f"JobID|State|NodeList\n2|RUNNING|{HOST}\n")
+        text = self.run_as("sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", "1,2")
+        self.assertEqual(text, f"JobID|State|NodeList\n1|PENDING|None assigned\n2|RUNNING|{HOST}\n")
+        self.run_as("scancel", "2")
+        self.assertEqual(self.daemon.requests[0][1], "/v1/tasks/2/cancel")
+        self.assertIn("SIGTERM", self.run_as("scancel", "2", "--signal", "USR1", code=2))
+        self.run_as("scontrol", "requeue", "2")
+        self.assertEqual(self.daemon.requests[0][1], "/v1/tasks/2/requeue")
+
+    def test_snakemake_slurm_1(self):
+        # snakemake-executor-plugin-slurm, job_status_query.py
+        text = self.run_as(
+            *"sacct -X --parsable2 --clusters all --noheader --format=JobIdRaw,State".split(),
+            *"--starttime 2026-11-28T00:00 --endtime now --name run".split(),
+        )
+        self.assertEqual(text, "2|RUNNING\n")
+        text = self.run_as(
+            *"squeue --format=%i|%T --states=all --noheader --name run".split(),
+        )
+        self.assertEqual(text, "2|RUNNING\n")
+
+    def test_nextflow_25(self):
+        # SlurmExecutor.groovy: queueStatusCommand
+        text = self.run_as("squeue", "--noheader", "-o", "%i %t", "-t", "all", "-u", "root")
+        self.assertEqual(text, "1 PD\n2 R\n")
+
+    def test_batchspawner_1(self):
+        # batchspawner.py: SlurmSpawner.batch_query_cmd
+        self.assertEqual(self.run_as("squeue", "-h", "-j", "2", "-o", "%T %B"), f"RUNNING {HOST}\n")
+        self.assertEqual(self.run_as("squeue", "-h", "-j", "1", "-o", "%T %B"), "PENDING n/a\n")
+        self.assertEqual(self.run_as("squeue", "-h", "-j", "77", "-o", "%T %B"), "")
+
+    def test_open_ondemand_4(self):
+        # OSC/ood_core: adapters/slurm.rb
+        letters = [letter for letter in SLURM if letter != "b"] + ["P", "Q", "o", "m", "Z", "b"]
+        text = self.run_as(
+            *"squeue --all --states=all --noconvert -o".split(),
+            "\x1e" + "\x1f".join("%" + letter for letter in letters),
+            *"-u root -j 1 -M colloc".split(),
+        )
+        cluster, header, job = text.split("\x1e")
+        self.assertEqual(cluster, "CLUSTER: colloc\n")
+        fields = dict(zip(letters, job.rstrip("\n").split("\x1f")))
+        self.assertEqual((fields["A"], fields["t"], fields["b"]), ("1", "PD", "gres:gpu:1"))
+        self.assertEqual(len(header.split("\x1f")), len(letters))
+        text = self.run_as(
+            *"sacct -P --delimiter \x1f -n --units G --allocations -o".split(" "),
+            "User,Group,JobId,JobName,Elapsed,ReqMem,AllocCPUS,ReqCPUS,Timelimit,State,TotalCPU,"
+            "MaxRSS,Partition,Submit,Start,End,ReqTRES",
+            *"--state RUNNING -j 2".split(),
+        )
+        self.assertEqual(
+            text.rstrip("\n").split("\x1f")[2:10],
+            ["2", "run", "00:01:35", "0", "1", "1", "UNLIMITED", "RUNNING"],
+        )
+        for verb in ("hold", "release"):
+            self.run_as("scontrol", verb, "1", "-M", "colloc")
+            self.assertEqual(self.daemon.requests[0][1], f"/v1/tasks/1/{verb}")
+
+    def test_sacct_in_columns(self):
+        self.assertEqual(
+            self.run_as("sacct", "-j", "2", "--format", "JobID,JobName%5,State,Elapsed"),
+            "JobID        JobN+      State    Elapsed \n"
+            + "------------ ----- ---------- ---------- \n"
+            + "2              run    RUNNING   00:01:35 \n",
+        )
+        self.assertIn('"Nonsense"', self.run_as("sacct", "-j2", "-oJobID,Nonsense", code=1))
+        self.assertIn("JobIDRaw\n", self.run_as("sacct", "--helpformat"))
+        self.assertIn("Invalid time", self.run_as("sacct", "-n", "-S", "soon", code=1))
+
+    def test_names_of_others_are_one_field_in_one_line(self):
+        self.daemon.tasks[0]["name"] = "a\n2|COMPLETED"
+        text = self.run_as("sacct", "-Pn", "-j1", "-o", "JobID,JobName")
+        self.assertEqual(text, "1|a?2|COMPLETED\n")
+
+    def test_scontrol_shows_a_job(self):
+        text = self.run_as("scontrol", "show", "job", "2")
+        self.assertTrue(text.startswith("JobId=2 JobName=run\n   UserId=root(0) GroupId="), text)
+        self.assertIn("\n   JobState=RUNNING Reason=None Dependency=(null)\n", text)
+        self.assertEqual(self.run_as("scontrol", "show", "job", "-o", "2").count("\n"), 1)
+        self.assertIn("Invalid job id", self.run_as("scontrol", "show", "job", "77", code=1))
+
+    def test_states_of_scancel(self):
+        self.run_as("scancel", "-t", "PD", "-u", "root")
+        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks/1/cancel")
+        self.assertIn("PENDING", self.run_as("scancel", "--state=odd", "-u", "root", code=2))
+        self.run_as("scancel", "-s", "TERM", "2")
+        self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks/2/cancel")
+
+
+if __name__ == "__main__":
+    unittest.main()
