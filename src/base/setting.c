@@ -14,19 +14,25 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 
 /* ---- from text ---- */
 
+/* YAML writes the same in three ways. */
 static int parse_flag(const char *text, bool *ret)
 {
-    bool yes = strcmp(text, "yes") == 0;
-    if (!yes && strcmp(text, "no") != 0)
-        return -EINVAL;
-    *ret = yes;
-    return 0;
+    static const char *const words[][2] = {{"no", "yes"}, {"false", "true"}, {"off", "on"}};
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        for (int value = 0; value < 2; value++)
+            if (strcasecmp(text, words[i][value]) == 0) {
+                *ret = value;
+                return 0;
+            }
+    return -EINVAL;
 }
 
 static int parse_count(const struct setting_kind *kind, const char *text, int *ret)

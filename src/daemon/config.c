@@ -57,19 +57,18 @@ static const struct option {
         "Unix socket on which collocd listens"},
     {"state-dir", FIELD(state_dir), &setting_text, "FOLDER", "/var/lib/colloc",
         "folder of the event log, the run history and the tasks' logs"},
+    {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,
+        "the least important messages to log: error, warning, info or debug"},
+    {"gpus", FIELD(gpus), &setting_text, "LIST", "all",
+        "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
+        "others"},
+    {"drain", LIVE(drain), &setting_text, "LIST", "",
+        "GPUs, as for gpus, on which no further task starts; running ones continue"},
+    {"operators", LIVE(operators), &setting_text, "LIST", "",
+        "users that may cancel, hold, release, requeue, suspend, resume, move and update the tasks of "
+        "all users but root, raise priorities and reserve GPUs; names, comma-separated"},
     {"policy", LIVE(core.policy), &setting_policy, "NAME", NULL,
         "placement policy of tasks that name none: {choices}"},
-    CORE(ORDER),
-    CORE(USAGE_HALF_LIFE),
-    {"shares", LIVE(shares), &setting_text, "FILE", "",
-        "file with projects, their users and the shares of both (docs/fair-share.md); empty: all "
-        "users have equal shares"},
-    {"calibration", FIELD(calibration), &setting_text, "FILE", "",
-        "file that `colloc calibrate` wrote: what sharing costs on this host, for the policy "
-        "predictive; empty: the constants that are built in"},
-    {"sharing", LIVE(sharing), &setting_sharing, "HOW", NULL,
-        "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
-        "(chosen with each placement)"},
     {"estimator", LIVE(estimator), &setting_text, "NAME", ESTIMATOR_USUAL,
         "estimator of the GPU memory requirement, for tasks with neither --estimator nor "
         "--memory"},
@@ -79,62 +78,91 @@ static const struct option {
     CORE(SMACT_MAX),
     CORE(MIN_FREE),
     CORE(MARGIN),
-    CORE(SERVER_POWER_MAX),
-    CORE(POWER_MAX),
-    CORE(PCIE_MAX),
-    CORE(SLOWDOWN_MAX),
+    CORE(TASKS_PER_GPU),
     CORE(WINDOW),
     CORE(STATISTIC),
-    {"sample-period", LIVE(sample_period_us), &setting_period, "TIME", NULL,
-        "interval between two samples of every GPU"},
-    {"gpm-interval", FIELD(gpm_interval_us), &setting_period, "TIME", NULL,
-        "shortest interval over which NVML measures SM activity; real GPUs need at least "
-        "100ms, emulated GPUs accept less"},
-    {"unused-after", LIVE(unused_after_us), &setting_period, "TIME", NULL,
-        "report a task that has held a GPU for this long without using it"},
-    CORE(SUSPEND_UNUSED),
     CORE(SETTLE),
     CORE(SETTLE_MAX),
     CORE(STARTING_MAX),
-    CORE(RECOVERY_STEP),
-    CORE(RECOVERIES),
-    CORE(REQUEUES),
+    CORE(SLOWDOWN_MAX),
+    {"calibration", FIELD(calibration), &setting_text, "FILE", "",
+        "file that `colloc calibrate` wrote: what sharing costs on this host, for the policy "
+        "predictive; empty: the constants that are built in"},
+    CORE(SERVER_POWER_MAX),
+    CORE(POWER_MAX),
+    CORE(PCIE_MAX),
+    {"near-cpus", LIVE(near_cpus), &setting_flag, "yes|no", NULL,
+        "start tasks on the CPUs of their GPUs' NUMA nodes, where the driver reports them and they "
+        "are enough for the task"},
+    {"sharing", LIVE(sharing), &setting_sharing, "HOW", NULL,
+        "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
+        "(chosen with each placement). An MPS server serves one user at a time: where several users "
+        "share GPUs, mps makes their tasks wait for each other; choose auto or streams, or see "
+        "mps-users-together"},
     CORE(FILLER_SMACT),
     CORE(FILLER_PERCENT),
-    CORE(MPS_MEM_LIMIT),
     {"mps-gpus", FIELD(mps_gpus), &setting_text, "LIST", "all",
         "GPUs and MIG instances on which tasks may share by MPS, as a comma-separated list of indices "
         "(0, or 0:1 for an instance) or UUIDs; on the others they are time-sliced, whatever "
         "--sharing says"},
+    CORE(MPS_USERS_TOGETHER),
+    CORE(MPS_MEM_LIMIT),
     {"mps-linger", LIVE(mps_linger_us), &setting_duration, "TIME", NULL,
         "stop a user's MPS control daemon after this long without a task that uses it"},
     {"mig-plan", LIVE(mig_plan_us), &setting_duration, "TIME", NULL,
         "while tasks wait, plan this often how to divide the GPUs that have MIG enabled, and divide "
         "those without tasks where that is worth it (docs/mig.md); needs root; 0: never"},
-    {"framework-memory-limit", LIVE(framework_mem_limit), &setting_flag, "yes|no", NULL,
-        "limit each time-sliced task to its memory requirement and the margin through the "
-        "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
     {"gpu-filter", FIELD(gpu_filter), &setting_flag, "yes|no", NULL,
         "keep tasks from opening GPUs that they were not given, by a BPF program of their cgroups; "
         "not for clients of MPS; needs root, cgroup v2 and suspend: no"},
-    {"near-cpus", LIVE(near_cpus), &setting_flag, "yes|no", NULL,
-        "start tasks on the CPUs of their GPUs' NUMA nodes, where the driver reports them and they "
-        "are enough for the task"},
+    {"framework-memory-limit", LIVE(framework_mem_limit), &setting_flag, "yes|no", NULL,
+        "limit each time-sliced task to its memory requirement and the margin through the "
+        "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
     {"preload", LIVE(preload), &setting_flag, "yes|no", NULL,
         "load a library into the processes of tasks, by which an allocation waits when GPU memory "
         "is short instead of failing, and which suspensions need (docs/preload.md)"},
     {"memory-wait", LIVE(memory_wait_us), &setting_duration, "TIME", NULL,
         "with preload: the longest time an allocation waits for GPU memory before the task gets "
         "the error; 0: it does not wait"},
+    {"memory-cap", LIVE(memory_cap), &setting_flag, "yes|no", NULL,
+        "with preload: a time-sliced task with a known memory requirement waits before it "
+        "takes more than that and the margin, until as much is free"},
     {"carrier", LIVE(carrier), &setting_flag, "yes|no", NULL,
         "with preload: the library in a task's processes takes their GPU memory off the GPU and "
         "puts it back when the task is suspended and resumed, several times as fast as the driver; "
         "not for tasks that share CUDA tensors between processes (docs/carrier.md)"},
-    {"memory-cap", LIVE(memory_cap), &setting_flag, "yes|no", NULL,
-        "with preload: a time-sliced task with a known memory requirement waits before it "
-        "takes more than that and the margin, until as much is free"},
-    CORE(MPS_USERS_TOGETHER),
-    CORE(TASKS_PER_GPU),
+    CORE(ORDER),
+    CORE(USAGE_HALF_LIFE),
+    {"shares", LIVE(shares), &setting_text, "FILE", "",
+        "file with projects, their users and the shares of both (docs/fair-share.md); empty: all "
+        "users have equal shares"},
+    CORE(BACKFILL),
+    CORE(LOOK_AHEAD),
+    CORE(MAKE_ROOM),
+    CORE(PREEMPT),
+    {"slots", LIVE(slots), &setting_flag, "yes|no", NULL,
+        "let tasks without --slot take turns: when a task's time slot is over and another waits, "
+        "it is suspended until its next turn"},
+    CORE(SLOT),
+    CORE(CAN_SUSPEND),
+    {"suspend-memory-max", LIVE(suspend_memory_max), &setting_size, "SIZE", NULL,
+        "host memory that suspended tasks may take together; 0: half of the host's memory"},
+    {"suspend-any-driver", LIVE(suspend_any_driver), &setting_flag, "yes|no", NULL,
+        "suspend and move tasks also with a driver whose open kernel module can hang the host when "
+        "a resumed process ends (595 and newer)"},
+    {"suspend-without-gate", LIVE(suspend_without_gate), &setting_flag, "yes|no", NULL,
+        "suspend also tasks that run without libcolloc-preload.so: the driver crashes those "
+        "whose next CUDA call is a synchronize"},
+    {"unused-after", LIVE(unused_after_us), &setting_period, "TIME", NULL,
+        "report a task that has held a GPU for this long without using it"},
+    CORE(SUSPEND_UNUSED),
+    CORE(RECOVERY_STEP),
+    CORE(RECOVERIES),
+    CORE(REQUEUES),
+    {"services-for-all", LIVE(services_for_all), &setting_flag, "yes|no", NULL,
+        "let every user submit services, which other users' tasks give way to; no: root and the "
+        "operators only"},
+    CORE(SERVICE_HOLD),
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
@@ -149,6 +177,12 @@ static const struct option {
     CORE(PROJECT_GPUS),
     CORE(PROJECT_MEMORY),
     CORE(PROJECT_USAGE),
+    {"bytes-per-user", LIVE(bytes_per_user), &setting_size, "SIZE", NULL,
+        "the largest size of all scripts, environments, arguments and summaries of one user's tasks "
+        "that have not ended, or ended in the last 24 hours; further submissions are refused (root "
+        "has no limit)"},
+    {"request-memory", FIELD(request_bytes_max), &setting_request_memory, "SIZE", NULL,
+        "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
     {"host-cpus", LIVE(host_cpus), &setting_count, "N", NULL,
         "CPUs of the server that tasks with --cpus may have together; 0: all"},
     {"host-memory", LIVE(host_memory_bytes), &setting_size, "SIZE", NULL,
@@ -165,29 +199,31 @@ static const struct option {
     {"processes-per-task", LIVE(processes_per_task), &setting_count, "N", NULL,
         "the largest number of processes and threads of a task, where cgroups have a pids "
         "controller; 0: no limit"},
-    {"operators", LIVE(operators), &setting_text, "LIST", "",
-        "users that may cancel, hold, release, requeue, suspend, resume, move and update the tasks of "
-        "all users but root, raise priorities and reserve GPUs; names, comma-separated"},
-    {"request-memory", FIELD(request_bytes_max), &setting_request_memory, "SIZE", NULL,
-        "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
-    {"bytes-per-user", LIVE(bytes_per_user), &setting_size, "SIZE", NULL,
-        "the largest size of all scripts, environments, arguments and summaries of one user's tasks "
-        "that have not ended, or ended in the last 24 hours; further submissions are refused (root "
-        "has no limit)"},
-    {"gpus", FIELD(gpus), &setting_text, "LIST", "all",
-        "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
-        "others"},
-    {"drain", LIVE(drain), &setting_text, "LIST", "",
-        "GPUs, as for gpus, on which no further task starts; running ones continue"},
+    {"sample-period", LIVE(sample_period_us), &setting_period, "TIME", NULL,
+        "interval between two samples of every GPU"},
+    {"gpm-interval", FIELD(gpm_interval_us), &setting_period, "TIME", NULL,
+        "shortest interval over which NVML measures SM activity; real GPUs need at least "
+        "100ms, emulated GPUs accept less"},
     {"samples", FIELD(samples), &setting_samples, "STEP:TIME,...", NULL,
         "how long samples of the GPUs are kept at which resolution, as a comma-separated list; "
         "none: keep no samples"},
     {"metrics-size", FIELD(metrics_bytes_max), &setting_size, "SIZE", NULL,
         "the largest size of the database of the metrics of GPUs and tasks over time; the oldest "
         "are removed when it is reached; 0: do not record them"},
-    {"log-reserve", FIELD(log_reserve_bytes), &setting_size, "SIZE", NULL,
-        "disk space kept free for the event log, so that ends and cancels can be recorded when "
-        "the disk is full; 0: none"},
+    {"nvml-library", FIELD(nvml_library), &setting_text, "PATH", "libnvidia-ml.so.1",
+        "path or name of the NVML library to load"},
+    {"dcgmi", FIELD(dcgmi), &setting_text, "PROGRAM", "dcgmi",
+        "the dcgmi program of NVIDIA DCGM, which measures the SM activity of GPUs before "
+        "Hopper where DCGM's library does not work; none: do not use DCGM"},
+    {"history", LIVE(history_us), &setting_duration, "TIME", NULL,
+        "how long ended tasks are kept in the history"},
+    {"co2-per-kwh", LIVE(co2_g_per_kwh), &setting_count, "GRAMS", NULL,
+        "grams of CO2 for each kWh that the GPUs draw, for `colloc report`; the default is the "
+        "world's mean of 2024"},
+    {"output-max", LIVE(output_max_bytes), &setting_size, "SIZE", NULL,
+        "the largest size of a task's default output file, colloc-ID.out, and colloc-ID.out.1 "
+        "together: at half of it the file's content goes to the latter, whose own is dropped; files "
+        "that users name have no limit; 0: no limit"},
     {"kept-output", LIVE(kept_output_bytes), &setting_size, "SIZE", NULL,
         "the largest size of each output file in the state folder; when a file reaches it, its "
         "older half is dropped; 0: no limit"},
@@ -195,15 +231,14 @@ static const struct option {
         "the largest size of a user's output files in the state folder together; beyond it the "
         "oldest are dropped but for their last 16 KiB, as they are when the disk is 90 % full; 0: "
         "no limit"},
-    {"output-max", LIVE(output_max_bytes), &setting_size, "SIZE", NULL,
-        "the largest size of a task's default output file, colloc-ID.out, and colloc-ID.out.1 "
-        "together: at half of it the file's content goes to the latter, whose own is dropped; files "
-        "that users name have no limit; 0: no limit"},
-    {"history", LIVE(history_us), &setting_duration, "TIME", NULL,
-        "how long ended tasks are kept in the history"},
-    {"co2-per-kwh", LIVE(co2_g_per_kwh), &setting_count, "GRAMS", NULL,
-        "grams of CO2 for each kWh that the GPUs draw, for `colloc report`; the default is the "
-        "world's mean of 2024"},
+    {"log-reserve", FIELD(log_reserve_bytes), &setting_size, "SIZE", NULL,
+        "disk space kept free for the event log, so that ends and cancels can be recorded when "
+        "the disk is full; 0: none"},
+    {"record-inputs", FIELD(record_inputs), &setting_text, "FILE", "",
+        "file that records every event, sample and decision of the scheduler for `colloc "
+        "replay`; empty: no recording"},
+    {"record-inputs-max", LIVE(record_inputs_max), &setting_size, "SIZE", NULL,
+        "size of the record-inputs file at which recording stops"},
     {"web", FIELD(web), &setting_web, "ADDRESS:PORT", "on-demand",
         "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 after the "
         "first `colloc web`; none: never"},
@@ -228,43 +263,12 @@ static const struct option {
     {"message-retry", LIVE(message_retry_us), &setting_period, "TIME", NULL,
         "after this time a message that could not be delivered is tried again; each further time "
         "is twice the last, up to 1h, and 12 attempts are made"},
-    {"messenger", FIELD(messenger), &setting_text, "PATH", "(as installed)",
-        "path of the colloc-message program, which delivers messages"},
-    {"record-inputs", FIELD(record_inputs), &setting_text, "FILE", "",
-        "file that records every event, sample and decision of the scheduler for `colloc "
-        "replay`; empty: no recording"},
-    {"record-inputs-max", LIVE(record_inputs_max), &setting_size, "SIZE", NULL,
-        "size of the record-inputs file at which recording stops"},
-    {"nvml-library", FIELD(nvml_library), &setting_text, "PATH", "libnvidia-ml.so.1",
-        "path or name of the NVML library to load"},
-    {"dcgmi", FIELD(dcgmi), &setting_text, "PROGRAM", "dcgmi",
-        "the dcgmi program of NVIDIA DCGM, which measures the SM activity of GPUs before "
-        "Hopper where DCGM's library does not work; none: do not use DCGM"},
     {"shim", FIELD(shim), &setting_text, "PATH", "(as installed)",
         "path of the colloc-shim program, which runs each task"},
     {"checkpoint", FIELD(checkpoint), &setting_text, "PATH", "(as installed)",
         "path of the colloc-checkpoint program, which calls the NVIDIA driver to suspend tasks"},
-    CORE(CAN_SUSPEND),
-    {"suspend-any-driver", LIVE(suspend_any_driver), &setting_flag, "yes|no", NULL,
-        "suspend and move tasks also with a driver whose open kernel module can hang the host when "
-        "a resumed process ends (595 and newer)"},
-    {"suspend-without-gate", LIVE(suspend_without_gate), &setting_flag, "yes|no", NULL,
-        "suspend also tasks that run without libcolloc-preload.so: the driver crashes those "
-        "whose next CUDA call is a synchronize"},
-    {"suspend-memory-max", LIVE(suspend_memory_max), &setting_size, "SIZE", NULL,
-        "host memory that suspended tasks may take together; 0: half of the host's memory"},
-    CORE(PREEMPT),
-    CORE(LOOK_AHEAD),
-    CORE(BACKFILL),
-    CORE(MAKE_ROOM),
-    {"slots", LIVE(slots), &setting_flag, "yes|no", NULL,
-        "let tasks without --slot take turns: when a task's time slot is over and another waits, "
-        "it is suspended until its next turn"},
-    CORE(SLOT),
-    CORE(SERVICE_HOLD),
-    {"services-for-all", LIVE(services_for_all), &setting_flag, "yes|no", NULL,
-        "let every user submit services, which other users' tasks give way to; no: root and the "
-        "operators only"},
+    {"messenger", FIELD(messenger), &setting_text, "PATH", "(as installed)",
+        "path of the colloc-message program, which delivers messages"},
     {"preload-library", FIELD(preload_library), &setting_text, "PATH", "(as installed)",
         "path of libcolloc-preload.so"},
     {"controller", FIELD(controller), &setting_host_port, "HOST:PORT", "none",
@@ -282,10 +286,29 @@ static const struct option {
         "with --node: file of that key; empty: " NODE_KEY_USUAL},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH", "",
         "with --node: munged's Unix socket; empty: that of the system's munge"},
-    {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,
-        "the least important messages to log: error, warning, info or debug"},
 };
 #define OPTIONS ARRAY_SIZE(options)
+
+/* The sections of the table, by the first setting of each. */
+static const struct section {
+    const char *first, *title;
+} sections[] = {
+    {"socket", "Where collocd runs, and for which GPUs and users"},
+    {"policy", "Placement (docs/placement.md)"},
+    {"sharing", "How tasks share a GPU (docs/collocation.md)"},
+    {"order", "The order of the queue (docs/fair-share.md)"},
+    {"suspend", "Suspension, and GPUs that are held unused (docs/suspend.md)"},
+    {"recovery-step", "Tasks that are run again"},
+    {"services-for-all", "Services (docs/services.md)"},
+    {"tasks-per-user", "Limits of users and projects (docs/arrays.md)"},
+    {"host-cpus", "The server's CPUs, main memory and processes"},
+    {"sample-period", "Samples of the GPUs (docs/monitor.md)"},
+    {"history", "What is kept of tasks (docs/accounting.md)"},
+    {"web", "The web page and metrics"},
+    {"mail-server", "Messages (docs/messages.md)"},
+    {"shim", "Programs that come with collocd"},
+    {"controller", "The agent of a Slurm node, collocd --node (docs/slurm-node.md)"},
+};
 
 static struct option option_at(size_t i)
 {
@@ -515,7 +538,8 @@ static void warn_without_unit(const struct option *option, const char *value)
             option->name, value, value, value);
 }
 
-static int take_setting(void *context, const char *name, const char *value, struct fault *fault)
+static int take_setting(
+    void *context, const char *name, const char *value, bool is_list, struct fault *fault)
 {
     struct file_settings *file = context;
     struct option_spec specs[OPTIONS];
@@ -527,6 +551,9 @@ static int take_setting(void *context, const char *name, const char *value, stru
         if (file->is_set[i])
             log_warning("%s: is set twice in the configuration: the last line counts", name);
         file->is_set[i] = true;
+        if (is_list && strcmp(option.takes, "LIST") != 0)
+            return fault_set(
+                fault, EINVAL, "%s: a list is no value of it: give %s", name, option.kind->expects);
         warn_without_unit(&option, value);
         return set_option(file->config, &option, value, fault);
     }
@@ -693,6 +720,18 @@ static void print_option(
     }
 }
 
+static void print_section(FILE *out, const char *first, enum config_form form)
+{
+    static const char *const forms[] = {
+        [CONFIG_AS_HELP] = "\n%s:\n",
+        [CONFIG_AS_ROFF] = ".SS %s\n",
+        [CONFIG_AS_YAML] = "\n\n# ---- %s ----\n",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+        if (strcmp(sections[i].first, first) == 0)
+            fprintf(out, forms[form], sections[i].title);
+}
+
 void config_print(FILE *out, enum config_form form)
 {
     if (form == CONFIG_AS_YAML)
@@ -701,6 +740,7 @@ void config_print(FILE *out, enum config_form form)
     config_defaults(&defaults);
     for (size_t i = 0; i < OPTIONS; i++) {
         const struct option option = option_at(i);
+        print_section(out, option.name, form);
         print_option(out, &option, &defaults, form);
     }
 }

@@ -331,8 +331,10 @@ static int run_node_agent(struct config *config)
 static int check_service(const struct config *config, struct fault *fault)
 {
     operators_check(config);
+    gpus_check(config);
     web_check(config->web);
-    return scrape_check(config, fault);
+    int r = check_shim(config, fault);
+    return r < 0 ? r : scrape_check(config, fault);
 }
 
 /* What `--node --check` finds beyond the settings themselves. */

@@ -92,6 +92,21 @@ static void reload_shares(struct daemon *daemon)
     share_file_read_again(daemon->config.shares, daemon->names, on_shares, reload);
 }
 
+/* A task gets its sharing with its submission. */
+static void log_waiting_sharing(const struct daemon *daemon)
+{
+    int n = 0;
+    const struct task *task = core_next_task(daemon->core, 0);
+    for (; task; task = core_next_task(daemon->core, task->id))
+        n += (task->queue || task->state == TASK_HELD) &&
+             task->request.sharing != daemon->config.sharing;
+    if (n)
+        log_info(
+            "configuration: sharing: %d waiting task%s another mode, which was chosen with the "
+            "submission; tasks that are submitted from now on get %s",
+            n, n > 1 ? "s keep" : " keeps", sharing_name(daemon->config.sharing));
+}
+
 static void log_mistake(const char *text)
 {
     log_error("configuration: %s", text);
@@ -112,7 +127,10 @@ void configuration_reload(struct daemon *daemon)
         log_set_level((enum log_level)wanted.log_level);
     bool drains_others = strcmp(wanted.drain, daemon->config.drain) != 0;
     bool has_new_operators = strcmp(wanted.operators, daemon->config.operators) != 0;
+    bool has_new_sharing = wanted.sharing != daemon->config.sharing;
     config_change(&daemon->config, &wanted, on_change, &changes);
+    if (has_new_sharing)
+        log_waiting_sharing(daemon);
     if (changes.taken)
         apply_settings(daemon, old_period_us, drains_others);
     else if (!changes.refused)

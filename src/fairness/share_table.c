@@ -172,8 +172,12 @@ static int take_line(struct parsing *parsing, const char *text, size_t size)
         return take_project(parsing, &line);
     if (strcmp(line.words[0], "user") == 0)
         return take_user(parsing, &line);
-    return fault_set(
-        parsing->fault, EINVAL, "'%s': a line begins with 'project' or 'user'", line.words[0]);
+    bool is_yaml = strchr(line.words[0], ':') || strcmp(line.words[0], "-") == 0;
+    return fault_set(parsing->fault, EINVAL, "'%s': a line begins with 'project' or 'user'%s",
+        line.words[0],
+        is_yaml ? ": the file is not YAML, but has lines such as 'project vision 2' and "
+                  "'user ada vision'"
+                : "");
 }
 
 int share_table_parse(const char *text, size_t size, const char *path, share_find_user *find_user,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "gpu/source.h"
 
 static int explain_init(const struct nvml *nvml, int result, struct fault *fault)
@@ -98,9 +99,8 @@ bool gpu_info_is_listed(const struct gpu_info *info, const char *list)
         return true;
     for (const char *at = list; *at;) {
         size_t n = strcspn(at, ",");
-        bool is_index = strlen(info->index) == n && memcmp(at, info->index, n) == 0;
-        bool is_uuid = strlen(info->uuid) == n && memcmp(at, info->uuid, n) == 0;
-        if (is_index || is_uuid)
+        const struct span name = span_trim((struct span){at, n});
+        if (span_is(name, info->index) || span_is(name, info->uuid))
             return true;
         at += n + (at[n] == ',');
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a configuration file, by libyaml. It is one mapping of plain scalars: lists and aliases
- * have no meaning here and are refused. */
+/* Reads a configuration file, by libyaml. It is one mapping of plain scalars and of lists of such:
+ * sections and aliases have no meaning here and are refused. */
 #include "service/setting_file.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -12,16 +12,20 @@
 #include "base/file.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 }; /* bytes; chosen: far above any configuration */
+enum { LIST_MAX_BYTES = 1024 };    /* of a list as text; chosen: more than any setting holds */
 
 struct reader {
     setting_file_on_setting *on_setting;
     setting_file_on_mistake *on_mistake;
     void *context;
     bool in_mapping;
-    char key[64];         /* until its value comes; "": none */
-    bool skips_value;     /* of a key that cannot be a setting */
-    struct fault mistake; /* the newest */
-    int r;                /* of that mistake; 0: none yet */
+    char key[64];     /* until its value comes; "": none */
+    bool skips_value; /* of a key that cannot be a setting */
+    bool in_list;
+    char list[LIST_MAX_BYTES]; /* its members so far */
+    bool is_list_long;         /* it had no space for all */
+    struct fault mistake;      /* the newest */
+    int r;                     /* of that mistake; 0: none yet */
 };
 
 static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fault *fault)
@@ -30,8 +34,44 @@ static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fa
         parser->problem ? parser->problem : "not YAML");
 }
 
+static void take_member(struct reader *reader, const char *text)
+{
+    size_t used = strlen(reader->list);
+    int n = snprintf(
+        reader->list + used, sizeof reader->list - used, "%s%s", used ? "," : "", text);
+    reader->is_list_long |= n < 0 || (size_t)n >= sizeof reader->list - used;
+}
+
+static int begin_list(struct reader *reader, struct fault *fault)
+{
+    if (!reader->in_mapping || reader->in_list || !(*reader->key || reader->skips_value))
+        return fault_set(fault, EINVAL, "a list is not expected here: write 'setting: value'");
+    reader->in_list = true;
+    reader->is_list_long = false;
+    *reader->list = '\0';
+    return 0;
+}
+
+static int end_list(struct reader *reader, struct fault *fault)
+{
+    char key[sizeof reader->key];
+    bool skips = reader->skips_value;
+    memcpy(key, reader->key, sizeof key);
+    *reader->key = '\0';
+    reader->in_list = reader->skips_value = false;
+    if (skips)
+        return 0;
+    if (reader->is_list_long)
+        return fault_set(fault, EINVAL, "%s: the list is too long", key);
+    return reader->on_setting(reader->context, key, reader->list, true, fault);
+}
+
 static int take_scalar(struct reader *reader, const char *text, struct fault *fault)
 {
+    if (reader->in_list) {
+        take_member(reader, text);
+        return 0;
+    }
     if (!reader->in_mapping)
         return *text ? fault_set(fault, EINVAL, "'%.40s': expected a line 'setting: value'", text)
                      : 0;
@@ -40,7 +80,7 @@ static int take_scalar(struct reader *reader, const char *text, struct fault *fa
         return 0;
     }
     if (*reader->key) {
-        int r = reader->on_setting(reader->context, reader->key, text, fault);
+        int r = reader->on_setting(reader->context, reader->key, text, false, fault);
         *reader->key = '\0';
         return r;
     }
@@ -59,12 +99,16 @@ static int take_yaml_event(struct reader *reader, const yaml_event_t *event, str
     case YAML_SCALAR_EVENT:
         return take_scalar(reader, (const char *)event->data.scalar.value, fault);
     case YAML_SEQUENCE_START_EVENT:
+        return begin_list(reader, fault);
+    case YAML_SEQUENCE_END_EVENT:
+        return end_list(reader, fault);
     case YAML_ALIAS_EVENT:
-        return fault_set(
-            fault, EINVAL, "lists and aliases are not supported: write a line 'setting: value'");
+        return fault_set(fault, EINVAL, "aliases are not supported: write a line 'setting: value'");
     case YAML_MAPPING_START_EVENT:
         if (reader->in_mapping)
-            return fault_set(fault, EINVAL, "%s: expected one value on the same line",
+            return fault_set(fault, EINVAL,
+                "%s: expected one value on the same line: the file has no sections, and each setting "
+                "begins its line",
                 *reader->key ? reader->key : "setting");
         reader->in_mapping = true;
         return 0;
@@ -93,7 +137,8 @@ static void read_yaml(struct reader *reader, yaml_parser_t *parser, const char *
             take_mistake(reader, yaml_problem(parser, path, &fault), &fault);
             return;
         }
-        bool is_setting = event.type == YAML_SCALAR_EVENT && reader->in_mapping;
+        bool is_setting = reader->in_mapping && (event.type == YAML_SCALAR_EVENT ||
+                                                    event.type == YAML_SEQUENCE_END_EVENT);
         size_t line = event.start_mark.line + 1;
         int r = take_yaml_event(reader, &event, &fault);
         if (r < 0)

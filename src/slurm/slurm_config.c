@@ -138,6 +138,13 @@ static int set_named(void *context, const char *name, const char *value, struct 
         fault, EINVAL, "%s: unknown setting: `colloc-slurm --help` lists all settings", name);
 }
 
+static int take_setting(
+    void *context, const char *name, const char *value, bool is_list, struct fault *fault)
+{
+    return is_list ? fault_set(fault, EINVAL, "%s: a list is no value of it", name)
+                   : set_named(context, name, value, fault);
+}
+
 /* ---- the command line ---- */
 
 enum { ARGUMENT_CONFIG = SETTINGS, ARGUMENT_CHECK, ARGUMENTS };
@@ -219,7 +226,7 @@ int slurm_config_read(struct slurm_config *config, int argc, char **argv, struct
     if (r == 0 && !file && access(DEFAULT_FILE, F_OK) == 0)
         file = DEFAULT_FILE;
     if (r == 0 && file)
-        r = setting_file_read(file, set_named, config, NULL, fault);
+        r = setting_file_read(file, take_setting, config, NULL, fault);
     if (r == 0)
         r = take_arguments(config, argc, argv, &file, &only_check, fault);
     if (r == 0)

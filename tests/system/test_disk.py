@@ -72,7 +72,7 @@ class SecondDaemon(DaemonCase):
         for text, word in (
             ("policy = rr\nwindow = 3s\n", ":1: 'policy = rr"),
             ("rr\n", ":1: 'rr': expected"),
-            ("- policy: rr\n", ":1: lists and aliases"),
+            ("- policy: rr\n", ":1: a list is not expected here"),
             ("policy:\n  a: b\n", ":2: policy"),
             ("smact: 1\n", "smact"),
         ):

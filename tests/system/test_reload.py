@@ -40,6 +40,15 @@ class Service(DaemonCase):
 
 
 class Reload(Service):
+    def test_waiting_tasks_keep_their_sharing(self):
+        self.submit(hold=True)
+        self.submit(hold=True, sharing="mps")
+        self.reload(
+            "configuration: sharing: 1 waiting task keeps another mode, which was chosen with the "
+            "submission; tasks that are submitted from now on get mps$",
+            sharing="mps",
+        )
+
     def test_what_changes_is_said_and_counts_at_once(self):
         self.reload(
             "smact-max changed from 0.8 to 0.65$",
@@ -276,7 +285,17 @@ class Check(Service):
         status, text = self.check("--web=0.0.0.0:7480")
         self.assertEqual(status, 0, text)
         self.assertIn("warning: the web page at 0.0.0.0:7480 is not encrypted", text)
+        status, text = self.check("--drain=9, 0", "--gpus=0,7", "--mps-gpus=all")
+        self.assertEqual(status, 0, text)
+        self.assertIn("warning: drain: there is no GPU '9'\n", text)
+        self.assertIn("warning: gpus: there is no GPU '7'\n", text)
+        self.assertEqual(text.count("warning"), 2, text)
+        lists = self.write("lists", "operators: [root]\ndrain:\n  - 0\nsuspend: false\n")
+        self.assertEqual(self.check(f"--config={lists}"), (0, "configuration is fine\n"))
         # What the start refuses.
+        status, text = self.check("--shim=/nowhere/shim")
+        self.assertEqual(status, 1, text)
+        self.assertIn("/nowhere/shim: No such file", text)
         for address in ("0.0.0.0:7282", "[::]:7282"):
             status, text = self.check(f"--metrics-listen={address}")
             self.assertEqual(status, 1, text)
@@ -289,6 +308,9 @@ class Check(Service):
             (["--config=" + self.write("two", "policy: best\nwindow: 0\n")], "two:1: policy: "),
             (["--config=" + self.write("two", "policy: best\nwindow: 0\n")], "two:2: window: "),
             (["--config=" + self.write("list", "- a\n")], "list:1: "),
+            (["--config=" + self.write("of", "suspend: [yes]\n")], "of:1: suspend: a list is no"),
+            (["--config=" + self.write("in", "mps:\n  gpus: 0\n")], "the file has no sections"),
+            (["--shares=" + self.write("yaml", "vision:\n  ada: 2\n")], "the file is not YAML"),
         ):
             status, text = self.check(*options)
             self.assertEqual(status, 1, text)

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/gpus/gpus_state.h"
 #include "sharing/gpu_kind.h"
 
@@ -158,16 +159,25 @@ static bool is_any_listed(const struct gpu_set *set, const char *list)
     return false;
 }
 
-void gpu_list_warn_of_unknown(const struct gpus *gpus)
+static void warn_of_unknown(const struct gpu_set *set, const char *setting, const char *list)
 {
-    char name[sizeof gpus->parts.config->drain];
-    for (const char *at = gpus->parts.config->drain; *at;) {
+    char name[sizeof((struct config *)0)->gpus];
+    if (strcmp(list, "all") == 0)
+        return;
+    for (const char *at = list; *at;) {
         size_t n = strcspn(at, ",");
-        snprintf(name, sizeof name, "%.*s", (int)n, at);
-        if (*name && !is_any_listed(gpus->set, name))
-            log_warning("drain: there is no GPU '%s'", name);
+        const struct span one = span_trim((struct span){at, n});
+        if (one.size && span_copy(one, name, sizeof name) && !is_any_listed(set, name))
+            log_warning("%s: there is no GPU '%s'", setting, name);
         at += n + (at[n] == ',');
     }
+}
+
+void gpu_list_warn_of_unknown(const struct gpu_set *set, const struct config *config)
+{
+    warn_of_unknown(set, "drain", config->drain);
+    warn_of_unknown(set, "gpus", config->gpus);
+    warn_of_unknown(set, "mps-gpus", config->mps_gpus);
 }
 
 int gpu_list_feed(struct gpus *gpus, bool keeps_samples)

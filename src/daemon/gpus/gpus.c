@@ -94,12 +94,40 @@ static int take_opened(struct gpus *gpus, struct fault *fault)
     if (!gpus->states || gpu_list_feed(gpus, false) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     history_open(gpus);
-    gpu_list_warn_of_unknown(gpus);
+    gpu_list_warn_of_unknown(gpus->set, gpus->parts.config);
     return 0;
 }
 
 /* Chosen: a start with a driver that answers takes a second at most. */
 #define OPEN_WAIT_MS 5000
+
+struct check {
+    const char *library;
+    struct gpu_set *set;
+    int result;
+};
+
+static void open_for_check(struct poll_thread *thread, void *context)
+{
+    struct check *check = context;
+    struct fault fault;
+    check->result = gpu_set_open(check->library, &fault, &check->set);
+}
+
+/* Static: a thread that hangs in the driver ends with the process. */
+void gpus_check(const struct config *config)
+{
+    static struct check check;
+    check.library = *config->nvml_library ? config->nvml_library : NULL;
+    struct poll_thread *opener = poll_thread_start(open_for_check, &check, NULL);
+    if (!opener || !poll_thread_wait(opener, OPEN_WAIT_MS))
+        return;
+    poll_thread_free(opener);
+    if (check.result != 0)
+        return;
+    gpu_list_warn_of_unknown(check.set, config);
+    gpu_set_close(check.set);
+}
 
 int gpus_open(struct gpus *gpus, struct fault *fault)
 {
@@ -138,7 +166,7 @@ int gpus_review_use(struct gpus *gpus)
 {
     if (!gpus->set)
         return 0;
-    gpu_list_warn_of_unknown(gpus);
+    gpu_list_warn_of_unknown(gpus->set, gpus->parts.config);
     int r = gpu_list_feed(gpus, true);
     gpus_poll(gpus);
     return r;

@@ -25,6 +25,10 @@ struct gpus *gpus_create(const struct gpus_options *options);
  * happens later. Returns 0, also where there are no GPUs, or a fault. */
 int gpus_open(struct gpus *gpus, struct fault *fault);
 
+/* For `collocd --check`: warns of GPUs in the settings that this server does not have, where NVML
+ * lists its GPUs in time. */
+void gpus_check(const struct config *config);
+
 /* Takes over the setting drain, and polls. Fails without memory only. */
 int gpus_review_use(struct gpus *gpus);
 

@@ -160,8 +160,8 @@ void gpus_update_dcgm_period(struct gpus *gpus);
  * Returns 0 or -ENOMEM. */
 int gpu_list_feed(struct gpus *gpus, bool keeps_samples);
 
-/* Logs names of the setting drain that no GPU has. */
-void gpu_list_warn_of_unknown(const struct gpus *gpus);
+/* Logs names of the settings gpus, drain and mps-gpus that no GPU has. */
+void gpu_list_warn_of_unknown(const struct gpu_set *set, const struct config *config);
 
 /* Continues with this set of GPUs, and logs the changes. */
 void gpu_list_replace(struct gpus *gpus, struct gpu_set *now);

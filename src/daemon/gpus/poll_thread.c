@@ -27,7 +27,7 @@ static void *run_work(void *argument)
     thread->work(thread, thread->context);
     pthread_mutex_lock(&thread->lock);
     thread->is_done = true;
-    if (!thread->is_abandoned)
+    if (!thread->is_abandoned && thread->on_done)
         uv_async_send(thread->on_done);
     pthread_cond_signal(&thread->ended);
     pthread_mutex_unlock(&thread->lock); /* now the loop may release it */

@@ -24,7 +24,7 @@ struct poll_thread;
 typedef void poll_thread_work(struct poll_thread *thread, void *context);
 
 /* Starts a thread. `on_done`: is sent when `work` has returned, unless the thread was abandoned
- * before; borrowed. Returns NULL when memory is out. */
+ * before; borrowed; NULL: nothing is. Returns NULL when memory is out. */
 struct poll_thread *poll_thread_start(poll_thread_work *work, void *context, uv_async_t *on_done);
 
 /* The next step begins. Returns false: the thread was abandoned. */

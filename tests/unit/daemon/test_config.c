@@ -155,10 +155,42 @@ static void the_last_line_of_a_setting_counts(void **state)
 
 static void a_file_without_form_ends_at_its_mistake(void **state)
 {
-    const char *path = write_file("policy: best\nmargin: [1, 2]\nmargins: 1\n");
+    const char *path = write_file("policy: best\nmargin: *other\nmargins: 1\n");
     assert_int_equal(READ("--config", path), -EINVAL);
     assert_non_null(strstr(earlier_mistakes, ":1: policy: "));
-    assert_non_null(strstr(fault.text, ":2: lists and aliases are not supported"));
+    assert_non_null(strstr(fault.text, ":2: aliases are not supported"));
+}
+
+/* The file is YAML: what other YAML files have is a value where it has a meaning. */
+static void lists_and_booleans_of_yaml(void **state)
+{
+    const char *path = write_file(
+        "operators: [ada, 'bob']\ngpus:\n  - 0\n  - GPU-1\npreempt: true\n"
+        "suspend: Off\nmps-gpus: []\ndrain: [3]\n");
+    assert_int_equal(READ("--config", path), 0);
+    assert_string_equal(config.operators, "ada,bob");
+    assert_true(config_is_operator(&config, "bob"));
+    assert_string_equal(config.gpus, "0,GPU-1");
+    assert_string_equal(config.drain, "3");
+    assert_string_equal(config.mps_gpus, "");
+    assert_true(config.core.preempt);
+    assert_false(config.core.can_suspend);
+    path = write_file("suspend: [yes]\nmargin: [1, 2]\noperators: [[ada]]\nwindow: 3s\n");
+    assert_int_equal(READ("--config", path), -EINVAL);
+    assert_non_null(
+        strstr(earlier_mistakes, ":1: suspend: a list is no value of it: give yes or no"));
+    assert_non_null(strstr(earlier_mistakes, ":2: margin: a list is no value of it: give a size"));
+    assert_non_null(strstr(fault.text, ":3: a list is not expected here"));
+    assert_int_equal(READ("--config", write_file("- margin\n")), -EINVAL);
+    assert_non_null(strstr(fault.text, ":1: a list is not expected here"));
+    assert_int_equal(READ("--config", write_file("placement:\n  margin: 4GiB\n")), -EINVAL);
+    assert_non_null(strstr(fault.text, "the file has no sections"));
+    char text[3000] = "operators: [";
+    for (int i = 0; i < 200; i++)
+        strcat(text, "longname-x, ");
+    strcat(text, "ada]\n");
+    assert_int_equal(READ("--config", write_file(text)), -EINVAL);
+    assert_non_null(strstr(fault.text, "operators: the list is too long"));
 }
 
 static void the_man_page_quotes_what_has_blanks(void **state)
@@ -256,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_key_that_is_no_setting_leaves_the_next_lines),
         cmocka_unit_test(the_last_line_of_a_setting_counts),
         cmocka_unit_test(a_file_without_form_ends_at_its_mistake),
+        cmocka_unit_test(lists_and_booleans_of_yaml),
         cmocka_unit_test(the_man_page_quotes_what_has_blanks),
         cmocka_unit_test(each_setting_of_the_core_can_be_set),
         cmocka_unit_test(the_command_line_beats_the_file_wherever_it_is_named),

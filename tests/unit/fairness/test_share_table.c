@@ -91,6 +91,10 @@ static void each_mistake_names_its_line(void **state)
         {"user ada default\nuser ada default 2", EINVAL, "shares:2: user ada: named twice"},
         {"user ada default 1 1", EINVAL, "more words than expected"},
         {"group a", EINVAL, "'group': a line begins with 'project' or 'user'"},
+        {"vision:\n  share: 2\n", EINVAL,
+            "'vision:': a line begins with 'project' or 'user': the file is not YAML, but has lines "
+            "such as 'project vision 2' and 'user ada vision'"},
+        {"- ada\n", EINVAL, "the file is not YAML"},
         {"user a1234567890123456789012345678901234567890123456789012345678901234567890 default",
             EINVAL, "a word has at most 63 bytes"},
     };
