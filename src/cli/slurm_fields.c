@@ -631,30 +631,51 @@ void slurm_print_account_fields(FILE *out)
 
 /* ---- scontrol show job ---- */
 
+/* "%T": a letter of squeue; "@Elapsed;": a field of sacct. */
+static void print_pattern(const char *pattern, const json_t *task, FILE *out)
+{
+    for (const char *at = pattern; *at; at++) {
+        size_t size = *at == '@' ? strcspn(at + 1, ";") : 0;
+        const struct slurm_field *field = size ? find_name(at + 1, size) : NULL;
+        if (field)
+            field->write(task, out);
+        if (*at == '%')
+            print_queue_field(&at, task, out);
+        else if (!field)
+            fputc(*at, out);
+        at += field ? size + 1 : 0;
+    }
+}
+
 void slurm_print_job(const json_t *task, bool is_one_line, FILE *out)
 {
-    static const char *const rows[] = {"JobId=%A", "JobName=%j", "\nUserId=%u(%U)",
-        "GroupId=%g(%G)", "MCS_label=N/A", "\nPriority=%Q", "Nice=%y", "Account=%a", "QOS=%q",
-        "\nJobState=%T", "Reason=%r", "Dependency=%E", "\nRunTime=%M", "TimeLimit=%l",
-        "TimeMin=N/A", "\nSubmitTime=%V", "\nStartTime=%S", "EndTime=%e", "\nPartition=%P",
-        "\nNodeList=%N", "\nBatchHost=%B", "\nNumNodes=%D", "NumCPUs=%C", "NumTasks=1",
-        "\nTresPerNode=%b", "\nCommand=%o", "\nWorkDir=%Z"};
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        bool is_line = *rows[i] == '\n';
-        fputs(i == 0 ? "" : is_line && !is_one_line ? "\n   " : " ", out);
-        for (const char *at = rows[i] + is_line; *at; at++)
-            if (*at == '%')
-                print_queue_field(&at, task, out);
-            else
-                fputc(*at, out);
-        if (i == 0 && member_number(task, "array_id", 0) > 0)
-            fprintf(out, " ArrayJobId=%.0f ArrayTaskId=%.0f", member_number(task, "array_id", 0),
-                member_number(task, "array_index", 0));
+    static const char *const lines[] = {"UserId=%u(%U) GroupId=%g(%G) MCS_label=N/A",
+        "Priority=%Q Nice=%y Account=%a QOS=%q", "JobState=%T Reason=%r Dependency=%E",
+        "Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=@ExitCode;",
+        "RunTime=@Elapsed; TimeLimit=@Timelimit; TimeMin=N/A",
+        "SubmitTime=@Submit; EligibleTime=@Submit;", "StartTime=@Start; EndTime=@End; Deadline=N/A",
+        "Partition=%P AllocNode:Sid=N/A:N/A", "ReqNodeList=(null) ExcNodeList=(null)",
+        "NodeList=%N", "BatchHost=%B",
+        "NumNodes=%D NumCPUs=%C NumTasks=1 CPUs/Task=%C ReqB:S:C:T=0:0:*:*",
+        "Features=(null) DelayBoot=00:00:00",
+        "OverSubscribe=OK Contiguous=0 Licenses=(null) Network=(null)", "Command=%o", "WorkDir=%Z",
+        "TresPerNode=%b"};
+    print_pattern("JobId=%A ", task, out);
+    if (member_number(task, "array_id", 0) > 0)
+        print_pattern("ArrayJobId=%F ArrayTaskId=%K ", task, out);
+    print_pattern("JobName=%j", task, out);
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        if (strncmp(lines[i], "BatchHost", 9) == 0 && !has_started(task))
+            continue;
+        fputs(is_one_line ? " " : "\n   ", out);
+        if (strncmp(lines[i], "Requeue", 7) != 0) {
+            print_pattern(lines[i], task, out);
+            continue;
+        }
+        double attempts = member_number(task, "attempt_count", 1);
+        fprintf(out, "Requeue=%d Restarts=%.0f BatchFlag=1 Reboot=0 ",
+            !json_is_false(json_object_get(task, "requeue")), attempts > 1 ? attempts - 1 : 0);
+        print_pattern("ExitCode=@ExitCode;", task, out);
     }
-    fprintf(out, "%sRequeue=%d Restarts=%.0f ExitCode=%.0f:%.0f\n%s", is_one_line ? " " : "\n   ",
-        !json_is_false(json_object_get(task, "requeue")),
-        member_number(task, "attempt_count", 1) > 1 ? member_number(task, "attempt_count", 1) - 1
-                                                    : 0,
-        member_number(task, "exit_code", 0), member_number(task, "signal", 0),
-        is_one_line ? "" : "\n");
+    fputs(is_one_line ? "\n" : "\n\n", out);
 }

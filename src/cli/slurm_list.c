@@ -41,6 +41,7 @@ struct list_options {
     const char *format, *jobs, *names, *states, *user, *since, *until;
     const char *delimiter;
     bool is_of_slurm; /* an option asks for Slurm's form */
+    int n_unknown;    /* of the jobs: ids that no task has */
     bool no_header, ends_so, is_parsable, is_of_all, names_cluster, prints_names;
 };
 
@@ -245,7 +246,7 @@ static void add_wanted(
 
 /* "12", "12_7", or an array: all its tasks. An id that is none adds nothing, as with Slurm. */
 static int add_job(
-    struct client *client, const struct list_options *options, const char *id, json_t *tasks)
+    struct client *client, struct list_options *options, const char *id, json_t *tasks)
 {
     char path[160];
     struct fault fault = {0};
@@ -255,6 +256,7 @@ static int add_job(
     int r = client_request(client, "GET", path, NULL, &fault, &status, &reply);
     if (r == 0 && status == 404) {
         json_decref(reply);
+        options->n_unknown++;
         return EXIT_OK;
     }
     int code = session_exit_code(r, status, &fault, &reply);
@@ -282,7 +284,7 @@ static bool is_id(const char *text)
            !text[digits + (is_index ? 1 + more : 0)];
 }
 
-static int get_jobs(const struct invocation *invocation, const struct list_options *options,
+static int get_jobs(const struct invocation *invocation, struct list_options *options,
     const char *program, json_t *tasks)
 {
     struct client *client;
@@ -434,7 +436,11 @@ static int run_list(bool is_queue, struct list_options *options)
         options->states = "PENDING,RUNNING,SUSPENDED,COMPLETING";
     code = has_jobs ? get_jobs(&invocation, options, program, tasks)
                     : get_tasks(&invocation, options, is_queue, tasks);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && is_queue && has_jobs && options->n_unknown == 1 &&
+        !strchr(options->jobs, ',')) {
+        fputs("slurm_load_jobs error: Invalid job id specified\n", stderr);
+        code = EXIT_REFUSED;
+    } else if (code == EXIT_OK)
         code = is_queue ? print_queue(options, tasks) : print_account(options, tasks);
     json_decref(tasks);
     return code;
@@ -462,7 +468,7 @@ bool slurm_list_run(const char *program, const char *const *words, int count, in
 int slurm_list_show_jobs(const char *ids, bool is_one_line)
 {
     const struct invocation invocation = {0};
-    const struct list_options options = {.jobs = ids};
+    struct list_options options = {.jobs = ids};
     json_t *tasks = json_array(), *task;
     size_t i;
     int code = get_jobs(&invocation, &options, "scontrol", tasks);

@@ -34,6 +34,7 @@
 #include "cli/slurm_control.h"
 #include "cli/slurm_fields.h"
 #include "cli/slurm_list.h"
+#include "cli/slurm_partition.h"
 #include "taskfile/slurm_options.h"
 
 static const struct {
@@ -320,7 +321,9 @@ int slurm_words_make(
     for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
         if (strcmp(programs[i].program, program) != 0)
             continue;
-        ret_words->is_done = slurm_list_run(program, arguments, count, &ret_words->exit_code);
+        ret_words->is_done = strcmp(program, "sinfo") == 0
+                                 ? slurm_partition_run(arguments, count, &ret_words->exit_code)
+                                 : slurm_list_run(program, arguments, count, &ret_words->exit_code);
         if (ret_words->is_done)
             return 0;
         ret_words->word = calloc((size_t)count + 8, sizeof *ret_words->word);

@@ -162,7 +162,9 @@ class SlurmNames(CliCase):
         # batchspawner.py: SlurmSpawner.batch_query_cmd
         self.assertEqual(self.run_as("squeue", "-h", "-j", "2", "-o", "%T %B"), f"RUNNING {HOST}\n")
         self.assertEqual(self.run_as("squeue", "-h", "-j", "1", "-o", "%T %B"), "PENDING n/a\n")
-        self.assertEqual(self.run_as("squeue", "-h", "-j", "77", "-o", "%T %B"), "")
+        text = self.run_as("squeue", "-h", "-j", "77", "-o", "%T %B", code=1)
+        self.assertEqual(text, "slurm_load_jobs error: Invalid job id specified\n")
+        self.assertEqual(self.run_as("squeue", "-h", "-j", "77,1", "-o", "%i"), "1\n")
 
     def test_open_ondemand_4(self):
         # OSC/ood_core: adapters/slurm.rb
@@ -209,10 +211,33 @@ class SlurmNames(CliCase):
 
     def test_scontrol_shows_a_job(self):
         text = self.run_as("scontrol", "show", "job", "2")
-        self.assertTrue(text.startswith("JobId=2 JobName=run\n   UserId=root(0) GroupId="), text)
+        self.assertTrue(
+            text.startswith(
+                "JobId=2 JobName=run\n   UserId=root(0) GroupId=root(0) MCS_label=N/A\n"
+            )
+        )
+        self.assertIn("\n   RunTime=00:01:35 TimeLimit=UNLIMITED TimeMin=N/A\n", text)
+        self.assertIn(f"\n   NodeList={HOST}\n   BatchHost={HOST}\n", text)
+        waiting = self.run_as("scontrol", "show", "job", "1")
+        self.assertIn("\n   RunTime=00:00:00 TimeLimit=01:30:00 TimeMin=N/A\n", waiting)
+        self.assertIn("\n   StartTime=Unknown EndTime=Unknown Deadline=N/A\n", waiting)
+        self.assertIn("\n   NodeList=\n   NumNodes=1", waiting)
         self.assertIn("\n   JobState=RUNNING Reason=None Dependency=(null)\n", text)
         self.assertEqual(self.run_as("scontrol", "show", "job", "-o", "2").count("\n"), 1)
         self.assertIn("Invalid job id", self.run_as("scontrol", "show", "job", "77", code=1))
+
+    def test_sinfo_of_one_partition(self):
+        self.daemon.gpus = [{"index": "0", "tasks": [{"id": 2}]}, {"index": "1", "tasks": []}]
+        self.assertEqual(self.run_as("sinfo", "-h", "-o", "%P"), "colloc*\n")
+        text = self.run_as("sinfo", "-ho", "\x1e%c\x1f%n\x1f%f", "-M", "colloc")
+        self.assertEqual(text, f"\x1e{os.sysconf('SC_NPROCESSORS_ONLN')}\x1f{HOST}\x1f(null)\n")
+        text = self.run_as("sinfo", "-o", "%9P %.5a %.10l %.6D %.6t %N|%T|%G")
+        self.assertEqual(
+            text,
+            "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST|STATE|GRES\n"
+            f"colloc*      up   infinite      1    mix {HOST}|mixed|gpu:2\n",
+        )
+        self.assertIn("Invalid node format", self.run_as("sinfo", "-o", "%i", code=1))
 
     def test_states_of_scancel(self):
         self.run_as("scancel", "-t", "PD", "-u", "root")

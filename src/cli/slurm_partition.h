@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sinfo` in the form that programs read: of the one partition with the one node. */
+#ifndef COLLOC_CLI_SLURM_PARTITION_H
+#define COLLOC_CLI_SLURM_PARTITION_H
+
+#include <stdbool.h>
+
+/*
+ * Runs sinfo where the command line has a format or no header.
+ *
+ * words: `count` arguments, NULL-terminated
+ *
+ * Returns whether it was run; then `ret_exit_code` is set.
+ */
+bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code);
+
+#endif
