@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "store/store_private.h"
 
 #define LOCK_PATIENCE_US 1000000 /* chosen: children were seen to hold it for up to 90 ms */
@@ -117,9 +119,20 @@ static int open_lock(const char *path, struct fault *fault, int *ret_fd)
         path, owner);
 }
 
+static void warn_of_new_log(const struct store *store)
+{
+    struct signature signature;
+    signature_read(store->lock_fd, &signature);
+    if (signature.task > 0)
+        log_warning("%s: it is missing, and a new event log begins. The former one had tasks up to "
+                    "%" PRId64 ": none of them is known any more, and processes of those that run "
+                    "are ended. If it was not moved away on purpose, restore it from a backup",
+            store->path, signature.task);
+}
+
 /*
  * A log that is empty although it was in use was truncated: SQLite would silently begin a new one.
- * A log that is not there at all was moved away on purpose.
+ * A log that is not there at all was moved away on purpose, as far as is known.
  */
 static int check_not_cut_off(const struct store *store, struct fault *fault)
 {
@@ -127,6 +140,8 @@ static int check_not_cut_off(const struct store *store, struct fault *fault)
     bool is_there = lstat(store->path, &log) == 0;
     if (is_there && log.st_size == 0 && fstat(store->lock_fd, &lock) == 0 && lock.st_size > 0)
         return store_damaged(store, fault, "empty, but it was not");
+    if (!is_there)
+        warn_of_new_log(store);
     if (!is_there && ftruncate(store->lock_fd, 0) < 0)
         return fault_set(fault, errno, "%s: %s", store->path, strerror(errno));
     return 0;

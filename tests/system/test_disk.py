@@ -121,6 +121,30 @@ class Log(DaemonCase):
             self.assertIn("colloc.db", words)
             self.assertEqual(read(self.database(), "rb"), damage)
 
+    def test_a_log_that_is_deleted_is_missed(self):
+        self.start_and_lose_log()
+        log = "\n".join(self.log)
+        self.assertRegex(log, "colloc.db: it is missing, and a new event log begins.* up to 3: ")
+        self.assertNotIn("outlived", log)
+        until(lambda: not is_alive(self.pid), "the end of its process")
+        since = len(self.log)
+        self.restart()  # it is said once
+        self.assertNotIn("it is missing", "\n".join(self.log[since:]))
+
+    def start_and_lose_log(self):
+        for _ in range(2):
+            self.wait(self.submit(), "COMPLETED")
+        self.wait_state(self.submit("echo $$ > pid; exec sleep 1000"), "RUNNING")
+        self.pid = int(until(lambda: self.read_if("pid"), "its start"))
+        self.stop(9)
+        for name in os.listdir(self.state):
+            if name.startswith("colloc.db"):
+                os.unlink(os.path.join(self.state, name))
+        self.start()
+
+    def test_a_new_folder_misses_nothing(self):
+        self.assertNotIn("it is missing", "\n".join(self.log))
+
     def test_moved_away_begins_anew(self):
         self.with_tasks()
         os.mkdir(self.folder + "/away")

@@ -136,7 +136,8 @@ void cgroups_sweep_left(struct attempts *attempts)
         snprintf(path, sizeof path, "%s/%s", attempts->cgroup_home, entry->d_name);
         int n = cgroup_kill(path);
         if (n > 0)
-            log_warning("task %llu, attempt %d: %d processes outlived its shim and were killed",
+            log_warning("task %llu, attempt %d: the event log has no such run that goes on: %d of "
+                        "its processes were killed",
                 (unsigned long long)task, attempt, n);
         cgroup_remove(path, REMOVE_LIMIT_US);
     }
