@@ -34,6 +34,7 @@
 #include "daemon/scrape/scrape_server.h"
 #include "daemon/state_dir.h"
 #include "exec/keyring.h"
+#include "exec/oom_score.h"
 #include "service/web_server.h"
 
 /* ---- the end ---- */
@@ -197,6 +198,7 @@ static int make_state_dir(const struct config *config, struct fault *fault)
 static int start_daemon(struct daemon *daemon, struct fault *fault)
 {
     struct config *config = &daemon->config;
+    oom_score_protect();
     config_complete(config);
     int r = check_shim(config, fault);
     if (r == 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exec/keyring.h"
+#include "exec/oom_score.h"
 
 static int load_groups(struct identity *identity, const char *user)
 {
@@ -71,6 +72,7 @@ int identity_restore(const struct identity *identity)
 
 int identity_become(const struct identity *identity)
 {
+    oom_score_reset();
     if (!identity->is_root)
         return 0;
     int r = keyring_join_new();

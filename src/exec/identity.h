@@ -34,7 +34,8 @@ int identity_assume(const struct identity *identity);
 /* Takes root's rights back. Returns 0; or -errno: the process must end. */
 int identity_restore(const struct identity *identity);
 
-/* Becomes the user for the rest of the process, with a new session keyring (exec/keyring.h).
+/* Becomes the user for the rest of the process, with a new session keyring (exec/keyring.h), and
+ * without the daemon's protection from the OOM killer (exec/oom_score.h).
  * Returns 0; or -errno: the process must not run the task. */
 int identity_become(const struct identity *identity);
 

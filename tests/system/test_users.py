@@ -80,6 +80,29 @@ class Several(DaemonCase):
             return self.request(method, path, body)
 
 
+class OutOfMemory(Several):
+    """The kernel ends tasks before the daemon and their shims."""
+
+    def test_the_daemon_and_its_shims_are_protected(self):
+        def score(pid):
+            return read(f"/proc/{pid}/oom_score_adj").strip()
+
+        if score(self.process.pid) == "0":
+            self.skipTest("this machine does not allow it")
+        self.assertEqual(score(self.process.pid), "-900")
+        for uid in (ADA, 0):
+            task = self.submit_as(
+                uid,
+                "cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj; "
+                'python3 -c \'open("/proc/self/oom_score_adj", "w").write("-1")\' '
+                "2> /dev/null && echo lowered; true",
+            )
+            self.wait(task, "COMPLETED")
+            lines = self.output(task).split()
+            self.assertEqual(lines[:2], ["0", "-900"])
+            self.assertEqual("lowered" in lines, uid == 0)
+
+
 class Users(Several):
     def test_command_lines_are_their_owners(self):
         task = self.submit_as(ADA, command="train --token=secret")

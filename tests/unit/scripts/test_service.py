@@ -35,6 +35,7 @@ class Service(unittest.TestCase):
         self.assertEqual(self.values("KillMode"), ["process"])
         self.assertEqual(self.values("Delegate"), ["yes"])
         self.assertEqual(self.values("OOMPolicy"), ["continue"])
+        self.assertEqual(self.values("OOMScoreAdjust"), ["-900"])
 
 
 @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed")
