@@ -8,7 +8,7 @@
  *
  * People who type `squeue --me` get the table of `colloc queue`, which says why a task waits.
  * Options that only choose among clusters, nodes, partitions and steps have no effect: there is one
- * cluster with one node and one partition, and a task has no steps of its own in the accounts.
+ * cluster with one node and one partition, and steps are not listed.
  */
 #include "cli/slurm_list.h"
 

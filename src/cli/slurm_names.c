@@ -228,9 +228,10 @@ static int translate_run(
 static int drop_options(
     const char *const *words, int count, const char **ret_words, bool *ret_one_line)
 {
-    static const char *const one_line[] = {"-o", "--oneliner"}, *const plain[] = {"-d", "--details",
-                                                                    "-a", "--all", "-Q", "--quiet",
-                                                                    "-v", "--verbose"};
+    static const char *const one_line[] = {"-o", "--oneliner"}, *const plain[] = {"-d", "-dd",
+                                                                    "--details", "-a", "--all",
+                                                                    "-Q", "--quiet", "-v",
+                                                                    "--verbose"};
     int n = 0;
     for (int i = 0; i < count; i++) {
         bool is_known = false;

@@ -153,6 +153,31 @@ class SlurmNames(CliCase):
         )
         self.assertEqual(text, "2|RUNNING\n")
 
+    def test_snakemake_7_21_of_debian(self):
+        # snakemake/executors/slurm/slurm_submit.py
+        self.assertEqual(
+            self.run_as("sacct", "-nu", "root", "-o", "Account%20"), (" " * 21 + "\n") * 2
+        )
+        default = [name for name in self.run_as("sinfo", "-o", "%P").split() if "*" in name]
+        self.assertEqual(default, ["colloc*"])
+        done = self.run_as(
+            *"sbatch -J job-a -o .snakemake/slurm_logs/rule_a/%j.log --export=ALL -A a".split(),
+            *"-p colloc -t 60 --mem 1000 --cpus-per-task=2 -D".split(),
+            self.folder,
+            "--wrap=python -m snakemake --target-jobs 'a:'",
+        )
+        self.assertEqual(done.split(" ")[-1], "12\n")
+        body = [body for method, path, body in self.daemon.requests if method == "POST"][-1]
+        self.assertEqual(
+            (body["cpus"], body["host_memory_mib"], body["time_limit_s"], body["cwd"]),
+            (2, 1000, 3600, self.folder),
+        )
+        self.assertEqual(body["environment"]["COLLOC_SLURM_SCRIPT"], "1")
+        text = self.run_as(*"sacct -P -n --format=JobIdRaw,State -j 2".split())
+        self.assertEqual(text, "2|RUNNING\n")
+        text = self.run_as(*"scontrol show jobid -dd 2".split())
+        self.assertIn("JobState=RUNNING ", text)
+
     def test_nextflow_25(self):
         # SlurmExecutor.groovy: queueStatusCommand
         text = self.run_as("squeue", "--noheader", "-o", "%i %t", "-t", "all", "-u", "root")
