@@ -162,6 +162,44 @@ static bool option_takes_next(const char *argument)
                 : strcmp(argument, "--estimate") == 0 || strcmp(argument, "--socket") == 0;
 }
 
+/* Variables that sbatch reads: they count more than the script's lines, and less than the command
+ * line. Those of options that colloc ignores are left out. */
+static const struct {
+    const char *variable, *option; /* with a '=': it has a value */
+} batch_variables[] = {
+    {"SBATCH_ARRAY_INX", "--array="},
+    {"SBATCH_CONSTRAINT", "--constraint="},
+    {"SBATCH_EXCLUSIVE", "--exclusive"},
+    {"SBATCH_EXPORT", "--export="},
+    {"SBATCH_GPUS", "--gpus="},
+    {"SBATCH_GPUS_PER_NODE", "--gpus-per-node="},
+    {"SBATCH_GPUS_PER_TASK", "--gpus-per-task="},
+    {"SBATCH_GRES", "--gres="},
+    {"SBATCH_JOB_NAME", "--job-name="},
+    {"SBATCH_MEM_PER_CPU", "--mem-per-cpu="},
+    {"SBATCH_MEM_PER_GPU", "--mem-per-gpu="},
+    {"SBATCH_MEM_PER_NODE", "--mem="},
+    {"SBATCH_NO_REQUEUE", "--no-requeue"},
+    {"SBATCH_PARTITION", "--partition="},
+    {"SBATCH_ACCOUNT", "--account="},
+    {"SBATCH_QOS", "--qos="},
+    {"SBATCH_REQUEUE", "--requeue"},
+    {"SBATCH_SIGNAL", "--signal="},
+    {"SBATCH_TIMELIMIT", "--time="},
+};
+
+static int add_variables(struct slurm_words *words)
+{
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(batch_variables) && r == 0; i++) {
+        const char *value = getenv(batch_variables[i].variable);
+        bool has_value = strchr(batch_variables[i].option, '=') != NULL;
+        if (value)
+            r = add_word(words, batch_variables[i].option, has_value ? value : "");
+    }
+    return r;
+}
+
 /* The part of a command line up to its first word that is no option. */
 struct scan {
     const char *wrap; /* the value of --wrap; NULL: none */
@@ -195,6 +233,8 @@ static int translate_batch(struct slurm_words *words, const char *const *argumen
 {
     const struct scan scan = scan_options(SLURM_SBATCH, arguments, count);
     int r = add_word(words, "", "--slurm=line");
+    if (r == 0)
+        r = add_variables(words);
     for (int i = 0; i < (scan.wrap ? scan.options : count) && r == 0; i++)
         r = add_word(words, "", arguments[i]);
     const char *const command[] = {"--", "/bin/sh", "-c", scan.wrap};
@@ -327,7 +367,8 @@ int slurm_words_make(
                                  : slurm_list_run(program, arguments, count, &ret_words->exit_code);
         if (ret_words->is_done)
             return 0;
-        ret_words->word = calloc((size_t)count + 8, sizeof *ret_words->word);
+        ret_words->word = calloc(
+            (size_t)count + 8 + ARRAY_SIZE(batch_variables), sizeof *ret_words->word);
         if (ret_words->word && !programs[i].command)
             return translate_control(ret_words, arguments, count);
         int r = ret_words->word ? add_word(ret_words, "", programs[i].command) : -ENOMEM;

@@ -178,6 +178,16 @@ class SlurmNames(CliCase):
         text = self.run_as(*"scontrol show jobid -dd 2".split())
         self.assertIn("JobState=RUNNING ", text)
 
+    def test_variables_of_sbatch(self):
+        script = os.path.join(self.folder, "v.sh")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n#SBATCH --time=5 --gres=gpu:2 -J line\ntrue\n")
+        variables = {"SBATCH_TIMELIMIT": "10", "SBATCH_JOB_NAME": "variable", "LR": "1"}
+        self.run_as("sbatch", "-J", "given", script, SBATCH_EXPORT="NONE", **variables)
+        body = [body for method, path, body in self.daemon.requests if method == "POST"][-1]
+        self.assertEqual((body["time_limit_s"], body["gpus"], body["name"]), (600, 2, "given"))
+        self.assertNotIn("LR", body["environment"])
+
     def test_nextflow_25(self):
         # SlurmExecutor.groovy: queueStatusCommand
         text = self.run_as("squeue", "--noheader", "-o", "%i %t", "-t", "all", "-u", "root")
