@@ -23,7 +23,7 @@
  *     what was              audit, command_estimates, command_history, inputs, retention,
  *                           run_history
  *     GPUs and figures      calibration, exposition, gpu_report, metric_names, metric_query,
- *                           mig_replan
+ *                           metric_rows, mig_replan
  *     machine and settings  config, disk, kept_output, notify, operators, share_file, time_base
  *
  * scripts/check-components holds the code to that, and this list to the code.

@@ -17,6 +17,10 @@ static const char *const names[METRIC_KINDS][METRIC_VALUES_MAX] = {
             [GPU_METRIC_TEMPERATURE_C] = "temperature_c",
             [GPU_METRIC_PCIE_TX_MIB_S] = "pcie_tx_mib_s",
             [GPU_METRIC_PCIE_RX_MIB_S] = "pcie_rx_mib_s",
+            [GPU_METRIC_GRACT] = "gract",
+            [GPU_METRIC_SM_CLOCK_MHZ] = "sm_clock_mhz",
+            [GPU_METRIC_TASKS] = "tasks",
+            [GPU_METRIC_FOREIGN] = "foreign_processes",
         },
     [METRICS_OF_TASK] =
         {

@@ -28,6 +28,10 @@ enum gpu_metric {
     GPU_METRIC_TEMPERATURE_C,
     GPU_METRIC_PCIE_TX_MIB_S,
     GPU_METRIC_PCIE_RX_MIB_S,
+    GPU_METRIC_GRACT,
+    GPU_METRIC_SM_CLOCK_MHZ,
+    GPU_METRIC_TASKS,
+    GPU_METRIC_FOREIGN, /* processes that belong to no task */
     GPU_METRICS
 };
 

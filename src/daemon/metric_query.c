@@ -259,6 +259,8 @@ char *metric_query_run(
 {
     char *text = NULL;
     size_t size;
+    if (query->as_rows)
+        return metric_rows_run(db, query, fault);
     struct answer answer = {.db = db, .query = query, .out = open_memstream(&text, &size)};
     int r = answer.out ? answer_query(&answer, head, fault)
                        : fault_set(fault, ENOMEM, "out of memory");

@@ -14,6 +14,7 @@ struct metric_gpu {
 };
 
 struct metric_query {
+    bool as_rows;      /* the GPUs' own, as GET /v1/samples has them; `with_...` do not count */
     uint64_t task;     /* 0: the GPUs of the list that are `wanted` */
     bool with_tasks;   /* of a GPU: its tasks' series, too */
     bool with_range;   /* minimum and maximum beside the mean */
@@ -44,6 +45,9 @@ typedef void metric_on_answer(void *context, char *text, const struct fault *fau
  */
 char *metric_query_run(
     struct metric_db *db, const struct metric_query *query, const char *head, struct fault *fault);
+
+/* The same for a query with `as_rows` (metric_rows.c); without GPUs `db` may be NULL. */
+char *metric_rows_run(struct metric_db *db, const struct metric_query *query, struct fault *fault);
 
 /* The length of buckets for a span: at least `wanted_ms` (0: as METRIC_POINTS_USUAL asks), and so
  * that there are at most METRIC_POINTS_MAX. */

@@ -267,6 +267,7 @@ static struct metric_recorder *create_metrics(struct daemon *daemon)
         .attempts = daemon->attempts,
         .disk = daemon->disk,
     };
+    metric_remove_old_samples(daemon->config.state_dir);
     if (options.bytes_max == 0)
         return NULL;
     snprintf(path, sizeof path, "%s/metrics.db", daemon->config.state_dir);

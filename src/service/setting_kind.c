@@ -106,10 +106,10 @@ static int parse_samples(const char *value, void *member)
     struct samples_kept kept = {.n = 0};
     char text[64];
     for (const char *at = strcmp(value, "none") == 0 ? "" : value; *at;) {
-        struct series_ring *ring = &kept.rings[kept.n];
+        struct samples_ring *ring = &kept.rings[kept.n];
         size_t n = strcspn(at, ",");
         char *colon;
-        if (kept.n++ == SERIES_RINGS_MAX || !span_copy((struct span){at, n}, text, sizeof text) ||
+        if (kept.n++ == SAMPLES_RINGS_MAX || !span_copy((struct span){at, n}, text, sizeof text) ||
             !(colon = strchr(text, ':')))
             return -EINVAL;
         *colon = '\0';
@@ -175,6 +175,6 @@ const struct setting_kind setting_node_auth = {SETTING_CHOICE, "munge or tls",
     .names = node_auth_names, .n_names = ARRAY_SIZE(node_auth_names)};
 const struct setting_kind setting_log_level = {SETTING_CHOICE, "error, warning, info or debug",
     .names = log_level_names, .n_names = ARRAY_SIZE(log_level_names)};
-static_assert(SERIES_RINGS_MAX == 8, "the text of setting_samples says how many");
+static_assert(SAMPLES_RINGS_MAX == 8, "the text of setting_samples says how many");
 static_assert(sizeof(enum sharing) == sizeof(int) && sizeof(enum node_auth) == sizeof(int),
     "a choice is read and written as int");

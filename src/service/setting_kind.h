@@ -8,11 +8,15 @@
 
 #include "base/setting.h"
 #include "core/setting_table.h"
-#include "store/series.h"
 
 /* How long samples of the GPUs are stored, and at which resolution; n 0: not at all. */
+struct samples_ring {
+    int64_t step_us; /* of one mean */
+    int64_t keep_us; /* how far it goes back; a multiple of the step */
+};
+enum { SAMPLES_RINGS_MAX = 8 };
 struct samples_kept {
-    struct series_ring rings[SERIES_RINGS_MAX];
+    struct samples_ring rings[SAMPLES_RINGS_MAX]; /* the finest first */
     size_t n;
 };
 

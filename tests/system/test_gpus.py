@@ -664,12 +664,19 @@ class Past(DaemonCase):
     def test_the_past_is_kept_over_a_restart(self):
         task = self.train(3000, 1e6, "--smact=0.6", policy="exclusive")
         gpu = self.wait_state(task, "RUNNING")["gpus"][0]
-        # Of each GPU up to eight steps are only in memory (store/series.c).
+        # The last seconds are only in memory (docs/monitor.md).
         until(
             lambda: sum(row["index"] == gpu and row["smact"] == "0.6" for row in self.past("30s"))
             > 8
         )
+        # As an older version had them.
+        folder = os.path.join(self.state, "samples")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "GPU-1.series"), "w", encoding="utf-8") as file:
+            file.write("old")
         self.restart(signal.SIGKILL)
+        self.assertFalse(os.path.exists(folder))
+        self.assertTrue(any("removed 1 files of an older version" in line for line in self.log))
         seen = until(lambda: next((rows for rows in [self.past("1h")] if rows), None))
         self.assertEqual({row["step_s"] for row in seen}, {"1"})
         fine = [row for row in self.past("30s") if row["index"] == gpu]

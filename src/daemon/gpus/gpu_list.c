@@ -221,7 +221,6 @@ void gpu_state_fini(struct gpu_state *state)
     free(state->misplaced_before);
     free(state->shares);
     free(state->shares_before);
-    series_close(state->series);
     *state = (struct gpu_state){0};
 }
 
@@ -288,5 +287,4 @@ void gpu_list_replace(struct gpus *gpus, struct gpu_set *now)
     gpus->set = now;
     gpu_set_close(before);
     gpu_list_feed(gpus, false);
-    history_open(gpus);
 }

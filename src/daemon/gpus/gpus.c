@@ -7,7 +7,6 @@
  *     process_attribution.c   which task each process on a GPU belongs to
  *     usage.c          divides activity and energy among tasks; usage_file.c stores the sums
  *     idle_holders.c   tasks that hold a GPU without using it
- *     history_ring.c   stores samples for `colloc top` and reports
  */
 #include "daemon/gpus/gpus.h"
 
@@ -93,7 +92,6 @@ static int take_opened(struct gpus *gpus, struct fault *fault)
     gpus->states = calloc(gpus->set->count, sizeof *gpus->states);
     if (!gpus->states || gpu_list_feed(gpus, false) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
-    history_open(gpus);
     gpu_list_warn_of_unknown(gpus->set, gpus->parts.config);
     return 0;
 }

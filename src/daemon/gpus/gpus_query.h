@@ -38,8 +38,4 @@ struct reading gpus_idle_us(
 /* Returns what the GPUs have done while there were live tasks, since the start. */
 struct gpu_totals gpus_totals(const struct gpus *gpus);
 
-/* Writes the stored samples of all GPUs since `since_us` (wall time) as JSON. Returns 0 or
- * -errno. */
-int gpus_write_history(struct gpus *gpus, int64_t since_us, FILE *out);
-
 #endif

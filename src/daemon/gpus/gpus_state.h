@@ -8,7 +8,6 @@
 #include "daemon/gpus/poll_thread.h"
 #include "daemon/jobs.h"
 #include "exec/ancestry_cache.h"
-#include "store/series.h"
 
 /* Energy of a GPU since the sample before. */
 struct drawn {
@@ -57,8 +56,6 @@ struct gpu_state {
     double activity_part; /* of the sampled activity, 0 to 1: what its processes did */
     struct gpu_meter meter;
     struct drawn drawn;
-
-    struct series *series; /* history_ring.c; NULL: its samples are not stored */
 };
 
 /* The attempts under way. */
@@ -236,14 +233,5 @@ void usage_save_sometimes(struct gpus *gpus);
 
 /* To be called with each new sample of a GPU. */
 void idle_holders_watch(struct gpus *gpus, struct gpu_state *state);
-
-/* ---- history_ring.c ---- */
-
-/* Opens the files of all managed GPUs; to be called again when there are others. Where the disk
- * fails, samples are not stored. */
-void history_open(struct gpus *gpus);
-
-/* Stores the last sample of GPU `i`. */
-void history_add(struct gpus *gpus, size_t i);
 
 #endif

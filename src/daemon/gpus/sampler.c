@@ -232,7 +232,6 @@ static void take_in(struct gpus *gpus, size_t end)
         if (is_news(&gpus->states[i]))
             usage_divide(gpus, &gpus->states[i]);
         idle_holders_watch(gpus, &gpus->states[i]);
-        history_add(gpus, i);
     }
     listed_processes_forget(gpus);
     update_task_memory(gpus);

@@ -26,7 +26,7 @@ static struct reading external_memory(const struct gpu_report *gpu)
 }
 
 static void take_gpu(struct metric_recorder *recorder, const struct gpu_report *gpu,
-    const struct metric_key *key, int64_t at_ms)
+    const struct gpu_view *view, const struct metric_key *key, int64_t at_ms)
 {
     const struct gpu_sample *seen = gpu->sample;
     const struct reading values[GPU_METRICS] = {
@@ -40,6 +40,11 @@ static void take_gpu(struct metric_recorder *recorder, const struct gpu_report *
         [GPU_METRIC_TEMPERATURE_C] = seen->temperature_c,
         [GPU_METRIC_PCIE_TX_MIB_S] = in_mib(seen->pcie_tx_bytes_per_s),
         [GPU_METRIC_PCIE_RX_MIB_S] = in_mib(seen->pcie_rx_bytes_per_s),
+        [GPU_METRIC_GRACT] = seen->gract,
+        [GPU_METRIC_SM_CLOCK_MHZ] = seen->sm_clock_mhz,
+        [GPU_METRIC_TASKS] = reading_of(view->n_residents),
+        [GPU_METRIC_FOREIGN] = seen->processes.valid ? reading_of((double)gpu->n_external)
+                                                     : READING_NONE,
     };
     metric_recorder_add(recorder, key, at_ms, values);
 }
@@ -84,8 +89,8 @@ void metric_recorder_take(
     if (!recorder || gpu->view < 0 || gpu->sample->health != GPU_HEALTH_OK)
         return;
     snprintf(key.gpu, sizeof key.gpu, "%.95s", gpu->info->uuid);
-    take_gpu(recorder, gpu, &key, at_ms);
     const struct gpu_view *view = &core_view(core)->gpus[gpu->view];
+    take_gpu(recorder, gpu, view, &key, at_ms);
     for (int k = 0; k < view->n_residents; k++)
         take_task(recorder, gpu, &view->residents[k], &key, at_ms);
 }

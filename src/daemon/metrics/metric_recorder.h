@@ -47,6 +47,9 @@ void metric_recorder_destroy(struct metric_recorder *recorder);
 void metric_recorder_add(struct metric_recorder *recorder, const struct metric_key *key,
     int64_t at_ms, const struct reading *values);
 
+/* Removes the files of GPU samples that an older version has left. */
+void metric_remove_old_samples(const char *state_dir);
+
 /* Adds the last sample of a GPU, and the parts that its tasks had. A NULL recorder is fine. */
 void metric_recorder_take(
     struct metric_recorder *recorder, const struct core *core, const struct gpu_report *gpu);

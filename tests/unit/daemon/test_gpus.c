@@ -18,7 +18,6 @@
 #include "daemon/gpus/gpus_query.h"
 #include "exec/ancestry_cache.h"
 #include "pretend_driver.h"
-#include "store/series.h"
 
 enum { SHIM = 4711, TASKS_PROCESS = 4712, EXTERNAL = 99, GPUS = 3 };
 
@@ -127,32 +126,6 @@ int ancestry_cache_find_root(
         if (roots->shims[i] == SHIM && pid == TASKS_PROCESS)
             return (int)i;
     return -1;
-}
-
-/* ---- stored samples: none ---- */
-
-int series_open(const char *path, const struct series_form *form, struct fault *fault,
-    struct series **ret_series)
-{
-    fail();
-    return 0;
-}
-
-void series_close(struct series *series)
-{
-}
-
-int series_add(struct series *series, int64_t wall_us, const struct reading *values)
-{
-    fail();
-    return 0;
-}
-
-int series_read(struct series *series, int64_t since_us, int64_t now_us,
-    series_on_record *on_record, void *context, int64_t *ret_step_us)
-{
-    fail();
-    return 0;
 }
 
 /* ---- the hooks ---- */

@@ -60,6 +60,7 @@ static struct {
     struct gpu_process external;
     struct share shares[2];
     int cleared, mps_answer, metric_questions;
+    int64_t asked_ms[3]; /* since, until and step of the last question */
     uid_t mps_uid;
     char mps_instance[96];
 } seen;
@@ -407,12 +408,6 @@ struct gpu_totals gpus_totals(const struct gpus *gpus)
     return (struct gpu_totals){.energy_j = 5e6, .mean_smact = READING_NONE};
 }
 
-int gpus_write_history(struct gpus *gpus, int64_t since_us, FILE *out)
-{
-    fputs("{\"gpus\":[]}", out);
-    return 0;
-}
-
 bool metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
     metric_on_answer *on_answer, void *asker)
 {
@@ -421,13 +416,22 @@ bool metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *
     assert_int_equal(query->n_gpus, 1);
     assert_string_equal(query->gpus[0].index, "0");
     char *text = NULL;
-    assert_true(asprintf(&text, "{%s,\"metrics\":\"%s\",\"only_gpu\":%zu}", head, query->metrics,
-                    query->only_gpu) > 0);
+    seen.asked_ms[0] = query->since_ms;
+    seen.asked_ms[1] = query->until_ms;
+    seen.asked_ms[2] = query->step_ms;
+    assert_true(asprintf(&text, "{%s,\"metrics\":\"%s\",\"only_gpu\":%zu}",
+                    query->as_rows ? "\"rows\":[]" : head, query->metrics, query->only_gpu) > 0);
     seen.metric_questions++;
     free(query);
     free(head);
     on_answer(asker, text, NULL);
     return true;
+}
+
+char *metric_rows_run(struct metric_db *db, const struct metric_query *query, struct fault *fault)
+{
+    assert_null(db);
+    return query->n_gpus ? NULL : strdup("{\"gpus\":[]}");
 }
 
 void gpus_clear_errors(struct gpus *gpus, size_t i)
@@ -1280,6 +1284,50 @@ static void test_lanes_of_many_pages_are_read_once(void **state)
     seen.has_metrics = false;
 }
 
+/* The finest steps of the setting that go back so far; whole steps only. */
+static void expect_samples(const char *since_s, int64_t step_ms, int64_t back_ms)
+{
+    struct api_request request = from(BOB, 0);
+    request.key = "since_s";
+    request.value = since_s;
+    serve("GET", "/v1/samples", &request);
+    assert_int_equal(request.status, 200);
+    forget(&request);
+    assert_int_equal(seen.asked_ms[2], step_ms);
+    assert_int_equal(seen.asked_ms[0] % step_ms, 0);
+    assert_int_equal(seen.asked_ms[1] % step_ms, 0);
+    int64_t span_ms = seen.asked_ms[1] - seen.asked_ms[0];
+    assert_in_range(span_ms, back_ms - 2 * step_ms, back_ms);
+}
+
+static void test_samples_in_the_steps_of_the_setting(void **state)
+{
+    seen.has_metrics = true;
+    seen.config.samples = (struct samples_kept){
+        {{SECOND_US / 5, MINUTE_US}, {10 * SECOND_US, HOUR_US}}, 2};
+    expect_samples("30", 200, 30000);
+    expect_samples("61", 10000, 61000);
+    expect_samples("7200", 10000, 3600000);
+    struct api_request request = from(BOB, 0);
+    request.key = "since_s";
+    request.value = "x";
+    serve("GET", "/v1/samples", &request);
+    assert_int_equal(request.status, 400);
+    forget(&request);
+    int before = seen.metric_questions;
+    for (int none = 0; none < 2; none++) { /* by the setting samples, or by metrics-size */
+        seen.has_metrics = none;
+        seen.config.samples.n = none ? 0 : 2;
+        request = from(BOB, 0);
+        serve("GET", "/v1/samples", &request);
+        assert_int_equal(request.status, 200);
+        assert_int_equal(json_array_size(json_object_get(request.reply, "gpus")), 0);
+        forget(&request);
+    }
+    assert_int_equal(seen.metric_questions, before);
+    seen.has_metrics = false;
+}
+
 static void test_readers_of_events(void **state)
 {
     struct api_request request = from(BOB, 0);
@@ -1450,6 +1498,7 @@ int main(void)
         TEST(metrics_as_openmetrics),
         TEST(metrics_over_time),
         TEST(lanes_of_many_pages_are_read_once),
+        TEST(samples_in_the_steps_of_the_setting),
         TEST(readers_of_events),
         TEST(logins_to_the_page),
         TEST(totals),

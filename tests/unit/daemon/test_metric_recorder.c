@@ -195,6 +195,56 @@ static void test_the_wall_clock_is_set(void **state)
     assert_non_null(strstr(answer_of(world, 7, "smact"), "[0.5,0.25,0.75]"));
 }
 
+static char *rows_between(struct world *world, int64_t since_ms, int64_t until_ms, int64_t step_ms)
+{
+    struct metric_query *query = calloc(1, sizeof *query + sizeof query->gpus[0]);
+    int before = world->answers;
+    query->as_rows = true;
+    query->since_ms = since_ms;
+    query->until_ms = until_ms;
+    query->step_ms = step_ms;
+    query->n_gpus = 1;
+    query->gpus[0] = (struct metric_gpu){"GPU-a", "0"};
+    metric_recorder_ask(world->recorder, query, strdup(""), on_answer, world);
+    while (world->answers == before)
+        uv_run(&world->loop, UV_RUN_ONCE);
+    return world->answer;
+}
+
+/* The GPU's own samples, a task's left out, as means and maxima of steps; GET /v1/samples. */
+static void test_rows_of_a_gpu(void **state)
+{
+    struct world *world = *state;
+    struct metric_key key = {.gpu = "GPU-a"};
+    struct reading values[GPU_METRICS];
+    char expected[512];
+    int64_t begin_ms = world->begin_ms / 10000 * 10000;
+    for (int i = 0; i < 4; i++) { /* at 0, 5, 10 and 15 s */
+        for (int k = 0; k < GPU_METRICS; k++)
+            values[k] = READING_NONE;
+        values[GPU_METRIC_MEM_USED_MIB] = reading_of(1000 * i);
+        values[GPU_METRIC_SMACT] = i == 3 ? READING_NONE : reading_of(0.25 * i);
+        values[GPU_METRIC_GRACT] = reading_of(0.5);
+        values[GPU_METRIC_TASKS] = reading_of(1);
+        metric_recorder_add(world->recorder, &key, begin_ms + 5000 * i, values);
+    }
+    add(world, 7, "GPU-a", 0, 0.9);
+    close_recorder(world);
+    create(world);
+    snprintf(expected, sizeof expected,
+        "{\"columns\":[\"time\",\"mem_used_mib\",\"mem_used_max_mib\",\"utilisation\",\"smact\","
+        "\"smact_max\",\"smocc\",\"gract\",\"dram_active\",\"power_w\",\"temperature_c\","
+        "\"sm_clock_mhz\",\"tasks\",\"foreign_processes\"],"
+        "\"gpus\":[{\"index\":\"0\",\"uuid\":\"GPU-a\",\"rows\":["
+        "[%lld.000,500,1000,null,0.125,0.25,null,0.5,null,null,null,null,1,null],"
+        "[%lld.000,2500,3000,null,0.5,0.5,null,0.5,null,null,null,null,1,null]],\"step_s\":10}]}",
+        (long long)begin_ms / 1000, (long long)begin_ms / 1000 + 10);
+    assert_string_equal(rows_between(world, begin_ms, begin_ms + 20000, 10000), expected);
+    assert_non_null(strstr(rows_between(world, begin_ms, begin_ms + 5000, 200), "\"rows\":[["));
+    assert_non_null(strstr(world->answer, ".000,0,0,null,0,0,null,0.5,"));
+    assert_non_null(strstr(rows_between(world, begin_ms - 50000, begin_ms, 10000), "\"rows\":[]"));
+}
+
 static void test_waiting_queries_are_answered_at_the_end(void **state)
 {
     struct world *world = *state;
@@ -381,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(test_what_was_added_is_answered),
+        TEST(test_rows_of_a_gpu),
         TEST(test_the_wall_clock_is_set),
         TEST(test_waiting_queries_are_answered_at_the_end),
         TEST(test_processes_of_a_task),
