@@ -229,7 +229,7 @@ const checks = {
     assert.deepEqual(problems.filter((text) => !text.includes("400")), []);
   },
 
-  // Who holds each GPU's memory: a task, one that does not use it, and a process without colloc.
+  // The holders of each GPU's memory: a task, one that does not use it, and a process without colloc.
   async gpus() {
     const { page, problems } = await open(url);
     await page.waitForSelector(".live.good");
@@ -294,7 +294,7 @@ const checks = {
     // An idle GPU draws a part of its limit: the strip of its power is not full.
     await eventually(() => page.evaluate(countPower), (part) => part > 0.02 && part < 0.5);
     const first = await reached("shown");
-    await page.waitForSelector(`tr[data-task="${first}"]`);
+    await page.locator(`tr[data-task="${first}"] .why code`, { hasText: `colloc release ${first}` }).waitFor();
     await reached("appeared");
     await page.waitForSelector(`tr[data-task="${first}"]`, { state: "detached" });
     console.log("left");

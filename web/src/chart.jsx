@@ -62,6 +62,20 @@ function axisSize(plot, labels, axis, cycle) {
   return Math.ceil(plot.ctx.measureText(longest).width / devicePixelRatio + own.gap + 6);
 }
 
+const LABEL_HALF = 24; // px: of "18:05:09"
+
+// The labels of the axis of time, without those that would lie over the other axis or end outside.
+function timeLabels(plot, times, axis, space, step) {
+  const width = plot.bbox.width / devicePixelRatio;
+  const fits = (at) => {
+    const x = plot.valToPos(at, "x");
+    return !(x < LABEL_HALF || x > width - LABEL_HALF);
+  };
+  const shown = times.filter(fits);
+  const lines = tickLabels(shown, step);
+  return times.map((at) => (lines[shown.indexOf(at)] ?? []).join("\n"));
+}
+
 // A second line, where a label has one.
 const timeAxisSize = (plot, labels) => ((labels ?? []).some((text) => text.includes("\n")) ? 46 : 30);
 
@@ -85,7 +99,7 @@ export function Chart({ title, data, colour, format, levels = [], bands = [], ma
         cursor: { y: false, sync: { key: "task" } },
         scales: { x: { range: () => timeRange(shown.current) }, y: { range: (u, low, high) => [0, Math.max(most, (high ?? 0) * 1.08) || 1] } },
         axes: [
-          { ...axis, size: timeAxisSize, space: 70, values: (u, splits, i, space, step) => tickLabels(splits, step).map((lines) => lines.join("\n")) },
+          { ...axis, size: timeAxisSize, space: 70, values: timeLabels },
           { ...axis, size: axisSize, values: (u, splits) => splits.map(format), ...(steps && { incrs: steps }) },
         ],
         series: [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs: for each its health, who holds its memory, and the last hour of SM activity and power.
+// The GPUs: for each its health, the holders of its memory, and the last hour of SM activity and power.
 import { useAnswer } from "./answer.js";
 import { get } from "./api.js";
 import { UNKNOWN, duration, memory, percent, watts } from "./format.js";

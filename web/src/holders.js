@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds the memory of a GPU, as a pure function over a GPU of docs/protocol.md and the live tasks.
+// The holders of a GPU's memory, as a pure function over a GPU of docs/protocol.md and the live tasks.
 //
 // A process that colloc did not start is external, and a process of a task that was given another GPU
 // is misplaced. The driver may go on listing a process that has ended with its memory: that is left

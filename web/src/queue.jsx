@@ -53,7 +53,7 @@ export function Queue({ gpus, live, counts, loadAll, filter, setFilter, isSlurm 
                   text={
                     unused.has(task.id)
                       ? `has not used its GPU for ${duration(unused.get(task.id))}`
-                      : task.state === "PENDING" ? task.reason_text || task.reason : ""
+                      : task.reason_text || (task.state === "PENDING" ? task.reason : "")
                   }
                 />
               </TaskRow>

@@ -25,6 +25,13 @@ export function Cell({ label, children, ...more }) {
   );
 }
 
+// A text of the daemon, in which `commands` are quoted as on a terminal.
+export function Words({ text }) {
+  const parts = String(text).split("`");
+  if (parts.length % 2 === 0) return text; // a quote without its end
+  return parts.map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part));
+}
+
 const LONG = 50; // chosen: letters that fit into the column on most screens
 
 // A text of which one line is shown; a press, or Enter, shows it whole.
@@ -38,7 +45,7 @@ export function Reason({ text }) {
   return (
     <td class={`why ${isOpen ? "whole" : ""}`}>
       <button class={`plain ${text.length > LONG ? "long" : ""}`} aria-expanded={isOpen} title={isOpen ? "" : text} onClick={toggle} onKeyDown={(e) => e.stopPropagation()}>
-        {text}
+        <Words text={text} />
       </button>
     </td>
   );

@@ -6,7 +6,7 @@ import { Chart } from "./chart.jsx";
 import { MEMORY_STEPS, spacingOf, withGaps } from "./curves.js";
 import { UNKNOWN, duration, energy, listOr, memory, moment, overUnder, percent, rate, watts } from "./format.js";
 import { bandsOf } from "./lanes.js";
-import { NOT_RECORDED, State } from "./rows.jsx";
+import { NOT_RECORDED, State, Words } from "./rows.jsx";
 import { Log } from "./task_log.jsx";
 import { commandsOf, hasEnded, hueOf, labelOf, memoryVerdict } from "./tasks.js";
 
@@ -81,7 +81,9 @@ function Facts({ task }) {
       {rows.map(([name, value]) => (
         <div key={name} class={String(value).length > 60 ? "wide" : ""}>
           <dt>{name}</dt>
-          <dd>{value}</dd>
+          <dd>
+            <Words text={value} />
+          </dd>
         </div>
       ))}
     </dl>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds a GPU's memory.
+// The holders of a GPU's memory.
 import assert from "node:assert/strict";
 import test from "node:test";
 
