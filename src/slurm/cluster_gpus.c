@@ -35,11 +35,14 @@ static const char *find_health(const struct slurm_controller *controller,
 }
 
 static json_t *explain_hold(const struct slurm_controller *controller,
-    const struct cluster_asker *asker, const struct gpu_view *view, const struct cluster_node *node)
+    const struct cluster_asker *asker, const struct gpu_view *view, const struct cluster_node *node,
+    bool is_other_whole)
 {
     char text[128], named[128];
     if (node->is_drained)
         return json_string("its node is drained");
+    if (is_other_whole)
+        return json_string("Slurm has started a job on it that colloc has not placed");
     if (!gpu_view_explain_hold(view, text, sizeof text))
         return json_null();
     if (!cluster_sees_all_jobs(controller, asker))
@@ -93,7 +96,8 @@ static json_t *gpu_json(
     json_object_set_new(
         object, "power_w", json_reading(is_measured ? gpu->power_w : READING_NONE, 1));
     json_object_set_new(object, "tasks", jobs_on_gpu(controller, asker, view, is_measured));
-    json_object_set_new(object, "hold_off", explain_hold(controller, asker, view, node));
+    json_object_set_new(
+        object, "hold_off", explain_hold(controller, asker, view, node, gpu->is_other_whole));
     return object;
 }
 

@@ -185,6 +185,9 @@ int64_t controller_shards_wanted(
 bool controller_hears_agent(
     const struct slurm_controller *controller, const struct cluster_node *node);
 
+/* Logs, once, that Slurm has put a job with a whole GPU on one that a job of colloc has. */
+void controller_watch_overlaps(struct slurm_controller *controller);
+
 /* Feeds samples of the GPUs without an agent: what their jobs are expected to use. */
 void controller_sample_silent_gpus(struct slurm_controller *controller);
 

@@ -50,6 +50,20 @@ static void expect_use(const struct slurm_controller *controller, int number,
     sample->tasks = tasks;
 }
 
+/* Samples are applied without a step of the core, which would record this. */
+static void note_external(struct slurm_controller *controller, int number)
+{
+    const struct gpu_view *gpu = &core_view(controller->core)->gpus[number];
+    if (!gpu->external_processes.valid || gpu->external_processes.value == 0)
+        return;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct task *task = core_task(controller->core, gpu->residents[i].task);
+        if (task && !task->had_coresidents)
+            controller_apply(
+                controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = task->id});
+    }
+}
+
 void controller_sample_silent_gpus(struct slurm_controller *controller)
 {
     struct task_memory tasks[SAMPLE_TASKS_MAX];
@@ -63,6 +77,7 @@ void controller_sample_silent_gpus(struct slurm_controller *controller)
             continue;
         expect_use(controller, (int)i, &event.sample, tasks);
         controller_apply(controller, event);
+        note_external(controller, (int)i);
     }
 }
 
@@ -114,6 +129,7 @@ static void feed_reading(
     event.sample.smact = reading->smact;
     add_processes(controller, reading, &event.sample, tasks);
     controller_apply(controller, event);
+    note_external(controller, number);
 }
 
 int slurm_controller_report(struct slurm_controller *controller, const char *name,

@@ -187,16 +187,18 @@ int node_table_list_gpus(const struct node_table *table, struct gpu_identity *re
 void node_table_clear_others(struct node_table *table)
 {
     for (size_t i = 0; i < table->n_nodes; i++) {
-        table->nodes[i]->other_cpus = 0;
+        table->nodes[i]->other_cpus = table->nodes[i]->other_gpus = 0;
         table->nodes[i]->other_memory_bytes = 0;
     }
-    for (size_t i = 0; i < table->n_gpus; i++)
+    for (size_t i = 0; i < table->n_gpus; i++) {
         table->gpus[i].other_shards = 0;
+        table->gpus[i].is_other_whole = false;
+    }
 }
 
 /* The GPUs of a job that named none are unknown: they may be any of the node. */
 static void add_other_to_gpus(
-    struct node_table *table, const struct cluster_node *node, const struct slurm_job *job)
+    struct node_table *table, struct cluster_node *node, const struct slurm_job *job)
 {
     int64_t shards[GRES_INDEX_MAX], gpus[GRES_INDEX_MAX];
     int named = gres_counts_by_index(span_of_optional(job->gres), "shard", shards);
@@ -205,8 +207,12 @@ static void add_other_to_gpus(
                      gres_count(span_of_optional(job->gres), "shard") +
                      gres_count(span_of_optional(job->other_gres), "gpu") +
                      gres_count(span_of_optional(job->other_gres), "shard");
+    int64_t whole = named == 0 ? gres_count(span_of_optional(job->gres), "gpu") : 0;
+    node->other_gpus += whole < GRES_INDEX_MAX ? (int)whole : GRES_INDEX_MAX;
     for (int i = 0; i < GRES_INDEX_MAX; i++) {
         struct cluster_gpu *gpu = node->gpus[i] >= 0 ? &table->gpus[node->gpus[i]] : NULL;
+        if (gpu)
+            gpu->is_other_whole |= gpus[i] > 0;
         if (gpu && (gpus[i] > 0 || (wanted > 0 && named == 0)))
             gpu->other_shards = gpu->shards;
         else if (gpu)

@@ -24,7 +24,9 @@ struct cluster_node {
     int64_t memory_bytes;
     int gpus[GRES_INDEX_MAX]; /* the core's numbers by index; -1: none */
     int n_gpus;
-    int other_cpus; /* taken by jobs that colloc has not placed */
+    int other_cpus;         /* taken by jobs that colloc has not placed */
+    int other_gpus;         /* whole ones, of such jobs that do not say which */
+    bool is_overlap_logged; /* overlaps.c */
     int64_t other_memory_bytes;
     int64_t reported_us; /* when its agent last reported; 0: never */
     struct {             /* resources of the residents of its GPUs (node_rules.c) */
@@ -40,6 +42,7 @@ struct cluster_gpu {
     int index;
     int64_t shards;                /* that Slurm can give of it */
     int64_t other_shards;          /* held by jobs that colloc has not placed; all: the GPU is */
+    bool is_other_whole;           /* certainly: such a job names the GPU */
     int64_t mem_total_bytes;       /* as its agent reports it; 0: not known */
     char uuid[96];                 /* likewise; "": not known */
     struct reading smact, power_w; /* likewise, of the last report */

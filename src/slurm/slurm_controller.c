@@ -167,6 +167,7 @@ int slurm_controller_update(struct slurm_controller *controller,
     if (!controller->is_broken) {
         controller_sweep(controller);
         controller_order_window(controller);
+        controller_watch_overlaps(controller);
         controller_sample_silent_gpus(controller);
         step_core(controller);
         controller_list_changes(controller);

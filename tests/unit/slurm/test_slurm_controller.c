@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "fake_slurm.h"
 #include "policy/policies.h"
+#include "slurm/controller_state.h"
 #include "slurm/slurm_controller.h"
 
 static struct fake_slurm fake;
@@ -1608,6 +1609,58 @@ static void other_jobs_hold_what_they_have(void **state)
     end_cluster();
 }
 
+/* Slurm starts a job with two whole GPUs although one has shards in use: what runs stays, nothing
+ * else starts there, and a lack of memory counts as one beside others. */
+static void a_whole_gpu_beside_shards(void **state)
+{
+    for (int named = 0; named < 2; named++) {
+        begin_cluster(1, 2);
+        struct fake_job *job = fake_slurm_submit(&fake, 5);
+        settle();
+        assert_on(job, "n0", "gres:shard:i0:10");
+        struct cluster_node *node = controller->nodes.nodes[0];
+        assert_false(node->is_overlap_logged);
+        struct fake_job *whole = fake_slurm_submit(&fake, 5), *later = NULL;
+        snprintf(whole->partition, sizeof whole->partition, "plain");
+        snprintf(
+            whole->gres, sizeof whole->gres, named ? "gres:gpu:i0:1,gres:gpu:i1:1" : "gres:gpu:2");
+        snprintf(whole->nodes, sizeof whole->nodes, "n0");
+        whole->job.node_list = whole->nodes;
+        whole->job.state = SLURM_STATE_RUNNING;
+        later = fake_slurm_submit(&fake, 5);
+        settle();
+        assert_true(node->is_overlap_logged);
+        assert_on(job, "n0", "gres:shard:i0:10");
+        assert_int_equal(later->starts, 0);
+        const struct slurm_gpu_process process = {
+            .job = whole->job.id, .mem_used_bytes = reading_of(60.0 * (double)GIB)};
+        const struct slurm_gpu_reading reading = {.mem_used_bytes = reading_of(70.0 * (double)GIB),
+            .smact = reading_of(0.9),
+            .processes_known = true,
+            .processes = &process,
+            .n_processes = 1};
+        assert_int_equal(slurm_controller_report(controller, "n0", &reading, 1, now_us), 0);
+        const struct gpu_view *gpu = &core_view(slurm_controller_core(controller))->gpus[0];
+        assert_true(reading_or(gpu->external_processes, -1) == 1);
+        update();
+        fake_slurm_end(&fake, job, SLURM_STATE_FAILED);
+        for (int i = 0; i < 3; i++) {
+            update();
+            examine_logs(true);
+        }
+        settle();
+        assert_int_equal(job->starts, 1);
+        assert_int_equal(job->job.state, SLURM_STATE_PENDING); /* to be run again */
+        fake_slurm_end(&fake, whole, SLURM_STATE_COMPLETED);
+        whole->is_gone = true;
+        settle();
+        assert_int_equal(job->starts, 2);
+        assert_int_equal(later->starts, 1);
+        assert_false(node->is_overlap_logged);
+        end_cluster();
+    }
+}
+
 static void cancelled_and_lost_jobs_free_their_gpus(void **state)
 {
     begin_cluster(1, 1);
@@ -1889,6 +1942,7 @@ int main(void)
         cmocka_unit_test(an_unread_script_is_wanted_again),
         cmocka_unit_test(a_refused_job_keeps_no_gpu),
         cmocka_unit_test(other_jobs_hold_what_they_have),
+        cmocka_unit_test(a_whole_gpu_beside_shards),
         cmocka_unit_test(cancelled_and_lost_jobs_free_their_gpus),
         cmocka_unit_test(a_drained_or_lost_node_gets_no_job),
         cmocka_unit_test(a_job_of_a_lost_node_stops_no_other),
