@@ -296,6 +296,11 @@ int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask)
     return syscall(SYS_pidfd_send_signal, watch->pidfd, SIGTERM, &info, 0) < 0 ? -errno : 0;
 }
 
+int attempt_signal_shim(const struct attempt_watch *watch, int signal)
+{
+    return syscall(SYS_pidfd_send_signal, watch->pidfd, signal, NULL, 0) < 0 ? -errno : 0;
+}
+
 void attempt_unwatch(struct attempt_watch *watch)
 {
     siginfo_t info;

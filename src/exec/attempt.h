@@ -94,6 +94,9 @@ int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch 
  */
 int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask);
 
+/* Sends the shim a signal, such as SIGCONT. Returns 0 or -errno. */
+int attempt_signal_shim(const struct attempt_watch *watch, int signal);
+
 /*
  * Sends the attempt's warning signal (--signal) to the processes that handle it; with "B:" to the
  * script's shell only.

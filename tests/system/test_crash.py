@@ -5,6 +5,7 @@ No task is lost, none runs twice, running tasks continue, and their ends are kno
 """
 
 import collections
+import ctypes
 import os
 import platform
 import random
@@ -211,6 +212,35 @@ class Restart(DaemonCase):
         ended = self.wait(task, "FAILED")
         self.assertEqual((ended["exit_code"], ended["reason"]), (3, "NonZeroExitCode"))
         self.assertIn("no such layer", ended["evidence"])
+
+    def running_with_shim(self, **members):
+        task = self.submit("echo $PPID > shim; exec sleep 1000", grace_s=0.1, **members)
+        shim = int(self.wait_file("shim"))
+        os.unlink(self.work + "/shim")
+        self.wait_state(task, "RUNNING")
+        return task, shim
+
+    def test_a_stopped_shim_ends_its_task(self):
+        """By a command, and at its time limit: the exit is known, and the GPU is free."""
+        for state, members in (("CANCELLED", {}), ("TIMEOUT", {"time_limit_s": 1.5})):
+            task, shim = self.running_with_shim(**members)
+            os.kill(shim, signal.SIGSTOP)
+            if state == "CANCELLED":
+                self.act("cancel", task)
+            self.assertEqual(self.wait(task, state)["signal"], signal.SIGTERM)
+
+    def test_a_shim_that_stays_stopped_is_killed(self):
+        """Under a debugger."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        attach = 16  # linux/ptrace.h
+        task, shim = self.running_with_shim()
+        if libc.ptrace(attach, shim, None, None) < 0:
+            self.skipTest("no process can be traced here")
+        until(lambda: read(f"/proc/{shim}/stat").rpartition(")")[2].split()[0] == "t")
+        self.act("cancel", task)
+        self.wait_log(f"task {task}: its shim, process {shim}, stays stopped")
+        os.waitpid(shim, 0x40000000)  # __WALL: its tracer learns of its end first
+        self.wait(task, "CANCELLED")
 
     def submit_shim(self, task):
         claim = f"{self.state}/tasks/{task}/1/claim"

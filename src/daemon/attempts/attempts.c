@@ -10,11 +10,15 @@
  *     attempt_adopt.c    what became of an attempt while the daemon was not watching
  */
 #include <errno.h>
+#include <search.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"
@@ -45,17 +49,54 @@ void attempts_destroy(struct attempts *attempts)
     free(attempts);
 }
 
+/* ---- shims that are stopped ---- */
+
+/* Chosen: a debugger that holds a shim for longer costs the task its exit record, not the GPU. */
+static const int64_t STOPPED_LIMIT_US = 30 * SECOND_US;
+
+/* A shim that is stopped (SIGSTOP, a debugger) cannot end its task: it is continued, and killed
+ * when it stays stopped; what it leaves is then swept. */
+static void wake_stopped_shim(struct live_attempt *live)
+{
+    struct process_stat stat;
+    int64_t now_us = clock_monotonic_us();
+    if (!live->is_asked || live->watch.pidfd < 0)
+        return;
+    bool is_stopped = process_read_stat(live->watch.shim, &stat) == 0 &&
+                      (stat.state == 'T' || stat.state == 't');
+    if (!is_stopped)
+        live->stopped_us = 0;
+    else if (!live->stopped_us)
+        live->stopped_us = now_us;
+    if (is_stopped && now_us - live->stopped_us < STOPPED_LIMIT_US) {
+        attempt_signal_shim(&live->watch, SIGCONT);
+    } else if (is_stopped) {
+        log_warning("task %llu: its shim, process %d, stays stopped: it is killed, and the task's "
+                    "processes with it",
+            (unsigned long long)live->task, (int)live->watch.shim);
+        attempt_signal_shim(&live->watch, SIGKILL);
+    }
+}
+
+static void on_live_attempt(const void *node, VISIT visit, void *context)
+{
+    if (visit == postorder || visit == leaf)
+        wake_stopped_shim(*(struct live_attempt *const *)node);
+}
+
 /* ---- the part's entries ---- */
 
 void attempts_kill(struct attempts *attempts, uint64_t id)
 {
     const struct task *task = core_task(attempts->parts.core, id);
-    const struct live_attempt *live = live_attempt_find(attempts, id);
+    struct live_attempt *live = live_attempt_find(attempts, id);
     if (!task || !live || live->watch.pidfd < 0)
         return;
     attempt_terminate(&live->watch, task->ending == FAILURE_TIME_LIMIT ? ATTEMPT_ASK_TIME_LIMIT
                                     : task->ending == FAILURE_GPU_GONE ? ATTEMPT_ASK_EVICT
                                                                        : ATTEMPT_ASK_CANCEL);
+    live->is_asked = true;
+    wake_stopped_shim(live);
 }
 
 /* Inodes are scarce, too: of an ended task only output that is stored here stays. */
@@ -105,6 +146,7 @@ void attempts_polled(struct attempts *attempts, int64_t poll)
     uint64_t id = 0;
     attempts->polled = poll;
     attempts_keep_time_limits(attempts);
+    twalk_r(attempts->live, on_live_attempt, attempts);
     if (!attempts->n_awaiting_poll)
         return;
     for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {

@@ -26,6 +26,8 @@ struct live_attempt {
     char *why_deferred;         /* what the machine lacks; NULL: nothing */
     int64_t poll_awaited;       /* its exit is reported after this poll of the GPUs; 0: none */
     int64_t poll_limit_us;      /* but no later than this (monotonic clock) */
+    bool is_asked;              /* its shim was asked to end it */
+    int64_t stopped_us;         /* since when that shim is stopped (monotonic clock); 0: it runs */
     int64_t shim_limit_us;      /* the time limit that its shim has; 0: that of its start */
 
     struct {
