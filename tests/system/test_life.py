@@ -8,7 +8,7 @@ import socket
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, is_alive, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, is_alive, program, read, until
 
 
 class Life(DaemonCase):
@@ -97,6 +97,48 @@ class Life(DaemonCase):
         self.wait(limited, "TIMEOUT")
         for wrong in ({"gpu_kinds": "A100"}, {"service": True}):
             self.refused(400, "gpus=0: a ", gpus=0, **wrong)
+
+    def test_slurms_commands_of_programs(self):
+        def call(name, *words, text=None):
+            link = os.path.join(self.work, name)
+            if not os.path.lexists(link):
+                os.symlink(program("colloc"), link)
+            return subprocess.run(
+                [link, *words],
+                env=self.env,
+                cwd=self.work,
+                input=text,
+                text=True,
+                capture_output=True,
+                timeout=LIMIT_S,
+                check=True,
+            ).stdout
+
+        script = "#!/bin/sh\n#SBATCH --gres=gpu:1 -J spawned\necho $SLURM_JOB_ID >id; sleep 1000\n"
+        task = call("sbatch", "--parsable", text=script).strip()
+        host = socket.gethostname()
+        until(
+            lambda: call("squeue", "-h", "-j", task, "-o", "%T %B") == f"RUNNING {host}\n",
+            "the answer that batchspawner waits for",
+        )
+        self.assertEqual(self.wait_file("id"), f"{task}\n")
+        self.assertIn(" JobName=spawned\n", call("scontrol", "show", "job", task))
+        call("scancel", "-n", "spawned", "-u", os.environ.get("USER") or "root")
+        self.wait(int(task), "CANCELLED")
+        self.assertEqual(call("squeue", "-h", "-j", task, "-o", "%T %B"), "")
+        self.assertRegex(
+            call("sacct", "-X", "-P", "-n", "-j", task, "-o", "JobID,State"),
+            rf"^{task}\|CANCELLED( by [0-9]+)?\n$",
+        )
+        array = call("sbatch", "--parsable", "-a", "3-4", "--gres=gpu:0", "--wrap=exit 3").strip()
+        self.wait(f"{array}_4", "FAILED")
+        self.wait(f"{array}_3", "FAILED")
+        text = call("sacct", "-P", "-n", "-j", array, "-o", "JobID,State,ExitCode,ReqTRES")
+        self.assertEqual(
+            sorted(text.splitlines()),
+            [f"{array}_{i}|FAILED|3:0|billing=1,cpu=1,node=1" for i in (3, 4)],
+        )
+        self.assertEqual(call("sinfo", "-h", "-o", "%P %t %G"), "colloc* idle gpu:4\n")
 
     def test_gpu_ids_name_the_gpus(self):
         uuids = {gpu["index"]: gpu["uuid"] for gpu in self.get("/v1/gpus")["gpus"]}
