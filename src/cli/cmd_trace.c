@@ -101,6 +101,15 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
         .argument = "FILE",
         .help = "import, synth: make each job its own task, with its own GPUs and run time, "
                 "and write their catalogue to this file"},
+    [TRACE_GPU_MEMORY] = {.name = "gpu-memory",
+        .kind = OPTION_SIZE,
+        .argument = "SIZE",
+        .min = (int64_t)1 << 20,
+        .max = (int64_t)1 << 50,
+        .needs_unit = true,
+        .default_text = "40GiB",
+        .help = "import: with --tasks-out, memory of the GPUs whose shards (gres/shard) the jobs "
+                "had: 57 of 80 shards become 57/80 of it; default: {default}"},
     [TRACE_SINCE] = {.name = "since",
         .kind = OPTION_TEXT,
         .argument = "WHEN",
@@ -129,7 +138,7 @@ static const struct action {
         BIT(TRACE_FROM) | BIT(TRACE_FROM_TIME) | BIT(TRACE_WINDOW) | BIT(TRACE_GPUS) |
             BIT(TRACE_SAMPLE) | BIT(TRACE_JOBS) | BIT(TRACE_ARRIVAL_SCALE) | BIT(TRACE_PROCESSORS) |
             BIT(TRACE_JOB_TABLE) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_SEED) | BIT(TRACE_TASKS) |
-            BIT(TRACE_TASKS_OUT) | BIT(TRACE_OUTPUT),
+            BIT(TRACE_TASKS_OUT) | BIT(TRACE_GPU_MEMORY) | BIT(TRACE_OUTPUT),
         trace_import},
     {"synth", false, true,
         BIT(TRACE_LIKE) | BIT(TRACE_JOBS) | BIT(TRACE_DAYS) | BIT(TRACE_GPUS) | BIT(TRACE_SEED) |

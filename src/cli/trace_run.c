@@ -146,18 +146,22 @@ static int map_jobs(
     return 0;
 }
 
+#define GPU_BYTES_USUAL (40 * GIB) /* of the GPUs of `colloc simulate`, A100-40GB */
+
 /* Each job gets its task of the catalogue; with --tasks-out it becomes a new task. */
 int trace_write(struct trace_run *run, struct fault *fault)
 {
     CLEANUP_FREE const struct sim_task **tasks = NULL;
     const char *output = trace_value(run, TRACE_OUTPUT)->text,
                *tasks_out = trace_value(run, TRACE_TASKS_OUT)->text;
+    const struct option_value *gpu_memory = trace_value(run, TRACE_GPU_MEMORY);
+    int64_t gpu_bytes = gpu_memory->set ? gpu_memory->number : GPU_BYTES_USUAL;
     int r = trace_catalogue(run, fault);
     if (r == 0)
         r = map_jobs(run, fault, &tasks);
     if (r == 0)
         r = own_trace_write(output ? output : "-", &run->log.jobs, tasks, tasks_out != NULL, fault);
     if (r == 0 && tasks_out)
-        r = own_tasks_write(tasks_out, &run->log.jobs, tasks, fault);
+        r = own_tasks_write(tasks_out, &run->log.jobs, tasks, gpu_bytes, fault);
     return r;
 }

@@ -21,6 +21,7 @@ struct log_job {
     int user;          /* in the list's `users`; INTERN_EMPTY: not known */
     float part;        /* of each GPU that it requested, below 1; 0: whole GPUs */
     bool is_mig;       /* the part is of instances of MIG */
+    bool is_shards;    /* the part is of shards, which colloc gives by memory */
 };
 
 struct job_list {

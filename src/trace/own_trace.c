@@ -79,8 +79,15 @@ static void write_demand(FILE *file, const struct demand *demand)
     write_figure(file, demand->power_w);
 }
 
+static int64_t memory_mib(const struct log_job *job, const struct sim_task *task, int64_t gpu_bytes)
+{
+    double part = job->part > 0 ? (double)job->part : 1;
+    return job->is_shards ? llround((double)gpu_bytes * part / (double)MIB)
+                          : task->memory_bytes / MIB;
+}
+
 int own_tasks_write(const char *path, const struct job_list *jobs,
-    const struct sim_task *const *tasks, struct fault *fault)
+    const struct sim_task *const *tasks, int64_t gpu_bytes, struct fault *fault)
 {
     FILE *file = open_output(path, fault);
     if (!file)
@@ -93,11 +100,12 @@ int own_tasks_write(const char *path, const struct job_list *jobs,
                                 .smocc = NAN,
                                 .dram = NAN,
                                 .power_w = NAN},
-                            *demand = job->part > 0 ? &of_part : &tasks[i]->demand;
+                            *demand = job->part > 0 && !job->is_shards ? &of_part
+                                                                       : &tasks[i]->demand;
         char length[32];
         fprintf(file, "j%zu,%d,%s,%" PRId64, i + 1, job->gpus,
             event_line_format_time(job->length_us, length, sizeof length),
-            tasks[i]->memory_bytes / MIB);
+            memory_mib(job, tasks[i], gpu_bytes));
         write_demand(file, demand);
         fputc('\n', file);
     }

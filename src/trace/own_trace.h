@@ -19,11 +19,17 @@
 int own_trace_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, bool own, struct fault *fault);
 
-/* Writes a catalogue in which each job is a task: with its own GPUs and length, memory and
- * activity of tasks[i]. A job that requested a part of a GPU has that part as its SM activity; the
- * rest of its activity is unknown. Returns 0, or -errno with a fault. */
+/*
+ * Writes a catalogue in which each job is a task: with its own GPUs and length, memory and activity
+ * of tasks[i]. A job with shards of a GPU has that part of its memory. A job that requested another
+ * part of a GPU has that part as its SM activity; the rest of its activity is unknown.
+ *
+ * gpu_bytes: memory of a GPU, of which shards are parts
+ *
+ * Returns 0, or -errno with a fault.
+ */
 int own_tasks_write(const char *path, const struct job_list *jobs,
-    const struct sim_task *const *tasks, struct fault *fault);
+    const struct sim_task *const *tasks, int64_t gpu_bytes, struct fault *fault);
 
 /* Reads a trace, whose tasks must be in the catalogue, and adds its jobs to the list. Returns 0, or
  * -errno with a fault. */

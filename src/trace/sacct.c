@@ -135,8 +135,9 @@ static void count_gpus(const char *list, struct log_job *job)
     }
     int64_t shards = counts.shards ? counts.shards : counts.shard_kinds;
     int64_t gpus = counts.gpus ? counts.gpus : counts.kinds;
+    bool has_shards = gpus == 0 && shards > 0;
     double requested = (double)(gpus - counts.instances) + counts.whole;
-    if (gpus == 0 && shards > 0) {
+    if (has_shards) {
         int64_t least = (shards + SHARDS_PER_GPU - 1) / SHARDS_PER_GPU;
         gpus = counts.gpus_with_shards > least ? counts.gpus_with_shards : least;
         requested = (double)shards / SHARDS_PER_GPU;
@@ -145,6 +146,7 @@ static void count_gpus(const char *list, struct log_job *job)
     job->gpus = gpus <= JOB_GPUS_MAX ? (int)gpus : JOB_GPUS_MAX + 1;
     job->part = is_part ? (float)(requested / (double)gpus) : 0;
     job->is_mig = counts.instances > 0;
+    job->is_shards = has_shards;
 }
 
 static bool has_ended(const char *state)
@@ -193,6 +195,7 @@ static bool joins_last(
     last->gpus += job->gpus;
     last->part = requested < last->gpus ? (float)(requested / last->gpus) : 0;
     last->is_mig |= job->is_mig;
+    last->is_shards &= job->is_shards;
     last->length_us = job->length_us > last->length_us ? job->length_us : last->length_us;
     return true;
 }

@@ -279,6 +279,25 @@ class Import(TraceCase):
             with open(out, encoding="utf-8") as file:
                 self.assertEqual([row["gpus"] for row in csv.DictReader(file)], [gpus], tres)
 
+    def test_shards_are_memory(self):
+        text = (
+            "JobID|Submit|Elapsed|AllocTRES\n"
+            "7|2024-03-01T10:00:00|01:00:00|gres/shard=57\n"
+            "8|2024-03-01T10:00:00|01:00:00|gres/shard=160\n"
+            "9|2024-03-01T10:00:00|01:00:00|gres/gpu:1g.10gb=1,gres/gpu=1\n"
+        )
+        out = self.folder + "/tasks.csv"
+        for options, memory in (((), "29184"), (("--gpu-memory=80GiB",), "58368")):
+            self.trace(text, "--from=sacct", "--tasks-out", out, *options)
+            with open(out, encoding="utf-8") as file:
+                shards, two, instance = csv.DictReader(file)
+            self.assertEqual(shards["memory_mib"], memory)
+            self.assertEqual(int(two["memory_mib"]), round(int(memory) * 80 / 57))
+            # The part is of the memory: the activity is that of a task of the catalogue.
+            self.assertNotEqual(shards["smact"], "0.7125")
+            self.assertNotEqual(instance["memory_mib"], memory)
+            self.assertAlmostEqual(float(instance["smact"]), 1 / 7, places=4)
+
     def test_sacct_counts_parts_apart(self):
         head = "JobID|Submit|Elapsed|AllocTRES\n"
         job = "{}|2024-03-01T10:00:00|01:00:00|{}\n"
