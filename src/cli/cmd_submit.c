@@ -189,8 +189,10 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
     }
     if (r == 0)
         r = follow_script(invocation, arguments, &task, &fault);
-    if (r == 0)
+    if (r == 0) {
         submit_warn_without_network(&task);
+        submit_warn_of_sharing(&task);
+    }
     if (r == 0)
         r = request_create(&task, arguments, &fault, ret_request);
     if (r == 0)

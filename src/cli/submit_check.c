@@ -241,6 +241,18 @@ void submit_warn_without_network(const struct task_description *task)
                 task_options[of_network[i]].name);
 }
 
+/* Not refused: a task's processes may share its own GPUs by MPS. */
+void submit_warn_of_sharing(const struct task_description *task)
+{
+    const struct option_value *sharing = &task->values[TASK_SHARING];
+    if (task->values[TASK_EXCLUSIVE].number && sharing->set &&
+        strcmp(sharing->text, "streams") != 0)
+        print_error(
+            "warning: --exclusive: no other task shares its GPUs, so --sharing=%s is for the "
+            "task's own processes only",
+            sharing->text);
+}
+
 /* ---- lines for another queue ---- */
 
 /* Is it a misspelt #COLLOC line? */

@@ -42,6 +42,9 @@ void submit_warn_of_words(
 /* Warns on stderr of options that describe a network, where no model summary shows one. */
 void submit_warn_without_network(const struct task_description *task);
 
+/* Warns on stderr of --sharing for a task that shares its GPUs with no other. */
+void submit_warn_of_sharing(const struct task_description *task);
+
 /* Checks the texts of --after and --array. Returns 0, or -errno with a fault. */
 int submit_check_order(const struct task_description *task, struct fault *fault);
 

@@ -642,6 +642,13 @@ class Submit(CliCase):
         done = self.run_colloc("submit", "--batch=8", "--summary=net.txt", "--", "true")
         self.assertEqual(done.stderr, "")
 
+    def test_sharing_of_an_exclusive_task(self):
+        done = self.run_colloc("submit", "--exclusive", "--sharing=mps", "--", "true")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("--sharing=mps is for the task's own processes only", done.stderr)
+        for words in (("--exclusive",), ("--sharing=mps",), ("--exclusive", "--sharing=streams")):
+            self.assertEqual(self.run_colloc("submit", *words, "--", "true").stderr, "")
+
     def test_environment_that_is_no_text(self):
         done = self.run_colloc("submit", "--", "true", ODD="\udcff")
         self.assertEqual(done.returncode, 0)
