@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Places that share one memory: the MIG compute instances of one GPU instance ("1c.3g.20gb"). They
- * share no SMs. The memory that the driver reports of each is that of all. They are a memory
+ * share no SMs. The memory that NVIDIA's driver reports of each is that of all. They are a memory
  * domain; a GPU that shares its memory with none is a domain by itself.
  *
  * What a task still takes on one place is missing on the others. So whatever is decided by memory
@@ -62,7 +62,8 @@ static inline bool memory_domain_is_shared(const struct gpu_view *gpu)
 /* Has another place of the domain residents? */
 bool memory_domain_has_others(const struct gpu_view *gpu);
 
-/* Does a process of no task compute on a place of the domain, as far as the driver lists them? */
+/* Does a process of no task compute on a place of the domain, as far as NVIDIA's driver lists
+ * them? */
 bool memory_domain_has_external(const struct gpu_view *gpu);
 
 #endif

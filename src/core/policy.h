@@ -17,7 +17,7 @@ enum verdict_kind {
     VERDICT_FITS,
     VERDICT_NOT_A_PLACE,      /* its MIG instances are places, it is not */
     VERDICT_OTHER_KIND,       /* the task runs on other kinds of GPUs */
-    VERDICT_LOST,             /* the driver lost it */
+    VERDICT_LOST,             /* NVIDIA's driver lost it */
     VERDICT_FAULTY,           /* memory errors, an Xid, or reduced clocks */
     VERDICT_OUT_OF_USE,       /* by the setting drain */
     VERDICT_NO_SAMPLE,        /* it has no recent sample */

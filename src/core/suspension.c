@@ -42,7 +42,7 @@ struct suspension_cost suspension_cost_default(void)
         .resume_us_per_gib = 200 * MS_US};
 }
 
-/* The context, which goes by the driver, and the copy of all else at PCIe speed. */
+/* The context, which goes by NVIDIA's driver, and the copy of all else at PCIe speed. */
 struct suspension_cost suspension_cost_by_carrier(void)
 {
     return (struct suspension_cost){

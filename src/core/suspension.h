@@ -2,10 +2,11 @@
 /*
  * How a running task gives way. It is
  *
- *   - suspended: the driver copies its GPU memory to the host and takes it off its GPUs; later it
- *     is resumed there or on other GPUs, as if nothing had happened;
+ *   - suspended: NVIDIA's driver copies its GPU memory to the host and takes it off its GPUs; later
+ *     it is resumed there or on other GPUs, as if nothing had happened;
  *   - moved: suspended and resumed on other GPUs in one step, which are its own from the start;
- *   - paused: its processes are frozen, its GPU memory stays. For what the driver cannot suspend.
+ *   - paused: its processes are frozen, its GPU memory stays. For what NVIDIA's driver cannot
+ *     suspend.
  *
  *     RUNNING ──SUSPENDING──> suspending ──SUSPENDED──> suspended ──RESUMING──> resuming ─┐
  *        ^  └──MOVING──────── moving ───────MOVED──────────────────────────────────────┐  │
@@ -63,8 +64,8 @@ struct suspension_cost {
     int64_t resume_us_per_gib;
 };
 
-/* The measured costs, as a straight line: by the driver, and by the carrier (docs/carrier.md). With
- * it 6.6 GiB took 0.88 s and 0.48 s; the copy of 47.5 GiB alone 2.0 to 2.4 s and 1.2 s. */
+/* The measured costs, as a straight line: by NVIDIA's driver, and by the carrier (docs/carrier.md).
+ * With it 6.6 GiB took 0.88 s and 0.48 s; the copy of 47.5 GiB alone 2.0 to 2.4 s and 1.2 s. */
 struct suspension_cost suspension_cost_default(void);
 struct suspension_cost suspension_cost_by_carrier(void);
 

@@ -37,7 +37,7 @@ enum need_kind need_kind_of_estimator(const char *name);
 
 /* How a task shares its GPU with others. */
 enum sharing {
-    SHARING_STREAMS, /* plain processes, time-sliced by the driver */
+    SHARING_STREAMS, /* plain processes, time-sliced by NVIDIA's driver */
     SHARING_MPS,     /* clients of an MPS server */
     SHARING_AUTO,    /* of a request only: one of the above is chosen with its placement */
     SHARINGS

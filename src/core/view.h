@@ -24,14 +24,14 @@ enum { NODE_INDEX_MAX = 64 };
 
 /* What policies read of every GPU comes first, as in struct gpu_view. */
 struct gpu_identity {
-    int64_t mem_total_bytes; /* that tasks can have: without what the driver reserves */
+    int64_t mem_total_bytes; /* that tasks can have: without what NVIDIA's driver reserves */
     bool is_place;           /* false: a GPU of which the MIG instances are the places */
     bool is_mig_instance;    /* CUDA lets a process see one instance only */
-    bool is_gone; /* the driver no longer has this MIG instance: no place until listed again */
+    bool is_gone; /* NVIDIA's driver no longer has this MIG instance: no place until listed again */
     bool is_out_of_use; /* by the setting drain */
     bool one_process;   /* compute mode Exclusive_Process: admits several only as MPS clients */
     bool without_mps;   /* by the setting mps-gpus: its tasks are time-sliced */
-    int power_limit_w;  /* that the driver keeps; 0: not known */
+    int power_limit_w;  /* that NVIDIA's driver keeps; 0: not known */
     int speed;          /* of training, in a unit that all GPUs share; 0: not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
     int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
@@ -50,7 +50,7 @@ struct gpu_identity {
 enum view_health {
     VIEW_UNSEEN, /* no valid sample yet */
     VIEW_OK,
-    VIEW_LOST,       /* the driver reports it lost, or no longer lists it */
+    VIEW_LOST,       /* NVIDIA's driver reports it lost, or no longer lists it */
     VIEW_FAULTY,     /* it works, but gets no further task */
     VIEW_OUT_OF_USE, /* the same, as an administrator says */
 };
@@ -180,7 +180,7 @@ bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu);
 
 /*
  * Is the GPU idle? No resident in its memory domain, no external process, and hardly any memory in
- * use (memory that a crash left behind is not idle). Where the driver lists no processes,
+ * use (memory that a crash left behind is not idle). Where NVIDIA's driver lists no processes,
  * utilisation has to be 0.
  *
  * Returns false for everything unknown.
@@ -223,7 +223,7 @@ bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const s
 
 /*
  * Is the GPU of a kind on which the task may run? A task names kinds; a suspended task continues
- * only on the model that it was taken off: the driver restores no process on another.
+ * only on the model that it was taken off: NVIDIA's driver restores no process on another.
  */
 static inline bool cluster_view_is_of_kind(
     const struct cluster_view *view, int gpu, const struct task *task)

@@ -494,7 +494,7 @@ static bool are_equally_good(const struct order *order, int a, int b)
     bool are_alike = strcmp(one->id.name, other->id.name) == 0 &&
                      one->id.mem_total_bytes == other->id.mem_total_bytes;
     if (are_alike && gpu_view_is_idle(one) && gpu_view_is_idle(other))
-        return true; /* the driver takes a few MiB more of one than of the other */
+        return true; /* NVIDIA's driver takes a few MiB more of one than of the other */
     return a == b || (order->before && !order->before(query, a, b) && !order->before(query, b, a));
 }
 

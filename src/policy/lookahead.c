@@ -48,8 +48,8 @@ enum {
     WAITING_MAX = 64, /* chosen: more are not planned */
     FIRST_MAX = 8,    /* chosen: tasks that are tried as the first */
     RESIDENTS_MAX = PREDICT_RESIDENTS_MAX + 1,
-    JOBS_MAX = 128,  /* chosen: more waiting and running tasks together are not planned */
-    WORK_MAX = 60000 /* chosen: combinations of GPUs tried for one choice, some 20 ms */
+    ENTRIES_MAX = 128, /* chosen: more waiting and running tasks together are not planned */
+    WORK_MAX = 60000   /* chosen: combinations of GPUs tried for one choice, some 20 ms */
 };
 
 /* Chosen on resampled traces (seeds 1001 to 1010): with 1 and 1, or 2 and 2, completion gains less
@@ -58,7 +58,7 @@ enum {
 #define STRETCH_WEIGHT    4
 
 /* A task that waits or runs. */
-struct job {
+struct entry {
     const struct task *task;
     double left_s; /* its work */
     double speed;
@@ -74,8 +74,8 @@ struct rollout {
     struct cluster_view view;
     struct gpu_view gpus[GPUS_MAX];
     struct resident residents[GPUS_MAX][RESIDENTS_MAX];
-    struct job jobs[JOBS_MAX];
-    int n_jobs;
+    struct entry entries[ENTRIES_MAX];
+    int n_entries;
     int64_t work; /* combinations of GPUs that were tried so far */
 };
 
@@ -94,24 +94,24 @@ static void rollout_copy(const struct rollout *from, struct rollout *ret_copy)
         struct gpu_view *gpu = &ret_copy->gpus[i];
         gpu->residents = ret_copy->residents[i];
         for (int k = 0; k < gpu->n_residents; k++)
-            for (int j = 0; j < ret_copy->n_jobs; j++)
-                if (ret_copy->jobs[j].task->id == gpu->residents[k].task)
-                    gpu->residents[k].places = ret_copy->jobs[j].gpus;
+            for (int j = 0; j < ret_copy->n_entries; j++)
+                if (ret_copy->entries[j].task->id == gpu->residents[k].task)
+                    gpu->residents[k].places = ret_copy->entries[j].gpus;
     }
 }
 
-static struct job *add_job(struct rollout *rollout, const struct task *task)
+static struct entry *add_entry(struct rollout *rollout, const struct task *task)
 {
-    struct job *job = &rollout->jobs[rollout->n_jobs++];
-    *job = (struct job){.task = task, .left_s = stage_expected_s(&task->request.expect)};
-    return job;
+    struct entry *entry = &rollout->entries[rollout->n_entries++];
+    *entry = (struct entry){.task = task, .left_s = stage_expected_s(&task->request.expect)};
+    return entry;
 }
 
-static struct job *find_job(struct rollout *rollout, uint64_t id)
+static struct entry *find_entry(struct rollout *rollout, uint64_t id)
 {
-    for (int i = 0; i < rollout->n_jobs; i++)
-        if (rollout->jobs[i].task->id == id)
-            return &rollout->jobs[i];
+    for (int i = 0; i < rollout->n_entries; i++)
+        if (rollout->entries[i].task->id == id)
+            return &rollout->entries[i];
     return NULL;
 }
 
@@ -125,15 +125,15 @@ static bool is_predictable(const struct task *task)
 static void set_speeds(struct rollout *rollout)
 {
     double speeds[RESIDENTS_MAX];
-    for (int j = 0; j < rollout->n_jobs; j++)
-        rollout->jobs[j].speed = INFINITY;
+    for (int j = 0; j < rollout->n_entries; j++)
+        rollout->entries[j].speed = INFINITY;
     for (int i = 0; i < rollout->view.n_gpus; i++) {
         const struct gpu_view *gpu = &rollout->gpus[i];
         predict_gpu_speeds(rollout->view.constants, gpu, speeds);
         for (int k = 0; k < gpu->n_residents; k++) {
-            struct job *job = find_job(rollout, gpu->residents[k].task);
+            struct entry *entry = find_entry(rollout, gpu->residents[k].task);
             double kind_speed = gpu->residents[k].kind_speed;
-            job->speed = fmin(job->speed, speeds[k] * (kind_speed > 0 ? kind_speed : 1));
+            entry->speed = fmin(entry->speed, speeds[k] * (kind_speed > 0 ? kind_speed : 1));
         }
     }
 }
@@ -157,13 +157,13 @@ static bool add_gpu(struct rollout *rollout, int i)
         resident->mem_used_bytes = reading_of(stage_held_bytes(resident));
         resident->residence = RESIDENCE_SETTLED;
         is_known = !resident->is_stopped && is_predictable(task) && resident->expect.smact.valid;
-        struct job *job = find_job(rollout, task->id);
-        is_known &= rollout->n_jobs < JOBS_MAX;
-        if (job || !is_known)
+        struct entry *entry = find_entry(rollout, task->id);
+        is_known &= rollout->n_entries < ENTRIES_MAX;
+        if (entry || !is_known)
             continue;
-        job = add_job(rollout, task);
-        job->has_started = true;
-        memcpy(job->gpus, task->gpus, (size_t)task->n_gpus * sizeof *job->gpus);
+        entry = add_entry(rollout, task);
+        entry->has_started = true;
+        memcpy(entry->gpus, task->gpus, (size_t)task->n_gpus * sizeof *entry->gpus);
     }
     return is_known;
 }
@@ -192,12 +192,12 @@ static void add_memory(struct gpu_view *gpu, double bytes)
 static void subtract_done_work(struct rollout *rollout)
 {
     set_speeds(rollout);
-    for (int j = 0; j < rollout->n_jobs; j++) {
-        struct job *job = &rollout->jobs[j];
-        double computed_s = (double)task_computed_us(job->task, rollout->now_us) /
+    for (int j = 0; j < rollout->n_entries; j++) {
+        struct entry *entry = &rollout->entries[j];
+        double computed_s = (double)task_computed_us(entry->task, rollout->now_us) /
                             (double)SECOND_US;
-        if (job->has_started)
-            job->left_s = fmax(LEFT_MIN_S, job->left_s - job->speed * computed_s);
+        if (entry->has_started)
+            entry->left_s = fmax(LEFT_MIN_S, entry->left_s - entry->speed * computed_s);
     }
 }
 
@@ -211,7 +211,7 @@ static bool rollout_init(struct rollout *rollout, const struct core *core, int64
         return false;
     rollout->core = core;
     rollout->now_us = now_us;
-    rollout->passed_s = rollout->n_jobs = 0;
+    rollout->passed_s = rollout->n_entries = 0;
     rollout->work = 0;
     rollout->view = *core_view(core);
     rollout->view.gpus = rollout->gpus;
@@ -224,46 +224,46 @@ static bool rollout_init(struct rollout *rollout, const struct core *core, int64
     subtract_done_work(rollout);
     n = core_list_waiting(core, waiting, WAITING_MAX);
     for (int i = 0; i < n; i++) {
-        if (rollout->n_jobs == JOBS_MAX || !is_predictable(waiting[i]) ||
+        if (rollout->n_entries == ENTRIES_MAX || !is_predictable(waiting[i]) ||
             waiting[i]->queue != waiting[0]->queue)
             return false;
-        add_job(rollout, waiting[i]);
+        add_entry(rollout, waiting[i]);
     }
     return true;
 }
 
 /* ---- a rollout ---- */
 
-static struct job *find_head(struct rollout *rollout, const struct queue_plan *plan)
+static struct entry *find_head(struct rollout *rollout, const struct queue_plan *plan)
 {
-    struct job *head = NULL;
-    for (int j = 0; j < rollout->n_jobs; j++) {
-        struct job *job = &rollout->jobs[j];
-        if (job->has_started)
+    struct entry *head = NULL;
+    for (int j = 0; j < rollout->n_entries; j++) {
+        struct entry *entry = &rollout->entries[j];
+        if (entry->has_started)
             continue;
-        int priority = job->task->request.priority;
+        int priority = entry->task->request.priority;
         int of_head = head ? head->task->request.priority : priority - 1;
         if (priority > of_head ||
-            (priority == of_head && queue_plan_is_before(plan, job->task, head->task)))
-            head = job;
+            (priority == of_head && queue_plan_is_before(plan, entry->task, head->task)))
+            head = entry;
     }
     return head;
 }
 
-static void start_job(struct rollout *rollout, struct job *job)
+static void start_entry(struct rollout *rollout, struct entry *entry)
 {
-    const struct task *task = job->task;
+    const struct task *task = entry->task;
     double bytes = (double)task->request.need.bytes;
     bool is_exclusive = core_wants_exclusive_gpus(rollout->core, task);
     const struct sharing_mode share = sharing_choose(core_get_settings(rollout->core),
-        &rollout->view, task, job->gpus, task->request.gpus, is_exclusive);
-    job->has_started = true;
+        &rollout->view, task, entry->gpus, task->request.gpus, is_exclusive);
+    entry->has_started = true;
     for (int i = 0; i < task->request.gpus; i++) {
-        struct gpu_view *gpu = &rollout->gpus[job->gpus[i]];
+        struct gpu_view *gpu = &rollout->gpus[entry->gpus[i]];
         gpu->residents[gpu->n_residents++] = (struct resident){.task = task->id,
             .uid = task->uid,
             .gpus = task->request.gpus,
-            .places = job->gpus,
+            .places = entry->gpus,
             .sharing = share.sharing,
             .thread_percent = share.thread_percent,
             .since_us = rollout->now_us,
@@ -271,7 +271,7 @@ static void start_job(struct rollout *rollout, struct job *job)
             .mem_used_bytes = reading_of(bytes),
             .expect = task->request.expect,
             .residence = RESIDENCE_SETTLED,
-            .kind_speed = kind_speed_at(&rollout->view, task, job->gpus[i])};
+            .kind_speed = kind_speed_at(&rollout->view, task, entry->gpus[i])};
         add_memory(gpu, bytes);
         gpu->claims[CLAIM_EXCLUSIVE] = is_exclusive ? task->id : 0;
     }
@@ -284,29 +284,29 @@ static int64_t work_of(const struct rollout *rollout, const struct task *task)
     return task->request.gpus == 1 ? n : n * n / 2;
 }
 
-static bool place_job(struct rollout *rollout, struct job *job)
+static bool place_entry(struct rollout *rollout, struct entry *entry)
 {
     struct verdict verdicts[GPUS_MAX];
     const struct core_settings *settings = core_get_settings(rollout->core);
-    const struct policy *policy = core_task_policy(rollout->core, job->task);
-    rollout->work += work_of(rollout, job->task);
+    const struct policy *policy = core_task_policy(rollout->core, entry->task);
+    rollout->work += work_of(rollout, entry->task);
     const struct placement_query query = {.view = &rollout->view,
         .conditions = &settings->conditions,
         .settings = settings,
-        .task = job->task,
+        .task = entry->task,
         .policy = policy,
         .now_us = rollout->now_us,
-        .idle_only = core_wants_exclusive_gpus(rollout->core, job->task),
+        .idle_only = core_wants_exclusive_gpus(rollout->core, entry->task),
         .is_unexplained = true,
         .node_check = core_node_check(rollout->core)};
-    return node_choice_choose(policy, &query, job->gpus, verdicts) == PLACE_NOW;
+    return node_choice_choose(policy, &query, entry->gpus, verdicts) == PLACE_NOW;
 }
 
 /* More residents are not predicted, nor is there room for them here. */
-static bool may_start(const struct rollout *rollout, const struct job *job)
+static bool may_start(const struct rollout *rollout, const struct entry *entry)
 {
-    for (int i = 0; i < job->task->request.gpus; i++)
-        if (rollout->gpus[job->gpus[i]].n_residents >= PREDICT_RESIDENTS_MAX)
+    for (int i = 0; i < entry->task->request.gpus; i++)
+        if (rollout->gpus[entry->gpus[i]].n_residents >= PREDICT_RESIDENTS_MAX)
             return false;
     return true;
 }
@@ -324,21 +324,21 @@ static void remove_resident(struct gpu_view *gpu, uint64_t id)
 /* Lets time pass until the next task ends. Returns false if none runs. */
 static bool rollout_advance(struct rollout *rollout)
 {
-    struct job *next = NULL;
+    struct entry *next = NULL;
     set_speeds(rollout);
-    for (int j = 0; j < rollout->n_jobs; j++) {
-        struct job *job = &rollout->jobs[j];
-        bool runs = job->has_started && !job->has_ended;
-        if (runs && (!next || job->left_s / job->speed < next->left_s / next->speed))
-            next = job;
+    for (int j = 0; j < rollout->n_entries; j++) {
+        struct entry *entry = &rollout->entries[j];
+        bool runs = entry->has_started && !entry->has_ended;
+        if (runs && (!next || entry->left_s / entry->speed < next->left_s / next->speed))
+            next = entry;
     }
     if (!next)
         return false;
     double time_s = next->left_s / next->speed;
     rollout->passed_s += time_s;
-    for (int j = 0; j < rollout->n_jobs; j++)
-        if (rollout->jobs[j].has_started && !rollout->jobs[j].has_ended)
-            rollout->jobs[j].left_s -= rollout->jobs[j].speed * time_s;
+    for (int j = 0; j < rollout->n_entries; j++)
+        if (rollout->entries[j].has_started && !rollout->entries[j].has_ended)
+            rollout->entries[j].left_s -= rollout->entries[j].speed * time_s;
     next->has_ended = true;
     next->end_s = rollout->passed_s;
     for (int i = 0; i < next->task->request.gpus; i++)
@@ -346,19 +346,21 @@ static bool rollout_advance(struct rollout *rollout)
     return true;
 }
 
-static double completion_s(const struct rollout *rollout, const struct job *job, int64_t since_us)
+static double completion_s(
+    const struct rollout *rollout, const struct entry *entry, int64_t since_us)
 {
-    return job->end_s + (double)(rollout->now_us - since_us) / (double)SECOND_US;
+    return entry->end_s + (double)(rollout->now_us - since_us) / (double)SECOND_US;
 }
 
 static struct outcome outcome_of(const struct rollout *rollout)
 {
     struct outcome outcome = {.end_s = rollout->passed_s};
-    for (int j = 0; j < rollout->n_jobs; j++) {
-        const struct job *job = &rollout->jobs[j];
-        double fifo_s = (double)core_fifo_completion_us(job->task) / (double)SECOND_US;
-        double own_s = completion_s(rollout, job, job->task->fair_since_us);
-        outcome.mean_s += completion_s(rollout, job, job->task->submitted_us) / rollout->n_jobs;
+    for (int j = 0; j < rollout->n_entries; j++) {
+        const struct entry *entry = &rollout->entries[j];
+        double fifo_s = (double)core_fifo_completion_us(entry->task) / (double)SECOND_US;
+        double own_s = completion_s(rollout, entry, entry->task->fair_since_us);
+        outcome.mean_s += completion_s(rollout, entry, entry->task->submitted_us) /
+                          rollout->n_entries;
         if (fifo_s > 0)
             outcome.excess = fmax(outcome.excess, own_s / fifo_s - CORE_STRETCH_MAX);
     }
@@ -370,13 +372,13 @@ static struct outcome outcome_of(const struct rollout *rollout)
 static bool rollout_run(
     struct rollout *rollout, const struct queue_plan *plan, struct outcome *ret_outcome)
 {
-    struct job *head;
+    struct entry *head;
     while ((head = find_head(rollout, plan))) {
-        if (!place_job(rollout, head)) {
+        if (!place_entry(rollout, head)) {
             if (!rollout_advance(rollout))
                 return false;
         } else if (may_start(rollout, head)) {
-            start_job(rollout, head);
+            start_entry(rollout, head);
         } else {
             return false;
         }
@@ -410,8 +412,8 @@ static void try_plan(struct candidates *candidates, const struct rollout *base,
 /* A task that was submitted while preemption was off may have no latest start yet. */
 static bool has_key(const struct rollout *base, enum plan_order order)
 {
-    for (int j = 0; j < base->n_jobs && order == PLAN_LATEST_START; j++)
-        if (!base->jobs[j].has_started && base->jobs[j].task->latest_start_us == 0)
+    for (int j = 0; j < base->n_entries && order == PLAN_LATEST_START; j++)
+        if (!base->entries[j].has_started && base->entries[j].task->latest_start_us == 0)
             return false;
     return true;
 }
@@ -447,10 +449,10 @@ static struct queue_plan choose_plan(const struct rollout *base, struct rollout 
     if (best < 0)
         return (struct queue_plan){PLAN_NONE, 0};
     enum plan_order order = candidates.plans[best].order;
-    for (int j = 0; j < base->n_jobs && n_first < FIRST_MAX; j++) {
-        const struct job *job = &base->jobs[j];
-        if (!job->has_started) {
-            try_plan(&candidates, base, scratch, (struct queue_plan){order, job->task->id});
+    for (int j = 0; j < base->n_entries && n_first < FIRST_MAX; j++) {
+        const struct entry *entry = &base->entries[j];
+        if (!entry->has_started) {
+            try_plan(&candidates, base, scratch, (struct queue_plan){order, entry->task->id});
             n_first++;
         }
     }

@@ -84,7 +84,7 @@ struct piece {
     size_t bytes; /* 0: none */
 };
 
-struct job {
+struct transfer {
     struct staging *staging;
     const struct blocks *blocks;
     char *copy;
@@ -96,24 +96,24 @@ struct job {
     uint64_t offset;
 };
 
-static void take_piece(struct job *job, struct piece *ret_piece)
+static void take_piece(struct transfer *transfer, struct piece *ret_piece)
 {
     *ret_piece = (struct piece){0};
-    futex_lock(&job->lock);
-    while (!job->error && job->block < job->blocks->count && !ret_piece->bytes) {
-        const struct block *block = &job->blocks->item[job->block];
-        uint64_t left = block->mapped_bytes - job->offset;
+    futex_lock(&transfer->lock);
+    while (!transfer->error && transfer->block < transfer->blocks->count && !ret_piece->bytes) {
+        const struct block *block = &transfer->blocks->item[transfer->block];
+        uint64_t left = block->mapped_bytes - transfer->offset;
         if (block->is_dead || left == 0) {
-            job->block++;
-            job->offset = 0;
+            transfer->block++;
+            transfer->offset = 0;
             continue;
         }
         size_t bytes = left < STAGING_PIECE_BYTES ? left : STAGING_PIECE_BYTES;
-        *ret_piece = (struct piece){
-            block->at + job->offset, job->copy + block->copy_at + job->offset, bytes};
-        job->offset += bytes;
+        *ret_piece = (struct piece){block->at + transfer->offset,
+            transfer->copy + block->copy_at + transfer->offset, bytes};
+        transfer->offset += bytes;
     }
-    futex_unlock(&job->lock);
+    futex_unlock(&transfer->lock);
 }
 
 /* To memory that is not read soon: past the cache, and without reading it first. */
@@ -142,26 +142,29 @@ static CUresult begin_to_gpu(char *buffer, const struct piece *piece, CUstream s
     return call ? call(piece->at, buffer, piece->bytes, stream) : CUDA_ERROR_NOT_FOUND;
 }
 
-static void note_result(struct job *job, CUresult r)
+static void note_result(struct transfer *transfer, CUresult r)
 {
     int none = CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
-        atomic_compare_exchange_strong(&job->error, &none, r);
+        atomic_compare_exchange_strong(&transfer->error, &none, r);
 }
 
-static void begin_piece(struct job *job, char *buffer, const struct piece *piece, CUstream stream)
+static void begin_piece(
+    struct transfer *transfer, char *buffer, const struct piece *piece, CUstream stream)
 {
     if (piece->bytes)
-        note_result(job, job->way == STAGING_TO_HOST ? begin_to_host(buffer, piece, stream)
-                                                     : begin_to_gpu(buffer, piece, stream));
+        note_result(transfer, transfer->way == STAGING_TO_HOST
+                                  ? begin_to_host(buffer, piece, stream)
+                                  : begin_to_gpu(buffer, piece, stream));
 }
 
-static void finish_piece(struct job *job, const char *buffer, struct piece *piece, CUstream stream)
+static void finish_piece(
+    struct transfer *transfer, const char *buffer, struct piece *piece, CUstream stream)
 {
     if (!piece->bytes)
         return;
-    note_result(job, HOOK_INSIDE(cuStreamSynchronize)(stream));
-    if (job->way == STAGING_TO_HOST && !job->error)
+    note_result(transfer, HOOK_INSIDE(cuStreamSynchronize)(stream));
+    if (transfer->way == STAGING_TO_HOST && !transfer->error)
         copy_past_cache(piece->copy, buffer, piece->bytes);
     piece->bytes = 0;
 }
@@ -169,7 +172,7 @@ static void finish_piece(struct job *job, const char *buffer, struct piece *piec
 /* ---- a copy ---- */
 
 struct lane_run {
-    struct job *job;
+    struct transfer *transfer;
     struct staging_lane *lane;
     pthread_t thread;
     bool has_thread;
@@ -181,15 +184,15 @@ static void *run_lane(void *argument)
     struct piece pieces[2] = {{0}};
     DRIVER(set_context, "cuCtxSetCurrent");
     staging_leave_captures_alone();
-    note_result(run->job, call ? call(run->job->staging->context) : CUDA_ERROR_NOT_FOUND);
+    note_result(run->transfer, call ? call(run->transfer->staging->context) : CUDA_ERROR_NOT_FOUND);
     bool is_left = true;
     for (int k = 0; is_left || pieces[0].bytes || pieces[1].bytes; k ^= 1) {
         char *buffer = run->lane->buffers + (size_t)k * STAGING_PIECE_BYTES;
-        finish_piece(run->job, buffer, &pieces[k], run->lane->streams[k]);
+        finish_piece(run->transfer, buffer, &pieces[k], run->lane->streams[k]);
         if (is_left)
-            take_piece(run->job, &pieces[k]);
+            take_piece(run->transfer, &pieces[k]);
         is_left = is_left && pieces[k].bytes;
-        begin_piece(run->job, buffer, &pieces[k], run->lane->streams[k]);
+        begin_piece(run->transfer, buffer, &pieces[k], run->lane->streams[k]);
     }
     return NULL;
 }
@@ -197,10 +200,10 @@ static void *run_lane(void *argument)
 CUresult staging_copy(
     struct staging *staging, const struct blocks *blocks, char *copy, enum staging_way way)
 {
-    struct job job = {.staging = staging, .blocks = blocks, .copy = copy, .way = way};
+    struct transfer transfer = {.staging = staging, .blocks = blocks, .copy = copy, .way = way};
     struct lane_run runs[STAGING_LANES];
     for (int i = 0; i < STAGING_LANES; i++) {
-        runs[i] = (struct lane_run){.job = &job, .lane = &staging->lanes[i]};
+        runs[i] = (struct lane_run){.transfer = &transfer, .lane = &staging->lanes[i]};
         if (i > 0)
             runs[i].has_thread = thread_begin(&runs[i].thread, run_lane, &runs[i]);
     }
@@ -208,5 +211,5 @@ CUresult staging_copy(
     for (int i = 1; i < STAGING_LANES; i++)
         if (runs[i].has_thread)
             thread_join(runs[i].thread);
-    return job.error;
+    return transfer.error;
 }

@@ -28,7 +28,7 @@ struct gpu_kind {
     char name[32];  /* "A100-40GB" */
     char alias[32]; /* another name it is accepted by, or "" */
     int64_t total_bytes;
-    int64_t reserved_bytes; /* of the total, kept by the driver: no process can have it */
+    int64_t reserved_bytes; /* of the total, kept by NVIDIA's driver: no process can have it */
     int sms;
     double limit_w;
     double idle_w;        /* no process on it */

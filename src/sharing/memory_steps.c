@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a training takes its GPU memory. CUDA's context comes first, and at once. Then a caching
- * allocator asks the driver for larger and larger segments until the first step of training is
+ * allocator asks NVIDIA's driver for larger and larger segments until the first step of training is
  * done: here for six parts of what the context leaves, at equal distances in time. Assumed; the
  * last three are a quarter each, so where free memory is in pieces a segment may fit into none of
  * them.

@@ -23,7 +23,7 @@
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 
-/* ---- what the driver can do ---- */
+/* ---- what NVIDIA's driver can do ---- */
 
 static bool is_on_instance(const struct core *core, const struct task *task)
 {
@@ -43,8 +43,9 @@ static bool is_on_several_models(const struct core *core, const struct task *tas
     return false;
 }
 
-/* The driver refuses clients of MPS and processes on MIG instances, and puts a process back only on
- * GPUs of the model that each was: a task on several models would have to wait for those. */
+/* NVIDIA's driver refuses clients of MPS and processes on MIG instances, and puts a process back
+ * only on GPUs of the model that each was: a task on several models would have to wait for
+ * those. */
 bool core_can_suspend(const struct core *core, const struct task *task)
 {
     return core->settings.can_suspend && !task->run->yield.cannot_suspend &&
@@ -124,7 +125,7 @@ int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault
 
 /* What residents will take that have not risen, as far as is known. What was not seen has not been
  * taken: unlike admission (gpu_view_pending_bytes), which after settle_max_us takes it to be there,
- * a move must not be wrong. The driver loses a process that finds too little memory. */
+ * a move must not be wrong. NVIDIA's driver loses a process that finds too little memory. */
 static double promised_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;

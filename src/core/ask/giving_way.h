@@ -8,7 +8,7 @@
 /* Chosen: stopping a task costs at most 1/20 of the time that it computes. */
 enum { CORE_RUN_PER_COST = 20 };
 
-/* Can the driver of the GPUs suspend the running task, as far as is known? */
+/* Can NVIDIA's driver suspend the running task, as far as is known? */
 bool core_can_suspend(const struct core *core, const struct task *task);
 
 /* May the core suspend or move it now? Not a service, and not again soon after that has failed. */

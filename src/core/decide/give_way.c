@@ -4,7 +4,7 @@
  * (suspension.h has the states, state/apply_yield.c applies the events). Stages of a pass and
  * commands of users choose the task; here is only how it is done.
  *
- * A task is suspended if the driver can do that, and otherwise paused.
+ * A task is suspended if NVIDIA's driver can do that, and otherwise paused.
  */
 #include "core/decide/give_way.h"
 
@@ -35,7 +35,7 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
     return decide_effect(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
 }
 
-/* What the driver reports, in whole bytes. It lists a process before it has memory: 0 is no
+/* What NVIDIA's driver reports, in whole bytes. It lists a process before it has memory: 0 is no
  * answer. */
 static struct reading whole_bytes(struct reading bytes)
 {

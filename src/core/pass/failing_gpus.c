@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks on a GPU that begins to fail are moved away, as far as others have room and the driver can
- * move them. It takes no new tasks meanwhile: its health keeps policies from it.
+ * Tasks on a GPU that begins to fail are moved away, as far as others have room and NVIDIA's driver
+ * can move them. It takes no new tasks meanwhile: its health keeps policies from it.
  */
 #include "core/pass/failing_gpus.h"
 

@@ -165,8 +165,8 @@ static double most_held_bytes(const struct core *core, const struct task *task)
     return wanted_bytes(core, task) - (double)task->run->memory_wait.bytes;
 }
 
-/* Has the task taken memory after what was done for it before? A driver that does not report its
- * memory shows no growth. */
+/* Has the task taken memory after what was done for it before? A driver of NVIDIA's that does not
+ * report its memory shows no growth. */
 static bool is_believed(struct core *core, const struct task *task)
 {
     struct memory_wait *wait = &core_find_task(core, task->id)->run->memory_wait;

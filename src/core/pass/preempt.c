@@ -6,9 +6,9 @@
  * The rank of a task (struct policy, `rank`) is a time: its remaining time, where that is known, or
  * its GPU time so far. With preemption the head of the main queue is, within the highest priority,
  * the task of the smallest rank (or one whose latest start has come: fifo_schedule.c). If it has to
- * wait, running tasks are stopped for it (stop_choice.c): suspended, or paused where the driver
- * cannot suspend them. Those of the lowest priority are stopped first; of one priority those of the
- * largest rank; of one rank those that are suspended and resumed most quickly.
+ * wait, running tasks are stopped for it (stop_choice.c): suspended, or paused where NVIDIA's
+ * driver cannot suspend them. Those of the lowest priority are stopped first; of one priority those
+ * of the largest rank; of one rank those that are suspended and resumed most quickly.
  *
  * A task of a lower priority than the head's is stopped as soon as it has begun to use its GPUs;
  * when it was stopped before, not until it has computed 20 times as long as a stop costs since it

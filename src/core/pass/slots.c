@@ -10,7 +10,7 @@
  * in which they have begun to wait. A task is suspended for the first one that still has to wait
  * (stop_choice.c). Of several tasks whose slot has ended, the one that has run longest is
  * suspended. A task does not give its turn to a task of a lower priority. Clients of MPS take no
- * turns: the driver cannot suspend them.
+ * turns: NVIDIA's driver cannot suspend them.
  *
  * Example: slots of 10 min, one GPU, on which one of the tasks 1, 2 and 3 fits. Task 1 runs, 2 and
  * 3 are queued. After 10 min task 1 is suspended and 2 starts; after 10 more 2 is suspended and 3

@@ -37,7 +37,7 @@
 #include "core/state/state.h"
 
 /*
- * What the resident uses, as the driver reports it. Where it does not, a resident alone in the
+ * What the resident uses, as NVIDIA's driver reports it. Where it does not, a resident alone in the
  * memory domain uses all that is in use. A task that is missing from a list of processes is
  * unknown: its processes may be hidden, or not recognised as its own.
  */
