@@ -16,7 +16,7 @@
 
 #include "estimator/physics/attention.h"
 
-static void begin(struct builder *builder, size_t i)
+static void begin_adapted(struct builder *builder, size_t i)
 {
     const struct model *model = builder->extents.model;
     bool is_adapted = i + 1 < model->n_layers && builder->current != TAPE_NONE &&
@@ -34,7 +34,7 @@ static void begin(struct builder *builder, size_t i)
 }
 
 /* The sum; the module around it takes it for the output of a linear layer. */
-static int end(struct builder *builder)
+static int end_adapted(struct builder *builder)
 {
     struct adapter_scope scope = builder->adapter;
     const struct layer *base = &builder->extents.model->layers[scope.base];
@@ -56,7 +56,7 @@ int adapters_enter(struct builder *builder, size_t i)
 {
     struct adapter_scope *scope = &builder->adapter;
     if (scope->end > 0 && i >= scope->end) {
-        int r = end(builder);
+        int r = end_adapted(builder);
         if (r < 0)
             return r;
     }
@@ -65,6 +65,6 @@ int adapters_enter(struct builder *builder, size_t i)
         builder->current = scope->entry;
     }
     if (scope->end == 0 && i < builder->extents.model->n_layers)
-        begin(builder, i);
+        begin_adapted(builder, i);
     return 0;
 }

@@ -69,7 +69,7 @@ static int apply_autocast(
         return SINGLE_BYTES;
     if (keep->half_precision) {
         if (input && bytes == SINGLE_BYTES &&
-            !op->frozen) { /* the 16-bit copy is kept, not the input */
+            !op_needs_no_input(op)) { /* the 16-bit copy is kept, not the input */
             op->kept_bytes += HALF_BYTES * input->elements;
             op->keeps_inputs = false;
         }

@@ -5,18 +5,20 @@
  * the operation that makes it does):
  *
  *   1. Before the first trained layer nothing is kept and no gradient is computed.
- *   2. After it, gradients flow through all layers. A product whose weight is not trained does not
- *      keep its input: that is needed for the weight's gradient alone.
- *   3. Other operations keep what they keep when all is trained.
+ *   2. After it, gradients flow through all layers. A linear layer whose weight is not trained does
+ *      not keep its input: that is needed for the weight's gradient alone.
+ *   3. Other operations keep what they keep when all is trained. So does a convolution: one
+ *      function computes its gradients and saves its input for all of them (arXiv:2404.12406; seen
+ *      in PyTorch 1.13, findings/frozen-convolution.sh).
  *
- * Example: of frozen Linear(1024, 1024), ReLU, trained Linear(1024, 10) only the second linear layer
- * keeps a tensor, its input.
+ * Example: of frozen Linear(1024, 1024), ReLU, trained Linear(1024, 10) only the second linear
+ * layer keeps a tensor, its input.
  *
- * Quantised weights are stored in 4 or 8 bit with constants, and turned into 16 (or 32) bit for each
- * product, in the forward and again in the backward pass (bitsandbytes' MatMul4Bit). 4 bit have a
- * 32-bit constant for each block of 64 weights (arXiv:2305.14314), 8 bit one for each row. The other
- * weights of such a network are loaded in 16 bit (transformers' from_pretrained with a quantisation
- * configuration).
+ * Quantised weights are stored in 4 or 8 bit with constants, and turned into 16 (or 32) bit for
+ * each product, in the forward and again in the backward pass (bitsandbytes' MatMul4Bit). 4 bit
+ * have a 32-bit constant for each block of 64 weights (arXiv:2305.14314), 8 bit one for each row.
+ * The other weights of such a network are loaded in 16 bit (transformers' from_pretrained with a
+ * quantisation configuration).
  */
 #include "estimator/physics/trained_part.h"
 
@@ -57,11 +59,6 @@ void trained_part_add_loose(struct builder *builder, const struct layer *layer, 
     tape->loose_frozen_bytes += parameters * stored_bytes(builder, layer);
 }
 
-static bool keeps_input_for_weight(const struct op *op)
-{
-    return op->kind == LAYER_CONV || op->kind == LAYER_LINEAR;
-}
-
 /* Does the operation's output require a gradient? */
 static bool is_reached(const struct tape *tape, const struct op *op)
 {
@@ -91,7 +88,7 @@ void trained_part_mark(struct tape *tape)
         bool is = is_reached(tape, op);
         if (op->output != TAPE_NONE)
             tape->tensors[op->output].needs_no_gradient = !is;
-        op->keeps_inputs &= is && !(op->frozen && keeps_input_for_weight(op));
+        op->keeps_inputs &= is && !op_needs_no_input(op);
         op->keeps_output &= is;
         op->kept_bytes = is ? op->kept_bytes : 0;
     }

@@ -24,6 +24,12 @@ static inline double op_weight_bytes(const struct op *op)
     return op->weight_bytes > 0 ? op->weight_bytes : SINGLE_BYTES;
 }
 
+/* Tests whether autograd does not keep the operation's input, since its weight is not trained. */
+static inline bool op_needs_no_input(const struct op *op)
+{
+    return op->frozen && op->kind == LAYER_LINEAR;
+}
+
 /* Tests whether the operation has parameters that are trained. */
 static inline bool op_is_trained(const struct op *op)
 {

@@ -53,6 +53,18 @@ static void test_gradients_flow_through_a_frozen_layer(void **state)
     drop(&b);
 }
 
+/* A convolution does, though only the gradient of its input is computed. */
+static void test_a_frozen_convolution_keeps_its_input(void **state)
+{
+    struct built b = built_of(TREE
+        "Net: 0-1  [1, 8, 6, 6]  --\n├─Conv2d: 1-1  [1, 8, 6, 6]  216\n"
+        "├─Conv2d: 1-2  [1, 8, 6, 6]  (576)\n├─Conv2d: 1-3  [1, 8, 6, 6]  (576)\n====\n",
+        PRECISION_FP32);
+    assert_true(b.footprint.saved == 8 * 2 * 8 * 6 * 6 * 4.0);
+    assert_true(b.footprint.gradients == 216 * 4.0);
+    drop(&b);
+}
+
 /* A layer with an adapter in front of another linear layer. */
 #define ADAPTED(TYPE)                                                                              \
     "PeftModel(\n  (wte): Embedding(100, 64)\n"                                                    \
@@ -113,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_kept_before_the_first_trained_layer),
         cmocka_unit_test(test_gradients_flow_through_a_frozen_layer),
+        cmocka_unit_test(test_a_frozen_convolution_keeps_its_input),
         cmocka_unit_test(test_an_adapter_stands_beside_its_layer),
         cmocka_unit_test(test_quantised_weights),
     };
