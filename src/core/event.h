@@ -25,7 +25,8 @@ enum event_kind {
                         logged: back to its queue */
     EVENT_EXITED,    /* the attempt's process tree has ended */
     EVENT_CANCEL,    /* an authorised user cancels the task */
-    EVENT_RUN_AGAIN, /* an authorised user has the running task ended, then requeued */
+    EVENT_RUN_AGAIN, /* an authorised user has the running task ended, then requeued; or the core
+                        decides that, for lack of memory */
     EVENT_HOLD,
     EVENT_RELEASE,
     EVENT_UPDATE,            /* an authorised user changes the request */
@@ -115,8 +116,9 @@ struct core_sample {
     struct task_memory {
         uint64_t task;
         struct reading mem_used_bytes;
-        int mps_clients; /* its processes that are clients of MPS, as far as they are listed */
-    } * tasks;           /* as far as the driver reports them; may be incomplete */
+        int mps_clients;      /* its processes that are clients of MPS, as far as they are listed */
+        int hooked, unhooked; /* its listed processes with and without the preloaded library */
+    } * tasks;                /* as far as the driver reports them; may be incomplete */
     int n_tasks;
 };
 
@@ -146,8 +148,10 @@ struct event {
         struct need estimate;
         struct core_sample sample;
         struct {
-            bool by_streams; /* no MPS server could be started */
+            bool by_streams;  /* no MPS server could be started */
+            bool has_library; /* the preloaded library was given to its processes */
         } started;
+        int64_t run_again_bytes; /* of RUN_AGAIN by the core: what it requires at least */
         struct task_exit exited;
         struct {
             const int *gpus;

@@ -27,6 +27,7 @@ enum verdict_kind {
     VERDICT_RESERVED,         /* it is reserved for `task`, the head of the queue */
     VERDICT_SET_ASIDE,        /* it is kept free for the reservation in advance `task` */
     VERDICT_HOLD_OFF,         /* the memory of `task` is still rising */
+    VERDICT_STARTING,         /* `have` tasks of unknown activity are starting; `limit` at most */
     VERDICT_LEAVING,          /* `task` is being taken off it */
     VERDICT_NOT_IDLE,         /* has to be idle: `have` tasks use its memory, and it runs `limit`
                                  external processes */
@@ -34,6 +35,7 @@ enum verdict_kind {
     VERDICT_MPS_FULL,         /* `have` clients of MPS; it has `limit` at most */
     VERDICT_MEMORY_UNKNOWN,   /* free memory is not known */
     VERDICT_MEMORY_SHORT,     /* `have` bytes are free, `limit` are needed */
+    VERDICT_MEMORY_KEPT,      /* the same of what is not kept for starting tasks */
     VERDICT_SMACT_UNKNOWN,    /* neither SMACT nor utilisation is known */
     VERDICT_SMACT_HIGH,       /* SMACT `have` exceeds `limit` */
     VERDICT_SMACT_EXPECTED,   /* so does the SMACT that its tasks are known to have, some of which
@@ -176,7 +178,8 @@ struct policy {
      *   3. A resident that allocates its known requirement does not turn PLACE_WAIT into PLACE_NOW.
      *   4. A change of an activity level does not turn PLACE_WAIT into PLACE_NOW, unless the level
      *      becomes known, unknown or 0, or crosses conditions->smact_max. (It may change the order
-     *      among GPUs that fit.) A rise of power or PCIe traffic does not either.
+     *      among GPUs that fit.) A rise of power or PCIe traffic does not either. Where tasks are
+     *      starting, a fall of the level may turn it (starting.c).
      *   5. GPUs that are reserved for another task do not turn PLACE_WAIT into PLACE_NOW for a task
      *      of one GPU. For the head of the queue, or a task that was it, memory may count as taken
      *      that residents will still take if they were backfilled before it. Without such residents

@@ -175,7 +175,8 @@ static int64_t memory_limit(const struct core_settings *settings, const struct c
     const struct task *task, const int *gpus, int n)
 {
     const struct need *need = &task->request.need;
-    if (!settings->mps_mem_limit || need->kind < NEED_ESTIMATED || task->oom_count > 0)
+    if (!settings->mps_mem_limit || need->kind < NEED_ESTIMATED || task->oom_count > 0 ||
+        task->run->need_is_least)
         return 0;
     int64_t margin = settings->conditions.margin_bytes;
     for (int i = 0; i < n; i++)

@@ -120,6 +120,7 @@ struct task_request {
     int64_t begin_us;               /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
+    bool without_library; /* its user wants no preloaded library: no allocation waits */
     const char
         *gpu_kind; /* kinds that its GPUs may be of (core/kind_match.h); NULL: any. Of SUBMIT;
                              a task has a copy, on the heap */
@@ -233,11 +234,13 @@ struct task_array {
  * has an attempt, or has had one.
  */
 struct task_run {
-    struct sharing_mode share;    /* of this attempt */
-    double kind_speed;            /* of its slowest GPU, relative to the kind that its expected time
+    struct sharing_mode share; /* of this attempt */
+    bool need_is_least;        /* the requirement is what it was seen to want: it may want more */
+    bool has_library;          /* the preloaded library was given to this attempt's processes */
+    double kind_speed;         /* of its slowest GPU, relative to the kind that its expected time
                                   holds for (kind_speed.h); 0: it has not been placed */
-    int unstarted;                /* attempts that never started */
-    struct reading free_bytes;    /* on each of its GPUs when this attempt was placed there */
+    int unstarted;             /* attempts that never started */
+    struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
     struct reading reached_bytes; /* of FAILURE_GPU_OOM: how much of each GPU was left to it */
     struct task_exit exit;        /* of the last attempt */
     struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */

@@ -92,7 +92,14 @@ struct resident {
     double most_bytes;      /* the most that it was seen to hold; 0: none was seen */
     int64_t empty_since_us; /* since when readings show that it holds none; 0: they do not */
     int mps_clients;        /* its processes that are clients of MPS, as last listed */
+    bool has_library;       /* the preloaded library was given to its processes */
+    int hooked, unhooked;   /* its processes there with and without it, as last listed */
+    bool allocations_wait;  /* where memory is short, as far as is known (state/library_use.c) */
+    int samples_risen;      /* since it took more than a context; at most RISEN_SAMPLES_ENOUGH */
 };
+
+/* Chosen: samples of a resident that has taken its memory which show how active it is. */
+enum { RISEN_SAMPLES_ENOUGH = 3 };
 
 /* What policies read of every GPU comes first: in a large cluster, a pass mostly waits for these
  * cache lines. */
@@ -151,9 +158,9 @@ struct conditions {
     int64_t margin_bytes;    /* beyond the task's requirement; the dissertation: 2 GB */
     int64_t sample_valid_us; /* older samples count as none */
     int tasks_per_gpu_max;   /* 0: no limit */
-    int starting_max; /* tasks on a GPU whose memory has not settled though its size is known,
-                                beside which the next may start while their SM activity is unknown;
-                                0: no task starts beside one whose memory has not settled */
+    int starting_max; /* tasks on a GPU that have not shown their SM activity yet, and of which it
+                         is not known, beside which the next may start (policy/starting.c); 0: no
+                         task starts beside one whose memory has not settled */
     bool mps_users_together; /* MPS clients of several users may share a GPU: their servers take
                                 turns */
     int server_power_max_w;  /* of all GPUs of a server together; 0: no limit (load_limits.c) */

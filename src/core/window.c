@@ -159,6 +159,11 @@ struct reading window_level(
     return recent.valid ? recent : figures[how](window, INT64_MIN, 1);
 }
 
+int64_t window_newest_us(const struct window *window, int n)
+{
+    return window->count < n ? INT64_MAX : entry_at(window, window->count - n)->time_us;
+}
+
 struct reading window_slope_per_s(const struct window *window)
 {
     double n = 0, t_sum = 0, v_sum = 0, tt_sum = 0, tv_sum = 0;

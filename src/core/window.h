@@ -53,6 +53,9 @@ const char *window_statistic_name(enum window_statistic how);
 struct reading window_level(
     const struct window *window, enum window_statistic how, int64_t since_us, int enough);
 
+/* Returns when the n-th newest entry was added; INT64_MAX: there are fewer. */
+int64_t window_newest_us(const struct window *window, int n);
+
 /* Returns the change of the value in a second: the slope of the line of least squares. Not valid
  * with fewer than two different times. */
 struct reading window_slope_per_s(const struct window *window);

@@ -423,6 +423,10 @@ static void choose_folders(struct config *config)
         config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
 }
 
+/* Chosen: as many short trainings as one starts at once by hand on a GPU; long ones lose next to
+ * nothing by it, as simulated (docs/placement.md). */
+enum { STARTING_MAX = 16 };
+
 void config_defaults(struct config *config)
 {
     *config = (struct config){

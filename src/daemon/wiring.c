@@ -11,7 +11,7 @@
  *     names       looked up --------------------------> http, jobs
  *     gpus        find_shim, cgroup_home, polled -----> attempts, suspension
  *                 polled -----------------------------> metrics, preload, mps
- *                 calls_idle_us ----------------------> preload
+ *                 calls_idle_us, is_hooked -----------> preload
  *                 health_changed ---------------------> messages
  *     mps         ready ------------------------------> attempts
  *                 answered ---------------------------> http
@@ -230,6 +230,12 @@ static struct reading gpus_calls_idle_us(void *context, uint64_t task, pid_t pid
     return preload_manager_calls_idle_us(daemon->preload, task, pid);
 }
 
+static bool gpus_is_hooked(void *context, uint64_t task, pid_t pid)
+{
+    struct daemon *daemon = context;
+    return preload_manager_knows(daemon->preload, task, pid);
+}
+
 static struct gpus *create_gpus(struct daemon *daemon)
 {
     const struct gpus_options options = {
@@ -244,7 +250,8 @@ static struct gpus *create_gpus(struct daemon *daemon)
             .cgroup_home = gpus_cgroup_home,
             .polled = gpus_polled,
             .health_changed = gpus_health_changed,
-            .calls_idle_us = gpus_calls_idle_us},
+            .calls_idle_us = gpus_calls_idle_us,
+            .is_hooked = gpus_is_hooked},
     };
     return gpus_create(&options);
 }

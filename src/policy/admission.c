@@ -4,7 +4,8 @@
  *
  *   1. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service there admits it (service_guard.c).
- *   2. No resident's memory is still rising, unless its requirement and its activity are known.
+ *   2. No resident's memory is still rising, unless its requirement and its activity are known, or
+ *      tasks may start beside it (starting.c).
  *   3. Memory: free memory, minus the known requirements that residents have not taken yet, and
  *      minus what they have given back since they were sampled, is at least the task's requirement
  *      and the margin. In 2 and 3 the residents are those of the memory domain
@@ -24,12 +25,13 @@
 #include "core/memory_domain.h"
 #include "policy/conditions.h"
 #include "policy/service_guard.h"
+#include "policy/starting.h"
 
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    double left = free_bytes.value, wanted = conditions_wanted_bytes(query);
+    double left = free_bytes.value;
     if (!free_bytes.valid) {
         *ret_verdict = (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
         return false;
@@ -39,29 +41,7 @@ static bool has_memory(
     while ((resident = memory_domain_resident(&walk)))
         left -= resident_outstanding_bytes(resident);
     left -= gpu_view_returned_bytes(gpu);
-    if (left < wanted)
-        *ret_verdict = (struct verdict){
-            .kind = VERDICT_MEMORY_SHORT, .have = left, .limit = wanted};
-    return left >= wanted;
-}
-
-static bool is_predictable(const struct resident *resident)
-{
-    return resident->need_bytes.valid && !resident->need_is_least && resident->expect.smact.valid;
-}
-
-/* Returns the resident whose memory rises to an unknown level, which keeps other tasks off the GPU;
- * NULL: there is none. */
-static const struct resident *find_rising(
-    const struct placement_query *query, const struct gpu_view *gpu)
-{
-    const struct resident *resident, *rising = NULL;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        if (!residence_has_settled(resident->residence) && !is_predictable(resident) &&
-            !conditions_was_backfilled(query, resident))
-            rising = resident;
-    return rising;
+    return conditions_check_left(query, gpu, left, ret_verdict);
 }
 
 bool admission_check_effect(const struct placement_query *query, const struct prediction *effect,
@@ -98,10 +78,6 @@ bool admission_check(const struct placement_query *query, struct predictor *pred
         !conditions_check_coresidents(query, gpu, ret_verdict) ||
         !service_guard_admits(query, i, ret_verdict))
         return false;
-    const struct resident *rising = find_rising(query, gpu);
-    if (rising) {
-        *ret_verdict = (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task};
-        return false;
-    }
-    return has_memory(query, gpu, ret_verdict) && is_fast_enough(query, predictor, i, ret_verdict);
+    return starting_admits(query, gpu, true, ret_verdict) && has_memory(query, gpu, ret_verdict) &&
+           is_fast_enough(query, predictor, i, ret_verdict);
 }

@@ -10,9 +10,9 @@
  *   3. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service beside which it would run has met its latency target for long enough, and is
  *      predicted to meet it then, too (service_guard.c).
- *   4. No resident's memory is still rising to an unknown size. Where its size is known, the rest
- *      of it counts in 5 and its known activity in 6; of residents with unknown activity at most
- *      starting_max are starting.
+ *   4. No resident's memory is still rising to an unknown size, unless a wrong guess only waits;
+ *      and not too many residents are starting (starting.c). What they are expected to take counts
+ *      in 5 and 6.
  *   5. Free memory, less the requirements of residents that have not allocated yet, is enough for
  *      the task: for its requirement and the margin, or min_free_bytes if its requirement is
  *      unknown.
@@ -44,6 +44,7 @@
 #include "policy/load_limits.h"
 #include "policy/predict.h"
 #include "policy/service_guard.h"
+#include "policy/starting.h"
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
@@ -157,62 +158,6 @@ static bool refuse_not_idle(
     return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, n_tasks, external);
 }
 
-/* Is the resident's memory reserved though it may not have taken it yet? Then no other task is held
- * off for it. */
-static bool is_reserved(const struct placement_query *query, const struct resident *resident)
-{
-    return query->conditions->starting_max > 0 && resident->need_bytes.valid &&
-           !resident->need_is_least;
-}
-
-bool conditions_was_backfilled(const struct placement_query *query, const struct resident *resident)
-{
-    return resident->backfilled_before == query->task->id && resident->need_bytes.valid;
-}
-
-/* The resident for which the task is held off, since its memory still rises; NULL: none. Of those
- * whose memory is reserved `starting_max` hold it off together, if it is not known how active they
- * will be. */
-static const struct resident *find_rising(
-    const struct placement_query *query, const struct gpu_view *gpu)
-{
-    const struct resident *resident, *newest = gpu_view_unsettled(gpu);
-    const struct resident *rising = NULL, *starting = NULL;
-    int n_starting = 0;
-    if (!newest || (!conditions_was_backfilled(query, newest) && !is_reserved(query, newest)))
-        return newest;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk))) {
-        if (residence_has_settled(resident->residence) ||
-            conditions_was_backfilled(query, resident))
-            continue;
-        if (!is_reserved(query, resident)) {
-            rising = resident;
-        } else if (!resident->expect.smact.valid) {
-            starting = resident;
-            n_starting++;
-        }
-    }
-    if (rising)
-        return rising;
-    return n_starting > 0 && n_starting >= query->conditions->starting_max ? starting : NULL;
-}
-
-/* Memory that residents will still take: those that have not begun to, those that were backfilled,
- * and those that others need not wait for. */
-static double promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
-{
-    double bytes = gpu_view_pending_bytes(gpu);
-    const struct resident *resident;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        if (residence_has_risen(resident->residence) &&
-            (conditions_was_backfilled(query, resident) ||
-                (is_reserved(query, resident) && !residence_has_settled(resident->residence))))
-            bytes += resident_outstanding_bytes(resident);
-    return bytes;
-}
-
 double conditions_wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
@@ -243,8 +188,18 @@ struct reading conditions_left_bytes(
 {
     struct reading left = gpu_view_free_bytes(gpu);
     if (query->conditions->starting_max > 0)
-        left.value -= promised_bytes(query, gpu);
+        left.value -= starting_promised_bytes(query, gpu) + starting_kept_bytes(query, gpu);
     return left;
+}
+
+bool conditions_check_left(const struct placement_query *query, const struct gpu_view *gpu,
+    double left, struct verdict *ret_verdict)
+{
+    double wanted = conditions_wanted_bytes(query);
+    if (left < wanted)
+        return refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
+    left -= starting_kept_bytes(query, gpu);
+    return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_KEPT, 0, left, wanted);
 }
 
 static bool has_memory(
@@ -256,8 +211,8 @@ static bool has_memory(
         return gpu_view_is_idle(gpu) || refuse_not_idle(query, gpu, ret_verdict);
     if (!free_bytes.valid)
         return refuse_gpu(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
-    double left = free_bytes.value - promised_bytes(query, gpu);
-    return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
+    double left = free_bytes.value - starting_promised_bytes(query, gpu);
+    return conditions_check_left(query, gpu, left, ret_verdict);
 }
 
 /* The activity that is measured of a compute instance is that of its GPU instance. Where no process
@@ -268,39 +223,22 @@ static bool is_activity_of_others(const struct gpu_view *gpu)
            gpu->external_processes.value == 0;
 }
 
-/* The activity that the residents are known to have. While one of them starts, the measured level
- * does not show it yet. */
-static double expected_activity(const struct placement_query *query, const struct gpu_view *gpu)
-{
-    double sum = 0;
-    bool is_any_starting = false;
-    const struct resident *resident;
-    if (query->conditions->starting_max == 0)
-        return 0; /* none is reserved: each test of a GPU would walk its residents */
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk))) {
-        sum += reading_assume(resident->expect.smact, 0);
-        is_any_starting |= !residence_has_settled(resident->residence) &&
-                           is_reserved(query, resident);
-    }
-    return is_any_starting ? sum : 0;
-}
-
 bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     if (is_activity_of_others(gpu))
         return true;
-    double max = query->conditions->smact_max, expected = expected_activity(query, gpu);
+    double max = query->conditions->smact_max;
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
     if (!activity.valid)
         return refuse_gpu(ret_verdict, VERDICT_SMACT_UNKNOWN, 0, 0, max);
-    if (expected > activity.value && expected > max + POLICY_ROUNDING)
-        return refuse_gpu(ret_verdict, VERDICT_SMACT_EXPECTED, 0, expected, max);
     enum verdict_kind kind = has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH;
-    return activity.value <= max + POLICY_ROUNDING ||
-           refuse_gpu(ret_verdict, kind, 0, activity.value, max);
+    if (activity.value > max + POLICY_ROUNDING)
+        return refuse_gpu(ret_verdict, kind, 0, activity.value, max);
+    double expected = starting_expected_activity(query, gpu, activity.value);
+    return expected <= max + POLICY_ROUNDING ||
+           refuse_gpu(ret_verdict, VERDICT_SMACT_EXPECTED, 0, expected, max);
 }
 
 /* Can may_join refuse any resident? Mostly not: then none is read. */
@@ -376,10 +314,7 @@ static bool may_share(const struct placement_query *query, int i, struct verdict
         !conditions_check_coresidents(query, gpu, ret_verdict) ||
         !service_guard_admits(query, i, ret_verdict))
         return false;
-    const struct resident *rising = find_rising(query, gpu);
-    if (rising)
-        return refuse_gpu(ret_verdict, VERDICT_HOLD_OFF, rising->task, 0, 0);
-    return has_memory(query, gpu, ret_verdict) &&
+    return starting_admits(query, gpu, false, ret_verdict) && has_memory(query, gpu, ret_verdict) &&
            conditions_check_activity(query, gpu, ret_verdict) &&
            is_gain_enough(query, i, ret_verdict);
 }

@@ -31,11 +31,6 @@ struct verdict conditions_check(const struct placement_query *query, int gpu);
 bool conditions_check_place(
     const struct placement_query *query, int gpu, bool *ret_is_final, struct verdict *ret_verdict);
 
-/* Was the resident backfilled onto a GPU that is reserved for the query's task, and has a known
- * requirement? It must not delay that task: its memory, which still rises, is counted as taken. */
-bool conditions_was_backfilled(
-    const struct placement_query *query, const struct resident *resident);
-
 /* Returns the bytes that must be free for the query's task on a GPU with residents. */
 double conditions_wanted_bytes(const struct placement_query *query);
 
@@ -47,6 +42,11 @@ struct reading conditions_left_bytes(
 /* Is the free memory enough if the residents take no more? Returns false with a verdict if not. */
 bool conditions_has_free(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict);
+
+/* Is `left` enough for the task, and also without what is kept for residents of unknown memory that
+ * are starting? Returns false with VERDICT_MEMORY_SHORT or VERDICT_MEMORY_KEPT if not. */
+bool conditions_check_left(const struct placement_query *query, const struct gpu_view *gpu,
+    double left, struct verdict *ret_verdict);
 
 /*
  * Refuses, where the query is unexplained, a GPU of which the free memory is short even if its

@@ -108,8 +108,9 @@ static int list_task_memory(
         uint64_t id = gpu->residents[i].task;
         int64_t bytes = gpu_memory_of(place->memory, id);
         if (bytes > 0)
-            sampling->memory[sample->n_tasks++] = (struct task_memory){
-                .task = id, .mem_used_bytes = reading_of((double)bytes)};
+            sampling->memory[sample->n_tasks++] = (struct task_memory){.task = id,
+                .mem_used_bytes = reading_of((double)bytes),
+                .hooked = sampling->settings->preload};
     }
     return 0;
 }

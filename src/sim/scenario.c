@@ -93,6 +93,16 @@ static void stop_computing(struct scenario_run *run, uint64_t id)
     task->finish_version++;
 }
 
+static bool is_given_library(const struct scenario_run *run, const struct task *task)
+{
+    return run->scenario.settings.preload && !task->request.without_library;
+}
+
+static bool has_hooks(const struct scenario_run *run, const struct task *task)
+{
+    return is_given_library(run, task) && !run->scenario.tasks[task->id].unhooked;
+}
+
 static void on_start(void *context, struct sim *sim, const struct task *task)
 {
     struct scenario_run *run = context;
@@ -105,7 +115,10 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
         note_error(run, sim_schedule_event(sim, &failed));
         return;
     }
-    struct event started = {.kind = EVENT_STARTED, .time_us = now_us, .task = task->id};
+    struct event started = {.kind = EVENT_STARTED,
+        .time_us = now_us,
+        .task = task->id,
+        .started.has_library = run->scenario.settings.preload && !what->request.without_library};
     run->tasks[task->id].attempt = task->attempts;
     run->tasks[task->id].waits = run->tasks[task->id].has_all = false;
     run->tasks[task->id].held_bytes = 0;
@@ -324,8 +337,10 @@ static double sum_tasks(
                           ? run->scenario.tasks[task->id].smact / n_places
                           : 0;
         if (runs_on(run, task, gpu))
-            sample->tasks[sample->n_tasks++] = (struct task_memory){
-                .task = task->id, .mem_used_bytes = reading_of(taken)};
+            sample->tasks[sample->n_tasks++] = (struct task_memory){.task = task->id,
+                .mem_used_bytes = reading_of(taken),
+                .hooked = taken > 0 && has_hooks(run, task),
+                .unhooked = taken > 0 && !has_hooks(run, task)};
     }
     if (used_bytes <= (double)run->scenario.gpus[gpu].mem_total_bytes)
         for (int i = 0; i < sample->n_tasks; i++)

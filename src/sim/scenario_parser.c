@@ -228,6 +228,7 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"slot", FLAG(request.takes_turns)},
         {"held", FLAG(held)}, {"deaf", FLAG(deaf)}, {"unlaunchable", FLAG(unlaunchable)},
         {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)},
+        {"unhooked", FLAG(unhooked)}, {"without-library", FLAG(request.without_library)},
         {"limited", FLAG(request.limited)}, {"service", FLAG(request.service.is_service)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {

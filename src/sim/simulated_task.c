@@ -162,7 +162,7 @@ static void end_attempt(
 void simulated_task_kill(void *context, struct sim *sim, const struct task *killed)
 {
     struct simulation_run *run = context;
-    if (!run->tasks[killed->id]->service && !run->n_stuck)
+    if (!run->tasks[killed->id]->service && !run->n_stuck && killed->ending != FAILURE_REQUEUED)
         simulation_run_check(run, -ENOTSUP);
     simulation_run_wake(run, WAKE_KILL, sim_now_us(sim), killed->id, killed->attempts);
 }
@@ -273,7 +273,10 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     struct simulation_run *run = context;
     const struct cluster *cluster = run->simulation->cluster;
     struct simulated_task *task = run->tasks[started->id];
-    struct event event = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = started->id};
+    struct event event = {.kind = EVENT_STARTED,
+        .time_us = sim_now_us(sim),
+        .task = started->id,
+        .started.has_library = run->simulation->settings.preload};
     task->running.places = started->gpus;
     task->running.n_places = started->n_gpus;
     task->running.mps = started->run->share.sharing == SHARING_MPS;

@@ -141,6 +141,8 @@ static const struct field task_memory_fields[] = {
     {"task", FIELD_INT64, AT(task), REQUIRED, 1, INT64_MAX, NULL},
     {"mem_used_bytes", FIELD_READING, AT(mem_used_bytes), OPTIONAL, 0, 0, NULL},
     {"mps_clients", FIELD_INT, AT(mps_clients), OPTIONAL, 0, 1000000, NULL},
+    {"hooked", FIELD_INT, AT(hooked), OPTIONAL, 0, 1000000, NULL},
+    {"unhooked", FIELD_INT, AT(unhooked), OPTIONAL, 0, 1000000, NULL},
 };
 #undef AT
 
@@ -191,6 +193,7 @@ static const struct field submit_fields[] = {
     {"p99_us", FIELD_INT64, AT(submit.request.service.p99_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"limited", FIELD_BOOL, AT(submit.request.limited), OPTIONAL, 0, 0, NULL},
     {"once", FIELD_BOOL, AT(submit.request.once), OPTIONAL, 0, 0, NULL},
+    {"without_library", FIELD_BOOL, AT(submit.request.without_library), OPTIONAL, 0, 0, NULL},
     {"array_limit", FIELD_INT, AT(submit.array_limit), OPTIONAL, 1, ARRAY_NUMBER_MAX, NULL},
     {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"cpus", FIELD_INT, AT(submit.request.host.cpus), OPTIONAL, 1, HOST_CPUS_MAX, NULL},
@@ -228,6 +231,14 @@ static const struct field unreserve_fields[] = {
 static const struct field estimate_fields[] = {
     {"need", FIELD_NAME, AT(estimate.kind), REQUIRED, 0, 0, &need_kinds},
     {"need_bytes", FIELD_INT64, AT(estimate.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field run_again_fields[] = {
+    {"need_bytes", FIELD_INT64, AT(run_again_bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field started_fields[] = {
+    {"has_library", FIELD_BOOL, AT(started.has_library), OPTIONAL, 0, 0, NULL},
 };
 
 static const struct field sample_fields[] = {
@@ -349,13 +360,15 @@ static const struct fields run_fields = FIELDS(array_run_fields);
 static const struct fields after_fields = FIELDS(dependency_fields);
 static const struct fields sample_task_fields = FIELDS(task_memory_fields);
 
-/* Kinds without a row have no fields, or are STARTED. */
+/* Kinds without a row have no fields. STARTED has its sharing, too (decode_started). */
 static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_SUBMIT] = FIELDS(submit_fields),
     [EVENT_UPDATE] = FIELDS(update_fields),
     [EVENT_RESERVE] = FIELDS(reserve_fields),
     [EVENT_UNRESERVE] = FIELDS(unreserve_fields),
     [EVENT_ESTIMATE] = FIELDS(estimate_fields),
+    [EVENT_RUN_AGAIN] = FIELDS(run_again_fields),
+    [EVENT_STARTED] = FIELDS(started_fields),
     [EVENT_SAMPLE] = FIELDS(sample_fields),
     [EVENT_EXITED] = FIELDS(exited_fields),
     [EVENT_PLACE] = FIELDS(place_fields),

@@ -61,7 +61,7 @@ class Life(DaemonCase):
         self.assertEqual([a["reason"] for a in task["attempts"]], ["Requeued", "Requeued", "None"])
         self.assertEqual(self.read("2.log").splitlines()[-1], socket.gethostname())
         texts = [e["text"] for e in self.task(2)["events"] if e["event"] == "REQUEUE"]
-        self.assertEqual(texts, ["a user has it run again"] * 2)
+        self.assertEqual(texts, ["it was ended to be run again"] * 2)
 
     def test_a_task_without_a_gpu_waits_for_none(self):
         busy = [

@@ -198,14 +198,17 @@ static const char *verdict_obstacle(const struct verdict *verdict)
     case VERDICT_DRAINED:
         return "it is kept empty for a task that recovers";
     case VERDICT_HOLD_OFF:
+    case VERDICT_STARTING:
     case VERDICT_LEAVING:
         return "a task there is still taking or releasing memory";
     case VERDICT_FULL:
         return "it has as many tasks as tasks-per-gpu allows";
     case VERDICT_SMACT_HIGH:
+    case VERDICT_SMACT_EXPECTED:
     case VERDICT_UTILISATION_HIGH:
         return "its activity is above smact-max";
     case VERDICT_MEMORY_SHORT:
+    case VERDICT_MEMORY_KEPT:
         return "too little of its memory is free";
     case VERDICT_NOT_IDLE:
         return "the task needs an idle GPU, and it is not";

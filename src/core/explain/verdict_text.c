@@ -19,8 +19,11 @@
 static void add_memory_short(struct text_line *line, const struct verdict *verdict)
 {
     char text[32];
-    text_line_add(line, "%s short",
-        format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
+    text_line_add(line, "%s short%s",
+        format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text),
+        verdict->kind == VERDICT_MEMORY_KEPT
+            ? " with what is kept for tasks of unknown memory that are starting"
+            : "");
 }
 
 /* In per cent; with decimals where the value is close to its limit. */
@@ -123,7 +126,14 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
         text_line_add(
             line, "%.0f clients of MPS, which serves %.0f on a GPU", verdict->have, verdict->limit);
         break;
+    case VERDICT_STARTING:
+        text_line_add(line,
+            "%.0f task%s of unknown activity %s starting there, at most %.0f may (starting-max)",
+            verdict->have, verdict->have > 1 ? "s" : "", verdict->have > 1 ? "are" : "is",
+            verdict->limit);
+        break;
     case VERDICT_MEMORY_SHORT:
+    case VERDICT_MEMORY_KEPT:
         add_memory_short(line, verdict);
         break;
     case VERDICT_SERVER_POWER:

@@ -20,12 +20,17 @@
  *      than its user declared; nor does one within its declared requirement to one of which nothing
  *      is declared. A task that gave way to memory computes for 20 times as long as that costs
  *      before it gives way to a task of the same user and priority again.
- *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
+ *   6. The task cannot be suspended, as a client of MPS, its requirement is unknown, and it has
+ *      just begun: it is ended and run again, with half as much memory again reserved as it was seen to
+ *      want. Of several that wait the youngest. That is once for each task, and only where tasks
+ *      start beside others of unknown memory (policy/starting.c): it corrects a wrong guess before
+ *      that has cost much.
+ *   7. All tasks on the GPU wait, no external process is there, and none can be suspended, as
  *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
  *      room.
- *   7. The task has its GPU to itself, or has had it for some seconds: nothing else can be freed
+ *   8. The task has its GPU to itself, or has had it for some seconds: nothing else can be freed
  *      there. The allocation fails.
- *   8. Otherwise the allocation waits until a task ends.
+ *   9. Otherwise the allocation waits until a task ends.
  *
  * An example. Tasks 1 and 2 share a GPU of 40 GiB and hold 20 and 18 GiB. Task 1 wants 6 GiB: 2 are
  * free. GPU 1 has 30 GiB free: task 1, which needs 26, is moved there (rule 4). Had it 20 GiB free,
@@ -40,6 +45,8 @@
  * memory domain (memory_domain.h).
  */
 #include "core/pass/memory_answer.h"
+
+#include <math.h>
 
 #include "base/clock.h"
 #include "core/ask/giving_way.h"
@@ -322,7 +329,59 @@ static bool is_youngest_of_all_waiting(const struct core *core, const struct tas
     return n_others > 0;
 }
 
-/* ---- rule 7 ---- */
+/* ---- rule 6 ---- */
+
+/* Chosen: in that time frameworks are imported and the first steps take their memory; to compute
+ * them again costs little beside waiting for the end of another training. */
+#define JUST_BEGUN_US (120 * SECOND_US)
+
+/* Chosen: of 1.2, 1.5 and 2 the one with which simulated trainings are done soonest: with less the
+ * next attempt waits, too, with more it waits for memory that it does not take. */
+#define LEAST_NEED_FACTOR 1.5
+
+static bool may_run_again(const struct core *core, const struct task *task, int64_t now_us)
+{
+    const struct task_request *request = &task->request;
+    return core->settings.conditions.starting_max > 0 && request->need.kind == NEED_UNKNOWN &&
+           task->run->memory_wait.bytes && !request->once && !request->service.is_service &&
+           !task->ending && task->state == TASK_RUNNING &&
+           task_computed_us(task, now_us) < JUST_BEGUN_US && !core_may_suspend(core, task, now_us);
+}
+
+/* Are others on the task's GPUs, of which none younger runs again in its stead? */
+static bool is_youngest_beside_others(
+    const struct core *core, const struct task *task, int64_t now_us)
+{
+    int n_others = 0;
+    const struct resident *resident;
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        struct domain_walk walk = memory_domain_walk(gpu);
+        n_others += memory_domain_has_external(gpu);
+        while ((resident = memory_domain_resident(&walk))) {
+            const struct task *other = core_find_task(core, resident->task);
+            if (other->id > task->id && may_run_again(core, other, now_us))
+                return false;
+            n_others += other != task;
+        }
+    }
+    return n_others > 0;
+}
+
+static int run_again(struct core *core, const struct task *task, int64_t now_us)
+{
+    double most = 0, least = LEAST_NEED_FACTOR * wanted_bytes(core, task);
+    for (int i = 0; i < task->n_gpus; i++)
+        most = fmax(most, (double)core->view.gpus[task->gpus[i]].id.mem_total_bytes);
+    struct event event = {.kind = EVENT_RUN_AGAIN,
+        .time_us = now_us,
+        .task = task->id,
+        .run_again_bytes = (int64_t)fmin(least, most)};
+    int r = core_decide(core, &event);
+    return r < 0 ? r : core_kill_task(core, task);
+}
+
+/* ---- rule 8 ---- */
 
 /* Chosen: the memory of a task that has just ended is free within that time, and sampled. */
 #define ALONE_SURE_US (3 * SECOND_US)
@@ -368,6 +427,8 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
         note_unpaid(core, task);
         return core_stop_task(core, yielding, YIELD_TO_MEMORY, task->id, now_us);
     }
+    if (may_run_again(core, task, now_us) && is_youngest_beside_others(core, task, now_us))
+        return run_again(core, task, now_us);
     bool is_youngest = is_youngest_of_all_waiting(core, task);
     if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);

@@ -36,6 +36,7 @@
 #include "core/state/dependents.h"
 #include "core/state/fault_attribution.h"
 #include "core/state/fifo_marks.h"
+#include "core/state/library_use.h"
 #include "core/state/listed_gpus.h"
 #include "core/state/noted_ends.h"
 #include "core/state/recovery_need.h"
@@ -94,6 +95,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->n_gpus = event->place.n;
     task->exclusive = event->place.exclusive;
     task->run->share = event->place.share;
+    task->run->has_library = false;
     task->run->kind_speed = kind_speed_on(&core->view, task, gpus, task->n_gpus);
     task->had_coresidents = false;
     core_take_host(core, task);
@@ -122,12 +124,26 @@ static void use_time_slicing(struct core *core, struct task *task)
     }
 }
 
+/* Others may now start beside the task though its memory is unknown. */
+static void note_library(struct core *core, struct task *task)
+{
+    task->run->has_library = true;
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
+        resident->has_library = true;
+        core_expect_library(resident);
+    }
+    core->pass_needed |= core->settings.conditions.starting_max > 0;
+}
+
 static int apply_started(struct core *core, struct task *task, const struct event *event)
 {
     if (!task_state_has_attempt(task->state))
         return CORE_NOT_NOW;
     if (event->started.by_streams)
         use_time_slicing(core, task);
+    if (event->started.has_library && !task->run->has_library)
+        note_library(core, task);
     if (task->state != TASK_STARTING) {
         task->run->memory_wait.is_unconfirmed = task->run->memory_wait.bytes > 0;
         return 0;
@@ -203,13 +219,17 @@ static int apply_cancel(struct task *task, int64_t now_us)
 }
 
 /* A task that is to run once is not run again. A second request changes nothing. */
-static int apply_run_again(struct task *task, int64_t now_us)
+static int apply_run_again(struct task *task, const struct event *event)
 {
     bool may_end = task_state_has_attempt(task->state) && !task_was_ended(task);
     if (!may_end || task->request.once)
         return CORE_NOT_NOW;
     task->ending = FAILURE_REQUEUED;
-    core_begin_ending(task, now_us);
+    core_begin_ending(task, event->time_us);
+    if (event->run_again_bytes > 0) {
+        task->request.need = (struct need){NEED_ESTIMATED, event->run_again_bytes};
+        task->run->need_is_least = true;
+    }
     return 0;
 }
 
@@ -345,7 +365,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
     case EVENT_CANCEL:
         return apply_cancel(task, event->time_us);
     case EVENT_RUN_AGAIN:
-        return apply_run_again(task, event->time_us);
+        return apply_run_again(task, event);
     case EVENT_HOLD:
         return apply_hold(core, task, event);
     case EVENT_RELEASE:

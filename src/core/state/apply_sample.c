@@ -13,7 +13,8 @@
  *   2. An activity level became known, unknown or 0, or crossed smact_max.
  *   3. The number of external processes has changed.
  *   4. Memory in use has fallen: of the GPU, of a resident, or of what no resident accounts for.
- *   5. A resident has settled.
+ *   5. A resident has settled; or, where tasks start beside others, has shown how active it is, or
+ *      the activity of its GPU has fallen while it is starting.
  *   6. A task alone on the GPU has shown another SM activity than expected.
  *   7. Where they are limited: power or PCIe traffic has fallen, or became known or unknown.
  *   8. The GPU is reserved, and may admit the head of the queue later than predicted: external
@@ -32,6 +33,7 @@
 #include "core/memory_domain.h"
 #include "core/state/charges.h"
 #include "core/state/claims.h"
+#include "core/state/library_use.h"
 #include "core/state/resident_memory.h"
 #include "core/state/residents.h"
 #include "core/state/state.h"
@@ -58,12 +60,14 @@ static struct reading used_by(
 /* Chosen: samples since the last change of residents that outweigh the whole window. */
 #define MIX_SAMPLES_ENOUGH 3
 
-static int mps_clients_of(const struct resident *resident, const struct core_sample *sample)
+/* What the driver lists of the resident's processes; all zero where it lists none. */
+static struct task_memory listed_of(
+    const struct resident *resident, const struct core_sample *sample)
 {
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
-            return sample->tasks[i].mps_clients;
-    return 0;
+            return sample->tasks[i];
+    return (struct task_memory){0};
 }
 
 /* A settled task that is alone on the GPU shows its activity: the measurement replaces what was
@@ -115,12 +119,22 @@ struct admission_state {
     enum view_health health;
     int64_t sampled_us;
     enum activity_class smact, utilisation;
+    struct reading starting_level; /* of activity, while tasks are starting */
     struct reading used_bytes, external_processes;
     enum activity_class power, pcie;  /* by their limits for a GPU */
     struct reading server_power;      /* in steps, where a server's power is limited */
     struct reading unaccounted_bytes; /* used by no resident, as far as is known */
     bool is_used_externally;          /* if it is reserved: of others it is not tested */
 };
+
+/* While tasks start beside others, the level itself counts, and not only its class. */
+static struct reading starting_level(
+    const struct conditions *conditions, const struct gpu_view *gpu)
+{
+    bool is_any = conditions->starting_max > 0 && gpu_view_unsettled(gpu);
+    struct reading level = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level;
+    return is_any ? level : READING_NONE;
+}
 
 static struct admission_state admission_state(const struct core *core, const struct gpu_view *gpu)
 {
@@ -131,6 +145,7 @@ static struct admission_state admission_state(const struct core *core, const str
         .sampled_us = gpu->sampled_us,
         .smact = activity_class(gpu->smact_level, max),
         .utilisation = activity_class(gpu->utilisation_level, max),
+        .starting_level = starting_level(conditions, gpu),
         .used_bytes = gpu->mem_used_bytes,
         .external_processes = gpu->external_processes,
         .power = activity_class(gpu->power_level, conditions->power_max * gpu->id.power_limit_w),
@@ -157,6 +172,7 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
                      core->settings.conditions.sample_valid_us;
     return was_stale || before->health != now->health || before->smact != now->smact ||
            before->utilisation != now->utilisation ||
+           has_fallen(before->starting_level, now->starting_level) ||
            !reading_equals(before->external_processes, now->external_processes) ||
            has_fallen(before->used_bytes, now->used_bytes) || before->power != now->power ||
            before->pcie != now->pcie || has_fallen(before->server_power, now->server_power) ||
@@ -190,6 +206,16 @@ static void note_memory(struct resident *resident, bool is_late, int64_t now_us)
     resident->most_bytes = fmax(resident->most_bytes, reading_assume(used, 0));
 }
 
+/* Returns whether the resident has just been seen long enough to show its activity. */
+static bool count_risen(const struct core *core, struct resident *resident)
+{
+    if (!residence_has_risen(resident->residence) ||
+        resident->samples_risen == RISEN_SAMPLES_ENOUGH)
+        return false;
+    return ++resident->samples_risen == RISEN_SAMPLES_ENOUGH &&
+           core->settings.conditions.starting_max > 0;
+}
+
 /* is_late: the sample before was too old to count */
 static void update_residents(struct core *core, bool is_late, struct gpu_view *gpu,
     const struct core_sample *sample, int64_t now_us)
@@ -198,14 +224,16 @@ static void update_residents(struct core *core, bool is_late, struct gpu_view *g
         struct resident *resident = &gpu->residents[i];
         enum residence residence = resident->residence;
         struct reading before = resident->mem_used_bytes;
-        int clients = resident->mps_clients;
+        const struct task_memory listed = listed_of(resident, sample);
+        core->pass_needed |= listed.mps_clients < resident->mps_clients;
         resident->mem_used_bytes = used_by(gpu, resident, sample);
-        resident->mps_clients = mps_clients_of(resident, sample);
+        resident->mps_clients = listed.mps_clients;
         note_memory(resident, is_late, now_us);
-        core->pass_needed |= resident->mps_clients < clients;
+        core_note_library_use(core, resident, &listed);
         if (resident_follow_memory(&core->settings, resident, now_us))
             gpu->mix_since_us = now_us;
-        core->pass_needed |= resident_may_admit(residence, before, resident);
+        core->pass_needed |= count_risen(core, resident) ||
+                             resident_may_admit(residence, before, resident);
     }
 }
 
@@ -246,6 +274,23 @@ static enum view_health health_of(const struct core_sample *sample, const struct
     return gpu->id.is_out_of_use ? VIEW_OUT_OF_USE : VIEW_OK;
 }
 
+static int64_t earlier_of(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* The activity of the present tasks. Where tasks start beside others, one comes before the last has
+ * been seen long enough: then the level is that of the newest samples, not of the whole window, in
+ * which the GPU may have been idle. */
+static struct reading activity_level(const struct core *core, const struct gpu_view *gpu,
+    const struct window *window, enum window_statistic how)
+{
+    int64_t since_us = gpu->mix_since_us;
+    if (core->settings.conditions.starting_max > 0)
+        since_us = earlier_of(since_us, window_newest_us(window, MIX_SAMPLES_ENOUGH));
+    return window_level(window, how, since_us, MIX_SAMPLES_ENOUGH);
+}
+
 int core_apply_sample(struct core *core, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
@@ -268,9 +313,8 @@ int core_apply_sample(struct core *core, const struct event *event)
     bool is_late = gpu->sampled_us - before.sampled_us > core->settings.conditions.sample_valid_us;
     update_residents(core, is_late, gpu, sample, event->time_us);
     enum window_statistic how = core->settings.statistic;
-    gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
-    gpu->utilisation_level = window_level(
-        &gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    gpu->smact_level = activity_level(core, gpu, &gpu->smact, how);
+    gpu->utilisation_level = activity_level(core, gpu, &gpu->utilisation, how);
     if (update_load(core, gpu, sample, event->time_us) < 0)
         return -ENOMEM;
     core_note_open(core, sample->gpu);

@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "core/memory_domain.h"
 #include "core/state/charges.h"
+#include "core/state/library_use.h"
 #include "core/state/recovery_need.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
@@ -31,12 +32,14 @@ static struct reading required_bytes(
     const struct need *need = &task->request.need;
     bool is_known = need->kind >= NEED_ESTIMATED && need->bytes > 0;
     struct reading bytes = is_known ? reading_of((double)need->bytes) : READING_NONE;
-    *ret_is_least = false;
+    *ret_is_least = task->run->need_is_least;
     if (task->run->yield.bytes.valid)
         return task->run->yield.bytes;
-    *ret_is_least = core_retries_beside_others(core, task) &&
-                    task->run->reached_bytes.value > reading_assume(bytes, 0);
-    return *ret_is_least ? task->run->reached_bytes : bytes;
+    if (!core_retries_beside_others(core, task) ||
+        task->run->reached_bytes.value <= reading_assume(bytes, 0))
+        return bytes;
+    *ret_is_least = true;
+    return task->run->reached_bytes;
 }
 
 /* When the task's time limit ends it; 0: it has none. */
@@ -91,7 +94,9 @@ static int add_resident(
         .need_is_least = is_least,
         .expect = task->request.expect,
         .kind_speed = task->run->kind_speed,
+        .has_library = task->run->has_library,
     };
+    core_expect_library(&gpu->residents[gpu->n_residents - 1]);
     gpu->mix_since_us = now_us;
     if (task->exclusive)
         gpu->claims[CLAIM_EXCLUSIVE] = task->id;

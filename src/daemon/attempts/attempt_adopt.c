@@ -70,14 +70,15 @@ static void adopt_unclaimed(struct live_attempt *live, const struct task *task, 
         attempts_sweep(live, task, "its claim is gone", true);
 }
 
-/* STARTED is fed again, so that a task that is to end meanwhile is killed. */
+/* STARTED is fed again, so that a task that is to end meanwhile is killed. What the log says of the
+ * preloaded library stays. */
 static void watch_again(struct attempts *attempts, struct live_attempt *live, bool by_streams)
 {
     struct fault fault;
     log_info("task %llu is still running: found again", (unsigned long long)live->task);
     live_attempt_watch(live);
     attempts_apply_limits(attempts, live->task, &fault); /* changed just before the daemon died? */
-    attempts_report_started(attempts, live->task, by_streams);
+    attempts_report_started(attempts, live->task, &(struct started_how){.by_streams = by_streams});
 }
 
 static void report_end(struct live_attempt *live, const struct task *task, int state,
@@ -120,7 +121,7 @@ void attempts_adopt_one(struct attempts *attempts, const struct task *task)
         return;
     }
     if (by_streams)
-        attempts_report_started(attempts, task->id, by_streams);
+        attempts_report_started(attempts, task->id, &(struct started_how){.by_streams = true});
     report_end(live, task, state, &exit, &fault);
 }
 

@@ -39,7 +39,7 @@ struct launch {
     const char **env;
     const char **argv;
     gid_t gid;
-    bool by_streams;              /* though MPS was wanted: it cannot be had */
+    struct started_how how;
     char *near_cpus;              /* of its GPUs; NULL: not known, or not wanted */
     char *gpu_minors;             /* those that it may open; NULL: all */
     char torch[TORCH_ORDER_TEXT]; /* its first order to PyTorch's profiler; "": it takes none */
@@ -131,7 +131,7 @@ static int join_mps(struct attempts *attempts, const struct task *task, struct l
     if (r < 0) {
         log_warning(
             "task %llu shares by time slices: %s", (unsigned long long)task->id, fault.text);
-        launch->by_streams = true;
+        launch->how.by_streams = true;
     }
     return r > 0 ? MPS_WAIT : 0;
 }
@@ -146,6 +146,7 @@ static int add_preload(struct attempts *attempts, const struct task *task, struc
     const char *socket = is_wanted ? preload_manager_socket(attempts->parts.preload) : NULL;
     if (!socket)
         return 0;
+    launch->how.has_library = config->memory_wait_us > 0;
     int r = environment_preload(
         &launch->added, config->preload_library, socket, task->attempts, launch->env);
     return r == 0 && config->carrier
@@ -207,7 +208,7 @@ static int fill_environment(
     struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
 {
     int r = join_mps(attempts, task, launch);
-    bool by_mps = task->run->share.sharing == SHARING_MPS && !launch->by_streams;
+    bool by_mps = task->run->share.sharing == SHARING_MPS && !launch->how.by_streams;
     const struct cluster_view *view = core_view(attempts->parts.core);
     launch->near_cpus = join_near_cpus(attempts, task);
     launch->gpu_minors = join_gpu_minors(attempts, task, by_mps);
@@ -318,7 +319,7 @@ static int spawn_shim(struct attempts *attempts, struct live_attempt *live, cons
 
 /* Returns 0, MPS_WAIT or a fault. */
 static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
-    const struct task *task, struct fault *fault, bool *ret_by_streams)
+    const struct task *task, struct fault *fault, struct started_how *ret_how)
 {
     struct launch launch = {0};
     const struct job *job = jobs_find(attempts->parts.jobs, task->id);
@@ -329,7 +330,7 @@ static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
         r = fill_environment(attempts, task, &launch, fault);
     if (r == 0)
         r = spawn_shim(attempts, live, task, &launch, fault);
-    *ret_by_streams = launch.by_streams;
+    *ret_how = launch.how;
     launch_fini(&launch);
     return r;
 }
@@ -346,7 +347,7 @@ void attempts_start(struct attempts *attempts, uint64_t id)
 {
     const struct task *task = core_task(attempts->parts.core, id);
     struct fault fault = {0};
-    bool by_streams;
+    struct started_how how;
     if (!task || task->state != TASK_STARTING)
         return;
     if (task->ending) {
@@ -354,7 +355,7 @@ void attempts_start(struct attempts *attempts, uint64_t id)
         return;
     }
     struct live_attempt *live = live_attempt_get(attempts, id);
-    int r = launch_attempt(attempts, live, task, &fault, &by_streams);
+    int r = launch_attempt(attempts, live, task, &fault, &how);
     live->awaits_mps = r == MPS_WAIT;
     if (attempts_fault_passes(r)) {
         live_attempt_defer(live, fault.text);
@@ -364,6 +365,6 @@ void attempts_start(struct attempts *attempts, uint64_t id)
         live_attempt_end_deferral(live);
     } else {
         live_attempt_watch(live);
-        attempts_report_started(attempts, id, by_streams);
+        attempts_report_started(attempts, id, &how);
     }
 }

@@ -75,8 +75,15 @@ void live_attempt_defer(struct live_attempt *live, const char *why);
 /* Forgets why the start was deferred: the machine lacks nothing any more. */
 void live_attempt_end_deferral(struct live_attempt *live);
 
-/* Feeds STARTED. `by_streams`: the task shares by time slices though MPS was wanted. */
-void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_streams);
+/* How an attempt was started. */
+struct started_how {
+    bool by_streams;  /* it shares by time slices though MPS was wanted */
+    bool has_library; /* its processes were given the preloaded library, and allocations may wait */
+};
+
+/* Feeds STARTED. */
+void attempts_report_started(
+    struct attempts *attempts, uint64_t task, const struct started_how *how);
 
 /* ---- attempt_watch.c ---- */
 

@@ -102,10 +102,12 @@ void live_attempt_end_deferral(struct live_attempt *live)
     live->why_deferred = NULL;
 }
 
-void attempts_report_started(struct attempts *attempts, uint64_t task, bool by_streams)
+void attempts_report_started(
+    struct attempts *attempts, uint64_t task, const struct started_how *how)
 {
     struct event started = driver_event(attempts->parts.driver, EVENT_STARTED, task);
-    started.started.by_streams = by_streams;
+    started.started.by_streams = how->by_streams;
+    started.started.has_library = how->has_library;
     driver_feed(attempts->parts.driver, &started, NULL);
 }
 

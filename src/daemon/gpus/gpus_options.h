@@ -25,6 +25,9 @@ struct gpus_hooks {
     /* How long the task's process has not called CUDA, in microseconds. Not valid: not known. */
     struct reading (*calls_idle_us)(void *context, uint64_t task, pid_t pid);
 
+    /* Has the task's process the preloaded library? */
+    bool (*is_hooked)(void *context, uint64_t task, pid_t pid);
+
     /* The poll of this number is complete. */
     void (*polled)(void *context, int64_t poll);
 

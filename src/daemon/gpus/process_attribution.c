@@ -111,11 +111,13 @@ static bool is_beside(const struct gpu_view *gpu, uint64_t task)
 
 /* ---- a task's memory ---- */
 
-static void add_to_task(
-    struct core_sample *sample, uint64_t task, const struct gpu_process *process)
+static void add_to_task(const struct gpus *gpus, struct core_sample *sample, uint64_t task,
+    const struct gpu_process *process)
 {
+    const struct gpus_hooks *hooks = &gpus->parts.hooks;
     struct reading used = process->used_bytes;
     bool is_mps_client = process->kinds & GPU_PROCESS_MPS;
+    bool is_hooked = hooks->is_hooked(hooks->context, task, process->pid);
     for (int i = 0; i < sample->n_tasks; i++) {
         struct task_memory *memory = &sample->tasks[i];
         if (memory->task != task)
@@ -123,10 +125,15 @@ static void add_to_task(
         memory->mem_used_bytes.valid &= used.valid;
         memory->mem_used_bytes.value += used.value;
         memory->mps_clients += is_mps_client;
+        memory->hooked += is_hooked;
+        memory->unhooked += !is_hooked;
         return;
     }
-    sample->tasks[sample->n_tasks++] = (struct task_memory){
-        .task = task, .mem_used_bytes = used, .mps_clients = is_mps_client};
+    sample->tasks[sample->n_tasks++] = (struct task_memory){.task = task,
+        .mem_used_bytes = used,
+        .mps_clients = is_mps_client,
+        .hooked = is_hooked,
+        .unhooked = !is_hooked};
 }
 
 /* ---- shares ---- */
@@ -325,7 +332,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         if (process->is_mps_server || (task && !is_resident && is_beside(gpu, task)))
             continue;
         if (is_resident)
-            add_to_task(sample, task, process);
+            add_to_task(gpus, sample, task, process);
         else if (task)
             add_misplaced(gpus, state, task, process);
         else

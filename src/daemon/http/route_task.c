@@ -94,7 +94,7 @@ static void update_text(const struct event *event, const json_t *detail, FILE *o
 static const char *requeue_text(enum failure_class failure)
 {
     if (failure == FAILURE_REQUEUED)
-        return "a user has it run again";
+        return "it was ended to be run again";
     return failure == FAILURE_GPU_GONE
                ? "its GPU or MIG instance is gone"
                : "its MPS server failed it, or a fault of one of the server's clients";
@@ -120,6 +120,11 @@ static void write_event(
         break;
     case EVENT_EXITED:
         exit_text(event, detail, out);
+        break;
+    case EVENT_RUN_AGAIN:
+        if (event->run_again_bytes)
+            fprintf(out, "too little GPU memory was free for it: it is run again with %s reserved",
+                format_size(event->run_again_bytes, text, sizeof text));
         break;
     case EVENT_REQUEUE:
         fputs(requeue_text(story->failure), out);

@@ -135,6 +135,13 @@ static int check_user_limits(
 }
 
 /* When it may start, and before which tasks. */
+/* As the task says, else as the setting does. */
+static bool wants_library(const struct http *http, const char *text)
+{
+    bool by_default = !text || strcmp(text, "default") == 0;
+    return by_default ? http->parts.config->preload : strcmp(text, "yes") == 0;
+}
+
 static int set_order(const struct http *http, struct submission *submission, struct fault *fault)
 {
     const struct option_value *options = submission->options;
@@ -144,6 +151,7 @@ static int set_order(const struct http *http, struct submission *submission, str
     if (options[TASK_BEGIN].set && begin_us > 0)
         request->begin_us = now_us + begin_us;
     request->once = !options[TASK_REQUEUE].number;
+    request->without_library = !wants_library(http, options[TASK_PRELOAD].text);
     request->limited = api_request_peer(submission->request).uid != 0 &&
                        has_user_limits(&http->parts.config->core);
     priority_parse(options[TASK_PRIORITY].text, &request->priority);

@@ -59,7 +59,7 @@ static void write_event(FILE *out, const struct message_facts *facts)
         break;
     case MESSAGE_REQUEUE:
         if (strcmp(member_text(facts->task, "failure"), "requeued") == 0)
-            fputs("is run again, as a user wants", out);
+            fputs("is run again", out);
         else
             fprintf(out, "failed (%s) and is run again", member_text(facts->task, "failure"));
         break;

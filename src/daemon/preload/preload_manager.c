@@ -221,6 +221,15 @@ enum preload_gate_answer preload_manager_set_gate(
     return answer;
 }
 
+bool preload_manager_knows(const struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process)))
+        if (process->peer.task == task && process->peer.pid == pid)
+            return true;
+    return false;
+}
+
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     uint32_t flags = 0;

@@ -71,6 +71,9 @@ enum preload_carry_answer preload_manager_carry(
 const char *preload_manager_why_not_carried(
     struct preload_manager *manager, uint64_t task, pid_t pid);
 
+/* Has the process of the task called CUDA with the library? */
+bool preload_manager_knows(const struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* Returns the flags of the page of a process (preload/page.h); 0: it runs without the library. */
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid);
 

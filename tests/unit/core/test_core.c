@@ -1088,7 +1088,8 @@ static void see_two(struct core *core, int64_t time_us, double first_gib, double
 {
     struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
     struct task_memory memory[] = {
-        {1, reading_of(first_gib * (double)GIB), 0}, {2, reading_of(second_gib * (double)GIB), 0}};
+        {.task = 1, .mem_used_bytes = reading_of(first_gib * (double)GIB)},
+        {.task = 2, .mem_used_bytes = reading_of(second_gib * (double)GIB)}};
     event.sample.mem_used_bytes = reading_of((first_gib + second_gib) * (double)GIB);
     event.sample.smact = event.sample.utilisation = reading_of(0.2);
     event.sample.external_processes = reading_of(0);

@@ -67,7 +67,7 @@ static void other_lists_are_copied(void **state)
 {
     struct gpu_identity identities[] = {{.uuid = "GPU-a"}, {.uuid = "GPU-b"}};
     struct dependency after[] = {{DEPENDENCY_ANY, 8, 9, false}};
-    struct task_memory tasks[] = {{7, reading_of(5), 0}};
+    struct task_memory tasks[] = {{.task = 7, .mem_used_bytes = reading_of(5)}};
     int64_t free_us[] = {10, 20};
     struct event events[] = {
         {.kind = EVENT_GPUS, .gpus = {.list = identities, .n = 2}},

@@ -25,6 +25,7 @@ static struct case_ no_resident(enum sharing asked)
 {
     struct case_ c = {.id = {.is_place = true, .mem_total_bytes = 40 * GIB}};
     c.task.uid = 1;
+    c.task.run = task_no_run();
     c.task.request = (struct task_request){.gpus = 1, .sharing = asked};
     return c;
 }
@@ -195,6 +196,9 @@ static void clients_of_mps_are_kept_to_their_need(void **state)
     c.task.oom_count = 1;
     assert_int_equal(choose(&c).mem_limit_bytes, 0);
     c.task.oom_count = 0;
+    c.task.run = &(struct task_run){.need_is_least = true};
+    assert_int_equal(choose(&c).mem_limit_bytes, 0); /* it may want more */
+    c.task.run = task_no_run();
     c.task.request.need.bytes = 39 * GIB;
     assert_int_equal(choose(&c).mem_limit_bytes, 0);
     c.task.request = (struct task_request){

@@ -35,6 +35,7 @@ static struct {
     char health[200]; /* changes that were reported: "lost: fell off; ok: ; " */
     int64_t polled;   /* the last number */
     struct reading calls_idle_us;
+    bool is_hooked;
 } seen;
 
 /* ---- NVML ---- */
@@ -147,6 +148,12 @@ static struct reading on_calls_idle_us(void *context, uint64_t task, pid_t pid)
     return seen.calls_idle_us;
 }
 
+static bool on_is_hooked(void *context, uint64_t task, pid_t pid)
+{
+    assert_int_equal(task, 1);
+    return seen.is_hooked;
+}
+
 static void on_polled(void *context, int64_t poll)
 {
     seen.polled = poll;
@@ -197,7 +204,7 @@ static int begin(void **state)
         .core = pretend.core,
         .jobs = pretend.jobs,
         .driver = pretend.driver,
-        .hooks = {NULL, on_find_shim, on_cgroup_home, on_calls_idle_us, on_polled,
+        .hooks = {NULL, on_find_shim, on_cgroup_home, on_calls_idle_us, on_is_hooked, on_polled,
             on_health_changed},
     };
     seen.gpus = gpus_create(&options);
@@ -261,6 +268,21 @@ static void test_a_poll_feeds_the_core(void **state)
     assert_int_equal(seen.polled, 1);
     assert_true(core_view(pretend.core)->gpus[0].mem_used_bytes.value >= 3 * (double)GIB);
     assert_int_equal(seen.close_polls, 0);
+}
+
+/* The core starts tasks beside one of unknown memory whose processes all have the library. */
+static void test_processes_with_the_library_are_counted(void **state)
+{
+    open_gpus();
+    use_gpu(6, 2);
+    poll_gpus();
+    const struct resident *resident = &core_view(pretend.core)->gpus[0].residents[0];
+    assert_int_equal(resident->hooked, 0);
+    assert_int_equal(resident->unhooked, 1);
+    seen.is_hooked = true;
+    poll_gpus();
+    assert_int_equal(resident->hooked, 1);
+    assert_int_equal(resident->unhooked, 0);
 }
 
 static void test_processes_are_attributed(void **state)
@@ -578,6 +600,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(a_poll_feeds_the_core),
+        TEST(processes_with_the_library_are_counted),
         TEST(processes_are_attributed),
         TEST(unexplained_memory_is_not_zero),
         TEST(memory_of_another_instance_is_explained),

@@ -52,7 +52,8 @@ static int idle_machine(void **state)
         .margin_bytes = 2 * GIB,
         .sample_valid_us = 3 * SECOND_US};
     settings = core_settings_default();
-    task = (struct task){.id = 50, .state = TASK_QUEUED, .request = {.gpus = 1}};
+    task = (struct task){
+        .id = 50, .run = task_no_run(), .state = TASK_QUEUED, .request = {.gpus = 1}};
     return 0;
 }
 

@@ -162,7 +162,8 @@ static void placements_and_ends_are_stored_as_ever(void **state)
     const int gpus[] = {3, 1};
     struct event place = of_kind(EVENT_PLACE), started = of_kind(EVENT_STARTED),
                  exited = of_kind(EVENT_EXITED), end = of_kind(EVENT_END),
-                 estimate = of_kind(EVENT_ESTIMATE), cancel = of_kind(EVENT_CANCEL);
+                 estimate = of_kind(EVENT_ESTIMATE), cancel = of_kind(EVENT_CANCEL),
+                 again = of_kind(EVENT_RUN_AGAIN);
     place.place.gpus = gpus;
     place.place.n = 2;
     assert_stored_as(&place, "{\"gpus\":[3,1],\"whole\":false,\"sharing\":\"streams\"}");
@@ -174,6 +175,10 @@ static void placements_and_ends_are_stored_as_ever(void **state)
     assert_stored_as(&started, "{}");
     started.started.by_streams = true;
     assert_stored_as(&started, "{\"sharing\":\"streams\"}");
+    started.started = (__typeof__(started.started)){.has_library = true};
+    assert_stored_as(&started, "{\"has_library\":true}");
+    again.run_again_bytes = 8287940608;
+    assert_stored_as(&again, "{\"need_bytes\":8287940608}");
     exited.exited = (struct task_exit){.failure = FAILURE_GPU_OOM, .code = -1, .signal = 9};
     assert_stored_as(&exited, "{\"failure\":\"gpu-oom\",\"code\":-1,\"signal\":9}");
     exited.exited.by_gpu = true;
@@ -297,7 +302,8 @@ static void the_speed_of_a_gpu_is_stored_where_it_is_known(void **state)
 
 static void samples_keep_their_numbers_to_the_bit(void **state)
 {
-    struct task_memory tasks[] = {{7, reading_of(19140706304.0), 3}, {8, READING_NONE, 0}};
+    struct task_memory tasks[] = {
+        {7, reading_of(19140706304.0), 3, 1, 2}, {8, READING_NONE, 0, 0, 0}};
     struct event event = of_kind(EVENT_SAMPLE);
     event.sample = (struct core_sample){.gpu = -1,
         .lost = true,
@@ -309,7 +315,7 @@ static void samples_keep_their_numbers_to_the_bit(void **state)
     assert_stored_as(&event,
         "{\"gpu\":-1,\"lost\":true,\"mem_used_bytes\":19140706304,\"smact\":0.59999999999999964,"
         "\"external_processes\":-0.0,\"tasks\":[{\"task\":7,\"mem_used_bytes\":19140706304,"
-        "\"mps_clients\":3},"
+        "\"mps_clients\":3,\"hooked\":1,\"unhooked\":2},"
         "{\"task\":8}]}");
     event.sample = (struct core_sample){.mem_used_bytes = reading_of(1e300)};
     assert_stored_as(&event, "{\"gpu\":0,\"mem_used_bytes\":1.0000000000000001e300}");

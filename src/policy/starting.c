@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tasks that are starting: neither their memory nor their activity is measured yet. How many of
+ * them a GPU may have, and on which evidence the next task starts beside them:
+ *
+ *   1. Memory that is known (declared, estimated, learned) is reserved: what a resident has not
+ *      taken yet counts as taken.
+ *   2. For a resident of unknown memory min_free_bytes and margin_bytes are kept until its memory
+ *      stands still, if a wrong guess only waits: the preloaded library was given to its processes,
+ *      and works in them, as far as is known (core/state/library_use.c). Otherwise the resident
+ *      holds all tasks off until then. So it does for a task whose user wants no library: that
+ *      would crash.
+ *   3. Activity that is known counts at once. Unknown activity is measured once the resident has
+ *      taken its memory, with RISEN_SAMPLES_ENOUGH samples; until then it counts as the mean of the
+ *      residents that compute.
+ *   4. Where no resident computes yet, there is no such mean: then starting_max residents of
+ *      unknown activity may be starting, and nowhere more than these.
+ *
+ * An example. An idle GPU of 40 GiB and ten tasks of which nothing is known, all with the library;
+ * min_free_bytes 5 GiB, margin_bytes 2 GiB, starting_max 16. Six start at once: for each 7 GiB are
+ * kept, and the sixth needs 5. They take 2 GiB each, and after three more samples show 60 % SM
+ * activity together. Once their memory stands still 28 GiB are free: the seventh task starts, and
+ * counts as 60 % / 6 = 10 %. So the eighth starts beside it, and the ninth (60 + 10 + 10 is 80 %).
+ *
+ * With starting_max 0 no task starts beside a resident whose memory has not settled, as in the
+ * dissertation. A wrong guess that waits is corrected by core/pass/memory_answer.c.
+ */
+#include "policy/starting.h"
+
+#include <math.h>
+
+#include "core/memory_domain.h"
+
+static bool refuse_task(struct verdict *ret_verdict, struct verdict verdict)
+{
+    *ret_verdict = verdict;
+    return false;
+}
+
+/* Was the resident backfilled onto a GPU that is reserved for the query's task, and has a known
+ * requirement? It must not delay that task: its memory, which still rises, is counted as taken. */
+static bool was_backfilled(const struct placement_query *query, const struct resident *resident)
+{
+    return resident->backfilled_before == query->task->id && resident->need_bytes.valid;
+}
+
+/* ---- memory ---- */
+
+/* Does a wrong guess of the resident's memory only wait, also for the query's task? */
+static bool may_guess(const struct placement_query *query, const struct resident *resident)
+{
+    return resident->allocations_wait && !query->task->request.without_library;
+}
+
+/* A requirement that is a lower bound says as little of how much it will take as none. */
+static bool is_known(const struct resident *resident)
+{
+    return resident->need_bytes.valid && !resident->need_is_least;
+}
+
+/* Is memory kept for the resident, which may not have taken it yet? Then it holds no task off. */
+static bool is_reserved(const struct placement_query *query, const struct resident *resident)
+{
+    return query->conditions->starting_max > 0 &&
+           (is_known(resident) || may_guess(query, resident));
+}
+
+static bool holds_off(
+    const struct placement_query *query, const struct resident *resident, bool predicts)
+{
+    bool is_predictable = predicts && is_known(resident) && resident->expect.smact.valid;
+    return !residence_has_settled(resident->residence) && !is_predictable &&
+           !was_backfilled(query, resident) && !is_reserved(query, resident);
+}
+
+/* The resident for which the task is held off, since its memory still rises; NULL: none. */
+static const struct resident *find_rising(
+    const struct placement_query *query, const struct gpu_view *gpu, bool predicts)
+{
+    const struct resident *resident, *newest = gpu_view_unsettled(gpu), *rising = NULL;
+    if (!newest || holds_off(query, newest, predicts))
+        return newest;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (holds_off(query, resident, predicts))
+            rising = resident;
+    return rising;
+}
+
+double starting_promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    double bytes = gpu_view_pending_bytes(gpu);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (residence_has_risen(resident->residence) &&
+            (was_backfilled(query, resident) ||
+                (is_reserved(query, resident) && !residence_has_settled(resident->residence))))
+            bytes += resident_outstanding_bytes(resident);
+    return bytes;
+}
+
+double starting_kept_bytes(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    const struct conditions *conditions = query->conditions;
+    double bytes = 0, each = (double)(conditions->min_free_bytes + conditions->margin_bytes);
+    const struct resident *resident;
+    if (query->conditions->starting_max == 0)
+        return 0; /* each test of a GPU would walk its residents */
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (!resident->need_bytes.valid && !residence_has_settled(resident->residence))
+            bytes += fmax(0, each - reading_assume(resident->mem_used_bytes, 0));
+    return bytes;
+}
+
+/* ---- activity ---- */
+
+/* What is known of the activity of a GPU's residents. */
+struct activity_tally {
+    int n_measured; /* that compute: the measured level is theirs */
+    int n_known;    /* that are starting, of known activity: */
+    double known;   /* this sum */
+    int n_unknown;  /* that are starting, of unknown activity */
+};
+
+static struct activity_tally tally_activity(const struct gpu_view *gpu)
+{
+    struct activity_tally tally = {0};
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        bool is_measured = residence_has_settled(resident->residence) ||
+                           resident->samples_risen >= RISEN_SAMPLES_ENOUGH;
+        if (resident->is_stopped)
+            continue;
+        if (is_measured) {
+            tally.n_measured += residence_has_appeared(resident->residence);
+        } else if (resident->expect.smact.valid) {
+            tally.n_known++;
+            tally.known += resident->expect.smact.value;
+        } else {
+            tally.n_unknown++;
+        }
+    }
+    return tally;
+}
+
+double starting_expected_activity(
+    const struct placement_query *query, const struct gpu_view *gpu, double level)
+{
+    if (query->conditions->starting_max == 0)
+        return level; /* none starts beside another */
+    struct activity_tally tally = tally_activity(gpu);
+    double mean = tally.n_measured ? level / tally.n_measured : 0;
+    return level + tally.known + tally.n_unknown * mean;
+}
+
+bool starting_admits(const struct placement_query *query, const struct gpu_view *gpu, bool predicts,
+    struct verdict *ret_verdict)
+{
+    const struct resident *rising = find_rising(query, gpu, predicts);
+    int most = query->conditions->starting_max;
+    if (rising)
+        return refuse_task(
+            ret_verdict, (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task});
+    int n_unknown = most > 0 ? tally_activity(gpu).n_unknown : 0;
+    return n_unknown == 0 || n_unknown < most ||
+           refuse_task(ret_verdict,
+               (struct verdict){.kind = VERDICT_STARTING, .have = n_unknown, .limit = most});
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How soon tasks start of which nothing is known: at once where their allocations wait, one after
+the other where they do not (src/policy/starting.c)."""
+
+import time
+import unittest
+
+from daemon_case import needs_cuda_in_python, until
+from test_memory_wait import TAKES, Takes
+
+TASKS = 21
+# As by default: in a GPU's queue each of the tasks would wait that long for the one before it.
+SETTLE_S = 10
+
+
+@needs_cuda_in_python
+class Unknown(Takes):
+    gpus = "2xH200"
+    settings = {"settle": f"{SETTLE_S}s", "settle-max": "60s"}
+
+    def hold(self, **members):
+        """A task that takes its memory at once, and ends when it may."""
+        path = self.write("takes.py", TAKES)
+        return self.submit(f"exec {self.python} {path} 1500 {self.path('end')}", **members)
+
+    def states(self, tasks):
+        return [self.task(task)["state"] for task in tasks]
+
+    def test_all_start_at_once(self):
+        """Without the rule the last starts after 10 times SETTLE_S."""
+        begin = time.monotonic()
+        tasks = [self.hold() for _ in range(TASKS)]
+        until(lambda: set(self.states(tasks)) == {"RUNNING"}, "all tasks run")
+        self.assertLess(time.monotonic() - begin, TASKS // 2 * SETTLE_S / 2)
+        self.go("end")
+        for task in tasks:
+            self.wait(task, "COMPLETED")
+
+    def test_without_the_library_one_after_the_other(self):
+        first, second = self.hold(), self.hold()
+        until(lambda: self.states([first, second]) == ["RUNNING"] * 2, "a task on each GPU")
+        third = self.hold(preload="no")
+        until(lambda: "still taking" in self.task(third)["reason_text"], "the third waits")
+        self.go("end")
+        for task in (first, second, third):
+            self.wait(task, "COMPLETED")
+
+
+if __name__ == "__main__":
+    unittest.main()
