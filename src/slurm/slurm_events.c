@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/stream.h"
+#include "service/event_readers.h"
 #include "slurm/ended_jobs.h"
 
 enum {
@@ -22,13 +22,8 @@ enum {
     ENDED_MAX = 1000,      /* jobs in an event; chosen: more are a reason to read the lists */
 };
 
-struct reader {
-    struct slurm_events *events;
-    struct api_stream *stream;
-    uid_t uid;
-    bool is_behind; /* it does not know of all jobs that have ended */
-    struct reader *next, **link;
-};
+/* A reader's place: it knows of all jobs that have ended, or it does not. */
+enum { PLACE_WHOLE, PLACE_BEHIND };
 
 struct slurm_events {
     uv_timer_t timer;
@@ -37,7 +32,7 @@ struct slurm_events {
     void *context;
     struct api_piece *reset, *reset_all;
     struct ended_jobs jobs;
-    struct reader *readers;
+    struct event_readers readers;
 };
 
 /* Returns NULL when memory is out. */
@@ -51,6 +46,15 @@ static struct api_piece *make_piece(const char *name, const char *data)
     return piece;
 }
 
+static void on_left(void *context)
+{
+    struct slurm_events *events = context;
+    if (events->readers.first)
+        return;
+    uv_timer_stop(&events->timer);
+    ended_jobs_fini(&events->jobs);
+}
+
 struct slurm_events *slurm_events_create(uv_loop_t *loop, const struct slurm_controller *controller,
     void (*on_event)(void *context), void *context)
 {
@@ -60,6 +64,7 @@ struct slurm_events *slurm_events_create(uv_loop_t *loop, const struct slurm_con
     *events = (struct slurm_events){.controller = controller,
         .on_event = on_event,
         .context = context,
+        .readers = {NULL, READERS_MAX, READERS_PER_USER, on_left, events},
         .reset = make_piece("reset", "{}"),
         .reset_all = make_piece("reset", "{\"all\": true}")};
     if (!events->reset || !events->reset_all) {
@@ -73,27 +78,26 @@ struct slurm_events *slurm_events_create(uv_loop_t *loop, const struct slurm_con
     return events;
 }
 
-static void send_reset(struct reader *reader)
+static void send_reset(const struct slurm_events *events, struct event_reader *reader)
 {
-    struct slurm_events *events = reader->events;
-    api_stream_send(reader->stream, reader->is_behind ? events->reset_all : events->reset);
-    reader->is_behind = false;
+    bool is_behind = reader->place == PLACE_BEHIND;
+    api_stream_send(reader->stream, is_behind ? events->reset_all : events->reset);
+    reader->place = PLACE_WHOLE;
 }
 
 static void on_time(uv_timer_t *timer)
 {
     struct slurm_events *events = timer->data;
-    for (struct reader *reader = events->readers; reader; reader = reader->next)
+    for (struct event_reader *reader = events->readers.first; reader; reader = reader->next)
         if (api_stream_is_idle(reader->stream))
-            send_reset(reader);
+            send_reset(events, reader);
     events->on_event(events->context);
 }
 
 /* ---- jobs that have ended ---- */
 
-static void send_ended(struct reader *reader)
+static void send_ended(const struct slurm_events *events, struct event_reader *reader)
 {
-    const struct slurm_events *events = reader->events;
     const struct cluster_asker asker = {.uid = reader->uid};
     struct api_piece *piece = NULL;
     size_t n = ended_jobs_count(&events->jobs, events->controller, &asker);
@@ -108,78 +112,41 @@ static void send_ended(struct reader *reader)
     }
     if (piece)
         api_stream_send(reader->stream, piece);
-    reader->is_behind |= !piece;
+    else
+        reader->place = PLACE_BEHIND;
     api_piece_release(piece);
 }
 
 void slurm_events_updated(struct slurm_events *events)
 {
-    if (!events->readers)
+    if (!events->readers.first)
         return;
     bool is_known = ended_jobs_update(&events->jobs, events->controller) == 0;
     if (is_known && events->jobs.n_ended == 0)
         return;
-    for (struct reader *reader = events->readers; reader; reader = reader->next) {
-        reader->is_behind |= !is_known;
-        send_ended(reader);
+    for (struct event_reader *reader = events->readers.first; reader; reader = reader->next) {
+        if (!is_known)
+            reader->place = PLACE_BEHIND;
+        send_ended(events, reader);
     }
     events->on_event(events->context);
 }
 
 /* ---- readers ---- */
 
-static void on_closed(void *context)
-{
-    struct reader *reader = context;
-    struct slurm_events *events = reader->events;
-    *reader->link = reader->next;
-    if (reader->next)
-        reader->next->link = reader->link;
-    free(reader);
-    if (events->readers)
-        return;
-    uv_timer_stop(&events->timer);
-    ended_jobs_fini(&events->jobs);
-}
-
-static bool is_full(const struct slurm_events *events, uid_t uid)
-{
-    int all = 0, own = 0;
-    for (const struct reader *reader = events->readers; reader; reader = reader->next) {
-        all++;
-        own += reader->uid == uid;
-    }
-    return all >= READERS_MAX || own >= READERS_PER_USER;
-}
-
 void slurm_events_follow(struct slurm_events *events, struct api_request *request)
 {
-    uid_t uid = api_request_peer(request).uid;
-    if (is_full(events, uid)) {
+    bool is_first = !events->readers.first;
+    if (event_readers_are_full(&events->readers, api_request_peer(request).uid)) {
         api_reply_error(request, 503, "too many readers follow the events: close some pages");
         return;
     }
-    struct reader *reader = calloc(1, sizeof *reader);
-    if (!reader) {
-        api_reply(request, 500, NULL);
+    struct event_reader *reader = event_readers_add(&events->readers, request, PLACE_BEHIND);
+    if (!reader)
         return;
-    }
-    *reader = (struct reader){.events = events,
-        .uid = uid,
-        .is_behind = true,
-        .next = events->readers,
-        .link = &events->readers};
-    reader->stream = api_reply_stream(request, "text/event-stream", on_closed, reader);
-    if (!reader->stream) {
-        free(reader);
-        return;
-    }
-    if (reader->next)
-        reader->next->link = &reader->next;
-    if (!events->readers)
+    if (is_first)
         ended_jobs_update(&events->jobs, events->controller); /* with which to compare the next */
-    events->readers = reader;
-    send_reset(reader);
+    send_reset(events, reader);
     if (!uv_is_active((uv_handle_t *)&events->timer))
         uv_timer_start(&events->timer, on_time, PERIOD_MS, PERIOD_MS);
 }

@@ -24,13 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/stream.h"
 #include "base/array.h"
 #include "base/units.h"
 #include "daemon/attempt_list.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
+#include "service/event_readers.h"
 
 #define PERIOD_MS        1000
 #define TASKS_MAX        200   /* in one event; more is a reset; chosen: half a megabyte */
@@ -38,17 +38,11 @@
 #define READERS_PER_USER 64
 #define READERS_MAX      512
 
-struct reader {
-    struct event_feed *feed;
-    struct api_stream *stream;
-    uid_t uid;
-    int64_t seq; /* of the last event that it got, or that it did not need; -1: none */
-    struct reader *next, **link;
-};
-
+/* A reader's place is the number of the last event that it got, or that it did not need;
+ * -1: none. */
 struct event_feed {
     struct http *http;
-    struct reader *readers;
+    struct event_readers readers;
     uv_timer_t timer;
     int64_t seq; /* at the last turn */
     bool is_closed, is_timer_closed;
@@ -156,12 +150,12 @@ static struct api_piece *make_piece(struct http *http, int64_t seq, int64_t now,
 /* ---- turns ---- */
 
 /* NULL is ignored: the reader stays where it was. */
-static void send_piece(struct reader *reader, struct api_piece *piece, int64_t seq)
+static void send_piece(struct event_reader *reader, struct api_piece *piece, int64_t seq)
 {
     if (!piece)
         return;
     api_stream_send(reader->stream, piece);
-    reader->seq = seq;
+    reader->place = seq;
 }
 
 /* Readers that are up to date share one piece; another one gets what it missed. */
@@ -170,13 +164,13 @@ static void serve_readers(struct event_feed *feed)
     struct http *http = feed->http;
     int64_t before = feed->seq, now = store_last_event(http->parts.store);
     struct api_piece *shared = make_piece(http, before, now, true);
-    for (struct reader *reader = feed->readers; reader; reader = reader->next) {
+    for (struct event_reader *reader = feed->readers.first; reader; reader = reader->next) {
         if (!api_stream_is_idle(reader->stream))
             continue;
-        if (reader->seq == before) {
+        if (reader->place == before) {
             send_piece(reader, shared, now);
         } else {
-            struct api_piece *missed = make_piece(http, reader->seq, now, true);
+            struct api_piece *missed = make_piece(http, reader->place, now, true);
             send_piece(reader, missed, now);
             api_piece_release(missed);
         }
@@ -196,19 +190,14 @@ static void on_turn(uv_timer_t *timer)
 /* The readers may be of a server that is destroyed later than the part is closed. */
 static void free_when_unused(struct event_feed *feed)
 {
-    if (feed->is_timer_closed && !feed->readers)
+    if (feed->is_timer_closed && !feed->readers.first)
         free(feed);
 }
 
-static void on_closed(void *context)
+static void on_left(void *context)
 {
-    struct reader *reader = context;
-    struct event_feed *feed = reader->feed;
-    *reader->link = reader->next;
-    if (reader->next)
-        reader->next->link = reader->link;
-    free(reader);
-    if (!feed->readers && !feed->is_closed)
+    struct event_feed *feed = context;
+    if (!feed->readers.first && !feed->is_closed)
         uv_timer_stop(&feed->timer);
     free_when_unused(feed);
 }
@@ -222,19 +211,10 @@ static struct event_feed *open_feed(struct http *http)
     if (!feed)
         return NULL;
     feed->http = http;
+    feed->readers = (struct event_readers){NULL, READERS_MAX, READERS_PER_USER, on_left, feed};
     uv_timer_init(http->parts.loop, &feed->timer);
     feed->timer.data = feed;
     return http->event_feed = feed;
-}
-
-static bool is_full(const struct event_feed *feed, uid_t uid)
-{
-    int all = 0, own = 0;
-    for (const struct reader *reader = feed->readers; reader; reader = reader->next) {
-        all++;
-        own += reader->uid == uid;
-    }
-    return all >= READERS_MAX || own >= READERS_PER_USER;
 }
 
 /* The reader's position: from the header that browsers send, or from `after`. Returns -1 for a new
@@ -250,46 +230,32 @@ static int64_t read_place(const struct api_request *request)
     return parse_int64(text, 0, INT64_MAX, &seq) == 0 ? seq : -EINVAL;
 }
 
-static void add_reader(struct event_feed *feed, struct reader *reader)
-{
-    reader->next = feed->readers;
-    reader->link = &feed->readers;
-    if (reader->next)
-        reader->next->link = &reader->next;
-    feed->readers = reader;
-}
-
 void route_events(void *context, struct api_request *request)
 {
     struct http *http = context;
     struct event_feed *feed = open_feed(http);
-    uid_t uid = api_request_peer(request).uid;
     int64_t seq = read_place(request), now = store_last_event(http->parts.store);
     if (seq == -EINVAL) {
         api_reply_error(request, 400, "Last-Event-ID: must be the id of an event");
         return;
     }
-    if (feed && is_full(feed, uid)) {
+    if (feed && event_readers_are_full(&feed->readers, api_request_peer(request).uid)) {
         api_reply_error(
             request, 503, "too many readers of events: at most %d for each user", READERS_PER_USER);
         return;
     }
-    struct reader *reader = feed ? calloc(1, sizeof *reader) : NULL;
-    if (!reader) {
+    if (!feed) {
         api_reply(request, 500, NULL);
         return;
     }
-    *reader = (struct reader){.feed = feed, .uid = uid, .seq = seq};
-    reader->stream = api_reply_stream(request, "text/event-stream", on_closed, reader);
-    if (!reader->stream) {
-        free(reader);
+    bool is_first = !feed->readers.first;
+    struct event_reader *reader = event_readers_add(&feed->readers, request, seq);
+    if (!reader)
         return;
-    }
-    if (!feed->readers) {
+    if (is_first) {
         feed->seq = now;
         uv_timer_start(&feed->timer, on_turn, PERIOD_MS, PERIOD_MS);
     }
-    add_reader(feed, reader);
     struct api_piece *first = make_piece(http, seq, now, true);
     send_piece(reader, first, now);
     api_piece_release(first);
