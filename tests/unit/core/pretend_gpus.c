@@ -278,14 +278,21 @@ static void print_queue(FILE *out, const char *name, const struct task_queue *qu
     fputc('\n', out);
 }
 
-static void print_gpu(FILE *out, const struct gpu_view *gpu)
+/* That of a task that recovers comes from samples, which are not in the log (recovery_need.c). */
+static double logged_need(const struct core *core, const struct resident *resident)
+{
+    const struct task *task = core_task(core, resident->task);
+    return task && task->oom_count > 0 ? -1 : reading_or(resident->need_bytes, 0);
+}
+
+static void print_gpu(FILE *out, const struct core *core, const struct gpu_view *gpu)
 {
     fprintf(out, "%s total=%" PRId64 " place=%d,%d whole=%" PRIu64, gpu->id.uuid,
         gpu->id.mem_total_bytes, gpu->id.is_place, gpu->id.is_gone, gpu->claims[CLAIM_EXCLUSIVE]);
     for (int i = 0; i < gpu->n_residents; i++)
         fprintf(out, " %" PRIu64 "(%u,%" PRId64 ",%.0f)", gpu->residents[i].task,
             gpu->residents[i].uid, gpu->residents[i].since_us,
-            reading_or(gpu->residents[i].need_bytes, 0));
+            logged_need(core, &gpu->residents[i]));
     fputc('\n', out);
 }
 
@@ -325,7 +332,7 @@ char *world_digest(const struct core *core)
     print_queue(out, "suspended", core_suspended_queue(core));
     print_queue(out, "blocked", core_blocked_queue(core));
     for (int i = 0; i < core_view(core)->n_gpus; i++)
-        print_gpu(out, &core_view(core)->gpus[i]);
+        print_gpu(out, core, &core_view(core)->gpus[i]);
     fprintf(out, "last placed: %d\n", core_view(core)->last_placed);
     print_advances(out, core);
     fclose(out);
