@@ -28,6 +28,9 @@ MUTED = "#8c959f"
 # Okabe and Ito's colours, which colour-blind readers can distinguish, on white and on black.
 COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#a68a00", "#8c5fbf"]
 WIDTH = 7.2  # inches
+LEGEND_WIDTH = 80  # characters of its 9 points on 6 inches, the axes of a figure; by trial
+LEGEND_HANDLE = 6  # characters: the mark of an entry and the gap to the next
+MARKERS = "os^Dv<>P"  # points that lie on each other are told apart by their form
 
 STYLE = {
     "font.family": "sans-serif",
@@ -124,6 +127,12 @@ def _label(axes, x, y):
     axes.set_ylabel(y)
 
 
+def _columns_of_legend(labels):
+    """As many as fit above the axes: an entry is as wide as the longest, and its handle."""
+    widest = max(map(len, labels)) + LEGEND_HANDLE
+    return max(1, min(len(labels), 5, LEGEND_WIDTH // widest))
+
+
 def _legend(axes):
     """Puts the legend above the axes, every label once."""
     handles, labels = axes.get_legend_handles_labels()
@@ -135,7 +144,7 @@ def _legend(axes):
             labels,
             loc="lower right",
             bbox_to_anchor=(1, 1),
-            ncols=min(len(labels), 5),
+            ncols=_columns_of_legend(labels),
             borderaxespad=0,
         )
 
@@ -252,11 +261,12 @@ def panels(name, panels_, x, y, title="", steps=False, points=False, log=""):
     return draw(name, paint, columns, rows, title, (WIDTH, height), (len(panels_), 1))
 
 
-def scatter(name, series, x, y, title="", names=None, diagonal=False, log=""):
+def scatter(name, series, x, y, title="", names=None, diagonal=False, log="", spread=None):
     """Points.
 
     series: label -> (xs, ys)
     names: label -> a name per point, written beside it
+    spread: label -> (least, most) of y per point, drawn as a vertical line
     diagonal: draw the line where both are the same
     """
     names = names or {}
@@ -264,8 +274,17 @@ def scatter(name, series, x, y, title="", names=None, diagonal=False, log=""):
     def paint(axes):
         for i, (label, (xs, ys)) in enumerate(series.items()):
             axes.scatter(
-                xs, ys, s=22, label=label, color=COLOURS[i % len(COLOURS)], alpha=0.85, linewidths=0
+                xs,
+                ys,
+                s=22,
+                label=label,
+                color=COLOURS[i % len(COLOURS)],
+                marker=MARKERS[i % len(MARKERS)] if len(series) > 1 else "o",
+                alpha=0.7,
+                linewidths=0,
             )
+            for at, low, high in zip(xs, *(spread or {}).get(label, ((), ()))):
+                axes.vlines(at, low, high, color=COLOURS[i % len(COLOURS)], alpha=0.4, linewidth=1)
             for at, value, text in zip(xs, ys, names.get(label, [])):
                 axes.annotate(
                     text,
@@ -278,6 +297,8 @@ def scatter(name, series, x, y, title="", names=None, diagonal=False, log=""):
         if diagonal:
             axes.axline((1, 1), slope=1, color=MUTED, linewidth=1)
         _scale(axes, log)
+        if not any(value for _, ys in series.values() for value in ys):
+            axes.set_ylim(-0.05, 1)  # all are 0: ticks of hundredths would say nothing
         _label(axes, x, y)
         _legend(axes)
 

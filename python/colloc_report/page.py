@@ -25,6 +25,8 @@ th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid var(--faint); text-ali
 vertical-align: top; }
 th { background: var(--shade); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th.number { white-space: normal; }
+td:first-child:not(.number) { min-width: 14rem; }
 code { background: var(--shade); padding: 0 0.2em; font-size: 0.9em; overflow-wrap: anywhere; }
 figure { margin: 1.2rem 0; }
 figure svg { display: block; width: 100%; min-width: 30rem; height: auto; }

@@ -7,6 +7,7 @@ import csv
 import html.parser
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -138,6 +139,29 @@ class FigureTest(unittest.TestCase):
                 ["a", "<y>", "2", "1.9"],
             ],
         )
+
+    def test_the_legend_is_within_the_figure(self):
+        labels = [
+            f"{policy}, {how}" for policy in ("exclusive", "magm") for how in ("mps", "streams")
+        ]
+        for names in (labels, [label * 3 for label in labels], ["a", "b"]):
+            series = {name: ([1, 2], [0, 0]) for name in names}
+            svg = figure.scatter("all", series, "x", "crashes").svg
+            width = float(re.search(r'viewBox="0 0 ([0-9.]+)', svg).group(1))
+            xs = [
+                float(x)
+                for x, text in re.findall(
+                    r'<text [^>]*?(?:translate\(|x=")([-0-9.]+)[^>]*>([^<]*)</text>', svg
+                )
+                if text in names
+            ]
+            self.assertEqual(len(xs), len(names))
+            self.assertGreater(min(xs), 0)
+            self.assertLess(max(xs), width)
+            # The axes have the figure's width, and no ticks of hundredths where all are 0.
+            edges = [float(x) for x in re.findall(r"M ([0-9.]+) [0-9.]+ \nL [0-9.]+ [0-9.]+", svg)]
+            self.assertLess(min(edges), width / 4, names)
+            self.assertNotIn("0.02", svg)
 
     def test_same_data_same_bytes(self):
         for first, second in zip(pictures(), pictures()):
