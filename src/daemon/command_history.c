@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of commands by user and hash. What the records of a command say does not depend on their
+ * A hash table of commands by user and key: it is asked for each record of an ended task, of which
+ * there are 10,000 at the start. What the records of a command say does not depend on their
  * order, since the log lists them from the newest:
  *
  *     COMPLETED, peak 11.2 GiB       it takes at least 11.2 GiB
@@ -88,27 +89,63 @@ static bool read_record(const json_t *record, struct command_runs *ret)
     return bytes > 0 && (ret->peak_bytes > 0 || ret->crashed_bytes > 0);
 }
 
+/* ---- the table ---- */
+
+/* The key is a hash already. */
+static uint16_t *bucket_of(const struct command_history *history, uid_t uid, uint64_t key)
+{
+    return &history->buckets[(key ^ uid) % COMMAND_HISTORY_BUCKETS];
+}
+
 static struct command_runs *find_command(
     const struct command_history *history, uid_t uid, uint64_t key)
 {
-    for (size_t i = 0; i < history->n; i++)
-        if (history->commands[i].key == key && history->commands[i].uid == uid)
-            return &history->commands[i];
+    unsigned at = history->buckets ? *bucket_of(history, uid, key) : 0;
+    for (; at; at = history->commands[at - 1].next)
+        if (history->commands[at - 1].key == key && history->commands[at - 1].uid == uid)
+            return &history->commands[at - 1];
     return NULL;
+}
+
+/* Takes the command out of its bucket. */
+static void unlink_command(struct command_history *history, const struct command_runs *runs)
+{
+    uint16_t *link = bucket_of(history, runs->uid, runs->key);
+    while (*link != 1 + (runs - history->commands))
+        link = &history->commands[*link - 1].next;
+    *link = runs->next;
 }
 
 /* Returns the place of one more command, perhaps the oldest one's; NULL when memory is out. */
 static struct command_runs *place_command(struct command_history *history)
 {
+    if (!history->buckets)
+        history->buckets = calloc(COMMAND_HISTORY_BUCKETS, sizeof *history->buckets);
+    if (!history->buckets)
+        return NULL;
     if (history->n == COMMAND_HISTORY_MAX) {
         struct command_runs *oldest = &history->commands[history->next];
         history->next = (history->next + 1) % COMMAND_HISTORY_MAX;
+        unlink_command(history, oldest);
         return oldest;
     }
     return ARRAY_RESERVE(history->commands, history->capacity, history->n + 1) < 0
                ? NULL
                : &history->commands[history->n++];
 }
+
+static void add_command(struct command_history *history, const struct command_runs *run)
+{
+    struct command_runs *runs = place_command(history);
+    if (!runs)
+        return;
+    uint16_t *bucket = bucket_of(history, run->uid, run->key);
+    *runs = *run;
+    runs->next = *bucket;
+    *bucket = (uint16_t)(1 + (runs - history->commands));
+}
+
+/* ---- runs ---- */
 
 static bool is_known(const struct command_runs *runs)
 {
@@ -133,8 +170,8 @@ void command_history_take(struct command_history *history, const json_t *record)
     struct command_runs *runs = find_command(history, run.uid, run.key);
     if (runs)
         add_run(runs, &run);
-    else if ((runs = place_command(history)))
-        *runs = run;
+    else
+        add_command(history, &run);
 }
 
 const struct command_runs *command_history_find(
@@ -147,5 +184,6 @@ const struct command_runs *command_history_find(
 void command_history_fini(struct command_history *history)
 {
     free(history->commands);
+    free(history->buckets);
     *history = (struct command_history){0};
 }

@@ -19,7 +19,10 @@
 /* The name that `colloc show` gives to an estimate from here. */
 #define COMMAND_HISTORY_ESTIMATOR "same-command"
 
-enum { COMMAND_HISTORY_MAX = 10000 }; /* commands; chosen: 0.5 MiB */
+enum {
+    COMMAND_HISTORY_MAX = 10000,     /* commands; chosen: 0.5 MiB */
+    COMMAND_HISTORY_BUCKETS = 16384, /* chosen: more than commands, and a power of two */
+};
 
 struct command_runs {
     uint64_t key;
@@ -27,11 +30,13 @@ struct command_runs {
     int64_t peak_bytes;    /* of a GPU: the highest of a completed run; 0: none */
     int64_t crashed_bytes; /* the highest peak of a run that ran out of GPU memory; 0: none */
     double smact;          /* the highest mean SM activity of a completed run; negative: unknown */
+    uint16_t next;         /* in its bucket: 1 + the index of another one; 0: none */
 };
 
 struct command_history {
     struct command_runs *commands;
     size_t n, capacity;
+    uint16_t *buckets; /* of a hash table: 1 + the index of the first command of each; 0: none */
     size_t next; /* the oldest, which is overwritten next once there are COMMAND_HISTORY_MAX */
 };
 

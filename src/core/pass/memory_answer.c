@@ -21,10 +21,10 @@
  *      is declared. A task that gave way to memory computes for 20 times as long as that costs
  *      before it gives way to a task of the same user and priority again.
  *   6. The task cannot be suspended, as a client of MPS, its requirement is unknown, and it has
- *      just begun: it is ended and run again, with half as much memory again reserved as it was seen to
- *      want. Of several that wait the youngest. That is once for each task, and only where tasks
- *      start beside others of unknown memory (policy/starting.c): it corrects a wrong guess before
- *      that has cost much.
+ *      just begun: it is ended and run again, with half as much memory again reserved as it was
+ *      seen to want. Of several that wait the youngest. That is once for each task, and only where
+ *      tasks start beside others of unknown memory (policy/starting.c): it corrects a wrong guess
+ *      before that has cost much.
  *   7. All tasks on the GPU wait, no external process is there, and none can be suspended, as
  *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
  *      room.

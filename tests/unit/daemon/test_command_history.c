@@ -73,6 +73,23 @@ static void the_oldest_command_goes_first(void **state)
     command_history_fini(&history);
 }
 
+/* Keys that differ by the number of buckets stand in one; so may the keys of other users. */
+static void commands_of_one_bucket_are_kept_apart(void **state)
+{
+    (void)state;
+    struct command_history history = {0};
+    enum { COMMANDS = 3 };
+    for (uint64_t i = 0; i < COMMANDS; i++)
+        take(&history, 7, 5 + i * COMMAND_HISTORY_BUCKETS, "COMPLETED", 2000 + 2 * (double)i, 0.5);
+    for (uint64_t key = 1; key <= COMMAND_HISTORY_MAX - COMMANDS + 2; key++)
+        take(&history, 8, key * COMMAND_HISTORY_BUCKETS, "COMPLETED", 3000, 0.5);
+    assert_int_equal(peak_of(&history, 7, 5), 0);
+    assert_int_equal(peak_of(&history, 7, 5 + COMMAND_HISTORY_BUCKETS), 0);
+    assert_int_equal(peak_of(&history, 7, 5 + 2 * COMMAND_HISTORY_BUCKETS), 1002);
+    assert_int_equal(peak_of(&history, 8, 1 * COMMAND_HISTORY_BUCKETS), 1500);
+    command_history_fini(&history);
+}
+
 static void records_that_say_nothing(void **state)
 {
     (void)state;
@@ -139,6 +156,7 @@ int main(void)
         cmocka_unit_test(the_highest_peak_counts),
         cmocka_unit_test(a_crash_makes_it_unknown),
         cmocka_unit_test(the_oldest_command_goes_first),
+        cmocka_unit_test(commands_of_one_bucket_are_kept_apart),
         cmocka_unit_test(records_that_say_nothing),
         cmocka_unit_test(a_subject_as_text),
         cmocka_unit_test(which_submissions_are_of_one_command),
