@@ -9,10 +9,12 @@
 #include "cli/slurm_control.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "cli/command.h"
@@ -101,4 +103,29 @@ int slurm_control_print_hosts(const char *list)
         at += *at == ',';
     }
     return EXIT_OK;
+}
+
+/* Snakemake reads where the accounts are, and how long an ended job is known: here as long as the
+ * event log keeps it, but at least that long. Open OnDemand reads the partition. */
+bool slurm_control_print(const char *what, bool is_one_line)
+{
+    char host[HOST_NAME_MAX + 1] = "localhost";
+    gethostname(host, sizeof host - 1);
+    if (strcmp(what, "config") == 0) {
+        puts("Configuration data");
+        puts("AccountingStorageType   = accounting_storage/slurmdbd");
+        puts("ClusterName             = colloc");
+        puts("MinJobAge               = 300 sec");
+        printf("SlurmctldHost[0]        = %s\n", host);
+        return true;
+    }
+    if (strncmp(what, "part", 4) != 0 || strncmp(what, "partitions", strlen(what)) != 0)
+        return false;
+    const char *between = is_one_line ? " " : "\n   ";
+    printf("PartitionName=colloc%sAllowGroups=ALL AllowAccounts=ALL AllowQos=ALL%s"
+           "AllocNodes=ALL Default=YES QoS=N/A%sMaxNodes=1 MaxTime=UNLIMITED MinNodes=0%s"
+           "Nodes=%s%sOverSubscribe=FORCE%sState=UP TotalCPUs=%ld TotalNodes=1\n%s",
+        between, between, between, between, host, between, between, sysconf(_SC_NPROCESSORS_ONLN),
+        is_one_line ? "" : "\n");
+    return true;
 }

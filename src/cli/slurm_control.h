@@ -3,6 +3,8 @@
 #ifndef COLLOC_CLI_SLURM_CONTROL_H
 #define COLLOC_CLI_SLURM_CONTROL_H
 
+#include <stdbool.h>
+
 /*
  * Finds the command of colloc for a command of scontrol: "hold" for "uhold".
  *
@@ -12,6 +14,10 @@
  * Returns the words of the command with blanks between them; NULL: there is none.
  */
 const char *slurm_control_command(const char *const *words, int *ret_used);
+
+/* Prints the one partition or the configuration, as far as programs read it: `what` is
+ * "partition" or "config". Returns whether it is one of them. */
+bool slurm_control_print(const char *what, bool is_one_line);
 
 /*
  * Prints the names in a list of Slurm's, "n[01-03],m", a line each.

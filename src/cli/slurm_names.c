@@ -294,6 +294,47 @@ static int show_jobs(struct slurm_words *words, const char *ids, bool is_one_lin
     return 0;
 }
 
+/* "TimeLimit=60", minutes as with Slurm, is --time=60m. */
+static int add_change(struct slurm_words *words, const char *word, bool *ret_is_known)
+{
+    static const struct {
+        const char *key, *option;
+    } changes[] = {{"timelimit=", "--time="}, {"jobname=", "--name="}, {"name=", "--name="},
+        {"starttime=", "--begin="}, {"jobid=", ""}, {"job=", ""}};
+    for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+        size_t size = strlen(changes[i].key);
+        if (strncasecmp(word, changes[i].key, size) != 0)
+            continue;
+        const char *value = word + size;
+        char minutes[64];
+        bool is_minutes = i == 0 && *value && !value[strspn(value, "0123456789")];
+        snprintf(minutes, sizeof minutes, "%.60sm", value);
+        return add_word(words, changes[i].option, is_minutes ? minutes : value);
+    }
+    *ret_is_known = false;
+    return 0;
+}
+
+/* scontrol update JobId=12 TimeLimit=60           colloc update 12 --time=60m */
+static int translate_update(struct slurm_words *words, const char *const *arguments, int count)
+{
+    int r = add_word(words, "", "update");
+    for (int i = 0; i < count && r == 0; i++) {
+        bool is_known = true, is_word = strcasecmp(arguments[i], "job") == 0 && i + 1 < count;
+        r = is_word ? add_word(words, "", arguments[++i])
+                    : add_change(words, arguments[i], &is_known);
+        if (is_known)
+            continue;
+        print_error("scontrol update %.60s: colloc changes TimeLimit, JobName and StartTime of a "
+                    "JobId; `colloc help update` has more",
+            arguments[i]);
+        words->is_done = true;
+        words->exit_code = EXIT_USAGE;
+        return 0;
+    }
+    return r;
+}
+
 static int run_control(
     struct slurm_words *words, const char *const *arguments, int count, bool is_one_line)
 {
@@ -305,11 +346,17 @@ static int run_control(
     }
     if (count == 3 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0)
         return show_jobs(words, arguments[2], is_one_line);
+    if (count > 1 && strcmp(arguments[0], "update") == 0)
+        return translate_update(words, arguments + 1, count - 1);
+    words->is_done = count >= 2 && strcmp(arguments[0], "show") == 0 &&
+                     slurm_control_print(arguments[1], is_one_line);
+    if (words->is_done)
+        return 0;
     int used = 0, r = 0;
     const char *command = slurm_control_command(arguments, &used);
     if (!command) {
-        print_error("scontrol %.40s: colloc has show job, show hostnames, requeue, hold, release, "
-                    "suspend and resume; `colloc update` changes a task",
+        print_error("scontrol %.40s: colloc has show job, hostnames, partition and config, update, "
+                    "requeue, hold, release, suspend and resume",
             count > 0 ? arguments[0] : "");
         words->is_done = true;
         words->exit_code = EXIT_USAGE;

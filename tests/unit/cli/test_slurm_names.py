@@ -274,6 +274,27 @@ class SlurmNames(CliCase):
         )
         self.assertIn("Invalid node format", self.run_as("sinfo", "-o", "%i", code=1))
 
+    def test_scontrol_updates_a_job(self):
+        self.run_as("scontrol", "update", "JobId=1", "TimeLimit=60", "JobName=other")
+        method, path, body = self.daemon.requests[-1]
+        self.assertEqual(
+            (path, body), ("/v1/tasks/1/update", {"time_limit_s": 3600, "name": "other"})
+        )
+        self.run_as("scontrol", "update", "job", "1", "timelimit=1-00:00:00")
+        self.assertEqual(self.daemon.requests[-1][2], {"time_limit_s": 86400})
+        self.assertIn("StartTime", self.run_as("scontrol", "update", "JobId=1", "Nice=3", code=2))
+
+    def test_scontrol_shows_the_partition_and_the_configuration(self):
+        text = self.run_as("scontrol", "show", "part", "-o")
+        tokens = dict(token.split("=", 1) for token in text.split())
+        self.assertEqual(
+            (tokens["PartitionName"], tokens["AllowAccounts"], tokens["QoS"], tokens["State"]),
+            ("colloc", "ALL", "N/A", "UP"),
+        )
+        self.assertEqual(text.count("\n"), 1)
+        text = self.run_as("scontrol", "show", "config")
+        self.assertRegex(text, r"(?m)^AccountingStorageType\s+= accounting_storage/slurmdbd$")
+
     def test_states_of_scancel(self):
         self.run_as("scancel", "-t", "PD", "-u", "root")
         self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks/1/cancel")
