@@ -13,10 +13,11 @@
 
 #include "base/tcp_address.h"
 
-static bool has_port(const struct task *task, const struct jobs *jobs, int port)
+/* 0: it has none. */
+static int port_of(const struct task *task, const struct jobs *jobs)
 {
     const struct job *job = task->request.service.is_service ? jobs_find(jobs, task->id) : NULL;
-    return job && job->port == port && !task_was_ended(task);
+    return job && !task_was_ended(task) ? job->port : 0;
 }
 
 int service_port_check_claims(
@@ -25,11 +26,28 @@ int service_port_check_claims(
     uint64_t id = 0;
     for (const struct task *task; (task = core_next_task(core, id));) {
         id = task->id;
-        if (has_port(task, jobs, port))
+        if (port_of(task, jobs) == port)
             return fault_set(fault, EADDRINUSE,
                 "port=%d: task %" PRIu64 ", a service, has this port: give another one", port, id);
     }
     return 0;
+}
+
+int service_port_check_quota(
+    const struct core *core, const struct jobs *jobs, uid_t uid, struct fault *fault)
+{
+    uint64_t id = 0;
+    int n = 0;
+    for (const struct task *task; (task = core_next_task(core, id));) {
+        id = task->id;
+        n += task->uid == uid && port_of(task, jobs) != 0;
+    }
+    return n < SERVICE_PORTS_PER_USER
+               ? 0
+               : fault_set(fault, EDQUOT,
+                     "port: %d of your services have one, which is the most for a user: cancel one, "
+                     "or submit this one without a port",
+                     n);
 }
 
 int service_port_check_free(int port, struct fault *fault)

@@ -18,6 +18,17 @@
 int service_port_check_claims(
     const struct core *core, const struct jobs *jobs, int port, struct fault *fault);
 
+enum { SERVICE_PORTS_PER_USER = 16 }; /* chosen: servers of one person, on a machine of 8 GPUs */
+
+/*
+ * Tests whether a user may claim one more port: all services together have few, and a held one has
+ * its port, too.
+ *
+ * Returns 0, or -EDQUOT with a fault.
+ */
+int service_port_check_quota(
+    const struct core *core, const struct jobs *jobs, uid_t uid, struct fault *fault);
+
 /*
  * Tests whether a program can listen on 127.0.0.1:`port` now, in the daemon's network namespace,
  * where the probe connects. Nothing reserves the port, and whose socket listens there later is not

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The value in /proc, which only root may lower: a process that it raises as root stays raised. */
 #include "exec/oom_score.h"
 
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 
 #define FILE_NAME "/proc/self/oom_score_adj"
 
-/* Chosen: as other services that the machine needs; they are ended when no other process is left. */
+/* Chosen: as for services that a machine needs; they are ended when no other process is left. */
 #define PROTECTED "-900"
 
 static int get_score(void)

@@ -3,6 +3,7 @@
 
 import os
 import pwd
+import re
 import signal
 import socket
 import subprocess
@@ -137,6 +138,25 @@ class Services(DaemonCase):
         self.assertIn("Submitted", done.stdout)
         self.restart(operators=pwd.getpwuid(65534).pw_name)
         self.colloc(*submit, prefix=other)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs another user")
+    def test_a_user_may_have_few_ports(self):
+        other = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        os.chmod(self.work, 0o777)
+        self.restart(**{"services-for-all": "yes"})
+
+        def submit(port, prefix=other, code=0):
+            options = ("--service", "--hold", f"--port={port}", "--output=/dev/null")
+            return self.colloc("submit", *options, "--", "true", prefix=prefix, code=code)
+
+        for port in range(20000, 20016):
+            first = submit(port)
+        self.assertIn("the most for a user", submit(20016, code=1).stderr)
+        submit(20016, prefix=())  # root's
+        last = re.search(r"\d+", first.stdout).group(0)
+        self.act("cancel", last)
+        self.wait(int(last))
+        submit(20015)
 
     def test_pretend_service_says_what_is_wrong(self):
         for arguments in ((), ("--port=0",), ("--port=1", "--smact=2"), ("--port=1", "more")):

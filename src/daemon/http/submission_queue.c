@@ -195,6 +195,7 @@ static int status_of(int r)
     case -EPERM:
         return 403;
     case -EADDRINUSE:
+    case -EDQUOT:
         return 409;
     case -EBUSY:
     case -ECANCELED:

@@ -562,6 +562,9 @@ int submission_read(const struct http *http, struct submission *submission, stru
     if (r == 0 && submission->options[TASK_PORT].set)
         r = service_port_check_claims(
             http->parts.core, http->parts.jobs, (int)submission->options[TASK_PORT].number, fault);
+    if (r == 0 && submission->options[TASK_PORT].set && !may_have_priority(http, submission))
+        r = service_port_check_quota(
+            http->parts.core, http->parts.jobs, api_request_peer(submission->request).uid, fault);
     if (r == 0)
         r = check_track(submission, fault);
     if (r == 0)
