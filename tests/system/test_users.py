@@ -2,8 +2,9 @@
 """Several users on one machine: who may do what. As root, with users that need no names."""
 
 import contextlib
-import json
 import grp
+import itertools
+import json
 import os
 import pwd
 import signal
@@ -539,6 +540,25 @@ class FewBytes(Several):
         refused = self.request_as(KNOWN, "POST", path, change)
         self.assertEqual((refused.status, "bytes-per-user" in refused.message), (409, True))
         self.assertEqual(self.request("POST", path, change).status, 200, "root may change it")
+
+
+class ChangesOfArrays(Several):
+    """Each change of each task is an event of the log, whatever a request is."""
+
+    limit = 256 << 10
+    settings = {"bytes-per-user": "256KiB"}
+
+    def test_holds_and_releases_count(self):
+        with self.user(KNOWN):
+            first = self.submit(hold=True)
+            array = self.submit(array="0-19", hold=True, after=f"any:{first}")
+            verbs = itertools.cycle(["release", "hold"])
+            until(lambda: self.act(next(verbs), array).status >= 400, "a refusal")
+        with sqlite3.connect(self.state + "/colloc.db") as log:
+            kinds = dict(log.execute("SELECT kind, count(*) FROM events GROUP BY kind"))
+        log.close()
+        self.assertGreater(kinds["RELEASE"], 100)
+        self.assertLess((kinds["HOLD"] + kinds["RELEASE"]) * 500, self.limit)
 
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
