@@ -7,7 +7,6 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_state.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "preload/exact_peak.h"
-#include "preload/futex.h"
 
 /* A process, beside its page. */
 struct known_process {
@@ -28,19 +26,6 @@ struct known_process {
 };
 
 /* ---- GPUs ---- */
-
-bool preload_is_uuid(const char *text, const unsigned char *uuid)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = strchr(text, '-');
-    for (int i = 0; at && i < 16; i++) {
-        at += *at == '-';
-        if (tolower(at[0]) != digits[uuid[i] >> 4] || tolower(at[1]) != digits[uuid[i] & 15])
-            return false;
-        at += 2;
-    }
-    return at && *at == '\0';
-}
 
 /* ---- exact peaks ---- */
 
@@ -199,13 +184,6 @@ void preload_manager_polled(struct preload_manager *manager)
 }
 
 /* ---- the gate ---- */
-
-void preload_set_page_gate(struct preload_page *page, bool is_closed)
-{
-    atomic_store(&page->gate, is_closed ? PRELOAD_GATE_CLOSED : PRELOAD_GATE_OPEN);
-    if (!is_closed)
-        futex_wake_all(&page->gate);
-}
 
 enum preload_gate_answer preload_manager_set_gate(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)

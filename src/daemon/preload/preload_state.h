@@ -16,7 +16,7 @@ struct preload_manager {
     bool has_logged; /* since the last poll: a line that a program could cause at any rate */
 };
 
-/* ---- preload_manager.c ---- */
+/* ---- process_page.c ---- */
 
 /* Is the UUID that of the text? "GPU-00112233-4455-6677-8899-aabbccddeeff", or "MIG-..." of an
  * instance. */
