@@ -22,6 +22,8 @@ The collocation paper (EuroMLSys 2024) names resnet26, resnet50 and resnet152 "s
 momentum, AdamW for the transformers.
 """
 import contextlib
+import importlib.util
+import sys
 from dataclasses import dataclass
 from typing import Callable
 
@@ -80,6 +82,7 @@ class Training:
     build: Callable  # of the data: their shapes are the model's
     optimizer: Callable
     loss: Callable  # of the model's output and the last tensor of a batch
+    library: str = ""  # that `build` needs beside PyTorch
 
 
 def sgd(model):
@@ -100,7 +103,7 @@ def by_torchvision(name, data):
 
         return getattr(torchvision.models, name)(num_classes=data.classes)
 
-    return Training(data, build, sgd, nn.functional.cross_entropy)
+    return Training(data, build, sgd, nn.functional.cross_entropy, "torchvision")
 
 
 def by_timm(name, data, is_for_one_size=False):
@@ -110,7 +113,7 @@ def by_timm(name, data, is_for_one_size=False):
         size = {"img_size": data.side} if is_for_one_size else {}
         return timm.create_model(name, num_classes=data.classes, **size)
 
-    return Training(data, build, sgd, nn.functional.cross_entropy)
+    return Training(data, build, sgd, nn.functional.cross_entropy, "timm")
 
 
 def cifar_resnet18(data):
@@ -210,7 +213,9 @@ def by_clicks(data):
 
 
 TRAININGS = {
-    "resnet18": Training(Images(128, 32, 10), cifar_resnet18, sgd, nn.functional.cross_entropy),
+    "resnet18": Training(
+        Images(128, 32, 10), cifar_resnet18, sgd, nn.functional.cross_entropy, "torchvision"
+    ),
     "resnet26": by_timm("resnet26", Images(128, 32, 10)),
     "resnet50": by_torchvision("resnet50", Images(128, 64, 1000)),
     "efficientnet": by_torchvision("efficientnet_v2_s", Images(128, 64, 1000)),
@@ -275,3 +280,18 @@ class Stepper:
         self.optimizer.zero_grad()
         self.loss(self.model(*inputs), target).backward()
         self.optimizer.step()
+
+
+def missing_libraries(names):
+    """The libraries that these trainings need and this interpreter lacks."""
+    libraries = set()
+    for name in names:
+        with contextlib.suppress(KeyError):
+            libraries.add(training_of(name).library)
+    return sorted(one for one in libraries if one and importlib.util.find_spec(one) is None)
+
+
+if __name__ == "__main__":  # models.py NAME...: for `colloc bench`, before it runs anything
+    missing = missing_libraries(sys.argv[1:])
+    print(", ".join(missing), end="")
+    sys.exit(1 if missing else 0)

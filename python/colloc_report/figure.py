@@ -30,7 +30,7 @@ COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#a
 WIDTH = 7.2  # inches
 LEGEND_WIDTH = 80  # characters of its 9 points on 6 inches, the axes of a figure; by trial
 LEGEND_HANDLE = 6  # characters: the mark of an entry and the gap to the next
-MARKERS = "os^Dv<>P"  # points that lie on each other are told apart by their form
+MARKERS = "os^Dv<>P"  # by their form readers distinguish points that lie on each other
 
 STYLE = {
     "font.family": "sans-serif",

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `colloc bench` checks before it runs anything: PyTorch for colloc's trainings, and the
- * profilers that a table names. Without them every group would fail, one after the other. */
+/* What `colloc bench` checks before it runs anything: PyTorch and the libraries that colloc's
+ * trainings need, and the profilers that a table names. Without them every group would fail, one
+ * after the other. */
 #include "cli/bench_check.h"
 
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "bench/conda_environment.h"
 #include "cli/print.h"
 #include "cli/python.h"
+#include "cli/support.h"
 #include "gpu/program.h"
+
+enum { TRAININGS_MAX = 64 }; /* whose libraries are checked; chosen: there are some twenty */
+#define LIBRARIES_LIMIT_US (300 * SECOND_US) /* PyTorch from a cold network disk takes minutes */
 
 static bool uses_own_trainings(const struct experiment *experiment)
 {
@@ -29,6 +36,48 @@ static bool can_train(const char *python)
     print_error("%s cannot import torch (%s): colloc's trainings need PyTorch; give another "
                 "interpreter with --python=PROGRAM or other trainings with --workloads=FOLDER",
         python, fault.text);
+    return false;
+}
+
+/* The names of colloc's trainings, each once. Returns how many. */
+static size_t list_trainings(
+    const struct experiment *experiment, const char **ret_names, size_t most)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < experiment->n_groups; i++)
+        for (int at = 0; at < experiment->groups[i].n_tasks; at++) {
+            const struct bench_task *task = &experiment->groups[i].tasks[at];
+            bool is_listed = task->is_script || n == most;
+            for (size_t k = 0; k < n && !is_listed; k++)
+                is_listed = strcmp(ret_names[k], task->argv[2]) == 0;
+            if (!is_listed)
+                ret_names[n++] = task->argv[2];
+        }
+    return n;
+}
+
+/* models.py, which is beside train.py, says which libraries a training needs beside PyTorch. What
+ * else goes wrong there, the run will show. */
+static bool has_libraries(const struct experiment *experiment, const char *python)
+{
+    char path[PATH_MAX], folder[PATH_MAX], script[PATH_MAX + 16], said[256] = "";
+    const char *argv[2 + TRAININGS_MAX + 1] = {python, script};
+    int status = 0;
+    size_t n = list_trainings(experiment, argv + 2, TRAININGS_MAX);
+    if (n == 0 || support_find("workloads", folder, sizeof folder) < 0 ||
+        !program_find(python, path, sizeof path))
+        return true;
+    snprintf(script, sizeof script, "%s/models.py", folder);
+    const struct program run = {.path = path,
+        .argv = (char *const *)(uintptr_t)argv,
+        .envp = environ,
+        .limit_us = LIBRARIES_LIMIT_US};
+    if (program_run(&run, said, sizeof said, &status, NULL) < 0 || status != 1 || !*said ||
+        strchr(said, '\n'))
+        return true;
+    print_error("%s lacks %s, which trainings of this experiment need: install it for that "
+                "interpreter, or give another one with --python=PROGRAM",
+        python, said);
     return false;
 }
 
@@ -76,5 +125,6 @@ bool bench_can_run(
     const struct experiment *experiment, const char *python, bool has_workloads, bool by_daemon)
 {
     return can_profile(experiment, by_daemon) && can_activate(experiment, conda_find()) &&
-           (has_workloads || !uses_own_trainings(experiment) || can_train(python));
+           (has_workloads || !uses_own_trainings(experiment) ||
+               (can_train(python) && has_libraries(experiment, python)));
 }

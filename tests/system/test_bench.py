@@ -218,6 +218,18 @@ class Bench(DaemonCase):
             self.assertNotIn("[1/2]", done.stderr)
             self.assertTrue(read(f"{self.work}/new/summary.csv").startswith("group,"))
 
+    def test_a_library_that_is_missing_is_said_before_anything_runs(self):
+        table = self.write("table.csv", "mix,sharing\nsmall,streams\nresnet50+small*2,mps\n")
+        python = self.write(
+            "no-timm",
+            '#!/bin/sh\n[ "$1" = -c ] && exit 0\necho "$@" >asked\nprintf timm\nexit 1\n',
+        )
+        os.chmod(python, 0o755)
+        done = self.colloc("bench", "--output=new", f"--python={python}", table, code=1)
+        self.assertIn("no-timm lacks timm, which trainings of this experiment need", done.stderr)
+        self.assertNotIn("[1/2]", done.stderr)
+        self.assertRegex(read(f"{self.work}/asked"), r"/models\.py small resnet50$")
+
     def test_a_training_inherits_three_files(self):
         self.bench("mix,sharing,gpu\nfiles,streams,1\n")
         self.assertIn("files 0 1 2 3\n", read(f"{self.work}/out/logs/1-1.0"))  # 3 lists the folder
