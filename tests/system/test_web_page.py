@@ -156,6 +156,16 @@ class Gpus(WebPage):
         self.finish(self.browser("gpus", pid=external.pid))
 
 
+class Mig(WebPage):
+    gpus = "A100-40GB:3g.20gb+2g.10gb"
+    speed = 20
+
+    def test_mig(self):
+        self.train(mib=9000, seconds=1e6, memory_mib=9000, name="resnet50.sh")
+        self.wait_gpu(lambda g: (g["mem_used_mib"] or 0) > 8900)
+        self.finish(self.browser("mig"))
+
+
 class Many(WebPage):
     gpus = "1xA100-40GB"
 

@@ -260,6 +260,21 @@ const checks = {
     assert.deepEqual(problems, []);
   },
 
+  // A GPU with MIG: its instances have the tasks, and its own memory is in use without being left over.
+  async mig() {
+    const { page, problems } = await open(url);
+    await page.waitForSelector(".live.good");
+    await page.goto(here(url) + "#/gpus");
+    await page.locator("[data-gpu='0:0'] .holders tr", { hasText: "resnet50.sh" }).waitFor();
+    assert.equal(await page.textContent("[data-gpu='0:0'] h3 .dim"), "A100-SXM4-40GB MIG 3g.20gb");
+    assert.equal(await page.locator("[data-gpu='0:0'] .spark").count(), 1, "no curve of power, which is not known");
+    const parent = page.locator("[data-gpu='0']");
+    await eventually(() => parent.locator(".bar i").count(), (n) => n === 1);
+    assert.ok((await parent.locator(".bar i").boundingBox()).width > 30);
+    assert.ok(!/no process|does not list/.test(await parent.textContent()), await parent.textContent());
+    assert.deepEqual(problems, []);
+  },
+
   // The pictures of docs/, for scripts/draw-web.
   async pictures() {
     const draw = (page, name) => page.screenshot({ path: `${pictures}/${name}.png` });

@@ -5,11 +5,11 @@ import { degrees, gpuName, memory, percent, watts } from "./format.js";
 export function GpuHead({ gpu }) {
   return (
     <h3 title={gpu.uuid}>
-      <b>GPU {gpu.index}</b> <span class="dim">{[gpuName(gpu.name), gpu.mig_profile].filter(Boolean).join(" ")}</span>
+      <b>GPU {gpu.index}</b> <span class="dim">{gpuName(gpu.name)}</span>
       <span class="figures">
         {memory(gpu.mem_used_mib)} of {memory(gpu.mem_total_mib)} · SM {percent(gpu.smact)} ·{" "}
         {watts(gpu.power_w)} · {degrees(gpu.temperature_c)}
-        {gpu.health !== "ok" && <span class="state bad">{gpu.health}</span>}
+        {gpu.health !== "ok" && <span class={`state ${gpu.health === "mig-parent" ? "dim" : "bad"}`}>{gpu.health}</span>}
       </span>
     </h3>
   );

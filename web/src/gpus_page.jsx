@@ -20,21 +20,20 @@ const COLOURS = { external: "var(--external)", left: "var(--bad)" };
 
 const colourOf = (holder) => (holder.task === null ? COLOURS[holder.kind] : `hsl(${hueOf(holder.task)} 55% var(--lightness))`);
 
-// The parts of the GPU's memory, in the order of the list below it.
+// The parts of the GPU's memory, in the order of the list below it; memory in use of which the
+// holder is not known is last.
 function MemoryBar({ gpu, holders, rest }) {
-  const part = (mib) => `${(100 * Math.max(0, mib)) / gpu.mem_total_mib}%`;
   if (!(gpu.mem_total_mib > 0) || typeof gpu.mem_used_mib !== "number") return <p class="dim note">Memory in use: not known</p>;
-  const areKnown = holders.every((one) => one.mib !== null);
+  const part = (mib) => `${(100 * Math.max(0, mib)) / gpu.mem_total_mib}%`;
+  const known = holders.filter((one) => one.mib !== null);
+  const beyond = gpu.mem_used_mib - known.reduce((sum, one) => sum + one.mib, 0);
   return (
     <div class="bar" role="img" aria-label={`Memory: ${memory(gpu.mem_used_mib)} of ${memory(gpu.mem_total_mib)} in use`}>
-      {areKnown ? (
-        holders.map((one) => (
-          <i key={one.key} title={`${one.label} ${one.name}: ${memory(one.mib)}`} style={{ width: part(one.mib), background: colourOf(one) }} />
-        ))
-      ) : (
-        <i title={`${memory(gpu.mem_used_mib)} in use`} style={{ width: part(gpu.mem_used_mib), background: "var(--memory)" }} />
-      )}
+      {known.map((one) => (
+        <i key={one.key} title={`${one.label} ${one.name}: ${memory(one.mib)}`} style={{ width: part(one.mib), background: colourOf(one) }} />
+      ))}
       {rest > 0 && <i class="rest" title={`${memory(rest)} ${REST}`} style={{ width: part(rest) }} />}
+      {rest === null && beyond > 0 && <i title={`${memory(beyond)} in use`} style={{ width: part(beyond), background: "var(--memory)" }} />}
     </div>
   );
 }
@@ -85,10 +84,11 @@ function Curves({ gpu, lane, step, range }) {
   const { times = [], values = {} } = lane?.own ?? {};
   const most = powerScale(gpu.power_limit_w, values.power_w ?? []);
   const common = { times, step, range };
+  const isKnown = (value, list) => (value ?? null) !== null || list?.some((one) => one !== null);
   return (
     <div class="sparks">
-      <Spark title="SM activity" text={percent(gpu.smact)} values={values.smact ?? []} most={1} colour="--activity" {...common} />
-      <Spark title="Power" text={`${watts(gpu.power_w)} of ${watts(gpu.power_limit_w)}`} values={values.power_w ?? []} most={most} colour="--power" {...common} />
+      {isKnown(gpu.smact, values.smact) && <Spark title="SM activity" text={percent(gpu.smact)} values={values.smact ?? []} most={1} colour="--activity" {...common} />}
+      {isKnown(gpu.power_w, values.power_w) && <Spark title="Power" text={`${watts(gpu.power_w)} of ${watts(gpu.power_limit_w)}`} values={values.power_w ?? []} most={most} colour="--power" {...common} />}
     </div>
   );
 }
@@ -110,7 +110,7 @@ function Gpu({ gpu, live, series }) {
           <i class="swatch rest" /> {memory(rest)} {REST}
         </p>
       )}
-      {gpu.foreign_processes === null && <p class="dim note">The driver does not list processes.</p>}
+      {gpu.foreign_processes === null && gpu.health !== "mig-parent" && <p class="dim note">The driver does not list processes.</p>}
     </section>
   );
 }

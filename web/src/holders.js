@@ -54,9 +54,14 @@ export function holdersOf(gpu, live) {
   ];
 }
 
-// Memory in use that no holder has; null where one of the values is not known.
+const SHOWN_MIB = 1; // below it, a rest is the rounding of the values
+
+// Memory in use that no holder has; null where one of the values is not known, and of a GPU whose MIG
+// instances have the holders.
 export function restOf(gpu, holders) {
+  if (gpu.health === "mig-parent") return null;
   const values = holders.map((one) => one.mib);
   if (typeof gpu.mem_used_mib !== "number" || !gpu.foreign_processes || values.includes(null)) return null;
-  return Math.max(0, gpu.mem_used_mib - values.reduce((sum, mib) => sum + mib, 0));
+  const rest = gpu.mem_used_mib - values.reduce((sum, mib) => sum + mib, 0);
+  return rest < SHOWN_MIB ? 0 : rest;
 }

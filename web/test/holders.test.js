@@ -43,6 +43,9 @@ test("memory of no process is the rest, and not known where a part is not", () =
   assert.equal(restOf(GPU, holders), 500);
   assert.equal(restOf({ ...GPU, mem_used_mib: null }, holders), null);
   assert.equal(restOf({ ...GPU, foreign_processes: null }, holders), null);
+  assert.equal(restOf({ ...GPU, health: "mig-parent" }, holders), null);
+  const sum = holders.reduce((total, one) => total + one.mib, 0);
+  assert.equal(restOf({ ...GPU, mem_used_mib: sum + 0.3 }, holders), 0);
   assert.equal(restOf(GPU, [...holders, { mib: null }]), null);
   assert.equal(restOf({ ...GPU, mem_used_mib: 9000 }, holders), 0);
 });
