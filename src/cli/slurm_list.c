@@ -41,6 +41,7 @@ struct list_options {
     const char *format, *jobs, *names, *states, *user, *since, *until;
     const char *delimiter;
     bool is_of_slurm; /* an option asks for Slurm's form */
+    char *all_jobs;   /* of sacct; or NULL */
     int n_unknown;    /* of the jobs: ids that no task has */
     bool no_header, ends_so, is_parsable, is_of_all, names_cluster, prints_names;
 };
@@ -120,6 +121,17 @@ static bool read_queue_option(int option, const char *value, struct list_options
     return true;
 }
 
+/* sacct takes several lists of jobs together: submitit sends -j once for each. */
+static void add_jobs(struct list_options *options, const char *value)
+{
+    char *all;
+    if (asprintf(&all, "%s%s%s", options->all_jobs ? options->all_jobs : "",
+            options->all_jobs ? "," : "", value) < 0)
+        return;
+    free(options->all_jobs);
+    options->jobs = options->all_jobs = all;
+}
+
 static bool read_account_option(int option, const char *value, struct list_options *options)
 {
     options->is_of_slurm |= !strchr("SEuX", option) || option > UCHAR_MAX;
@@ -128,7 +140,7 @@ static bool read_account_option(int option, const char *value, struct list_optio
         options->format = value;
         break;
     case 'j':
-        options->jobs = value;
+        add_jobs(options, value);
         break;
     case OPTION_NAMES:
         options->names = value;
@@ -461,6 +473,7 @@ bool slurm_list_run(const char *program, const char *const *words, int count, in
     bool is_run = read_options(is_queue, arguments, count + 1, &options) && options.is_of_slurm;
     if (is_run)
         *ret_exit_code = run_list(is_queue, &options);
+    free(options.all_jobs);
     free(arguments);
     return is_run;
 }
