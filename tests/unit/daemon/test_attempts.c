@@ -100,6 +100,13 @@ int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask)
     return 0;
 }
 
+/* Of a shim that stays stopped: those here run. */
+int attempt_signal_shim(const struct attempt_watch *watch, int signal)
+{
+    fail_msg("signal %d for shim %d", signal, (int)watch->shim);
+    return 0;
+}
+
 int attempt_has_variable(
     const char *folder, const char *variable, struct fault *fault, bool *ret_has)
 {

@@ -321,8 +321,10 @@ static void samples_keep_their_numbers_to_the_bit(void **state)
     assert_stored_as(&event, "{\"gpu\":0,\"mem_used_bytes\":1.0000000000000001e300}");
 }
 
-#define TEXT_OF_32  "A100,A100,A100,A100,A100,A100,A1"
-#define TEXT_OF_128 TEXT_OF_32 TEXT_OF_32 TEXT_OF_32 TEXT_OF_32
+#define TEXT_OF_32   "A100,A100,A100,A100,A100,A100,A1"
+#define TEXT_OF_128  TEXT_OF_32 TEXT_OF_32 TEXT_OF_32 TEXT_OF_32
+#define TEXT_OF_512  TEXT_OF_128 TEXT_OF_128 TEXT_OF_128 TEXT_OF_128
+#define TEXT_OF_2048 TEXT_OF_512 TEXT_OF_512 TEXT_OF_512 TEXT_OF_512
 #define OF_SUBMISSION                                                                              \
     "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"mps\","                \
     "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,"
@@ -384,7 +386,7 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
             "\"sharing\":\"mps\",\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0}",
             "policy: 'best'"},
         {EVENT_SUBMIT, OF_SUBMISSION "\"gpu_kind\":7}", "gpu_kind: missing, or not a text"},
-        {EVENT_SUBMIT, OF_SUBMISSION "\"gpu_kind\":\"" TEXT_OF_128 "\"}", "longer than 127"},
+        {EVENT_SUBMIT, OF_SUBMISSION "\"gpu_kind\":\"" TEXT_OF_2048 "\"}", "longer than 2047"},
         {EVENT_SUBMIT, OF_SUBMISSION "\"gpu_kind\":\"A100\",\"after\":7}", "after"},
         {EVENT_SUBMIT,
             OF_SUBMISSION "\"gpu_kind\":\"A100\",\"after\":[{\"kind\":\"ok\",\"first\":1,"
