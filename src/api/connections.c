@@ -8,6 +8,7 @@
 
 #include "api/server_private.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/tcp_address.h"
 
 struct api_peer connection_peer(const struct api_server *server, struct MHD_Connection *connection)
@@ -34,14 +35,8 @@ static struct connection *connection_add(struct api_server *server, uid_t uid, i
         quota_disconnect(&server->quota, user);
     if (!added)
         return NULL;
-    *added = (struct connection){.user = user,
-        .uid = uid,
-        .fd = fd,
-        .next = server->connections,
-        .link = &server->connections};
-    if (added->next)
-        added->next->link = &added->next;
-    server->connections = added;
+    *added = (struct connection){.user = user, .uid = uid, .fd = fd};
+    LIST_PREPEND(&server->connections, added);
     return added;
 }
 
@@ -106,9 +101,7 @@ static void connection_remove(struct api_server *server, struct connection *gone
 {
     unproven_remove(&server->unproven, &gone->unproven);
     quota_disconnect(&server->quota, gone->user);
-    *gone->link = gone->next;
-    if (gone->next)
-        gone->next->link = gone->link;
+    LIST_UNLINK(gone);
     free(gone->target);
     free(gone);
 }

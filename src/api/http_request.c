@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "api/server_private.h"
+#include "base/list.h"
 
 #define ARGUMENTS_MAX 64 /* in a query; chosen: far more than any path has */
 
@@ -130,11 +131,7 @@ static void suspend_request(struct api_request *request)
 {
     struct api_server *server = request->server;
     request->is_suspended = true;
-    request->next = server->suspended;
-    request->link = &server->suspended;
-    if (request->next)
-        request->next->link = &request->next;
-    server->suspended = request;
+    LIST_PREPEND(&server->suspended, request);
     MHD_suspend_connection(request->connection);
 }
 

@@ -11,6 +11,7 @@
 #include "api/answer_code.h"
 #include "api/server_private.h"
 #include "base/array.h"
+#include "base/list.h"
 
 /* Answers up to this size are not counted in the quota. Chosen. */
 #define SMALL_ANSWER ((size_t)(64 * KIB))
@@ -32,9 +33,7 @@ void reply_response(struct api_request *request, int status, struct MHD_Response
     request->response = response;
     request->counted->unproven.is_judged = false;
     if (request->is_suspended) {
-        *request->link = request->next;
-        if (request->next)
-            request->next->link = request->link;
+        LIST_UNLINK(request);
         request->is_suspended = false;
         MHD_resume_connection(request->connection);
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "api/server_private.h"
+#include "base/list.h"
 
 #define BLOCK_BYTES ((size_t)(32 * KIB)) /* the most bytes that libmicrohttpd asks for at a time */
 
@@ -74,9 +75,7 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
 static void free_stream(void *context)
 {
     struct api_stream *stream = context;
-    *stream->link = stream->next;
-    if (stream->next)
-        stream->next->link = stream->link;
+    LIST_UNLINK(stream);
     stream->on_closed(stream->context);
     api_piece_release(stream->piece);
     free(stream);
@@ -101,12 +100,8 @@ struct api_stream *api_reply_stream(
     *stream = (struct api_stream){.connection = request->connection,
         .server = request->server,
         .on_closed = on_closed,
-        .context = context,
-        .next = request->server->streams,
-        .link = &request->server->streams};
-    if (stream->next)
-        stream->next->link = &stream->next;
-    request->server->streams = stream;
+        .context = context};
+    LIST_PREPEND(&request->server->streams, stream);
     MHD_add_response_header(response, "Content-Type", type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
     reply_response(request, 200, response);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/crowd.h"
+#include "base/list.h"
 
 void unproven_init(struct unproven_list *list)
 {
@@ -14,10 +15,7 @@ void unproven_init(struct unproven_list *list)
 
 void unproven_add(struct unproven_list *list, struct unproven *added)
 {
-    added->next = NULL;
-    added->link = list->last;
-    *list->last = added;
-    list->last = &added->next;
+    LIST_APPEND(list->last, added);
     list->n++;
 }
 
@@ -25,12 +23,7 @@ void unproven_remove(struct unproven_list *list, struct unproven *gone)
 {
     if (!gone->link)
         return;
-    *gone->link = gone->next;
-    if (gone->next)
-        gone->next->link = gone->link;
-    else
-        list->last = gone->link;
-    gone->link = NULL;
+    LIST_UNLINK_FROM(list->last, gone);
     list->n--;
 }
 

@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 
 #include "base/crowd.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "nodelink/node_hub_state.h"
 
@@ -43,9 +44,7 @@ enum {
 static void link_last(struct hub_connection *connection)
 {
     struct node_hub *hub = connection->hub;
-    connection->link = hub->last;
-    *hub->last = connection;
-    hub->last = &connection->next;
+    LIST_APPEND(hub->last, connection);
     hub->n_connections++;
     hub->n_unproven++;
 }
@@ -53,12 +52,7 @@ static void link_last(struct hub_connection *connection)
 static void unlink_it(struct hub_connection *connection)
 {
     struct node_hub *hub = connection->hub;
-    *connection->link = connection->next;
-    if (connection->next)
-        connection->next->link = connection->link;
-    else
-        hub->last = connection->link;
-    connection->link = NULL;
+    LIST_UNLINK_FROM(hub->last, connection);
     hub->n_connections--;
     hub->n_unproven -= connection->node == NULL;
 }

@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "preload/connection_quota.h"
 
@@ -50,22 +51,10 @@ struct preload_listener {
 
 /* ---- the list ---- */
 
-static void link_last(struct preload_listener *listener, struct connection *connection)
-{
-    connection->link = listener->last;
-    *listener->last = connection;
-    listener->last = &connection->next;
-}
-
 static void unlink_it(struct connection *connection)
 {
     struct preload_listener *listener = connection->listener;
-    *connection->link = connection->next;
-    if (connection->next)
-        connection->next->link = connection->link;
-    else
-        listener->last = connection->link;
-    connection->link = NULL;
+    LIST_UNLINK_FROM(listener->last, connection);
     connection_quota_remove(&listener->quota, connection->peer.uid);
 }
 
@@ -278,7 +267,7 @@ static int add_connection(struct preload_listener *listener, int fd)
         return r;
     }
     connection->poll.data = connection;
-    link_last(listener, connection);
+    LIST_APPEND(listener->last, connection);
     uv_poll_start(&connection->poll, UV_READABLE, on_readable);
     return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/list.h"
+
 bool event_readers_are_full(const struct event_readers *readers, uid_t uid)
 {
     int all = 0, own = 0;
@@ -18,9 +20,7 @@ static void on_closed(void *context)
 {
     struct event_reader *reader = context;
     struct event_readers *readers = reader->readers;
-    *reader->link = reader->next;
-    if (reader->next)
-        reader->next->link = reader->link;
+    LIST_UNLINK(reader);
     free(reader);
     readers->on_left(readers->context);
 }
@@ -33,18 +33,13 @@ struct event_reader *event_readers_add(
         api_reply(request, 500, NULL);
         return NULL;
     }
-    *reader = (struct event_reader){.readers = readers,
-        .uid = api_request_peer(request).uid,
-        .place = place,
-        .next = readers->first,
-        .link = &readers->first};
+    *reader = (struct event_reader){
+        .readers = readers, .uid = api_request_peer(request).uid, .place = place};
     reader->stream = api_reply_stream(request, "text/event-stream", on_closed, reader);
     if (!reader->stream) {
         free(reader);
         return NULL;
     }
-    if (reader->next)
-        reader->next->link = &reader->next;
-    readers->first = reader;
+    LIST_PREPEND(&readers->first, reader);
     return reader;
 }

@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "daemon/node/crash_verdict.h"
 #include "daemon/node/node_state.h"
@@ -57,9 +58,7 @@ static void on_closed(uv_handle_t *handle)
 
 static void drop_connection(struct step_connection *connection)
 {
-    *connection->link = connection->next;
-    if (connection->next)
-        connection->next->link = connection->link;
+    LIST_UNLINK(connection);
     connection->server->n_connections--;
     crash_verdict_leave(connection->verdict);
     uv_close((uv_handle_t *)&connection->poll, on_closed);
@@ -226,14 +225,10 @@ static int add_connection(struct step_server *server, int fd)
     struct step_connection *connection = calloc(1, sizeof *connection);
     if (!connection)
         return -ENOMEM;
-    *connection = (struct step_connection){
-        .server = server, .fd = fd, .stepd = peer.pid, .next = server->first};
+    *connection = (struct step_connection){.server = server, .fd = fd, .stepd = peer.pid};
     uv_poll_init(server->node->parts.loop, &connection->poll, fd);
     connection->poll.data = connection;
-    connection->link = &server->first;
-    if (connection->next)
-        connection->next->link = &connection->next;
-    server->first = connection;
+    LIST_PREPEND(&server->first, connection);
     server->n_connections++;
     uv_poll_start(&connection->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     return 0;

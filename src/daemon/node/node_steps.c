@@ -12,6 +12,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "daemon/node/node_state.h"
 
@@ -24,9 +25,7 @@ static void on_closed(uv_handle_t *handle)
 
 static void remove_step(struct node_step *step)
 {
-    *step->link = step->next;
-    if (step->next)
-        step->next->link = step->link;
+    LIST_UNLINK(step);
     uv_close((uv_handle_t *)&step->end, on_closed);
 }
 
@@ -55,11 +54,7 @@ struct node_step *node_step_add(struct node *node, const struct node_step *wante
     for (struct node_step *other = node->steps; other; other = other->next)
         if (other->job != step->job && (other->gpus & step->gpus))
             step->was_shared = other->was_shared = true;
-    step->next = node->steps;
-    step->link = &node->steps;
-    if (step->next)
-        step->next->link = &step->next;
-    node->steps = step;
+    LIST_PREPEND(&node->steps, step);
     uv_poll_init(node->parts.loop, &step->end, pidfd);
     step->end.data = step;
     uv_poll_start(&step->end, UV_READABLE, on_ended);
