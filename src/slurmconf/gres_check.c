@@ -17,7 +17,7 @@
 #include "slurmconf/host_list.h"
 
 /* Of one line: a GPU of a type iK and one device file. */
-static int check_number(const char *line, const char *node, struct fault *fault)
+static int check_number(const char *line, const char *node, struct fault *fault, uint64_t *numbers)
 {
     struct span name, type, file, nodes;
     char text[32];
@@ -28,6 +28,8 @@ static int check_number(const char *line, const char *node, struct fault *fault)
     if (node && conf_find(line, "NodeName", &nodes) && !host_list_has(nodes, node))
         return 0;
     int index = gres_type_index(text), number = gres_file_number(file);
+    if (index >= 0)
+        *numbers |= UINT64_C(1) << index;
     if (index < 0 || index == number || memchr(file.at, '[', file.size))
         return 0;
     return fault_set(fault, EINVAL,
@@ -36,11 +38,15 @@ static int check_number(const char *line, const char *node, struct fault *fault)
         (int)file.size, file.at, text);
 }
 
-int gres_check_numbers(struct span text, const char *node, struct fault *fault)
+int gres_check_numbers(
+    struct span text, const char *node, struct fault *fault, uint64_t *ret_numbers)
 {
+    uint64_t numbers = 0;
     CLEANUP(conf_text_fini) struct conf_text conf = {0};
     int r = conf_text_parse(text, &conf);
     for (size_t i = 0; i < conf.count && r == 0; i++)
-        r = check_number(conf.lines[i].text, node, fault);
+        r = check_number(conf.lines[i].text, node, fault, &numbers);
+    if (ret_numbers)
+        *ret_numbers = numbers;
     return r;
 }

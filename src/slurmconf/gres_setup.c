@@ -6,9 +6,10 @@
  * named. What is no whole GPU with a device file is refused: a type without files, a MIG instance,
  * and another number of files than of GPUs in slurm.conf.
  *
- * A type has the number of its device file, whatever the place of its line: Slurm counts GPUs so in
- * what it tells jobs, and a node's agent reports them so. Nothing else names the same GPU on all
- * sides where a server has other GPUs, or the driver numbers the files in another order.
+ * A type has the number of its device file, whatever the place of its line: a node's agent reports
+ * GPUs so. Nothing else names the same GPU on all sides where a server has other GPUs, or the driver
+ * numbers the files in another order. (Slurm 22.05 itself counts a job's GPUs by their place among
+ * the node's: SLURM_JOB_GPUS=0 is the lowest, whatever its number.)
  *
  *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[2-3] Cores=0-31      becomes
  *
@@ -306,6 +307,16 @@ static void write_notes(const struct setup_plan *plan, const struct gres_devices
     if (devices->loses_a_type)
         fprintf(plan->notes, "GPUs have the types i0, i1, ... from now on: jobs ask for gpu:N, no "
                              "longer for gpu:KIND:N; give the nodes a Feature to name the kind\n");
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        uint64_t indices = 0;
+        gres_setup_indices(plan, &plan->nodes[i], &indices);
+        if (indices & (indices + 1))
+            fprintf(plan->notes,
+                "NodeName=%s leaves out GPUs of lower numbers: set ConstrainDevices=yes in "
+                "cgroup.conf there, since Slurm counts a job's GPUs from 0 among the node's in "
+                "CUDA_VISIBLE_DEVICES\n",
+                plan->nodes[i].names);
+    }
     if (devices->detects)
         fprintf(plan->notes, "AutoDetect is off for the nodes with GPUs, whose types it would "
                              "refuse: add Cores= to their lines in gres.conf for CPU affinity\n");

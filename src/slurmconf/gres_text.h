@@ -3,7 +3,7 @@
  * Slurm's texts of generic resources: "gres:gpu:2", "gres/shard:i0:20,gres/shard:i3:10" of a job,
  * "gpu:i0:1(S:0-1),shard:i0:80(S:0-1)" of a node, "gpu:a100:4(S:0-1),nvme:1" in slurm.conf. 22.05
  * writes "gres:", 24.11 "gres/"; both read "gres:". The type iK means the GPU with the device file
- * /dev/nvidiaK: Slurm counts GPUs by that number, and so does the agent of a node.
+ * /dev/nvidiaK: the agent of a node counts GPUs by that number.
  *
  * Any bytes are accepted. An entry that is not an item is skipped.
  */

@@ -130,7 +130,7 @@ static void check_nodes(const struct slurm_facts_read *facts, struct doctor_chec
         doctor_fail(check, "run `colloc slurm setup`, then restart slurmctld and the slurmd's",
             "%d of %d nodes with GPUs lack shards by index: %.*s%s", bad, good + bad,
             (int)first.size, first.at, bad > 1 ? ", ..." : "");
-    else if (facts->gres && gres_check_numbers(span_of(facts->gres), NULL, &fault) == -EINVAL)
+    else if (facts->gres && gres_check_numbers(span_of(facts->gres), NULL, &fault, NULL) == -EINVAL)
         doctor_fail(check, "see docs/slurm.md", "%s", fault.text);
     else if (good == 0)
         doctor_fail(

@@ -28,7 +28,18 @@ static int read_gres(const char *folder, size_t folder_size, char **ret_text, si
     return file_read(path, GRES_CONF_MAX, NULL, ret_text, ret_size);
 }
 
-int node_gres_check(const char *node, struct fault *fault)
+uint64_t node_gres_numbers(uint64_t places, uint64_t numbers)
+{
+    uint64_t found = 0, bit = 1;
+    if (numbers == 0)
+        return places;
+    for (int place = 0; bit; bit <<= 1)
+        if (numbers & bit && places >> place++ & 1)
+            found |= bit;
+    return found;
+}
+
+int node_gres_check(const char *node, struct fault *fault, uint64_t *ret_numbers)
 {
     static const char *const folders[] = {"/etc/slurm", "/run/slurm/conf"};
     const char *conf = getenv("SLURM_CONF"), *slash = conf ? strrchr(conf, '/') : NULL;
@@ -37,7 +48,9 @@ int node_gres_check(const char *node, struct fault *fault)
     int found = slash ? read_gres(conf, (size_t)(slash - conf), &text, &size) : -1;
     for (size_t i = 0; !slash && found < 0 && i < ARRAY_SIZE(folders); i++)
         found = read_gres(folders[i], strlen(folders[i]), &text, &size);
-    int r = found == 0 ? gres_check_numbers((struct span){text, size}, node, fault) : 0;
+    *ret_numbers = 0;
+    int r = found == 0 ? gres_check_numbers((struct span){text, size}, node, fault, ret_numbers)
+                       : 0;
     free(text);
     return r;
 }

@@ -58,7 +58,7 @@ static void check_gres(struct node *node)
     if (now_us < poll->next_gres_us)
         return;
     poll->next_gres_us = now_us + GRES_CHECK_US;
-    int r = node_gres_check(node->name, &fault);
+    int r = node_gres_check(node->name, &fault, &poll->gres_numbers);
     if (r != -ENOMEM)
         snprintf(poll->gres_fault, sizeof poll->gres_fault, "%s", r < 0 ? fault.text : "");
 }
@@ -165,6 +165,7 @@ static void on_polled(uv_work_t *work, int status)
     memcpy(poll->why_logged, poll->why_none, sizeof poll->why_logged);
     if (strcmp(poll->gres_fault, poll->gres_logged) != 0 && *poll->gres_fault)
         log_warning("no job starts on this node: %s", poll->gres_fault);
+    node->gres_numbers = poll->gres_numbers;
     memcpy(poll->gres_logged, poll->gres_fault, sizeof poll->gres_logged);
     if (node->is_closing)
         return;

@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/node/crash_verdict.h"
+#include "daemon/node/node_gres.h"
 #include "daemon/node/node_state.h"
 #include "daemon/node/step_request.h"
 
@@ -137,7 +138,7 @@ static void start_step(struct step_connection *connection, const struct step_req
         .uid = request->uid,
         .gid = request->gid,
         .stepd = connection->stepd,
-        .gpus = request->gpus,
+        .gpus = node_gres_numbers(request->gpus, node->gres_numbers),
         .is_mps = request->gpus && shares_by_mps(node, request),
         .was_shared = pin && pin->may_share_elsewhere};
     if (node_step_find(node, connection->stepd) || request->gpus == 0)

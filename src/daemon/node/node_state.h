@@ -24,7 +24,7 @@ struct node_step {
     uid_t uid;
     gid_t gid;
     pid_t stepd;
-    uint64_t gpus; /* a bit for each index; 0: none */
+    uint64_t gpus; /* a bit for the number of each; 0: none */
     bool is_mps;
     bool was_shared; /* another job or program was on one of its GPUs meanwhile, or may have been */
     uv_poll_t end;   /* of a pidfd of slurmstepd */
@@ -47,6 +47,7 @@ struct node_poll {
     int64_t next_open_us;
     char gres_fault[NODE_TEXT_SIZE], gres_logged[NODE_TEXT_SIZE]; /* what is wrong in gres.conf */
     int64_t next_gres_us;
+    uint64_t gres_numbers; /* of the node's GPUs there; 0: not known */
     struct node_gpu *gpus; /* the result, one for each whole card; owned */
     size_t n_gpus;
     struct job_cache *jobs;
@@ -62,7 +63,8 @@ struct node {
     struct node_poll poll;
     struct node_gpu *gpus; /* of the last poll */
     size_t n_gpus;
-    int64_t sampled_us; /* monotonic; 0: not yet */
+    uint64_t gres_numbers; /* as of the last poll */
+    int64_t sampled_us;    /* monotonic; 0: not yet */
 
     struct node_step *steps;
     struct node_pin pins[PINS_KEPT]; /* a ring */

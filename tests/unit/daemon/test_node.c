@@ -25,6 +25,7 @@
 #include "../gpu/fake_nvml.h"
 #include "base/units.h"
 #include "daemon/node/node.h"
+#include "daemon/node/node_gres.h"
 #include "nodelink/node_uplink.h"
 #include "service/user_helper.h"
 
@@ -400,6 +401,15 @@ static void a_process_without_an_environment_is_external(void **state)
     waitpid(child, NULL, 0);
 }
 
+static void test_places_among_the_gpus_of_a_node(void **state)
+{
+    assert_true(node_gres_numbers(0x5, 0) == 0x5); /* gres.conf is not known */
+    assert_true(node_gres_numbers(0x1, 0xc) == 0x4);
+    assert_true(node_gres_numbers(0x3, 0xc) == 0xc);
+    assert_true(node_gres_numbers(0x4, 0xc) == 0); /* it has two only */
+    assert_true(node_gres_numbers(UINT64_MAX, UINT64_MAX) == UINT64_MAX);
+}
+
 int main(void)
 {
 #define node_test(name) cmocka_unit_test_setup_teardown(name, begin_node, end_node)
@@ -411,6 +421,7 @@ int main(void)
         node_test(no_answer_to_what_is_no_request),
         node_test(a_crash_beside_others_is_judged_and_reported),
         node_test(a_crash_of_a_job_over_nodes_is_judged),
+        cmocka_unit_test(test_places_among_the_gpus_of_a_node),
         cmocka_unit_test_setup_teardown(
             processes_are_not_known_where_the_job_of_one_is_not, begin_gpu_node, end_node),
         cmocka_unit_test_setup_teardown(

@@ -71,15 +71,20 @@ static void finds_types_of_other_numbers(void **state)
                                "NodeName=n4 Name=gpu Type=a100 File=/dev/nvidia5\n"
                                "NodeName=n5 Name=gpu Type=i0 File=/dev/nvidia[0-1]\n";
     struct fault fault = {.text = ""};
-    assert_int_equal(gres_check_numbers(span_of(text), "n1", &fault), 0);
-    assert_int_equal(gres_check_numbers(span_of(text), "n4", &fault), 0);
-    assert_int_equal(gres_check_numbers(span_of(text), "n5", &fault), 0);
-    assert_int_equal(gres_check_numbers(span_of(text), "n3", &fault), -EINVAL);
+    uint64_t numbers;
+    assert_int_equal(gres_check_numbers(span_of(text), "n1", &fault, &numbers), 0);
+    assert_int_equal(gres_check_numbers(span_of(text), "n4", &fault, &numbers), 0);
+    assert_true(numbers == 0);
+    assert_int_equal(gres_check_numbers(span_of(text), "n1", &fault, &numbers), 0);
+    assert_true(numbers == 1 << 2);
+    assert_int_equal(gres_check_numbers(span_of(text), "n5", &fault, &numbers), 0);
+    assert_int_equal(gres_check_numbers(span_of(text), "n3", &fault, &numbers), -EINVAL);
     assert_non_null(strstr(fault.text, "gres.conf gives /dev/nvidia2 the type i0"));
     assert_non_null(strstr(fault.text, "colloc slurm setup"));
-    assert_int_equal(gres_check_numbers(span_of(text), NULL, &fault), -EINVAL);
+    assert_int_equal(gres_check_numbers(span_of(text), NULL, &fault, &numbers), -EINVAL);
     assert_int_equal(
-        gres_check_numbers(span_of("Name=gpu Type=i1 File=/dev/nvidia0"), "n1", &fault), -EINVAL);
+        gres_check_numbers(span_of("Name=gpu Type=i1 File=/dev/nvidia0"), "n1", &fault, &numbers),
+        -EINVAL);
 }
 
 static void assert_typed(const char *list, uint64_t gpus, const char *want)
