@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """How soon 14 short trainings end on one GPU: all at once by hand, and under colloc.
 
-    tests/gpu/start_trial.py PROGRAMS OUT.json
+    tests/gpu/start_trial.py PROGRAMS OUT.json [WAY...]   # all ways take about 12 minutes
     tests/gpu/start_trial.py --page OUT.json      # the table of docs/measured/start.md
 
 PROGRAMS: the folder that scripts/bundle makes. In one run, by MPS each:
 
-    pace       steps a second of each kind, alone (for the number of steps: about TARGET_S alone)
-    by-hand    all at once
-    first      colloc, nothing declared, commands that it has not seen
-    again      the same commands once more
-    held       again, with starting-max: 0
-    declared   other commands (another number of steps), --memory=8GiB
+    pace        steps a second of each kind, alone (for the number of steps: about TARGET_S alone)
+    by-hand     all at once
+    first       colloc, nothing declared, commands that it has not seen; RUNS times, each time a new
+                daemon: first, first-2, ...
+    again       the same commands once more
+    declared    other commands (another number of steps), --memory=8GiB
+    held        commands that it has not seen, with starting-max: 0
+    one-by-one  by hand, one after the other
+    by-hand-2   all at once again, at the end
+
+OUT.json is written after each way: what was cut off is not in it.
 """
 import json
 import os
@@ -25,7 +30,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRAININGS = os.path.join(HERE, "start_trainings.py")
 KINDS = "cnn segmentation gan characters lstm recommender checkpointed".split()
-TARGET_S, PACE_STEPS, EACH = 4.0, 60, 2
+TARGET_S, PACE_STEPS, EACH, RUNS = 4.0, 60, 2, 5
 PYTHON = sys.executable
 
 
@@ -70,6 +75,16 @@ def run_by_hand(jobs):
             for job in jobs
         ]
         codes = [process.wait() for process in running]
+        return {"total_s": time.monotonic() - began, "failed": sum(code != 0 for code in codes)}
+
+
+def run_one_by_one(jobs):
+    with Mps() as env:
+        began = time.monotonic()
+        codes = [
+            subprocess.run(job, env={**os.environ, **env}, stdout=subprocess.DEVNULL).returncode
+            for job in jobs
+        ]
         return {"total_s": time.monotonic() - began, "failed": sum(code != 0 for code in codes)}
 
 
@@ -134,13 +149,15 @@ class Daemon:
         self.process.wait(30)
 
 
+FIRST = ["first"] + [f"first-{run}" for run in range(2, RUNS + 1)]
 ROWS = {
     "by-hand": "by hand, all at once under MPS",
     "by-hand-2": "the same at the end of the run",
-    "first": "colloc, nothing declared, commands never seen",
+    "one-by-one": "by hand, one after the other",
+    **{name: "colloc, nothing declared, commands never seen" for name in FIRST},
     "again": "colloc, nothing declared, the same commands again",
     "declared": "colloc, other commands, `--memory=8GiB`",
-    "held": "colloc, the same commands, `starting-max: 0`",
+    "held": "colloc, commands never seen, `starting-max: 0`",
 }
 
 
@@ -163,30 +180,39 @@ def main():
         with open(sys.argv[2]) as file:
             print("\n".join(table(json.load(file))))
         return
-    programs, out = os.path.abspath(sys.argv[1]), sys.argv[2]
+    programs, out, ways = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
     results = {"pace": measure_pace()}
+    steps = {kind: max(20, int(TARGET_S * (pace or 20))) for kind, pace in results["pace"].items()}
+    results["steps"] = steps
 
-    def keep(name, value):
-        results[name] = value
+    def jobs(more=0):
+        """Commands that differ for each `more`."""
+        return [command(kind, steps[kind] + more) for _ in range(EACH) for kind in KINDS]
+
+    def keep(name, measure, *words):
+        if ways and name not in ways:
+            return
+        results[name] = value = measure(*words)
         with open(out, "w") as file:
             json.dump(results, file, indent=1)
         print(name, value.get("total_s"), value.get("states") or value, flush=True)
 
-    steps = {kind: max(20, int(TARGET_S * (pace or 20))) for kind, pace in results["pace"].items()}
-    results["steps"] = steps
-    jobs = [command(kind, steps[kind]) for _ in range(EACH) for kind in KINDS]
-    others = [command(kind, steps[kind] + 1) for _ in range(EACH) for kind in KINDS]
-    keep("by-hand", run_by_hand(jobs))
-    folder = tempfile.mkdtemp()
-    daemon = Daemon(programs, folder)
-    keep("first", daemon.run(jobs))
-    keep("again", daemon.run(jobs))
-    keep("declared", daemon.run(others, "--memory=8GiB"))
-    daemon.stop()
-    keep("by-hand-2", run_by_hand(jobs))
-    daemon = Daemon(programs, folder, starting_max=0)
-    keep("held", daemon.run(jobs))
-    daemon.stop()
+    def keep_colloc(ways_and_jobs, **settings):
+        """Each in the same daemon, which knows nothing at first."""
+        if ways and not any(name in ways for name, *_ in ways_and_jobs):
+            return
+        daemon = Daemon(programs, tempfile.mkdtemp(), **settings)
+        for name, *words in ways_and_jobs:
+            keep(name, daemon.run, *words)
+        daemon.stop()
+
+    keep("by-hand", run_by_hand, jobs())
+    keep_colloc([("first", jobs()), ("again", jobs()), ("declared", jobs(1), "--memory=8GiB")])
+    for name in FIRST[1:]:
+        keep_colloc([(name, jobs())])
+    keep_colloc([("held", jobs())], starting_max=0)
+    keep("one-by-one", run_one_by_one, jobs())
+    keep("by-hand-2", run_by_hand, jobs())
 
 
 if __name__ == "__main__":
