@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists whose items have the members `next` and `link`: the pointer to the item, which is in the one
- * before it or in the list. So an item leaves its list without a search.
+ * Lists whose items have the members `next` and `link`: the pointer to the item, which is in the
+ * one before it or in the list. So an item leaves its list without a search.
  *
  *     struct reader { ...; struct reader *next, **link; };
  *

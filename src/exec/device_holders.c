@@ -74,7 +74,7 @@ static bool is_excluded(const struct device_search *search, pid_t pid)
     return pid == getpid();
 }
 
-static int visit(pid_t pid, void *context)
+static int visit_process(pid_t pid, void *context)
 {
     struct walk *walk = context;
     const struct device_search *search = walk->search;
@@ -92,7 +92,7 @@ pid_t device_holder_find(const struct device_search *search)
 {
     struct walk walk = {.search = search};
     write_device_path(search->minor, walk.path, sizeof walk.path);
-    return process_walk(visit, &walk) < 0 ? 0 : walk.found;
+    return process_walk(visit_process, &walk) < 0 ? 0 : walk.found;
 }
 
 bool device_holder_sees_all_pids(void)

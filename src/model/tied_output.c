@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Language models often use the embedding's matrix again for the logits. A printed module lists the
- * output layer like any other: Linear(768, 50257) behind Embedding(50257, 768). Only a printed total
- * shows that both are one tensor: the layers add up to as much more as that layer has.
+ * output layer like any other: Linear(768, 50257) behind Embedding(50257, 768). Only a printed
+ * total shows that both are one tensor: the layers add up to as much more as that layer has.
  */
 #include "model/tied_output.h"
 

@@ -7,7 +7,7 @@
  *     (q_proj): lora.Linear4bit(
  *       (base_layer): Linear4bit(3072, 3072)     not trained, 4 bit
  *       (lora_A): ModuleDict(
- *         (default): Linear(3072, 32)            trained: the module around it has an adapter's name
+ *         (default): Linear(3072, 32)            trained: the module around it is an adapter
  *       )
  *
  * Layers whose weights are quantised cannot be trained: they have no gradient.

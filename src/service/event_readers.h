@@ -31,8 +31,8 @@ struct event_readers {
 /* Returns whether there are too many of all users, or of this one. */
 bool event_readers_are_full(const struct event_readers *readers, uid_t uid);
 
-/* Answers a request with a stream. Returns its reader, which is released when the stream ends; NULL:
- * the request is answered otherwise (api_reply_stream), or with 500 when memory is out. */
+/* Answers a request with a stream. Returns its reader, which is released when the stream ends;
+ * NULL: the request is answered otherwise (api_reply_stream), or with 500 when memory is out. */
 struct event_reader *event_readers_add(
     struct event_readers *readers, struct api_request *request, int64_t place);
 

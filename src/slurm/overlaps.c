@@ -7,9 +7,9 @@
  *
  *     n0 has two GPUs; job 12 of colloc has 10 shards of GPU 0; job 31 runs with gpu:2
  *
- * While it lasts, no job of colloc starts on the GPU (node_rules.c: no shards are left); the agent's
- * report has the other job's processes as external, so that job 12 runs again if it runs out of
- * memory beside them; and the log says so, once.
+ * While it lasts, no job of colloc starts on the GPU (node_rules.c: no shards are left); the
+ * agent's report has the other job's processes as external, so that job 12 runs again if it runs
+ * out of memory beside them; and the log says so, once.
  */
 #include "base/log.h"
 #include "slurm/controller_state.h"

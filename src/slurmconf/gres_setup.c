@@ -7,9 +7,9 @@
  * and another number of files than of GPUs in slurm.conf.
  *
  * A type has the number of its device file, whatever the place of its line: a node's agent reports
- * GPUs so. Nothing else names the same GPU on all sides where a server has other GPUs, or the driver
- * numbers the files in another order. (Slurm 22.05 itself counts a job's GPUs by their place among
- * the node's: SLURM_JOB_GPUS=0 is the lowest, whatever its number.)
+ * GPUs so. Nothing else names the same GPU on all sides where a server has other GPUs, or the
+ * driver numbers the files in another order. (Slurm 22.05 itself counts a job's GPUs by their place
+ * among the node's: SLURM_JOB_GPUS=0 is the lowest, whatever its number.)
  *
  *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[2-3] Cores=0-31      becomes
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of tasks in answers. A live task is in the core, an ended one in the log; both have the
- * form of docs/protocol.md. Its owner and root see all of it, other users no command line and no line
- * of its log.
+ * form of docs/protocol.md. Its owner and root see all of it, other users no command line and no
+ * line of its log.
  */
 #include "daemon/http/http_record.h"
 

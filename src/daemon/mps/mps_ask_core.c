@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What MPS control daemons serve, by the core: its tasks that share by MPS are the clients, its GPUs
- * and MIG instances the devices.
+ * What MPS control daemons serve, by the core: its tasks that share by MPS are the clients, its
+ * GPUs and MIG instances the devices.
  */
 #include "daemon/mps/mps_options.h"
 

@@ -5,9 +5,12 @@
 #include <math.h>
 
 /* Linear 64 -> 64 and ReLU, twice, and Linear 64 -> 10; counts in parentheses are not trained. */
-#define CHAIN(FIRST, SECOND)                                                                        \
-    TREE "Net: 0-1  [1, 10]  --\n├─Linear: 1-1  [1, 64]  " FIRST "\n├─ReLU: 1-2  [1, 64]  --\n" \
-         "├─Linear: 1-3  [1, 64]  " SECOND "\n├─ReLU: 1-4  [1, 64]  --\n"                       \
+#define CHAIN(FIRST, SECOND)                                                                       \
+    TREE "Net: 0-1  [1, 10]  --\n"                                                                 \
+         "├─Linear: 1-1  [1, 64]  " FIRST "\n"                                                     \
+         "├─ReLU: 1-2  [1, 64]  --\n"                                                          \
+         "├─Linear: 1-3  [1, 64]  " SECOND "\n"                                                    \
+         "├─ReLU: 1-4  [1, 64]  --\n"                                                          \
          "├─Linear: 1-5  [1, 10]  650\n====\n"
 
 enum { WIDTH_BYTES = 64 * 4, HIDDEN = 64 * 64 + 64, HEAD = 650 };

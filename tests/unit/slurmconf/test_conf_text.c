@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logical lines of slurm.conf, and their pairs. */
-#include "slurmconf/conf_text.h"
 #include "../assert_has.h"
+#include "slurmconf/conf_text.h"
 
 static void assert_lines(const char *text, const char *const *want)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of nodes: "gpu[01-04],x". */
-#include "slurmconf/host_list.h"
 #include "../assert_has.h"
+#include "slurmconf/host_list.h"
 
 static void test_hosts(void **state)
 {

@@ -2,8 +2,8 @@
 /* The settings of the link as YAML lines: what is found, and what setup makes of them. */
 #include <stdlib.h>
 
-#include "slurmconf/link_conf.h"
 #include "../assert_has.h"
+#include "slurmconf/link_conf.h"
 
 static void test_read(void **state)
 {

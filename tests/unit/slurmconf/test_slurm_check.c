@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "slurmconf/slurm_check.h"
 #include "../assert_has.h"
+#include "slurmconf/slurm_check.h"
 
 static const char config[] = "Configuration data as of 2026-11-22T23:00:00\n"
                              "AuthInfo                = (null)\n"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "taskfile/word_split.h"
 #include "../assert_has.h"
+#include "taskfile/word_split.h"
 
 static void assert_name(const char *line, const char *expected)
 {

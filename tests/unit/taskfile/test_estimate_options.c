@@ -4,9 +4,9 @@
 
 #include <errno.h>
 
+#include "../assert_has.h"
 #include "base/units.h"
 #include "taskfile/taskfile.h"
-#include "../assert_has.h"
 
 static void each_option_is_in_the_request(void **state)
 {

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../assert_has.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "taskfile/description.h"
-#include "../assert_has.h"
 
 static struct option_value values[TASK_OPTION_MAX];
 static struct fault fault;

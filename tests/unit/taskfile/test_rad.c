@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../assert_has.h"
 #include "base/units.h"
 #include "taskfile/taskfile.h"
-#include "../assert_has.h"
 
 static struct task_description task;
 static struct fault fault;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../assert_has.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "taskfile/taskfile.h"
-#include "../assert_has.h"
 
 static struct task_description task;
 static struct fault fault;

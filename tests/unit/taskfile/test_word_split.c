@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "taskfile/word_split.h"
 #include "../assert_has.h"
+#include "taskfile/word_split.h"
 
 static void assert_words(const char *line, const char *const *want)
 {
