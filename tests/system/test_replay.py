@@ -127,11 +127,12 @@ class Replay(DaemonCase):
         self.assertTrue(result["identical"] and result["cut"] and result["starts"] == 2, result)
 
     def test_a_recording_has_an_end(self):
-        self.restart(record_inputs_max="4KiB")
-        until(lambda: os.path.getsize(self.settings["record-inputs"]) > 4096)
+        limit = 16384  # more than the settings of two starts
+        self.restart(record_inputs_max="16KiB")
+        until(lambda: os.path.getsize(self.settings["record-inputs"]) > limit)
         self.wait_log("recorded no further: the file has the size of record-inputs-max")
         self.wait(self.submit(), "COMPLETED")
-        self.assertLess(os.path.getsize(self.settings["record-inputs"]), 9000)
+        self.assertLess(os.path.getsize(self.settings["record-inputs"]), limit + 5000)
         self.assertTrue(self.result()["identical"])
 
     def test_a_file_that_cannot_be_written(self):

@@ -267,7 +267,8 @@ const checks = {
     await page.goto(here(url) + "#/gpus");
     await page.locator("[data-gpu='0:0'] .holders tr", { hasText: "resnet50.sh" }).waitFor();
     assert.equal(await page.textContent("[data-gpu='0:0'] h3 .dim"), "A100-SXM4-40GB MIG 3g.20gb");
-    assert.equal(await page.locator("[data-gpu='0:0'] .spark").count(), 1, "no curve of power, which is not known");
+    // No curve of power, which is not known.
+    await eventually(() => page.locator("[data-gpu='0:0'] .spark").count(), (n) => n === 1);
     const parent = page.locator("[data-gpu='0']");
     await eventually(() => parent.locator(".bar i").count(), (n) => n === 1);
     assert.ok((await parent.locator(".bar i").boundingBox()).width > 30);
