@@ -168,8 +168,12 @@ static int check_without_gpu(
     if (request->service.is_service)
         return fault_set(fault, EINVAL,
             "gpus=0: a service shares a GPU with trainings: give it one, or start it as a task");
+    if (request->gpu_kind && kind_names_gpus(request->gpu_kind))
+        return fault_set(fault, EINVAL,
+            "gpus=0: a task without a GPU cannot name GPUs (gpu_ids): leave out one of the two");
     if (request->gpu_kind)
-        return fault_set(fault, EINVAL, "gpus=0: a task without a GPU has no kind of GPU");
+        return fault_set(fault, EINVAL,
+            "gpus=0: a task without a GPU has no kind of GPU (gpu_kinds): leave out one of the two");
     return core_check_host_request(core, &request->host, fault);
 }
 

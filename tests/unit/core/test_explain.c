@@ -232,7 +232,8 @@ static void requests_that_can_never_be_met_are_refused(void **state)
     assert_int_equal(core_check_request(core, &estimated, &fault), 0);
     struct task_request without_gpu = {.gpus = 0};
     assert_int_equal(core_check_request(core, &without_gpu, &fault), 0);
-    assert_refused(core, (struct task_request){.gpus = 0, .gpu_kind = "A100"}, "gpus=0");
+    assert_refused(core, (struct task_request){.gpus = 0, .gpu_kind = "A100"}, "no kind of GPU");
+    assert_refused(core, (struct task_request){.gpus = 0, .gpu_kind = "@0"}, "cannot name GPUs");
     assert_refused(core, (struct task_request){.gpus = -1}, "gpus=-1");
     assert_refused(
         core, (struct task_request){.gpus = 65}, "gpus=65: a task can have at most 4 here");
