@@ -195,11 +195,25 @@ static const char *verb_participle(const char *verb)
     return verb;
 }
 
+/* What its state does not show of what the change does, or "". */
+static const char *state_note(const json_t *task, const char *verb)
+{
+    const char *state = member_text(task, "state", "?");
+    if (is_held(task))
+        return " (JobHeldUser)";
+    if (strcmp(state, "COMPLETING") == 0)
+        return " (its processes are being ended)";
+    if (strcmp(state, "SUSPENDED") != 0)
+        return "";
+    if (strcmp(verb, "resume") == 0)
+        return " (it goes on when a GPU has room for it)";
+    return strcmp(verb, "requeue") == 0 ? " (it is being ended, and waits again)" : "";
+}
+
 /* "Task 12 CANCELLED", "Task 13 PENDING (JobHeldUser)", "Array 14: 7 of 9 tasks held". `details`:
  * what follows, or "". */
 static void print_one(const json_t *task, const char *verb, const char *details)
 {
-    const char *state = member_text(task, "state", "?"), *note = "";
     const char *colon = *details ? ": " : "";
     char id[CELL_SIZE];
     if (json_object_get(task, "changed")) {
@@ -210,11 +224,8 @@ static void print_one(const json_t *task, const char *verb, const char *details)
         putchar('\n');
         return;
     }
-    if (is_held(task))
-        note = " (JobHeldUser)";
-    else if (strcmp(state, "COMPLETING") == 0)
-        note = " (its processes are being ended)";
-    printf("Task %s %s%s%s", task_id_text(task, id, sizeof id), state, note, colon);
+    printf("Task %s %s%s%s", task_id_text(task, id, sizeof id), member_text(task, "state", "?"),
+        state_note(task, verb), colon);
     print_safe(stdout, details);
     putchar('\n');
 }

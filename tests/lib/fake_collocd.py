@@ -216,7 +216,8 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
             self.daemon.on_wait(task)
         if words == ["cancel"]:
             task.update(state="CANCELLED", reason="Cancelled")
-        if words in (["suspend"], ["resume"]):
+        has_room = task.get("reason") != "Resources"
+        if words == ["suspend"] or (words == ["resume"] and has_room):
             task.update(state="SUSPENDED" if words == ["suspend"] else "RUNNING")
         return 200, {"task": task}
 

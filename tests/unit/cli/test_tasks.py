@@ -765,6 +765,18 @@ class Change(CliCase):
         self.assertEqual((done.returncode, done.stdout), (1, "Task 2 CANCELLED\n"))
         self.assertEqual(done.stderr, "colloc: task 1 has ended: COMPLETED\n")
 
+    def test_what_a_state_does_not_show(self):
+        self.daemon.tasks = [
+            make_task(1, state="SUSPENDED", reason="Resources"),
+            make_task(2, state="SUSPENDED"),
+        ]
+        self.assertEqual(
+            self.colloc("resume", "1"), "Task 1 SUSPENDED (it goes on when a GPU has room for it)\n"
+        )
+        self.assertEqual(
+            self.colloc("requeue", "2"), "Task 2 SUSPENDED (it is being ended, and waits again)\n"
+        )
+
     def changed(self, verb):
         """The ids that were changed: each by its own request, or many by one."""
         ids = []
