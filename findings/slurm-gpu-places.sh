@@ -10,7 +10,7 @@
 # Seen:     --gres=gpu:1     SLURM_JOB_GPUS=0 CUDA_VISIBLE_DEVICES=0
 #           --gres=shard:7   SLURM_JOB_GPUS=1 CUDA_VISIBLE_DEVICES=1
 #           CUDA counts all GPUs that the process can open, so without ConstrainDevices in cgroup.conf
-#           the jobs compute on /dev/nvidia0 and 1, which are somebody else's.
+#           the jobs compute on /dev/nvidia0 and 1, which are other people's.
 # Meaning:  `colloc slurm setup` says that such a node needs ConstrainDevices, and the node's agent
 #           maps places to device files (src/daemon/node/node_gres.c).
 set -euo pipefail
@@ -21,7 +21,7 @@ version=$(command -v squeue slurmd >/dev/null && slurmctld -V 2>/dev/null) || {
     exit 77
 }
 [[ $(id -u) == 0 ]] || {
-    echo "skipped: run it as root, as whom slurmd starts jobs"
+    echo "skipped: run it as root, which starts slurmd"
     exit 77
 }
 folder=$(mktemp -d)
