@@ -18,7 +18,8 @@
 #include "core/decide/effects.h"
 #include "core/decide/place.h"
 
-/* Chosen, to keep a pass short: the others start in the next. */
+/* Chosen, to keep a pass short: so many start in it, the others in the next. Those that wait are
+ * passed over, as many small ones that request nothing may be behind them. */
 #define HOST_TRIES_MAX 256
 
 static bool may_start(const struct core *core, const struct task *task)
@@ -26,6 +27,14 @@ static bool may_start(const struct core *core, const struct task *task)
     const struct task *head = core_head_of_queue(core);
     return core_check_host_turn(core, task).kind == VERDICT_FITS &&
            !(head && core_leaves_host_to(core, task, head));
+}
+
+/* Since a change of the settings, tasks may request more than there is: they hold up no others. */
+static bool can_ever_start(const struct core *core, const struct task *task)
+{
+    const struct host_resources *all = &core->settings.host, *wanted = &task->request.host;
+    return (!all->cpus || wanted->cpus <= all->cpus) &&
+           (!all->memory_bytes || wanted->memory_bytes <= all->memory_bytes);
 }
 
 static bool requests_nothing(const struct task *task)
@@ -38,11 +47,17 @@ int core_schedule_host(struct core *core, int64_t now_us)
     struct task *next;
     bool is_blocked = false;
     int r = 0, tries = HOST_TRIES_MAX;
-    for (struct task *task = core->host_queue.first; task && r == 0 && tries--; task = next) {
+    for (struct task *task = core->host_queue.first; task && r == 0 && tries; task = next) {
         next = task->next;
-        is_blocked |= !requests_nothing(task) && !may_start(core, task);
-        if (!is_blocked || requests_nothing(task))
+        if (!requests_nothing(task)) {
+            if (is_blocked || !can_ever_start(core, task))
+                continue;
+            is_blocked = !may_start(core, task);
+        }
+        if (!is_blocked || requests_nothing(task)) {
             r = core_place_task(core, task, NULL, now_us);
+            tries--;
+        }
     }
     return r;
 }

@@ -370,9 +370,9 @@ static bool is_youngest_beside_others(
 
 static int run_again(struct core *core, const struct task *task, int64_t now_us)
 {
-    double most = 0, least = LEAST_NEED_FACTOR * wanted_bytes(core, task);
-    for (int i = 0; i < task->n_gpus; i++)
-        most = fmax(most, (double)core->view.gpus[task->gpus[i]].id.mem_total_bytes);
+    double most = INFINITY, least = LEAST_NEED_FACTOR * wanted_bytes(core, task);
+    for (int i = 0; i < task->n_gpus; i++) /* each GPU must be large enough for it */
+        most = fmin(most, (double)core->view.gpus[task->gpus[i]].id.mem_total_bytes);
     struct event event = {.kind = EVENT_RUN_AGAIN,
         .time_us = now_us,
         .task = task->id,

@@ -514,6 +514,50 @@ static void what_can_have_its_cpus_no_more_holds_up_no_other_user(void **state)
     core_destroy(core);
 }
 
+static int submit_without_gpu(
+    struct core *core, int64_t time_us, uint64_t id, uint32_t uid, int cpus)
+{
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = time_us, .task = id};
+    event.submit.uid = uid;
+    event.submit.request = plain;
+    event.submit.request.gpus = 0;
+    event.submit.request.host.cpus = cpus;
+    return core_step(core, &event);
+}
+
+static void many_that_wait_for_cpus_hold_off_none_that_requests_nothing(void **state)
+{
+    struct core *core = start(1);
+    struct core_settings settings = *core_get_settings(core);
+    settings.host.cpus = 8;
+    core_configure(core, &settings);
+    for (uint64_t id = 1; id <= 300; id++)
+        assert_int_equal(submit_without_gpu(core, 2 * S, id, 1000, 8), 0);
+    assert_int_equal(submit_without_gpu(core, 3 * S, 301, 1001, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_STARTING);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    assert_int_equal(world_state(core, 301), TASK_STARTING);
+    core_destroy(core);
+}
+
+static void what_can_have_its_cpus_no_more_holds_up_none_without_gpu(void **state)
+{
+    struct core *core = start(1);
+    struct core_settings settings = *core_get_settings(core);
+    settings.host.cpus = 64;
+    core_configure(core, &settings);
+    assert_int_equal(submit_without_gpu(core, 2 * S, 1, 1000, 64), 0);
+    assert_int_equal(submit_without_gpu(core, 2 * S, 2, 1000, 48), 0);
+    settings.host.cpus = 32;
+    core_configure(core, &settings);
+    assert_int_equal(world_input(core, 3 * S, EVENT_STARTED, 1), 0);
+    assert_int_equal(world_exit(core, 4 * S, 1, FAILURE_NONE), 0);
+    assert_int_equal(submit_without_gpu(core, 5 * S, 3, 1001, 1), 0);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    assert_int_equal(world_state(core, 3), TASK_STARTING);
+    core_destroy(core);
+}
+
 static void what_never_started_has_waited_all_the_time(void **state)
 {
     struct core *core = start(1);
@@ -1213,6 +1257,8 @@ int main(void)
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
         cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),
         cmocka_unit_test(what_can_have_its_cpus_no_more_holds_up_no_other_user),
+        cmocka_unit_test(many_that_wait_for_cpus_hold_off_none_that_requests_nothing),
+        cmocka_unit_test(what_can_have_its_cpus_no_more_holds_up_none_without_gpu),
         cmocka_unit_test(what_never_started_has_waited_all_the_time),
         cmocka_unit_test(what_was_logged_as_started_but_never_ran_is_queued_again),
         cmocka_unit_test(an_end_that_is_noticed_late_counts_from_when_it_was),
