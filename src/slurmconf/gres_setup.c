@@ -269,8 +269,8 @@ int gres_setup_indices(
         int number = gres_file_number(file);
         if (number < 0)
             r = fault_set(plan->fault, ENOTSUP,
-                "gres.conf: File=%.*s: colloc names a GPU by the number of its device file, from 0 "
-                "to %d, and this has none",
+                "gres.conf: File=%.*s: colloc names a whole GPU by the number of its device file, "
+                "from 0 to %d, and this has none",
                 (int)file.size, file.at, GRES_INDEX_MAX - 1);
         else if (*ret_indices >> number & 1)
             r = fault_set(plan->fault, ENOTSUP,

@@ -160,11 +160,20 @@ int gres_count_typed(struct span text)
     return gres_counts_by_index(text, "shard", shards);
 }
 
+/* "/dev/nvidia-caps/nvidia-cap21": the number is not a GPU's. */
+static bool is_of_instance(struct span file)
+{
+    static const char name[] = "nvidia-cap";
+    return memmem(file.at, file.size, name, sizeof name - 1) != NULL;
+}
+
 int gres_file_number(struct span file)
 {
     char digits[16];
     int64_t number;
     size_t begin = file.size;
+    if (is_of_instance(file))
+        return -1;
     while (begin > 0 && isdigit((unsigned char)file.at[begin - 1]))
         begin--;
     if (!span_copy((struct span){file.at + begin, file.size - begin}, digits, sizeof digits) ||

@@ -45,7 +45,8 @@ int gres_counts_by_index(
 int gres_count_typed(struct span text);
 
 /* Returns the number at the end of a device file's name, which is the K of its GPU's type:
- * "/dev/nvidia2" has 2. Returns -1 where there is none, or it is too large. */
+ * "/dev/nvidia2" has 2. Returns -1 where there is none, it is too large, or the file is of a MIG
+ * instance. */
 int gres_file_number(struct span file);
 
 /*

@@ -58,7 +58,7 @@ static void counts_by_device_file(void **state)
         int number;
     } files[] = {{"/dev/nvidia2", 2}, {"/dev/nvidia63", 63}, {"/dev/nvidia007", 7},
         {"/dev/nvidia64", -1}, {"/dev/nvidia", -1}, {"", -1}, {"/dev/nvidia[0-1]", -1},
-        {"/dev/nvidia99999999999999999999", -1}};
+        {"/dev/nvidia99999999999999999999", -1}, {"/dev/nvidia-caps/nvidia-cap21", -1}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         assert_int_equal(gres_file_number(span_of(files[i].file)), files[i].number);
 }

@@ -125,6 +125,10 @@ static void what_is_no_device(void **state)
     expect_refusal(TWO,
         "Name=gpu Type=mig MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\n",
         "gres.conf: MultipleFiles=/dev/nvidia0");
+    expect_refusal("NodeName=n1 Gres=gpu:a100:1,gpu:part:1\n",
+        "Name=gpu Type=a100 File=/dev/nvidia0\n"
+        "Name=gpu Type=part File=/dev/nvidia-caps/nvidia-cap21\n",
+        "gres.conf: File=/dev/nvidia-caps/nvidia-cap21: colloc names a whole GPU");
     expect_refusal("NodeName=n1 Gres=gpu:l40s:2,gpu:half:4\n",
         "Name=gpu Type=l40s File=/dev/nvidia[0-1]\nName=gpu Type=half Count=4\n",
         "gres.conf: the GPUs of Type=half have Count=4 and no File");
