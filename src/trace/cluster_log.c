@@ -38,8 +38,8 @@ const struct cluster_log_format *cluster_log_recognise(struct span head)
         return &cluster_log_swf;
     if (span_starts(line, "["))
         return &cluster_log_philly;
-    if (line_has(line, "JobID") && line_has(line, "Submit"))
-        return &cluster_log_sacct;
+    if (line_has(line, "JobID") && (line_has(line, "Submit") || line_has(line, "State")))
+        return &cluster_log_sacct; /* where columns are missing, its reader says which */
     if (line_has(line, "submit_time") && line_has(line, "gpu_num"))
         return &cluster_log_helios;
     return line_has(line, "job_name") && line_has(line, "inst_num") ? &cluster_log_alibaba : NULL;

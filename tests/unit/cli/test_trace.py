@@ -760,6 +760,14 @@ class Info(TraceCase):
         self.assertIn("From      2024-03-01 09:59:00 to 2024-03-01 10:04:00", done.stdout)
         self.assertIn("jobs read, 4 kept", done.stderr)
 
+    def test_sacct_without_the_columns(self):
+        default = "JobID JobName Partition Account AllocCPUS State ExitCode\n"
+        for head in (default, default.replace(" ", "|")):
+            self.assertIn(
+                ":1: the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES",
+                self.complaint("trace", "info", self.write("log", head), code=2),
+            )
+
     def test_task_that_is_not_there(self):
         trace = self.write("T.csv", "submit_s,task\n0,j1\n")
         self.assertEqual(
