@@ -15,26 +15,20 @@
 
 #include "core/ask/host_check.h"
 #include "core/ask/queue_head.h"
+#include "core/ask/servable.h"
 #include "core/decide/effects.h"
 #include "core/decide/place.h"
 
-/* Chosen, to keep a pass short: so many start in it, the others in the next. Those that wait are
- * passed over, as many small ones that request nothing may be behind them. */
-#define HOST_TRIES_MAX 256
+/* Chosen, to keep a pass short: the tasks that a pass starts; the next pass starts the others. A
+ * pass looks at all that wait, since any number of them may stand before one that requests
+ * nothing. */
+#define HOST_STARTS_MAX 256
 
 static bool may_start(const struct core *core, const struct task *task)
 {
     const struct task *head = core_head_of_queue(core);
     return core_check_host_turn(core, task).kind == VERDICT_FITS &&
            !(head && core_leaves_host_to(core, task, head));
-}
-
-/* Since a change of the settings, tasks may request more than there is: they hold up no others. */
-static bool can_ever_start(const struct core *core, const struct task *task)
-{
-    const struct host_resources *all = &core->settings.host, *wanted = &task->request.host;
-    return (!all->cpus || wanted->cpus <= all->cpus) &&
-           (!all->memory_bytes || wanted->memory_bytes <= all->memory_bytes);
 }
 
 static bool requests_nothing(const struct task *task)
@@ -46,18 +40,18 @@ int core_schedule_host(struct core *core, int64_t now_us)
 {
     struct task *next;
     bool is_blocked = false;
-    int r = 0, tries = HOST_TRIES_MAX;
-    for (struct task *task = core->host_queue.first; task && r == 0 && tries; task = next) {
+    int r = 0, left = HOST_STARTS_MAX;
+    for (struct task *task = core->host_queue.first; task && r == 0 && left; task = next) {
         next = task->next;
         if (!requests_nothing(task)) {
-            if (is_blocked || !can_ever_start(core, task))
-                continue;
+            if (is_blocked || !core_can_be_served(core, task))
+                continue; /* since the settings changed, it may request more than there is */
             is_blocked = !may_start(core, task);
+            if (is_blocked)
+                continue;
         }
-        if (!is_blocked || requests_nothing(task)) {
-            r = core_place_task(core, task, NULL, now_us);
-            tries--;
-        }
+        r = core_place_task(core, task, NULL, now_us);
+        left--;
     }
     return r;
 }

@@ -13,9 +13,9 @@
  *   4. Another GPU has enough memory for the waiting task: it is moved there.
  *   5. A task on its GPU of no higher priority is suspended: one that waits itself, before one that
  *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
- *      then the one whose suspension and
- *      resumption cost least; of equals the youngest. It is resumed when enough memory is free
- *      again (yield.c). An older task that waits does not give way to a younger one. A task within
+ *      then the one whose suspension and resumption cost least; of equals the youngest. It is
+ *      resumed when enough memory is free again (suspended_pass.c). An older task that waits does
+ *      not give way to a younger one. A task within
  *      its known requirement does not give way to one of the same priority that would hold more
  *      than its user declared; nor does one within its declared requirement to one of which nothing
  *      is declared. A task that gave way to memory computes for 20 times as long as that costs
