@@ -108,13 +108,19 @@ static const char *option_value(
     return *at + 1 < count ? arguments[++*at] : "";
 }
 
+/* The command was run here, or refused: nothing is left for one of colloc's. */
+static int end_with(struct slurm_words *words, int exit_code)
+{
+    words->is_done = true;
+    words->exit_code = exit_code;
+    return 0;
+}
+
 static int refuse_cancel(
     struct slurm_words *words, const char *what, const char *value, const char *why)
 {
     print_error("scancel --%s=%.40s: %s", what, value, why);
-    words->is_done = true;
-    words->exit_code = EXIT_USAGE;
-    return 0;
+    return end_with(words, EXIT_USAGE);
 }
 
 /* A task ends by SIGTERM, and after its grace time by SIGKILL: colloc sends no other signal. */
@@ -287,13 +293,6 @@ static int drop_options(
     return n;
 }
 
-static int show_jobs(struct slurm_words *words, const char *ids, bool is_one_line)
-{
-    words->is_done = true;
-    words->exit_code = slurm_list_show_jobs(ids, is_one_line);
-    return 0;
-}
-
 /* "TimeLimit=60", minutes as with Slurm, is --time=60m. */
 static int add_change(struct slurm_words *words, const char *word, bool *ret_is_known)
 {
@@ -328,9 +327,7 @@ static int translate_update(struct slurm_words *words, const char *const *argume
         print_error("scontrol update %.60s: colloc changes TimeLimit, JobName and StartTime of a "
                     "JobId; `colloc help update` has more",
             arguments[i]);
-        words->is_done = true;
-        words->exit_code = EXIT_USAGE;
-        return 0;
+        return end_with(words, EXIT_USAGE);
     }
     return r;
 }
@@ -339,33 +336,24 @@ static int run_control(
     struct slurm_words *words, const char *const *arguments, int count, bool is_one_line)
 {
     if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
-        strncmp(arguments[1], "hostname", 8) == 0) {
-        words->is_done = true;
-        words->exit_code = slurm_control_print_hosts(count > 2 ? arguments[2] : NULL);
-        return 0;
-    }
+        strncmp(arguments[1], "hostname", 8) == 0)
+        return end_with(words, slurm_control_print_hosts(count > 2 ? arguments[2] : NULL));
     if (count == 3 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0)
-        return show_jobs(words, arguments[2], is_one_line);
+        return end_with(words, slurm_list_show_jobs(arguments[2], is_one_line));
     if (count > 1 && strcmp(arguments[0], "update") == 0)
         return translate_update(words, arguments + 1, count - 1);
-    words->is_done = count >= 2 && strcmp(arguments[0], "show") == 0 &&
-                     slurm_control_print(arguments[1], is_one_line);
-    if (words->is_done)
-        return 0;
-    int used = 0, r = 0;
+    if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
+        slurm_control_print(arguments[1], is_one_line))
+        return end_with(words, EXIT_OK);
+    int used = 0;
     const char *command = slurm_control_command(arguments, &used);
     if (!command) {
         print_error("scontrol %.40s: colloc has show job, hostnames, partition and config, update, "
                     "requeue, hold, release, suspend and resume",
             count > 0 ? arguments[0] : "");
-        words->is_done = true;
-        words->exit_code = EXIT_USAGE;
-        return 0;
+        return end_with(words, EXIT_USAGE);
     }
-    char *text = strdup(command), *rest = text;
-    for (char *word; rest && r == 0 && (word = strsep(&rest, " "));)
-        r = add_word(words, "", word);
-    free(text);
+    int r = add_word(words, "", command);
     for (int i = used; i < count && r == 0; i++)
         r = add_word(words, "", arguments[i]);
     return r;
