@@ -181,11 +181,11 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
         .inputs = {TAPE_NONE, TAPE_NONE, TAPE_NONE},
         .output = TAPE_NONE,
         .keeps_inputs = keep.input,
-        .keeps_output = keep.output};
+        .keeps_output = keep.output,
+        .frozen = layer->trainable == TRISTATE_NO};
     int r = layer_input_find(builder, layer, extent, &op);
     if (r < 0)
         return r;
-    op.frozen = layer->trainable == TRISTATE_NO;
     int bytes = apply_autocast(builder, &keep, &op);
     if (layer->kind == LAYER_RECURRENT)
         add_recurrence(builder, layer, &keep, extent, &op);

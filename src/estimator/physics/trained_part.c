@@ -42,7 +42,6 @@ static double stored_bytes(const struct builder *builder, const struct layer *la
 void trained_part_set_storage(
     const struct builder *builder, const struct layer *layer, struct op *op)
 {
-    op->frozen = layer->trainable == TRISTATE_NO;
     op->weight_bytes = stored_bytes(builder, layer);
     if (layer->weight_bits)
         op->unpacked = op->weight * (builder->tape->autocast ? HALF_BYTES : SINGLE_BYTES);

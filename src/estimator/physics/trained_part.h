@@ -6,8 +6,8 @@
 
 #include "estimator/physics/builder.h"
 
-/* Sets how the parameters of a layer's operation are stored: frozen, weight_bytes, unpacked. To be
- * called when its parameters are set. */
+/* Sets how the parameters of a layer's operation are stored: weight_bytes, unpacked. To be called
+ * when its parameters are set. */
 void trained_part_set_storage(
     const struct builder *builder, const struct layer *layer, struct op *op);
 
