@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/sha256.h"
 #include "store/store_private.h"
 
@@ -24,17 +23,19 @@ static int copy_blob(const struct store *store, sqlite3_stmt *row, const char *k
 {
     const void *data = sqlite3_column_blob(row, 0);
     size_t size = (size_t)sqlite3_column_bytes(row, 0);
-    CLEANUP_FREE char *copy = malloc(size + 1);
     char found[65];
-    if (!copy || (!data && size > 0))
+    if (!data && size > 0) /* sqlite3_column_blob had no memory */
+        return fault_set(fault, ENOMEM, "out of memory");
+    sha256_hex(data ? data : "", size, found);
+    if (strcmp(found, key) != 0)
+        return store_damaged(store, fault, "the text %s is not what it was", key);
+    char *copy = malloc(size + 1);
+    if (!copy)
         return fault_set(fault, ENOMEM, "out of memory");
     if (size)
         memcpy(copy, data, size);
     copy[size] = '\0';
-    sha256_hex(copy, size, found);
-    if (strcmp(found, key) != 0)
-        return store_damaged(store, fault, "the text %s is not what it was", key);
-    *ret_data = TAKE(copy);
+    *ret_data = copy;
     *ret_size = size;
     return 0;
 }
