@@ -24,6 +24,10 @@ print("7 warnings generated.", file=sys.stderr)
 if "defect" in open(sys.argv[-1]).read():
     print("a.c:1:1: error: a defect")
     sys.exit(1)
+if "leaks" in open(sys.argv[-1]).read():
+    print("a.c:2:1: error: Potential leak of memory pointed to by 'x' [clang-analyzer-unix.Malloc]")
+    print("    return 1;")
+    sys.exit(1)
 """
 
 
@@ -95,6 +99,14 @@ class Tidy(unittest.TestCase):
         self.write("a.c", "int a; /* a defect */\n")
         for checked in (["a.c", "b.c"], ["a.c"]):
             self.assertEqual(self.tidy(), (1, "a.c:1:1: error: a defect\n", checked))
+
+    def test_a_leak_of_what_the_end_of_its_block_releases(self):
+        self.write("a.c", "char *x = f(); /* leaks */\n")
+        self.assertEqual(self.tidy()[0], 1)
+        self.assertEqual(self.tidy()[2], ["a.c"])
+        self.write("a.c", "#define CLEANUP_FREE\nCLEANUP_FREE char *const *x = f(); /* leaks */\n")
+        self.assertEqual(self.tidy(), (0, "", ["a.c"]))
+        self.assertEqual(self.tidy(), (0, "", []))
 
     def test_what_does_not_compile_is_not_remembered(self):
         self.write_units("-DC=2")
