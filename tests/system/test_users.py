@@ -438,8 +438,14 @@ class Operators(Several):
         self.run_as("suspend", str(task))
         self.assertEqual(self.task(task)["state"], "SUSPENDED")
         self.run_as("resume", str(task))
-        self.run_as("move", "--gpu=1", str(task))
-        self.assertEqual(self.task(task)["gpus"], ["1"])
+        here = self.task(task)["gpus"]  # GPU 1 as well: GPU 0 was just left
+        done = self.run_as("move", f"--gpu={here[0]}", str(task), code=1)
+        self.assertIn(f"task {task} is on that GPU already", done.stderr)
+        other = "1" if here == ["0"] else "0"
+        # A GPU that was just left takes a task when its memory is seen to be free.
+        move = ("move", f"--gpu={other}", str(task))
+        until(lambda: self.run_as(*move, code=None).returncode == 0)
+        self.assertEqual(self.task(task)["gpus"], [other])
         self.run_as("update", "--time=9:00:00", str(task))
         self.run_as("update", "--time=10:00:00", str(task))  # a longer one
         self.run_as("requeue", str(task))

@@ -252,6 +252,11 @@ int core_check_move(const struct core *core, uint64_t id, const int *gpus, int n
             id, task->n_gpus, task->n_gpus > 1 ? "s" : "");
     if (!core_are_gpus(core, gpus, n))
         return fault_set(fault, EINVAL, "there is no such GPU");
+    if (!core_are_different(gpus, n))
+        return fault_set(fault, EINVAL, "a GPU is named twice");
+    if (core_count_new(task, gpus, n) == 0)
+        return fault_set(fault, EBUSY, "task %" PRIu64 " is on %s already", id,
+            n > 1 ? "these GPUs" : "that GPU");
     for (int i = 0; i < n && r == 0; i++)
         r = check_destination(core, task, gpus[i], now_us, fault);
     return r;

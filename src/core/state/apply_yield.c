@@ -109,33 +109,13 @@ static int apply_resume(struct core *core, struct task *task)
     return 0;
 }
 
-static bool is_among(int gpu, const int *gpus, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (gpus[i] == gpu)
-            return true;
-    return false;
-}
-
-static bool are_different(const int *gpus, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (is_among(gpus[i], gpus, i))
-            return false;
-    return true;
-}
-
 /* As many GPUs as it has, and not the same ones. */
 static bool may_move_to(const struct core *core, const struct task *task, const struct event *event)
 {
-    int n_new = 0;
-    if (task->state != TASK_RUNNING || task->ending || event->yield.n != task->n_gpus ||
-        !core_are_gpus(core, event->yield.gpus, event->yield.n) ||
-        !are_different(event->yield.gpus, event->yield.n))
-        return false;
-    for (int i = 0; i < event->yield.n; i++)
-        n_new += !is_among(event->yield.gpus[i], task->gpus, task->n_gpus);
-    return n_new > 0;
+    return task->state == TASK_RUNNING && !task->ending && event->yield.n == task->n_gpus &&
+           core_are_gpus(core, event->yield.gpus, event->yield.n) &&
+           core_are_different(event->yield.gpus, event->yield.n) &&
+           core_count_new(task, event->yield.gpus, event->yield.n) > 0;
 }
 
 /* ---- tasks that do not use their GPUs ---- */
@@ -234,7 +214,7 @@ static int apply_moving(struct core *core, struct task *task, const struct event
     task->run->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
     task->run->yield.n_to_gpus = n;
     for (int i = 0; i < n; i++) {
-        if (is_among(to[i], task->gpus, n_held))
+        if (core_is_among(to[i], task->gpus, n_held))
             continue;
         task->gpus[task->n_gpus++] = to[i];
         if (core_add_to_gpu(core, task, to[i], event->time_us) < 0)
@@ -250,7 +230,8 @@ static void end_move(struct core *core, struct task *task, bool has_moved, int64
     int kept = 0, wanted = task->run->yield.n_to_gpus;
     for (int i = 0; i < task->n_gpus; i++) {
         int gpu = task->gpus[i];
-        bool is_kept = has_moved ? is_among(gpu, task->run->yield.to_gpus, wanted) : i < wanted;
+        bool is_kept = has_moved ? core_is_among(gpu, task->run->yield.to_gpus, wanted)
+                                 : i < wanted;
         if (is_kept)
             task->gpus[kept++] = gpu;
         else

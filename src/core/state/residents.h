@@ -32,6 +32,15 @@ int core_add_to_host(struct core *core, uint64_t id);
 /* Are these indices of GPUs, at least one? */
 bool core_are_gpus(const struct core *core, const int *gpus, int n);
 
+/* Is the GPU among these? */
+bool core_is_among(int gpu, const int *gpus, int n);
+
+/* Is each of the GPUs named once? */
+bool core_are_different(const int *gpus, int n);
+
+/* Returns how many of the GPUs are not the task's. */
+int core_count_new(const struct task *task, const int *gpus, int n);
+
 /* The task gives up its GPUs; one without a GPU is no longer noted as on the host. */
 void core_release_gpus(struct core *core, struct task *task, int64_t now_us);
 
