@@ -75,7 +75,7 @@ class LeftMemory(DaemonCase):
     def external(self):
         """The process that NVML lists for the memory; None: it does not. (`colloc doctor` has
         processes on the GPU, too.)"""
-        listed = [one for one in self.gpu()["foreign_processes"] if one["pid"] == self.listed]
+        listed = [one for one in self.gpu()["foreign_processes"] or [] if one["pid"] == self.listed]
         return listed[0] if listed else None
 
     def kill(self, parent):
