@@ -6,6 +6,7 @@
     task = colloc.Client().submit(["python", "train.py"], gpus=1, memory="12GiB")
     print(task.wait()["state"], task.logs().decode(errors="replace"))
 
+`colloc.Executor` runs Python functions as tasks, with the interface of concurrent.futures.
 `colloc.estimate(model, inputs)` says how much GPU memory a training of a PyTorch model will need.
 
 The objects that the client returns are those of the daemon's interface (docs/protocol.md): their
@@ -15,15 +16,32 @@ the program colloc.
 
 from colloc.client import Array, Client, DaemonError, Reply, Task
 from colloc.connection import Connection, find_socket
+from colloc.executor import Executor, TaskFuture
 from colloc.module_estimate import estimate
+from colloc.task_errors import (
+    TaskCancelled,
+    TaskCrashed,
+    TaskError,
+    TaskOutOfMemory,
+    TaskStopped,
+    TaskTimeout,
+)
 
 __all__ = [
     "Array",
     "Client",
     "Connection",
     "DaemonError",
+    "Executor",
     "Reply",
     "Task",
+    "TaskCancelled",
+    "TaskCrashed",
+    "TaskError",
+    "TaskFuture",
+    "TaskOutOfMemory",
+    "TaskStopped",
+    "TaskTimeout",
     "estimate",
     "find_socket",
 ]
