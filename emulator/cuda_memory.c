@@ -165,6 +165,14 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_OK;
 }
 
+/* Of a library whose work is on the GPU as well (nccl_library.c). */
+static void (*wait_for_work)(void);
+
+void cuStreamPretendWork(void (*wait)(void))
+{
+    wait_for_work = wait;
+}
+
 /* cuCtxSynchronize does not wait as other calls do: in a locked process it returns at once, and a
  * suspended one crashes in it. NVIDIA's driver behaves so; the gate of libcolloc-preload protects
  * tasks from it. */
@@ -179,6 +187,8 @@ CUresult cuCtxSynchronize(void)
     world_leave(world);
     if (is_off)
         raise(SIGSEGV);
+    if (wait_for_work)
+        wait_for_work();
     return CUDA_OK;
 }
 

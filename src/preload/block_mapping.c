@@ -31,7 +31,8 @@ struct mapping_traits mapping_query(CUdevice device)
 {
     DRIVER(get_granularity, "cuMemGetAllocationGranularity");
     struct mapping_traits traits = {
-        0, has_attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device)};
+        .has_rdma = has_attribute(
+            CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device)};
     CUmemAllocationProp prop = prop_of(&traits, device);
     size_t granularity = 0;
     enum { MINIMUM = 0 };
@@ -60,20 +61,26 @@ static CUresult end_range(const struct block *block)
 
 /* ---- the memory behind it ---- */
 
-static CUresult allow_access(const struct block *block, CUdevice device)
+CUresult mapping_allow_peers(
+    const struct mapping_traits *traits, CUdevice device, const struct block *block)
 {
     DRIVER(set_access, "cuMemSetAccess");
-    const CUmemAccessDesc access = {
-        {CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return call ? call(block->at, block->mapped_bytes, &access, 1) : CUDA_ERROR_NOT_FOUND;
+    CUmemAccessDesc access[1 + 32];
+    size_t n = 0;
+    for (int i = 0; i < 32; i++)
+        if (i == device || traits->peers >> i & 1)
+            access[n++] = (CUmemAccessDesc){
+                {CU_MEM_LOCATION_TYPE_DEVICE, i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return call ? call(block->at, block->mapped_bytes, access, n) : CUDA_ERROR_NOT_FOUND;
 }
 
-static CUresult map_memory(const struct block *block, CUdevice device)
+static CUresult map_memory(
+    const struct mapping_traits *traits, const struct block *block, CUdevice device)
 {
     CUresult r = HOOK_INSIDE(cuMemMap)(block->at, block->mapped_bytes, 0, block->handle, 0);
     if (r != CUDA_SUCCESS)
         return r;
-    r = allow_access(block, device);
+    r = mapping_allow_peers(traits, device, block);
     if (r != CUDA_SUCCESS)
         HOOK_INSIDE(cuMemUnmap)(block->at, block->mapped_bytes);
     return r;
@@ -87,7 +94,7 @@ CUresult mapping_fill(const struct mapping_traits *traits, CUdevice device, stru
     if (r != CUDA_SUCCESS)
         return r;
     block->handle = handle;
-    r = map_memory(block, device);
+    r = map_memory(traits, block, device);
     if (r != CUDA_SUCCESS) {
         HOOK_INSIDE(cuMemRelease)(handle);
         block->handle = 0;

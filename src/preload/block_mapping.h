@@ -16,6 +16,7 @@
 /* What the GPU of this process can. */
 struct mapping_traits {
     uint64_t granularity; /* of mapped memory, in bytes; 0: the GPU or the driver cannot map */
+    uint32_t peers;       /* a bit for each other GPU that uses blocks directly, by its ordinal */
     bool has_rdma;        /* mapped memory can be read by other devices, as that of cuMemAlloc */
 };
 
@@ -40,5 +41,9 @@ CUresult mapping_destroy(struct block *block);
 /* Put memory behind the range of a block, which has none, and take it away. */
 CUresult mapping_fill(const struct mapping_traits *traits, CUdevice device, struct block *block);
 CUresult mapping_empty(struct block *block);
+
+/* Lets other GPUs use a block directly, as the traits say. */
+CUresult mapping_allow_peers(
+    const struct mapping_traits *traits, CUdevice device, const struct block *block);
 
 #endif

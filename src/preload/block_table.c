@@ -47,7 +47,7 @@ bool blocks_add(struct blocks *blocks, const struct block *block)
         (blocks->count - place) * sizeof(struct block));
     blocks->item[place] = *block;
     blocks->count++;
-    blocks->mapped_bytes += block->mapped_bytes;
+    blocks->mapped_bytes += block->is_kept ? 0 : block->mapped_bytes;
     return true;
 }
 
@@ -64,11 +64,24 @@ bool blocks_remove(struct blocks *blocks, uint64_t at, struct block *ret_block)
     if (!block)
         return false;
     *ret_block = *block;
-    blocks->mapped_bytes -= block->mapped_bytes;
+    blocks->mapped_bytes -= block->is_kept ? 0 : block->mapped_bytes;
     blocks->count--;
     size_t place = (size_t)(block - blocks->item);
     memmove(block, block + 1, (blocks->count - place) * sizeof(struct block));
     return true;
+}
+
+void blocks_keep(struct blocks *blocks, uint64_t at, uint64_t bytes)
+{
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct block *block = &blocks->item[i];
+        bool is_before = block->at + block->mapped_bytes <= at;
+        bool is_after = at < block->at && block->at - at >= bytes;
+        if (block->is_kept || is_before || is_after)
+            continue;
+        block->is_kept = true;
+        blocks->mapped_bytes -= block->mapped_bytes;
+    }
 }
 
 struct block *blocks_find(struct blocks *blocks, uint64_t at)

@@ -26,6 +26,7 @@ struct block {
     uint64_t bytes;        /* that the program asked for */
     uint64_t handle;       /* of the memory; 0: there is none now */
     uint64_t copy_at;      /* offset in the host's copy */
+    bool is_kept;          /* another process or device has its memory: it stays */
     bool is_dead; /* the program has freed it; its memory goes when no stream is captured */
 };
 
@@ -33,7 +34,7 @@ struct block {
 struct blocks {
     struct block *item;
     size_t count, capacity;
-    uint64_t mapped_bytes; /* of all blocks */
+    uint64_t mapped_bytes; /* of all blocks that can be taken away */
 };
 
 /* Adds a block at an address that no other block covers. Returns false when memory is out. */
@@ -41,6 +42,9 @@ bool blocks_add(struct blocks *blocks, const struct block *block);
 
 /* Forgets the block that begins at `at`. Returns false when there is none. */
 bool blocks_remove(struct blocks *blocks, uint64_t at, struct block *ret_block);
+
+/* Marks the blocks in a range of addresses, which then stay. `mapped_bytes` is without them. */
+void blocks_keep(struct blocks *blocks, uint64_t at, uint64_t bytes);
 
 /* Returns the living block that begins at `at`; NULL: there is none. */
 struct block *blocks_find(struct blocks *blocks, uint64_t at);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks in place of cuMemAlloc's memory. A process has them if one GPU is visible to it, and for
- * the primary context, which all frameworks use. Each call is counted as one in the driver, so that
- * the carrier never sees half of it.
+ * Blocks in place of cuMemAlloc's memory. A process has them if it uses one GPU, as far as its
+ * first allocation can know, and for the primary context, which all frameworks use. Each call is
+ * counted as one in the driver, so that the carrier never sees half of it.
  *
  * cuMemFree waits for the GPU's work, unmapping does not: the context is synchronised first. That
  * would break a capture of a stream; a block that is freed meanwhile is only marked, and goes with
  * the next allocation or free after the capture.
  */
 #include "preload/carried_memory.h"
+
+#include <stdlib.h>
 
 #include "preload/allocation.h"
 #include "preload/call_stubs.h"
@@ -32,9 +34,21 @@ static int visible_gpus(void)
     return call && call(&count) == CUDA_SUCCESS ? count : 0;
 }
 
+/* A launcher has begun several processes, each for one of the GPUs that all of them see. */
+static bool is_one_rank(void)
+{
+    static const char *const names[] = {"LOCAL_RANK", /* torchrun, accelerate, DeepSpeed */
+        "OMPI_COMM_WORLD_LOCAL_RANK",                 /* Open MPI */
+        "MPI_LOCALRANKID"};                           /* MPICH, Intel MPI */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            return true;
+    return false;
+}
+
 static enum preload_carry_why why_never(struct carrier *carrier, int device)
 {
-    if (visible_gpus() != 1)
+    if (visible_gpus() != 1 && !is_one_rank())
         return PRELOAD_CARRY_SEVERAL_GPUS;
     carrier->traits = mapping_query(device);
     return carrier->traits.granularity && threads_are_there() ? PRELOAD_CARRY_CAN
@@ -184,6 +198,36 @@ bool carried_free(CUdeviceptr at, CUresult *ret_r)
     }
     gate_leave(page);
     return found;
+}
+
+/* ---- blocks that others use ---- */
+
+void carried_keep(CUdeviceptr at, uint64_t bytes)
+{
+    struct process_state *state = process_state_peek();
+    if (!state || !state->carrier.blocks.count)
+        return;
+    futex_lock(&state->lock);
+    blocks_keep(&state->carrier.blocks, at, bytes);
+    carrier_publish(state, process_page(state));
+    futex_unlock(&state->lock);
+}
+
+/* Memory of cuMemAlloc is seen by a peer once that has asked for it; a mapping has to say so. */
+void carried_allow_peer(CUcontext context, int device)
+{
+    struct process_state *state = process_state_peek();
+    if (!state || !state->carrier.is_decided || context != state->carrier.context ||
+        device == state->carrier.device || device < 0 || device >= PRELOAD_DEVICES_MAX)
+        return;
+    struct preload_page *page = gate_enter(state);
+    futex_lock(&state->lock);
+    state->carrier.traits.peers |= UINT32_C(1) << device;
+    for (size_t i = 0; i < state->carrier.blocks.count; i++)
+        mapping_allow_peers(
+            &state->carrier.traits, state->carrier.device, &state->carrier.blocks.item[i]);
+    futex_unlock(&state->lock);
+    gate_leave(page);
 }
 
 /* ---- questions ---- */

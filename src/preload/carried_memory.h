@@ -22,6 +22,14 @@ bool carried_allocate(
  * there is none, the driver is to free it. */
 bool carried_free(CUdeviceptr at, CUresult *ret_r);
 
+/* The memory behind a range of addresses is used by another process or device under another name:
+ * blocks there stay where they are. */
+void carried_keep(CUdeviceptr at, uint64_t bytes);
+
+/* A device may use the memory of this context directly, which of memory of cuMemAlloc is so then.
+ */
+void carried_allow_peer(CUcontext context, int device);
+
 /* Copies the living block around an address. Returns false: there is none. */
 bool carried_find(CUdeviceptr address, struct block *ret_block);
 

@@ -77,6 +77,15 @@ static bool is_mostly_other_memory(struct process_state *state)
     return carrier->blocks.mapped_bytes < held / 2;
 }
 
+/* With the lock. A process that has begun as one rank may use other GPUs later. */
+static bool has_other_gpus(const struct process_state *state)
+{
+    for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
+        if (state->primary_contexts[i] && i != state->carrier.device)
+            return true;
+    return false;
+}
+
 static enum preload_carry_why why_not(struct process_state *state)
 {
     uint32_t flags = atomic_load(&process_page(state)->flags);
@@ -91,8 +100,10 @@ static enum preload_carry_why why_not(struct process_state *state)
     if (linked_with_driver())
         return PRELOAD_CARRY_LINKED;
     futex_lock(&state->lock);
-    bool is_other = is_mostly_other_memory(state);
+    bool is_other = is_mostly_other_memory(state), has_gpus = has_other_gpus(state);
     futex_unlock(&state->lock);
+    if (has_gpus)
+        return PRELOAD_CARRY_SEVERAL_GPUS;
     if (is_other)
         return PRELOAD_CARRY_OTHER_MEMORY;
     return atomic_load(&state->captures) ? PRELOAD_CARRY_CAPTURES : PRELOAD_CARRY_CAN;
@@ -116,7 +127,7 @@ static bool create_copy(struct carrier *carrier)
     uint64_t at = -(uintptr_t)room % HUGE_PAGE_BYTES;
     for (size_t i = 0; i < carrier->blocks.count; i++) {
         carrier->blocks.item[i].copy_at = at;
-        at += carrier->blocks.item[i].mapped_bytes;
+        at += carrier->blocks.item[i].is_kept ? 0 : carrier->blocks.item[i].mapped_bytes;
     }
     return true;
 }
@@ -134,7 +145,7 @@ static void destroy_copy(struct carrier *carrier)
 static void empty_all(struct carrier *carrier)
 {
     for (size_t i = 0; i < carrier->blocks.count; i++)
-        if (carrier->blocks.item[i].handle)
+        if (carrier->blocks.item[i].handle && !carrier->blocks.item[i].is_kept)
             mapping_empty(&carrier->blocks.item[i]);
 }
 
@@ -245,7 +256,8 @@ static enum preload_carry_why take_away(struct process_state *state, uint32_t or
     enter_phase(state, PRELOAD_CARRY_RELEASING);
     CUresult r = CUDA_SUCCESS;
     for (size_t i = 0; i < carrier->blocks.count && r == CUDA_SUCCESS; i++)
-        r = mapping_empty(&carrier->blocks.item[i]);
+        if (!carrier->blocks.item[i].is_kept)
+            r = mapping_empty(&carrier->blocks.item[i]);
     if (r != CUDA_SUCCESS) { /* the copy is whole: all of it comes back */
         bring_back(state);
         return note_driver(carrier, r);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "preload/call_stubs.h"
+#include "preload/collectives.h"
 
 /* ---- the real dlsym ---- */
 
@@ -192,6 +193,43 @@ bool dlsym_is_drivers(any_function *function)
     return lies_in(function, "libcuda.so");
 }
 
+bool dlsym_lies_in(const void *code, const char *file)
+{
+    return lies_in((any_function *)(uintptr_t)code, file);
+}
+
+struct definitions {
+    const char *name;
+    uintptr_t caller, first, of_caller;
+    int count;
+};
+
+static int look_for_definition(struct dl_phdr_info *object, size_t size, void *data)
+{
+    struct definitions *found = data;
+    struct symbols symbols;
+    if (contains_address(object, (uintptr_t)&own_address) || !read_dynamic(object, &symbols))
+        return 0;
+    uint32_t i = symbols.gnu_hash ? search_gnu(&symbols, found->name)
+                                  : search_all(&symbols, found->name);
+    if (!i)
+        return 0;
+    uintptr_t address = object->dlpi_addr + symbols.symbol[i].st_value;
+    if (found->count++ == 0)
+        found->first = address;
+    if (contains_address(object, found->caller))
+        found->of_caller = address;
+    return 0;
+}
+
+any_function *dlsym_loaded(const char *name, const void *caller, bool *ret_is_only)
+{
+    struct definitions found = {.name = name, .caller = (uintptr_t)caller};
+    dl_iterate_phdr(look_for_definition, &found);
+    *ret_is_only = found.count == 1;
+    return (any_function *)(found.of_caller ? found.of_caller : found.first);
+}
+
 /* ---- the library's ---- */
 
 struct dlsym_answer {
@@ -218,6 +256,18 @@ static struct dlsym_answer stub_answer(
     return answer;
 }
 
+/* A program that finds NCCL's functions in the file of NCCL calls them past ours. */
+static void note_nccl(void *handle, const char *name)
+{
+    static const char maker[] = "ncclCommInit";
+    for (size_t i = 0; i + 1 < sizeof maker; i++)
+        if (name[i] != maker[i])
+            return;
+    any_function *function = real_dlsym()(handle, name);
+    if (function && !lies_in(function, "libcolloc-preload"))
+        collectives_note_other();
+}
+
 /*
  * RTLD_NEXT is always the real one's: an object that looks for the next definition of a hook's name
  * stands itself before the driver, behind us. So are the driver's own questions: the one of WSL is
@@ -229,6 +279,10 @@ __attribute__((visibility("hidden"), used)) struct dlsym_answer preload_dlsym_an
 {
     struct dlsym_answer answer = {NULL, 0};
     dlsym_function *dlsym_of_libc = real_dlsym();
+    bool is_by_handle = handle != RTLD_NEXT && handle != RTLD_DEFAULT;
+    if (name && is_by_handle && name[0] == 'n' && name[1] == 'c' && name[2] == 'c' &&
+        name[3] == 'l')
+        note_nccl(handle, name);
     if (name && name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l')
         return stub_answer(handle, name, caller, "libnvidia-ml.so");
     if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT)

@@ -16,4 +16,14 @@ any_function *dlsym_next(const char *name);
 /* Returns whether the address lies in a file named libcuda.so*. */
 bool dlsym_is_drivers(any_function *function);
 
+/* Returns whether the code lies in a file whose name begins so. */
+bool dlsym_lies_in(const void *code, const char *file);
+
+/*
+ * Returns what other objects define by this name, however they were loaded: what the object of
+ * `caller` defines itself, else the first; NULL: none does.
+ *   ret_is_only: there is one definition
+ */
+any_function *dlsym_loaded(const char *name, const void *caller, bool *ret_is_only);
+
 #endif

@@ -63,6 +63,8 @@
     HOOK(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 1)                     \
     HOOK(cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, 1)                   \
     HOOK(cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 11070, 1)                 \
+    HOOK(cuMulticastBindAddr, "cuMulticastBindAddr", 12010, 1)                                     \
+    HOOK(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 1)                                  \
     HOOK(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1)                                 \
     HOOK(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 1)                                  \
     HOOK(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 1)                                \
@@ -123,6 +125,9 @@ CUresult cuMemExportToShareableHandle(
     void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags);
 CUresult cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr at, size_t bytes, int type, unsigned long long flags);
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr at,
+    size_t bytes, unsigned long long flags);
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at);
 CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr at);
 CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values, CUdeviceptr at);

@@ -7,6 +7,7 @@
 #include "preload/allocation.h"
 #include "preload/call_stubs.h"
 #include "preload/carried_memory.h"
+#include "preload/dlsym.h"
 #include "preload/futex.h"
 #include "preload/gate.h"
 #include "preload/hook_table.h"
@@ -129,12 +130,19 @@ static void set_flag(enum preload_flag flag)
         atomic_fetch_or(&process_page(state)->flags, flag);
 }
 
+static bool is_nccl(const void *caller)
+{
+    return dlsym_lies_in(caller, "libnccl");
+}
+
 /* ---- blocks ---- */
 
+/* NCCL's buffers are mapped by the other ranks, as mapped memory cannot be: they are no blocks. */
 static CUresult allocate_block(const struct memory_wait *wait, CUdeviceptr *at, size_t bytes)
 {
     CUresult r;
-    if (carried_allocate(wait->state, wait->device, bytes, at, &r))
+    if (calls_are_counted() && !is_nccl(wait->caller) &&
+        carried_allocate(wait->state, wait->device, bytes, at, &r))
         return r;
     return HOOK_CALL(cuMemAlloc_v2)(at, bytes);
 }
@@ -599,30 +607,55 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 
 /* ---- memory of two processes: a suspension must know ---- */
 
+/* NCCL shares its own buffers with the other ranks, which stay where they are; blocks it gets none
+ * of. */
+#define NOTE_SHARING(FLAG)                                                                         \
+    do {                                                                                           \
+        if (!is_nccl(CALLER))                                                                      \
+            set_flag(FLAG);                                                                        \
+    } while (0)
+
 CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at)
 {
-    set_flag(PRELOAD_USES_IPC);
+    NOTE_SHARING(PRELOAD_USES_IPC);
     return HOOK_CALL(cuIpcGetMemHandle)(handle, at);
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
 {
-    set_flag(PRELOAD_USES_IPC);
+    NOTE_SHARING(PRELOAD_USES_IPC);
     return HOOK_CALL(cuIpcOpenMemHandle_v2)(at, handle, flags);
 }
 
 CUresult cuMemExportToShareableHandle(
     void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)
 {
-    set_flag(PRELOAD_EXPORTS);
+    NOTE_SHARING(PRELOAD_EXPORTS);
     return HOOK_CALL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
 }
 
 CUresult cuMemGetHandleForAddressRange(
     void *handle, CUdeviceptr at, size_t bytes, int type, unsigned long long flags)
 {
-    set_flag(PRELOAD_EXPORTS);
+    NOTE_SHARING(PRELOAD_EXPORTS);
+    carried_keep(at, bytes);
     return HOOK_CALL(cuMemGetHandleForAddressRange)(handle, at, bytes, type, flags);
+}
+
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr at,
+    size_t bytes, unsigned long long flags)
+{
+    carried_keep(at, bytes);
+    return HOOK_CALL(cuMulticastBindAddr)(multicast, offset, at, bytes, flags);
+}
+
+/* The device of the current context may use the memory of the other one. */
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+    CUresult r = HOOK_CALL(cuCtxEnablePeerAccess)(peer, flags);
+    if (r == CUDA_SUCCESS)
+        carried_allow_peer(peer, allocation_current_device());
+    return r;
 }
 
 /* ---- what a program asks of a block that is carried ---- */

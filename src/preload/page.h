@@ -9,7 +9,7 @@
  *
  * Contract:
  * 1. Each field is written by one side only, but for `gate`, `window_peak_bytes`, `in_flight` and
- *    `called`.
+ *    `called`. The daemon gives `allowed`, and the library clears it for a new communicator.
  * 2. The daemon trusts nothing in it: the process can write anything at any time.
  * 3. Fields are only added, at the end of the reserved room; `version` then stays.
  */
@@ -39,6 +39,19 @@ enum preload_flag {
     PRELOAD_COUNTS_CALLS = 1 << 4, /* the library sets `called` */
     PRELOAD_EXPORTS = 1 << 5,      /* memory whose handle was exported to another process */
     PRELOAD_HAS_CONTEXTS = 1 << 6, /* contexts beside the primary one of its GPU */
+    PRELOAD_SEES_COLLECTIVES = 1 << 7,  /* the library stands before NCCL's functions */
+    PRELOAD_OTHER_COLLECTIVES = 1 << 8, /* NCCL is used in a way that is not counted: sends and
+                                           receives, CUDA graphs, several GPUs of one process */
+};
+
+/* One communicator of NCCL, as this process is a rank of it. */
+enum { PRELOAD_COMMUNICATORS_MAX = 32 }; /* chosen: a mesh of three dimensions has about ten */
+struct preload_communicator {
+    _Atomic uint64_t id;       /* the same in all its ranks; 0: unused */
+    _Atomic uint64_t launched; /* its collectives that this rank has launched */
+    _Atomic uint64_t allowed;  /* the daemon's: up to this number they pass while they are held */
+    _Atomic uint32_t n_ranks;  /* 0: not known */
+    uint32_t reserved;
 };
 
 /* What the daemon orders of the carrier (docs/carrier.md): a serial number, and one of these in the
@@ -113,6 +126,11 @@ struct preload_page {
     uint32_t reserved;
     _Atomic uint64_t carry_bytes;               /* of the blocks, as mapped */
     _Atomic uint64_t carry_out_us, carry_in_us; /* the last way out and back took */
+
+    _Atomic uint32_t collectives_held; /* a futex; the daemon's. 0: they pass; else a number that
+                                          is new with each change of `allowed` */
+    _Atomic uint32_t collectives_under_way; /* threads in NCCL's calls that were let in */
+    struct preload_communicator communicators[PRELOAD_COMMUNICATORS_MAX];
 };
 
 _Static_assert(sizeof(struct preload_page) <= PRELOAD_PAGE_SIZE, "the page is one page");

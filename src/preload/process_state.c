@@ -96,6 +96,7 @@ static void take_page(struct process_state *state, int fd)
     atomic_store(&page->waited_ms, atomic_load(&old->waited_ms));
     atomic_store(&page->beat_ms, coarse_ms());
     carrier_publish(state, page);
+    collectives_publish(state, page);
     atomic_store_explicit(&state->page, page, memory_order_release);
     call_stubs_use(page);
     for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)

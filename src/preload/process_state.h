@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "preload/carrier.h"
+#include "preload/collectives.h"
 #include "preload/ledger.h"
 #include "preload/page.h"
 
@@ -38,6 +39,7 @@ struct process_state {
     void *captured[CAPTURES_MAX];                   /* their CUstream; NULL: unused */
     unsigned char uuids[PRELOAD_DEVICES_MAX][16];
     struct carrier carrier;
+    struct collectives collectives;
     _Atomic uint32_t known_uuids; /* a bit for each that was read */
     struct connection *daemon;    /* NULL: none */
     uint64_t hello_ms;            /* when the last HELLO was sent */

@@ -103,7 +103,7 @@ static void take_piece(struct transfer *transfer, struct piece *ret_piece)
     while (!transfer->error && transfer->block < transfer->blocks->count && !ret_piece->bytes) {
         const struct block *block = &transfer->blocks->item[transfer->block];
         uint64_t left = block->mapped_bytes - transfer->offset;
-        if (block->is_dead || left == 0) {
+        if (block->is_dead || block->is_kept || left == 0) {
             transfer->block++;
             transfer->offset = 0;
             continue;

@@ -40,6 +40,7 @@ GATE, IN_FLIGHT, AT_GATE, WAITING, CAP, BEAT, FAILURES, WAITS, WAITED, FLAGS, CA
 DEVICES, DEVICE_SIZE = 72, 56
 CARRY_ORDER, CARRY_DONE, CARRY_STATE, CARRY_WHY, CARRY_ERROR = 968, 972, 976, 980, 984
 CARRY_BYTES, CARRY_OUT_US, CARRY_IN_US = 992, 1000, 1008
+HELD, UNDER_WAY, COMMUNICATORS, COMMUNICATOR_SIZE, COMMUNICATORS_MAX = 1016, 1020, 1024, 32, 32
 KEEP, AWAY, HERE = range(3)  # what the daemon orders
 # where the memory is, and why it is not elsewhere (src/preload/page.h)
 NO_BLOCKS, IS_HERE, IS_WAITING, IS_COPYING = range(4)
@@ -47,6 +48,7 @@ IS_RELEASING, IS_AWAY, IS_RETURNING, IS_LOST = range(4, 8)
 WHYS = """can off no-mapping several-gpus managed shared contexts other-memory linked captures
 gate-open calls no-host-memory no-gpu-memory driver""".split()
 USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE, COUNTS_CALLS = 1, 2, 4, 8, 16
+SEES_COLLECTIVES, OTHER_COLLECTIVES = 128, 256
 SEALS = 2 | 4  # F_SEAL_SHRINK, F_SEAL_GROW
 
 
@@ -95,7 +97,7 @@ class Page:
 
     def uses(self):
         """What the process uses, and whether the numbers are whole."""
-        return self.u32(FLAGS) & ~COUNTS_CALLS
+        return self.u32(FLAGS) & ~(COUNTS_CALLS | SEES_COLLECTIVES)
 
     def take_called(self):
         """Was CUDA called since the last time?"""
@@ -130,6 +132,24 @@ class Page:
 
     def where(self):
         return self.u32(CARRY_STATE)
+
+    def communicators(self):
+        """id: (place, collectives launched, number of ranks)"""
+        found = {}
+        for place in range(COMMUNICATORS_MAX):
+            at = COMMUNICATORS + COMMUNICATOR_SIZE * place
+            number, launched, _, ranks = struct.unpack_from("=QQQI", self.map, at)
+            if number:
+                found[number] = (place, launched, ranks)
+        return found
+
+    def allow(self, place, launched):
+        struct.pack_into("=Q", self.map, COMMUNICATORS + COMMUNICATOR_SIZE * place + 16, launched)
+
+    def hold(self, number):
+        """0: collectives pass"""
+        struct.pack_into("=I", self.map, HELD, number)
+        self.wake(HELD)
 
     def set_cap(self, cap_bytes):
         struct.pack_into("=Q", self.map, CAP, cap_bytes)

@@ -561,11 +561,22 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
 
 /* ---- streams ---- */
 
+/* Of a library whose work is on the GPU as well (emulator/nccl_library.c). */
+static void (*wait_for_work)(void);
+
+EXPORT void cuStreamPretendWork(void (*wait)(void));
+void cuStreamPretendWork(void (*wait)(void))
+{
+    wait_for_work = wait;
+}
+
 static CUresult synchronise(void)
 {
     if (atomic_load(&gpu->suspended))
         raise(SIGSEGV);
     wait_while_busy();
+    if (wait_for_work)
+        wait_for_work();
     return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NCCL's functions that launch collectives, and those that make and end communicators
+ * (collectives.h). PyTorch is linked with libnccl, so that the dynamic linker binds these. Only
+ * functions that every NCCL since 2.18 has are here: a program may ask whether a newer one exists.
+ */
+#include <stddef.h>
+
+#include "preload/collectives.h"
+#include "preload/dlsym.h"
+#include "preload/hook_table.h"
+
+enum { NCCL_SUCCESS = 0, NCCL_INVALID_USAGE = 5, NCCL_IN_PROGRESS = 7 };
+
+/* Passed by value. */
+typedef struct {
+    char bytes[128];
+} ncclUniqueId;
+
+typedef void *ncclComm_t;
+
+static bool is_ok(int r)
+{
+    return r == NCCL_SUCCESS || r == NCCL_IN_PROGRESS;
+}
+
+/* A process with two copies of NCCL calls that of its caller: then each call is looked up. */
+static any_function *find_function(
+    _Atomic(any_function *) *slot, const char *name, const void *caller)
+{
+    bool is_only = false;
+    any_function *function = atomic_load_explicit(slot, memory_order_relaxed);
+    if (function)
+        return function;
+    function = dlsym_loaded(name, caller, &is_only);
+    if (is_only)
+        atomic_store_explicit(slot, function, memory_order_relaxed);
+    return function;
+}
+
+/* In a function's body: declares `call`, NCCL's function of this name. */
+#define NCCL(NAME)                                                                                 \
+    static _Atomic(any_function *) slot;                                                           \
+    any_function *function = find_function(&slot, #NAME, __builtin_return_address(0));             \
+    __typeof__(&(NAME)) call = (__typeof__(&(NAME)))(function ? function                           \
+                                                              : (any_function *)no_function)
+
+static int no_function(void)
+{
+    return NCCL_INVALID_USAGE;
+}
+
+/* ---- collectives ---- */
+
+int ncclCommCount(ncclComm_t comm, int *count); /* not one of ours */
+
+static uint32_t count_ranks(void *comm)
+{
+    NCCL(ncclCommCount);
+    int count = 0;
+    int r = call(comm, &count);
+    return r == NCCL_SUCCESS && count > 0 ? (uint32_t)count : 0;
+}
+
+#define COLLECTIVE(NAME, PARAMETERS, ARGUMENTS)                                                    \
+    int NAME PARAMETERS;                                                                           \
+    int NAME PARAMETERS                                                                            \
+    {                                                                                              \
+        NCCL(NAME);                                                                                \
+        collectives_enter();                                                                       \
+        collectives_add(comm, count_ranks);                                                        \
+        int r = call ARGUMENTS;                                                                    \
+        collectives_leave();                                                                       \
+        return r;                                                                                  \
+    }
+
+COLLECTIVE(ncclAllReduce,
+    (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm, CUstream stream),
+    (from, to, count, type, op, comm, stream))
+COLLECTIVE(ncclReduce,
+    (const void *from, void *to, size_t count, int type, int op, int root, ncclComm_t comm,
+        CUstream stream),
+    (from, to, count, type, op, root, comm, stream))
+COLLECTIVE(ncclBroadcast,
+    (const void *from, void *to, size_t count, int type, int root, ncclComm_t comm,
+        CUstream stream),
+    (from, to, count, type, root, comm, stream))
+COLLECTIVE(ncclBcast,
+    (void *buffer, size_t count, int type, int root, ncclComm_t comm, CUstream stream),
+    (buffer, count, type, root, comm, stream))
+COLLECTIVE(ncclReduceScatter,
+    (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm, CUstream stream),
+    (from, to, count, type, op, comm, stream))
+COLLECTIVE(ncclAllGather,
+    (const void *from, void *to, size_t count, int type, ncclComm_t comm, CUstream stream),
+    (from, to, count, type, comm, stream))
+
+/* ---- between two ranks: not counted ---- */
+
+int ncclSend(const void *from, size_t count, int type, int peer, ncclComm_t comm, CUstream stream);
+int ncclSend(const void *from, size_t count, int type, int peer, ncclComm_t comm, CUstream stream)
+{
+    NCCL(ncclSend);
+    collectives_note_other();
+    return call(from, count, type, peer, comm, stream);
+}
+
+int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, CUstream stream);
+int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, CUstream stream)
+{
+    NCCL(ncclRecv);
+    collectives_note_other();
+    return call(to, count, type, peer, comm, stream);
+}
+
+/* ---- groups of calls ---- */
+
+int ncclGroupStart(void);
+int ncclGroupStart(void)
+{
+    NCCL(ncclGroupStart);
+    collectives_enter();
+    int r = call();
+    if (r != NCCL_SUCCESS)
+        collectives_leave();
+    return r;
+}
+
+int ncclGroupEnd(void);
+int ncclGroupEnd(void)
+{
+    NCCL(ncclGroupEnd);
+    int r = call();
+    collectives_leave();
+    return r;
+}
+
+/* ---- communicators ---- */
+
+int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank);
+int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank)
+{
+    NCCL(ncclCommInitRank);
+    collectives_enter_unheld();
+    int r = call(comm, n_ranks, id, rank);
+    if (is_ok(r) && comm)
+        collectives_note_communicator(
+            *comm, collectives_hash(&id, sizeof id, 0), (uint32_t)n_ranks);
+    collectives_leave();
+    return r;
+}
+
+int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank, void *config);
+int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank, void *config)
+{
+    NCCL(ncclCommInitRankConfig);
+    collectives_enter_unheld();
+    int r = call(comm, n_ranks, id, rank, config);
+    if (is_ok(r) && comm)
+        collectives_note_communicator(
+            *comm, collectives_hash(&id, sizeof id, 0), (uint32_t)n_ranks);
+    collectives_leave();
+    return r;
+}
+
+/* Ranks without a colour get no communicator. How many ranks the part has is asked later: it may
+ * not be there yet. */
+int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *config);
+int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *config)
+{
+    NCCL(ncclCommSplit);
+    collectives_enter_unheld();
+    uint64_t id = collectives_split_id(comm, colour);
+    int r = call(comm, colour, key, part, config);
+    if (is_ok(r) && part && *part)
+        collectives_note_communicator(*part, id, 0);
+    collectives_leave();
+    return r;
+}
+
+/* The same handle may belong to another communicator afterwards. */
+#define LAST_CALL(NAME)                                                                            \
+    int NAME(ncclComm_t comm);                                                                     \
+    int NAME(ncclComm_t comm)                                                                      \
+    {                                                                                              \
+        NCCL(NAME);                                                                                \
+        collectives_enter_unheld();                                                                \
+        collectives_forget_communicator(comm);                                                     \
+        int r = call(comm);                                                                        \
+        collectives_leave();                                                                       \
+        return r;                                                                                  \
+    }
+
+LAST_CALL(ncclCommFinalize)
+LAST_CALL(ncclCommDestroy)
+LAST_CALL(ncclCommAbort)

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of a training that wait for each other, with libcolloc-preload.so and a pretend libnccl
+(emulator/nccl_library.c): they stop at the same collective, are carried out and in, and go on. The
+rule for the daemon is src/preload/collective_cut.h; here it is a few lines of Python."""
+import os
+import random
+import signal
+import sys
+import textwrap
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_carrier as tc  # noqa: E402
+
+tp, pd, MIB = tc.tp, tc.pd, tc.MIB
+
+# As PyTorch is: linked with NCCL, so that the dynamic linker binds its functions.
+NCCL = """
+import random
+c.CDLL("libnccl.so.2", mode=c.RTLD_GLOBAL)
+nccl = c.CDLL(None)
+class Id(c.Structure):
+    _fields_ = [("bytes", c.c_char * 128)]
+nccl.ncclCommInitRank.argtypes = [c.c_void_p, c.c_int, Id, c.c_int]
+nccl.ncclAllReduce.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_void_p,
+                               c.c_void_p]
+nccl.ncclSend.argtypes = [c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_void_p, c.c_void_p]
+nccl.ncclCommDestroy.argtypes = [c.c_void_p]
+rank, ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["RANKS"])
+def join(number, n, place):
+    comm = c.c_void_p()
+    name = Id(bytes([number]) * 8)
+    assert nccl.ncclCommInitRank(c.byref(comm), n, name, place) == 0
+    return comm
+kept = []  # what a group reads when it ends
+def reduce_at(comm, at, value):
+    mine = (c.c_int64 * 4)(*[value] * 4)
+    kept.append(mine)
+    del kept[:-8]
+    assert nccl.ncclAllReduce(mine, at, 4, 4, 0, comm, None) == 0
+def read_at(at):
+    out = (c.c_int64 * 4)()
+    assert cuda.cuMemcpyDtoH_v2(out, at, 32) == 0
+    return list(out)
+"""
+
+# All ranks reduce in the world; neighbours also in pairs, some collectives are grouped, some are
+# awaited only later. A rank checks each sum, and its other memory at the end.
+TRAINING = """
+begin()
+at = alloc(2)[1]
+blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
+for block in blocks: fill(*block)
+world = join(1, ranks, rank)
+pair = join(2 + rank // 2, 2, rank % 2)
+chances = random.Random(rank)
+say("ready")
+step, line_of_test = 0, os.environ["STEPS"]
+while step < int(line_of_test):
+    step += 1
+    if chances.random() < 0.2: time.sleep(chances.random() / 100)
+    if step % 3 == 0:
+        nccl.ncclGroupStart(); reduce_at(pair, at, step); reduce_at(world, at + 64, step + rank)
+        nccl.ncclGroupEnd()
+    else:
+        reduce_at(pair, at, step)
+        fill(at + 4096, 1, step % 256)
+        reduce_at(world, at + 64, step + rank)
+    if step % 2:
+        assert cuda.cuCtxSynchronize() == 0
+        sums = read_at(at) + read_at(at + 64)
+        right = [2 * step] * 4 + [ranks * step + sum(range(ranks))] * 4
+        if sums != right: say("wrong", step, sums, right)
+cuda.cuCtxSynchronize()
+say(all([has(*block) for block in blocks]))
+"""
+
+
+class Ranks(tc.Carrier):
+    ranks = 4
+
+    def setUp(self):
+        super().setUp()
+        self.gpus = []
+
+    def begin_ranks(self, text, steps=400, **more):
+        """Each rank has a GPU, and sees those of the others."""
+        self.start_daemon()
+        programs = []
+        for rank in range(self.ranks):
+            gpu = tp.Gpu(os.path.join(self.folder.name, f"gpu{rank}"), 1000)
+            self.addCleanup(gpu.file.close)
+            self.gpus.append(gpu)
+            options = {
+                "PRETEND_CUDA": gpu.path,
+                "PRETEND_CUDA_GPUS": str(self.ranks),
+                "PRETEND_NCCL": os.path.join(self.folder.name, "meeting"),
+                "LOCAL_RANK": str(rank),
+                "RANKS": str(self.ranks),
+                "STEPS": str(steps),
+            }
+            programs.append(self.carried(NCCL + textwrap.dedent(text), **{**options, **more}))
+        for program in programs:
+            self.assertEqual(self.hear(program), "ready")
+        return programs, [self.page(program) for program in programs]
+
+    def environment(self, **options):
+        gpu = options.pop("PRETEND_CUDA", None)
+        env = super().environment(**options)
+        if gpu:
+            env["PRETEND_CUDA"] = gpu
+        return env
+
+    def cut(self, pages):
+        """One round of the rule. Returns whether the cut is reached."""
+        under_way = [page.u32(pd.UNDER_WAY) for page in pages]
+        seen = [page.communicators() for page in pages]
+        most = {}
+        for each in seen:
+            for number, (_, launched, _) in each.items():
+                most[number] = max(most.get(number, 0), launched)
+        self.hold_number += 1
+        is_reached = not any(under_way)
+        for page, each in zip(pages, seen):
+            for number, (place, launched, _) in each.items():
+                page.allow(place, most[number])
+                is_reached &= launched == most[number]
+            page.hold(self.hold_number)
+        return is_reached
+
+    def hold(self, pages):
+        self.hold_number = 1
+        for page in pages:
+            page.hold(1)
+        self.daemon.wait_until(lambda: self.cut(pages), 60)
+
+    def release(self, pages):
+        for page in pages:
+            page.set_gate(False)
+            page.wake(pd.GATE)
+            page.hold(0)
+
+    def take_away(self, pages):
+        for page in pages:
+            page.set_gate(True)
+        self.daemon.wait_until(lambda: not any(page.u32(pd.IN_FLIGHT) for page in pages))
+        orders = [page.set_order(pd.AWAY) for page in pages]
+        self.daemon.wait_until(lambda: [page.u32(pd.CARRY_DONE) for page in pages] == orders, 60)
+
+    def bring_back(self, pages):
+        orders = [page.set_order(pd.HERE) for page in pages]
+        self.daemon.wait_until(lambda: [page.u32(pd.CARRY_DONE) for page in pages] == orders, 60)
+        self.release(pages)
+
+    def wait_for_steps(self, pages, more):
+        def launched():
+            return sum(each[1] for page in pages for each in page.communicators().values())
+
+        aim = launched() + more
+        self.daemon.wait_until(lambda: launched() >= aim, 60)
+
+
+class Together(Ranks):
+    def test_they_leave_and_come_back_again_and_again(self):
+        programs, pages = self.begin_ranks(TRAINING, steps=300)
+        chances = random.Random(1)
+        for _ in range(10):
+            self.wait_for_steps(pages, 1 + chances.randrange(40))
+            self.hold(pages)
+            self.take_away(pages)
+            self.assertEqual([page.why() for page in pages], ["can"] * self.ranks)
+            self.assertEqual([page.where() for page in pages], [pd.IS_AWAY] * self.ranks)
+            self.assertEqual([gpu.get("used") for gpu in self.gpus], [0] * self.ranks)
+            self.bring_back(pages)
+        for program in programs:
+            self.assertEqual(self.output(program), ["True"])
+
+    def test_without_the_cut_they_would_wait_for_ever(self):
+        """The test can fail: a rank that was stopped before its peers' collective."""
+        programs, pages = self.begin_ranks(
+            """
+            begin(); at = alloc(2)[1]
+            world = join(1, ranks, rank)
+            reduce_at(world, at, 1); cuda.cuCtxSynchronize()
+            say("ready")
+            if rank: line()
+            reduce_at(world, at, 2); cuda.cuCtxSynchronize()
+            say(read_at(at)[0])
+            """
+        )
+        self.daemon.wait_until(lambda: pages[0].u32(pd.IN_FLIGHT) == 1)  # its cuCtxSynchronize
+        for page in pages[1:]:
+            page.hold(1)
+            page.set_gate(True)
+        for program in programs[1:]:
+            self.say(program, "go")
+        self.daemon.wait_until(lambda: all(page.u32(pd.IN_FLIGHT) == 0 for page in pages[1:]))
+        self.assertEqual(pages[0].u32(pd.IN_FLIGHT), 1)
+        for page in pages[1:]:
+            page.set_gate(False)
+        self.hold(pages)  # they are behind, and let in
+        counts = [each[1] for page in pages for each in page.communicators().values()]
+        self.assertEqual(counts, [2] * self.ranks)
+        self.release(pages)
+        for program in programs:
+            self.assertEqual(self.output(program), [str(2 * self.ranks)])
+
+    def test_the_first_collective_waits_in_its_call(self):
+        programs, pages = self.begin_ranks(
+            """
+            begin(); at = alloc(2)[1]
+            world = join(1, ranks, rank)
+            say("ready")
+            if rank: line()
+            reduce_at(world, at, 5); cuda.cuCtxSynchronize()
+            say(read_at(at)[0])
+            """
+        )
+        self.daemon.wait_until(lambda: pages[0].u32(pd.UNDER_WAY) == 1)
+        for page in pages:
+            page.hold(1)
+        for program in programs[1:]:
+            self.say(program, "go")
+        self.hold(pages)
+        self.release(pages)
+        for program in programs:
+            self.assertEqual(self.output(program), [str(5 * self.ranks)])
+
+
+class Ends(Ranks):
+    def test_a_hold_ends_with_the_daemon(self):
+        programs, pages = self.begin_ranks(TRAINING, steps=100)
+        for page in pages:
+            page.hold(1)
+        self.daemon.close()
+        for program in programs:
+            self.assertEqual(self.output(program), ["True"])
+        self.daemon = None
+
+    def test_a_killed_rank_leaves_no_memory_and_the_others_end_as_ever(self):
+        """In each phase: while they are held, on the way out, away, and on the way back."""
+        for phase in ("held", "going", "away", "coming"):
+            with self.subTest(phase):
+                self.gpus = []
+                programs, pages = self.begin_ranks(TRAINING, steps=100000)
+                victim = programs[1]
+                others = [page for page in pages if page is not pages[1]]
+                for page in pages:
+                    page.hold(1)
+                if phase == "held":
+                    victim.kill()
+                    victim.wait()
+                else:
+                    self.hold(pages)
+                    if phase == "going":
+                        for page in pages:
+                            page.set_gate(True)
+                        orders = [page.set_order(pd.AWAY) for page in pages]
+                        victim.kill()
+                        self.daemon.wait_until(
+                            lambda: [p.u32(pd.CARRY_DONE) for p in others]
+                            == [o for o, p in zip(orders, pages) if p is not pages[1]]
+                        )
+                    else:
+                        self.take_away(pages)
+                        if phase == "away":
+                            victim.kill()
+                        orders = [page.set_order(pd.HERE) for page in pages]
+                        if phase == "coming":
+                            victim.kill()
+                        self.daemon.wait_until(
+                            lambda: [p.u32(pd.CARRY_DONE) for p in others]
+                            == [o for o, p in zip(orders, pages) if p is not pages[1]]
+                        )
+                    if phase == "going":
+                        for page in others:
+                            page.carry(pd.HERE)
+                self.release(others)
+                self.assertEqual([p.where() for p in others], [pd.IS_HERE] * len(others))
+                # Without the library they would now wait for the dead rank until a launcher, as
+                # torchrun, ends them.
+                for program in programs:
+                    if program is not victim:
+                        self.assertIsNone(program.poll())
+                        program.send_signal(signal.SIGTERM)
+                        program.wait(30)
+                self.daemon.close()
+
+
+class Refused(Ranks):
+    ranks = 2
+
+    def check_other(self, text):
+        _, pages = self.begin_ranks(
+            "begin(); at = alloc(2)[1]; world = join(1, ranks, rank)\n"
+            + text
+            + "\nsay('ready'); line()"
+        )
+        return [bool(page.u32(pd.FLAGS) & pd.OTHER_COLLECTIVES) for page in pages]
+
+    def test_what_is_not_counted_is_noted(self):
+        self.assertEqual(self.check_other("reduce_at(world, at, 1)"), [False, False])
+        self.daemon.close()
+        send = "nccl.ncclSend(at, 1, 4, 1 - rank, world, None)"
+        self.assertEqual(self.check_other(send), [True, True])
+
+    def test_another_way_to_its_functions(self):
+        found = self.check_other("c.CDLL('libnccl.so.2').ncclCommInitRank")
+        self.assertEqual(found, [True, True])
+
+    def test_in_a_cuda_graph(self):
+        text = """
+cuda.cuStreamBeginCapture_v2(c.c_void_p(64), 0)
+reduce_at(world, at, 1)
+"""
+        self.assertEqual(self.check_other(text), [True, True])
+
+    def test_a_process_for_several_gpus_has_no_blocks(self):
+        self.start_daemon()
+        program = self.carried("begin(); alloc(4); say('ready'); line()", PRETEND_CUDA_GPUS="2")
+        self.assertEqual(self.hear(program), "ready")
+        self.assertEqual(self.page(program).why(), "several-gpus")
+
+    def test_its_communicators_come_and_go(self):
+        text = "nccl.ncclCommDestroy(world); world = join(9, ranks, rank); reduce_at(world, at, 1)"
+        programs, pages = self.begin_ranks(
+            "begin(); at = alloc(2)[1]; world = join(1, ranks, rank)\n"
+            + text
+            + "\nsay('ready'); line()"
+        )
+        first, second = (page.communicators() for page in pages)
+        self.assertEqual(first, second)
+        self.assertEqual([each[1:] for each in first.values()], [(1, 2)])
+
+
+if __name__ == "__main__":
+    unittest.main()
