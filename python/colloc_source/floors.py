@@ -15,6 +15,7 @@ In the daemon, a file uses files of its part and of lower parts; not those of an
 same line. A call up is a hook.
 
     src/daemon/main.c, wiring.c ...         "main": creates and connects the parts
+    src/daemon/outside/
     src/daemon/messages/, scrape/
     src/daemon/http/
     src/daemon/suspension/, metrics/
@@ -43,6 +44,7 @@ PARTS: List[List[str]] = [
     ["suspension", "metrics"],
     ["http"],
     ["messages", "scrape"],
+    ["outside"],
     ["main"],
 ]
 

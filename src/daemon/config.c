@@ -115,6 +115,18 @@ static const struct option {
     {"gpu-filter", FIELD(gpu_filter), &setting_flag, "yes|no", NULL,
         "keep tasks from opening GPUs that they were not given, by a BPF program of their cgroups; "
         "not for clients of MPS; needs root, cgroup v2 and suspend: no"},
+    {"outside", LIVE(outside), &setting_outside, "WAY", NULL,
+        "what happens with processes that use a GPU outside of tasks (docs/outside.md): show lists "
+        "them in `colloc gpus`; message writes to their users, too; limit also keeps further ones "
+        "from opening a GPU, which needs root, cgroup v2 and Linux 5.7"},
+    {"outside-after", LIVE(outside_after_us), &setting_duration, "TIME", NULL,
+        "with outside: how old a process is when its user gets a message; a user gets one an hour at "
+        "most"},
+    {"outside-text", LIVE(outside_text), &setting_text, "TEXT", NULL,
+        "with outside: what the message says after naming the process and its GPU"},
+    {"outside-users", LIVE(outside_users), &setting_text, "LIST", "",
+        "users that may use GPUs outside of tasks, as root and system users may: they get no "
+        "message, and outside: limit lets them pass; names, comma-separated"},
     {"framework-memory-limit", LIVE(framework_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each time-sliced task to its memory requirement and the margin through the "
         "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
@@ -444,6 +456,10 @@ void config_defaults(struct config *config)
         .mps_linger_us = 60 * SECOND_US,
         .near_cpus = true,
         .host_memory_share = true,
+        .outside_after_us = 60 * SECOND_US, /* chosen: a shorter one ends before that is read */
+        .outside_text =
+            "Other tasks share it. Start such work by `colloc run -- COMMAND` or `colloc "
+            "submit`, and end this process.",
         .preload = true,
         .memory_wait_us = WAIT_BOUND_MS * MS_US,
         .unused_after_us = 600 * SECOND_US,
@@ -475,7 +491,7 @@ void config_defaults(struct config *config)
     choose_folders(config);
 }
 
-bool config_next_operator(const char **at, struct span *ret_name)
+bool config_next_name(const char **at, struct span *ret_name)
 {
     struct span name = {*at, strcspn(*at, ",")};
     if (!**at)
@@ -490,7 +506,7 @@ bool config_is_operator(const struct config *config, const char *user)
 {
     const char *at = config->operators;
     struct span name;
-    while (config_next_operator(&at, &name))
+    while (config_next_name(&at, &name))
         if (span_is(name, user))
             return *user;
     return false;

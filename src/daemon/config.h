@@ -31,6 +31,10 @@ struct config {
     char preload_library[512];  /* path of libcolloc-preload.so */
     bool host_memory_share;     /* tasks that name no host memory get their GPUs' part of it */
     bool gpu_filter;            /* tasks cannot open GPUs that they were not given */
+    enum outside_way outside;   /* what happens with processes outside of tasks */
+    int64_t outside_after_us;   /* the age of a process that its user gets a message about */
+    char outside_text[512];     /* of the message to their users */
+    char outside_users[512];    /* may use GPUs outside of tasks: names, comma-separated */
     bool near_cpus;             /* tasks run on the CPUs near their GPUs */
     bool preload;               /* tasks that share GPUs and say nothing else are run with it */
     int64_t memory_wait_us; /* the longest wait of an allocation for GPU memory; 0: none waits */
@@ -111,13 +115,13 @@ int config_read_arguments(struct config *config, int argc, char **argv,
     setting_file_on_mistake *on_mistake, struct fault *fault);
 
 /*
- * Finds the next name of the setting operators.
+ * Finds the next name of a setting that lists users.
  *
- * at: begins as config->operators; moves on
+ * at: begins as config->operators or config->outside_users; moves on
  *
  * Returns false when there is none.
  */
-bool config_next_operator(const char **at, struct span *ret_name);
+bool config_next_name(const char **at, struct span *ret_name);
 
 /* Is the user one of the setting operators? */
 bool config_is_operator(const struct config *config, const char *user);

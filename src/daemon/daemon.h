@@ -5,6 +5,7 @@
  *     main.c  wiring.c  log_replay.c  reload.c    options and signals; creates, connects and ends
  *        |                                       the parts; replay of the log; settings read again
  *        v
+ *     outside/     processes on GPUs outside of tasks
  *     messages/    mails and webhooks to users     scrape/    GET /metrics over TCP, for Prometheus
  *     http/        the API: routes, submissions, JSON, metrics
  *     suspension/  tasks off their GPUs and back   metrics/   metrics over time, by a thread
@@ -50,6 +51,7 @@
 #include "daemon/mig_replan.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/notify.h"
+#include "daemon/outside/outside.h"
 #include "daemon/preload/preload_manager.h"
 #include "daemon/retention.h"
 #include "daemon/run_history.h"
@@ -94,6 +96,7 @@ struct daemon {
     struct web *web;
     struct scrape *scrape;
     struct messages *messages; /* NULL: none are sent */
+    struct outside *outside;
 };
 
 /* ---- wiring.c ---- */

@@ -83,6 +83,7 @@ static void destroy_daemon(struct daemon *daemon)
     web_destroy(daemon->web);
     services_destroy(daemon->services);
     scrape_destroy(daemon->scrape);
+    outside_destroy(daemon->outside);
     messages_destroy(daemon->messages);
     attempts_destroy(daemon->attempts);
     mps_destroy(daemon->mps);
@@ -335,6 +336,7 @@ static int check_service(const struct config *config, struct fault *fault)
     operators_check(config);
     gpus_check(config);
     web_check(config->web);
+    outside_check(config);
     int r = check_shim(config, fault);
     return r < 0 ? r : scrape_check(config, fault);
 }

@@ -14,7 +14,7 @@
 static bool next_name(const char **at, char *ret_name, size_t size)
 {
     struct span name;
-    while (config_next_operator(at, &name))
+    while (config_next_name(at, &name))
         if (name.size && span_copy(name, ret_name, size))
             return true;
     return false;

@@ -205,6 +205,7 @@ static void gpus_polled(void *context, int64_t poll)
     mps_review(daemon->mps);
     suspension_polled(daemon->suspension, poll);
     preload_manager_polled(daemon->preload);
+    outside_polled(daemon->outside);
 }
 
 static void gpus_health_changed(
@@ -432,6 +433,19 @@ static struct messages *create_messages(struct daemon *daemon)
     return messages;
 }
 
+/* ---- processes outside of tasks ---- */
+
+static struct outside *create_outside(struct daemon *daemon)
+{
+    const struct outside_options options = {
+        .config = &daemon->config,
+        .names = daemon->names,
+        .gpus = daemon->gpus,
+        .messages = daemon->messages,
+    };
+    return outside_create(&options);
+}
+
 /* ---- tables and services ---- */
 
 static void on_name(void *context, const struct name *name)
@@ -492,10 +506,11 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->web = create_web(daemon);
     daemon->scrape = create_scrape(daemon);
     daemon->messages = create_messages(daemon);
+    daemon->outside = create_outside(daemon);
     daemon->services = create_services(daemon);
     bool all = daemon->disk && daemon->kept_output && daemon->retention && daemon->mig_replan &&
                daemon->mps && daemon->preload && daemon->attempts && daemon->gpus &&
                daemon->suspension && daemon->http && daemon->web && daemon->scrape &&
-               daemon->services;
+               daemon->services && daemon->outside;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

@@ -16,6 +16,7 @@
 #include "doctor/doctor.h"
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
+#include "exec/outside_filter.h"
 
 void check_cgroup(struct doctor *doctor, struct doctor_check *check)
 {
@@ -72,6 +73,20 @@ void check_gpu_filter(struct doctor *doctor, struct doctor_check *check)
             geteuid() == 0 ? "needs CAP_BPF or CAP_SYS_ADMIN and a kernel with CONFIG_CGROUP_BPF"
                            : "run colloc doctor as root to see what collocd can do",
             "tasks can open GPUs that they were not given: %.150s", fault.text);
+}
+
+/* Can GPUs be closed to processes outside of tasks? */
+void check_outside(struct doctor *doctor, struct doctor_check *check)
+{
+    struct fault fault = {0};
+    if (outside_filter_try(&fault) == 0)
+        doctor_pass(check, "GPUs can be closed to processes outside of tasks (setting outside)");
+    else
+        doctor_fail(check,
+            geteuid() == 0
+                ? "needs Linux 5.7, CONFIG_CGROUP_BPF, cgroup v2, and CAP_BPF with CAP_NET_ADMIN"
+                : "run colloc doctor as root to see what collocd can do",
+            "processes outside of tasks can open GPUs: %.150s", fault.text);
 }
 
 /* Suspended tasks need as much host memory as they had on the GPU. */

@@ -32,6 +32,7 @@ static const struct {
     {"cgroup", check_cgroup},
     {"limits", check_limits},
     {"gpu-filter", check_gpu_filter},
+    {"outside", check_outside},
     {"host-memory", check_host_memory},
     {"suspend", check_suspend},
     {"move", check_move},

@@ -33,7 +33,7 @@ struct doctor {
     struct gpu_set *gpus; /* NULL: none to be had */
 };
 
-enum { DOCTOR_CHECKS_MAX = 16 };
+enum { DOCTOR_CHECKS_MAX = 17 };
 
 /*
  * Makes all checks, which takes some seconds on a machine with GPUs.
@@ -66,6 +66,7 @@ void check_left_memory(struct doctor *doctor, struct doctor_check *check);
 /* check_host.c */
 void check_cgroup(struct doctor *doctor, struct doctor_check *check);
 void check_limits(struct doctor *doctor, struct doctor_check *check);
+void check_outside(struct doctor *doctor, struct doctor_check *check);
 void check_gpu_filter(struct doctor *doctor, struct doctor_check *check);
 void check_host_memory(struct doctor *doctor, struct doctor_check *check);
 

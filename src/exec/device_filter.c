@@ -18,6 +18,10 @@
  *
  * Other devices are not filtered: nvidia-uvm has another major, and holds no GPU's memory by
  * itself. All MIG instances of a card are behind its one /dev/nvidiaN.
+ *
+ * The program for processes outside of tasks compares the real user id of the opening process, as
+ * the host's user namespace has it, instead of the minor number: to be root of a container, or of
+ * another user namespace, does not help.
  */
 #include "exec/device_filter.h"
 
@@ -33,6 +37,9 @@
 #include "exec/cgroup_path.h"
 
 enum { NVIDIA_MAJOR = 195, GPU_MINOR_MAX = 253, TYPE_MASK = 0xffff };
+
+/* Users of services: systemd's "Users, Groups, UIDs and GIDs" (SYSTEM_UID_MAX, DYNAMIC_UID). */
+enum { SYSTEM_UID_MAX = 999, DYNAMIC_UID_MIN = 61184, DYNAMIC_UID_MAX = 65519 };
 
 int gpu_minors_parse(const char *text, struct gpu_minors *ret_minors)
 {
@@ -90,14 +97,15 @@ static void set_jumps(struct device_program *program, int target)
 {
     for (int i = 0; i < program->n; i++) {
         struct bpf_insn *step = &program->steps[i];
-        if (BPF_CLASS(step->code) == BPF_JMP && BPF_OP(step->code) != BPF_EXIT)
+        bool is_jump = BPF_CLASS(step->code) == BPF_JMP || BPF_CLASS(step->code) == BPF_JMP32;
+        if (is_jump && BPF_OP(step->code) != BPF_EXIT && BPF_OP(step->code) != BPF_CALL)
             step->off = (__s16)(target - i - 1);
     }
 }
 
-void device_program_make(const struct gpu_minors *minors, struct device_program *ret_program)
+/* All that is not a GPU is allowed. */
+static void begin_program(struct device_program *program)
 {
-    struct device_program *program = ret_program;
     *program = (struct device_program){0};
     add_load(program, offsetof(struct bpf_cgroup_dev_ctx, access_type));
     add_step(
@@ -108,12 +116,65 @@ void device_program_make(const struct gpu_minors *minors, struct device_program 
     add_allow_if(program, BPF_JNE, NVIDIA_MAJOR);
     add_load(program, offsetof(struct bpf_cgroup_dev_ctx, minor));
     add_allow_if(program, BPF_JGT, GPU_MINOR_MAX);
-    for (int i = 0; i < minors->n; i++)
-        add_allow_if(program, BPF_JEQ, minors->list[i]);
+}
+
+static void end_program(struct device_program *program)
+{
     add_return(program, 0);
     int allow = program->n;
     add_return(program, 1);
     set_jumps(program, allow);
+}
+
+void device_program_make(const struct gpu_minors *minors, struct device_program *ret_program)
+{
+    begin_program(ret_program);
+    for (int i = 0; i < minors->n; i++)
+        add_allow_if(ret_program, BPF_JEQ, minors->list[i]);
+    end_program(ret_program);
+}
+
+/* r2 = the lower half of what bpf_get_current_uid_gid() returns: the real user id */
+static void add_uid(struct device_program *program)
+{
+    add_step(program,
+        (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_uid_gid});
+    add_step(program,
+        (struct bpf_insn){
+            .code = BPF_ALU | BPF_MOV | BPF_X, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_0});
+}
+
+/* r2 -= value, in 32 bits */
+static void add_subtraction(struct device_program *program, int value)
+{
+    add_step(program,
+        (struct bpf_insn){.code = BPF_ALU | BPF_SUB | BPF_K, .dst_reg = BPF_REG_2, .imm = value});
+}
+
+/* An immediate value is extended by its sign: the upper half of the ids would never be equal. */
+static void add_allow_if_uid(struct device_program *program, uint32_t uid)
+{
+    add_step(
+        program, (struct bpf_insn){
+                     .code = BPF_JMP32 | BPF_JEQ | BPF_K, .dst_reg = BPF_REG_2, .imm = (__s32)uid});
+}
+
+bool user_is_person(uint32_t uid)
+{
+    return uid > SYSTEM_UID_MAX && (uid < DYNAMIC_UID_MIN || uid > DYNAMIC_UID_MAX);
+}
+
+void device_program_make_outside(
+    const struct allowed_users *users, struct device_program *ret_program)
+{
+    begin_program(ret_program);
+    add_uid(ret_program);
+    add_allow_if(ret_program, BPF_JLE, SYSTEM_UID_MAX);
+    for (int i = 0; i < users->n; i++)
+        add_allow_if_uid(ret_program, users->list[i]);
+    add_subtraction(ret_program, DYNAMIC_UID_MIN);
+    add_allow_if(ret_program, BPF_JLE, DYNAMIC_UID_MAX - DYNAMIC_UID_MIN);
+    end_program(ret_program);
 }
 
 /* ---- the kernel ---- */
@@ -149,19 +210,41 @@ static int attach_program(int cgroup, int program)
     return call_bpf(BPF_PROG_ATTACH, &attributes);
 }
 
+/* The same for the time of the link's descriptor, which is closed by execve(2). */
+static int link_program(int cgroup, int program)
+{
+    union bpf_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.link_create.prog_fd = (__u32)program;
+    attributes.link_create.target_fd = (__u32)cgroup;
+    attributes.link_create.attach_type = BPF_CGROUP_DEVICE;
+    return call_bpf(BPF_LINK_CREATE, &attributes);
+}
+
+static int set_program(
+    const char *path, const struct device_program *program, int (*set)(int cgroup, int program))
+{
+    int loaded = load_program(program);
+    if (loaded < 0)
+        return loaded;
+    int cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = cgroup < 0 ? -errno : set(cgroup, loaded);
+    if (cgroup >= 0)
+        close(cgroup);
+    close(loaded); /* the cgroup, or the link, holds it */
+    return r;
+}
+
+int device_program_link(const char *path, const struct device_program *program)
+{
+    return set_program(path, program, link_program);
+}
+
 int device_filter_set(const char *path, const struct gpu_minors *minors)
 {
     struct device_program program;
     device_program_make(minors, &program);
-    int loaded = load_program(&program);
-    if (loaded < 0)
-        return loaded;
-    int cgroup = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = cgroup < 0 ? -errno : attach_program(cgroup, loaded);
-    if (cgroup >= 0)
-        close(cgroup);
-    close(loaded); /* the cgroup holds it */
-    return r;
+    return set_program(path, &program, attach_program);
 }
 
 int device_filter_try(const char *home, struct fault *fault)

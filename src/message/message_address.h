@@ -7,14 +7,15 @@
 
 /* What a message is about. Stored in messages.db by these numbers. */
 enum message_kind {
-    MESSAGE_START,   /* the task gets its GPUs */
-    MESSAGE_END,     /* it has ended, whatever the outcome */
-    MESSAGE_FAIL,    /* it has ended and did not complete, nor was it cancelled */
-    MESSAGE_REQUEUE, /* an attempt crashed, and another follows */
-    MESSAGE_SUSPEND, /* it has been suspended for long */
-    MESSAGE_IDLE,    /* it has not used its GPUs for long */
-    MESSAGE_GPU,     /* one of its GPUs is lost or faulty */
-    MESSAGE_KINDS
+    MESSAGE_START,                   /* the task gets its GPUs */
+    MESSAGE_END,                     /* it has ended, whatever the outcome */
+    MESSAGE_FAIL,                    /* it has ended and did not complete, nor was it cancelled */
+    MESSAGE_REQUEUE,                 /* an attempt crashed, and another follows */
+    MESSAGE_SUSPEND,                 /* it has been suspended for long */
+    MESSAGE_IDLE,                    /* it has not used its GPUs for long */
+    MESSAGE_GPU,                     /* one of its GPUs is lost or faulty */
+    MESSAGE_KINDS,                   /* those above are of tasks: a user can ask for them */
+    MESSAGE_OUTSIDE = MESSAGE_KINDS, /* a process uses a GPU outside of tasks */
 };
 
 /* Returns "start", "end", ...: of --notify, and in webhooks. */
@@ -31,8 +32,9 @@ int message_kinds_parse(const char *text, struct fault *fault, unsigned *ret_kin
 
 enum message_form {
     MESSAGE_BY_MAIL,
-    MESSAGE_BY_WEBHOOK, /* JSON as docs/messages.md has it */
-    MESSAGE_BY_SLACK,   /* the JSON of Slack's incoming webhooks, which Mattermost takes, too */
+    MESSAGE_BY_WEBHOOK,   /* JSON as docs/messages.md has it */
+    MESSAGE_BY_SLACK,     /* the JSON of Slack's incoming webhooks, which Mattermost takes, too */
+    MESSAGE_ON_TERMINALS, /* of the user, where that has any; no address is needed */
 };
 
 struct message_address {

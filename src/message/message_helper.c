@@ -11,13 +11,16 @@
  *                        "subject": "...", "text": "...",
  *                        "login": {"user": "...", "password": "...", "ca_file": "..."}}
  *                       {"form": "webhook", "to": "https://...", "id": "...", "body": {...}}
+ *                       {"form": "terminal", "id": "...", "text": "..."}
  *     standard output   a line that says why it failed; never the URL, which may be a secret
  *     exit status       0: delivered; 75 (EX_TEMPFAIL): try again later; 69 (EX_UNAVAILABLE): never
  *
  * A redirection is not followed. What a server answers is read up to ANSWER_MAX and not kept.
  */
 #include <curl/curl.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <jansson.h>
 #include <signal.h>
@@ -26,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
@@ -196,6 +200,51 @@ static CURLcode post_webhook(CURL *curl, const json_t *message)
     return code;
 }
 
+/* ---- terminals ---- */
+
+/* The text with a bell and a frame, as wall(1) writes it, for the caller to free. */
+static char *make_notice(const char *text, size_t *ret_size)
+{
+    char *notice = NULL;
+    FILE *out = open_memstream(&notice, ret_size);
+    if (!out)
+        return NULL;
+    fputs("\r\n\aMessage from colloc:\r\n", out);
+    write_text(out, text);
+    if (fclose(out) == 0)
+        return notice;
+    free(notice);
+    return NULL;
+}
+
+/* A terminal that is stopped (Ctrl-S) does not take it, and nothing waits for that. */
+static void write_terminal(int folder, const char *name, const char *notice, size_t size)
+{
+    struct stat seen;
+    int fd = openat(folder, name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &seen) == 0 && S_ISCHR(seen.st_mode) && seen.st_uid == geteuid() &&
+        write(fd, notice, size) < 0)
+        printf("a terminal takes nothing now: %s\n", strerror(errno));
+    close(fd);
+}
+
+/* To each terminal that the user owns. One without any misses nothing: it has mail perhaps. */
+static int write_terminals(const json_t *message)
+{
+    size_t size;
+    char *notice = make_notice(member_text(message, "text"), &size);
+    DIR *terminals = opendir("/dev/pts");
+    for (const struct dirent *entry; terminals && notice && (entry = readdir(terminals));)
+        if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
+            write_terminal(dirfd(terminals), entry->d_name, notice, size);
+    if (terminals)
+        closedir(terminals);
+    free(notice);
+    return notice ? 0 : EX_TEMPFAIL;
+}
+
 /* ---- the outcome ---- */
 
 /* 5xx of SMTP and 4xx of HTTP are permanent, except "too many requests" and "timeout". */
@@ -277,6 +326,11 @@ int main(int argc, char **argv)
     if (leave_root() < 0) {
         printf("cannot become user 65534\n");
         return EX_TEMPFAIL;
+    }
+    if (strcmp(member_text(message, "form"), "terminal") == 0) {
+        int written = write_terminals(message);
+        json_decref(message);
+        return written;
     }
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int status = deliver_message(message);

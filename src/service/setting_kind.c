@@ -139,6 +139,8 @@ static void format_samples(const void *member, char *text, size_t size)
 /* ---- the kinds ---- */
 
 static const char *const node_auth_names[] = {[NODE_AUTH_MUNGE] = "munge", [NODE_AUTH_TLS] = "tls"};
+static const char *const outside_names[] = {
+    [OUTSIDE_SHOW] = "show", [OUTSIDE_MESSAGE] = "message", [OUTSIDE_LIMIT] = "limit"};
 static const char *const log_level_names[] = {[LOG_LEVEL_ERROR] = "error",
     [LOG_LEVEL_WARNING] = "warning",
     [LOG_LEVEL_INFO] = "info",
@@ -171,10 +173,13 @@ const struct setting_kind setting_samples = {SETTING_OTHER,
     .format = format_samples};
 const struct setting_kind setting_sharing = {
     SETTING_CHOICE, "streams, mps or auto", .names = sharing_names, .n_names = SHARINGS};
+const struct setting_kind setting_outside = {SETTING_CHOICE, "show, message or limit",
+    .names = outside_names, .n_names = ARRAY_SIZE(outside_names)};
 const struct setting_kind setting_node_auth = {SETTING_CHOICE, "munge or tls",
     .names = node_auth_names, .n_names = ARRAY_SIZE(node_auth_names)};
 const struct setting_kind setting_log_level = {SETTING_CHOICE, "error, warning, info or debug",
     .names = log_level_names, .n_names = ARRAY_SIZE(log_level_names)};
 static_assert(SAMPLES_RINGS_MAX == 8, "the text of setting_samples says how many");
-static_assert(sizeof(enum sharing) == sizeof(int) && sizeof(enum node_auth) == sizeof(int),
+static_assert(sizeof(enum sharing) == sizeof(int) && sizeof(enum node_auth) == sizeof(int) &&
+                  sizeof(enum outside_way) == sizeof(int),
     "a choice is read and written as int");

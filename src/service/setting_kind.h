@@ -20,9 +20,16 @@ struct samples_kept {
     size_t n;
 };
 
+/* What happens with processes that use GPUs outside of tasks. */
+enum outside_way {
+    OUTSIDE_SHOW,    /* colloc gpus lists them */
+    OUTSIDE_MESSAGE, /* their users get a message, too */
+    OUTSIDE_LIMIT,   /* and no further one can open a GPU */
+};
+
 extern const struct setting_kind setting_web, setting_address, setting_mail_server,
     setting_mail_address, setting_alerts, setting_host_port, setting_user, setting_request_memory,
-    setting_policy, setting_quantile, setting_samples, setting_sharing, setting_node_auth,
-    setting_log_level;
+    setting_policy, setting_quantile, setting_samples, setting_outside, setting_sharing,
+    setting_node_auth, setting_log_level;
 
 #endif

@@ -10,7 +10,7 @@ from daemon_case import LIMIT_S, program
 from emulator_case import EmulatorCase
 
 CHECKS = (
-    "nvml driver gpus persistence gpm dcgm mps mig left-memory cgroup limits gpu-filter "
+    "nvml driver gpus persistence gpm dcgm mps mig left-memory cgroup limits gpu-filter outside "
     "host-memory suspend move preload"
 ).split()
 
@@ -43,6 +43,7 @@ class Doctor(EmulatorCase):
             "cgroup",
             "limits",
             "gpu-filter",
+            "outside",
             "host-memory",
             "preload",
         }

@@ -90,6 +90,13 @@ static void write_gpu(FILE *out, const struct message_facts *facts)
         fputs(facts->why, out);
 }
 
+/* Of a process of the user. */
+static void write_outside(FILE *out, const struct message_facts *facts)
+{
+    fprintf(out, "your process %s uses GPU %s of %s outside of colloc. %s", facts->process,
+        facts->gpus, facts->host, facts->why);
+}
+
 static void write_line(char line[LINE_SIZE], const struct message_facts *facts)
 {
     FILE *out = fmemopen(line, LINE_SIZE, "w");
@@ -101,6 +108,8 @@ static void write_line(char line[LINE_SIZE], const struct message_facts *facts)
             (long long)json_integer_value(json_object_get(facts->task, "id")),
             member_text(facts->task, "name"), facts->host);
         write_event(out, facts);
+    } else if (facts->kind == MESSAGE_OUTSIDE) {
+        write_outside(out, facts);
     } else {
         write_gpu(out, facts);
     }
@@ -115,7 +124,7 @@ static void write_detail(FILE *out, const char *label, const char *value)
         fprintf(out, "%-12s%s\n", label, value);
 }
 
-static void write_text(char text[TEXT_SIZE], const char *line, const json_t *task)
+static void write_text(char text[TEXT_SIZE], const char *line, const json_t *task, bool is_of_gpu)
 {
     char after[32], memory[64] = "";
     const json_t *peak = json_object_get(task, "mem_peak_mib");
@@ -127,7 +136,9 @@ static void write_text(char text[TEXT_SIZE], const char *line, const json_t *tas
         snprintf(memory, sizeof memory, "%.1f GiB", json_number_value(peak) / 1024);
     fprintf(out, "%s\n\n", line);
     if (!task) {
-        fputs("`colloc gpus` has more; docs/monitor.md says what each state means.\n", out);
+        fputs(!is_of_gpu ? "`colloc gpus` shows all processes on GPUs.\n"
+                         : "`colloc gpus` has more; docs/monitor.md says what each state means.\n",
+            out);
         fclose(out);
         return;
     }
@@ -164,10 +175,12 @@ json_t *message_make(const struct message_facts *facts, const struct message_add
 {
     char line[LINE_SIZE], text[TEXT_SIZE], subject[LINE_SIZE + 16];
     write_line(line, facts);
+    if (to->form == MESSAGE_ON_TERMINALS)
+        return json_pack("{s:s, s:s}", "form", "terminal", "text", line);
     if (to->form != MESSAGE_BY_MAIL)
         return json_pack("{s:s, s:s, s:o}", "form", "webhook", "to", to->target, "body",
             make_body(facts, to->form, line));
-    write_text(text, line, facts->task);
+    write_text(text, line, facts->task, facts->kind == MESSAGE_GPU);
     snprintf(subject, sizeof subject, "[colloc] %s", line);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "form", "mail", "to", to->target, "server",
         server, "from", from, "subject", subject, "text", text);

@@ -17,7 +17,8 @@ struct message_facts {
     const char *gpus;   /* of a start: "0, 1"; else "" */
     double idle_s;      /* of an idle holder */
     const char *health; /* of MESSAGE_GPU: "lost", "faulty" or "ok"; and `gpus` names the GPU */
-    const char *why;    /* of MESSAGE_GPU, for people */
+    const char *why; /* of MESSAGE_GPU, for people; of MESSAGE_OUTSIDE the administrator's text */
+    const char *process; /* of MESSAGE_OUTSIDE: "python (pid 4711)"; and `gpus` names its GPU */
 };
 
 /*

@@ -60,7 +60,7 @@ struct delivery {
     struct messages *messages;
     struct user_helper helper;
     bool is_under_way;
-    uint32_t share; /* whose share of the turns: the user, or all unlisted users */
+    uint32_t uid; /* of the message */
     int64_t id;
     uint64_t task;
     int attempts;
@@ -337,6 +337,51 @@ void messages_note_gpu(struct messages *messages, const struct gpu_health_change
     wake_delivery(messages);
 }
 
+/* ---- processes outside of tasks ---- */
+
+static int add_outside_message(struct messages *messages, const struct outside_use *use,
+    const struct message_address *to, struct fault *fault)
+{
+    const struct config *config = messages->options.config;
+    const int64_t cursor = message_db_cursor(messages->db);
+    const struct message_facts facts = {.kind = MESSAGE_OUTSIDE,
+        .host = messages->host,
+        .gpus = use->gpu,
+        .process = use->process,
+        .why = config->outside_text};
+    json_t *message = message_make(&facts, to, config->mail_server, config->mail_from);
+    char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+    const struct message_row row = {.seq = cursor,
+        .uid = use->uid,
+        .gid = use->gid,
+        .kind = (int)MESSAGE_OUTSIDE,
+        .due_ms = now_ms(),
+        .text = text};
+    int r = text ? message_db_add(messages->db, &row, 1, cursor, fault)
+                 : fault_set(fault, ENOMEM, "out of memory");
+    free(text);
+    json_decref(message);
+    return r;
+}
+
+void messages_note_outside(struct messages *messages, const struct outside_use *use)
+{
+    struct message_address mail;
+    struct fault fault = {0};
+    if (!messages || messages->is_closed)
+        return;
+    bool has_mail = strcmp(messages->options.config->mail_server, "none") != 0 &&
+                    message_address_parse(use->user, &fault, &mail) == 0 &&
+                    mail.form == MESSAGE_BY_MAIL;
+    int r = add_outside_message(
+        messages, use, &(struct message_address){.form = MESSAGE_ON_TERMINALS}, &fault);
+    if (r == 0 && has_mail)
+        r = add_outside_message(messages, use, &mail, &fault);
+    if (r < 0)
+        log_warning("messages cannot be made: %s", fault.text);
+    wake_delivery(messages);
+}
+
 /* ---- delivering: in the helper ---- */
 
 /* Adds the login of the mail server, which only root can read: the user of the message must not be
@@ -450,7 +495,7 @@ static int64_t retry_ms(const struct messages *messages, int attempts)
 
 static void log_undelivered(const struct delivery *delivery, const char *why, bool is_last)
 {
-    char about[64] = "a GPU";
+    char about[64] = "a GPU, or a process on it,";
     if (delivery->task)
         snprintf(about, sizeof about, "task %llu to its user", (unsigned long long)delivery->task);
     log_warning("the %s about %s was not delivered: %.160s%s",
@@ -507,7 +552,7 @@ static void start_delivery(
     char *text = address_text(messages, row);
     *delivery = (struct delivery){.messages = messages,
         .is_under_way = true,
-        .share = share_of(messages, row->uid),
+        .uid = row->uid,
         .id = row->id,
         .task = row->task,
         .attempts = row->attempts,
@@ -523,6 +568,8 @@ static void start_delivery(
         on_delivered(&delivery->helper, r, &fault);
 }
 
+/* The shares are those of now: a user's changes when the database turns out to lack that user, even
+ * while its message is delivered. */
 static struct delivery *find_free(struct messages *messages, uint32_t *busy, size_t *ret_n_busy)
 {
     struct delivery *free_one = NULL;
@@ -530,7 +577,7 @@ static struct delivery *find_free(struct messages *messages, uint32_t *busy, siz
     for (size_t i = 0; i < MESSAGE_HELPERS; i++) {
         struct delivery *delivery = &messages->deliveries[i];
         if (delivery->is_under_way)
-            busy[(*ret_n_busy)++] = delivery->share;
+            busy[(*ret_n_busy)++] = share_of(messages, delivery->uid);
         else
             free_one = delivery;
     }

@@ -47,6 +47,19 @@ struct gpu_health_change {
  * killed in the same moment makes none. NULL is fine. */
 void messages_note_gpu(struct messages *messages, const struct gpu_health_change *change);
 
+/* A process that uses a GPU outside of tasks. */
+struct outside_use {
+    uid_t uid;
+    gid_t gid;
+    const char *user;    /* name, or "" of an unlisted one */
+    const char *process; /* "python (pid 4711)" */
+    const char *gpu;     /* "0" */
+};
+
+/* Makes the messages to the process's user: on its terminals and, with a mail server, by mail. They
+ * end with the setting outside-text. NULL is fine. */
+void messages_note_outside(struct messages *messages, const struct outside_use *use);
+
 /* Nothing is delivered any more. NULL is fine. */
 void messages_close(struct messages *messages);
 

@@ -262,7 +262,7 @@ class Settings(unittest.TestCase):
         self.assertGreater(len(settings), 30)
         for name, takes in settings:
             if (
-                takes in ("PATH", "FOLDER", "FILE", "LIST", "PROGRAM", "NODE")
+                takes in ("PATH", "FOLDER", "FILE", "LIST", "PROGRAM", "NODE", "TEXT")
                 or name == "estimator"
             ):
                 continue  # any text that is short enough

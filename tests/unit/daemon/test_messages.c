@@ -268,6 +268,40 @@ static void unlisted_users_have_one_helper(void **state)
     end_helper(0);
 }
 
+/* The database turns out to lack a user while its message is delivered: it is delivered once. */
+static void a_user_that_becomes_unlisted_gets_it_once(void **state)
+{
+    seen.wishes[1] = seen.wishes[5] = "end";
+    log_event(EVENT_END, 1);
+    wait_begun(1);
+    seen.shares_one = true;
+    log_event(EVENT_END, 5);
+    for (int64_t end_us = clock_monotonic_us() + 50 * MS_US; clock_monotonic_us() < end_us;)
+        uv_run(&seen.loop, UV_RUN_NOWAIT);
+    assert_int_equal(seen.n_begun, 1);
+    end_helper(0);
+    wait_begun(2);
+    assert_int_equal(seen.orders[0].uid, BOB);
+    end_helper(0);
+}
+
+static void a_process_outside_of_tasks_makes_messages(void **state)
+{
+    const struct outside_use use = {ADA, 100, "ada", "python (pid 4711)", "0"};
+    strcpy(seen.config.mail_server, "none");
+    messages_note_outside(seen.messages, &use);
+    wait_begun(1);
+    assert_int_equal(seen.orders[0].uid, ADA);
+    end_helper(0);
+    strcpy(seen.config.mail_server, "smtp://127.0.0.1:9");
+    messages_note_outside(seen.messages, &use);
+    wait_begun(2);
+    end_helper(0);
+    wait_begun(3); /* by mail, too */
+    end_helper(0);
+    expect_no_more(3);
+}
+
 static void what_is_refused_is_given_up(void **state)
 {
     seen.wishes[1] = "end";
@@ -333,6 +367,8 @@ int main(void)
         TEST(a_user_gets_the_wanted_messages),
         TEST(a_user_has_one_helper_at_a_time),
         TEST(unlisted_users_have_one_helper),
+        TEST(a_user_that_becomes_unlisted_gets_it_once),
+        TEST(a_process_outside_of_tasks_makes_messages),
         TEST(what_is_refused_is_given_up),
         TEST(what_failed_is_tried_again_later),
         TEST(a_restart_loses_and_repeats_nothing),
