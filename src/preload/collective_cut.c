@@ -2,7 +2,7 @@
 /* Each communicator is compared in all ranks. A task has few of both. */
 #include "preload/collective_cut.h"
 
-static struct cut_count *find(struct cut_rank *rank, uint64_t communicator)
+static struct cut_count *find_count(struct cut_rank *rank, uint64_t communicator)
 {
     for (size_t i = 0; i < rank->n; i++)
         if (rank->of[i].communicator == communicator)
@@ -16,11 +16,11 @@ struct sums {
     uint32_t n_ranks, n_found;
 };
 
-static struct sums compare(struct cut_rank *ranks, size_t n, uint64_t communicator)
+static struct sums compare_ranks(struct cut_rank *ranks, size_t n, uint64_t communicator)
 {
     struct sums sums = {.least = UINT64_MAX};
     for (size_t i = 0; i < n; i++) {
-        const struct cut_count *count = find(&ranks[i], communicator);
+        const struct cut_count *count = find_count(&ranks[i], communicator);
         if (!count)
             continue;
         sums.n_found++;
@@ -32,7 +32,7 @@ static struct sums compare(struct cut_rank *ranks, size_t n, uint64_t communicat
 }
 
 /* A communicator that was never used may still be in the making. */
-static enum cut_answer judge(const struct sums *sums)
+static enum cut_answer judge_counts(const struct sums *sums)
 {
     if (sums->most && sums->n_found != sums->n_ranks)
         return CUT_INCOMPLETE;
@@ -47,8 +47,8 @@ enum cut_answer collective_cut(struct cut_rank *ranks, size_t n)
             worst = CUT_NOT_YET;
         for (size_t k = 0; k < ranks[i].n; k++) {
             struct cut_count *count = &ranks[i].of[k];
-            struct sums sums = compare(ranks, n, count->communicator);
-            enum cut_answer answer = judge(&sums);
+            struct sums sums = compare_ranks(ranks, n, count->communicator);
+            enum cut_answer answer = judge_counts(&sums);
             count->allowed = sums.most;
             worst = answer > worst ? answer : worst;
         }
@@ -63,7 +63,7 @@ void cut_rank_read(const struct preload_page *page, struct cut_rank *ret_rank)
     for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX; i++) {
         const struct preload_communicator *communicator = &page->communicators[i];
         uint64_t id = atomic_load(&communicator->id);
-        if (!id || find(ret_rank, id))
+        if (!id || find_count(ret_rank, id))
             continue;
         ret_rank->of[ret_rank->n++] = (struct cut_count){.communicator = id,
             .n_ranks = atomic_load(&communicator->n_ranks),

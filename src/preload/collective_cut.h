@@ -38,7 +38,7 @@
  *
  * What is not covered is refused by the caller: sends and receives, whose counts differ between
  * ranks by nature; collectives in CUDA graphs, which are launched without a call of NCCL;
- * communicators with ranks elsewhere. A collective that nobody counted is not a danger: it is in
+ * communicators with ranks elsewhere. A collective that was not counted is not a danger: it is in
  * flight when the GPU is to become idle, which then does not happen within its time.
  */
 #ifndef COLLOC_PRELOAD_COLLECTIVE_CUT_H

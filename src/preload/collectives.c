@@ -43,7 +43,7 @@ void collectives_publish(struct process_state *state, struct preload_page *page)
     atomic_store(&page->collectives_under_way, own->under_way);
 }
 
-static void publish(struct process_state *state)
+static void publish_counts(struct process_state *state)
 {
     collectives_publish(state, process_page(state));
 }
@@ -55,12 +55,12 @@ static uint32_t try_to_enter(struct process_state *state, bool is_ever_held)
 {
     struct preload_page *page = process_page(state);
     state->collectives.under_way++;
-    publish(state);
+    publish_counts(state);
     uint32_t hold = is_ever_held ? atomic_load(&page->collectives_held) : 0;
     if (!hold || cut_is_behind(page))
         return 0;
     state->collectives.under_way--;
-    publish(state);
+    publish_counts(state);
     return hold;
 }
 
@@ -77,7 +77,7 @@ static bool wait_for_release(struct process_state *state, uint32_t hold)
     return is_there;
 }
 
-static void enter(bool is_ever_held)
+static void enter_call(bool is_ever_held)
 {
     if (group.depth++ > 0)
         return;
@@ -97,12 +97,12 @@ static void enter(bool is_ever_held)
 
 void collectives_enter(void)
 {
-    enter(true);
+    enter_call(true);
 }
 
 void collectives_enter_unheld(void)
 {
-    enter(false);
+    enter_call(false);
 }
 
 void collectives_leave(void)
@@ -115,13 +115,13 @@ void collectives_leave(void)
     futex_lock(&state->lock);
     if (state->collectives.under_way) /* not in the child of a fork */
         state->collectives.under_way--;
-    publish(state);
+    publish_counts(state);
     futex_unlock(&state->lock);
 }
 
 /* ---- communicators ---- */
 
-static struct communicator *find(struct process_state *state, const void *handle)
+static struct communicator *find_communicator(struct process_state *state, const void *handle)
 {
     for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX; i++)
         if (state->collectives.communicators[i].handle == handle)
@@ -135,7 +135,7 @@ static void know_ranks(
 {
     uint32_t n_ranks = count_ranks(handle);
     futex_lock(&state->lock);
-    struct communicator *communicator = find(state, handle);
+    struct communicator *communicator = find_communicator(state, handle);
     if (communicator)
         communicator->n_ranks = n_ranks;
     futex_unlock(&state->lock);
@@ -147,11 +147,11 @@ void collectives_add(void *handle, uint32_t (*count_ranks)(void *handle))
     if (!state)
         return;
     futex_lock(&state->lock);
-    struct communicator *communicator = handle ? find(state, handle) : NULL;
+    struct communicator *communicator = handle ? find_communicator(state, handle) : NULL;
     bool needs_ranks = communicator && !communicator->n_ranks;
     if (communicator)
         communicator->launched++;
-    publish(state);
+    publish_counts(state);
     futex_unlock(&state->lock);
     if (!communicator || atomic_load(&state->captures))
         collectives_note_other();
@@ -165,13 +165,13 @@ void collectives_note_communicator(void *handle, uint64_t id, uint32_t n_ranks)
     if (!state || !handle)
         return;
     futex_lock(&state->lock);
-    struct communicator *place = find(state, NULL);
+    struct communicator *place = find_communicator(state, NULL);
     for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX; i++)
         if (state->collectives.communicators[i].id == id) /* two ranks in one process */
             place = NULL;
     if (place)
         *place = (struct communicator){.handle = handle, .id = id, .n_ranks = n_ranks};
-    publish(state);
+    publish_counts(state);
     futex_unlock(&state->lock);
     if (!place)
         collectives_note_other();
@@ -188,7 +188,7 @@ uint64_t collectives_split_id(void *handle, int colour)
     if (!state)
         return 1;
     futex_lock(&state->lock);
-    struct communicator *parent = handle ? find(state, handle) : NULL;
+    struct communicator *parent = handle ? find_communicator(state, handle) : NULL;
     if (parent) {
         of.parent = parent->id;
         of.number = ++parent->n_splits;
@@ -205,10 +205,10 @@ void collectives_forget_communicator(void *handle)
     if (!state || !handle)
         return;
     futex_lock(&state->lock);
-    struct communicator *communicator = find(state, handle);
+    struct communicator *communicator = find_communicator(state, handle);
     if (communicator)
         *communicator = (struct communicator){0};
-    publish(state);
+    publish_counts(state);
     futex_unlock(&state->lock);
 }
 
