@@ -117,7 +117,9 @@ void connection_read_environment(void)
     memset(&place, 0, sizeof(place));
     if (path && length < sizeof(place.socket))
         memcpy(place.socket, path, length);
-    place.task = number_of(PRELOAD_TASK_VARIABLE);
+    place.task = number_of(PRELOAD_JOB_VARIABLE);
+    if (!place.task)
+        place.task = number_of(PRELOAD_TASK_VARIABLE);
     place.attempt = (uint32_t)number_of(PRELOAD_ATTEMPT_VARIABLE);
 }
 

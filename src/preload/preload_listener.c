@@ -7,11 +7,13 @@
  */
 #include "preload/preload_listener.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -402,4 +404,29 @@ struct preload_waiter *preload_next_waiter(
                                     : listener->first;
     struct connection *found = next_of_role(from, ROLE_WAITER);
     return found ? &found->waiter : NULL;
+}
+
+/* ---- for its owners ---- */
+
+bool preload_uuid_is(const char *text, const unsigned char uuid[16])
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = strchr(text, '-');
+    for (int i = 0; at && i < 16; i++) {
+        at += *at == '-';
+        if (tolower(at[0]) != digits[uuid[i] >> 4] || tolower(at[1]) != digits[uuid[i] & 15])
+            return false;
+        at += 2;
+    }
+    return at && *at == '\0';
+}
+
+int preload_connections_for_limit(void)
+{
+    struct rlimit files;
+    bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+                  files.rlim_cur / 4 < PRELOAD_CONNECTIONS_MAX;
+    return is_low && files.rlim_cur / 4 > 128 ? (int)(files.rlim_cur / 4)
+           : is_low                           ? 128
+                                              : PRELOAD_CONNECTIONS_MAX;
 }

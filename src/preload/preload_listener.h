@@ -77,6 +77,14 @@ struct preload_hooks {
 
 struct preload_listener;
 
+/* Is the UUID that of the text? "GPU-00112233-4455-6677-8899-aabbccddeeff", or "MIG-..." of an
+ * instance. */
+bool preload_uuid_is(const char *text, const unsigned char uuid[16]);
+
+/* Returns how many connections to allow: a quarter of the descriptors that this process may have,
+ * from 128 to PRELOAD_CONNECTIONS_MAX. */
+int preload_connections_for_limit(void);
+
 /*
  * Listens. An existing socket file is replaced.
  *

@@ -29,6 +29,10 @@
 #define PRELOAD_SOCKET_VARIABLE  "COLLOC_PRELOAD_SOCKET"
 #define PRELOAD_TASK_VARIABLE    "COLLOC_TASK_ID"
 #define PRELOAD_ATTEMPT_VARIABLE "COLLOC_ATTEMPT_NUMBER"
+/* Of a job of Slurm, in place of a task's number: programs may ask whether they run in a task. */
+#define PRELOAD_JOB_VARIABLE "COLLOC_PRELOAD_JOB"
+/* The library itself, where Slurm's plugin finds its path (src/spank). */
+#define PRELOAD_LIBRARY_VARIABLE "COLLOC_PRELOAD_LIBRARY"
 /* "1": the library carries the process's memory when the daemon orders it (docs/carrier.md). */
 #define PRELOAD_CARRIER_VARIABLE "COLLOC_PRELOAD_CARRIER"
 

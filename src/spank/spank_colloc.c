@@ -4,11 +4,12 @@
  *
  *     optional /usr/lib/x86_64-linux-gnu/colloc/spank_colloc.so
  *
- * In sbatch, srun and salloc it adds the options --colloc-summary, --colloc-memory and
- * --colloc-sharing, and refuses mistakes in them. In slurmstepd it asks the node's agent
- * (src/daemon/node) before a step starts, and sets the variables of MPS that the agent answers;
- * when a batch script has failed it waits until the agent knows whether GPU memory ran out, because
- * until then the job still counts as running and can be requeued without failing.
+ * In sbatch, srun and salloc it adds the options --colloc-summary, --colloc-memory,
+ * --colloc-sharing and --colloc-preload, and refuses mistakes in them. In slurmstepd it asks the
+ * node's agent (src/daemon/node) before a step starts, and sets the variables of MPS and of the
+ * preloaded library that the agent answers. When a batch script has failed it waits until the agent
+ * knows whether GPU memory ran out, because until then the job still counts as running and can be
+ * requeued without failing.
  *
  * Contract: in slurmstepd every function returns 0 after a bounded time. A job never fails and no
  * node drains because of this plugin: without an agent a step runs on the right GPU without MPS. A
@@ -45,9 +46,11 @@ enum {
     REQUEST_MAX = 512, /* as in src/daemon/node/step_request.h */
     ANSWER_MAX = 1024,
     SOCKET_MAX = 4096,
+    PRELOAD_MAX = 4096, /* of the user's LD_PRELOAD; longer ones are left alone */
 };
 
-static char sharing[16]; /* as --colloc-sharing says; "": it does not */
+static char sharing[16];        /* as --colloc-sharing says; "": it does not */
+static bool has_library = true; /* unless --colloc-preload=no */
 
 /* ---- the options ---- */
 
@@ -85,6 +88,15 @@ static int take_sharing(int number, const char *value, int remote)
     return 0;
 }
 
+static int take_preload(int number, const char *value, int remote)
+{
+    bool is_known = value && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0);
+    if (!is_known)
+        return refuse_option(remote, "colloc-preload", value, "yes or no");
+    has_library = strcmp(value, "yes") == 0;
+    return 0;
+}
+
 #define TEXT(text) ((char *)(uintptr_t)(text)) /* spank.h has no const */
 
 /* Not a table named spank_options, which sbatch and salloc do not read (spank(7)). */
@@ -97,6 +109,9 @@ static struct spank_option options[] = {
         0, take_memory},
     {TEXT("colloc-sharing"), TEXT("HOW"),
         TEXT("how GPUs are shared: streams (time-sliced), mps, or auto"), 1, 0, take_sharing},
+    {TEXT("colloc-preload"), TEXT("yes|no"),
+        TEXT("load the library that lets allocations wait for GPU memory (default: yes)"), 1, 0,
+        take_preload},
     SPANK_OPTIONS_TABLE_END};
 
 int slurm_spank_init(spank_t spank, int n_arguments, char **arguments)
@@ -268,6 +283,24 @@ static void find_gpus(spank_t spank, uint32_t step, char *gpus, int size)
         *gpus = '\0';
 }
 
+/* The library comes before those that the user preloads. One that was inherited stays. */
+static void set_library(spank_t spank, const char *library)
+{
+    char own[PRELOAD_MAX] = "", both[2 * PRELOAD_MAX];
+    spank_err_t r = spank_getenv(spank, "LD_PRELOAD", own, sizeof own);
+    if (r == ESPANK_NOSPACE || strstr(own, library))
+        return;
+    bool has_own = r == ESPANK_SUCCESS && *own;
+    snprintf(both, sizeof both, "%s%s%s", library, has_own ? ":" : "", has_own ? own : "");
+    spank_setenv(spank, "LD_PRELOAD", both, 1);
+}
+
+/* Variables of the preloaded library, which a job can refuse. */
+static bool is_of_library(const char *name)
+{
+    return strncmp(name, "COLLOC_PRELOAD_", strlen("COLLOC_PRELOAD_")) == 0;
+}
+
 static void set_variables(spank_t spank, char *answer)
 {
     char *rest = NULL;
@@ -276,7 +309,12 @@ static void set_variables(spank_t spank, char *answer)
         if (!value)
             continue;
         *value++ = '\0';
-        spank_setenv(spank, line, value, 1);
+        if (is_of_library(line) && !has_library)
+            continue;
+        if (strcmp(line, "COLLOC_PRELOAD_LIBRARY") == 0)
+            set_library(spank, value);
+        else
+            spank_setenv(spank, line, value, 1);
     }
 }
 

@@ -5,9 +5,11 @@ GPUs. A program that prints reports stands for the controller."""
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -69,7 +71,7 @@ class Hub:
 
 
 @unittest.skipIf(why_not(), why_not())
-class SlurmNode(unittest.TestCase):
+class NodeCase(unittest.TestCase):
     def setUp(self):
         plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\n"
         self.slurm = loopback.Loopback(
@@ -92,7 +94,7 @@ class SlurmNode(unittest.TestCase):
         self.addCleanup(self.hub.close)
         self.start_agent()
 
-    def start_agent(self, **env):
+    def start_agent(self, *options, **env):
         self.agent = self.slurm.spawn(
             program("collocd"),
             "--node",
@@ -104,6 +106,7 @@ class SlurmNode(unittest.TestCase):
             "--sample-period=200ms",
             "--mps-linger=0s",
             "--log-level=debug",
+            *options,
             log="agent",
             **env,
         )
@@ -128,6 +131,8 @@ class SlurmNode(unittest.TestCase):
         self.slurm.wait_job(job, "COMPLETED")
         return self.output(job)
 
+
+class SlurmNode(NodeCase):
     def test_gres_conf_that_means_other_gpus(self):
         """A type has the number of its device file; else no job may start on the node."""
         usable = lambda report: not any(gpu.get("trouble") for gpu in report["gpus"])
@@ -411,6 +416,156 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
     def processes_of(self, job):
         """Jobs of other clusters on this machine may have the same number."""
         return set(processes_with(f"SLURM_JOB_ID={job}")) & set(processes_with(self.slurm.conf))
+
+
+PROBE = os.path.abspath(os.path.join(BUILD, "tests", "preload", "probe"))
+LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
+MIB = 1 << 20
+
+
+class MemoryWaits(NodeCase):
+    """Allocations of jobs wait for GPU memory: the library before a pretend libcuda, whose memory
+    the test fills; the agent sees the same of the emulated GPU."""
+
+    def setUp(self):
+        super().setUp()
+        uuid = self.hub.wait_report(lambda r: len(r["gpus"]) == 2)["gpus"][1]["uuid"]
+        self.gpu = self.slurm.path("work/pretend-gpu")
+        with open(self.gpu, "wb") as file:
+            key = bytes.fromhex(uuid[4:].replace("-", ""))
+            file.write(struct.pack("=8Q16s", 40000 * MIB, *[0] * 7, key))
+
+    def fill(self, mib):
+        self.slurm.run(program("emulator"), "set", "1", f"foreign-mib={mib}")
+        with open(self.gpu, "r+b") as file:
+            file.seek(8)
+            file.write(struct.pack("=Q", mib * MIB))
+
+    def allocating(self, mib, before=""):
+        """All that the program needs is in the script: a job may have no environment."""
+        return (
+            f"export LD_LIBRARY_PATH={os.path.dirname(PROBE)} PRETEND_CUDA={self.gpu}; {before}\n"
+            f"echo LD_PRELOAD=$LD_PRELOAD\n{PROBE} dlsym alloc {mib}"
+        )
+
+    def start_job(self, script, *options, is_pinned=True):
+        job = self.sbatch(script, "--gres=shard:i1:10", "--hold", *options)
+        if is_pinned:
+            self.hub.say(f"pin n0 {job} streams")
+            self.hub.wait(lambda value: value == "pinned 0")
+        self.hub.wait_report(lambda r: True)
+        self.hub.wait_report(lambda r: True)
+        self.slurm.run("scontrol", "release", job)
+        return job
+
+    def wait_line(self, text):
+        until(lambda: text in read(self.agent.log), text)
+
+    def wait_waiting(self, job, gib="14.6 GiB"):
+        until(
+            lambda: re.search(
+                rf"job {job}: process \d+ waits for {gib} of memory of GPU 1", read(self.agent.log)
+            ),
+            f"a wait of job {job}",
+        )
+
+    def check_end(self, job, answer="0", library=LIBRARY):
+        self.slurm.wait_job(job, "COMPLETED", "FAILED")
+        self.assertEqual(self.output(job).split(), [f"LD_PRELOAD={library}", answer])
+
+    def test_it_goes_on_when_the_memory_is_free(self):
+        self.fill(30000)
+        job = self.start_job(self.allocating(15000))
+        self.wait_waiting(job)
+        self.assertEqual(self.slurm.job(job)["JobState"], "RUNNING")
+        self.fill(0)
+        self.check_end(job)
+        self.wait_line(f"job {job}: process ")
+
+    def test_what_it_can_never_have_fails_at_once(self):
+        job = self.start_job(self.allocating(50000))
+        self.check_end(job, "2")
+        self.wait_line("the GPU has less memory in all")
+
+    def test_alone_it_gets_the_true_error(self):
+        """Another program that NVML does not show has the memory."""
+        self.fill(30000)
+        self.slurm.run(program("emulator"), "set", "1", "foreign-mib=0")
+        job = self.start_job(self.allocating(15000))
+        self.check_end(job, "2")
+
+    def test_an_agent_that_is_killed_and_started_again(self):
+        self.fill(30000)
+        job = self.start_job(self.allocating(15000))
+        self.wait_waiting(job)
+        self.agent.kill()
+        self.agent.wait()
+        self.start_agent()
+        self.wait_waiting(job)
+        self.fill(0)
+        self.check_end(job)
+
+    def test_without_an_agent_it_goes_on_by_itself(self):
+        self.fill(30000)
+        job = self.start_job(self.allocating(15000))
+        self.wait_waiting(job)
+        self.agent.kill()
+        self.fill(0)
+        self.check_end(job)
+
+    def test_its_own_preloaded_library_stays(self):
+        own = os.path.join(os.path.dirname(PROBE), "libinterposer.so")
+        job = self.start_job(self.allocating(100), f"--export=ALL,LD_PRELOAD={own}")
+        self.check_end(job, library=f"{LIBRARY}:{own}")
+
+    def test_without_an_environment(self):
+        self.fill(30000)
+        job = self.start_job(self.allocating(15000), "--export=NONE")
+        self.wait_waiting(job)
+        self.fill(0)
+        self.check_end(job)
+
+    def test_a_step_within_the_job(self):
+        """It inherits the variables of the batch script, and gets the same once."""
+        self.fill(30000)
+        script = self.allocating(15000).replace(PROBE, f"srun {PROBE}")
+        job = self.start_job(script + "; srun sh -c 'echo $LD_PRELOAD'")
+        self.wait_waiting(job)
+        self.fill(0)
+        self.slurm.wait_job(job, "COMPLETED")
+        self.assertEqual(self.output(job).split(), [f"LD_PRELOAD={LIBRARY}", "0", LIBRARY])
+
+    def test_who_does_not_get_it(self):
+        job = self.start_job(self.allocating(100), is_pinned=False)
+        self.check_end(job, library="")
+        job = self.start_job(self.allocating(100), "--colloc-preload=no")
+        self.check_end(job, library="")
+        self.agent.kill()
+        self.hub.wait(lambda value: value == "gone n0")
+        self.start_agent("--preload=no")
+        self.hub.wait_report(lambda r: True)
+        job = self.start_job(self.allocating(100))
+        self.check_end(job, library="")
+
+    def test_another_users_job_is_not_spoken_for(self):
+        """A process that names a job of another user is not let in, nor are its waits."""
+        job = self.start_job("echo begun; exec sleep 1000")
+        self.wait_output(job)
+        magic, wait, needs_memory = 0x50434C43, 2, 1  # src/preload/protocol.h
+        packet = struct.pack(
+            "=I4BQIIQQQ16s", magic, 1, wait, needs_memory, 0, int(job), 1, 0, MIB, 0, 0, bytes(16)
+        )
+        path = self.slurm.path("run/node.sock.preload")
+        code = (
+            "import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
+            f"s.connect({path!r}); s.send({packet!r}); s.settimeout(60); "
+            "print(len(s.recv(64)))"
+        )
+        python = shutil.which("python3", path="/usr/bin:/bin")
+        found = self.slurm.run(python, "-c", code, user="daemon", check=False)
+        self.assertIn(found.stdout.strip(), ("0", ""), found)
+        found = self.slurm.run(python, "-c", code)
+        self.assertEqual(found.stdout.strip(), "64")
 
 
 @unittest.skipIf(why_not(), why_not())

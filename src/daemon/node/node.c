@@ -6,6 +6,7 @@
  *     node_steps.c      steps that run here, and whether they share their GPUs
  *     node_socket.c     requests of slurmstepd (src/spank): a step starts, a task has failed
  *     crash_verdict.c   did it run out of GPU memory? then Slurm requeues and holds its job
+ *     job_waits.c       allocations of jobs that wait for GPU memory
  *     slurmd_watch.c    ends the node's jobs when slurmd is lost
  *
  * A poll that does not end is reported, too: the GPUs are then listed without a single reading.
@@ -78,6 +79,7 @@ static void send_report(struct node *node)
 void node_polled(struct node *node)
 {
     node_steps_note_sharing(node);
+    job_waits_poll(node);
     send_report(node);
 }
 
@@ -170,6 +172,8 @@ int node_open(struct node *node, struct fault *fault)
     if (r == 0 && slurmd_watch_open(node) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
+        job_waits_open(node);
+    if (r == 0)
         uv_timer_start(&node->period, on_period, 0, period_ms);
     return r;
 }
@@ -182,6 +186,7 @@ void node_close(struct node *node)
     uv_close((uv_handle_t *)&node->period, NULL);
     node_uplink_close(node->uplink);
     step_server_close(node);
+    job_waits_close(node);
     slurmd_watch_close(node);
     node_steps_close(node);
 }
@@ -194,6 +199,7 @@ void node_destroy(struct node *node)
     node_gpus_free(node->gpus, node->n_gpus);
     node_uplink_destroy(node->uplink);
     step_server_destroy(node);
+    job_waits_destroy(node);
     slurmd_watch_destroy(node);
     free(node);
 }

@@ -25,6 +25,7 @@
 #include "daemon/node/node_gres.h"
 #include "daemon/node/node_state.h"
 #include "daemon/node/step_request.h"
+#include "preload/protocol.h"
 
 enum { CONNECTIONS_MAX = 1024, BACKLOG = 128 };
 
@@ -73,6 +74,24 @@ static void reply_and_close(struct step_connection *connection, const char *text
 
 /* ---- a step starts ---- */
 
+/* The variables of the preloaded library, for a job that the controller has pinned. The plugin puts
+ * the library before those that the user preloads. Returns the length. */
+static size_t write_preload(const struct node_step *step, char *text, size_t size)
+{
+    const struct node *node = step->node;
+    const char *socket = job_waits_socket(node);
+    int n = 0;
+    if (step->is_pinned && socket)
+        n = snprintf(text, size,
+            PRELOAD_LIBRARY_VARIABLE "=%s\n" PRELOAD_SOCKET_VARIABLE "=%s\n" PRELOAD_JOB_VARIABLE
+                                     "=%u\n",
+            node->parts.config->preload_library, socket, step->job);
+    if (n < 0 || (size_t)n >= size)
+        n = 0;
+    text[n] = '\0';
+    return (size_t)n;
+}
+
 /* Answers unless the control daemon is still starting. */
 static void answer_start(struct step_connection *connection, struct node_step *step)
 {
@@ -80,8 +99,9 @@ static void answer_start(struct step_connection *connection, struct node_step *s
     char text[STEP_ANSWER_MAX];
     const char *pipe_dir = NULL;
     struct fault fault = {0};
+    size_t length = step ? write_preload(step, text, sizeof text) : 0;
     if (!step || !step->is_mps) {
-        reply_and_close(connection, "");
+        reply_and_close(connection, length ? text : "");
         return;
     }
     int r = mps_prepare(mps, step->uid, step->gid, "", &pipe_dir, &fault);
@@ -90,13 +110,13 @@ static void answer_start(struct step_connection *connection, struct node_step *s
     if (r == MPS_WAIT)
         return;
     if (r == 0) {
-        snprintf(text, sizeof text, "CUDA_MPS_PIPE_DIRECTORY=%s\n", pipe_dir);
+        snprintf(text + length, sizeof text - length, "CUDA_MPS_PIPE_DIRECTORY=%s\n", pipe_dir);
         reply_and_close(connection, text);
         return;
     }
     log_warning("job %u starts without MPS: %s", step->job, fault.text);
     step->is_mps = false;
-    reply_and_close(connection, "");
+    reply_and_close(connection, length ? text : "");
 }
 
 static bool is_pin_of(const struct node_pin *pin, const struct step_request *request)
@@ -140,6 +160,7 @@ static void start_step(struct step_connection *connection, const struct step_req
         .stepd = connection->stepd,
         .gpus = node_gres_numbers(request->gpus, node->gres_numbers),
         .is_mps = request->gpus && shares_by_mps(node, request),
+        .is_pinned = pin,
         .was_shared = pin && pin->may_share_elsewhere};
     if (node_step_find(node, connection->stepd) || request->gpus == 0)
         reply_and_close(connection, "");

@@ -26,6 +26,7 @@ struct node_step {
     pid_t stepd;
     uint64_t gpus; /* a bit for the number of each; 0: none */
     bool is_mps;
+    bool is_pinned;  /* by the controller, as far as this agent knows */
     bool was_shared; /* another job or program was on one of its GPUs meanwhile, or may have been */
     uv_poll_t end;   /* of a pidfd of slurmstepd */
     int pidfd;
@@ -74,6 +75,7 @@ struct node {
 
     struct step_server *server;  /* node_socket.c */
     struct slurmd_watch *slurmd; /* slurmd_watch.c */
+    struct job_waits *waits;     /* job_waits.c; NULL: jobs run without the preloaded library */
 };
 
 /* ---- node_sampler.c ---- */
@@ -118,6 +120,19 @@ int step_server_open(struct node *node, struct fault *fault);
 void step_server_mps_ready(struct node *node, uid_t uid);
 void step_server_close(struct node *node);
 void step_server_destroy(struct node *node);
+
+/* ---- job_waits.c ---- */
+
+/* Listens for the preloaded library in jobs, if the settings say so. */
+void job_waits_open(struct node *node);
+void job_waits_close(struct node *node);
+void job_waits_destroy(struct node *node);
+
+/* Returns the socket for processes of jobs; NULL: they run without the library. */
+const char *job_waits_socket(const struct node *node);
+
+/* A poll is complete: answers the threads that wait for GPU memory. */
+void job_waits_poll(struct node *node);
 
 /* ---- slurmd_watch.c ---- */
 

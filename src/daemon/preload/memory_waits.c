@@ -104,7 +104,7 @@ static const char *gpu_label(
 {
     const struct cluster_view *view = core_view(manager->parts.core);
     for (int i = 0; i < view->n_gpus; i++)
-        if (preload_is_uuid(view->gpus[i].id.uuid, waiter->gpu_uuid))
+        if (preload_uuid_is(view->gpus[i].id.uuid, waiter->gpu_uuid))
             return view->gpus[i].id.label;
     return "unknown";
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -35,7 +34,7 @@ static struct reading used_by(
     struct gpu_report report;
     for (size_t i = 0; gpus_report(manager->parts.gpus, i, &report); i++) {
         const struct gpu_sample *sample = report.sample;
-        if (!preload_is_uuid(report.info->uuid, uuid))
+        if (!preload_uuid_is(report.info->uuid, uuid))
             continue;
         *ret_total = reading_or(report.info->mem_total_bytes, 0);
         for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++)
@@ -276,17 +275,6 @@ static void on_refuses(void *context, uid_t uid, int count)
 
 /* ---- life ---- */
 
-/* A quarter of the descriptors that the process may have. */
-static int connections_max(void)
-{
-    struct rlimit files;
-    bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 &&
-                  files.rlim_cur / 4 < PRELOAD_CONNECTIONS_MAX;
-    return is_low && files.rlim_cur / 4 > 128 ? (int)(files.rlim_cur / 4)
-           : is_low                           ? 128
-                                              : PRELOAD_CONNECTIONS_MAX;
-}
-
 struct preload_manager *preload_manager_create(const struct preload_manager_options *options)
 {
     struct preload_manager *manager = calloc(1, sizeof *manager);
@@ -309,8 +297,8 @@ void preload_manager_open(struct preload_manager *manager)
         return;
     }
     snprintf(manager->socket, sizeof manager->socket, "%s.preload", config->socket_path);
-    if (preload_listener_create(manager->parts.loop, manager->socket, connections_max(), &hooks,
-            &fault, &manager->listener) < 0)
+    if (preload_listener_create(manager->parts.loop, manager->socket,
+            preload_connections_for_limit(), &hooks, &fault, &manager->listener) < 0)
         log_warning("tasks run without the preloaded library: %s", fault.text);
 }
 

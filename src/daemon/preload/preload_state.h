@@ -18,10 +18,6 @@ struct preload_manager {
 
 /* ---- process_page.c ---- */
 
-/* Is the UUID that of the text? "GPU-00112233-4455-6677-8899-aabbccddeeff", or "MIG-..." of an
- * instance. */
-bool preload_is_uuid(const char *text, const unsigned char *uuid);
-
 void preload_set_page_gate(struct preload_page *page, bool is_closed);
 
 /* ---- carry_orders.c ---- */

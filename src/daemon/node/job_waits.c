@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads of Slurm's jobs that wait for GPU memory (docs/preload.md): the steps of jobs that the
+ * controller has pinned get the preloaded library, which connects to this socket. Each poll of the
+ * GPUs answers the threads by job_wait_rule.h:
+ *
+ *     library  WAIT 14 GiB of GPU 0  ->  BOUND .. poll: too little free .. poll: RETRY
+ *
+ * The agent may end at any time: a thread that waits then tries once a second by itself, and comes
+ * back to the next agent. That one knows neither steps nor pins of before. So it admits a process
+ * that names a job which it does not know; what a user can reach by naming another job is an answer
+ * to that user's own thread. Which jobs wait is decided by the pids that the kernel reports.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/node/job_wait_rule.h"
+#include "daemon/node/node_state.h"
+#include "preload/preload_listener.h"
+
+enum { GPU_NUMBERS = 64, LINES_PER_POLL = 20 }; /* chosen: users cause these lines */
+
+struct job_waits {
+    struct node *node;
+    struct preload_listener *listener;
+    char socket[sizeof(((struct config *)NULL)->node_socket) + 16];
+    int lines; /* logged since the last poll */
+    struct {
+        uint32_t job; /* the only one there; 0: none, or there is more */
+        int64_t since_us;
+    } alone[GPU_NUMBERS];
+};
+
+#define LOG_FEW(WAITS, ...)                                                                        \
+    do {                                                                                           \
+        if ((WAITS)->lines++ < LINES_PER_POLL)                                                     \
+            log_info(__VA_ARGS__);                                                                 \
+    } while (0)
+
+/* ---- jobs on a GPU ---- */
+
+static const struct node_gpu *gpu_of(const struct node *node, const struct preload_waiter *waiter)
+{
+    for (size_t i = 0; i < node->n_gpus; i++)
+        if (preload_uuid_is(node->gpus[i].uuid, waiter->gpu_uuid))
+            return &node->gpus[i];
+    return NULL;
+}
+
+static bool has_waiter(struct job_waits *waits, pid_t pid)
+{
+    struct preload_waiter *waiter = NULL;
+    while ((waiter = preload_next_waiter(waits->listener, waiter)))
+        if (waiter->peer.pid == pid)
+            return true;
+    return false;
+}
+
+static bool job_waits_on(struct job_waits *waits, const struct node_gpu *gpu, uint32_t job)
+{
+    for (size_t i = 0; i < gpu->n_processes; i++)
+        if (gpu->processes[i].job == job && has_waiter(waits, gpu->processes[i].pid))
+            return true;
+    return false;
+}
+
+/* Nothing but jobs is there, and each has a thread that waits. */
+static bool all_wait(struct job_waits *waits, const struct node_gpu *gpu)
+{
+    bool all = gpu->processes_known && gpu->external_at_least == 0;
+    for (size_t i = 0; all && i < gpu->n_processes; i++)
+        all = gpu->processes[i].job && job_waits_on(waits, gpu, gpu->processes[i].job);
+    return all;
+}
+
+static bool is_youngest(const struct node_gpu *gpu, uint64_t job)
+{
+    for (size_t i = 0; i < gpu->n_processes; i++)
+        if (gpu->processes[i].job > job)
+            return false;
+    return true;
+}
+
+/* Returns the only job on the GPU, by its processes and by the steps that may use it; 0: there is
+ * none, or anything else. */
+static uint32_t only_job(const struct node *node, const struct node_gpu *gpu)
+{
+    uint32_t only = 0;
+    if (!gpu->processes_known || gpu->external_at_least > 0)
+        return 0;
+    for (size_t i = 0; i < gpu->n_processes; i++) {
+        uint32_t job = gpu->processes[i].job;
+        if (job == 0 || (only && job != only))
+            return 0;
+        only = job;
+    }
+    for (const struct node_step *step = node->steps; step; step = step->next) {
+        if (gpu->index >= GPU_NUMBERS || !(step->gpus >> gpu->index & 1))
+            continue;
+        if (only && step->job != only)
+            return 0;
+        only = step->job;
+    }
+    return only;
+}
+
+static void note_alone(struct job_waits *waits)
+{
+    const struct node *node = waits->node;
+    for (size_t i = 0; i < node->n_gpus; i++) {
+        const struct node_gpu *gpu = &node->gpus[i];
+        uint32_t job = only_job(node, gpu);
+        if (gpu->index >= GPU_NUMBERS || waits->alone[gpu->index].job == job)
+            continue;
+        waits->alone[gpu->index].job = job;
+        waits->alone[gpu->index].since_us = clock_monotonic_us();
+    }
+}
+
+static int64_t alone_us(const struct job_waits *waits, const struct node_gpu *gpu, uint64_t job)
+{
+    bool is_alone = gpu->index < GPU_NUMBERS && job && waits->alone[gpu->index].job == job;
+    return is_alone ? clock_monotonic_us() - waits->alone[gpu->index].since_us : 0;
+}
+
+/* ---- answers ---- */
+
+static uint64_t bound_ms(const struct job_waits *waits)
+{
+    return (uint64_t)(waits->node->parts.config->memory_wait_us / MS_US);
+}
+
+static struct reading free_bytes(const struct node_gpu *gpu)
+{
+    if (!gpu || *gpu->trouble || !gpu->memory_total_bytes.valid || !gpu->memory_used_bytes.valid)
+        return READING_NONE;
+    return reading_of(gpu->memory_total_bytes.value - gpu->memory_used_bytes.value);
+}
+
+static struct job_wait_case case_of(
+    struct job_waits *waits, const struct preload_waiter *waiter, const struct node_gpu *gpu)
+{
+    struct job_wait_case c = {
+        .general = {.bytes = waiter->bytes,
+            .held_bytes = waiter->held_bytes,
+            .waited_ms = uv_now(waits->node->parts.loop) - waiter->since_ms,
+            .bound_ms = bound_ms(waits),
+            .retries = waiter->retries},
+        .free_bytes = free_bytes(gpu),
+        .total_bytes = gpu ? gpu->memory_total_bytes : READING_NONE,
+    };
+    if (gpu) {
+        c.alone_us = alone_us(waits, gpu, waiter->peer.task);
+        c.all_wait = all_wait(waits, gpu);
+        c.is_youngest = is_youngest(gpu, waiter->peer.task);
+    }
+    return c;
+}
+
+static void log_wait(struct job_waits *waits, struct preload_waiter *waiter)
+{
+    char size[32];
+    const struct node_gpu *gpu = gpu_of(waits->node, waiter);
+    if (waiter->is_logged)
+        return;
+    waiter->is_logged = true;
+    LOG_FEW(waits, "job %llu: process %d waits for %s of memory of GPU %d",
+        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
+        format_size((int64_t)waiter->bytes, size, sizeof size), gpu ? gpu->index : -1);
+}
+
+/* `taken`: the GPUs on which a thread was let try by this poll. */
+static void answer(struct job_waits *waits, struct preload_waiter *waiter, uint64_t *taken)
+{
+    const struct node_gpu *gpu = gpu_of(waits->node, waiter);
+    const char *why = NULL;
+    struct job_wait_case c = case_of(waits, waiter, gpu);
+    uint64_t bit = gpu && gpu->index < GPU_NUMBERS ? UINT64_C(1) << gpu->index : 0;
+    c.is_taken = *taken & bit;
+    enum job_wait_answer decided = job_wait_decide(&c, &why);
+    if (decided == JOB_WAIT_ON)
+        return;
+    if (decided == JOB_WAIT_TRY) {
+        *taken |= bit;
+        preload_answer(waiter, PRELOAD_RETRY, 0);
+        return;
+    }
+    LOG_FEW(waits, "job %llu: process %d gets the true error: %s",
+        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid, why);
+    preload_answer(waiter, PRELOAD_FAIL, 0);
+}
+
+void job_waits_poll(struct node *node)
+{
+    struct job_waits *waits = node->waits;
+    struct preload_waiter *waiter = NULL;
+    uint64_t taken = 0;
+    if (!waits || !waits->listener)
+        return;
+    waits->lines = 0;
+    note_alone(waits);
+    while ((waiter = preload_next_waiter(waits->listener, waiter))) {
+        log_wait(waits, waiter);
+        if (waiter->is_asking)
+            answer(waits, waiter, &taken);
+    }
+}
+
+/* ---- what the listener calls ---- */
+
+static bool on_admits(void *context, const struct preload_peer *peer)
+{
+    const struct job_waits *waits = context;
+    bool is_known = false;
+    for (const struct node_step *step = waits->node->steps; step; step = step->next) {
+        if (step->job != peer->task)
+            continue;
+        if (step->uid == peer->uid)
+            return true;
+        is_known = true;
+    }
+    return !is_known;
+}
+
+static void on_begins(void *context, struct preload_process *process)
+{
+}
+
+static void on_ends(void *context, struct preload_process *process)
+{
+}
+
+/* It is answered by the next poll: the driver has just refused what the last one showed as free. Its
+ * time runs from the first WAIT on. */
+static void on_waits(void *context, struct preload_waiter *waiter)
+{
+    const struct job_waits *waits = context;
+    if (waiter->bound_at_ms)
+        return;
+    waiter->bound_at_ms = uv_now(waits->node->parts.loop);
+    preload_answer(waiter, PRELOAD_BOUND, bound_ms(waits));
+}
+
+static void on_stops_waiting(void *context, struct preload_waiter *waiter)
+{
+    struct job_waits *waits = context;
+    if (waiter->is_logged)
+        LOG_FEW(waits, "job %llu: process %d waits no longer, after %.1f s",
+            (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
+            (double)(uv_now(waits->node->parts.loop) - waiter->since_ms) / 1000);
+}
+
+static void on_refuses(void *context, uid_t uid, int count)
+{
+    struct job_waits *waits = context;
+    LOG_FEW(waits, "user %u has %d connections of the preloaded library and gets no more",
+        (unsigned)uid, count);
+}
+
+/* ---- life ---- */
+
+const char *job_waits_socket(const struct node *node)
+{
+    return node->waits && node->waits->listener ? node->waits->socket : NULL;
+}
+
+void job_waits_open(struct node *node)
+{
+    const struct config *config = node->parts.config;
+    struct fault fault = {0};
+    if (!config->preload || !config->memory_wait_us)
+        return;
+    if (access(config->preload_library, R_OK) < 0) {
+        log_warning(
+            "jobs run without the preloaded library: %s cannot be read", config->preload_library);
+        return;
+    }
+    node->waits = calloc(1, sizeof *node->waits);
+    if (!node->waits)
+        return;
+    node->waits->node = node;
+    snprintf(node->waits->socket, sizeof node->waits->socket, "%s.preload", config->node_socket);
+    const struct preload_hooks hooks = {
+        node->waits, on_admits, on_begins, on_ends, on_waits, on_stops_waiting, on_refuses};
+    if (preload_listener_create(node->parts.loop, node->waits->socket,
+            preload_connections_for_limit(), &hooks, &fault, &node->waits->listener) < 0)
+        log_warning("jobs run without the preloaded library: %s", fault.text);
+}
+
+void job_waits_close(struct node *node)
+{
+    if (node->waits && node->waits->listener)
+        preload_listener_close(node->waits->listener);
+}
+
+void job_waits_destroy(struct node *node)
+{
+    if (node->waits)
+        preload_listener_destroy(node->waits->listener);
+    free(node->waits);
+}
