@@ -163,7 +163,7 @@ static int derive_kinds(struct task_description *description, struct fault *faul
     const char *kind = option_text_or(value, "");
     char *all = NULL;
     size_t size;
-    if (!constraint)
+    if (!constraint || !*constraint)
         return 0;
     FILE *out = open_memstream(&all, &size);
     if (!out)

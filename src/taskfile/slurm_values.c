@@ -188,6 +188,39 @@ int slurm_read_gres(struct slurm_context *context, const char *name, const char 
     return read_gpus(context, name, value, value[3] == ':' ? value + 4 : value[3] ? value : "1");
 }
 
+/* Features that clusters give to their nodes with GPUs, and that no kind of data/gpu-kinds.txt has
+ * in its name: every GPU here has them. */
+static bool is_of_all_gpus(const char *word)
+{
+    static const char *const words[] = {"gpu", "gpus", "cuda", "nvidia"};
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (strcasecmp(word, words[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Removes such features from "gpu-a100,h100", in place. Where a kind has no other word, every GPU
+ * is of it, and nothing is left of the list. */
+static void drop_features_of_all(char *kinds)
+{
+    char *copy = strdup(kinds), *rest = copy, *to = kinds;
+    for (char *kind; copy && (kind = strsep(&rest, ","));) {
+        if (to > kinds)
+            *to++ = ',';
+        char *first = to;
+        for (char *word; (word = strsep(&kind, "-"));)
+            if (!is_of_all_gpus(word))
+                to += sprintf(to, "%s%s", to > first ? "-" : "", word);
+        if (to == first) {
+            to = kinds;
+            break;
+        }
+    }
+    if (copy)
+        *to = '\0';
+    free(copy);
+}
+
 /* "[a100|h100&80gb]" becomes "a100,h100-80gb": of one kind all words must be in the GPU's name. */
 int slurm_read_constraint(struct slurm_context *context, const char *name, const char *value)
 {
@@ -201,6 +234,8 @@ int slurm_read_constraint(struct slurm_context *context, const char *name, const
     for (char *at = kinds; *at; at++)
         *at = *at == '|' ? ',' : *at == '&' ? '-' : *at;
     bool is_simple = *kinds && !strpbrk(kinds, "[]()*: ") && strlen(kinds) < 2 * KIND_SIZE - 1;
+    if (is_simple)
+        drop_features_of_all(kinds);
     int r = is_simple ? keep_text(context, &context->facts->constraint, kinds)
                       : slurm_refuse(context, name, value,
                             "give kinds of GPUs, with | between them: a100|h100");

@@ -161,6 +161,25 @@ static void constraints_are_kinds(void **state)
     }
 }
 
+/* A feature of all nodes with GPUs is no kind of GPU. */
+static void a_feature_of_all_gpus_is_no_kind(void **state)
+{
+    static const struct {
+        const char *line, *kinds;
+    } table[] = {{"-C gpu", NULL}, {"--constraint=GPU&nvidia", NULL}, {"-C gpu&a100", "a100"},
+        {"-C a100&gpu&80gb", "a100-80gb"}, {"-C [gpu&a100|h100&cuda]", "a100,h100"},
+        {"-C a100|gpu", NULL}, {"--gres=gpu:a100:1 -C gpu", "a100"}, {"-C gpux", "gpux"}};
+    char line[80];
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        snprintf(line, sizeof line, "#SBATCH %s", table[i].line);
+        assert_int_equal(read_script(line), 0);
+        if (table[i].kinds)
+            assert_string_equal(task.values[TASK_GPU_KIND].text, table[i].kinds);
+        else if (task.values[TASK_GPU_KIND].line || task.values[TASK_GPU_KIND].text)
+            fail_msg("%s: %s", table[i].line, task.values[TASK_GPU_KIND].text);
+    }
+}
+
 /* What the command line has counts more than any line of the script. */
 static void a_command_line_counts_most(void **state)
 {
@@ -304,6 +323,7 @@ int main(void)
         cmocka_unit_test_teardown(unique_beginnings_are_names, release),
         cmocka_unit_test_teardown(an_environment_can_be_left_out, release),
         cmocka_unit_test_teardown(constraints_are_kinds, release),
+        cmocka_unit_test_teardown(a_feature_of_all_gpus_is_no_kind, release),
         cmocka_unit_test_teardown(a_command_line_counts_most, release),
         cmocka_unit_test_teardown(memory_of_parts_is_added_up, release),
         cmocka_unit_test_teardown(lines_of_colloc_count_more, release),
