@@ -293,7 +293,7 @@ class Executor(concurrent.futures.Executor):
             call_files.write_whole(call_files.call_path(place, index), call.data)
         limit = f"%{self.limit}" if self.limit else ""
         environment = dict(os.environ if self.environment is None else self.environment)
-        name = calls[0].name
+        name = self.options.get("name", calls[0].name)
         array = self.client.submit(
             [self.python, WORKER, name],
             array=f"0-{len(calls) - 1}{limit}",

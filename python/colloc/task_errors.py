@@ -5,7 +5,7 @@
     ├─ TaskOutOfMemory     it ran out of GPU memory (or main memory), also alone on its GPU
     ├─ TaskTimeout         it reached its time limit
     ├─ TaskCancelled       a command cancelled the task, not the future
-    ├─ TaskStopped         a rule for early stop ended it (docs/sweeps.md)
+    ├─ TaskStopped         a rule for early stop ended it
     └─ TaskCrashed         its process ended without a result: a signal, os._exit, no interpreter
 
 An exception of the function itself is raised unchanged, with the text of its traceback as the
