@@ -28,7 +28,7 @@ struct suspend_facts {
     bool has_32_bit;             /* a program of 32 bits uses CUDA */
     bool is_traced;              /* a debugger is attached */
     bool has_profiler;           /* Nsight or another injected tool */
-    bool has_nccl;               /* NCCL is loaded */
+    bool has_nccl;               /* NCCL is loaded, and may be used */
     bool is_paused;              /* stopped or frozen: the driver would hang on it */
     bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
     struct reading gpu_bytes;    /* memory that the host has to hold */

@@ -258,6 +258,19 @@ while True:
     print("step", flush=True)
     time.sleep(0.01)
 """
+# Linked with NCCL, as PyTorch is.
+NCCL = """
+C.CDLL("libnccl.so.2", mode=C.RTLD_GLOBAL)
+nccl = C.CDLL(None)
+"""
+RANK = """
+import os
+class Id(C.Structure):
+    _fields_ = [("bytes", C.c_char * 128)]
+comm = C.c_void_p()
+nccl.ncclCommInitRank.argtypes = [C.c_void_p, C.c_int, Id, C.c_int]
+assert nccl.ncclCommInitRank(C.byref(comm), 2, Id(b"a" * 8), int(os.environ["RANK"])) == 0
+"""
 # Most of its memory is of a kind that is not carried.
 OTHER_MEMORY = """
 class Prop(C.Structure):
@@ -324,6 +337,27 @@ class Carried(Suspend):
         self.check_suspended(pid, by_carrier=False)
         self.assertTrue(any("most of its memory is in pools" in line for line in self.log))
         self.colloc("resume", str(task))
+        self.goes_on(task)
+
+    def start_two(self, extra):
+        path = self.write("carries.py", CARRIES.replace("EXTRA", NCCL + extra))
+        task = self.submit(f"for RANK in 0 1; do export RANK; python3 {path} & done; wait")
+        until(lambda: len(self.processes()) == 2, "two processes")
+        self.wait_steps(task, 6)
+        return task
+
+    def test_two_processes_that_have_loaded_nccl(self):
+        """As two trainings by PyTorch in one task."""
+        task = self.start_two("")
+        self.colloc("suspend", str(task))
+        self.assertEqual({row[2] for row in self.processes().values()}, {"suspended"})
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
+    def test_two_ranks_of_nccl_are_refused(self):
+        task = self.start_two(RANK)
+        refused = self.colloc("suspend", str(task), code=1).stderr
+        self.assertIn("communicate through NCCL", refused)
         self.goes_on(task)
 
     def test_it_is_cancelled_while_it_is_away(self):

@@ -207,6 +207,25 @@ bool preload_manager_knows(const struct preload_manager *manager, uint64_t task,
     return false;
 }
 
+/* What a process writes into its page to its own harm is its matter. */
+static bool is_in_communicator(const struct preload_page *page)
+{
+    uint32_t flags = atomic_load(&page->flags);
+    bool is_seen = (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
+    for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX && is_seen; i++)
+        is_seen = !atomic_load(&page->communicators[i].id);
+    return !is_seen || atomic_load(&page->collectives_under_way);
+}
+
+bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process)))
+        if (process->peer.task == task && process->peer.pid == pid)
+            return !is_in_communicator(process->page);
+    return false;
+}
+
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     uint32_t flags = 0;

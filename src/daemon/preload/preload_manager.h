@@ -74,6 +74,10 @@ const char *preload_manager_why_not_carried(
 /* Has the process of the task called CUDA with the library? */
 bool preload_manager_knows(const struct preload_manager *manager, uint64_t task, pid_t pid);
 
+/* Returns whether the process is known to be in no communicator of NCCL, though it may have loaded
+ * it, as each process with PyTorch has. */
+bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* Returns the flags of the page of a process (preload/page.h); 0: it runs without the library. */
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid);
 

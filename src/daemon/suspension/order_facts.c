@@ -43,7 +43,9 @@ static void take_inspection(struct suspension *s, const struct cuda_process *pro
     s->facts.is_traced |= process->is_traced;
     s->facts.is_paused |= process->is_stopped;
     s->facts.has_profiler |= process->has_profiler;
-    s->facts.has_nccl |= process->has_nccl;
+    s->facts.has_nccl |= process->has_nccl &&
+                         !preload_manager_has_no_ranks(s->parts.preload, s->orders->task,
+                             s->record.processes[s->inspected].pid);
     s->is_without_library |= process->is_without_library;
     struct reading left = cgroup_memory_left_of(
         s->record.processes[s->inspected].pid, s->cgroup); /* its own limit is raised */
