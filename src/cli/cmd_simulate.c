@@ -37,6 +37,7 @@ enum {
     SIMULATE_POLICY,
     SIMULATE_ESTIMATOR,
     SIMULATE_KNOWN,
+    SIMULATE_LEARN,
     SIMULATE_NEED_ERROR,
     SIMULATE_SHARING,
     SIMULATE_SMACT_MAX,
@@ -110,6 +111,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .help = "what the scheduler knows of each task besides memory (for the policy "
                 "predictive and for backfill): none, activity, time or all; default: activity",
         .choices = simulating_knowns},
+    [SIMULATE_LEARN] = {.name = "learn",
+        .kind = OPTION_FLAG,
+        .help = "a completed run says what the user's further runs of the same task take, where it "
+                "is not known, as for the daemon (docs/estimate.md)"},
     [SIMULATE_NEED_ERROR] = {.name = "need-error",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -362,6 +367,7 @@ static int prepare_simulation(
         .seed = (uint64_t)invocation->values[SIMULATE_SEED].number,
         .resample = (uint64_t)invocation->values[SIMULATE_RESAMPLE].number,
         .every_second = invocation->values[SIMULATE_EVERY_SECOND].number,
+        .learns = invocation->values[SIMULATE_LEARN].set,
         .remarks = stderr,
     };
     int r = set_policy(invocation, setup, fault, &estimator);

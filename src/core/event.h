@@ -18,7 +18,7 @@ enum event_kind {
     EVENT_GPUS,      /* the list of GPUs: known ones keep their index, missing ones are lost (their
                         tasks may still run), those marked is_gone have ended */
     EVENT_SUBMIT,    /* a task, queued or held */
-    EVENT_ESTIMATE,  /* the requirement of a NEED_PENDING task, or NEED_UNKNOWN */
+    EVENT_ESTIMATE,  /* what a waiting task of unknown memory or activity will take */
     EVENT_SAMPLE,    /* of one GPU */
     EVENT_STARTED,   /* the attempt has a process; repeated after a restart */
     EVENT_UNSTARTED, /* the attempt has run nothing and never will, though STARTED may have been
@@ -145,7 +145,10 @@ struct event {
         struct task_update update;
         struct advance reserve;
         uint64_t unreserve; /* the id of the reservation */
-        struct need estimate;
+        struct {
+            struct need need;
+            struct reading smact; /* expected, where nothing is known yet */
+        } estimate;
         struct core_sample sample;
         struct {
             bool by_streams;  /* no MPS server could be started */

@@ -42,7 +42,7 @@ static int on_replayed(
         job_note_exit(job, event->exited.failure, detail);
     if (job && event->kind == EVENT_CANCEL)
         job_note_cancel(job, detail);
-    if (job && event->kind == EVENT_ESTIMATE)
+    if (job && event->kind == EVENT_ESTIMATE && detail)
         job_note_estimate(job, detail);
     if (job)
         attempt_list_note(&job->attempts, daemon->core, event);

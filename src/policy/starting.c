@@ -14,7 +14,8 @@
  *      taken its memory, with RISEN_SAMPLES_ENOUGH samples; until then it counts as the mean of the
  *      residents that compute.
  *   4. Where no resident computes yet, there is no such mean: then starting_max residents of
- *      unknown activity may be starting, and nowhere more than these.
+ *      unknown activity may be starting, and nowhere more than these. A task of known activity
+ *      starts beside them.
  *
  * An example. An idle GPU of 40 GiB and ten tasks of which nothing is known, all with the library;
  * min_free_bytes 5 GiB, margin_bytes 2 GiB, starting_max 16. Six start at once: for each 7 GiB are
@@ -164,7 +165,8 @@ bool starting_admits(const struct placement_query *query, const struct gpu_view 
     if (rising)
         return refuse_task(
             ret_verdict, (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task});
-    int n_unknown = most > 0 ? tally_activity(gpu).n_unknown : 0;
+    bool adds_unknown = most > 0 && !query->task->request.expect.smact.valid;
+    int n_unknown = adds_unknown ? tally_activity(gpu).n_unknown : 0;
     return n_unknown == 0 || n_unknown < most ||
            refuse_task(ret_verdict,
                (struct verdict){.kind = VERDICT_STARTING, .have = n_unknown, .limit = most});

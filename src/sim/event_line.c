@@ -147,6 +147,16 @@ static const char *verb_of(enum event_kind kind)
     return verbs[kind];
 }
 
+static void describe_estimate(const struct event *event, char *more, size_t size)
+{
+    char smact[32] = "", text[64] = "unknown";
+    if (event->estimate.need.kind >= NEED_ESTIMATED)
+        format_size(event->estimate.need.bytes, text, sizeof text);
+    if (event->estimate.smact.valid)
+        snprintf(smact, sizeof smact, " smact=%g", event->estimate.smact.value);
+    snprintf(more, size, " %s%s", text, smact);
+}
+
 static void describe_event(const struct event *event, char *more, size_t size)
 {
     char text[64];
@@ -155,8 +165,7 @@ static void describe_event(const struct event *event, char *more, size_t size)
         describe_submit(event, more, size);
         break;
     case EVENT_ESTIMATE:
-        strcpy(more, " ");
-        format_size(event->estimate.bytes, more + 1, size - 1);
+        describe_estimate(event, more, size);
         break;
     case EVENT_UPDATE:
         describe_update(&event->update, more, size);

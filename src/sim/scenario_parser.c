@@ -365,14 +365,19 @@ static int read_task_event(struct scenario *scenario, struct scenario_input *inp
                              : refuse_word(fault, words->word[2]);
 }
 
-/* "t=5 estimate a 6GiB" */
+/* "t=5 estimate a 6GiB", "t=5 estimate a 6GiB 0.4", "t=5 estimate a unknown 0.4" */
 static int read_estimate(struct scenario *scenario, struct scenario_input *input,
     const struct line_words *words, struct fault *fault)
 {
     if (words->n < 4)
         return fault_set(fault, EINVAL, "estimate needs a task and a size");
-    if (read_need(NEED_ESTIMATED, words->word[3], &input->event.estimate) < 0)
+    struct reading *smact = &input->event.estimate.smact;
+    if (strcmp(words->word[3], "unknown") != 0 &&
+        read_need(NEED_ESTIMATED, words->word[3], &input->event.estimate.need) < 0)
         return refuse_word(fault, words->word[3]);
+    if (words->n > 4 && parse_double(words->word[4], 0, 1, &smact->value) < 0)
+        return refuse_word(fault, words->word[4]);
+    smact->valid = words->n > 4;
     return read_task_event(scenario, input, words, fault);
 }
 

@@ -131,7 +131,8 @@ static int prepare_gpus(struct simulation_run *run)
     run->gpus.context = run;
     run->totals = run_totals_start(simulation->cluster);
     run->can_start = calloc((size_t)simulation->catalogue->n, sizeof *run->can_start);
-    return run->can_start ? r : -ENOMEM;
+    run->learned = calloc((size_t)simulation->catalogue->n, sizeof *run->learned);
+    return run->can_start && run->learned ? r : -ENOMEM;
 }
 
 static bool has_services(const struct catalogue *catalogue)
@@ -246,6 +247,9 @@ static void clean_up(struct simulation_run *run)
         free_task(run->tasks[i]);
     free(run->tasks);
     free(run->can_start);
+    for (size_t i = 0; run->learned && i < run->simulation->catalogue->n; i++)
+        learned_runs_fini(&run->learned[i]);
+    free(run->learned);
     sampling_fini(&run->sampling);
     timeline_fini(&run->timeline);
     if (run->gpus.cluster)

@@ -42,6 +42,7 @@ struct simulation {
                           (arrivals_resample) */
     double need_error;   /* standard deviation of the logarithm of the reported memory requirement
                           over the real one; 0: none */
+    bool learns;         /* it learns from completed runs what further ones take (learned_runs.h) */
     bool knows_activity; /* the scheduler knows each task's expected activity */
     bool knows_time;     /* the scheduler knows each task's expected time */
     bool take_turns;     /* tasks take turns in time slots (core/pass/slots.c) */

@@ -126,6 +126,8 @@ static void forget_task(struct simulation_run *run, struct simulated_task *task)
 {
     uint64_t id = task->running.id;
     const struct task *ended = core_task(sim_core(run->sim), id);
+    const struct sim_task *completed = ended->state == TASK_COMPLETED ? task->type : NULL;
+    uint32_t uid = ended->uid;
     (task->service ? add_ended_service : add_ended_training)(run, task, ended);
     if (run->simulation->tasks_out)
         task_rows_add(run->simulation->tasks_out, ended, task->type->name);
@@ -133,6 +135,8 @@ static void forget_task(struct simulation_run *run, struct simulated_task *task)
     core_forget(sim_core(run->sim), id);
     free(task->service);
     free(task);
+    if (completed && run->simulation->learns)
+        submission_learn(run, completed, uid);
     simulated_services_check_end(run);
 }
 

@@ -16,6 +16,7 @@
 #define COLLOC_SIM_SIMULATION_RUN_H
 
 #include "sim/arrivals.h"
+#include "sim/learned_runs.h"
 #include "sim/records.h"
 #include "sim/run_totals.h"
 #include "sim/sampling.h"
@@ -83,6 +84,7 @@ struct simulation_run {
     struct arrivals arrivals;
     struct arrival next_arrival;   /* the next arrival; its task is NULL after the last one */
     bool *can_start;               /* by task of the catalogue: known to be able to start here */
+    struct learned_runs *learned;  /* by task of the catalogue */
     struct simulated_task **tasks; /* by id, from 1; NULL after the task's end */
     uint64_t n_tasks, n_unended;   /* all; trainings that have not ended */
     uint64_t n_services;           /* services that have not ended */
@@ -112,6 +114,9 @@ void submission_schedule_next(struct simulation_run *run);
 
 /* Submits the task that arrives now, or reports it and leaves it out if it fits no GPU. */
 void submission_submit(struct simulation_run *run);
+
+/* A run of the task has completed: its waiting tasks learn from it. */
+void submission_learn(struct simulation_run *run, const struct sim_task *type, uint32_t uid);
 
 /* ---- simulated_task.c ---- */
 

@@ -229,8 +229,9 @@ static const struct field unreserve_fields[] = {
 };
 
 static const struct field estimate_fields[] = {
-    {"need", FIELD_NAME, AT(estimate.kind), REQUIRED, 0, 0, &need_kinds},
-    {"need_bytes", FIELD_INT64, AT(estimate.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"need", FIELD_NAME, AT(estimate.need.kind), REQUIRED, 0, 0, &need_kinds},
+    {"need_bytes", FIELD_INT64, AT(estimate.need.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"smact", FIELD_READING, AT(estimate.smact), OPTIONAL, 0, 0, NULL},
 };
 
 static const struct field run_again_fields[] = {

@@ -187,7 +187,7 @@ static void all_free(const struct scheduling *how)
             submit(core, id, 1, NEED_UNKNOWN);
         sample_all(core, 0);
         struct event event = {.kind = EVENT_ESTIMATE, .time_us = now_us, .task = 1};
-        event.estimate = (struct need){NEED_ESTIMATED, 8 * GIB};
+        event.estimate.need = (struct need){NEED_ESTIMATED, 8 * GIB};
         took[run] = step(core, &event);
         if (core_queued_count(core) != TASKS - GPUS)
             exit(1);

@@ -37,9 +37,11 @@ class SameCommand(DaemonCase):
         self.assertIn("same-command", self.colloc("show", str(task)).stdout)
 
     def test_what_is_said_counts_more(self):
-        self.run_once()
+        first = self.run_once()
+        self.assertIsNotNone(first["smact_mean"])
         declared = self.task(self.train(PEAK_MIB, 300, memory_mib=9 * 1024))
         self.assertEqual((declared["estimator"], declared["need_mib"]), ("declared", 9 * 1024))
+        self.assertAlmostEqual(declared["smact_expected"], first["smact_mean"], delta=0.001)
         unknown = self.task(self.train(PEAK_MIB, 300, estimator="none"))
         self.assertEqual((unknown["estimator"], unknown["need_mib"]), (None, None))
 
@@ -58,6 +60,18 @@ class SameCommand(DaemonCase):
         self.restart(signal.SIGKILL)
         self.check_estimate(self.task(array + 4), first["mem_peak_mib"])
         self.wait(array + 4, "COMPLETED")
+
+    def test_declared_tasks_of_an_array_learn_the_activity(self):
+        array = self.train(PEAK_MIB, 300, array="0-3%1", memory_mib=9 * 1024)
+        self.assertIsNone(self.task(array + 4)["smact_expected"])
+        first = self.wait(array + 1, "COMPLETED")
+        until(lambda: self.is_estimated(self.task(array + 4)), "its estimate in the log")
+        for code in (None, signal.SIGKILL):
+            if code:
+                self.restart(code)
+            last = self.task(array + 4)
+            self.assertEqual((last["estimator"], last["need_mib"]), ("declared", 9 * 1024))
+            self.assertAlmostEqual(last["smact_expected"], first["smact_mean"], delta=0.001)
 
 
 if __name__ == "__main__":

@@ -259,12 +259,20 @@ static int apply_external_seen(struct task *task)
     return 0;
 }
 
-static int apply_estimate(struct task *task, const struct need *need)
+/* What is known already stays. */
+static int apply_estimate(struct task *task, const struct event *event)
 {
+    const struct need *need = &event->estimate.need;
+    struct task_request *request = &task->request;
     bool waits = is_waiting(task) || task->state == TASK_HELD || task->state == TASK_BLOCKED;
-    if (!waits || task->request.need.kind >= NEED_ESTIMATED || need->kind == NEED_PENDING)
+    bool sets_need = request->need.kind < NEED_ESTIMATED && need->kind != NEED_PENDING;
+    bool sets_smact = !request->expect.smact.valid && event->estimate.smact.valid;
+    if (!waits || (!sets_need && !sets_smact))
         return CORE_NOT_NOW;
-    task->request.need = *need;
+    if (sets_need)
+        request->need = *need;
+    if (sets_smact)
+        request->expect.smact = event->estimate.smact;
     return 0;
 }
 
@@ -355,7 +363,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
 {
     switch (event->kind) {
     case EVENT_ESTIMATE:
-        return apply_estimate(task, &event->estimate);
+        return apply_estimate(task, event);
     case EVENT_STARTED:
         return apply_started(core, task, event);
     case EVENT_UNSTARTED:

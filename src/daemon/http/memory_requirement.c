@@ -208,17 +208,28 @@ static bool wants_none(const struct http *http, const struct submission *submiss
     return strcmp(named ? named : http->parts.config->estimator, "none") == 0;
 }
 
-/* What earlier runs of the command took, where nothing else is known. */
-static int apply_earlier_runs(
-    const struct http *http, uint64_t key, struct submission *submission, struct fault *fault)
+/* NULL: they say nothing. */
+static const struct command_runs *earlier_runs(
+    const struct http *http, uint64_t key, const struct submission *submission)
 {
-    struct task_request *request = &submission->event.submit.request;
-    const struct command_runs *runs = command_history_find(
+    return command_history_find(
         &http->parts.run_history->commands, submission->event.submit.uid, key);
+}
+
+/* The activity of earlier runs of the command, where nothing else is known of it. */
+static void apply_earlier_activity(const struct command_runs *runs, struct submission *submission)
+{
+    struct reading *smact = &submission->event.submit.request.expect.smact;
+    if (runs && runs->smact >= 0 && !smact->valid)
+        *smact = reading_of(runs->smact);
+}
+
+/* What earlier runs of the command took, where nothing else is known. */
+static int apply_earlier_runs(const struct http *http, const struct command_runs *runs,
+    struct submission *submission, struct fault *fault)
+{
     if (!runs || wants_none(http, submission))
         return 0; /* the requirement stays unknown, which is not zero */
-    if (!request->expect.smact.valid && runs->smact >= 0)
-        request->expect.smact = reading_of(runs->smact);
     json_object_set_new(submission->detail, "predicted_bytes", json_integer(runs->peak_bytes));
     return set_need(
         COMMAND_HISTORY_ESTIMATOR, reading_of((double)runs->peak_bytes), submission, fault);
@@ -249,8 +260,10 @@ static int apply_answer(const struct http *http, const char *summary_name,
         submission_warn(submission, "%s", estimate->note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate->smact;
+    const struct command_runs *runs = earlier_runs(http, key, submission);
+    apply_earlier_activity(runs, submission);
     if (!answer->is_known)
-        return apply_earlier_runs(http, key, submission, fault);
+        return apply_earlier_runs(http, runs, submission, fault);
     int r = set_need(answer->estimator,
         estimate_reserved(estimate, http->parts.config->reserve_quantile), submission, fault);
     if (r == 0) {

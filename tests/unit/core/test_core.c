@@ -628,7 +628,8 @@ static void an_end_that_is_noticed_late_counts_from_when_it_was(void **state)
 
 static int estimate(struct core *core, uint64_t task, struct need need)
 {
-    struct event event = {.kind = EVENT_ESTIMATE, .time_us = 9, .task = task, .estimate = need};
+    struct event event = {
+        .kind = EVENT_ESTIMATE, .time_us = 9, .task = task, .estimate.need = need};
     return core_step(core, &event);
 }
 

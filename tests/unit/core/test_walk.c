@@ -368,7 +368,7 @@ static struct event make_input(struct walk *walk)
     else if (event.kind == EVENT_GPUS)
         make_gpus(walk, &event);
     else if (event.kind == EVENT_ESTIMATE)
-        event.estimate = any_need(walk);
+        event.estimate.need = any_need(walk);
     else if (event.kind == EVENT_EXITED)
         event.exited = (struct task_exit){.failure = any_failure(walk), .code = 1};
     else if (event.kind == EVENT_STARTED)

@@ -189,8 +189,11 @@ static void placements_and_ends_are_stored_as_ever(void **state)
         "{\"failure\":\"gpu-oom\",\"code\":-1,\"signal\":9,\"ended_us\":1795204783267426}");
     end.end = TASK_TIMEOUT;
     assert_stored_as(&end, "{\"state\":\"timeout\"}");
-    estimate.estimate = (struct need){NEED_ESTIMATED, 8287940608};
+    estimate.estimate.need = (struct need){NEED_ESTIMATED, 8287940608};
     assert_stored_as(&estimate, "{\"need\":\"estimated\",\"need_bytes\":8287940608}");
+    estimate.estimate.smact = reading_of(0.5);
+    assert_stored_as(
+        &estimate, "{\"need\":\"estimated\",\"need_bytes\":8287940608,\"smact\":0.5}");
     assert_stored_as(&cancel, "{}");
 }
 
