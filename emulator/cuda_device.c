@@ -9,15 +9,22 @@
 #include <string.h>
 
 #include "emulator/cuda_interface.h"
+#include "emulator/mps_channel.h"
 #include "emulator/visible.h"
 
 static struct world *session;
 static struct seat devices[SEATS_MAX];
 static int device_count;
+static pid_t mps_server; /* 0: the process is no client of MPS */
 
 struct world *cuda_world(void)
 {
     return session;
+}
+
+pid_t cuda_mps_server(void)
+{
+    return mps_server;
 }
 
 struct seat cuda_seat(CUdevice device)
@@ -28,11 +35,14 @@ struct seat cuda_seat(CUdevice device)
 CUresult cuInit(unsigned flags)
 {
     const char *path = getenv("COLLOC_EMULATOR");
+    double share;
 
     if (flags)
         return CUDA_INVALID_VALUE;
     if (!session && (!path || world_open(path, NULL, &session) < 0))
         return CUDA_NO_DEVICE;
+    if (!mps_server && mps_enlist(&mps_server, &share) < 0)
+        return CUDA_MPS_SERVER_NOT_READY;
     device_count = visible_seats(session, getenv("CUDA_VISIBLE_DEVICES"), devices);
     return device_count ? CUDA_OK : CUDA_NO_DEVICE;
 }

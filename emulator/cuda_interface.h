@@ -115,6 +115,9 @@ struct world *cuda_world(void);
 /* Returns the unit behind a device of this process; -1 as gpu: no such device. */
 struct seat cuda_seat(CUdevice device);
 
+/* Returns the pid of the MPS server of which this process is a client; 0: it is none. */
+pid_t cuda_mps_server(void);
+
 /* Returns the GPU with this UUID, or -1. */
 int cuda_find_gpu(const struct world *world, const CUuuid *uuid);
 

@@ -64,6 +64,8 @@ static bool join_world(struct world *world)
     }
     if (!self)
         self = world_join(world, ROLE_TRAINING, seats, count);
+    if (self)
+        self->mps_server = cuda_mps_server();
     return self != NULL;
 }
 

@@ -31,6 +31,7 @@ enum cuda_result {
     CUDA_NOT_FOUND = 500,
     CUDA_NOT_READY = 600,
     CUDA_NOT_SUPPORTED = 801,
+    CUDA_MPS_SERVER_NOT_READY = 807,
 };
 
 /* Returns the process with this pid that uses CUDA, or NULL. */

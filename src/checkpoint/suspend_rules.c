@@ -45,6 +45,17 @@ static enum suspend_refusal check_machine(const struct suspend_facts *facts)
     return facts->same_kind ? SUSPEND_ALLOWED : SUSPEND_MOVE_OTHER_KIND;
 }
 
+/* What the driver does not touch it cannot refuse: the carrier has its own rules, which it checks
+ * itself (docs/carrier.md). */
+static enum suspend_refusal check_carried(const struct suspend_facts *facts)
+{
+    if (facts->is_move)
+        return SUSPEND_MPS;
+    if (!facts->n_processes)
+        return SUSPEND_NO_CUDA;
+    return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
+}
+
 static enum suspend_refusal check_task(const struct suspend_facts *facts)
 {
     if (facts->is_mps_client)
@@ -84,8 +95,9 @@ static enum suspend_refusal check_host_memory(const struct suspend_facts *facts)
 
 enum suspend_refusal suspend_check(const struct suspend_facts *facts)
 {
-    enum suspend_refusal refusal = check_machine(facts);
-    if (refusal == SUSPEND_ALLOWED)
+    bool is_carried = facts->is_mps_client && facts->is_by_carrier && !facts->is_mig;
+    enum suspend_refusal refusal = is_carried ? check_carried(facts) : check_machine(facts);
+    if (refusal == SUSPEND_ALLOWED && !is_carried)
         refusal = check_task(facts);
     return refusal == SUSPEND_ALLOWED ? check_host_memory(facts) : refusal;
 }

@@ -25,11 +25,13 @@ struct suspend_facts {
     size_t n_gpus;      /* of the machine */
     size_t n_processes; /* of the task that use CUDA */
     bool is_mps_client, is_mig;
-    bool has_32_bit;             /* a program of 32 bits uses CUDA */
-    bool is_traced;              /* a debugger is attached */
-    bool has_profiler;           /* Nsight or another injected tool */
-    bool has_nccl;               /* NCCL is loaded, and may be used */
-    bool is_paused;              /* stopped or frozen: the driver would hang on it */
+    bool is_by_carrier; /* of a client of MPS: the carrier takes its memory away, and the driver
+                           takes no part */
+    bool has_32_bit;    /* a program of 32 bits uses CUDA */
+    bool is_traced;     /* a debugger is attached */
+    bool has_profiler;  /* Nsight or another injected tool */
+    bool has_nccl;      /* NCCL is loaded, and may be used */
+    bool is_paused;     /* stopped or frozen: the driver would hang on it */
     bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
     struct reading gpu_bytes;    /* memory that the host has to hold */
     struct reading host_available_bytes; /* MemAvailable of /proc/meminfo */

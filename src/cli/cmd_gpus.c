@@ -100,6 +100,14 @@ static void add_external_notes(char *notes, size_t size, const json_t *gpu)
         add_note(notes, size, "and %zu more external processes", count - SHOWN_MAX);
 }
 
+static void add_context_notes(char *notes, size_t size, const json_t *gpu)
+{
+    size_t i;
+    json_t *task;
+    json_array_foreach(json_object_get(gpu, "contexts"), i, task)
+        add_note(notes, size, "task %.0f is suspended, its context stays", json_number_value(task));
+}
+
 /* Once for each task. */
 static void add_misplaced_notes(char *notes, size_t size, const json_t *gpu)
 {
@@ -128,6 +136,7 @@ static void notes_cell(struct table *table, const json_t *gpu)
     if (*hold_off)
         add_note(notes, sizeof notes, "%s", hold_off);
     add_unused_notes(notes, sizeof notes, gpu);
+    add_context_notes(notes, sizeof notes, gpu);
     add_misplaced_notes(notes, sizeof notes, gpu);
     add_external_notes(notes, sizeof notes, gpu);
     table_cell(table, NULL, "%s", notes);

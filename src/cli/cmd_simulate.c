@@ -128,8 +128,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .choices = sharings},
     [SIMULATE_CARRIER] = {.name = "carrier",
         .kind = OPTION_FLAG,
-        .help = "a task's memory leaves its GPU and comes back at the speed of PCIe, as with the "
-                "setting carrier, instead of the driver's checkpoint (docs/carrier.md)"},
+        .help =
+            "a task's memory leaves its GPU and comes back at the speed of PCIe, as with the "
+            "setting carrier, instead of the driver's checkpoint; clients of MPS are suspended, "
+            "too (docs/carrier.md)"},
     [SIMULATE_SMACT] = {.name = "smact",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -260,7 +262,8 @@ static int set_core_settings(
     return r;
 }
 
-/* By streams the driver suspends tasks; clients of MPS it cannot, they are paused. */
+/* By streams the driver suspends tasks; clients of MPS only the carrier can, else they are
+ * paused. */
 static int set_suspension(
     const struct invocation *invocation, struct simulation *simulation, struct fault *fault)
 {
@@ -279,6 +282,7 @@ static int set_suspension(
     settings->can_pause = settings->preempt;
     if (invocation->values[SIMULATE_CARRIER].set)
         settings->suspension_cost = suspension_cost_by_carrier();
+    settings->carries_mps = invocation->values[SIMULATE_CARRIER].set;
     if (settings->preempt && !settings->policy->rank)
         return fault_set(fault, EINVAL,
             "--preempt: the policy %s does not preempt tasks: use predictive or las",

@@ -118,6 +118,7 @@ struct core_sample {
         struct reading mem_used_bytes;
         int mps_clients;      /* its processes that are clients of MPS, as far as they are listed */
         int hooked, unhooked; /* its listed processes with and without the preloaded library */
+        int carried;          /* of the former: the carrier can take their memory away now */
     } * tasks;                /* as far as the driver reports them; may be incomplete */
     int n_tasks;
 };
@@ -171,8 +172,10 @@ struct event {
             struct reading bytes;     /* of MOVING: its memory on each new GPU; never 0 */
         } yield;
         struct {
-            struct reading bytes; /* of SUSPENDED: its memory on each GPU; never 0 */
-            int64_t took_us;      /* of SUSPENDED, RESUMED and MOVED */
+            struct reading bytes;         /* of SUSPENDED: its memory on each GPU; never 0 */
+            int64_t took_us;              /* of SUSPENDED, RESUMED and MOVED */
+            struct reading context_bytes; /* of SUSPENDED: of that, what stays on its GPU, as the
+                                             context of an MPS client; not valid: nothing does */
         } yielded;
         struct {
             enum suspension_failure why;

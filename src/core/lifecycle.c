@@ -75,6 +75,7 @@ static void gpu_view_fini(struct gpu_view *gpu)
     window_fini(&gpu->power);
     window_fini(&gpu->pcie);
     free(gpu->residents);
+    free(gpu->absent);
 }
 
 void core_destroy(struct core *core)

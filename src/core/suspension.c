@@ -49,6 +49,13 @@ struct suspension_cost suspension_cost_by_carrier(void)
         .fixed_us = 600 * MS_US, .suspend_us_per_gib = 47 * MS_US, .resume_us_per_gib = 26 * MS_US};
 }
 
+struct suspension_cost suspension_cost_of_client(const struct suspension_cost *cost)
+{
+    struct suspension_cost of_client = *cost;
+    of_client.fixed_us = 100 * MS_US;
+    return of_client;
+}
+
 static int64_t time_us(int64_t fixed_us, int64_t us_per_gib, double bytes)
 {
     return fixed_us + llround((double)us_per_gib * bytes / (double)GIB);

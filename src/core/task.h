@@ -167,15 +167,19 @@ struct task_yield {
     bool is_frozen;           /* its processes are to be frozen */
     int *to_gpus;             /* of a move: where to; NULL when it is not moving */
     int n_to_gpus;
-    int from_gpu;               /* the first GPU that it had when it was suspended */
-    struct reading bytes;       /* on each GPU, when it was suspended; never 0 */
-    int64_t since_us;           /* since when it does not compute; 0: it does */
-    int64_t resumed_us;         /* when it last came back in this attempt; 0: never */
-    int64_t retry_us;           /* its resumption failed: not tried again before */
-    int failures;               /* of resumptions, since the last that succeeded */
-    int64_t stopped_us;         /* not computing, all attempts; finished stops only */
-    int64_t attempt_stopped_us; /* the same of this attempt */
-    int64_t cost_us;            /* of that: suspending, resuming and moving */
+    int from_gpu;                 /* the first GPU that it had when it was suspended */
+    struct reading bytes;         /* on each GPU, when it was suspended; never 0 */
+    bool keeps_context;           /* it is suspended, and its context has stayed on from_gpu */
+    struct reading context_bytes; /* how much of `bytes` stayed so, the last time in this attempt;
+                                     not valid: nothing does */
+    int mps_clients;              /* how many clients of MPS these processes are */
+    int64_t since_us;             /* since when it does not compute; 0: it does */
+    int64_t resumed_us;           /* when it last came back in this attempt; 0: never */
+    int64_t retry_us;             /* its resumption failed: not tried again before */
+    int failures;                 /* of resumptions, since the last that succeeded */
+    int64_t stopped_us;           /* not computing, all attempts; finished stops only */
+    int64_t attempt_stopped_us;   /* the same of this attempt */
+    int64_t cost_us;              /* of that: suspending, resuming and moving */
     int suspensions, moves, pauses;
 };
 
@@ -296,6 +300,14 @@ struct task {
 
 /* Returns the run that all tasks share which were never placed. */
 struct task_run *task_no_run(void);
+
+/* Returns the only GPU on which a suspended task can be resumed, as its context has stayed there;
+ * -1: there is none, or the task is not suspended. */
+static inline int task_context_gpu(const struct task *task)
+{
+    bool is_there = task->state == TASK_SUSPENDED && task->run->yield.keeps_context;
+    return is_there ? task->run->yield.from_gpu : -1;
+}
 
 /* Makes the task's run, unless it has been made. It is released by task_end_run. Returns 0 or
  * -ENOMEM. */

@@ -39,7 +39,17 @@ int gpu_view_mps_clients(const struct gpu_view *gpu)
     for (int i = 0; i < gpu->n_residents; i++)
         if (gpu->residents[i].sharing == SHARING_MPS)
             n += gpu->residents[i].mps_clients > 1 ? gpu->residents[i].mps_clients : 1;
+    for (int i = 0; i < gpu->n_absent; i++)
+        n += gpu->absent[i].mps_clients;
     return n;
+}
+
+bool gpu_view_has_context(const struct gpu_view *gpu, uint64_t task)
+{
+    for (int i = 0; i < gpu->n_absent; i++)
+        if (gpu->absent[i].task == task)
+            return true;
+    return false;
 }
 
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
@@ -119,14 +129,26 @@ struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
     return bytes;
 }
 
-bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu)
+/* Does nothing besides use the GPU, when its tasks have so much memory there? */
+static bool is_idle_besides(const struct gpu_view *gpu, double bytes)
 {
-    if (!gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES ||
+    if (!gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value - bytes > (double)IDLE_MEM_BYTES ||
         memory_domain_has_others(gpu))
         return false;
     if (gpu->external_processes.valid)
         return gpu->external_processes.value == 0;
     return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
+}
+
+bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu)
+{
+    return gpu->n_absent == 0 && is_idle_besides(gpu, 0);
+}
+
+bool gpu_view_is_idle_but_for(const struct gpu_view *gpu, const struct task *task)
+{
+    return gpu->n_residents == 0 && gpu->n_absent == 1 && gpu_view_has_context(gpu, task->id) &&
+           is_idle_besides(gpu, reading_assume(task->run->yield.context_bytes, 0));
 }
 
 double gpu_view_open_bytes(const struct gpu_view *gpu)
@@ -175,6 +197,8 @@ bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const s
 {
     const struct gpu_identity *id = &view->gpus[gpu].id;
     bool is_suspended = task->state == TASK_SUSPENDED;
+    if (task_context_gpu(task) >= 0 && task_context_gpu(task) != gpu)
+        return false;
     if (is_suspended && strcmp(view->gpus[task->run->yield.from_gpu].id.name, id->name) != 0)
         return false;
     return (is_suspended && !kind_names_gpus(task->request.gpu_kind)) ||

@@ -94,8 +94,17 @@ struct resident {
     int mps_clients;        /* its processes that are clients of MPS, as last listed */
     bool has_library;       /* the preloaded library was given to its processes */
     int hooked, unhooked;   /* its processes there with and without it, as last listed */
+    int carried;            /* of the former: the carrier can take their memory away */
     bool allocations_wait;  /* where memory is short, as far as is known (state/library_use.c) */
     int samples_risen;      /* since it took more than a context; at most RISEN_SAMPLES_ENOUGH */
+};
+
+/* A suspended client of MPS. Its context has stayed on the GPU, and keeps a place among the clients
+ * of the server; the task holds no GPU, and comes back only to this one. */
+struct absent_client {
+    uint64_t task;
+    uint32_t uid;
+    int mps_clients; /* its processes that are clients of MPS, as last listed */
 };
 
 /* Chosen: samples of a resident that has taken its memory which show how active it is. */
@@ -115,10 +124,12 @@ struct gpu_view {
     struct reading external_processes; /* how many compute processes belong to no task */
     struct resident *residents;
     int n_residents;
+    int n_absent;                     /* of `absent` */
     struct reading smact_level;       /* of the window: since mix_since_us, once seen long enough */
     struct reading utilisation_level; /* likewise; an upper bound of SMACT */
     int64_t granted_us;               /* when an allocation that waited there last got its memory */
-    size_t residents_capacity;
+    size_t residents_capacity, absent_capacity;
+    struct absent_client *absent;
     struct gpu_identity id;
     int64_t mix_since_us; /* since when the same tasks have been active there */
     struct window smact, utilisation;
@@ -175,8 +186,15 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task);
 /* Writes why no further task starts on the GPU now. Returns `text`; NULL when nothing holds it. */
 const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size);
 
-/* Returns how many clients of MPS its tasks are: at least one for each task that shares by MPS. */
+/* Returns how many clients of MPS its tasks are: at least one for each task that shares by MPS.
+ * Suspended ones count, too. */
 int gpu_view_mps_clients(const struct gpu_view *gpu);
+
+/* Has the task's context stayed on the GPU? */
+bool gpu_view_has_context(const struct gpu_view *gpu, uint64_t task);
+
+/* Would the GPU be idle but for the context of the suspended task? */
+bool gpu_view_is_idle_but_for(const struct gpu_view *gpu, const struct task *task);
 
 /* The newest resident of the GPU's memory domain that has not settled. Returns NULL when all have.
  */
@@ -186,9 +204,9 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
 bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu);
 
 /*
- * Is the GPU idle? No resident in its memory domain, no external process, and hardly any memory in
- * use (memory that a crash left behind is not idle). Where NVIDIA's driver lists no processes,
- * utilisation has to be 0.
+ * Is the GPU idle? No resident in its memory domain, no context of a suspended task, no external
+ * process, and hardly any memory in use (memory that a crash left behind is not idle). Where
+ * NVIDIA's driver lists no processes, utilisation has to be 0.
  *
  * Returns false for everything unknown.
  */
@@ -230,7 +248,8 @@ bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const s
 
 /*
  * Is the GPU of a kind on which the task may run? A task names kinds; a suspended task continues
- * only on the model that it was taken off: NVIDIA's driver restores no process on another.
+ * only on the model that it was taken off: NVIDIA's driver restores no process on another. One
+ * whose context has stayed on a GPU continues only there.
  */
 static inline bool cluster_view_is_of_kind(
     const struct cluster_view *view, int gpu, const struct task *task)

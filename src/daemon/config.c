@@ -679,6 +679,7 @@ int config_read_arguments(struct config *config, int argc, char **argv,
         r = check_settings(config, fault);
     if (r == 0 && config->carrier && config->preload)
         config->core.suspension_cost = suspension_cost_by_carrier();
+    config->core.carries_mps = config->carrier && config->preload;
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 

@@ -11,7 +11,7 @@
  *     names       looked up --------------------------> http, jobs
  *     gpus        find_shim, cgroup_home, polled -----> attempts, suspension
  *                 polled -----------------------------> metrics, preload, mps
- *                 calls_idle_us, is_hooked -----------> preload
+ *                 calls_idle_us, is_hooked, can_carry -> preload
  *                 health_changed ---------------------> messages
  *     mps         ready ------------------------------> attempts
  *                 answered ---------------------------> http
@@ -237,6 +237,12 @@ static bool gpus_is_hooked(void *context, uint64_t task, pid_t pid)
     return preload_manager_knows(daemon->preload, task, pid);
 }
 
+static bool gpus_can_carry(void *context, uint64_t task, pid_t pid)
+{
+    struct daemon *daemon = context;
+    return preload_manager_can_carry(daemon->preload, task, pid);
+}
+
 static struct gpus *create_gpus(struct daemon *daemon)
 {
     const struct gpus_options options = {
@@ -252,7 +258,8 @@ static struct gpus *create_gpus(struct daemon *daemon)
             .polled = gpus_polled,
             .health_changed = gpus_health_changed,
             .calls_idle_us = gpus_calls_idle_us,
-            .is_hooked = gpus_is_hooked},
+            .is_hooked = gpus_is_hooked,
+            .can_carry = gpus_can_carry},
     };
     return gpus_create(&options);
 }

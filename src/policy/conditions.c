@@ -141,7 +141,7 @@ static inline bool is_large_enough(
 /* Is the GPU idle to a task that takes only idle ones? */
 static bool is_idle_enough(const struct placement_query *query, const struct gpu_view *gpu)
 {
-    return gpu_view_is_idle(gpu) ||
+    return gpu_view_is_idle(gpu) || gpu_view_is_idle_but_for(gpu, query->task) ||
            (query->unused_is_idle && gpu_view_is_unused(gpu, query->now_us));
 }
 
@@ -155,6 +155,7 @@ static bool refuse_not_idle(
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
         n_tasks += !(query->unused_is_idle && resident_is_unused(resident, query->now_us));
+    n_tasks += gpu->n_absent;
     return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, n_tasks, external);
 }
 
@@ -223,10 +224,17 @@ static bool is_activity_of_others(const struct gpu_view *gpu)
            gpu->external_processes.value == 0;
 }
 
+/* Suspended tasks compute nothing: what is measured was before they were. */
+static bool has_contexts_only(const struct gpu_view *gpu)
+{
+    return gpu->n_absent > 0 && gpu->n_residents == 0 && !memory_domain_has_others(gpu) &&
+           gpu->external_processes.valid && gpu->external_processes.value == 0;
+}
+
 bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (is_activity_of_others(gpu))
+    if (is_activity_of_others(gpu) || has_contexts_only(gpu))
         return true;
     double max = query->conditions->smact_max;
     bool has_smact = gpu->smact_level.valid;
@@ -267,6 +275,17 @@ static bool may_join(const struct placement_query *query, const struct gpu_view 
     return true;
 }
 
+/* Where the compute mode admits one process, that is the MPS server of the clients whose contexts
+ * are there. */
+static bool may_join_absent(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    for (int i = 0; i < gpu->n_absent; i++)
+        if (gpu->absent[i].uid != query->task->uid || sharing_rules_out_mps(query->task))
+            return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, gpu->absent[i].task, 0, 0);
+    return true;
+}
+
 /* MPS serves 48 clients on a GPU: with driver 580.159.04 the context of the 49th fails with error
  * 808, measured on an H200. */
 #define MPS_CLIENTS_MAX 48
@@ -275,7 +294,9 @@ static bool may_join(const struct placement_query *query, const struct gpu_view 
 static bool has_mps_place(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    int clients = sharing_rules_out_mps(query->task) ? 0 : gpu_view_mps_clients(gpu);
+    bool is_there = sharing_rules_out_mps(query->task) ||
+                    gpu_view_has_context(gpu, query->task->id);
+    int clients = is_there ? 0 : gpu_view_mps_clients(gpu);
     return clients < MPS_CLIENTS_MAX ||
            refuse_gpu(ret_verdict, VERDICT_MPS_FULL, 0, clients, MPS_CLIENTS_MAX);
 }
@@ -285,6 +306,8 @@ bool conditions_check_coresidents(
 {
     if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
         return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
+    if (gpu->id.one_process && !may_join_absent(query, gpu, ret_verdict))
+        return false;
     int n_asked = may_resident_refuse(query, gpu) ? gpu->n_residents : 0;
     for (int i = 0; i < n_asked; i++)
         if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))

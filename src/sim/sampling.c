@@ -110,7 +110,8 @@ static int list_task_memory(
         if (bytes > 0)
             sampling->memory[sample->n_tasks++] = (struct task_memory){.task = id,
                 .mem_used_bytes = reading_of((double)bytes),
-                .hooked = sampling->settings->preload};
+                .hooked = sampling->settings->preload,
+                .carried = sampling->settings->preload && sampling->settings->carries_mps};
     }
     return 0;
 }

@@ -9,10 +9,12 @@
 #include "sim/scenario.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "sim/event_line.h"
 #include "sim/scenario_parser.h"
 #include "sim/sim_driver.h"
@@ -184,14 +186,25 @@ static void end_memory_wait(struct scenario_run *run, uint64_t id, bool is_grant
     note_error(run, sim_schedule_event(run->sim, &oom));
 }
 
+/* Of a client of MPS, chosen: it stays on the GPU. */
+#define CONTEXT_BYTES ((double)GIB)
+
+static bool is_client(const struct task *task)
+{
+    return task->run->share.sharing == SHARING_MPS;
+}
+
 /* Suspending and resuming take as long as the settings expect; pausing takes no time. */
 static void on_yield(
     void *context, struct sim *sim, const struct task *task, enum effect_kind effect)
 {
     struct scenario_run *run = context;
-    const struct suspension_cost *cost = &run->scenario.settings.suspension_cost;
+    struct suspension_cost cost = run->scenario.settings.suspension_cost;
     struct task_state_now *state = &run->tasks[task->id];
     int64_t took_us = 0, now_us = sim_now_us(sim);
+    double stays = is_client(task) ? CONTEXT_BYTES : 0;
+    if (is_client(task))
+        cost = suspension_cost_of_client(&cost);
     if (effect == EFFECT_CONTINUE)
         begin_computing(run, task->id);
     if (effect == EFFECT_PAUSE)
@@ -202,11 +215,11 @@ static void on_yield(
         return;
     if (effect != EFFECT_RESUME) {
         state->resident_bytes = memory_taken(run, task->id, now_us);
-        took_us += suspension_time_us(cost, state->resident_bytes);
+        took_us += suspension_time_us(&cost, fmax(0, state->resident_bytes - stays));
         stop_computing(run, task->id);
     }
     if (effect != EFFECT_SUSPEND)
-        took_us += resumption_time_us(cost, state->resident_bytes);
+        took_us += resumption_time_us(&cost, fmax(0, state->resident_bytes - stays));
     state->yield_us = took_us;
     schedule_wakeup(run, WAKE_YIELDED, now_us + took_us, task->id, task->attempts);
 }
@@ -238,6 +251,9 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         .yielded.took_us = state->yield_us};
     if (event.kind == EVENT_SUSPENDED && state->resident_bytes >= 1)
         event.yielded.bytes = reading_of((double)(int64_t)state->resident_bytes);
+    if (event.kind == EVENT_SUSPENDED && is_client(task))
+        event.yielded.context_bytes = reading_of(
+            fmin(CONTEXT_BYTES, fmax(1, state->resident_bytes)));
     if (event.kind != EVENT_SUSPENDED && !state->waits)
         begin_computing(run, task->id);
     note_error(run, sim_step(run->sim, &event));
@@ -329,6 +345,9 @@ static double sum_tasks(
     }
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id)) {
+        const struct scenario_task *what = &run->scenario.tasks[task->id];
+        if (task_context_gpu(task) >= 0 && share_memory(run, task_context_gpu(task), gpu))
+            used_bytes += reading_assume(task->run->yield.context_bytes, 0);
         if (!uses_memory_of(run, task, gpu))
             continue;
         double taken = memory_taken(run, task->id, sim_now_us(run->sim));
@@ -339,8 +358,9 @@ static double sum_tasks(
         if (runs_on(run, task, gpu))
             sample->tasks[sample->n_tasks++] = (struct task_memory){.task = task->id,
                 .mem_used_bytes = reading_of(taken),
-                .hooked = taken > 0 && has_hooks(run, task),
-                .unhooked = taken > 0 && !has_hooks(run, task)};
+                .hooked = (taken > 0 && has_hooks(run, task)) * (1 + what->uncarried),
+                .unhooked = taken > 0 && !has_hooks(run, task),
+                .carried = taken > 0 && has_hooks(run, task) && run->scenario.settings.carries_mps};
     }
     if (used_bytes <= (double)run->scenario.gpus[gpu].mem_total_bytes)
         for (int i = 0; i < sample->n_tasks; i++)

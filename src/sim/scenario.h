@@ -19,13 +19,14 @@
  *
  * Settings: smact-max 0.8, min-free 5GiB, margin 2GiB, window 90s, settle 10s, settle-max 60s,
  * recoveries 3, recovery-step 5GiB, tasks-per-gpu 4, slowdown-max 3, can-suspend no, can-pause no,
- * starting-max 0, preload no, backfill yes, preempt no, look-ahead no, make-room no,
- * slot-length 600s, suspend-unused-after 0s, service-hold 60s.
+ * carries-mps no, starting-max 0, preload no, backfill yes, preempt no, look-ahead no,
+ * make-room no, slot-length 600s, suspend-unused-after 0s, service-hold 60s.
  *
  * What a task of `submit` does: takes=6GiB (memory), rise=5s (how long it takes to take it evenly),
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the
  * signal), unlaunchable, unsuspendable, without-library (--preload=no), unhooked (its processes run
- * without the library all the same), latency=20ms (p99 of a service that is alone on its GPU).
+ * without the library all the same), uncarried (the carrier cannot take one of its two processes
+ * off the GPU), latency=20ms (p99 of a service that is alone on its GPU).
  *
  * What it requests: user=1000 (whose task it is), gpus=2, nodes=2 (the same GPUs of two servers),
  * need=6GiB (estimated), declared=6GiB, pending (the estimate follows), exclusive, slot, mps, auto,

@@ -203,7 +203,8 @@ static int read_gpus(
     return 0;
 }
 
-/* A story may have times that collocd does not take, such as memory that settles at once. */
+/* A story may have times that collocd does not take, such as memory that settles at once. The
+ * carrier has its own costs. */
 static int read_setting(
     struct core_settings *settings, const char *name, const char *value, struct fault *fault)
 {
@@ -214,6 +215,8 @@ static int read_setting(
     int r = setting->kind->type == SETTING_TIME
                 ? parse_duration(value, at)
                 : setting_parse(setting->kind, value, at, setting->size);
+    if (settings->carries_mps)
+        settings->suspension_cost = suspension_cost_by_carrier();
     return r < 0 ? refuse_word(fault, value) : 0;
 }
 
@@ -228,8 +231,9 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"slot", FLAG(request.takes_turns)},
         {"held", FLAG(held)}, {"deaf", FLAG(deaf)}, {"unlaunchable", FLAG(unlaunchable)},
         {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)},
-        {"unhooked", FLAG(unhooked)}, {"without-library", FLAG(request.without_library)},
-        {"limited", FLAG(request.limited)}, {"service", FLAG(request.service.is_service)}};
+        {"unhooked", FLAG(unhooked)}, {"uncarried", FLAG(uncarried)},
+        {"without-library", FLAG(request.without_library)}, {"limited", FLAG(request.limited)},
+        {"service", FLAG(request.service.is_service)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {

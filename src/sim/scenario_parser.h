@@ -28,7 +28,7 @@ struct scenario_task {
     double smact;
     int64_t latency_us; /* p99 of a service that computes alone; 0: it answers no requests */
     int exit_code;
-    bool deaf, unlaunchable, unsuspendable, unhooked;
+    bool deaf, unlaunchable, unsuspendable, unhooked, uncarried;
     int uid;
     bool held;
     struct task_request request;

@@ -2,10 +2,11 @@
 /*
  * Giving way in the simulator: suspensions, resumptions and moves take as long as was measured
  * (core/suspension.h), by the memory that the task holds. Meanwhile it does not compute, and its
- * co-residents are not disturbed. A suspended task holds no GPU memory. When it is resumed, it
- * takes at once what it held, and then the rest, step by step. A paused one keeps its memory. An
- * allocation that finds too little memory waits, where the settings have `preload`, and is tried
- * again when the core grants it. It fails when the daemon would let it fail (preload/wait_rule.h).
+ * co-residents are not disturbed. A suspended task holds no GPU memory, a client of MPS only its
+ * context. When it is resumed, it takes at once what it held, and then the rest, step by step. A
+ * paused one keeps its memory. An allocation that finds too little memory waits, where the settings
+ * have `preload`, and is tried again when the core grants it. It fails when the daemon would let it
+ * fail (preload/wait_rule.h).
  */
 #include "base/clock.h"
 #include "preload/wait_rule.h"
@@ -23,6 +24,30 @@ static void free_memory(struct simulation_run *run, const struct simulated_task 
         gpu_memory_release(run->gpus.places[task->running.places[i]].memory, task->running.id);
 }
 
+static bool is_client(const struct simulation_run *run, const struct simulated_task *task)
+{
+    return core_task(sim_core(run->sim), task->running.id)->run->share.sharing == SHARING_MPS;
+}
+
+/* What stays on the place of a suspended task. */
+static int64_t context_bytes(const struct simulation_run *run, int64_t held)
+{
+    int64_t bytes = run->simulation->laws->context_bytes;
+    return held < bytes ? held : bytes;
+}
+
+/* A client of MPS keeps its context. Returns what stays. */
+static int64_t leave_context(struct simulation_run *run, const struct simulated_task *task)
+{
+    int64_t held = held_bytes(run, task),
+            stays = is_client(run, task) ? context_bytes(run, held) : 0;
+    free_memory(run, task);
+    if (stays > 0)
+        simulation_run_check(run, gpu_memory_take(run->gpus.places[task->running.places[0]].memory,
+                                      task->running.id, stays));
+    return stays;
+}
+
 /* What the task holds on each place after the steps that it has taken on all of them. */
 static int64_t restored_bytes(const struct simulation_run *run, const struct simulated_task *task)
 {
@@ -35,17 +60,32 @@ static int64_t restored_bytes(const struct simulation_run *run, const struct sim
     return bytes;
 }
 
-/* Takes the memory again that the task held, on its places. Returns 0, GPU_MEMORY_FULL with none
- * taken, or -ENOMEM. */
+/* Takes the memory again that the task held, on its places: what is there already is a part of it.
+ * Returns 0, GPU_MEMORY_FULL with no more taken, or -ENOMEM. */
 static int take_memory_again(struct simulation_run *run, struct simulated_task *task)
 {
+    int64_t there = held_bytes(run, task), missing = restored_bytes(run, task) - there;
     int r = 0;
     for (int i = 0; i < task->running.n_places && r == 0; i++)
         r = gpu_memory_take(run->gpus.places[task->running.places[i]].memory, task->running.id,
-            restored_bytes(run, task));
-    if (r == GPU_MEMORY_FULL)
+            missing > 0 ? missing : 0);
+    if (r == GPU_MEMORY_FULL && there == 0)
         free_memory(run, task);
     return r;
+}
+
+static struct suspension_cost cost_of(
+    const struct simulation_run *run, const struct simulated_task *task)
+{
+    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
+    return is_client(run, task) ? suspension_cost_of_client(cost) : *cost;
+}
+
+/* Of the bytes that the task holds, those that are copied. */
+static double copied_bytes(
+    const struct simulation_run *run, const struct simulated_task *task, int64_t held)
+{
+    return (double)(held - (is_client(run, task) ? context_bytes(run, held) : 0));
 }
 
 static void stop_computing(struct simulation_run *run, struct simulated_task *task)
@@ -67,14 +107,14 @@ static void compute_again(struct simulation_run *run, struct simulated_task *tas
 static void begin_suspension(
     struct simulation_run *run, struct simulated_task *task, bool is_move, int64_t now_us)
 {
-    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
-    double bytes = (double)held_bytes(run, task);
+    const struct suspension_cost cost = cost_of(run, task);
+    double bytes = copied_bytes(run, task, held_bytes(run, task));
     stop_computing(run, task);
     task->places_stepped = 0; /* what it has of the present step on some places is not restored */
     task->step_us = TIME_NEVER;
-    task->yield_us = suspension_time_us(cost, bytes);
+    task->yield_us = suspension_time_us(&cost, bytes);
     if (is_move)
-        task->yield_us += resumption_time_us(cost, (double)restored_bytes(run, task));
+        task->yield_us += resumption_time_us(&cost, (double)restored_bytes(run, task));
     simulation_run_wake(
         run, WAKE_YIELDED, now_us + task->yield_us, task->running.id, task->attempt);
 }
@@ -82,13 +122,13 @@ static void begin_suspension(
 static void begin_resumption(
     struct simulation_run *run, struct simulated_task *task, const struct task *resumed)
 {
-    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
+    const struct suspension_cost cost = cost_of(run, task);
     task->running.places = resumed->gpus;
     task->running.n_places = resumed->n_gpus;
     int r = take_memory_again(run, task);
     simulation_run_check(run, r);
     task->is_refused = r == GPU_MEMORY_FULL;
-    task->yield_us = resumption_time_us(cost, (double)restored_bytes(run, task));
+    task->yield_us = resumption_time_us(&cost, copied_bytes(run, task, restored_bytes(run, task)));
     simulation_run_wake(
         run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, resumed->id, task->attempt);
 }
@@ -132,7 +172,9 @@ static void answer_suspended(struct simulation_run *run, struct simulated_task *
     int64_t bytes = held_bytes(run, task);
     if (bytes > 0)
         event.yielded.bytes = reading_of((double)bytes);
-    free_memory(run, task);
+    int64_t stays = leave_context(run, task);
+    if (stays > 0)
+        event.yielded.context_bytes = reading_of((double)stays);
     simulated_task_plan_samples(run, &task->running);
     task->running.places = NULL;
     task->running.n_places = 0;

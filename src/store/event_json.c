@@ -143,6 +143,7 @@ static const struct field task_memory_fields[] = {
     {"mps_clients", FIELD_INT, AT(mps_clients), OPTIONAL, 0, 1000000, NULL},
     {"hooked", FIELD_INT, AT(hooked), OPTIONAL, 0, 1000000, NULL},
     {"unhooked", FIELD_INT, AT(unhooked), OPTIONAL, 0, 1000000, NULL},
+    {"carried", FIELD_INT, AT(carried), OPTIONAL, 0, 1000000, NULL},
 };
 #undef AT
 
@@ -288,6 +289,7 @@ static const struct field moving_fields[] = {
 static const struct field yielded_fields[] = {
     {"bytes", FIELD_WHOLE, AT(yielded.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"took_us", FIELD_INT64, AT(yielded.took_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"context_bytes", FIELD_WHOLE, AT(yielded.context_bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
 static const struct field suspension_failed_fields[] = {

@@ -288,9 +288,9 @@ class Carried(Suspend):
     settings = {"sample-period": "100ms", "carrier": "yes"}
     rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
 
-    def start_program(self, extra=""):
+    def start_program(self, extra="", **members):
         path = self.write("carries.py", CARRIES.replace("EXTRA", extra))
-        task = self.submit(f"exec python3 {path}")
+        task = self.submit(f"exec python3 {path}", **members)
         self.wait_steps(task, 0)
         shims = processes_with(f"{self.state}/tasks/{task}/")
         pid = until(lambda: next((p for p in self.processes() if p in shims), None), "its process")
@@ -395,6 +395,99 @@ class Carried(Suspend):
             return now if now in ("RUNNING", "SUSPENDED") else None
 
         return until(state, "the task to run or to be suspended")
+
+
+@needs_cuda_in_python
+class CarriedClients(Carried):
+    """Clients of MPS are suspended by the carrier alone: their contexts stay on their GPU."""
+
+    settings = {"sample-period": "100ms", "carrier": "yes", "sharing": "mps"}
+    context_mib = 32  # of the emulated driver
+
+    def start_program(self, extra="", **members):
+        task, pid = super().start_program(extra, **members)
+        self.assertIn("MPS", self.show())
+        if not extra:  # the core knows it from the next poll on
+            until(lambda: self.task(task)["carried"], "its carrier")
+        return task, pid
+
+    def check_suspended(self, pid):
+        row = self.processes()[pid]
+        self.assertEqual((row[1], row[2]), (self.context_mib, ""))
+
+    def settled(self, task):
+        """A client is only paused until the next daemon has heard of its carrier."""
+
+        def state():
+            now = self.task(task)["state"]
+            now = "SUSPENDED" if now == "PAUSED" else now
+            return now if now in ("RUNNING", "SUSPENDED") else None
+
+        return until(state, "the task to run or to be suspended")
+
+    def servers(self):
+        def program_of(pid):
+            try:
+                return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+            except OSError:
+                return ""
+
+        found = processes_with(self.folder)
+        return [pid for pid in found if program_of(pid) == "nvidia-cuda-mps-server"]
+
+    def test_moved(self):
+        """Never: also not while it is suspended, though another GPU is free."""
+        task, pid = self.start_program()
+        gpu = self.processes()[pid][0]
+        moved = self.colloc("move", str(task), f"--gpu={1 - gpu}", code=1)
+        self.assertIn("whose context stays on its GPU", moved.stderr)
+        self.colloc("suspend", str(task))
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+        self.assertEqual(self.processes()[pid][0], gpu)
+
+    def test_what_it_cannot_is_left_to_the_driver(self):
+        """Which takes no client of MPS."""
+        task, pid = self.start_program(OTHER_MEMORY)
+        until(lambda: self.task(task)["carrier_obstacle"], "the page to say so")
+        self.assertIs(self.task(task)["carried"], False)
+        shown = self.colloc("show", str(task)).stdout
+        self.assertIn(f"process {pid}: most of its memory is in pools", shown)
+        self.colloc("suspend", str(task))
+        self.wait_state(task, "PAUSED")
+
+    def test_the_context_is_no_process_of_others(self):
+        task, pid = self.start_program()
+        gpu = self.processes()[pid][0]
+        self.colloc("suspend", str(task))
+        self.assertEqual(self.task(task)["state"], "SUSPENDED")
+        shown = until(
+            lambda: next(
+                (
+                    g
+                    for g in self.get("/v1/gpus")["gpus"]
+                    if g["index"] == str(gpu) and g["mem_used_mib"] < 900
+                ),
+                None,
+            ),
+            "a poll",
+        )
+        self.assertEqual(shown["contexts"], [task])
+        self.assertFalse([line for line in self.log if "it was not given" in line])
+
+    def test_its_server_stays(self):
+        """While the only client is away."""
+        task, pid = self.start_program()
+        before = self.servers()
+        self.assertEqual(len(before), 1)
+        self.colloc("suspend", str(task))
+        other = self.submit("exec true", sharing="mps")
+        self.wait(other, "COMPLETED")
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.servers(), before)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+        self.assertEqual(self.servers(), before)
 
 
 @needs_cuda_in_python

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Can a running task give way: can it be suspended, or moved to another GPU, and what does that
- * cost?
+ * cost? A client of MPS is suspended by the carrier alone: its context stays, so it is never moved.
  *
  * A user's command is checked by the same functions as the core's own decisions. They differ in one
  * thing: a user may ask for what the core would not do, such as to suspend a service.
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 
-/* ---- what NVIDIA's driver can do ---- */
+/* ---- what NVIDIA's driver and the carrier can do ---- */
 
 static bool is_on_instance(const struct core *core, const struct task *task)
 {
@@ -43,14 +44,45 @@ static bool is_on_several_models(const struct core *core, const struct task *tas
     return false;
 }
 
+static bool is_mps_client(const struct task *task)
+{
+    return task->run->share.sharing == SHARING_MPS;
+}
+
+/* The processes of a client of MPS on its GPU, as last listed. */
+struct clients {
+    int n, carried; /* all; those whose memory the carrier can take away */
+};
+
+static struct clients list_clients(const struct core *core, const struct task *task)
+{
+    const struct resident *on = task->n_gpus == 1
+                                    ? gpu_view_resident(&core->view.gpus[task->gpus[0]], task->id)
+                                    : NULL;
+    return on ? (struct clients){on->hooked + on->unhooked, on->carried} : (struct clients){0};
+}
+
+/* The carrier has to take away the memory of all its processes: the driver takes none of them. */
+static bool are_clients_carried(const struct core *core, const struct task *task)
+{
+    struct clients clients = list_clients(core, task);
+    return core->settings.carries_mps && clients.n > 0 && clients.carried == clients.n;
+}
+
 /* NVIDIA's driver refuses clients of MPS and processes on MIG instances, and puts a process back
  * only on GPUs of the model that each was: a task on several models would have to wait for
  * those. */
 bool core_can_suspend(const struct core *core, const struct task *task)
 {
     return core->settings.can_suspend && !task->run->yield.cannot_suspend &&
-           task->run->share.sharing == SHARING_STREAMS && !is_on_instance(core, task) &&
-           !is_on_several_models(core, task);
+           (!is_mps_client(task) || are_clients_carried(core, task)) &&
+           !is_on_instance(core, task) && !is_on_several_models(core, task);
+}
+
+/* The context of a client of MPS stays on its GPU, to which its memory comes back. */
+static bool can_move(const struct core *core, const struct task *task)
+{
+    return core_can_suspend(core, task) && !is_mps_client(task);
 }
 
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
@@ -74,11 +106,20 @@ struct reading core_bytes_of(const struct core *core, const struct task *task)
     return most;
 }
 
+double core_freed_bytes(const struct task *task, double used_bytes)
+{
+    struct reading context = task->run->yield.context_bytes;
+    double kept = is_mps_client(task) ? reading_assume(context, SUSPENSION_CONTEXT_BYTES) : 0;
+    return fmax(0, used_bytes - kept);
+}
+
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
-    const struct suspension_cost *cost = &core->suspension_cost;
-    double bytes = reading_assume(core_bytes_of(core, task), 0);
-    return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
+    struct suspension_cost cost = core->suspension_cost;
+    double bytes = core_freed_bytes(task, reading_assume(core_bytes_of(core, task), 0));
+    if (is_mps_client(task))
+        cost = suspension_cost_of_client(&cost);
+    return suspension_time_us(&cost, bytes) + resumption_time_us(&cost, bytes);
 }
 
 /* ---- a user's commands ---- */
@@ -94,14 +135,41 @@ static int check_running(
     return 0;
 }
 
+/* Why the client of MPS is not suspended, where the server suspends tasks. Returns `text`. */
+static const char *why_client_stays(
+    const struct core *core, const struct task *task, char *text, size_t size)
+{
+    struct clients clients = list_clients(core, task);
+    if (!core->settings.carries_mps)
+        snprintf(text, size,
+            "it is a client of MPS, which the driver cannot suspend, and the "
+            "setting carrier is off");
+    else if (task->n_gpus > 1)
+        snprintf(text, size,
+            "it is a client of MPS on several GPUs, which the carrier does not "
+            "take off them");
+    else if (clients.n == 0)
+        snprintf(text, size, "it is a client of MPS, and no process of it has GPU memory yet");
+    else
+        snprintf(text, size,
+            "it is a client of MPS, and the carrier can take the memory of %d of "
+            "its %d process%s (`colloc show` says why)",
+            clients.carried, clients.n, clients.n > 1 ? "es" : "");
+    return text;
+}
+
 static int refuse_suspension(
     const struct core *core, const struct task *task, const char *what, struct fault *fault)
 {
-    const char *why = "the driver refused to suspend it before";
+    char text[192];
+    const char *why = is_mps_client(task) ? "that has failed before"
+                                          : "the driver refused to suspend it before";
     if (!core->settings.can_suspend)
         why = "this server cannot suspend tasks (`colloc doctor` says why)";
-    else if (task->run->share.sharing == SHARING_MPS)
-        why = "it is a client of MPS, which the driver cannot suspend";
+    else if (is_mps_client(task) && core_can_suspend(core, task))
+        why = "it is a client of MPS, whose context stays on its GPU";
+    else if (is_mps_client(task) && !are_clients_carried(core, task))
+        why = why_client_stays(core, task, text, sizeof text);
     else if (is_on_instance(core, task))
         why = "it runs on a MIG instance, from which the driver cannot take it";
     else if (is_on_several_models(core, task))
@@ -245,7 +313,7 @@ int core_check_move(const struct core *core, uint64_t id, const int *gpus, int n
     int r = check_running(task, id, "moved", fault);
     if (r < 0)
         return r;
-    if (!core_can_suspend(core, task))
+    if (!can_move(core, task))
         return refuse_suspension(core, task, "moved", fault);
     if (n != task->n_gpus)
         return fault_set(fault, EINVAL, "task %" PRIu64 " has %d GPU%s: name as many to move it to",
@@ -285,7 +353,8 @@ bool core_can_take(
 {
     const struct gpu_view *to = &core->view.gpus[gpu];
     struct fault fault;
-    return !gpu_view_resident(to, task->id) && !claims_any(to->claims, CLAIMS_LEAVING) &&
+    return can_move(core, task) && !gpu_view_resident(to, task->id) &&
+           !claims_any(to->claims, CLAIMS_LEAVING) &&
            left_bytes(to) >= bytes + (double)core->settings.conditions.margin_bytes &&
            core_check_move(core, task->id, &gpu, 1, now_us, &fault) == 0;
 }

@@ -8,8 +8,12 @@
 /* Chosen: stopping a task costs at most 1/20 of the time that it computes. */
 enum { CORE_RUN_PER_COST = 20 };
 
-/* Can NVIDIA's driver suspend the running task, as far as is known? */
+/* Can NVIDIA's driver, or the carrier, suspend the running task, as far as is known? */
 bool core_can_suspend(const struct core *core, const struct task *task);
+
+/* How much of the memory that the task uses on a GPU is free there while it is suspended: of a
+ * client of MPS, all but its context. */
+double core_freed_bytes(const struct task *task, double used_bytes);
 
 /* May the core suspend or move it now? Not a service, and not again soon after that has failed. */
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us);

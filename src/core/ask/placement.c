@@ -6,9 +6,12 @@
  *
  * A task that ran out of GPU memory requires more free memory, or GPUs without other tasks, where
  * those that hold no memory and compute nothing do not count (state/recovery_need.c). A suspended
- * task is placed as if it waited, with the memory that it held.
+ * task is placed as if it waited, with the memory that it held, less its context where that has
+ * stayed.
  */
 #include "core/ask/placement.h"
+
+#include <math.h>
 
 #include "core/ask/host_check.h"
 #include "core/ask/set_aside.h"
@@ -86,8 +89,11 @@ bool core_finds_gpus(const struct core *core, const struct task *task, const uin
 struct task core_as_waiting(const struct task *task)
 {
     struct task waiting = *task;
-    if (task->run->yield.bytes.valid)
-        waiting.request.need = (struct need){NEED_ESTIMATED, (int64_t)task->run->yield.bytes.value};
+    const struct task_yield *yield = &task->run->yield;
+    double there = task_context_gpu(task) >= 0 ? reading_assume(yield->context_bytes, 0) : 0;
+    if (yield->bytes.valid)
+        waiting.request.need = (struct need){
+            NEED_ESTIMATED, (int64_t)fmax(0, yield->bytes.value - there)};
     waiting.request.exclusive |= task->exclusive;
     return waiting;
 }

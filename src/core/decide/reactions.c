@@ -62,6 +62,24 @@ static int evict_task(struct core *core, uint64_t id, int64_t now_us)
     return r < 0 ? r : core_kill_task(core, task);
 }
 
+/* Ends the suspended tasks whose contexts were on a GPU that the driver reports lost: they can come
+ * back to no other. A GPU that is not listed may be listed again. */
+static int evict_absent(struct core *core, const struct core_sample *sample, int64_t now_us)
+{
+    const struct gpu_view *gpu = &core->view.gpus[sample->gpu];
+    int r = 0;
+    for (int i = 0; i < gpu->n_absent && sample->lost && r == 0; i++)
+        if (!core_find_task(core, gpu->absent[i].task)->ending)
+            r = evict_task(core, gpu->absent[i].task, now_us);
+    return r;
+}
+
+static int after_sample(struct core *core, const struct core_sample *sample, int64_t now_us)
+{
+    int r = core_record_external(core, sample->gpu, now_us);
+    return r == 0 ? evict_absent(core, sample, now_us) : r;
+}
+
 /* Ends the tasks on removed MIG instances. They get no error, and would run without end. */
 static int evict_all(struct core *core, int64_t now_us)
 {
@@ -122,7 +140,7 @@ int core_react_to_input(struct core *core, const struct event *event)
     case EVENT_UNSTARTED:
         return after_unstarted(core, task, event->time_us);
     case EVENT_SAMPLE:
-        return core_record_external(core, event->sample.gpu, event->time_us);
+        return after_sample(core, &event->sample, event->time_us);
     case EVENT_GPUS:
         return evict_all(core, event->time_us);
     case EVENT_TICK:

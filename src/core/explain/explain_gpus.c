@@ -50,7 +50,10 @@ static void add_kind(struct text_line *line, const struct core *core, const stru
     const char *what = task->request.gpus > 1 ? "GPUs" : "a GPU";
     if (!is_any_of_another_kind(core, task))
         return;
-    if (task->state == TASK_SUSPENDED)
+    if (task_context_gpu(task) >= 0)
+        text_line_add(line, "goes on only on GPU %s, where its context has stayed: ",
+            core->view.gpus[task_context_gpu(task)].id.label);
+    else if (task->state == TASK_SUSPENDED)
         text_line_add(line, "goes on only on %s of the same model (%s): ", what,
             core->view.gpus[task->run->yield.from_gpu].id.name);
     else if (kind_names_gpus(task->request.gpu_kind))

@@ -20,13 +20,13 @@
  *      than its user declared; nor does one within its declared requirement to one of which nothing
  *      is declared. A task that gave way to memory computes for 20 times as long as that costs
  *      before it gives way to a task of the same user and priority again.
- *   6. The task cannot be suspended, as a client of MPS, its requirement is unknown, and it has
- *      just begun: it is ended and run again, with half as much memory again reserved as it was
- *      seen to want. Of several that wait the youngest. That is once for each task, and only where
- *      tasks start beside others of unknown memory (policy/starting.c): it corrects a wrong guess
- *      before that has cost much.
+ *   6. The task cannot be suspended, as a client of MPS without the carrier, its requirement is
+ *      unknown, and it has just begun: it is ended and run again, with half as much memory again
+ *      reserved as it was seen to want. Of several that wait the youngest. That is once for each
+ *      task, and only where tasks start beside others of unknown memory (policy/starting.c): it
+ *      corrects a wrong guess before that has cost much.
  *   7. All tasks on the GPU wait, no external process is there, and none can be suspended, as
- *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
+ *      such clients: the allocation of the youngest fails. That task runs again when there is
  *      room.
  *   8. The task has its GPU to itself, or has had it for some seconds: nothing else can be freed
  *      there. The allocation fails.
@@ -298,7 +298,7 @@ static const struct task *find_candidate(
         while ((resident = memory_domain_resident(&walk))) {
             const struct task *task = core_find_task(core, resident->task);
             struct candidate each = {task, task->run->memory_wait.bytes > 0,
-                reading_assume(resident->mem_used_bytes, 0) >= lacking,
+                core_freed_bytes(task, reading_assume(resident->mem_used_bytes, 0)) >= lacking,
                 core_yield_cost_us(core, task)};
             if (!is_safe_from(core, task, resident, to) && may_give_way(core, task, to, now_us) &&
                 gives_way_before(&each, &best))

@@ -43,7 +43,7 @@ static double left_without(
     while ((resident = memory_domain_resident(&walk))) {
         double used = reading_assume(resident->mem_used_bytes, 0);
         if (resident->task == out->id && core_can_suspend(core, out))
-            left += used;
+            left += core_freed_bytes(out, used);
         else
             left -= fmax(0, reading_assume(resident->need_bytes, used) - used);
     }
@@ -77,12 +77,13 @@ static bool stays_closed(const struct core *core, const struct task *out, enum v
     case VERDICT_SERVICE:
     case VERDICT_SERVICE_SLOWED:
         return true;
-    case VERDICT_EXCLUSIVE:
     case VERDICT_NOT_IDLE:
-    case VERDICT_FULL:
     case VERDICT_MPS_FULL:
+    case VERDICT_ONE_PROCESS: /* the context of a client of MPS stays */
+        return !core_can_suspend(core, out) || out->run->share.sharing == SHARING_MPS;
+    case VERDICT_EXCLUSIVE:
+    case VERDICT_FULL:
     case VERDICT_OTHER_MPS_USER:
-    case VERDICT_ONE_PROCESS:
         return !core_can_suspend(core, out);
     default:
         return false;

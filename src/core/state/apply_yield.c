@@ -3,8 +3,9 @@
  * Applying the events by which a running task gives way and is resumed (suspension.h has the
  * states). As in apply.c, nothing is decided here: decide/give_way.c does that.
  *
- * A suspended task holds no GPUs. It waits in a separate queue, unless a user suspended it, it did
- * not use its GPUs, or it is to end. A task that moves holds both its old and its new GPUs until
+ * A suspended task holds no GPUs; the context of a client of MPS stays on its GPU, and the task can
+ * come back only there. It waits in a separate queue, unless a user suspended it, it did not use
+ * its GPUs, or it is to end. A task that moves holds both its old and its new GPUs until
  * the answer comes, so no other task can take either.
  */
 #include "core/state/apply_yield.h"
@@ -71,14 +72,21 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
     core_note_time_limit(core, task, now_us);
 }
 
-/* Its process is off its GPUs. It waits to be resumed, unless something keeps it. */
-static void become_suspended(struct core *core, struct task *task, int64_t now_us)
+/* Its process is off its GPUs, but for a context that stays. It waits to be resumed, unless
+ * something keeps it. */
+static int become_suspended(struct core *core, struct task *task, int64_t now_us)
 {
-    task->run->yield.from_gpu = task->gpus[0];
+    struct task_yield *yield = &task->run->yield;
+    yield->from_gpu = task->gpus[0];
+    yield->mps_clients = gpu_view_resident(&core->view.gpus[task->gpus[0]], task->id)->mps_clients;
+    if (yield->mps_clients == 0 && task->run->share.sharing == SHARING_MPS)
+        yield->mps_clients = 1;
     core_release_gpus(core, task, now_us);
     task_move(task, TASK_SUSPENDED);
     if (!task_stays_suspended(task))
         queue_push_in_order(&core->suspended_queue, task);
+    yield->keeps_context = yield->context_bytes.valid;
+    return yield->keeps_context ? core_add_context(core, task) : 0;
 }
 
 /* ---- a user's commands ---- */
@@ -149,8 +157,8 @@ static int apply_suspended(struct core *core, struct task *task, const struct ev
     task->run->yield.bytes = event->yielded.bytes;
     task->run->yield.cost_us += event->yielded.took_us;
     task->run->yield.suspensions++;
-    become_suspended(core, task, event->time_us);
-    return 0;
+    task->run->yield.context_bytes = event->yielded.context_bytes;
+    return become_suspended(core, task, event->time_us);
 }
 
 static int apply_resuming(struct core *core, struct task *task, const struct event *event)
@@ -162,6 +170,7 @@ static int apply_resuming(struct core *core, struct task *task, const struct eve
     if (!gpus)
         return -ENOMEM;
     queue_remove(task);
+    core_remove_context(core, task);
     task_move(task, TASK_RESUMING);
     task->gpus = memcpy(gpus, event->yield.gpus, (size_t)event->yield.n * sizeof *gpus);
     task->n_gpus = event->yield.n;
@@ -286,12 +295,10 @@ static int apply_suspension_failed(struct core *core, struct task *task, const s
     if (!may_retry && !is_suspended)
         task->run->yield.cannot_suspend = true;
     retry_later(task, event->time_us);
-    if (is_suspended) {
-        become_suspended(core, task, event->time_us);
-    } else {
-        task->run->yield.by_user = false;
-        run_again(core, task, event->time_us);
-    }
+    if (is_suspended)
+        return become_suspended(core, task, event->time_us);
+    task->run->yield.by_user = false;
+    run_again(core, task, event->time_us);
     return 0;
 }
 

@@ -41,6 +41,7 @@ void core_note_library_use(
     bool could_wait = resident->allocations_wait;
     resident->hooked = listed->hooked;
     resident->unhooked = listed->unhooked;
+    resident->carried = listed->carried;
     core_expect_library(resident);
     core->pass_needed |= resident->allocations_wait && !could_wait &&
                          core->settings.conditions.starting_max > 0;

@@ -156,6 +156,33 @@ static void remove_from_host(struct core *core, uint64_t id)
             core->on_host.list[i--] = core->on_host.list[--core->on_host.n];
 }
 
+int core_add_context(struct core *core, const struct task *task)
+{
+    int i = task->run->yield.from_gpu;
+    struct gpu_view *gpu = &core->view.gpus[i];
+    const struct absent_client client = {task->id, task->uid, task->run->yield.mps_clients};
+    if (ARRAY_APPEND(gpu->absent, gpu->n_absent, gpu->absent_capacity, client) < 0)
+        return -ENOMEM;
+    core_note_open(core, i);
+    return 0;
+}
+
+void core_remove_context(struct core *core, struct task *task)
+{
+    int at = task->run->yield.from_gpu;
+    if (!task->run->yield.keeps_context)
+        return;
+    struct gpu_view *gpu = &core->view.gpus[at];
+    task->run->yield.keeps_context = false;
+    for (int i = 0; i < gpu->n_absent; i++) {
+        if (gpu->absent[i].task != task->id)
+            continue;
+        gpu->absent[i] = gpu->absent[--gpu->n_absent];
+        break;
+    }
+    core_note_open(core, at);
+}
+
 bool core_are_gpus(const struct core *core, const int *gpus, int n)
 {
     for (int i = 0; i < n; i++)

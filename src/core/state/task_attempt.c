@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "core/state/residents.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
 
@@ -73,7 +74,8 @@ void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
     if (task->queue)
         queue_remove(task);
     task->run->yield.by_user = task->run->yield.is_unused = task->run->yield.is_frozen = false;
-    task->run->yield.bytes = READING_NONE;
+    core_remove_context(core, task);
+    task->run->yield.bytes = task->run->yield.context_bytes = READING_NONE;
     core_end_memory_wait(core, task, ended_us);
 }
 

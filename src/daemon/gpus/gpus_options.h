@@ -28,6 +28,9 @@ struct gpus_hooks {
     /* Has the task's process the preloaded library? */
     bool (*is_hooked)(void *context, uint64_t task, pid_t pid);
 
+    /* Can the carrier take the memory of the task's process away now? */
+    bool (*can_carry)(void *context, uint64_t task, pid_t pid);
+
     /* The poll of this number is complete. */
     void (*polled)(void *context, int64_t poll);
 

@@ -11,6 +11,8 @@
  *
  *     task 2 has GPU 1; its process is on GPU 0     GPU 0: misplaced, of task 2; GPU 1: none
  *
+ * A process of a suspended client of MPS, whose context stays, is neither misplaced nor external.
+ *
  * A task of which the driver lists no process may still have memory there: old drivers do not list
  * the clients of MPS. It counts as having none only where the listed processes explain all memory
  * in use:
@@ -118,6 +120,7 @@ static void add_to_task(const struct gpus *gpus, struct core_sample *sample, uin
     struct reading used = process->used_bytes;
     bool is_mps_client = process->kinds & GPU_PROCESS_MPS;
     bool is_hooked = hooks->is_hooked(hooks->context, task, process->pid);
+    bool is_carried = is_hooked && hooks->can_carry(hooks->context, task, process->pid);
     for (int i = 0; i < sample->n_tasks; i++) {
         struct task_memory *memory = &sample->tasks[i];
         if (memory->task != task)
@@ -127,13 +130,15 @@ static void add_to_task(const struct gpus *gpus, struct core_sample *sample, uin
         memory->mps_clients += is_mps_client;
         memory->hooked += is_hooked;
         memory->unhooked += !is_hooked;
+        memory->carried += is_carried;
         return;
     }
     sample->tasks[sample->n_tasks++] = (struct task_memory){.task = task,
         .mem_used_bytes = used,
         .mps_clients = is_mps_client,
         .hooked = is_hooked,
-        .unhooked = !is_hooked};
+        .unhooked = !is_hooked,
+        .carried = is_carried};
 }
 
 /* ---- shares ---- */
@@ -329,7 +334,8 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         struct listed_process *listed = listed_process_note(gpus, process->pid, at_us);
         uint64_t task = find_task(gpus, process->pid, listed, at_us);
         bool is_resident = task && gpu_view_resident(gpu, task);
-        if (process->is_mps_server || (task && !is_resident && is_beside(gpu, task)))
+        bool is_context = task && !is_resident && gpu_view_has_context(gpu, task);
+        if (process->is_mps_server || is_context || (task && !is_resident && is_beside(gpu, task)))
             continue;
         if (is_resident)
             add_to_task(gpus, sample, task, process);

@@ -39,6 +39,15 @@ static json_t *resident_tasks(
     return tasks;
 }
 
+/* The suspended tasks whose contexts have stayed there. */
+static json_t *contexts_of_suspended(const struct gpu_view *view)
+{
+    json_t *tasks = json_array();
+    for (int i = 0; i < view->n_absent; i++)
+        json_array_append_new(tasks, json_integer((json_int_t)view->absent[i].task));
+    return tasks;
+}
+
 /* What all external processes did together. */
 static void add_external_shares(json_t *object, const struct gpu_report *gpu)
 {
@@ -219,6 +228,7 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     json_object_set_new(object, "energy_mj", json_reading(seen->energy_j, 1e6));
     json_object_set_new(object, "temperature_c", json_reading(seen->temperature_c, 1));
     json_object_set_new(object, "tasks", resident_tasks(http, i, gpu, view));
+    json_object_set_new(object, "contexts", contexts_of_suspended(view));
     json_object_set_new(object, "foreign_processes", external_processes(http, gpu));
     json_object_set_new(object, "misplaced_processes", misplaced_processes(gpu));
     add_external_shares(object, gpu);

@@ -133,7 +133,7 @@ static void write_event(
         fputs("the service has ended: it is started again", out);
         break;
     case EVENT_EVICT:
-        fputs("its MIG instance is gone, or it cannot be resumed: it is ended", out);
+        fputs("its GPU is gone, or it cannot be resumed: it is ended", out);
         break;
     case EVENT_SUSPENDED:
     case EVENT_RESUMED:

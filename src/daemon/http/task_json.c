@@ -158,6 +158,17 @@ static void add_memory_waits(json_t *object, const struct memory_wait *wait, int
     json_object_set_new(object, "memory_wait_s", json_seconds(waited_us));
 }
 
+/* Can the carrier take its memory off its GPUs? */
+static void add_carrier(struct http *http, json_t *object, const struct task *task)
+{
+    char why[160];
+    enum carrier_use use = suspension_ask_carrier(http->parts.suspension, task, why, sizeof why);
+    json_object_set_new(
+        object, "carried", use == CARRIER_UNKNOWN ? json_null() : json_boolean(use == CARRIER_CAN));
+    json_object_set_new(
+        object, "carrier_obstacle", use == CARRIER_CANNOT ? json_string(why) : json_null());
+}
+
 /* How it gave way; suspended_s includes a present stop. */
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
@@ -172,6 +183,7 @@ static void add_yield(struct http *http, json_t *object, const struct task *task
     json_object_set_new(object, "pauses", json_integer(yield->pauses));
     add_memory_waits(object, &task->run->memory_wait, now_us);
     json_object_set_new(object, "suspension_error", *why ? json_string(why) : json_null());
+    add_carrier(http, object, task);
 }
 
 static void add_gpus(struct http *http, json_t *object, const struct task *task)

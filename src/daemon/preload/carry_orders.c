@@ -39,14 +39,34 @@ static enum preload_carry_answer carry_page(struct preload_page *page, bool is_a
     return PRELOAD_CARRIES_FAILED;
 }
 
-enum preload_carry_answer preload_manager_carry(
-    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
+/* Returns NULL when the process runs without the library. */
+static struct preload_page *find_page(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process)))
         if (process->peer.task == task && process->peer.pid == pid)
-            return carry_page(process->page, is_away);
-    return PRELOAD_CARRIES_NOT;
+            return process->page;
+    return NULL;
+}
+
+enum preload_carry_answer preload_manager_carry(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
+{
+    struct preload_page *page = find_page(manager, task, pid);
+    return page ? carry_page(page, is_away) : PRELOAD_CARRIES_NOT;
+}
+
+bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    struct preload_page *page = find_page(manager, task, pid);
+    return page && atomic_load(&page->carry_state) == PRELOAD_CARRY_IS_HERE &&
+           atomic_load(&page->carry_why) == PRELOAD_CARRY_CAN;
+}
+
+uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    struct preload_page *page = find_page(manager, task, pid);
+    return page ? atomic_load(&page->carry_bytes) : 0;
 }
 
 const char *preload_manager_why_not_carried(
@@ -68,13 +88,26 @@ const char *preload_manager_why_not_carried(
         [PRELOAD_CARRY_NO_HOST_MEMORY] = "there is no host memory for its buffers or its copy",
         [PRELOAD_CARRY_NO_GPU_MEMORY] = "its GPU has too little free memory",
         [PRELOAD_CARRY_DRIVER] = "a call of the driver failed"};
+    struct preload_page *page = find_page(manager, task, pid);
+    uint32_t why = page ? atomic_load(&page->carry_why) : 0;
+    if (page)
+        return why < PRELOAD_CARRY_WHYS ? reasons[why] : reasons[PRELOAD_CARRY_DRIVER];
+    return "it runs without the preloaded library";
+}
+
+bool preload_manager_explain_carrier(
+    struct preload_manager *manager, uint64_t task, char *text, size_t size)
+{
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
-        uint32_t why = atomic_load(&process->page->carry_why);
-        if (process->peer.task == task && process->peer.pid == pid)
-            return why < PRELOAD_CARRY_WHYS ? reasons[why] : reasons[PRELOAD_CARRY_DRIVER];
+        pid_t pid = process->peer.pid;
+        if (process->peer.task != task || preload_manager_can_carry(manager, task, pid))
+            continue;
+        snprintf(text, size, "process %d: %s", (int)pid,
+            preload_manager_why_not_carried(manager, task, pid));
+        return true;
     }
-    return "it runs without the preloaded library";
+    return false;
 }
 
 /* A daemon ended in the middle of an order that the next one did not find: the library keeps the

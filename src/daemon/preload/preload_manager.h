@@ -67,9 +67,20 @@ enum preload_carry_answer {
 enum preload_carry_answer preload_manager_carry(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away);
 
+/* Can the carrier of the process take its memory away, as far as its page says now? */
+bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid);
+
+/* Returns how much of the process's GPU memory the carrier takes away; 0: none. */
+uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* Returns why the memory of the process cannot be carried, or was not, for a log. */
 const char *preload_manager_why_not_carried(
     struct preload_manager *manager, uint64_t task, pid_t pid);
+
+/* Writes which process of the task cannot be carried now, and why, for users. Returns false when
+ * all with the library can. */
+bool preload_manager_explain_carrier(
+    struct preload_manager *manager, uint64_t task, char *text, size_t size);
 
 /* Has the process of the task called CUDA with the library? */
 bool preload_manager_knows(const struct preload_manager *manager, uint64_t task, pid_t pid);

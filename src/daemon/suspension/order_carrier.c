@@ -5,6 +5,8 @@
  * they are asked every few milliseconds, and less often when they take long: a carrier waits for
  * the program's calls in flight.
  */
+#include <math.h>
+
 #include "base/clock.h"
 #include "base/units.h"
 #include "daemon/suspension/suspension_state.h"
@@ -59,4 +61,35 @@ void suspension_learn_carry(struct suspension *s, enum copy_way way)
     double bytes = reading_or(suspension_record_bytes(&s->record), 0);
     copy_speed_learn(
         &s->speed, way, (int64_t)bytes, clock_monotonic_us() - s->orders->carry.begun_us);
+}
+
+/* At least one byte: nothing would mean that they have left their GPU. */
+struct reading suspension_context_bytes(const struct suspension *s)
+{
+    struct reading bytes = suspension_record_bytes(&s->record);
+    if (!bytes.valid)
+        return reading_of((double)(SUSPENSION_CONTEXT_BYTES * (int64_t)s->record.n_processes));
+    for (size_t i = 0; i < s->record.n_processes; i++)
+        bytes.value -= (double)preload_manager_carried_bytes(
+            s->parts.preload, s->orders->task, s->record.processes[i].pid);
+    return reading_of(fmax(1, bytes.value));
+}
+
+enum carrier_use suspension_ask_carrier(
+    const struct suspension *s, const struct task *task, char *ret_why, size_t size)
+{
+    int n = 0, n_carried = 0;
+    for (int i = 0; i < task->n_gpus && task->state == TASK_RUNNING; i++) {
+        const struct gpu_view *gpu = &core_view(s->parts.core)->gpus[task->gpus[i]];
+        const struct resident *resident = gpu_view_resident(gpu, task->id);
+        n += resident->hooked + resident->unhooked;
+        n_carried += resident->carried;
+    }
+    if (!s->parts.config->carrier || n == 0)
+        return CARRIER_UNKNOWN;
+    if (n_carried == n)
+        return CARRIER_CAN;
+    if (!preload_manager_explain_carrier(s->parts.preload, task->id, ret_why, size))
+        snprintf(ret_why, size, "a process of it runs without the preloaded library");
+    return CARRIER_CANNOT;
 }

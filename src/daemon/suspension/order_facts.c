@@ -133,7 +133,9 @@ static int64_t count_suspended(const struct suspension *s)
     for (const struct task *task = core_next_task(s->parts.core, 0); task;
          task = core_next_task(s->parts.core, task->id))
         if (task->state == TASK_SUSPENDED)
-            sum += (int64_t)reading_or(task->run->yield.bytes, 0) * task->request.gpus;
+            sum += (int64_t)fmax(0, reading_or(task->run->yield.bytes, 0) -
+                                        reading_or(task->run->yield.context_bytes, 0)) *
+                   task->request.gpus;
     return sum;
 }
 
@@ -245,6 +247,7 @@ void suspension_gather_facts(struct suspension *s)
         .is_move = s->orders->kind == ORDER_MOVE,
         .same_kind = is_same_kind(s, task),
         .is_mps_client = task->run->share.sharing == SHARING_MPS,
+        .is_by_carrier = s->parts.config->carrier,
         .is_mig = is_on_mig(s, task),
         .host_available_bytes = host_memory_available(),
         .cgroup_left_bytes = reading_of(INFINITY),

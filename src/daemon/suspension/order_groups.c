@@ -95,14 +95,6 @@ static const char *error_of(const struct suspension *s, const char *otherwise)
     return *s->runner.error ? s->runner.error : otherwise;
 }
 
-void suspension_run_resumption(struct suspension *s, const struct task *task)
-{
-    if (s->orders->kind == ORDER_MOVE)
-        run_group_on(s, task->run->yield.to_gpus, task->run->yield.n_to_gpus);
-    else
-        run_group_on(s, task->gpus, task->n_gpus);
-}
-
 /* The record is removed after the log: until then the order would have to be repeated. */
 static void complete_resumption(struct suspension *s)
 {
@@ -117,10 +109,23 @@ static void on_brought_back(struct suspension *s, enum preload_carry_answer answ
     if (answer == PRELOAD_CARRIES_DONE) {
         suspension_learn_carry(s, CARRY_TO_GPU);
         complete_resumption(s);
-    } else if (answer == PRELOAD_CARRIES_LOST)
+    } else if (answer == PRELOAD_CARRIES_FAILED && s->record.are_clients)
+        suspension_fail_order(s, SUSPENSION_NO_MEMORY, true,
+            "its memory cannot be put back now: its GPU has too little free, or a call failed");
+    else if (answer == PRELOAD_CARRIES_LOST)
         suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
     else
         retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
+}
+
+void suspension_run_resumption(struct suspension *s, const struct task *task)
+{
+    if (s->record.are_clients)
+        suspension_carry(s, false, on_brought_back);
+    else if (s->orders->kind == ORDER_MOVE)
+        run_group_on(s, task->run->yield.to_gpus, task->run->yield.n_to_gpus);
+    else
+        run_group_on(s, task->gpus, task->n_gpus);
 }
 
 static void end_resumption(struct suspension *s, enum group_answer answer)
@@ -256,6 +261,34 @@ static void on_left_to_driver(struct suspension *s, enum preload_carry_answer an
         run_group(s, GROUP_SUSPENDED);
 }
 
+/* The memory of clients of MPS has to leave by the carrier or not at all. */
+static void fail_clients(struct suspension *s, enum preload_carry_answer answer)
+{
+    char why[SUSPENSION_WHY_SIZE] = "its memory was not taken away";
+    for (size_t i = 0; i < s->record.n_processes && answer != PRELOAD_CARRIES_LOST; i++) {
+        pid_t pid = s->record.processes[i].pid;
+        if (preload_manager_can_carry(s->parts.preload, s->orders->task, pid))
+            continue;
+        snprintf(why, sizeof why, "process %d: %s", (int)pid,
+            preload_manager_why_not_carried(s->parts.preload, s->orders->task, pid));
+        break;
+    }
+    if (answer == PRELOAD_CARRIES_LOST)
+        suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
+    else
+        fail_suspension(s, SUSPENSION_NOT_NOW, why);
+}
+
+static void on_clients_away(struct suspension *s, enum preload_carry_answer answer)
+{
+    if (answer != PRELOAD_CARRIES_DONE) {
+        fail_clients(s, answer);
+        return;
+    }
+    suspension_learn_carry(s, CARRY_TO_HOST);
+    suspension_complete_order(s, EVENT_SUSPENDED);
+}
+
 /* A process in which the driver's checkpoint was begun must not get an order: the record says whose
  * turn it is. */
 static void on_taken_away(struct suspension *s, enum preload_carry_answer answer)
@@ -279,7 +312,7 @@ static void on_taken_away(struct suspension *s, enum preload_carry_answer answer
 static void take_off_gpu(struct suspension *s)
 {
     if (s->record.is_carried)
-        suspension_carry(s, true, on_taken_away);
+        suspension_carry(s, true, s->record.are_clients ? on_clients_away : on_taken_away);
     else
         run_group(s, GROUP_SUSPENDED);
 }
@@ -339,6 +372,7 @@ void suspension_decide(struct suspension *s)
     }
     s->orders->host_bytes = reading_or(s->facts.gpu_bytes, 0);
     s->record.is_carried = s->parts.config->carrier;
+    s->record.are_clients = s->facts.is_mps_client;
     int r = suspension_save_record(s, s->orders->task);
     if (r < 0) {
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, false, "the state folder cannot be written");

@@ -46,6 +46,17 @@ void suspension_task_ended(struct suspension *suspension, uint64_t task);
 /* Why the last suspension or move of the task failed, for users; "": none did. */
 const char *suspension_why_failed(const struct suspension *suspension, uint64_t task);
 
+/*
+ * Can the carrier take the memory of the task's processes off its GPUs now (docs/carrier.md)?
+ *
+ * ret_why: of CARRIER_CANNOT, for users
+ *
+ * CARRIER_UNKNOWN: the carrier is off, or no process of the task is listed on its GPUs.
+ */
+enum carrier_use { CARRIER_UNKNOWN, CARRIER_CAN, CARRIER_CANNOT };
+enum carrier_use suspension_ask_carrier(
+    const struct suspension *suspension, const struct task *task, char *ret_why, size_t size);
+
 /* Answers a request when the task's present order is done or has failed. Returns false when there
  * is none: the caller answers. */
 bool suspension_answer_later(

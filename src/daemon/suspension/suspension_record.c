@@ -21,6 +21,8 @@ char *suspension_record_write(const struct suspension_record *record)
         record->is_resuming ? "resuming" : "suspending");
     if (record->is_carried)
         fputs("carried\n", out);
+    if (record->are_clients)
+        fputs("clients\n", out);
     if (record->memory_max_bytes)
         fprintf(out, "memory-max %lld\n", (long long)record->memory_max_bytes);
     for (size_t i = 0; i < record->n_gpus; i++)
@@ -131,6 +133,10 @@ static int read_line(struct span line, struct suspension_record *record)
         return read_phase(words.word[1], &record->is_resuming);
     if (is_line(&words, "carried", 1)) {
         record->is_carried = true;
+        return 0;
+    }
+    if (is_line(&words, "clients", 1)) {
+        record->are_clients = true;
         return 0;
     }
     if (is_line(&words, "memory-max", 2))

@@ -8,6 +8,7 @@
  *     number 3                       of the suspensions and moves of the task before this one
  *     phase suspending               or resuming: all were suspended
  *     carried                        blocks are away, or may be (docs/carrier.md)
+ *     clients                        of MPS: only blocks leave, the driver takes no part
  *     memory-max 68719476736         of the attempt's cgroup, if that has a limit (memory_loan.c)
  *     gpu GPU-8f...                  the task's, in its order
  *     process 4711 88123
@@ -28,6 +29,7 @@ struct suspension_record {
     int attempt, number;
     bool is_resuming;
     bool is_carried;          /* their blocks go by the carrier, before the driver and after it */
+    bool are_clients;         /* of MPS: their blocks go, their contexts stay */
     int64_t memory_max_bytes; /* of the attempt's cgroup before it was raised; 0: it has no limit */
     struct gpu_name gpus[GROUP_GPUS_MAX];
     size_t n_gpus;

@@ -151,6 +151,10 @@ void suspension_learn_carry(struct suspension *s, enum copy_way way);
 /* Has all processes of the record take their memory away, or bring it back, and calls `next`. */
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next);
 
+/* Returns how much of the memory of the record's processes stays on their GPU while their blocks
+ * are away. */
+struct reading suspension_context_bytes(const struct suspension *s);
+
 /* ---- order_groups.c ---- */
 
 /* All facts are known: suspends the task, or refuses it. */

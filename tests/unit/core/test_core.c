@@ -128,6 +128,88 @@ static void a_task_is_not_moved_to_memory_that_an_unseen_one_may_still_take(void
     core_destroy(core);
 }
 
+static int sample_client(struct core *core, int64_t time_us, int hooked, int carried)
+{
+    struct task_memory client = {.task = 1,
+        .mem_used_bytes = reading_of(20.0 * GIB),
+        .mps_clients = hooked,
+        .hooked = hooked,
+        .carried = carried};
+    struct event event = {.kind = EVENT_SAMPLE, .time_us = time_us};
+    event.sample = (struct core_sample){.mem_used_bytes = reading_of(20.0 * GIB),
+        .smact = reading_of(0.1),
+        .external_processes = reading_of(0),
+        .tasks = &client,
+        .n_tasks = hooked > 0};
+    return core_step(core, &event);
+}
+
+static void assert_not_suspended(const struct core *core, const char *why)
+{
+    struct fault fault = {""};
+    assert_int_equal(core_check_suspend(core, 1, &fault), -ENOTSUP);
+    assert_non_null(strstr(fault.text, why));
+}
+
+static void why_a_client_of_mps_is_not_suspended(void **state)
+{
+    struct core *core = start(2);
+    struct core_settings settings = core_settings_default();
+    struct task_request request = {.gpus = 1, .sharing = SHARING_MPS};
+    struct fault fault = {""};
+    const int to = 1;
+    settings.policy = &policy_magm;
+    settings.can_suspend = true;
+    core_configure(core, &settings);
+    assert_int_equal(world_submit(core, 2, 1, request), 0);
+    assert_int_equal(world_input(core, 3, EVENT_STARTED, 1), 0);
+    assert_not_suspended(core, "the setting carrier is off");
+    settings.carries_mps = true;
+    core_configure(core, &settings);
+    assert_not_suspended(core, "no process of it has GPU memory yet");
+    assert_int_equal(sample_client(core, SECOND_US, 2, 1), 0);
+    assert_not_suspended(core, "the memory of 1 of its 2 processes");
+    assert_int_equal(core_check_move(core, 1, &to, 1, SECOND_US, &fault), -ENOTSUP);
+    assert_int_equal(sample_client(core, 2 * SECOND_US, 2, 2), 0);
+    assert_int_equal(core_check_suspend(core, 1, &fault), 0);
+    assert_int_equal(core_check_move(core, 1, &to, 1, 2 * SECOND_US, &fault), -ENOTSUP);
+    assert_non_null(strstr(fault.text, "whose context stays on its GPU"));
+    core_destroy(core);
+}
+
+/* Both processes keep their places among the clients of the server. */
+static void the_context_of_a_suspended_client_counts(void **state)
+{
+    struct core *core = start(2);
+    struct core_settings settings = core_settings_default();
+    struct task_request request = {.gpus = 1, .sharing = SHARING_MPS};
+    settings.policy = &policy_magm;
+    settings.can_suspend = settings.carries_mps = true;
+    core_configure(core, &settings);
+    assert_int_equal(world_submit(core, 2, 1, request), 0);
+    assert_int_equal(world_input(core, 3, EVENT_STARTED, 1), 0);
+    assert_int_equal(sample_client(core, SECOND_US, 2, 2), 0);
+    assert_int_equal(world_input(core, 2 * SECOND_US, EVENT_SUSPEND, 1), 0);
+    struct event suspended = {.kind = EVENT_SUSPENDED,
+        .time_us = 3 * SECOND_US,
+        .task = 1,
+        .yielded = {.bytes = reading_of(20.0 * GIB), .context_bytes = reading_of(1.0 * GIB)}};
+    assert_int_equal(core_step(core, &suspended), 0);
+    const struct gpu_view *gpu = &core_view(core)->gpus[0];
+    assert_int_equal(gpu->n_residents, 0);
+    assert_int_equal(gpu_view_mps_clients(gpu), 2);
+    assert_true(gpu_view_has_context(gpu, 1));
+    assert_false(gpu_view_is_idle(gpu));
+    assert_int_equal(task_context_gpu(core_task(core, 1)), 0);
+    struct event exited = {.kind = EVENT_EXITED,
+        .time_us = 4 * SECOND_US,
+        .task = 1,
+        .exited = {.failure = FAILURE_PROGRAM, .code = 1}};
+    assert_int_equal(core_step(core, &exited), 0);
+    assert_int_equal(gpu_view_mps_clients(gpu), 0);
+    core_destroy(core);
+}
+
 static void a_task_that_fits_starts_in_the_step_of_its_submission(void **state)
 {
     struct core *core = start(1);
@@ -1243,6 +1325,8 @@ int main(void)
         cmocka_unit_test(memory_that_moves_between_residents_is_seen),
         cmocka_unit_test(a_task_first_seen_with_its_memory_causes_no_hold_off),
         cmocka_unit_test(a_task_is_not_moved_to_memory_that_an_unseen_one_may_still_take),
+        cmocka_unit_test(why_a_client_of_mps_is_not_suspended),
+        cmocka_unit_test(the_context_of_a_suspended_client_counts),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
         cmocka_unit_test(cancels_shorten_the_schedule_once),

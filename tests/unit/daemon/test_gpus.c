@@ -35,7 +35,7 @@ static struct {
     char health[200]; /* changes that were reported: "lost: fell off; ok: ; " */
     int64_t polled;   /* the last number */
     struct reading calls_idle_us;
-    bool is_hooked;
+    bool is_hooked, can_carry;
 } seen;
 
 /* ---- NVML ---- */
@@ -154,6 +154,12 @@ static bool on_is_hooked(void *context, uint64_t task, pid_t pid)
     return seen.is_hooked;
 }
 
+static bool on_can_carry(void *context, uint64_t task, pid_t pid)
+{
+    assert_int_equal(task, 1);
+    return seen.can_carry;
+}
+
 static void on_polled(void *context, int64_t poll)
 {
     seen.polled = poll;
@@ -204,8 +210,8 @@ static int begin(void **state)
         .core = pretend.core,
         .jobs = pretend.jobs,
         .driver = pretend.driver,
-        .hooks = {NULL, on_find_shim, on_cgroup_home, on_calls_idle_us, on_is_hooked, on_polled,
-            on_health_changed},
+        .hooks = {NULL, on_find_shim, on_cgroup_home, on_calls_idle_us, on_is_hooked, on_can_carry,
+            on_polled, on_health_changed},
     };
     seen.gpus = gpus_create(&options);
     return 0;
@@ -283,6 +289,10 @@ static void test_processes_with_the_library_are_counted(void **state)
     poll_gpus();
     assert_int_equal(resident->hooked, 1);
     assert_int_equal(resident->unhooked, 0);
+    assert_int_equal(resident->carried, 0);
+    seen.can_carry = true;
+    poll_gpus();
+    assert_int_equal(resident->carried, 1);
 }
 
 static void test_processes_are_attributed(void **state)

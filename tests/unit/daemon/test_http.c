@@ -493,6 +493,13 @@ const char *suspension_why_failed(const struct suspension *suspension, uint64_t 
     return "a profiler is attached";
 }
 
+enum carrier_use suspension_ask_carrier(
+    const struct suspension *suspension, const struct task *task, char *ret_why, size_t size)
+{
+    snprintf(ret_why, size, "process 7: it uses managed memory");
+    return CARRIER_CANNOT;
+}
+
 bool suspension_answer_later(
     struct suspension *suspension, uint64_t task, struct api_request *request)
 {
@@ -1127,6 +1134,7 @@ static void test_a_suspension_is_refused_with_the_reason(void **state)
     struct api_request request = from(ADA, 1);
     serve("GET", "/v1/tasks/{id}", &request);
     assert_string_equal(text_of(&request, "suspension_error"), "a profiler is attached");
+    assert_string_equal(text_of(&request, "carrier_obstacle"), "process 7: it uses managed memory");
     forget(&request);
 }
 

@@ -207,6 +207,22 @@ enum preload_carry_answer preload_manager_carry(
     return PRELOAD_CARRIES_NOT;
 }
 
+bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return false;
+}
+
+uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return 0;
+}
+
+bool preload_manager_explain_carrier(
+    struct preload_manager *manager, uint64_t task, char *text, size_t size)
+{
+    return false;
+}
+
 const char *preload_manager_why_not_carried(
     struct preload_manager *manager, uint64_t task, pid_t pid)
 {

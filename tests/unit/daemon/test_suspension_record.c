@@ -37,10 +37,11 @@ static void test_is_read_as_written(void **state)
     char *text = suspension_record_write(&record);
     assert_string_equal(text, TEXT);
     free(text);
-    assert_false(record.is_carried);
-    record.is_resuming = record.is_carried = true;
+    assert_false(record.is_carried || record.are_clients);
+    record.is_resuming = record.is_carried = record.are_clients = true;
     text = suspension_record_write(&record);
-    assert_true(record_of(text).is_resuming && record_of(text).is_carried);
+    assert_true(
+        record_of(text).is_resuming && record_of(text).is_carried && record_of(text).are_clients);
     free(text);
 }
 

@@ -306,7 +306,7 @@ static void the_speed_of_a_gpu_is_stored_where_it_is_known(void **state)
 static void samples_keep_their_numbers_to_the_bit(void **state)
 {
     struct task_memory tasks[] = {
-        {7, reading_of(19140706304.0), 3, 1, 2}, {8, READING_NONE, 0, 0, 0}};
+        {7, reading_of(19140706304.0), 3, 1, 2, 1}, {8, READING_NONE, 0, 0, 0, 0}};
     struct event event = of_kind(EVENT_SAMPLE);
     event.sample = (struct core_sample){.gpu = -1,
         .lost = true,
@@ -318,7 +318,7 @@ static void samples_keep_their_numbers_to_the_bit(void **state)
     assert_stored_as(&event,
         "{\"gpu\":-1,\"lost\":true,\"mem_used_bytes\":19140706304,\"smact\":0.59999999999999964,"
         "\"external_processes\":-0.0,\"tasks\":[{\"task\":7,\"mem_used_bytes\":19140706304,"
-        "\"mps_clients\":3,\"hooked\":1,\"unhooked\":2},"
+        "\"mps_clients\":3,\"hooked\":1,\"unhooked\":2,\"carried\":1},"
         "{\"task\":8}]}");
     event.sample = (struct core_sample){.mem_used_bytes = reading_of(1e300)};
     assert_stored_as(&event, "{\"gpu\":0,\"mem_used_bytes\":1.0000000000000001e300}");
