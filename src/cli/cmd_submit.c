@@ -12,8 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/container.h"
 #include "cli/print.h"
 #include "cli/request.h"
 #include "cli/script_estimate.h"
@@ -21,10 +23,18 @@
 #include "cli/submission.h"
 #include "cli/submit_check.h"
 #include "cli/task_end.h"
+#include "gpu/program.h"
 #include "taskfile/taskfile.h"
 #include "taskfile/track_places.h"
 
-enum { SUBMIT_WAIT, SUBMIT_DRY_RUN, SUBMIT_TEST_ONLY, SUBMIT_ESTIMATE, SUBMIT_SLURM };
+enum {
+    SUBMIT_WAIT,
+    SUBMIT_DRY_RUN,
+    SUBMIT_TEST_ONLY,
+    SUBMIT_ESTIMATE,
+    SUBMIT_SLURM,
+    SUBMIT_CONTAINER
+};
 
 static const char *const estimate_sources[] = {"script", NULL};
 static const char *const slurm_forms[] = {"line", "id", NULL};
@@ -52,7 +62,21 @@ static const struct option_spec options[] = {
         .choices = slurm_forms,
         .help = "print the id as sbatch does: line (\"Submitted batch job 12\") or id (12, as "
                 "with --parsable)"},
+    [SUBMIT_CONTAINER] = {.name = "container",
+        .kind = OPTION_TEXT,
+        .argument = "IMAGE",
+        .max = 511,
+        .help =
+            "run the command in a container of this image, by podman, with the task's GPUs only; "
+            "it shares a GPU by --sharing=streams (docs/containers.md)"},
 };
+
+/* The image that the command is to run in; NULL: none. Other commands share submission_request. */
+static const char *image_of(const struct invocation *invocation)
+{
+    return invocation->command->options == options ? invocation->values[SUBMIT_CONTAINER].text
+                                                   : NULL;
+}
 
 /* Reads the file, lets the options of the command line override it, and reads the summary. */
 static int describe_task(
@@ -77,7 +101,8 @@ static int check_words(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
     const char *const *words = invocation->operands;
-    int r = invocation->after_dashes ? submit_check_command(words, fault) : 0;
+    bool is_here = invocation->after_dashes && !image_of(invocation);
+    int r = is_here ? submit_check_command(words, fault) : 0;
     submit_warn_of_slurm(task);
     if (!invocation->after_dashes) {
         submit_warn_of_directives(task);
@@ -172,11 +197,51 @@ static const char **become_python(
     return words;
 }
 
+/* --container=IMAGE -- python train.py: "colloc container IMAGE -- python train.py" runs. Returns
+ * words for free, which point to the operands and to `self`; or NULL with a fault. */
+static const char **become_container(const struct invocation *invocation,
+    struct task_description *task, char self[PATH_MAX], struct fault *fault)
+{
+    struct option_value *sharing = &task->values[TASK_SHARING];
+    char podman[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+    if (!invocation->after_dashes || n < 0) {
+        fault_set(fault, EINVAL,
+            "--container: give the command after --: colloc submit "
+            "--container=IMAGE -- python train.py");
+        return NULL;
+    }
+    self[n] = '\0';
+    if (!program_find("podman", podman, sizeof podman)) {
+        fault_set(
+            fault, ENOENT, "--container: podman is not on PATH: install it (docs/containers.md)");
+        return NULL;
+    }
+    if (container_check_image(image_of(invocation), fault) < 0)
+        return NULL;
+    const char **words = calloc((size_t)invocation->operand_count + 5, sizeof *words);
+    if (!words) {
+        fault_set(fault, ENOMEM, "out of memory");
+        return NULL;
+    }
+    if (!sharing->set && option_set_text(&task_options[TASK_SHARING], "--container", "streams",
+                             sharing, fault) < 0) {
+        free(words);
+        return NULL;
+    }
+    const char *const first[] = {self, "container", image_of(invocation), "--"};
+    memcpy(words, first, sizeof first);
+    memcpy(words + ARRAY_SIZE(first), invocation->operands,
+        (size_t)invocation->operand_count * sizeof *words);
+    return words;
+}
+
 int submission_request(const struct invocation *invocation, json_t **ret_request)
 {
     struct task_description task = {0};
     struct fault fault = {0};
-    const char **python = NULL;
+    const char **python = NULL, **container = NULL;
+    char self[PATH_MAX];
     /* A script is in the description; a command's program is its first argument. */
     const char *const *arguments = invocation->operands + (invocation->after_dashes ? 0 : 1);
     int r = describe_task(invocation, &fault, &task);
@@ -186,6 +251,10 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
         submit_is_python(invocation->operands[0], task.script)) {
         arguments = python = become_python(invocation, &task, &fault);
         r = python ? 0 : -ENOENT;
+    }
+    if (r == 0 && image_of(invocation)) {
+        arguments = container = become_container(invocation, &task, self, &fault);
+        r = container ? 0 : -EINVAL;
     }
     if (r == 0)
         r = follow_script(invocation, arguments, &task, &fault);
@@ -198,6 +267,7 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
     if (r == 0)
         request_name_command(*ret_request, python ? python : invocation->operands);
     free(python);
+    free(container);
     task_description_fini(&task);
     if (r == 0)
         return EXIT_OK;

@@ -19,7 +19,7 @@
 #endif
 
 /* The subcommands by what a user wants to do, in the order in which help shows them. */
-#define SUBMITTING(X) X(submit) X(run) X(shell) X(attach) X(jupyter)
+#define SUBMITTING(X) X(submit) X(run) X(shell) X(attach) X(jupyter) X(container)
 #define WATCHING(X)   X(queue) X(show) X(logs) X(wait) X(history)
 #define CONTROLLING(X)                                                                             \
     X(cancel)                                                                                      \

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "cli/container.h"
 #include "cli/task_view.h"
 
 /* Seconds. Chosen: more than the rounding of start times and the time since the daemon's
@@ -62,12 +63,26 @@ static json_t *user_name(double uid)
     return uid >= 0 ? json_string(number) : NULL;
 }
 
+/* "docker container 4f2c1ab83c1d"; NULL: the process is in none. */
+static json_t *read_container(pid_t pid)
+{
+    char path[64], text[4096], id[CONTAINER_ID_SIZE];
+    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    ssize_t n = file_read_start(path, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    const char *program = container_find(text, id);
+    return program ? json_sprintf("%s container %s", program, id) : NULL;
+}
+
 static void name_process(json_t *process)
 {
     pid_t pid = (pid_t)member_number(process, "pid", 0);
-    json_t *user = user_name(member_number(process, "uid", -1)), *command = NULL;
-    if (pid > 0 && is_same_process(pid, member_number(process, "started_at", -1e9)))
+    json_t *user = user_name(member_number(process, "uid", -1)), *command = NULL, *container = NULL;
+    if (pid > 0 && is_same_process(pid, member_number(process, "started_at", -1e9))) {
         command = read_command(pid);
+        container = read_container(pid);
+    }
+    json_object_set_new(process, "container", container ? container : json_null());
     json_object_set_new(process, "user", user ? user : json_null());
     json_object_set_new(process, "command", command ? command : json_null());
 }
@@ -122,8 +137,9 @@ const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE])
         strcat(command, "...");
     }
     json_t *age_s = json_real(fmax(0, (double)time(NULL) - started_at));
-    snprintf(text, EXTERNAL_TEXT_SIZE, "%s: %s (pid %.0f) %s, %s old",
-        member_text(process, "user", "?"), command, pid,
+    const char *container = member_text(process, "container", "");
+    snprintf(text, EXTERNAL_TEXT_SIZE, "%s: %s (pid %.0f%s%s) %s, %s old",
+        member_text(process, "user", "?"), command, pid, *container ? ", " : "", container,
         mib_text(json_object_get(process, "mem_used_mib"), memory), seconds_text(age_s, age));
     json_decref(age_s);
     return text;

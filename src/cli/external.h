@@ -8,8 +8,9 @@
 enum { EXTERNAL_TEXT_SIZE = 256 };
 
 /*
- * Adds two members to each external process in a reply of GET /v1/gpus: `user`, the name of its
- * user, and `command`, its command line if /proc shows it to this user. Either is null if unknown.
+ * Adds three members to each external process in a reply of GET /v1/gpus: `user`, the name of its
+ * user, `command`, its command line if /proc shows it to this user, and `container`, such as "docker
+ * container 4f2c1ab83c1d". Each is null if unknown.
  */
 void external_name(json_t *reply);
 

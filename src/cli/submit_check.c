@@ -104,7 +104,7 @@ int submit_refuse_quoted_line(const char *line, struct fault *fault)
 
 #define DOCKER_WORDS                                                                               \
     "docker starts its processes outside the task: they may use all GPUs, colloc shows them as "   \
-    "external, and `colloc cancel` does not end them: use `podman run` or `apptainer exec` "       \
+    "external, and `colloc cancel` does not end them: use `colloc submit --container` "            \
     "(docs/task-files.md)"
 
 static bool starts_container(const char *program, const char *verb)

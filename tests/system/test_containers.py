@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, cgroup_of, proc, processes_with, program, until
+from daemon_case import LIMIT_S, DaemonCase, cgroup_of, proc, processes_with, program, read, until
 
 PODMAN = (
     "podman {options} run --rm --network=none --pid=host --ulimit=nofile=1024:1024 "
@@ -73,6 +73,72 @@ class Containers(DaemonCase):
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
         self.wait_gone(pids[0])
+
+
+PRETEND_PODMAN = """#!/usr/bin/env python3
+import os, sys
+with open(os.environ["PODMAN_WORDS"], "w") as file:
+    file.write("\\0".join(sys.argv[1:]))
+image = sys.argv.index("docker.io/lab/train:1")
+os.execvp(sys.argv[image + 1], sys.argv[image + 1:])
+"""
+
+
+class Submitted(DaemonCase):
+    """colloc submit --container, with a podman that records its words and starts the command."""
+
+    gpus = "2xA100-40GB"
+
+    def setUp(self):
+        super().setUp()
+        self.bin = os.path.join(self.folder, "bin")
+        os.mkdir(self.bin)
+        podman = os.path.join(self.bin, "podman")
+        with open(podman, "w", encoding="utf-8") as file:
+            file.write(PRETEND_PODMAN)
+        os.chmod(podman, 0o755)
+        self.words = os.path.join(self.folder, "words")
+
+    def submit_container(self, *words, code=0, path=True):
+        search = f"{self.bin}:{self.env['PATH']}" if path else "/nowhere"
+        return self.colloc("submit", *words, code=code, PATH=search, PODMAN_WORDS=self.words)
+
+    def test_it_has_the_tasks_gpu_and_belongs_to_the_task(self):
+        first = self.submit("exec sleep 1000", exclusive=True)
+        taken = self.wait_state(first, "RUNNING")["gpus"]
+        train = [program("pretend-train"), "--memory-mib=3000", "--seconds=1e6"]
+        done = self.submit_container("--container=docker.io/lab/train:1", "--", *train)
+        task = int(done.stdout.split()[-1])
+        gpu = self.wait_state(task, "RUNNING")["gpus"]
+        self.assertNotEqual(gpu, taken)
+        until(lambda: (self.task(task).get("mem_used_mib") or 0) > 2900, "the task's memory")
+        words = read(self.words).split("\0")
+        self.assertEqual(words[:3], ["run", "--rm", "--cgroups=disabled"])
+        devices = [word for word in words if word.startswith("--device=")]
+        self.assertEqual(devices, [f"--device=nvidia.com/gpu={gpu[0]}"])
+        self.assertIn(f"--workdir={self.work}", words)
+        self.assertEqual(words[words.index("docker.io/lab/train:1") + 1 :], train)
+        shown = self.task(task)
+        self.assertEqual((shown["sharing"], shown["name"]), ("streams", "colloc-pretend-train"))
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        until(lambda: not processes_with("--memory-mib=3000 --seconds=1e6"), "its end")
+
+    def test_refusals(self):
+        script = os.path.join(self.work, "train.sh")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\ntrue\n")
+        for words, path, text in (
+            (("--container=a b", "--", "true"), True, "'a b' is no name of an image"),
+            (("--container=--privileged", "--", "true"), True, "is no name of an image"),
+            (("--container=a", script), True, "after --"),
+            (("--container=a", "--", "true"), False, "podman is not on PATH"),
+        ):
+            done = self.submit_container(*words, code=2, path=path)
+            self.assertIn(text, done.stderr)
+        done = self.colloc("container", "docker.io/lab/train:1", "--", "true", code=2)
+        self.assertIn("this is no task", done.stderr)
+        self.assertFalse(os.path.exists(self.words))
 
 
 if __name__ == "__main__":

@@ -87,6 +87,7 @@ class Help(CliCase):
             "help",
             "version",
             "serve",
+            "container",
         }
         without_json = {
             "calibrate",
@@ -99,6 +100,7 @@ class Help(CliCase):
             "shell",
             "attach",
             "jupyter",
+            "container",
         }
         page = self.colloc("help", "--completion=fish")
         for name in self.names():

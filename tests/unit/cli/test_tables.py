@@ -476,6 +476,7 @@ class Gpus(CliCase):
                 None if process["uid"] is None else "4242424",
                 None,
             )
+            process["container"] = None
         self.assertEqual(json.loads(self.colloc("gpus", "--json"))["gpus"], self.daemon.gpus)
 
 

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * podman starts a container below the process that calls it, as the same user, and with
+ * --cgroups=disabled leaves it in that process's cgroup: the kernel keeps the container in the
+ * task, whatever runs there. It is limited like the task and ends with it.
+ *
+ *     submit --container=IMAGE -- python train.py    in a task with GPU 2 becomes
+ *
+ *     podman run --rm --cgroups=disabled --device=nvidia.com/gpu=2 --volume=/home/ada/a:/home/ada/a
+ *         --workdir=/home/ada/a --env=COLLOC_TASK_ID ... IMAGE python train.py
+ *
+ * The GPUs come by CDI (nvidia-ctk cdi generate), which names them as NVML counts them. The
+ * container has no others, so CUDA counts them from 0 there: CUDA_VISIBLE_DEVICES is not passed on.
+ *
+ * A container's id stands in the name of its cgroup, which differs by program and cgroup driver:
+ *
+ *     docker-ID.scope  docker/ID    libpod-ID.scope  libpod-ID    cri-containerd-ID.scope
+ */
+#include "cli/container.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+enum { ID_DIGITS = 64 };
+
+struct words {
+    char **items;
+    size_t n, capacity;
+    int r; /* of the first word that could not be added */
+};
+
+static void words_add(struct words *words, const char *prefix, const char *text, size_t size)
+{
+    char *word = NULL;
+    if (words->r == 0 && asprintf(&word, "%s%.*s", prefix, (int)size, text) < 0)
+        words->r = -ENOMEM;
+    if (words->r == 0)
+        words->r = ARRAY_APPEND(words->items, words->n, words->capacity, word);
+    if (words->r < 0)
+        free(word);
+}
+
+static void add_word(struct words *words, const char *text)
+{
+    words_add(words, "", text, strlen(text));
+}
+
+static void add_list(struct words *words, const char *const *list)
+{
+    for (; list && *list; list++)
+        add_word(words, *list);
+}
+
+/* ---- what is checked ---- */
+
+/* "docker.io/nvidia/cuda:12.4", "localhost/a@sha256:..."; never an option. */
+static bool is_image(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "._-/:@";
+    return *text && *text != '-' && strlen(text) < 512 && text[strspn(text, letters)] == '\0';
+}
+
+static bool are_gpus(const char *text)
+{
+    return text[strspn(text, "0123456789:,")] == '\0';
+}
+
+int container_check_image(const char *image, struct fault *fault)
+{
+    if (is_image(image))
+        return 0;
+    return fault_set(fault, EINVAL,
+        "container: '%.100s' is no name of an image, such as docker.io/pytorch/pytorch:latest",
+        image);
+}
+
+static int check_order(const struct container_order *order, struct fault *fault)
+{
+    int r = container_check_image(order->image, fault);
+    if (r < 0)
+        return r;
+    if (order->folder[0] != '/' || strchr(order->folder, ':'))
+        return fault_set(fault, EINVAL,
+            "container: the folder %.200s cannot be mounted: podman takes no colon in a path",
+            order->folder);
+    if (!are_gpus(order->gpus))
+        return fault_set(
+            fault, EINVAL, "container: COLLOC_GPUS=%.100s is no list of GPUs", order->gpus);
+    return 0;
+}
+
+/* ---- the words ---- */
+
+/* Variables of colloc that hold in the container, too. */
+static const char *const variables[] = {"COLLOC_TASK_ID", "COLLOC_ATTEMPT", "COLLOC_GPU_COUNT",
+    "COLLOC_ARRAY_ID", "COLLOC_ARRAY_INDEX", "COLLOC_ARRAY_COUNT", "MASTER_ADDR", "MASTER_PORT",
+    "PYTHONUNBUFFERED"};
+
+int container_words(const struct container_order *order, struct fault *fault, char ***ret_words)
+{
+    static const char *const first[] = {"podman", "run", "--rm", "--cgroups=disabled", NULL};
+    struct words words = {0};
+    char mount[2 * 4096 + 2];
+    int r = check_order(order, fault);
+    if (r < 0)
+        return r;
+    if (snprintf(mount, sizeof mount, "%s:%s", order->folder, order->folder) >= (int)sizeof mount)
+        return fault_set(fault, ENAMETOOLONG, "container: the folder's path is too long");
+    add_list(&words, first);
+    for (const char *at = order->gpus; *at; at += strcspn(at, ","), at += *at == ',')
+        words_add(&words, "--device=nvidia.com/gpu=", at, strcspn(at, ","));
+    words_add(&words, "--volume=", mount, strlen(mount));
+    words_add(&words, "--workdir=", order->folder, strlen(order->folder));
+    for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+        words_add(&words, "--env=", variables[i], strlen(variables[i]));
+    add_word(&words, order->image);
+    add_list(&words, order->command);
+    if (words.r == 0)
+        words.r = ARRAY_APPEND(words.items, words.n, words.capacity, NULL);
+    if (words.r == 0) {
+        *ret_words = words.items;
+        return 0;
+    }
+    for (size_t i = 0; i < words.n; i++)
+        free(words.items[i]);
+    free(words.items);
+    return fault_set(fault, ENOMEM, "out of memory");
+}
+
+void container_free(char **words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        free(words[i]);
+    free(words);
+}
+
+/* ---- the container of a process ---- */
+
+static bool is_id(const char *text)
+{
+    return strspn(text, "0123456789abcdef") == ID_DIGITS;
+}
+
+const char *container_find(const char *cgroup, char *ret_id)
+{
+    static const struct {
+        const char *before, *program;
+    } forms[] = {{"/docker-", "docker"}, {"/docker/", "docker"}, {"/libpod-", "podman"},
+        {"/cri-containerd-", "containerd"}};
+    const char *innermost = NULL, *program = NULL;
+    bool is_of_user = strstr(cgroup, "/user.slice/") != NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+        size_t length = strlen(forms[i].before);
+        for (const char *at = cgroup; (at = strstr(at, forms[i].before)); at++)
+            if (is_id(at + length) && at + length > innermost &&
+                (!is_of_user || strcmp(forms[i].program, "podman") == 0)) {
+                innermost = at + length;
+                program = forms[i].program;
+            }
+    }
+    if (innermost)
+        snprintf(ret_id, CONTAINER_ID_SIZE, "%s", innermost);
+    return program;
+}

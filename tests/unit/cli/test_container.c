@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words for podman, what is refused, and the forms of containers' cgroups: those of docker
+ * (both cgroup drivers), podman (root and rootless) and containerd under Kubernetes. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "cli/container.h"
+
+#define ID "4f2c1ab83c1d00112233445566778899aabbccddeeff00112233445566778899"
+
+static void the_container_has_the_tasks_gpus_only(void **state)
+{
+    static const char *const command[] = {"python", "a b.py", "--volume=/:/host", "$(id)", NULL};
+    const struct container_order order = {.image = "docker.io/pytorch/pytorch:2.4",
+        .folder = "/home/ada",
+        .gpus = "2,0:1",
+        .command = command};
+    struct fault fault = {""};
+    char **words;
+    assert_int_equal(container_words(&order, &fault, &words), 0);
+    static const char *const first[] = {"podman", "run", "--rm", "--cgroups=disabled",
+        "--device=nvidia.com/gpu=2", "--device=nvidia.com/gpu=0:1", "--volume=/home/ada:/home/ada",
+        "--workdir=/home/ada", "--env=COLLOC_TASK_ID"};
+    for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+        assert_string_equal(words[i], first[i]);
+    size_t image = 0, n = 0;
+    for (; words[n]; n++) {
+        if (strcmp(words[n], order.image) == 0)
+            image = n;
+        assert_null(strstr(words[n], "CUDA_VISIBLE_DEVICES")); /* the container counts anew */
+    }
+    assert_int_equal(n - image, 5); /* words of the command are never options of podman */
+    for (size_t i = 0; command[i]; i++)
+        assert_string_equal(words[image + 1 + i], command[i]);
+    container_free(words);
+}
+
+static void a_task_without_gpus_gets_none(void **state)
+{
+    static const char *const none[] = {NULL};
+    const struct container_order order = {"localhost/a@sha256:00", "/", "", none};
+    struct fault fault = {""};
+    char **words;
+    assert_int_equal(container_words(&order, &fault, &words), 0);
+    for (size_t i = 0; words[i]; i++)
+        assert_null(strstr(words[i], "--device"));
+    container_free(words);
+}
+
+static void what_is_no_image_is_refused(void **state)
+{
+    static const char *const none[] = {NULL};
+    static const struct container_order wrong[] = {{"", "/w", "0", none},
+        {"--privileged", "/w", "0", none}, {"a b", "/w", "0", none}, {"a;id", "/w", "0", none},
+        {"a", "w", "0", none}, {"a", "/w:/etc", "0", none}, {"a", "/w", "all", none},
+        {"a", "/w", "0 --privileged", none}};
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        struct fault fault = {""};
+        char **words;
+        if (container_words(&wrong[i], &fault, &words) != -EINVAL)
+            fail_msg("%zu", i);
+        assert_non_null(strstr(fault.text, "container: "));
+    }
+}
+
+static void a_cgroup_names_its_container(void **state)
+{
+    static const struct {
+        const char *cgroup, *program;
+    } table[] = {{"0::/system.slice/docker-" ID ".scope\n", "docker"},
+        {"12:memory:/docker/" ID "\n0::/docker/" ID "\n", "docker"},
+        {"0::/machine.slice/libpod-" ID ".scope/container\n", "podman"},
+        {"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID
+         ".scope/container\n",
+            "podman"},
+        {"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-" ID ".scope\n", "containerd"},
+        {"0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker-" ID ".scope\n", NULL},
+        {"0::/system.slice/docker-4f2c.scope\n", NULL}, {"0::/system.slice/docker.service\n", NULL},
+        {"0::/user.slice/user-1000.slice/session-3.scope\n", NULL}, {"0::/\n", NULL}, {"", NULL}};
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        char id[CONTAINER_ID_SIZE] = "";
+        const char *program = container_find(table[i].cgroup, id);
+        if (!program != !table[i].program || (program && strcmp(program, table[i].program) != 0))
+            fail_msg("%s: %s", table[i].cgroup, program ? program : "none");
+        assert_string_equal(id, program ? "4f2c1ab83c1d" : "");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_container_has_the_tasks_gpus_only),
+        cmocka_unit_test(a_task_without_gpus_gets_none),
+        cmocka_unit_test(what_is_no_image_is_refused),
+        cmocka_unit_test(a_cgroup_names_its_container),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
