@@ -64,15 +64,28 @@ def _advice(error):
     return ""
 
 
+class CannotFollow(RuntimeError):
+    """An error that is not the script's.
+
+    own: why colloc cannot go on
+    advice: what the user can do
+    """
+
+    def __init__(self, own, advice):
+        super().__init__(advice)
+        self._colloc_own = own
+
+
 def reason_of(error):
     """One line about an exception."""
     text = " ".join(str(error).split())[:LONGEST]
     place = _where(traceback.extract_tb(error.__traceback__))
     own = getattr(error, "_colloc_own", None)  # guess.py
     if own:
+        kind = "" if isinstance(error, CannotFollow) else f"{type(error).__name__}: "
         return (
             f"{place}colloc cannot follow this line without a GPU, where it may well run: {own}: "
-            f"{type(error).__name__}: {text}"
+            f"{kind}{text}"
         )
     return f"{place}{type(error).__name__}: {text}{_advice(error)}"
 

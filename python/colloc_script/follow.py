@@ -11,7 +11,8 @@ import torch
 from colloc_export.cuda_rules import cuda_rules
 from colloc_export.recurrent import flatten
 
-from . import cuda_module, ending, fake_tensor, loaders, result, several_gpus, training
+from . import cuda_module, ending, fake_tensor, library_kernels, loaders, result
+from . import several_gpus, training
 from .device import Device, is_fake
 
 
@@ -108,6 +109,7 @@ def install(folder):
     several_gpus.patch(seen)
     training.patch(seen)
     loaders.patch(seen)
+    library_kernels.patch(device.note)
     _patch_recurrent()
     _patch_distributions()
     rules = cuda_rules(device.operations.note_attention, seen.note_recurrent)

@@ -7,11 +7,14 @@ the buckets in which it sums gradients: a copy of them, unless they are views of
 import contextlib
 import importlib
 import os
+import sys
 import types
 
 import torch
 
+from . import after_import
 from .device import GPU
+from .ending import CannotFollow
 
 BUCKET_BYTES = 25 << 20  # DistributedDataParallel's default
 
@@ -144,6 +147,30 @@ def _patch_data_parallel(training, group):
     torch.nn.DataParallel.forward = forward
 
 
+def _refuse_to_divide(kind, parallel):
+    def refuse(*_, **__):
+        raise CannotFollow(
+            f"{kind} divides the model among GPUs, and only one process is followed",
+            f"give its print(model) instead, with --input, --gpus and --parallel={parallel}",
+        )
+
+    return refuse
+
+
+def _refuse_fsdp():
+    fsdp = sys.modules["torch.distributed.fsdp"]
+    refuse = _refuse_to_divide("FSDP", "fsdp")
+    fsdp.FullyShardedDataParallel.__init__ = refuse
+    if hasattr(fsdp, "fully_shard"):
+        fsdp.fully_shard = refuse
+
+
+def _refuse_deepspeed():
+    sys.modules["deepspeed"].initialize = _refuse_to_divide(
+        "DeepSpeed's ZeRO", "zero1, zero2 or (stage 3) fsdp"
+    )
+
+
 def patch(training):
     """Replaces torch.distributed and its modules, for the whole process."""
     importlib.import_module("torch.distributed")
@@ -152,3 +179,4 @@ def patch(training):
     group = _Group(training)
     _patch_distributed(group)
     _patch_data_parallel(training, group)
+    after_import.call({"torch.distributed.fsdp": _refuse_fsdp, "deepspeed": _refuse_deepspeed})

@@ -32,6 +32,9 @@ STEPS_MOST = 12  # of one optimizer while another has not stepped twice; chosen:
 PASSES_OF_INFERENCE = 50
 SECONDS_OF_INFERENCE = 10
 
+# A training on the CPU is certain after STEPS_MOST steps, or after these and this long.
+STEPS_ON_HOST, SECONDS_ON_HOST = 2, 10  # chosen: a step that takes seconds is no preparation
+
 ON_CPU = "the script trains on the CPU: its optimizer has no tensor on a GPU"
 
 Event = collections.namedtuple("Event", "tick name")
@@ -201,7 +204,7 @@ class Training:
         _move_parameters(optimizer)
         if not _holds_fakes(optimizer):
             self.steps_on_host += 1
-            if self.steps_on_host >= STEPS_MOST and not self.device.storages.intervals:
+            if not self.device.storages.intervals and self._is_training_on_host():
                 self._on_refusal(ON_CPU)
             return run()
         self.event("optimizer")
@@ -217,6 +220,10 @@ class Training:
         if self._has_stepped_enough(optimizer):
             self._on_end(self)
         return result
+
+    def _is_training_on_host(self):
+        is_long = time.monotonic() - self._begun_s > SECONDS_ON_HOST
+        return self.steps_on_host >= (STEPS_ON_HOST if is_long else STEPS_MOST)
 
     def _has_stepped_enough(self, optimizer):
         if len(self.steps[id(optimizer)]) >= STEPS_MOST:

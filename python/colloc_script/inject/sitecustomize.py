@@ -36,31 +36,6 @@ def _import_hidden():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-class _AfterImport:
-    """A finder that calls a function after the module of that name was imported."""
-
-    def __init__(self, calls):
-        self._calls = calls
-
-    def find_spec(self, name, path=None, target=None):
-        call = self._calls.pop(name, None)
-        if call is None:
-            return None
-        spec = importlib.util.find_spec(name) if path is None else None
-        for finder in sys.meta_path:
-            if spec is None and finder is not self and hasattr(finder, "find_spec"):
-                spec = finder.find_spec(name, path, target)
-        if spec and spec.loader:
-            execute = spec.loader.exec_module
-
-            def exec_module(module):
-                execute(module)
-                call()
-
-            spec.loader.exec_module = exec_module
-        return spec
-
-
 def _follow():
     importlib.import_module("colloc_script.follow").install(os.environ["COLLOC_SCRIPT_FOLDER"])
 
@@ -80,6 +55,6 @@ if os.environ.get("COLLOC_SCRIPT_FOLDER"):
         sys.path.append(os.path.dirname(os.path.dirname(HERE)))
     importlib.import_module("colloc_script.ending").watch(os.environ["COLLOC_SCRIPT_FOLDER"])
     if not _is_launcher():
-        sys.meta_path.insert(
-            0, _AfterImport({"torch": _follow, "torch.utils.tensorboard.writer": _trace_nothing})
+        importlib.import_module("colloc_script.after_import").call(
+            {"torch": _follow, "torch.utils.tensorboard.writer": _trace_nothing}
         )

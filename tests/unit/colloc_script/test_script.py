@@ -303,6 +303,39 @@ class Loops(Case):
         self.assertEqual(result["parameters"], 257 * 4096 + 4097 * 8)
         self.assertGreaterEqual(sizes.count(64 * 4096 * 4), 2)
 
+    def test_attention_of_other_packages(self):
+        """Its output, a float for each row of each head, and no scores."""
+        rows = 6 * 4 * 640
+        for package in ("flash", "varlen", "xformers"):
+            with self.subTest(package=package):
+                result = self.result("attends.py", package)
+                sizes = [row[0] + result["batch"] * row[1] for row in result["tensors"]]
+                self.assertGreaterEqual(sizes.count(rows * 24 * 4), 2 * 4)  # and three gradients
+                self.assertIn(rows * 32 * 4, sizes)  # the sums for the query's gradient
+                self.assertGreaterEqual(sizes.count(rows * 4), 2)
+                self.assertLess(max(sizes), rows * 640)
+
+    def test_quantised_layers_and_optimizers(self):
+        count = 512 * 768
+        for kind, packed in (("4bit", count // 2), ("8bit", count)):
+            with self.subTest(kind=kind):
+                result = self.result("quantised.py", kind)
+                weights = [row for row in result["tensors"] if row[0] == packed]
+                self.assertEqual(len([row for row in weights if row[3] == NEVER]), 1)
+                whole = [row for row in result["tensors"] if row[0] == 4 * count]
+                halves = [row for row in result["tensors"] if row[0] == 2 * count]
+                self.assertFalse([row for row in whole + halves if row[3] == NEVER])
+                self.assertTrue(halves)  # unpacked for a pass
+                states = [row for row in result["tensors"] if row[0] == 300 * 512]
+                self.assertEqual(len([row for row in states if row[3] == NEVER]), 2)
+                self.assertEqual(result["optimizer"]["name"], "adamw8bit")
+
+    def test_kernels_of_triton(self):
+        result = self.result("launches.py")
+        self.assertTrue(any("Triton" in note for note in result["warnings"]), result["warnings"])
+        sizes = [row[0] + result["batch"] * row[1] for row in result["tensors"]]
+        self.assertGreaterEqual(sizes.count(50 * 333 * 4), 2 * 2)
+
     def test_the_version_of_cuda(self):
         self.result("version.py")
 
@@ -325,6 +358,21 @@ class Refusals(Case):
                 "crops.py",
                 ["31"],
                 "crops.py, line 13: colloc cannot follow this line .* may well run",
+            ),
+            (
+                "quantised.py",
+                ["plain"],
+                "colloc cannot follow this line .* may well run: the kernel of this layer",
+            ),
+            (
+                "divides.py",
+                ["fsdp"],
+                r"divides\.py, line 16: .* FSDP divides .* followed: give .*--parallel=fsdp$",
+            ),
+            (
+                "divides.py",
+                ["deepspeed"],
+                r"divides\.py, line 20: .* ZeRO divides .*zero1, zero2",
             ),
             ("wrong_shape.py", [], r"wrong_shape\.py, line 6: RuntimeError: "),
             (

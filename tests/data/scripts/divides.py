@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model that is divided among GPUs: fsdp, deepspeed."""
+import os
+import sys
+
+import torch
+
+LIBRARIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libraries")
+sys.path.insert(0, LIBRARIES)
+torch.distributed.__path__.insert(0, os.path.join(LIBRARIES, "distributed"))
+torch.distributed.init_process_group("nccl", world_size=2, rank=0)
+network = torch.nn.Linear(64, 64).cuda()
+if sys.argv[1] == "fsdp":
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    network = FullyShardedDataParallel(network)
+else:
+    import deepspeed
+
+    network = deepspeed.initialize(model=network, config={"zero_optimization": {"stage": 2}})
