@@ -154,4 +154,7 @@ struct reading estimate_reserved(const struct estimate *estimate, enum quantile 
 int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
     struct estimate *ret_estimate);
 
+/* The note of an estimator that needs the batch size. */
+#define ESTIMATE_NO_BATCH "neither the task nor the summary says the batch size: give --batch"
+
 #endif

@@ -231,8 +231,7 @@ int history_estimate(
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
             "history needs a model summary to identify the network");
     if (!estimate_batch(request).known)
-        return estimate_note(
-            ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, ESTIMATE_NO_BATCH);
     gather_points(request, whose, &points);
     if (points.n == 0 && !points.other && points.others.n == 0)
         return estimate_note(

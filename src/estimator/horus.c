@@ -83,8 +83,7 @@ static int run(
     if (!model)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "horus needs a model summary");
     if (!batch.known)
-        return estimate_note(
-            ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, ESTIMATE_NO_BATCH);
     if (!model->activations.known)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
             "the summary holds no output shapes, so the activations are not known");

@@ -17,8 +17,7 @@ static int run(
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "the summary prints no sizes in bytes");
     if (!batch.known)
-        return estimate_note(
-            ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN, ESTIMATE_NO_BATCH);
     double samples = (double)batch.value / (model->batch.known ? (double)model->batch.value : 1);
     double per_batch = model->printed.pass_bytes.value + reading_or(model->printed.input_bytes, 0);
     ret_estimate->bytes = reading_of(samples * per_batch + model->printed.params_bytes.value);

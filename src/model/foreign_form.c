@@ -24,6 +24,9 @@ static const struct {
         "a flop_count_table of fvcore, which shows no shapes of outputs"},
     {{"| name", "#elements or shape", ""},
         "a parameter_count_table of fvcore, which shows no layers"},
+    /* fastai/callback/hook.py, Learner.summary: "Sequential (Input shape: 64 x 3 x 224 x 224)" */
+    {{" (Input shape: ", "", ""},
+        "a summary of fastai's Learner, which shows no arguments of layers"},
     /* peft/peft_model.py, print_trainable_parameters */
     {{"trainable params:", "all params:", "trainable%"},
         "PEFT's line of trainable parameters, which shows no layers"},

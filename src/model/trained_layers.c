@@ -43,8 +43,7 @@ static const char *const adapters[] = {
     "trainable_tokens_",
 };
 
-/* Layers with quantised weights (bitsandbytes, AutoGPTQ, AutoAWQ, HQQ). GPTQ's and AWQ's layers do
- * not print their bits: nearly all published models have 4. */
+/* Layers with quantised weights (bitsandbytes, HQQ). */
 static const struct {
     const char *type;
     int bits;
@@ -52,12 +51,15 @@ static const struct {
     {"Linear4bit", 4},
     {"LinearFP4", 4},
     {"LinearNF4", 4},
-    {"QuantLinear", 4},
-    {"WQLinear_GEMM", 4},
-    {"WQLinear_GEMV", 4},
     {"HQQLinear", 4},
     {"Linear8bitLt", 8},
 };
+
+/* GPTQ's and AWQ's layers, of which each kernel has its own: TritonV2QuantLinear (AutoGPTQ 0.7,
+ * GPTQModel), WQLinear_GEMM (AutoAWQ 0.2). The first do not print their bits: nearly all published
+ * models have 4. */
+static const char gptq_ending[] = "QuantLinear", awq_beginning[] = "WQLinear_";
+enum { USUAL_BITS = 4 };
 
 static bool is_adapter(struct span name)
 {
@@ -72,7 +74,7 @@ static int bits_of(struct span type)
     for (size_t i = 0; i < ARRAY_SIZE(quantised); i++)
         if (span_is(type, quantised[i].type))
             return quantised[i].bits;
-    return 0;
+    return span_ends(type, gptq_ending) || span_starts(type, awq_beginning) ? USUAL_BITS : 0;
 }
 
 static bool has_adapters(const struct model *model)

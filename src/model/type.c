@@ -167,7 +167,6 @@ static const struct type_row types[] = {
     {"Permute", LAYER_RESHAPE},
     {"PixelShuffle", LAYER_MERGE},
     {"PixelUnshuffle", LAYER_MERGE},
-    {"QuantLinear", LAYER_LINEAR},
     {"QuickGELU", LAYER_ACTIVATION},
     {"RMSNorm", LAYER_NORM},
     {"RMSNormalization", LAYER_NORM},
@@ -221,8 +220,13 @@ static const struct type_row types[] = {
     {"Upsample", LAYER_MERGE},
     {"UpsamplingBilinear2d", LAYER_MERGE},
     {"UpsamplingNearest2d", LAYER_MERGE},
+    {"WQLinear_Exllama", LAYER_LINEAR},
+    {"WQLinear_ExllamaV2", LAYER_LINEAR},
     {"WQLinear_GEMM", LAYER_LINEAR},
     {"WQLinear_GEMV", LAYER_LINEAR},
+    {"WQLinear_GEMVFast", LAYER_LINEAR},
+    {"WQLinear_IPEX", LAYER_LINEAR},
+    {"WQLinear_Marlin", LAYER_LINEAR},
     {"ZeroPad2d", LAYER_MERGE},
     {"ZeroPadding1D", LAYER_MERGE},
     {"ZeroPadding2D", LAYER_MERGE},
@@ -233,6 +237,7 @@ static const struct type_row types[] = {
  * LlamaRMSNorm, BertLayerNorm. */
 static const struct type_row suffixes[] = {
     {"Activation", LAYER_ACTIVATION},
+    {"QuantLinear", LAYER_LINEAR}, /* of GPTQ, by kernel: TritonV2QuantLinear, MarlinQuantLinear */
     {"RMSNorm", LAYER_NORM},
     {"RotaryEmbedding", LAYER_RESHAPE}, /* sines and cosines of positions: small */
     {"LayerNorm", LAYER_NORM},

@@ -170,7 +170,7 @@ static const char *why_not(const struct model *model, const struct count *batch)
     if (!model)
         return "needs a model summary";
     if (!batch->known)
-        return "neither the task nor the summary says the batch size";
+        return ESTIMATE_NO_BATCH;
     if (!model->activations.known)
         return "the summary holds no output shapes, so the activations are not known";
     if ((double)model->parameters_hidden > hidden_share_max * (double)model->parameters)

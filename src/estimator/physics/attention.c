@@ -22,6 +22,7 @@
 
 #include "estimator/physics/adapters.h"
 #include "estimator/physics/library_rules.h"
+#include "estimator/physics/trained_part.h"
 
 enum {
     /* Chosen: the width of a head in nearly all published transformers (BERT, GPT-2, ViT). Only
@@ -249,21 +250,23 @@ static bool shows_projections(const struct builder *builder, size_t i)
 }
 
 /* Sums the parameters of the module and of its linear layers, and marks these layers as taken.
- * ret_frozen: the last of them is not trained. */
-static double take_parameters(struct builder *builder, size_t i, bool *ret_frozen)
+ * Returns the last of them that has parameters, which says whether they are trained and how they
+ * are stored. */
+static const struct layer *take_parameters(struct builder *builder, size_t i, double *ret_count)
 {
     const struct layer *layers = builder->extents.model->layers;
     double parameters = (double)layers[i].parameters;
-    *ret_frozen = layers[i].trainable == TRISTATE_NO;
+    const struct layer *last = &layers[i];
     size_t end = builder_end_of(builder->extents.model, i);
     for (size_t k = i + 1; k < end; k++) {
         if (layers[k].kind != LAYER_LINEAR)
             continue;
         parameters += (double)layers[k].parameters;
-        *ret_frozen = layers[k].trainable == TRISTATE_NO;
+        last = layers[k].parameters > 0 ? &layers[k] : last;
         builder->done[k] = true;
     }
-    return parameters;
+    *ret_count = parameters;
+    return last;
 }
 
 /* Tests whether a module attends over all tokens of an image, which it lists as [tokens, width]: no
@@ -307,7 +310,9 @@ int attention_take_whole(struct builder *builder, size_t i)
         .layer = (int)i,
         .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
         .keeps_inputs = true};
-    op.weight = take_parameters(builder, i, &op.frozen);
+    const struct layer *weights = take_parameters(builder, i, &op.weight);
+    op.frozen = weights->trainable == TRISTATE_NO;
+    trained_part_set_storage(builder, weights, &op);
     bool cosine = library_compares_by_cosine(layer->type);
     bool positions = op.weight >= POSITION_WEIGHTS * now.last * now.last;
     double copies = PROJECTIONS_COPIES - is_fused_over_image(builder, layer) +

@@ -473,8 +473,7 @@ int physics_run_with(const struct physics_constants *constants,
         return estimate_note(
             estimate, ESTIMATE_UNKNOWN, "graph needs a model summary or an export");
     if (!estimate_batch(request).known)
-        return estimate_note(
-            estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+        return estimate_note(estimate, ESTIMATE_UNKNOWN, ESTIMATE_NO_BATCH);
     if (division_conflict(request))
         return fault_set(fault, EINVAL, "%s", division_conflict(request));
     bool is_compiled = request->export && request->export->compiled.is_there;

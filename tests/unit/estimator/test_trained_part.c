@@ -123,6 +123,22 @@ static void test_quantised_weights(void **state)
     drop(&b);
 }
 
+/* Attention whose projections are no layers: its weights are stored in 16 bit, too. */
+static void test_attention_of_a_quantised_network(void **state)
+{
+    static const char with_attention[] =
+        "PeftModel(\n  (wte): Embedding(100, 64)\n"
+        "  (attn): MultiheadAttention(\n    (out_proj): NonDynamicallyQuantizableLinear("
+        "in_features=64, out_features=64, bias=True)\n  )\n"
+        "  (base_layer): Linear4bit(in_features=64, out_features=64, bias=False)\n"
+        "  (lora_A): Linear(in_features=64, out_features=4, bias=False)\n)\n";
+    struct built b = built_of(with_attention, PRECISION_BF16);
+    double attention = 4 * (64 * 64 + 64);
+    double bytes = BASE * (0.5 + 4.0 / 64) + (100 * 64 + attention) * 2 + ADAPTER / 2 * 4;
+    assert_true(fabs(b.footprint.weights - bytes) < 1);
+    drop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +147,7 @@ int main(void)
         cmocka_unit_test(test_a_frozen_convolution_keeps_its_input),
         cmocka_unit_test(test_an_adapter_stands_beside_its_layer),
         cmocka_unit_test(test_quantised_weights),
+        cmocka_unit_test(test_attention_of_a_quantised_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

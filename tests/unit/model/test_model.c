@@ -208,6 +208,13 @@ static void test_forms_that_are_not_read_are_named(void **state)
             "a complexity report of ptflops"},
         {"| module | #parameters or shape | #flops |\n|:---|:---|:---|\n| model | 2.8M | 38.9G |\n",
             "a flop_count_table of fvcore"},
+        {"Sequential (Input shape: 64 x 3 x 224 x 224)\n"
+         "============================================================================\n"
+         "Layer (type)         Output Shape         Param #    Trainable \n"
+         "============================================================================\n"
+         "                     64 x 64 x 112 x 112 \n"
+         "Conv2d                                    9408       False     \n",
+            "a summary of fastai's Learner"},
         {"trainable params: 1,024 || all params: 9,999 || trainable%: 10.2\n", "PEFT's line"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {

@@ -2,6 +2,8 @@
 /* Which layers of a network are trained, by its text. */
 #include "unit.h"
 
+#include "base/array.h"
+
 /* A language model of one layer with an adapter, as PEFT prints it. */
 #define ADAPTED(TYPE)                                                                              \
     "PeftModel(\n  (base_model): LoraModel(\n    (model): Net(\n"                                  \
@@ -65,6 +67,21 @@ static void test_quantised_layers(void **state)
     model_destroy(model);
 }
 
+static void test_names_of_quantised_layers(void **state)
+{
+    static const char *const types[] = {
+        "QuantLinear", "TritonV2QuantLinear", "MarlinQuantLinear", "WQLinear_GEMVFast"};
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+            "Net(\n  (a): %s(in_features=8, out_features=8, bias=False)\n)\n", types[i]);
+        struct model *model = parse_text(text);
+        assert_int_equal(layer_called(model, "a")->weight_bits, 4);
+        assert_int_equal(layer_called(model, "a")->kind, LAYER_LINEAR);
+        model_destroy(model);
+    }
+}
+
 /* Printed before its adapters were added. */
 static void test_quantised_layers_without_adapters(void **state)
 {
@@ -103,6 +120,7 @@ int main(void)
         cmocka_unit_test(test_adapters_alone_are_trained),
         cmocka_unit_test(test_a_printed_total_shows_shared_weights),
         cmocka_unit_test(test_quantised_layers),
+        cmocka_unit_test(test_names_of_quantised_layers),
         cmocka_unit_test(test_quantised_layers_without_adapters),
         cmocka_unit_test(test_a_module_without_adapters_says_nothing),
         cmocka_unit_test(test_a_table_of_frozen_layers),
