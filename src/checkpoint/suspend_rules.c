@@ -53,6 +53,8 @@ static enum suspend_refusal check_carried(const struct suspend_facts *facts)
         return SUSPEND_MPS;
     if (!facts->n_processes)
         return SUSPEND_NO_CUDA;
+    if (facts->has_nccl && facts->n_processes > 1) /* one would wait at the gate for the other */
+        return SUSPEND_NCCL;
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }
 

@@ -164,7 +164,8 @@ class Commands(Suspend):
         until(lambda: len(self.processes()) == 2, "two processes")
         until(lambda: {row[1] for row in self.processes().values()} == {3000}, "their memory")
         self.colloc("suspend", str(task))
-        self.assertEqual({row[2] for row in self.processes().values()}, {"suspended"})
+        for pid in self.processes_of(task):
+            self.check_suspended(pid)
         self.colloc("resume", str(task))
         until(lambda: {row[2] for row in self.processes().values()} == {""}, "both to run")
 
@@ -342,15 +343,20 @@ class Carried(Suspend):
     def start_two(self, extra):
         path = self.write("carries.py", CARRIES.replace("EXTRA", NCCL + extra))
         task = self.submit(f"for RANK in 0 1; do export RANK; python3 {path} & done; wait")
-        until(lambda: len(self.processes()) == 2, "two processes")
+        until(lambda: len(self.processes_of(task)) == 2, "two processes")
         self.wait_steps(task, 6)
         return task
+
+    def processes_of(self, task):
+        shims = processes_with(f"{self.state}/tasks/{task}/")
+        return [pid for pid in self.processes() if pid in shims]
 
     def test_two_processes_that_have_loaded_nccl(self):
         """As two trainings by PyTorch in one task."""
         task = self.start_two("")
         self.colloc("suspend", str(task))
-        self.assertEqual({row[2] for row in self.processes().values()}, {"suspended"})
+        for pid in self.processes_of(task):
+            self.check_suspended(pid)
         self.colloc("resume", str(task))
         self.goes_on(task)
 
@@ -410,6 +416,11 @@ class CarriedClients(Carried):
         if not extra:  # the core knows it from the next poll on
             until(lambda: self.task(task)["carried"], "its carrier")
         return task, pid
+
+    def start_two(self, extra):
+        task = super().start_two(extra)
+        until(lambda: self.task(task)["carried"], "both carriers")
+        return task
 
     def check_suspended(self, pid):
         row = self.processes()[pid]

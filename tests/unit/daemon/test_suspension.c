@@ -212,6 +212,11 @@ bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, p
     return false;
 }
 
+bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return false;
+}
+
 uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     return 0;
