@@ -19,8 +19,9 @@
 #endif
 
 /* The subcommands by what a user wants to do, in the order in which help shows them. */
-#define SUBMITTING(X) X(submit) X(run) X(shell) X(attach) X(jupyter) X(container)
-#define WATCHING(X)   X(queue) X(show) X(logs) X(wait) X(history)
+#define SUBMITTING(X)                                                                              \
+    X(submit) X(run) X(shell) X(attach) X(jupyter) X(container) X(ssh_proxy) X(ssh_serve)
+#define WATCHING(X) X(queue) X(show) X(logs) X(wait) X(history)
 #define CONTROLLING(X)                                                                             \
     X(cancel)                                                                                      \
     X(requeue) X(rerun) X(hold) X(release) X(update) X(suspend) X(resume) X(move)

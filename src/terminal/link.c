@@ -53,16 +53,16 @@ static bool is_same_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-static int open_socket(void)
+static int open_socket(int type)
 {
-    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-int link_listen(const char *name, struct fault *fault)
+static int listen_by(int type, const char *name, struct fault *fault)
 {
     struct sockaddr_un address;
     socklen_t size = make_address(name, &address);
-    int fd = open_socket();
+    int fd = open_socket(type);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 4) == 0)
         return fd;
     int r = fault_set(fault, errno, "cannot listen for terminals: %s", strerror(errno));
@@ -82,11 +82,11 @@ int link_accept(int listener)
     return -EPERM;
 }
 
-int link_connect(const char *name, struct fault *fault)
+static int connect_by(int type, const char *name, struct fault *fault)
 {
     struct sockaddr_un address;
     socklen_t size = make_address(name, &address);
-    int fd = open_socket();
+    int fd = open_socket(type);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, size) == 0) {
         if (is_same_user(fd))
             return fd;
@@ -97,6 +97,26 @@ int link_connect(const char *name, struct fault *fault)
     if (fd >= 0)
         close(fd);
     return fault_set(fault, error, "cannot reach the task's terminal: %s", strerror(error));
+}
+
+int link_listen(const char *name, struct fault *fault)
+{
+    return listen_by(SOCK_SEQPACKET, name, fault);
+}
+
+int link_connect(const char *name, struct fault *fault)
+{
+    return connect_by(SOCK_SEQPACKET, name, fault);
+}
+
+int link_listen_stream(const char *name, struct fault *fault)
+{
+    return listen_by(SOCK_STREAM, name, fault);
+}
+
+int link_connect_stream(const char *name, struct fault *fault)
+{
+    return connect_by(SOCK_STREAM, name, fault);
 }
 
 int link_send(int fd, enum link_packet packet, const void *data, size_t size)

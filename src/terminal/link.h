@@ -61,6 +61,11 @@ int link_accept(int listener);
  */
 int link_connect(const char *name, struct fault *fault);
 
+/* The same two for a stream of bytes without packets, which a program takes as its input and
+ * output; link_accept serves both. */
+int link_listen_stream(const char *name, struct fault *fault);
+int link_connect_stream(const char *name, struct fault *fault);
+
 /* Sends one packet. Returns 0; -EAGAIN when the other end takes nothing now; or another -errno. */
 int link_send(int fd, enum link_packet packet, const void *data, size_t size);
 

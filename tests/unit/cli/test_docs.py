@@ -63,7 +63,7 @@ class Docs(CliCase):
         for page, words in self.calls("colloc"):
             name = words[0].split("|")[0]
             if (
-                not re.fullmatch(r"[a-z]+", name)
+                not re.fullmatch(r"[a-z][a-z-]*", name)
                 or name in os.environ.get("COLLOC_LEFT_OUT", "").split()
             ):
                 continue

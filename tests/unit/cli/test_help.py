@@ -23,7 +23,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 class Help(CliCase):
     def names(self):
-        return re.findall(r"^  (\w+)  ", self.colloc("help"), re.M)
+        return re.findall(r"^  ([\w-]+)  ", self.colloc("help"), re.M)
 
     def test_overview(self):
         for name in [
@@ -88,6 +88,7 @@ class Help(CliCase):
             "version",
             "serve",
             "container",
+            "ssh-serve",
         }
         without_json = {
             "calibrate",
@@ -101,6 +102,8 @@ class Help(CliCase):
             "attach",
             "jupyter",
             "container",
+            "ssh-proxy",
+            "ssh-serve",
         }
         page = self.colloc("help", "--completion=fish")
         for name in self.names():
