@@ -44,6 +44,7 @@ class Programs(unittest.TestCase):
             ("study-collocation", 2),
             ("study-monitor", 2),
             ("study-summaries", 1),
+            ("study-timm", 1),
         ):
             done = run(name, "--no-such-option")
             self.assertEqual(done.returncode, status, done.stderr)

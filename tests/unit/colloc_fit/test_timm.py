@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The study of a table of timm's networks: which runs count, the constant, and the page."""
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
+)
+
+from colloc_fit import study_timm  # noqa: E402
+
+HEAD = "timm_model,batch,measured_mib,faketensor_mib\n"
+CONSTANT = 1000  # MiB of the device
+
+
+def row(model, batch, measured, fake):
+    return {"model": model, "batch": batch, "measured_mib": measured, "faketensor_mib": fake}
+
+
+class Sheet(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def sheet(self, text):
+        path = os.path.join(self.folder, "sheet.csv")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_runs_that_ran_out_of_memory_do_not_count(self):
+        rows = study_timm.read_sheet(
+            self.sheet(HEAD + "a,8,3000,900\na,16,2500,2600\na,32,39000,9\n")
+        )
+        self.assertEqual(
+            [one["batch"] for one in study_timm.usable_runs(rows["a"])], [8]
+        )  # 16: less than its live tensors, 32: the device is full
+
+    def test_another_table_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "the first line is not timm_model,batch"):
+            study_timm.read_sheet(self.sheet("model,batch\na,8\n"))
+
+    def test_the_constant_is_that_of_the_other_half(self):
+        names = [f"net{i}" for i in range(20)]
+        rows = [
+            {**row(name, 8, 2000 + CONSTANT, 500), "mib": 2000, "p90_mib": 2100, "p99_mib": 2200}
+            for name in names
+        ]
+        half = study_timm.rank(names[0]) % 2
+        others = [one for one in rows if study_timm.rank(one["model"]) % 2 != half]
+        for one in others:
+            one["measured_mib"] += 300
+        study_timm.add_constants(rows)
+        self.assertEqual(rows[0]["constant_mib"], CONSTANT + 300)
+        self.assertAlmostEqual(rows[0]["error"], 300 / 3000)
+        self.assertEqual((others[0]["constant_mib"], others[0]["above_p99"]), (CONSTANT, True))
+
+    def test_the_page(self):
+        page = os.path.join(self.folder, "page.md")
+        names = ("counts", "errors", "sources", "batches", "families")
+        with open(page, "w", encoding="utf-8") as file:
+            file.writelines(f"<!-- {name} -->\n\nold\n\n<!-- end -->\n" for name in names)
+        exports = os.path.join(self.folder, "exports")
+        os.mkdir(exports)
+        lines = []
+        for i in range(12):
+            open(os.path.join(exports, f"net{i}.json"), "w", encoding="utf-8").close()
+            lines.append(f"net{i},8,3000,900\n")
+        answer = {"mib": 2000, "p90_mib": 2100, "p99_mib": 2200}
+        with mock.patch.object(study_timm, "ask", lambda *_: answer), mock.patch.object(
+            study_timm, "unpack_measured", lambda *_: {}
+        ), contextlib.redirect_stdout(io.StringIO()):
+            study_timm.judge(
+                "colloc", self.sheet(HEAD + "".join(lines)), exports, self.folder, page
+            )
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        self.assertNotIn("old", text)
+        self.assertIn("12 of 12 networks, 12 of 12 runs", text)
+        self.assertIn("| `graph`, from an export | 0.0% |", text)
+        self.assertIn("| this study | 12 | 0.0% |", text)
+        self.assertIn("| net | 12 | 0.0% |", text)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "runs.csv")))
+
+    def test_families(self):
+        for name, family in (("resnet50d", "resnet"), ("tf_mixnet_l", "tf_mixnet")):
+            self.assertEqual(study_timm.family_of(name), family)
+
+
+if __name__ == "__main__":
+    unittest.main()
