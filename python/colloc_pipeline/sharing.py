@@ -18,6 +18,7 @@ from typing import Dict, Iterator, List, Optional
 
 SHARED_MODES = ("streams", "mps")  # all stages on one GPU
 MODES = ("apart", *SHARED_MODES)
+MPS_CONTROL = "nvidia-cuda-mps-control"
 PROFILE = re.compile(r"^(\d+c\.)?\d+g\.\d+gb(\+me)?$")
 
 
@@ -49,29 +50,60 @@ def choose_instances(instances: Optional[str], gpu: str, profile: str, n: int) -
     return found[:n]
 
 
-@contextlib.contextmanager
-def mps_daemon(gpu: str, logs: str) -> Iterator[Dict[str, str]]:
-    """A control daemon of our own for one GPU, and the environment of its clients. Its logs are
-    added to those in `logs`, as mps-control.log and mps-server.log."""
-    folder = tempfile.mkdtemp(prefix="colloc-mps-")
-    env = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-    own = {**os.environ, **env, "CUDA_VISIBLE_DEVICES": gpu}
-    control = "nvidia-cuda-mps-control"
+def start_mps(env: Dict[str, str]) -> None:
+    """Starts a control daemon in this environment. Raises SharingError."""
+    program = shutil.which(MPS_CONTROL)
+    if not program:
+        raise SharingError(f"no MPS: {MPS_CONTROL} is not on PATH; it is part of the NVIDIA driver")
     try:
-        subprocess.run([control, "-d"], env=own, capture_output=True, timeout=60, check=True)
+        done = subprocess.run(
+            [program, "-d"],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=60,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise SharingError(f"MPS cannot be had: {control} -d: {error}") from None
+        raise SharingError(f"{program} -d: {error}") from None
+    if done.returncode != 0:
+        said = done.stdout.decode("utf-8", "replace").strip()
+        raise SharingError(f"{program} ended with status {done.returncode}: {said[:200]}")
+
+
+@contextlib.contextmanager
+def mps_daemon(devices: str, logs: Optional[str] = None) -> Iterator[Dict[str, str]]:
+    """A control daemon of our own for some GPUs, and what its clients need in their environment.
+
+    devices: comma-separated indices or UUIDs. logs: what it logs is added to mps-control.log and
+    mps-server.log in this folder; None: it is not kept.
+    """
+    folder = tempfile.mkdtemp(prefix="colloc-mps-", dir="/tmp")  # the path of a socket is short
+    client = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+    others = {k: v for k, v in os.environ.items() if not k.startswith("CUDA_MPS_")}
+    own = {**others, **client, "CUDA_VISIBLE_DEVICES": devices}
     try:
-        yield {**env, "CUDA_VISIBLE_DEVICES": "0"}
+        start_mps(own)
+    except SharingError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    try:
+        yield client
     finally:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            subprocess.run([control], env=own, input=b"quit\n", timeout=60, check=False)
-        for name in ("control.log", "server.log"):
-            with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as log:
-                with open(os.path.join(logs, f"mps-{name}"), "ab") as kept:
-                    shutil.copyfileobj(log, kept)
+            subprocess.run([MPS_CONTROL], env=own, input=b"quit\n", timeout=60, check=False)
+        if logs is not None:
+            keep_logs(folder, logs)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_logs(folder: str, logs: str) -> None:
+    """Adds what MPS logged to the files in `logs`."""
+    for name in ("control.log", "server.log"):
+        with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as log:
+            with open(os.path.join(logs, f"mps-{name}"), "ab") as kept:
+                shutil.copyfileobj(log, kept)
 
 
 @contextlib.contextmanager
@@ -83,7 +115,7 @@ def shared_envs(
     base = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     if mode == "mps":
         with mps_daemon(gpu, logs) as client:
-            yield [{**base, **client} for _ in range(n)]
+            yield [{**base, **client, "CUDA_VISIBLE_DEVICES": "0"} for _ in range(n)]
         return
     devices = [gpu] * n
     if PROFILE.match(mode):

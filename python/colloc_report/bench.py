@@ -4,8 +4,8 @@
     python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures
 
 Throughput, activity and energy come from FOLDER/summary.csv, which `colloc bench` writes
-(src/bench/bench_summary.c describes it). The first epoch of a training warms up; the second one is
-measured.
+(python/colloc_bench/measured.py describes it). The first epoch of a training warms up; the second
+one is measured.
 """
 
 import collections

@@ -1,35 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc bench`: runs a table of groups of trainings that share a GPU and measures them (src/bench
- * does the work).
- *
- * Each group is run --repeat times: its trainings at the same time on one GPU, which is sampled
- * meanwhile. The measurements are appended to a journal in the folder of the results, so a bench
- * that runs all night can be interrupted: the same command continues it, and does not repeat
- * complete groups.
+ * `colloc bench`: runs a table of groups of trainings that share a GPU and measures them, or
+ * pipelines. A Python program does the work, python/colloc_bench or python/colloc_pipeline: it
+ * mostly waits for other Python programs. Here its options are checked, and it gets what only the C
+ * programs know of the machine.
  */
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/units.h"
-#include "bench/bench.h"
-#include "bench/bench_summary.h"
-#include "bench/conda_environment.h"
-#include "bench/radt_status.h"
-#include "bench/radt_sweep.h"
-#include "cli/bench_check.h"
+#include "cli/bench_machine.h"
 #include "cli/bench_pipelines.h"
-#include "cli/bench_runs.h"
-#include "cli/bench_submit.h"
+#include "cli/bench_words.h"
 #include "cli/command.h"
 #include "cli/print.h"
-#include "cli/python.h"
-#include "cli/session.h"
 #include "cli/support.h"
 
 enum {
@@ -172,274 +157,46 @@ static const struct option_spec options[] = {
         .help = "of pipelines: run stages that only take time in place of their programs"},
 };
 
-/* The data that the callbacks of a bench share. */
-struct bench_context {
-    struct client *client;
-    struct radt_table table; /* path NULL: no Status is written */
-    const char *runs_folder; /* of the results; NULL: no runs of MLflow */
-};
-
-static int submit_task(
-    void *context, const struct bench_group *group, int i, struct fault *fault, int64_t *ret_id)
+/* The options are the program's own, with durations in seconds. */
+static void add_options(struct bench_words *words, const struct invocation *invocation)
 {
-    return bench_submit(((struct bench_context *)context)->client, group, i, fault, ret_id);
-}
-
-/* ---- reports ---- */
-
-static void on_begin(void *context, const struct bench_progress *progress)
-{
-    const struct bench_context *bench = context;
-    fprintf(stderr, "[%zu/%zu] %s", progress->done + 1, progress->all, progress->group->name);
-    if (progress->repeats > 1)
-        fprintf(stderr, ", %d of %d", progress->repeat, progress->repeats);
-    fputs(" ... ", stderr);
-    fflush(stderr);
-    if (bench->runs_folder && !progress->skip)
-        bench_runs_create(bench->runs_folder, progress);
-}
-
-static void on_stop(void *context, const struct bench_progress *progress)
-{
-    const struct bench_context *bench = context;
-    if (bench->runs_folder)
-        bench_runs_end(bench->runs_folder, progress, true);
-}
-
-/* A table that cannot be written is left alone from then on; the results are in the folder. */
-static void write_status(struct radt_table *table, const struct bench_progress *progress)
-{
-    struct fault fault = {0};
-    if (!table->path || !progress->results ||
-        radt_table_write(table, progress->group, progress->number, progress->repeat,
-            progress->results, progress->run_ids, &fault) == 0)
-        return;
-    print_error("the table's Status is not written any more: %s", fault.text);
-    radt_table_fini(table);
-}
-
-/* After each group: how long it took, how many of its trainings failed, and the time that is
- * expected for the groups still to come. */
-static void on_end(void *context, const struct bench_progress *progress)
-{
-    const struct bench_context *bench = context;
-    char left[32];
-    if (bench->runs_folder)
-        bench_runs_end(bench->runs_folder, progress, progress->skip != NULL);
-    if (progress->skip) {
-        fprintf(stderr, "skipped: %s\n", progress->skip);
-        return;
+    char name[32];
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+        const struct option_value *value = &invocation->values[i];
+        snprintf(name, sizeof name, "--%s", options[i].name);
+        if (!value->set)
+            continue;
+        if (options[i].kind == OPTION_DURATION)
+            bench_words_add_number(words, name, (double)value->number / (double)SECOND_US);
+        else if (options[i].kind == OPTION_INTEGER)
+            bench_words_add_number(words, name, (double)value->number);
+        else if (options[i].kind != OPTION_FLAG)
+            bench_words_add_option(words, name, value->text);
+        else if (value->number)
+            bench_words_add(words, "%s", name);
     }
-    fprintf(stderr, "%.1f s", progress->total_s);
-    if (progress->failed)
-        fprintf(stderr, ", %d of %d failed (%s)%s", progress->failed, progress->group->n_tasks,
-            progress->failure, progress->has_result ? "" : ": not done");
-    if (progress->left_s.valid && progress->left_s.value >= 1)
-        fprintf(stderr, "; %s left",
-            format_elapsed((int64_t)(progress->left_s.value * 1e6), left, sizeof left));
-    fputc('\n', stderr);
-    write_status(&((struct bench_context *)context)->table, progress);
-}
-
-/* Prints only the properties of a training that differ from its group, whose line is above it. */
-static void print_task(const struct bench_group *group, const struct bench_task *task)
-{
-    const char *profiler = profiler_program(task->profiler);
-    fputs("   ", stdout);
-    if (strchr(group->sharing, '/'))
-        printf(" (%s)", bench_sharing_name(task));
-    if (*task->gpus && strcmp(task->gpus, group->gpu) != 0)
-        printf(" (GPU %s)", task->gpus);
-    if (task->threads != BENCH_THREADS_ALL)
-        printf(" (%d %% of the SMs)", task->threads);
-    if (profiler)
-        printf(" (%s)", profiler);
-    for (char **word = task->argv; *word; word++)
-        printf(" %s", *word);
-    putchar('\n');
-}
-
-static void print_groups(const struct experiment *experiment)
-{
-    for (size_t i = 0; i < experiment->n_groups; i++) {
-        const struct bench_group *group = &experiment->groups[i];
-        printf("%zu %s, GPU %s%s\n", i + 1, group->name, group->gpu,
-            group->is_finished ? ": FINISHED" : "");
-        for (int n = 0; n < group->n_tasks; n++)
-            print_task(group, &group->tasks[n]);
+    for (size_t i = COMMON_SOCKET; i <= COMMON_CONTROLLER; i++) {
+        snprintf(name, sizeof name, "--%s", common_options[i].name);
+        bench_words_add_option(words, name, option_text_or(&invocation->common[i], NULL));
     }
 }
 
-/* ---- the command ---- */
-
-/* The options are the defaults of columns that the table lacks. */
-static int read_experiment(const struct invocation *invocation, struct experiment *ret_experiment)
+/* PYTHONPATH is the program's while it starts (cli/python.h); its trainings get the user's. */
+static int run_table(const struct invocation *invocation)
 {
+    struct bench_words words = {0};
     char workloads[PATH_MAX];
-    struct fault fault = {0};
-    const char *given = option_text_or(&invocation->values[BENCH_WORKLOADS], NULL);
-    if (!given && support_find("workloads", workloads, sizeof workloads) < 0) {
-        print_error("cannot find colloc's trainings where they were installed: give their "
-                    "folder with --workloads");
-        return EXIT_REFUSED;
-    }
-    if (invocation->values[BENCH_CONDA].number && !conda_find()) {
-        print_error("--conda: none of conda, mamba and micromamba is on PATH");
-        return EXIT_REFUSED;
-    }
-    char current[PATH_MAX], python[2 * PATH_MAX];
-    const struct experiment_defaults defaults = {
-        .python = python,
-        .current = getcwd(current, sizeof current),
-        .workloads = given ? given : workloads,
-        .base = option_text_or(&invocation->values[BENCH_BASE], NULL),
-        .conda = invocation->values[BENCH_CONDA].number ? conda_find() : NULL,
-        .gpu = option_text_or(&invocation->values[BENCH_GPU], NULL),
-        .epochs = (int)option_number_or(&invocation->values[BENCH_EPOCHS], 2),
-        .steps = (int)option_number_or(&invocation->values[BENCH_STEPS], 200),
-    };
-    /* A script runs in its own folder, where a relative path of the interpreter would not be. */
-    const char *named = option_text_or(&invocation->values[BENCH_PYTHON], "python3");
-    bool is_relative = defaults.current && strchr(named, '/') && *named != '/';
-    snprintf(
-        python, sizeof python, "%s%s%s", is_relative ? current : "", is_relative ? "/" : "", named);
-    int r = experiment_read(invocation->operands[0], &defaults, &fault, ret_experiment);
-    if (r < 0)
-        print_error("%s", fault.text);
-    return r < 0 ? EXIT_USAGE : EXIT_OK;
-}
-
-/* Prints the next step for the user; without a message everything was measured. */
-static int report_end(int r, const struct fault *fault, const char *folder)
-{
-    if (r < 0)
-        print_error("%s", fault->text);
-    else if (r == BENCH_INTERRUPTED)
-        print_error("interrupted; the results so far are in %s, and the same command continues "
-                    "from there",
-            folder);
-    else if (r == BENCH_INCOMPLETE)
-        print_error("some groups were skipped (see above); the other results are in %s", folder);
-    else if (r == BENCH_FAILED)
-        print_error("trainings failed: their output is in %s/logs; the same command repeats "
-                    "their groups",
-            folder);
-    return r == 0 ? EXIT_OK : EXIT_REFUSED;
-}
-
-/* Prints the rows that are not run, and why the Status of a radT table will not be written. */
-static void open_table(const struct invocation *invocation, const struct experiment *experiment,
-    const struct journal *journal, struct radt_table *ret_table)
-{
-    struct fault fault = {0};
-    size_t finished = 0;
-    for (size_t i = 0; i < experiment->n_groups; i++)
-        finished += experiment->groups[i].is_finished &&
-                    !journal_has(journal, &experiment->groups[i], 1);
-    if (finished)
-        fprintf(stderr,
-            "%zu of %zu workloads are FINISHED by their Status: empty it to run them again\n",
-            finished, experiment->n_groups);
-    if (experiment->is_radt && !radt_sweep_is(invocation->operands[0]) &&
-        radt_table_open(invocation->operands[0], &fault, ret_table) < 0) {
-        fprintf(stderr, "the table's Status will not be written: %s\n", fault.text);
-        radt_table_fini(ret_table);
-    }
-}
-
-/* The work is in src/bench; here it gets the values of the options, and what to call meanwhile. */
-static int run_groups(const struct invocation *invocation, const struct experiment *experiment,
-    struct journal *journal, struct bench_context *context, struct fault *fault)
-{
-    const struct bench_settings settings = {
-        .experiment = experiment,
-        .repeats = (int)option_number_or(&invocation->values[BENCH_REPEAT], 1),
-        .period_us = option_number_or(&invocation->values[BENCH_INTERVAL], SECOND_US / 2),
-        .limit_us = option_number_or(&invocation->values[BENCH_LIMIT], 2 * HOUR_US),
-        .python = option_text_or(&invocation->values[BENCH_PYTHON], "python3"),
-        .client = context->client,
-        .submit = submit_task,
-        .on_begin = on_begin,
-        .on_end = on_end,
-        .on_stop = on_stop,
-        .drop_caches = invocation->values[BENCH_DROP_CACHES].number,
-        .context = context,
-    };
-    return bench_run(&settings, journal, fault);
-}
-
-/* Every bench writes summary.csv, also without a result; the report needs one. */
-static int write_results(
-    const struct invocation *invocation, const struct journal *journal, const char *folder)
-{
-    struct fault fault = {0};
-    if (bench_summary_write(folder, &fault) < 0) {
-        print_error("%s", fault.text);
-        return EXIT_REFUSED;
-    }
-    if (journal->n_done > 0 && !invocation->values[BENCH_NO_REPORT].number)
-        python_report(
-            option_text_or(&invocation->values[BENCH_PYTHON], NULL), "colloc_report.bench", folder);
-    return EXIT_OK;
-}
-
-/* Options that need something of the machine. */
-static int check_options(const struct invocation *invocation)
-{
-    struct fault fault = {0};
-    int r = invocation->values[BENCH_DROP_CACHES].number ? bench_can_drop_caches(&fault) : 0;
-    if (r == 0 && invocation->values[BENCH_MLFLOW].number &&
-        invocation->values[BENCH_DAEMON].number)
-        r = fault_set(&fault, EINVAL, "--mlflow is not supported with --daemon");
-    if (r == 0 && invocation->values[BENCH_MLFLOW].number && (r = bench_runs_check(&fault)) < 0)
-        fault_prefix(&fault, r, "--mlflow");
-    if (r < 0)
-        print_error("%s", fault.text);
-    return r < 0 ? EXIT_REFUSED : EXIT_OK;
-}
-
-/*
- * In this order, since each step may refuse:
- *
- *   1. the journal of earlier runs in the folder is opened; with --retry-failed, failed groups are
- *      dropped from it;
- *   2. what all groups need is checked once (bench_check.c);
- *   3. the groups are run;
- *   4. summary.csv and the report are written, also after an interruption or an error.
- */
-static int measure_groups(const struct invocation *invocation, const struct experiment *experiment)
-{
-    const char *folder = option_text_or(&invocation->values[BENCH_OUTPUT], "bench-results");
-    bool by_daemon = invocation->values[BENCH_DAEMON].number;
-    struct fault fault = {0};
-    struct journal journal = {0};
-    struct bench_context context = {0};
-    int code = check_options(invocation);
-    if (code == EXIT_OK && by_daemon)
-        code = session_open(invocation, &context.client);
-    if (code != EXIT_OK)
-        return code;
-    int r = invocation->values[BENCH_RETRY_FAILED].number ? journal_drop_failed(folder, &fault) : 0;
-    if (r == 0)
-        r = journal_open(&journal, folder, &fault);
-    bool has_journal = r == 0;
-    if (r == 0 &&
-        !bench_can_run(experiment, option_text_or(&invocation->values[BENCH_PYTHON], "python3"),
-            invocation->values[BENCH_WORKLOADS].set, by_daemon))
-        code = EXIT_REFUSED;
-    else if (r == 0) {
-        open_table(invocation, experiment, &journal, &context.table);
-        context.runs_folder = invocation->values[BENCH_MLFLOW].number ? journal.folder : NULL;
-        r = run_groups(invocation, experiment, &journal, &context, &fault);
-        radt_table_fini(&context.table);
-    }
-    if (code == EXIT_OK)
-        code = report_end(r, &fault, folder);
-    if (has_journal && write_results(invocation, &journal, folder) != EXIT_OK)
-        code = EXIT_REFUSED;
-    journal_fini(&journal);
-    client_close(context.client);
-    return code;
+    char *machine = bench_machine_describe(!invocation->values[BENCH_DRY_RUN].number);
+    bench_words_add(&words, "colloc_bench");
+    bench_words_add_option(&words, "--machine", machine ? machine : "{}");
+    free(machine);
+    bench_words_add_option(&words, "--pythonpath", getenv("PYTHONPATH"));
+    if (support_find("workloads", workloads, sizeof workloads) == 0)
+        bench_words_add_option(&words, "--installed", workloads);
+    add_options(&words, invocation);
+    bench_words_add(&words, "--");
+    bench_words_add(&words, "%s", invocation->operands[0]);
+    return bench_words_become(&words, NULL);
 }
 
 /* Refuses an option that has no effect here. */
@@ -500,7 +257,6 @@ static int check_operands(const struct invocation *invocation, bool *ret_are_pip
 
 static int run(const struct invocation *invocation)
 {
-    struct experiment experiment;
     bool are_pipelines;
     if (check_operands(invocation, &are_pipelines) != EXIT_OK)
         return EXIT_USAGE;
@@ -510,15 +266,7 @@ static int run(const struct invocation *invocation)
     }
     if (are_pipelines)
         return run_pipelines(invocation);
-    int code = read_experiment(invocation, &experiment);
-    if (code != EXIT_OK)
-        return code;
-    if (invocation->values[BENCH_DRY_RUN].number)
-        print_groups(&experiment);
-    else
-        code = measure_groups(invocation, &experiment);
-    experiment_fini(&experiment);
-    return code;
+    return run_table(invocation);
 }
 
 const struct command command_bench = {

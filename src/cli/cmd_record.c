@@ -28,6 +28,7 @@ enum {
     RECORD_OUTPUT,
     RECORD_SUMMARY,
     RECORD_GPUS,
+    RECORD_PID,
     RECORD_MLFLOW,
     RECORD_WANDB,
     RECORD_TENSORBOARD
@@ -60,6 +61,13 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "LIST",
         .help = "GPUs to sample: comma-separated indices or UUIDs; default: all"},
+    [RECORD_PID] = {.name = "pid",
+        .kind = OPTION_INTEGER,
+        .argument = "PID",
+        .min = 1,
+        .max = INT_MAX,
+        .help = "in place of a command: measure this process, which runs already, and its "
+                "descendants, until it ends or a signal ends the recording"},
     [RECORD_MLFLOW] = {.name = "mlflow",
         .kind = OPTION_FLAG,
         .help = "send the metrics (system/colloc_*) into the MLflow run that MLFLOW_RUN_ID and "
@@ -155,8 +163,9 @@ static void print_gpus(FILE *out, const struct recording *recording)
             out);
 }
 
-/* The last line has the cost of the measurement itself, and the number of late samples. */
-static void print_summary(FILE *out, const struct recording *recording)
+/* The last line has the cost of the measurement itself, and the number of late samples. How a
+ * process of another ended and what it used of the host is not known. */
+static void print_summary(FILE *out, const struct recording *recording, bool is_foreign)
 {
     char elapsed[32], memory[32];
     int64_t elapsed_us = (int64_t)(recording->elapsed_s * (double)SECOND_US);
@@ -164,9 +173,12 @@ static void print_summary(FILE *out, const struct recording *recording)
         fprintf(out, "Time      %.2f s", recording->elapsed_s);
     else
         fprintf(out, "Time      %s", format_elapsed(elapsed_us, elapsed, sizeof elapsed));
-    fprintf(out, ", CPU %.2f s (%.2f s user, %.2f s system), largest process %s, exit %d\n",
-        recording->user_s + recording->system_s, recording->user_s, recording->system_s,
-        format_size(recording->host_peak_bytes, memory, sizeof memory), recording->exit_code);
+    if (is_foreign)
+        fputc('\n', out);
+    else
+        fprintf(out, ", CPU %.2f s (%.2f s user, %.2f s system), largest process %s, exit %d\n",
+            recording->user_s + recording->system_s, recording->user_s, recording->system_s,
+            format_size(recording->host_peak_bytes, memory, sizeof memory), recording->exit_code);
     print_gpus(out, recording);
     if (recording->n_gpus)
         fprintf(out, "Samples   %lld, %lld of them late; sampling took %.3f s of CPU time\n",
@@ -241,6 +253,7 @@ static int record_command(const struct invocation *invocation, FILE *csv, FILE *
     struct recording recording;
     const struct recorder_settings settings = {
         .argv = (char *const *)invocation->operands,
+        .pid = (pid_t)option_number_or(&values[RECORD_PID], 0),
         .gpus = option_text_or(&values[RECORD_GPUS], ""),
         .period_us = option_number_or(&values[RECORD_INTERVAL], SECOND_US),
         .csv = csv,
@@ -252,8 +265,10 @@ static int record_command(const struct invocation *invocation, FILE *csv, FILE *
                : r == -EACCES ? EXIT_NOT_RUNNABLE
                               : EXIT_RECORD_FAILED;
     }
-    (invocation->common[COMMON_JSON].number ? print_summary_json : print_summary)(
-        summary, &recording);
+    if (invocation->common[COMMON_JSON].number)
+        print_summary_json(summary, &recording);
+    else
+        print_summary(summary, &recording, values[RECORD_PID].set);
     int code = recording.exit_code;
     recording_fini(&recording);
     return code;
@@ -294,6 +309,10 @@ static int run(const struct invocation *invocation)
     FILE *output_file = NULL, *summary_file = NULL;
     char places[PATH_MAX];
     int code = EXIT_RECORD_FAILED;
+    if (invocation->values[RECORD_PID].set == (invocation->operand_count > 0)) {
+        print_error("record: give a command, or --pid");
+        return EXIT_USAGE;
+    }
     list_places(invocation->values, places, sizeof places);
     if (open_file(output, NULL, &output_file) == 0 &&
         open_file(summary, stderr, &summary_file) == 0)
@@ -306,7 +325,7 @@ static int run(const struct invocation *invocation)
 
 const struct command command_record = {
     .name = "record",
-    .usage = "[OPTION...] [--] COMMAND [WORD...]",
+    .usage = "[OPTION...] [--] COMMAND [WORD...] | --pid=PID",
     .summary = "run a command and measure its use of the GPUs, without a daemon",
     .description = "Samples the GPUs while the command runs and prints a summary: time, CPU "
                    "time, peak GPU memory of its processes, mean SMACT and SMOCC, power and "
@@ -320,7 +339,7 @@ const struct command command_record = {
                    "failed.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = -1,
     .rest_is_operands = true,
     .common_without = WITHOUT_SOCKET,

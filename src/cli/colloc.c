@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
+#include "cli/failure_print.h"
 #include "cli/help.h"
 #include "cli/print.h"
 #include "cli/slurm_names.h"
@@ -34,6 +35,8 @@ int main(int argc, char **argv)
         words = (const char *const *)slurm.word;
         count = slurm.count;
     }
+    if (failure_print_is(words, count))
+        return failure_print(words);
     int code = EXIT_USAGE;
     if (invocation_parse(words, count, slurm.word != NULL, &fault, &invocation) < 0)
         print_error("%s", fault.text);

@@ -95,25 +95,6 @@ int python_become(const char *interpreter, const char *const *words, struct faul
     return fault_set(fault, -r, "cannot run %s: %s", name, strerror(-r));
 }
 
-/* A report is optional: if it cannot be made, the results still exist, and the command to repeat it
- * is printed. */
-void python_report(const char *interpreter, const char *module, const char *folder)
-{
-    char path[PATH_MAX];
-    const char *const words[] = {module, folder, NULL};
-    if (support_find("python", path, sizeof path) < 0)
-        return;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        exec_module_or_exit(interpreter_of(interpreter), words, path);
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-        print_error("cannot write the report: run `%s -m %s %s` (with PYTHONPATH=%s) with a "
-                    "Python that has matplotlib",
-            interpreter_of(interpreter), module, folder, path);
-}
-
 int python_feed(const char *const *words, int input, pid_t *ret_pid)
 {
     char path[PATH_MAX];
@@ -323,28 +304,4 @@ int python_ask(
     }
     child_fini(&child);
     return r;
-}
-
-/* ---- importing ---- */
-
-#define IMPORT_LIMIT_US (300 * SECOND_US) /* PyTorch from a cold network disk takes minutes */
-
-/* Starts the interpreter for it: whether a module exists depends on its version and its paths. */
-int python_imports(const char *interpreter, const char *module, struct fault *fault)
-{
-    char path[PATH_MAX], statement[64], said[COMPLAINT_MOST];
-    int status;
-    if (!program_find(interpreter, path, sizeof path))
-        return fault_set(fault, ENOENT, "no such program");
-    snprintf(statement, sizeof statement, "import %s", module);
-    const char *const argv[] = {interpreter, "-c", statement, NULL};
-    const struct program run = {.path = path,
-        .argv = (char *const *)(uintptr_t)argv,
-        .envp = environ,
-        .limit_us = IMPORT_LIMIT_US};
-    int r = program_run(&run, said, sizeof said, &status, fault);
-    if (r < 0)
-        return r;
-    const char *last = strrchr(said, '\n');
-    return status == 0 ? 0 : fault_set(fault, EIO, "%.200s", last ? last + 1 : said);
 }

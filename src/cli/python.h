@@ -21,15 +21,6 @@ struct python_program {
 };
 
 /*
- * Makes a report of the results in a folder. If Python has no matplotlib, prints to stderr the
- * command that makes the report on another machine.
- *
- * interpreter: a path or a name on PATH; NULL: python3.
- * module:      of colloc_report.
- */
-void python_report(const char *interpreter, const char *module, const char *folder);
-
-/*
  * Starts a module in the background, in a new session.
  *
  * words:   the module and its arguments, NULL-terminated.
@@ -62,13 +53,5 @@ int python_become(const char *interpreter, const char *const *words, struct faul
  */
 int python_ask(
     const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size);
-
-/*
- * Tests whether an interpreter (a path or a name on PATH) can import a module.
- *
- * Returns 0, or with a fault: -ENOENT (no such interpreter), -EIO (it cannot; the fault has the
- * last line of its output), -ETIMEDOUT, or -errno.
- */
-int python_imports(const char *interpreter, const char *module, struct fault *fault);
 
 #endif

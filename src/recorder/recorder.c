@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the command, samples until its pidfd is ready, then reaps it. Everything is in one thread:
- * a poll on the command's end and on a signalfd, with the time of the next sample as its timeout.
+ * a poll on the command's end and on a signalfd, with the time of the next sample as its timeout. A
+ * process that runs already is watched in the same way; only that a signal ends the recording, and
+ * is not passed on.
  */
 #include "recorder/recorder.h"
 
@@ -10,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -22,9 +25,10 @@
 #include "base/units.h"
 #include "recorder/gpu_recorder.h"
 
-/* The command while it runs. */
+/* The command while it runs, or a process of another. */
 struct child {
     pid_t pid;
+    bool is_foreign;
     int pidfd, signals;
     sigset_t mask_before;
 };
@@ -36,7 +40,7 @@ static const int passed_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, 
 static int watch_signals(struct child *child, struct fault *fault)
 {
     sigset_t mask;
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, child->is_foreign ? 0 : 1);
     sigemptyset(&mask);
     for (size_t i = 0; i < ARRAY_SIZE(passed_signals); i++)
         sigaddset(&mask, passed_signals[i]);
@@ -84,18 +88,23 @@ static void reap_orphans(const struct child *child)
     }
 }
 
-/* Signals from the terminal (SI_KERNEL) reach the command by its process group. */
-static void pass_signals(const struct child *child)
+/* Signals from the terminal (SI_KERNEL) reach the command by its process group. Returns whether one
+ * ends the recording. */
+static bool pass_signals(const struct child *child)
 {
     struct signalfd_siginfo signal;
+    bool has_end = false;
     while (read(child->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
         if (signal.ssi_signo == SIGCHLD)
             reap_orphans(child);
+        else if (child->is_foreign)
+            has_end = true;
         else if (signal.ssi_code != SI_KERNEL)
             kill(child->pid, (int)signal.ssi_signo);
+    return has_end;
 }
 
-/* Waits until the time. Returns true when the command ends before. */
+/* Waits until the time. Returns true when the command, or the recording, ends before. */
 static bool wait_until(const struct child *child, int64_t until_us)
 {
     for (;;) {
@@ -108,8 +117,8 @@ static bool wait_until(const struct child *child, int64_t until_us)
         int n = ppoll(fds, 2, until_us == TIME_NEVER ? NULL : &left, NULL);
         if (n == 0)
             return false;
-        if (fds[1].revents)
-            pass_signals(child);
+        if (fds[1].revents && pass_signals(child))
+            return true;
         if (fds[0].revents)
             return true;
     }
@@ -131,16 +140,17 @@ static void sample_until_end(
     const struct child *child, struct gpu_recorder *recorder, int64_t period_us)
 {
     int64_t next_us = clock_monotonic_us() + period_us;
+    pid_t root = child->is_foreign ? child->pid : getpid();
     if (!recorder->set)
         period_us = 0;
     while (!wait_until(child, period_us ? next_us : TIME_NEVER)) {
-        gpu_recorder_sample(recorder, getpid());
+        gpu_recorder_sample(recorder, root);
         int64_t now_us = clock_monotonic_us();
         for (next_us += period_us; next_us <= now_us; next_us += period_us)
             recorder->recording->late_samples++;
     }
     gpu_recorder_query_all(recorder);
-    gpu_recorder_sample(recorder, getpid());
+    gpu_recorder_sample(recorder, root);
 }
 
 static void reap_command(const struct child *child, struct recording *recording)
@@ -155,22 +165,43 @@ static void reap_command(const struct child *child, struct recording *recording)
     recording->host_peak_bytes = usage.ru_maxrss * KIB;
 }
 
+/* Finds the running process, or starts the command. */
+static int begin_command(
+    const struct recorder_settings *settings, struct child *child, struct fault *fault)
+{
+    if (!child->is_foreign)
+        return spawn_command(child, settings->argv, fault);
+    child->pidfd = pidfd_open(child->pid, 0);
+    return child->pidfd < 0
+               ? fault_set(fault, errno, "process %d: %s", (int)child->pid, strerror(errno))
+               : 0;
+}
+
+/* A program that waits for the first samples finds them in the file at once. */
+static void sample_first(struct gpu_recorder *recorder)
+{
+    gpu_recorder_query_all(recorder);
+    gpu_recorder_sample(recorder, 0);
+    if (recorder->csv)
+        fflush(recorder->csv);
+}
+
 static int measure_command(const struct recorder_settings *settings, struct child *child,
     struct gpu_recorder *recorder, struct fault *fault)
 {
     struct recording *recording = recorder->recording;
-    gpu_recorder_query_all(recorder);
-    gpu_recorder_sample(recorder, 0);
+    sample_first(recorder);
     double cpu_before_s = own_cpu_s();
     int64_t began_us = clock_monotonic_us();
-    int r = spawn_command(child, settings->argv, fault);
+    int r = begin_command(settings, child, fault);
     if (r < 0)
         return r;
     recorder->command = child->pid;
     sample_until_end(child, recorder, settings->period_us);
     recording->elapsed_s = (double)(clock_monotonic_us() - began_us) / (double)SECOND_US;
     recording->own_cpu_s = own_cpu_s() - cpu_before_s;
-    reap_command(child, recording);
+    if (!child->is_foreign)
+        reap_command(child, recording);
     close(child->pidfd);
     return 0;
 }
@@ -178,7 +209,8 @@ static int measure_command(const struct recorder_settings *settings, struct chil
 static int record_command(
     const struct recorder_settings *settings, struct gpu_recorder *recorder, struct fault *fault)
 {
-    struct child child = {.pidfd = -1, .signals = -1};
+    struct child child = {
+        .pid = settings->pid, .is_foreign = settings->pid != 0, .pidfd = -1, .signals = -1};
     int r = watch_signals(&child, fault);
     if (r == 0)
         r = measure_command(settings, &child, recorder, fault);

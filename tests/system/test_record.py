@@ -41,6 +41,43 @@ class Record(DaemonCase):
         )
         return done, json.loads(read(path))
 
+    def test_a_process_that_runs_already(self):
+        csv_path, summary_path = (os.path.join(self.work, name) for name in ("looks", "summary"))
+        words = [program("colloc"), "record", "--interval=20ms", "--json"]
+        files = [f"--output={csv_path}", f"--summary={summary_path}"]
+        training = subprocess.Popen(
+            ["sh", "-c", '"$@"; read end', "sh", *self.train(seconds=300, options="--epochs=2")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=self.env,
+            cwd=self.work,
+        )
+        record = [*words, *files, f"--pid={training.pid}"]
+        by_end = subprocess.Popen(record, env=self.env, cwd=self.work)
+        by_signal = subprocess.Popen(
+            [*words, f"--pid={training.pid}", "--summary=other"], env=self.env, cwd=self.work
+        )
+
+        def has_seen():
+            if not os.path.exists(csv_path):
+                return False
+            with open(csv_path, encoding="utf-8") as file:
+                return any(row["command_processes"] == "1" for row in csv.DictReader(file))
+
+        until(has_seen, "the training is the process's descendant")
+        by_signal.send_signal(signal.SIGINT)
+        self.assertEqual(by_signal.wait(30), 0)
+        self.assertIsNone(training.poll())
+        training.communicate(b"\n")
+        self.assertEqual(by_end.wait(30), 0)
+        gpu = json.loads(read(summary_path))["gpus"][0]
+        self.assertTrue(gpu["used"])
+        self.assertEqual(gpu["command_mem_peak_mib"], 4000)
+        done = self.colloc("record", f"--pid={training.pid}", code=125)
+        self.assertIn(f"process {training.pid}: No such process", done.stderr)
+        for words in (["record"], ["record", "--pid=1", "true"]):
+            self.assertIn("give a command, or --pid", self.colloc(*words, code=2).stderr)
+
     def test_a_training_alone(self):
         csv_path = os.path.join(self.work, "looks.csv")
         done, summary = self.record(

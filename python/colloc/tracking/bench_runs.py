@@ -5,8 +5,8 @@
     python3 -m colloc.tracking.bench_runs create FILE     prints the id of each new run
     python3 -m colloc.tracking.bench_runs end FILE        sends metrics, and ends the runs
 
-FILE is what src/cli/bench_runs.c writes. As with radT, the first training of a group is the parent
-of the others. Exits with 1 and a line on standard error if a request fails.
+FILE is what python/colloc_bench/mlflow.py writes. As with radT, the first training of a group is
+the parent of the others. Exits with 1 and a line on standard error if a request fails.
 """
 
 from __future__ import annotations
