@@ -19,6 +19,7 @@ static const char HELP[] =
     "  --seconds=S          how long the training takes alone on its GPUs\n"
     "  --gpus=N             how many GPUs it uses (default 1)\n"
     "  --epochs=N           prints a line after each (default 1)\n"
+    "  --steps=N            reports that many steps, evenly, as a script with colloc.step() does (default 0: none)\n"
     "  --startup-seconds=S  time before it uses a GPU (default: the constant startup_s, 0)\n"
     "  --ramp-seconds=S     time until it has all its memory, at most half of --seconds (default: the constant ramp_s, 20)\n"
     "  --framework=NAME     framework of its error messages: pytorch, tensorflow, jax, cuda (default pytorch)\n"
@@ -38,6 +39,7 @@ enum key {
     SECONDS,
     GPUS,
     EPOCHS,
+    STEPS,
     STARTUP_SECONDS,
     RAMP_SECONDS,
     FRAMEWORK,
@@ -60,6 +62,7 @@ static const struct option options[] = {
     {"seconds", required_argument, NULL, SECONDS},
     {"gpus", required_argument, NULL, GPUS},
     {"epochs", required_argument, NULL, EPOCHS},
+    {"steps", required_argument, NULL, STEPS},
     {"startup-seconds", required_argument, NULL, STARTUP_SECONDS},
     {"ramp-seconds", required_argument, NULL, RAMP_SECONDS},
     {"framework", required_argument, NULL, FRAMEWORK},
@@ -118,6 +121,8 @@ static int take_option(int key, const char *text, struct pretend_options *o)
         return parse_int(text, 1, SEATS_MAX, &o->gpus);
     case EPOCHS:
         return parse_int(text, 1, 1000000, &o->epochs);
+    case STEPS:
+        return parse_int(text, 0, 1000000000, &o->steps);
     case STARTUP_SECONDS:
         return parse_double(text, 0, 1e9, &o->startup_s);
     case RAMP_SECONDS:

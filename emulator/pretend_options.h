@@ -12,6 +12,7 @@ struct pretend_options {
     double ramp_s;        /* until all memory is taken; NAN: the world's constant */
     double startup_s;     /* before it touches a GPU: imports, dataset; NAN: the world's constant */
     int epochs;
+    int steps; /* that it reports, of the whole training; 0: none */
     int gpus;
     double fault_s;        /* of work, until it does what stops the GPU; negative: never */
     double leak_mib_per_s; /* on top of its memory, without end */

@@ -11,6 +11,7 @@
  *     run_step     fault? lost GPU? memory due? epochs done?   -> when the next is due
  *     wait_for     sleep until then, or until world_solve changes the speed
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <math.h>
@@ -46,6 +47,7 @@ struct run {
     int steps_taken;       /* of its memory, sharing/memory_steps.h */
     int64_t leaked_bytes;
     int epochs_done;
+    int steps_done;
     char *message; /* printed when it fails; NULL: the CUDA error */
     size_t message_size;
 };
@@ -261,6 +263,18 @@ static void print_epochs(const struct run *run, int from)
     fflush(stdout);
 }
 
+/* As colloc.step() does; without the preloaded library nothing is reported. */
+static void report_steps(struct run *run, double done_s)
+{
+    typedef int report_function(long steps);
+    report_function *report = (report_function *)(uintptr_t)dlsym(RTLD_DEFAULT, "colloc_step");
+    int done = (int)(run->options->steps * fmin(1, done_s / run->options->seconds));
+
+    if (report && done > run->steps_done)
+        report(done - run->steps_done);
+    run->steps_done = done;
+}
+
 /* Returns 0, or -errno for a fault from outside. */
 static int check_faults(const struct run *run)
 {
@@ -310,6 +324,7 @@ static int run_step(struct run *run)
     if (r == 0 && !held)
         r = leak_memory(run);
     count_epochs(run);
+    double done_s = process_done_s(run->world, run->self);
     double wait_s = next_s(run);
     uint32_t seen = atomic_load(&run->self->wake);
     if (r == 0 && (run->epochs_done == run->options->epochs || ended_by))
@@ -319,6 +334,8 @@ static int run_step(struct run *run)
     world_leave(run->world);
 
     print_epochs(run, epochs_before);
+    if (run->options->steps > 0)
+        report_steps(run, done_s);
     if (r == 0)
         wait_for(run->self, seen, wait_s);
     return r;

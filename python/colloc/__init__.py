@@ -9,6 +9,8 @@
 `colloc.Executor` runs Python functions as tasks, with the interface of concurrent.futures.
 `colloc.estimate(model, inputs)` says how much GPU memory a training of a PyTorch model will need.
 
+`colloc.step()`, in a training, reports one of its steps to colloc.
+
 The objects that the client returns are those of the daemon's interface (docs/protocol.md): their
 keys carry their units, and None means unknown. Standard library only; `estimate` needs PyTorch and
 the program colloc.
@@ -18,6 +20,7 @@ from colloc.client import Array, Client, DaemonError, Reply, Task
 from colloc.connection import Connection, find_socket
 from colloc.executor import Executor, TaskFuture
 from colloc.module_estimate import estimate
+from colloc.steps import step
 from colloc.task_errors import (
     TaskCancelled,
     TaskCrashed,
@@ -44,4 +47,5 @@ __all__ = [
     "TaskTimeout",
     "estimate",
     "find_socket",
+    "step",
 ]

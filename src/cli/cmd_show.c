@@ -73,6 +73,14 @@ static const char *latency_text(const json_t *value, char cell[CELL_SIZE])
     return cell;
 }
 
+static const char *whole_text(const json_t *value, char cell[CELL_SIZE])
+{
+    if (!json_is_number(value))
+        return "-";
+    snprintf(cell, CELL_SIZE, "%.0f", json_number_value(value));
+    return cell;
+}
+
 static const struct field fields[] = {
     {"Name", "name", scalar_text},
     {"User", "user", scalar_text},
@@ -107,6 +115,9 @@ static const struct field fields[] = {
     {"Memory waits", "memory_waits", count_text},
     {"Waited for", "memory_wait_s", stopped_text},
     {"SMACT mean", "smact_mean", fraction_text},
+    {"Steps/s now", "steps_per_s", rate_text},
+    {"Steps/s mean", "steps_per_s_mean", rate_text},
+    {"Steps", "steps", whole_text},
     {"Energy", "energy_j", joules_text},
     {"Suspended", "suspended_s", stopped_text},
     {"Stop cost", "suspension_cost_s", stopped_text},

@@ -96,6 +96,7 @@ static const struct task_field fields[] = {
     {"memory", "MEMORY", TABLE_RIGHT, "need_mib", mib_text, NULL},
     {"peak", "PEAK", TABLE_RIGHT | TABLE_WIDE, "mem_peak_mib", mib_text, NULL},
     {"smact", "SMACT", TABLE_RIGHT | TABLE_WIDEST, "smact_mean", fraction_text, NULL},
+    {"steps", "STEPS/S", TABLE_RIGHT | TABLE_WIDEST, "steps_per_s_mean", rate_text, NULL},
     {"energy", "ENERGY", TABLE_RIGHT | TABLE_WIDEST, "energy_j", joules_text, NULL},
     {"policy", "POLICY", 0, "policy", plain_text, NULL},
     {"sharing", "SHARING", 0, "sharing", plain_text, NULL},

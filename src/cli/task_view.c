@@ -94,6 +94,15 @@ const char *joules_text(const json_t *joules, char cell[CELL_SIZE])
     return cell;
 }
 
+const char *rate_text(const json_t *rate, char cell[CELL_SIZE])
+{
+    if (!json_is_number(rate))
+        return "-";
+    double value = json_number_value(rate);
+    snprintf(cell, CELL_SIZE, "%.*f", value < 10 ? 2 : value < 100 ? 1 : 0, value);
+    return cell;
+}
+
 const char *fraction_text(const json_t *fraction, char cell[CELL_SIZE])
 {
     if (!json_is_number(fraction))

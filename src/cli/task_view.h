@@ -24,6 +24,8 @@ const char *seconds_text(const json_t *seconds, char cell[CELL_SIZE]);
 const char *mib_text(const json_t *mib, char cell[CELL_SIZE]);
 const char *moment_text(const json_t *moment, char cell[CELL_SIZE]);
 const char *joules_text(const json_t *joules, char cell[CELL_SIZE]); /* "12.3 Wh", "1.25 kWh" */
+/* "0.83", "8.31", "83.1" and "831". */
+const char *rate_text(const json_t *rate, char cell[CELL_SIZE]);
 const char *fraction_text(const json_t *fraction, char cell[CELL_SIZE]);
 
 /* Writes the texts and numbers of an array with commas between. Returns `cell`. */

@@ -33,6 +33,7 @@ enum {
     POWER_WIDTH = 7,
     HEAT_WIDTH = 6,
     SHARE_WIDTH = 6,
+    STEPS_WIDTH = 9,
     EXTERNAL_MAX = 4, /* lines */
     NARROW = 72,
     WIDE = 120
@@ -228,7 +229,8 @@ static double sum_over_gpus(const struct top *top, json_int_t id, const char *ke
     return *ret_gpus ? sum : NAN;
 }
 
-/* The task's part of its GPUs' activity and, on a wide screen, of their power. */
+/* The task's part of its GPUs' activity and, on a wide screen, of their power; and its steps a
+ * second. */
 static void put_shares(const struct top *top, const json_t *task, enum screen_style plain)
 {
     struct screen *screen = top->screen;
@@ -243,6 +245,8 @@ static void put_shares(const struct top *top, const json_t *task, enum screen_st
         return;
     snprintf(text, sizeof text, isnan(power) ? "-" : "%.0f W", power);
     screen_put(screen, plain, -POWER_WIDTH, text);
+    char cell[CELL_SIZE];
+    screen_put(screen, plain, -STEPS_WIDTH, rate_text(json_object_get(task, "steps_per_s"), cell));
 }
 
 /* A waiting task's TIME is how long it has waited, and its GPU column is the reason. Columns that a
@@ -287,6 +291,8 @@ static void draw_task_titles(struct screen *screen)
     screen_put(screen, STYLE_DIM, -SHARE_WIDTH, "SMACT");
     if (screen_columns(screen) >= WIDE)
         screen_put(screen, STYLE_DIM, -POWER_WIDTH, "POWER");
+    if (screen_columns(screen) >= WIDE)
+        screen_put(screen, STYLE_DIM, -STEPS_WIDTH, "STEPS/S");
     screen_put(screen, STYLE_DIM, 1, "");
     screen_put(screen, STYLE_DIM, screen_columns_left(screen), "GPU(REASON)");
     screen_end_line(screen, STYLE_DIM);

@@ -34,6 +34,8 @@ static const struct page_field {
     {"Memory now", "mem_used_mib", mib_text},
     {"Memory peak", "mem_peak_mib", mib_text},
     {"SMACT mean", "smact_mean", fraction_text},
+    {"Steps/s now", "steps_per_s", rate_text},
+    {"Steps/s mean", "steps_per_s_mean", rate_text},
     {"Energy", "energy_j", joules_text},
 };
 

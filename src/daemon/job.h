@@ -26,6 +26,19 @@ struct usage {
     bool is_estimated;      /* at some time the driver did not report which task was active */
 };
 
+/* The steps of the task's training (docs/steps.md); written by the part preload. */
+struct job_steps {
+    struct reading per_s;  /* now, in the mean of its processes that make steps */
+    double total, timed_s; /* all attempts: steps, and what they took */
+    int source;            /* enum preload_step_source */
+    double sum_per_s;      /* of this poll, over `processes` */
+    double sum_steps, sum_s;
+    int processes;
+    bool is_summed;         /* in this poll */
+    double command_step_us; /* of steps that `colloc step` reported, in the mean; 0: unknown */
+    int64_t command_us;     /* when it last did, of the monotonic clock; 0: never */
+};
+
 enum { JOB_GPU_UNKNOWN = -1 };
 #define JOB_UID_NONE ((uid_t)-1) /* no user has this number: chown(2) means by it "unchanged" */
 
@@ -67,6 +80,7 @@ struct job {
     int idle_reports;          /* since it last used its GPUs; idle_holders.c */
     bool peak_whole;           /* it had its GPUs to itself at that peak */
     struct usage usage;
+    struct job_steps steps;
 
     char texts[]; /* each with its NUL */
 };

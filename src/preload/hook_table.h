@@ -84,6 +84,12 @@
     HOOK(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1)                                                 \
     HOOK(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1)                                          \
     HOOK(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, 1)                                    \
+    HOOK(cuMemcpyHtoD_v2, "cuMemcpyHtoD", 3020, 1)                                                 \
+    HOOK(cuMemcpyHtoD_v2_ptds, "cuMemcpyHtoD", 7000, 2)                                            \
+    HOOK(cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync", 3020, 1)                                       \
+    HOOK(cuMemcpyHtoDAsync_v2_ptsz, "cuMemcpyHtoDAsync", 7000, 2)                                  \
+    HOOK(cuGraphLaunch, "cuGraphLaunch", 10000, 1)                                                 \
+    HOOK(cuGraphLaunch_ptsz, "cuGraphLaunch", 10000, 2)                                            \
     HOOK(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1)                                \
     HOOK(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2)                           \
     HOOK(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 1)                     \
@@ -148,6 +154,12 @@ CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CU
 CUresult cuGreenCtxCreate(void **context, void *resources, CUdevice device, unsigned flags);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream);
+CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);

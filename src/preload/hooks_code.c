@@ -9,9 +9,10 @@
 #include "preload/allocation.h"
 #include "preload/call_stubs.h"
 #include "preload/hook_table.h"
+#include "preload/step_watch.h"
 
-/* Most kernels are first launched in a program's first steps. After this number of launches the
- * hook steps aside, since it would make each of them 10 ns longer: about 1 ms in all. */
+/* Most kernels are first launched in a program's first steps. After this number of launches only
+ * steps are counted: waiting for memory makes each of them 10 ns longer, about 1 ms in all. */
 #define LAUNCHES_WATCHED 100000
 
 /* The code of one library: cuDNN's largest takes about as much on an H100. */
@@ -140,7 +141,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks, function, threads, shared_bytes, flags));
 }
 
-static void count_launch(enum hook hook)
+static void count_launch(enum hook hook, any_function *light)
 {
     static _Atomic unsigned counts[HOOK_COUNT];
     unsigned n = atomic_load_explicit(&counts[hook], memory_order_relaxed);
@@ -148,54 +149,42 @@ static void count_launch(enum hook hook)
         return;
     atomic_store_explicit(&counts[hook], n + 1, memory_order_relaxed); /* threads may lose some */
     if (n == LAUNCHES_WATCHED)
-        call_stubs_replace(hook_function(hook), hook_driver_function(hook));
+        call_stubs_replace(hook_function(hook), light);
 }
 
-#define LAUNCH(FUNCTION, ...)                                                                      \
-    do {                                                                                           \
-        count_launch(HOOK_##FUNCTION);                                                             \
-        LOAD(HOOK_CALL(FUNCTION)(__VA_ARGS__));                                                    \
-    } while (0)
+/*
+ * A launch, and what its stub leads to once the kernels are loaded: the same without waiting for
+ * memory. The compiler makes its call a jump, with the arguments where they are.
+ */
+#define LAUNCH_HOOK(NAME, KERNEL, PARAMETERS, ARGUMENTS)                                           \
+    static CUresult light_##NAME PARAMETERS                                                        \
+    {                                                                                              \
+        step_watch(STEP_LAUNCH, (uint64_t)(uintptr_t)(KERNEL));                                    \
+        return HOOK_CALL(NAME) ARGUMENTS;                                                          \
+    }                                                                                              \
+    CUresult NAME PARAMETERS                                                                       \
+    {                                                                                              \
+        step_watch(STEP_LAUNCH, (uint64_t)(uintptr_t)(KERNEL));                                    \
+        count_launch(HOOK_##NAME, (any_function *)light_##NAME);                                   \
+        LOAD(HOOK_CALL(NAME) ARGUMENTS);                                                           \
+    }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-    void **parameters, void **extra)
-{
-    LAUNCH(cuLaunchKernel, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-        shared_bytes, stream, parameters, extra);
-}
+#define LAUNCH_HOOKS(SUFFIX)                                                                       \
+    LAUNCH_HOOK(cuLaunchKernel##SUFFIX, function,                                                  \
+        (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
+            unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,            \
+            void **parameters, void **extra),                                                      \
+        (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,        \
+            parameters, extra))                                                                    \
+    LAUNCH_HOOK(cuLaunchKernelEx##SUFFIX, function,                                                \
+        (const void *config, CUfunction function, void **parameters, void **extra),                \
+        (config, function, parameters, extra))                                                     \
+    LAUNCH_HOOK(cuLaunchCooperativeKernel##SUFFIX, function,                                       \
+        (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
+            unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,            \
+            void **parameters),                                                                    \
+        (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,        \
+            parameters))
 
-CUresult cuLaunchKernelEx(const void *config, CUfunction function, void **parameters, void **extra)
-{
-    LAUNCH(cuLaunchKernelEx, config, function, parameters, extra);
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
-    unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-    CUstream stream, void **parameters)
-{
-    LAUNCH(cuLaunchCooperativeKernel, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-        shared_bytes, stream, parameters);
-}
-
-CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-    void **parameters, void **extra)
-{
-    LAUNCH(cuLaunchKernel_ptsz, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-        shared_bytes, stream, parameters, extra);
-}
-
-CUresult cuLaunchKernelEx_ptsz(
-    const void *config, CUfunction function, void **parameters, void **extra)
-{
-    LAUNCH(cuLaunchKernelEx_ptsz, config, function, parameters, extra);
-}
-
-CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y,
-    unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-    CUstream stream, void **parameters)
-{
-    LAUNCH(cuLaunchCooperativeKernel_ptsz, function, grid_x, grid_y, grid_z, block_x, block_y,
-        block_z, shared_bytes, stream, parameters);
-}
+LAUNCH_HOOKS()
+LAUNCH_HOOKS(_ptsz)

@@ -4,6 +4,7 @@
 #include "preload/futex.h"
 #include "preload/gate.h"
 #include "preload/hook_table.h"
+#include "preload/step_watch.h"
 
 /* ---- through the gate ---- */
 
@@ -15,6 +16,7 @@
             return (CALL);                                                                         \
         struct preload_page *page = gate_enter(state);                                             \
         process_beat(state);                                                                       \
+        step_watch(STEP_SYNC, 0);                                                                  \
         CUresult r = (CALL);                                                                       \
         gate_leave(page);                                                                          \
         return r;                                                                                  \

@@ -12,6 +12,7 @@
 #include "preload/call_stubs.h"
 #include "preload/connection.h"
 #include "preload/futex.h"
+#include "preload/step_watch.h"
 
 enum status { FRESH, BEGINNING, READY };
 
@@ -97,6 +98,7 @@ static void take_page(struct process_state *state, int fd)
     atomic_store(&page->beat_ms, coarse_ms());
     carrier_publish(state, page);
     collectives_publish(state, page);
+    step_watch_publish(state, page);
     atomic_store_explicit(&state->page, page, memory_order_release);
     call_stubs_use(page);
     for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)

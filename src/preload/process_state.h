@@ -15,7 +15,8 @@
 #include "preload/carrier.h"
 #include "preload/collectives.h"
 #include "preload/ledger.h"
-#include "preload/page.h"
+#include "preload/step_counter.h"
+#include "preload/step_page.h"
 
 /* Captures: chosen, more than a program has at a time. */
 enum { POOLS_MAX = 16, CAPTURES_MAX = 64 };
@@ -26,6 +27,11 @@ struct process_state {
         page;                           /* never NULL; changes when another daemon hands one over */
     _Atomic uint32_t captures;          /* streams that are being captured; read without the lock */
     _Atomic uint64_t beat_ms, pools_ms; /* of the last beat, and of the last look at the pools */
+
+    struct {
+        _Atomic uint32_t lock;
+        struct step_counter counter;
+    } steps;
 
     _Atomic uint32_t lock; /* a futex_lock; for all that follows */
     struct ledger ledger;

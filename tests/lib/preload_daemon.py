@@ -47,6 +47,9 @@ NO_BLOCKS, IS_HERE, IS_WAITING, IS_COPYING = range(4)
 IS_RELEASING, IS_AWAY, IS_RETURNING, IS_LOST = range(4, 8)
 WHYS = """can off no-mapping several-gpus managed shared contexts other-memory linked captures
 gate-open calls no-host-memory no-gpu-memory driver""".split()
+# struct preload_steps (src/preload/step_page.h)
+STEPS, STEPS_TIMED_US, STEPS_UNIT, STEPS_SOURCE, STEPS_MARKED = 2048, 2056, 2064, 2068, 2072
+NO_STEPS, STEPS_OF_CALLS, STEPS_REPORTED = range(3)
 USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE, COUNTS_CALLS = 1, 2, 4, 8, 16
 SEES_COLLECTIVES, OTHER_COLLECTIVES = 128, 256
 SEALS = 2 | 4  # F_SEAL_SHRINK, F_SEAL_GROW

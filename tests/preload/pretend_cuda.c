@@ -463,6 +463,20 @@ CUresult cuMemsetD8_v2(CUdeviceptr at, unsigned char value, size_t bytes)
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+    (void)from;
+    return to && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphLaunch(void *graph, CUstream stream);
+CUresult cuGraphLaunch(void *graph, CUstream stream)
+{
+    (void)stream;
+    return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
@@ -718,6 +732,8 @@ static const struct form {
     FORM("cuInit", 2000, 1, cuInit),
     FORM("cuCtxGetDevice", 2000, 1, cuCtxGetDevice),
     FORM("cuLaunchKernel", 4000, 1, cuLaunchKernel),
+    FORM("cuMemcpyHtoD", 3020, 1, cuMemcpyHtoD_v2),
+    FORM("cuGraphLaunch", 10000, 1, cuGraphLaunch),
     FORM("cuLibraryLoadData", 12000, 1, cuLibraryLoadData),
     FORM("cuTexRefSetMipmapLevelBias", 5000, 1, cuTexRefSetMipmapLevelBias),
     FORM("cuDriverGetVersion", 2020, 1, cuDriverGetVersion),

@@ -8,6 +8,8 @@
  *     probe WAY next            calls getppid, which interposer.c may stand before, and asks
  *                               dlsym for names that are not there
  *     probe WAY launches N      launches N times, reads a line, prints what one more returns
+ *     probe WAY train N         N steps of 200 launches and a copy, reads a line, then prints
+ *                               what a launch took in the second half, in ns
  *     probe WAY launch          after a line of input: what calls without a hook return
  *     probe WAY cost            nanoseconds for an allocation with its free, a synchronisation and
  *                               a launch
@@ -32,6 +34,7 @@ struct driver {
     __typeof__(&cuMemFree_v2) free;
     __typeof__(&cuStreamSynchronize) synchronize;
     launch_function *launch;
+    CUresult (*copy)(CUdeviceptr to, const void *from, size_t bytes);
     CUresult (*set_bias)(void *, float);
     CUresult (*get_version)(int *);
 };
@@ -74,6 +77,9 @@ static struct driver open_driver(const char *way)
     driver.synchronize = (__typeof__(driver.synchronize))by_name(way, "cuStreamSynchronize");
 #endif
     driver.launch = (launch_function *)by_name(way, "cuLaunchKernel");
+    driver.copy = (__typeof__(driver.copy))(strcmp(way, "table") == 0
+                                                ? by_table("cuMemcpyHtoD", 12000)
+                                                : by_dlsym("cuMemcpyHtoD_v2"));
     driver.set_bias = (__typeof__(driver.set_bias))by_name(way, "cuTexRefSetMipmapLevelBias");
     driver.get_version = (__typeof__(driver.get_version))by_name(way, "cuDriverGetVersion");
     return driver;
@@ -131,19 +137,48 @@ static int launch_often(const struct driver *driver, const char *count)
     return 0;
 }
 
+static double nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* The same 40 kernels in each of five layers, and an optimizer. */
+static void train_one_step(const struct driver *driver)
+{
+    static const char batch[4096];
+    driver->copy(1, batch, sizeof batch);
+    for (uintptr_t i = 0; i < 200; i++)
+        driver->launch(
+            (void *)(64 * (1 + (i < 180 ? i % 40 : i))), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+}
+
+static int train(const struct driver *driver, const char *count)
+{
+    CUdeviceptr at;
+    long steps = atol(count);
+    double half = 0;
+    driver->alloc(&at, 1 << 20);
+    for (long i = 0; i < steps; i++) {
+        if (i == steps / 2)
+            half = nanoseconds();
+        train_one_step(driver);
+    }
+    double took = nanoseconds() - half;
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    printf("%.1f\n", took / ((double)(steps - steps / 2) * 200));
+    return 0;
+}
+
 static int print_next(void)
 {
     printf("%d\n", getppid() > 0);
     puts(dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") ? "driver" : "none");
     puts(dlsym(RTLD_DEFAULT, "no_such_function") || !dlerror() ? "something" : "error");
     return 0;
-}
-
-static double nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
 static int print_cost(const struct driver *driver)
@@ -179,6 +214,8 @@ int main(int argc, char **argv)
         return allocate(&driver, argv + 3);
     if (strcmp(argv[2], "launch") == 0)
         return launch(&driver);
+    if (strcmp(argv[2], "train") == 0 && argc > 3)
+        return train(&driver, argv[3]);
     if (strcmp(argv[2], "launches") == 0 && argc > 3)
         return launch_often(&driver, argv[3]);
     if (strcmp(argv[2], "forms") == 0)

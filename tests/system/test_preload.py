@@ -336,8 +336,8 @@ class Code(Preload):
             self.daemon.close()
             os.unlink(self.socket)
 
-    def test_later_launches_are_the_drivers(self):
-        """After 100,000 the hook steps aside."""
+    def test_later_launches_do_not_wait(self):
+        """After 100,000 a launch is counted only."""
         self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
         for launches, waits in ((99000, 1), (100002, 1)):
             self.gpu.set("used", 0)
@@ -1078,6 +1078,94 @@ class EveryCall(Preload):
         self.assertEqual(self.output(program), ["True"])
 
 
+class Steps(Preload):
+    """The counter itself is tested in tests/unit/preload/test_step_counter.c."""
+
+    def test_a_training(self):
+        for way in ("table", "dlsym"):
+            with self.subTest(way=way):
+                self.start_daemon()
+                program = self.probe(way, "train", "3000")
+                self.assertEqual(program.stdout.readline(), "ready\n")
+                (page,) = self.daemon.pages.values()
+                self.assertEqual(page.u32(pd.STEPS_SOURCE), pd.STEPS_OF_CALLS)
+                self.assertTrue(2600 < page.u64(pd.STEPS) < 3000, page.u64(pd.STEPS))
+                self.assertGreater(page.u64(pd.STEPS_TIMED_US), 0)
+                program.stdin.write("\n")
+                took = self.output(program)[0]
+                print("ns a launch: %s with steps counted" % took)
+                self.assertLess(float(took), 1000)
+                self.daemon.close()
+
+    def test_graphs(self):
+        self.start_daemon()
+        program = self.python(
+            """
+            init()
+            alloc(1)
+            for step in range(3000):
+                cuda.cuGraphLaunch(c.c_void_p(4096), None)
+            say("ready")
+            sys.stdin.readline()
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        (page,) = self.daemon.pages.values()
+        self.assertEqual(page.u32(pd.STEPS_SOURCE), pd.STEPS_OF_CALLS)
+        self.assertGreater(page.u64(pd.STEPS), 900)
+
+    def test_without_a_period_they_are_unknown(self):
+        self.start_daemon()
+        program = self.python(
+            """
+            init()
+            alloc(1)
+            say("ready")
+            sys.stdin.readline()
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        (page,) = self.daemon.pages.values()
+        self.assertEqual((page.u32(pd.STEPS_SOURCE), page.u64(pd.STEPS)), (pd.NO_STEPS, 0))
+
+    def test_reported_steps_win(self):
+        self.start_daemon()
+        program = self.python(
+            """
+            init()
+            alloc(1)
+            step = c.CDLL(None).colloc_step
+            step.argtypes = [c.c_long]
+            for i in range(3000):
+                cuda.cuGraphLaunch(c.c_void_p(4096), None)
+            say(step(5), step(10), step(0), step(-1))
+            for i in range(3000):
+                cuda.cuGraphLaunch(c.c_void_p(4096), None)
+            sys.stdin.readline()
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "0 0 -1 -1\n")
+        (page,) = self.daemon.pages.values()
+        self.assertEqual(page.u32(pd.STEPS_SOURCE), pd.STEPS_REPORTED)
+        self.assertEqual(page.u64(pd.STEPS_MARKED), 15)
+
+    def test_a_program_without_cuda_reports_steps(self):
+        self.start_daemon()
+        program = self.python(
+            """
+            say(c.CDLL(None).colloc_step(c.c_long(1)))
+            sys.stdin.readline()
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "0\n")
+        (page,) = self.daemon.pages.values()
+        self.assertEqual(page.u64(pd.STEPS_MARKED), 1)
+
+    def test_without_a_daemon_nothing_is_reported(self):
+        program = self.python("say(c.CDLL(None).colloc_step(c.c_long(1)))")
+        self.assertEqual(self.output(program), ["-1"])
+
+
 class Cost(Preload):
     def test_what_a_call_costs(self):
         """Bounds far above what it takes (docs/preload.md), for a loaded machine."""
@@ -1089,7 +1177,7 @@ class Cost(Preload):
             % tuple(w - o for w, o in zip(with_it, without))
         )
         self.assertLess(with_it[0] - without[0], 5000)
-        self.assertLess(with_it[1] - without[1], 1000)
+        self.assertLess(with_it[1] - without[1], 5000)
         self.assertLess(with_it[2] - without[2], 200)
 
 

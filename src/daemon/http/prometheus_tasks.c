@@ -25,6 +25,8 @@ static const struct metric_family task_energy = {"colloc_task_energy_joules_tota
     "Its part of its GPUs' energy, all attempts together."};
 static const struct metric_family task_active = {"colloc_task_gpu_sm_active_ratio", "gauge",
     "Its part of the GPU's SMACT, since the last sample."};
+static const struct metric_family task_steps_now = {"colloc_task_steps_per_second", "gauge",
+    "Steps of its training a second, now; no line: unknown."};
 static const struct metric_family task_unused = {"colloc_task_gpu_unused_seconds", "gauge",
     "For how long the task has held the GPU without using it; 0: it uses it."};
 static const struct metric_family longest_wait = {"colloc_queue_longest_wait_seconds", "gauge",
@@ -179,6 +181,7 @@ void prometheus_put_tasks(const struct exposition *to, const struct http *http)
     put_readings(to, http, &task_used, offsetof(struct job, mem_used_bytes));
     put_readings(to, http, &task_peak, offsetof(struct job, mem_peak_bytes));
     put_readings(to, http, &task_energy, offsetof(struct job, usage.energy_j));
+    put_readings(to, http, &task_steps_now, offsetof(struct job, steps.per_s));
     put_residents(to, http, &task_on_gpu, memory_of);
     put_activities(to, http);
     put_residents(to, http, &task_unused, unused_s_of);

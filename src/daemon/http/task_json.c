@@ -4,6 +4,7 @@
  * object of a task that ends is also its record in the log.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -14,6 +15,7 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/overrun.h"
+#include "preload/step_page.h"
 
 static const char *end_reason(const struct task *task)
 {
@@ -264,6 +266,23 @@ static bool is_preallocated(const struct http *http, const struct task *task, co
         gpu->mem_total_bytes ? reading_of((double)gpu->mem_total_bytes) : READING_NONE);
 }
 
+/* null where the task's steps are not known: never zero. */
+static void add_steps(json_t *object, const struct task *task, const struct job *job)
+{
+    const struct job_steps *steps = job ? &job->steps : NULL;
+    bool known = steps && steps->total > 0 && steps->timed_s > 0;
+    bool runs = task->state == TASK_RUNNING;
+    json_object_set_new(object, "steps", known ? json_real(floor(steps->total)) : json_null());
+    json_object_set_new(
+        object, "steps_per_s", steps && runs ? json_reading(steps->per_s, 1) : json_null());
+    json_object_set_new(
+        object, "steps_per_s_mean", known ? json_real(steps->total / steps->timed_s) : json_null());
+    json_object_set_new(object, "step_source",
+        !known                                  ? json_null()
+        : steps->source == PRELOAD_STEPS_MARKED ? json_string("reported")
+                                                : json_string("calls"));
+}
+
 static void add_outcome(
     struct http *http, json_t *object, const struct task *task, const struct job *job)
 {
@@ -383,6 +402,7 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_order(http, object, task);
     add_service(object, task);
     add_outcome(http, object, task, job);
+    add_steps(object, task, job);
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());
     return object;
 }

@@ -15,16 +15,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "preload/exact_peak.h"
-
-/* A process, beside its page. */
-struct known_process {
-    struct exact_peak peaks[PRELOAD_DEVICES_MAX];
-    int64_t called_us;  /* when it was last seen to call CUDA; 0: never */
-    bool is_incomplete; /* it has memory that it could not count */
-};
-
-/* ---- GPUs ---- */
 
 /* ---- exact peaks ---- */
 
@@ -172,8 +162,10 @@ struct reading preload_manager_calls_idle_us(
 void preload_manager_polled(struct preload_manager *manager)
 {
     struct preload_process *process = NULL;
-    if (manager->listener)
+    if (manager->listener) {
         note_peaks(manager);
+        task_steps_note_all(manager);
+    }
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         note_calls(process);
         wake_if_unused(manager, process);
@@ -264,6 +256,7 @@ static void on_ends(void *context, struct preload_process *process)
 {
     struct preload_manager *manager = context;
     note_peak(manager, process->peer.task);
+    task_steps_note_end(manager, process);
     free(process->data);
     process->data = NULL;
 }

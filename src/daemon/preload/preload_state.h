@@ -4,7 +4,9 @@
 #define COLLOC_DAEMON_PRELOAD_STATE_H
 
 #include "daemon/preload/preload_manager.h"
+#include "preload/exact_peak.h"
 #include "preload/preload_listener.h"
+#include "preload/step_rate.h"
 
 struct preload_manager {
     struct preload_manager_options parts;
@@ -15,6 +17,22 @@ struct preload_manager {
     uint64_t refusal_logged_ms; /* in the loop's time; 0: never */
     bool has_logged; /* since the last poll: a line that a program could cause at any rate */
 };
+
+/* A process, beside its page. */
+struct known_process {
+    struct exact_peak peaks[PRELOAD_DEVICES_MAX];
+    int64_t called_us;  /* when it was last seen to call CUDA; 0: never */
+    bool is_incomplete; /* it has memory that it could not count */
+    struct step_rate rate;
+};
+
+/* ---- task_steps.c ---- */
+
+/* The GPUs were polled: the speed of each task with a process is noted. */
+void task_steps_note_all(struct preload_manager *manager);
+
+/* A process has ended; its page is read for the last time. */
+void task_steps_note_end(struct preload_manager *manager, struct preload_process *process);
 
 /* ---- process_page.c ---- */
 

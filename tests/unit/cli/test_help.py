@@ -86,6 +86,7 @@ class Help(CliCase):
             "slurm",
             "help",
             "version",
+            "step",
             "serve",
             "container",
             "ssh-serve",

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts steps by marks: calls that come once in each (step_period.c).
+ *
+ *     collect a window ──> found: count by the marks ──> they stay away: collect again
+ *            ^                      │ after 1024, 16384, ... intervals
+ *            │                      └──> compare them with a new window
+ *            └── none: pause
+ *
+ * Two of the three marks make a step, which ends when one comes that is not behind the last one:
+ *
+ *     A  B  C | A     C | A  B  C | A  A  A  A  A  A  B  C | A
+ *             1         2         3                        4
+ *
+ * So a mark that is missing, since the library chose another kernel, costs nothing; and an
+ * evaluation, which has the forward mark only, counts nothing. It is a break: the step that it
+ * is in counts as one of the mean length, so that steps and time are those of the training.
+ *
+ * With other marks the unit of a step may be another one. They are replaced only if they have
+ * stayed away for two minutes in which there was another period; or if a check finds more or fewer
+ * intervals than they did.
+ */
+#include "preload/step_counter.h"
+
+/* The first window is examined with this number of calls, and with each double of it: one that is
+ * shorter than a step takes layers for steps. Later windows are examined when they are full. */
+enum { WINDOW_FIRST = 1024 };
+
+/* Chosen. A collection costs about 30 ns a call, and 10 ms at its end. */
+enum {
+    REST_CALLS = 1 << 20, /* after the first window without a period: seconds; then twice that */
+    RESTS_MAX = 6,
+    ASTRAY_STEPS = 8, /* after the calls of 8 steps without one, the marks have stayed away */
+    CHECK_FIRST = 1024,
+    CHECK_FACTOR = 16,
+};
+static const int64_t REPLACE_AFTER_US = 120 * INT64_C(1000000);
+
+/* Chosen: a longer interval is a break, by its calls or by its time. */
+static const double BREAK_CALLS = 4, BREAK_TIMES = 16;
+
+static const double MEAN_WEIGHT = 1 / 16.; /* of a new step in the mean */
+static const double SAME_COUNT = 0.1;      /* windows differ by parts of a step */
+
+/* ---- what is watched ---- */
+
+static void watch_marks(struct step_counter *counter)
+{
+    for (int i = 0; i < 256; i++)
+        atomic_store_explicit(&counter->watched[i], 0, memory_order_relaxed);
+    for (int i = 0; i < counter->marks.n; i++)
+        atomic_store_explicit(
+            &counter->watched[counter->marks.symbol[i] >> 24], 1, memory_order_relaxed);
+}
+
+static void set_due(struct step_counter *counter, uint64_t calls)
+{
+    uint64_t now = atomic_load_explicit(&counter->calls, memory_order_relaxed);
+    atomic_store_explicit(&counter->due, now + calls, memory_order_relaxed);
+}
+
+static uint64_t astray_calls(const struct step_counter *counter)
+{
+    double calls = ASTRAY_STEPS * counter->marks.of_a_step * counter->marks.calls;
+    return calls < WINDOW_FIRST ? WINDOW_FIRST : (uint64_t)calls;
+}
+
+/* ---- windows ---- */
+
+static void begin_collecting(struct step_counter *counter)
+{
+    step_window_clear(&counter->window);
+    counter->is_collecting = true;
+    counter->candidate.n = 0;
+    counter->goal = counter->marks.n > 0 ? STEP_WINDOW_MAX : WINDOW_FIRST;
+    set_due(counter, 0);
+}
+
+static void stop_collecting(struct step_counter *counter, uint64_t calls)
+{
+    counter->is_collecting = false;
+    watch_marks(counter);
+    set_due(counter, calls);
+}
+
+static void rest_a_while(struct step_counter *counter)
+{
+    stop_collecting(counter, (uint64_t)REST_CALLS << counter->rests);
+    if (counter->rests < RESTS_MAX)
+        counter->rests++;
+}
+
+static void use_marks(struct step_counter *counter, const struct step_marks *marks)
+{
+    counter->marks = *marks;
+    counter->unit++;
+    counter->at_us = 0;
+    counter->mean_us = 0;
+    counter->walk = (struct step_walk){.last = -1};
+    counter->intervals = 0;
+    counter->all_intervals = 0;
+    counter->next_check = CHECK_FIRST;
+}
+
+static uint32_t count_intervals(const struct step_window *window, const struct step_marks *marks)
+{
+    struct step_walk walk = {.last = -1};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < window->used; i++)
+        n += step_walk_on(&walk, marks, window->name[window->calls[i]].symbol);
+    return n;
+}
+
+/* Do the marks divide the window into other steps than those that were found in it? */
+static bool marks_differ(const struct step_counter *counter, const struct step_marks *marks,
+    const struct step_marks *found)
+{
+    uint32_t counted = count_intervals(&counter->window, marks);
+    double steps = (double)counted / marks->of_a_step;
+    double expected = (double)found->intervals / found->of_a_step;
+    double off = steps > expected ? steps - expected : expected - steps;
+    return off > 1 + SAME_COUNT * expected;
+}
+
+/* Do the marks in use count something else, or nothing any more? */
+static bool are_wrong(
+    const struct step_counter *counter, const struct step_marks *found, int64_t now_us)
+{
+    if (count_intervals(&counter->window, &counter->marks) == 0)
+        return now_us - counter->at_us > REPLACE_AFTER_US;
+    return marks_differ(counter, &counter->marks, found);
+}
+
+/* The first marks are used once two windows agree about them. */
+static bool are_good(const struct step_counter *counter, const struct step_marks *found)
+{
+    bool is_full = counter->window.used == STEP_WINDOW_MAX;
+    return is_full ||
+           (counter->candidate.n > 0 && !marks_differ(counter, &counter->candidate, found));
+}
+
+static void examine_window(struct step_counter *counter, int64_t now_us)
+{
+    struct step_marks found = step_period_find(&counter->window);
+    bool has_marks = counter->marks.n > 0;
+    if (found.n > 0 && (has_marks ? are_wrong(counter, &found, now_us) : are_good(counter, &found)))
+        use_marks(counter, &found);
+    counter->candidate = found;
+    if (counter->window.used < STEP_WINDOW_MAX)
+        counter->goal *= 2;
+    else if (found.n == 0 || count_intervals(&counter->window, &counter->marks) == 0)
+        rest_a_while(counter); /* an evaluation, perhaps: the marks may come back */
+    else
+        stop_collecting(counter, astray_calls(counter));
+}
+
+static void collect_call(struct step_counter *counter, uint32_t symbol, int64_t now_us)
+{
+    if (!step_window_add(&counter->window, symbol))
+        rest_a_while(counter);
+    else if (counter->window.used == counter->goal)
+        examine_window(counter, now_us);
+}
+
+/* ---- steps ---- */
+
+/* Steps have ended: adds the time since the last one, or the mean after a break. */
+static void count_steps(struct step_counter *counter, uint64_t steps, int64_t now_us)
+{
+    uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
+    double took_us = (double)(now_us - counter->at_us) / (double)steps;
+    double calls_max = BREAK_CALLS * counter->marks.of_a_step * counter->marks.calls;
+    bool is_first = counter->at_us == 0;
+    bool has_others = calls_max > 0 && (double)(calls - counter->calls_at_step) > calls_max;
+    bool is_break = !is_first && counter->mean_us > 0 &&
+                    (has_others || took_us > BREAK_TIMES * counter->mean_us);
+    if (!is_first && !is_break)
+        counter->mean_us += (took_us - counter->mean_us) * (counter->mean_us > 0 ? MEAN_WEIGHT : 1);
+    if (!is_first) {
+        counter->steps += steps;
+        counter->timed_us += (int64_t)((is_break ? counter->mean_us : took_us) * (double)steps);
+    }
+    counter->at_us = now_us;
+    counter->calls_at_step = calls;
+    counter->rests = 0;
+}
+
+/* An interval has ended. Returns whether a step has. */
+static bool end_interval(struct step_counter *counter, int64_t now_us)
+{
+    uint64_t before = counter->steps;
+    counter->all_intervals++;
+    if (++counter->intervals >= counter->marks.of_a_step) {
+        counter->intervals = 0;
+        count_steps(counter, 1, now_us);
+    }
+    if (counter->is_collecting)
+        return counter->steps != before;
+    set_due(counter, astray_calls(counter));
+    if (counter->all_intervals >= counter->next_check) {
+        counter->next_check *= CHECK_FACTOR;
+        begin_collecting(counter);
+    }
+    return counter->steps != before;
+}
+
+bool step_counter_note(struct step_counter *counter, uint32_t symbol, int64_t now_us)
+{
+    uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
+    bool has_counted = step_walk_on(&counter->walk, &counter->marks, symbol) &&
+                       end_interval(counter, now_us);
+    if (counter->is_collecting)
+        collect_call(counter, symbol, now_us);
+    else if (calls >= atomic_load_explicit(&counter->due, memory_order_relaxed))
+        begin_collecting(counter);
+    return has_counted;
+}
+
+void step_counter_report(struct step_counter *counter, uint64_t steps, int64_t now_us)
+{
+    if (!counter->reported) {
+        counter->is_collecting = false;
+        use_marks(counter, &(struct step_marks){.n = 0});
+        watch_marks(counter);
+        atomic_store_explicit(&counter->due, UINT64_MAX, memory_order_relaxed);
+    }
+    counter->reported += steps;
+    count_steps(counter, steps, now_us);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts the steps of a training by its calls of the driver (docs/steps.md). Pure: it has no clock
+ * and allocates nothing. All zero is a valid state, that of a process which has called nothing yet.
+ */
+#ifndef COLLOC_PRELOAD_STEP_COUNTER_H
+#define COLLOC_PRELOAD_STEP_COUNTER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum step_call {
+    STEP_COPY,   /* from the host to the GPU */
+    STEP_SYNC,   /* of a stream or a context */
+    STEP_LAUNCH, /* of a kernel, by its function */
+    STEP_GRAPH,  /* of a graph, by its handle */
+};
+
+enum {
+    STEP_WINDOW_MAX = 65536, /* calls: six steps of 10,000 calls each */
+    STEP_NAMES_MAX = 1024,   /* different calls; a PyTorch training has 50 to 400 */
+    STEP_TABLE_SIZE = 4 * STEP_NAMES_MAX,
+    STEP_MARKS_MAX = 3,
+};
+
+/* What one pass over the window finds out of each different call (step_period.c). */
+struct step_name {
+    uint32_t symbol;
+    uint32_t count;        /* in the window */
+    uint32_t seen;         /* intervals that have it */
+    uint32_t once;         /* of these, how many have it once */
+    uint32_t alike;        /* of these, how many have it as often as the interval before */
+    uint32_t runs;         /* of intervals in a row that have it */
+    uint32_t evenly;       /* how often it came again after `apart` intervals */
+    uint32_t last, apart;  /* interval of its last occurrence; distance of the first two */
+    uint32_t here, before; /* occurrences in that interval and the one before */
+    uint32_t offset;       /* of its first occurrence in that interval, in calls */
+};
+
+struct step_window {
+    uint32_t used;                   /* of `calls` */
+    uint32_t names;                  /* of `name` */
+    uint16_t slots[STEP_TABLE_SIZE]; /* a hash table: index into `name` + 1; 0: empty */
+    struct step_name name[STEP_NAMES_MAX];
+    uint16_t calls[STEP_WINDOW_MAX]; /* indices into `name`, the oldest first */
+};
+
+/* The calls by which steps are counted, in their order in a step. */
+struct step_marks {
+    int n; /* 0: no period is known */
+    uint32_t symbol[STEP_MARKS_MAX];
+    uint32_t intervals; /* between them in the window that they were found in */
+    uint32_t of_a_step; /* how many intervals are a step */
+    double calls;       /* of an interval, in the mean */
+};
+
+/* Where a sequence is between its marks. */
+struct step_walk {
+    int last;      /* index of the last mark that came; before the first: -1 */
+    unsigned seen; /* marks of the present interval, a bit each */
+};
+
+struct step_counter {
+    /* Read with every call, without a lock. */
+    _Atomic uint64_t calls;             /* so far; threads may lose some */
+    _Atomic uint64_t due;               /* a call from this one on is noted in full */
+    _Atomic unsigned char watched[256]; /* not 0: a call of such a symbol is, too */
+
+    uint64_t steps;    /* counted with the present marks and earlier ones */
+    int64_t timed_us;  /* what they took, without breaks */
+    int64_t at_us;     /* when the last one was counted; 0: never with these marks */
+    uint32_t unit;     /* changes with the marks, since another thing may be a step then */
+    uint64_t reported; /* steps that the program reported itself; not 0: no call is watched */
+
+    /* private */
+    struct step_marks marks;
+    struct step_marks candidate; /* found in the window when it was half as long */
+    struct step_walk walk;
+    uint32_t intervals;     /* of the present step */
+    uint64_t all_intervals; /* with these marks */
+    uint64_t calls_at_step;
+    double mean_us; /* of a step; 0: not known */
+    bool is_collecting;
+    uint32_t goal;       /* calls of the window when it is examined */
+    uint32_t rests;      /* how often no period was found: the pauses become longer */
+    uint64_t next_check; /* intervals after which the marks are compared with a new window */
+    struct step_window window;
+};
+
+/* The name of a call in the sequence: bit 0 says whether it is work of the GPU. `handle`: of the
+ * function or graph; of a copy, its size in bytes, of which only the magnitude counts. */
+static inline uint32_t step_symbol(enum step_call call, uint64_t handle)
+{
+    uint64_t which = call == STEP_COPY ? 64 - (unsigned)__builtin_clzll(handle | 1) : handle;
+    uint64_t mixed = (which * 4 + call) * UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing */
+    uint32_t symbol = (uint32_t)(mixed >> 32) & ~1u;
+    return symbol | (call == STEP_LAUNCH || call == STEP_GRAPH);
+}
+
+/* Does the call have to be given to step_counter_note? Cheap, for every launch: a few instructions
+ * without a lock. */
+static inline bool step_counter_is_due(struct step_counter *counter, uint32_t symbol)
+{
+    uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed) + 1;
+    atomic_store_explicit(&counter->calls, calls, memory_order_relaxed);
+    return calls >= atomic_load_explicit(&counter->due, memory_order_relaxed) ||
+           atomic_load_explicit(&counter->watched[symbol >> 24], memory_order_relaxed);
+}
+
+/*
+ * Notes a call for which step_counter_is_due was true. Not by two threads at a time.
+ *
+ * now_us: of a clock that never goes back; above 0
+ *
+ * Returns whether a step was counted with it: `steps` and `timed_us` have changed.
+ */
+bool step_counter_note(struct step_counter *counter, uint32_t symbol, int64_t now_us);
+
+/* The program itself reports steps: from now on only these count. `now_us`: as above. */
+void step_counter_report(struct step_counter *counter, uint64_t steps, int64_t now_us);
+
+/* The symbol comes next. Returns whether an interval has ended with it. */
+bool step_walk_on(struct step_walk *walk, const struct step_marks *marks, uint32_t symbol);
+
+/*
+ * Finds the period of the calls in the window (step_period.c).
+ *
+ * Returns the marks; their `n` is 0 where there is none.
+ */
+struct step_marks step_period_find(struct step_window *window);
+
+/* Adds a call to the window, which is not full. Returns false where it has too many different
+ * ones. */
+bool step_window_add(struct step_window *window, uint32_t symbol);
+
+/* Empties the window. */
+void step_window_clear(struct step_window *window);
+
+#endif

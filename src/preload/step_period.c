@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the step in a sequence of driver calls. Each letter stands for a kernel:
+ *
+ *     a bb c e ddd f | a bb c e ddd f | a bb c e ddd f       fixed: every period is alike
+ *     a bbbb c e f   | a b c e f      | a bbb c e f          sequences of several lengths
+ *     a b c a b c a b c a b c o | a b c a b c ...            gradients of four batches, then "o"
+ *
+ * The idea: divide the sequence at each occurrence of one call, the divider, and see what the
+ * intervals have in common. Three shares of all calls say how good a divider is:
+ *
+ *     presence    the share of intervals in which a call occurs
+ *     constancy   of those in which it occurs as often as in the interval before
+ *     patchiness  calls that are in many intervals in a row, then in none of many; or in a few
+ *                 intervals that are much longer than the others
+ *
+ * A call of every layer divides a step into its layers. The presence is low, and patchy: the
+ * intervals of the forward pass have no backward kernels. The call "a" of a step has a presence of
+ * nearly 1. So has whatever happens every 50th step, as a print of the loss: the longer an interval
+ * is, the more it contains. Therefore the most frequent divider is the step, unless a rarer one has
+ * clearly more presence, and is also more constant or less patchy. It is not if inputs of several
+ * lengths make the libraries choose other kernels from step to step: a longer interval has more of
+ * them, but they are spread at random.
+ *
+ * A fused optimizer is one call in hundreds and changes neither share. So a call that comes in
+ * exactly every r-th interval, r from 2 to 8, makes these r intervals one step: gradients are
+ * accumulated, or a GAN trains its generator once for r batches. What comes less often than every
+ * 8th step is taken for a print or an evaluation.
+ */
+#include "preload/step_counter.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Chosen: fewer intervals are no period; the passes over the window take 5 ms at most. */
+enum {
+    INTERVALS_MIN = 6,
+    DIVIDERS_MAX = 48,
+    DIVIDERS_OF_A_COUNT = 2,
+    APART_MAX = 8,
+    MULTIPLES_MIN = 3
+};
+
+/* Chosen, with the sequences of tests/unit/preload/test_step_counter.c. */
+static const double PRESENCE_MIN = 0.5, MORE = 0.1, PATCHES_MIN = 4, EVEN_FACTOR = 4;
+
+/* Of calls that come at random, none comes once in each interval. Chosen. */
+static const double CONSTANCY_OF_ONE_MARK = 0.5;
+
+/* Of the intervals that have to be alike for a mark, or a multiple of the step. Chosen: steps that
+ * lack a mark are counted by the two others, unless these are missing, too. */
+static const double RELIABLE = 0.97;
+
+/* ---- the window ---- */
+
+static bool is_work(uint32_t symbol)
+{
+    return symbol & 1;
+}
+
+void step_window_clear(struct step_window *window)
+{
+    memset(window->slots, 0, sizeof window->slots);
+    window->used = window->names = 0;
+}
+
+bool step_window_add(struct step_window *window, uint32_t symbol)
+{
+    uint32_t slot = symbol / 2 % STEP_TABLE_SIZE;
+    while (window->slots[slot] && window->name[window->slots[slot] - 1].symbol != symbol)
+        slot = (slot + 1) % STEP_TABLE_SIZE;
+    if (!window->slots[slot]) {
+        if (window->names == STEP_NAMES_MAX)
+            return false;
+        window->name[window->names] = (struct step_name){.symbol = symbol};
+        window->slots[slot] = (uint16_t)++window->names;
+    }
+    uint16_t name = (uint16_t)(window->slots[slot] - 1);
+    window->name[name].count++;
+    window->calls[window->used++] = name;
+    return true;
+}
+
+/* ---- marks in a sequence ---- */
+
+/* Two of three marks make an interval; where there are fewer, all. */
+static bool is_whole(const struct step_walk *walk, const struct step_marks *marks)
+{
+    unsigned seen = 0;
+    for (int i = 0; i < marks->n; i++)
+        seen += walk->seen >> i & 1;
+    return seen >= (marks->n < 2 ? 1 : 2);
+}
+
+bool step_walk_on(struct step_walk *walk, const struct step_marks *marks, uint32_t symbol)
+{
+    int mark = 0;
+    while (mark < marks->n && marks->symbol[mark] != symbol)
+        mark++;
+    if (mark == marks->n)
+        return false;
+    bool ends = mark <= walk->last, is_step = ends && is_whole(walk, marks);
+    walk->seen = (ends ? 0 : walk->seen) | 1u << mark;
+    walk->last = mark;
+    return is_step;
+}
+
+/* ---- one divider ---- */
+
+struct division {
+    uint16_t divider;
+    uint32_t intervals;
+    uint32_t calls;      /* in all intervals */
+    uint32_t long_calls; /* of these, in intervals of several times the mean length */
+    double presence, constancy, patchiness; /* the last is at most 2 */
+};
+
+/* The interval that the call was last in has ended. */
+static void end_interval(struct step_name *name)
+{
+    name->once += name->here == 1;
+    name->alike += name->before != 0 && name->here == name->before;
+}
+
+/* A call comes for the first time in interval `k`, from 1. */
+static void enter_interval(struct step_name *name, uint32_t k, uint32_t offset)
+{
+    uint32_t apart = k - name->last;
+    if (name->last) {
+        end_interval(name);
+        if (!name->apart)
+            name->apart = apart;
+        name->evenly += apart == name->apart;
+    }
+    name->runs += !name->last || apart > 1;
+    name->before = name->last && apart == 1 ? name->here : 0;
+    name->here = 0;
+    name->last = k;
+    name->offset = offset;
+    name->seen++;
+}
+
+static void clear_names(struct step_window *window)
+{
+    for (uint32_t i = 0; i < window->names; i++) {
+        struct step_name *name = &window->name[i];
+        *name = (struct step_name){.symbol = name->symbol, .count = name->count};
+    }
+}
+
+/* Fills in what the names of the window have in common in its intervals, which begin with the
+ * divider. What is before the first and after the last divider is of no interval. */
+static struct division divide_window(struct step_window *window, uint16_t divider)
+{
+    struct division division = {.divider = divider};
+    uint32_t left = window->name[divider].count, k = 0, start = 0, at = 0;
+    clear_names(window);
+    for (; at < window->used; at++) {
+        uint16_t call = window->calls[at];
+        struct step_name *name = &window->name[call];
+        if (call == divider) {
+            bool is_long = k > 0 && (at - start) * (double)window->name[divider].count >
+                                        EVEN_FACTOR * window->used;
+            division.long_calls += is_long ? at - start : 0;
+            start = at;
+            k++;
+            if (--left == 0)
+                break;
+        }
+        if (k == 0)
+            continue;
+        if (name->last != k)
+            enter_interval(name, k, at - start);
+        name->here++;
+        division.calls++;
+    }
+    division.intervals = k - 1;
+    return division;
+}
+
+/* Does the name come in fewer runs than half of what it would by chance? */
+static bool is_patchy(const struct step_name *name, double intervals)
+{
+    double by_chance = name->seen * (1 - name->seen / intervals);
+    return by_chance > PATCHES_MIN && name->runs < by_chance / 2;
+}
+
+static void judge_division(const struct step_window *window, struct division *division)
+{
+    double n = division->intervals, present = 0, constant = 0, patchy = 0;
+    for (uint32_t i = 0; i < window->names; i++) {
+        const struct step_name *name = &window->name[i];
+        present += name->count * (name->seen / n);
+        constant += name->count * (name->alike / (n - 2));
+        patchy += is_patchy(name, n) ? name->count : 0;
+    }
+    division->presence = present / window->used;
+    division->constancy = constant / window->used;
+    division->patchiness = (patchy + division->long_calls) / window->used;
+}
+
+/* ---- the best divider ---- */
+
+/* Fills `even`: how many of the distances of a name are near their mean. */
+static void count_even_distances(struct step_window *window)
+{
+    clear_names(window);
+    for (uint32_t at = 0; at < window->used; at++) {
+        struct step_name *name = &window->name[window->calls[at]];
+        double mean = (double)window->used / name->count, distance = at - name->last;
+        name->evenly += name->seen && distance > mean / EVEN_FACTOR &&
+                        distance < mean * EVEN_FACTOR;
+        name->seen = 1;
+        name->last = at;
+    }
+}
+
+static bool may_divide(const struct step_name *name)
+{
+    return name->count > INTERVALS_MIN && name->evenly >= (name->count - 1) / 2;
+}
+
+/* The names that may divide, the most frequent first; of those with one count only a few, since
+ * they are likely to divide alike. */
+static int list_dividers(struct step_window *window, uint16_t dividers[DIVIDERS_MAX])
+{
+    int n = 0;
+    count_even_distances(window);
+    for (uint32_t below = UINT32_MAX, count = 1; count > 0; below = count) {
+        count = 0;
+        for (uint32_t i = 0; i < window->names; i++)
+            if (may_divide(&window->name[i]) && window->name[i].count < below &&
+                window->name[i].count > count)
+                count = window->name[i].count;
+        int of_count = 0;
+        for (uint32_t i = 0; i < window->names && count > 0; i++)
+            if (may_divide(&window->name[i]) && window->name[i].count == count &&
+                n < DIVIDERS_MAX && of_count++ < DIVIDERS_OF_A_COUNT)
+                dividers[n++] = (uint16_t)i;
+    }
+    return n;
+}
+
+static bool is_better(const struct division *rarer, const struct division *division)
+{
+    return rarer->presence > division->presence + MORE &&
+           (rarer->constancy > division->constancy + MORE / 2 ||
+               rarer->patchiness < division->patchiness - MORE);
+}
+
+/* Returns whether there is one. */
+static bool find_division(struct step_window *window, struct division *ret_division)
+{
+    struct division tried[DIVIDERS_MAX];
+    uint16_t dividers[DIVIDERS_MAX];
+    int n = list_dividers(window, dividers);
+    for (int i = 0; i < n; i++) {
+        tried[i] = divide_window(window, dividers[i]);
+        judge_division(window, &tried[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        bool is_best = tried[i].presence >= PRESENCE_MIN;
+        for (int k = i + 1; k < n && is_best; k++)
+            is_best = !is_better(&tried[k], &tried[i]);
+        if (is_best) {
+            *ret_division = tried[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many intervals are a step, since a kernel comes in every r-th one only; 1: there is none. */
+static uint32_t find_multiple(const struct step_window *window, uint32_t intervals)
+{
+    uint32_t found = 1;
+    for (uint32_t i = 0; i < window->names; i++) {
+        const struct step_name *name = &window->name[i];
+        bool is_even = name->apart >= 2 && name->apart <= APART_MAX &&
+                       name->seen >= MULTIPLES_MIN && name->evenly >= RELIABLE * (name->seen - 1) &&
+                       (name->seen + 1) * name->apart >= RELIABLE * intervals;
+        if (is_even && is_work(name->symbol) && (found == 1 || name->apart < found))
+            found = name->apart;
+    }
+    return found;
+}
+
+/* ---- marks ---- */
+
+/* The name that comes once in nearly every interval, closest to this place in it; the divider:
+ * there is none. */
+static uint16_t find_mark(const struct step_window *window, const struct division *division,
+    double place, const struct step_marks *marks)
+{
+    uint16_t found = division->divider;
+    double least = 0;
+    for (uint32_t i = 0; i < window->names; i++) {
+        const struct step_name *name = &window->name[i];
+        double away = name->offset - place;
+        bool is_taken = name->symbol == marks->symbol[0] ||
+                        (marks->n > 1 && name->symbol == marks->symbol[1]);
+        away = away < 0 ? -away : away;
+        if (!is_taken && name->once >= RELIABLE * (division->intervals - 1) &&
+            (found == division->divider || away < least)) {
+            found = (uint16_t)i;
+            least = away;
+        }
+    }
+    return found;
+}
+
+/* Marks a third of a step apart: a pass without gradients, as an evaluation, has one of them at
+ * most. */
+static struct step_marks choose_marks(struct step_window *window, struct division *division)
+{
+    double calls = (double)division->calls / division->intervals;
+    struct step_marks marks = {.n = 1,
+        .symbol = {window->name[division->divider].symbol},
+        .intervals = division->intervals,
+        .of_a_step = find_multiple(window, division->intervals),
+        .calls = calls};
+    uint32_t offsets[STEP_MARKS_MAX] = {0};
+    for (int i = 1; i < STEP_MARKS_MAX; i++) {
+        uint16_t name = find_mark(window, division, calls * i / STEP_MARKS_MAX, &marks);
+        if (name == division->divider)
+            break;
+        offsets[marks.n] = window->name[name].offset;
+        marks.symbol[marks.n++] = window->name[name].symbol;
+    }
+    if (marks.n == STEP_MARKS_MAX && offsets[2] < offsets[1]) {
+        uint32_t symbol = marks.symbol[1];
+        marks.symbol[1] = marks.symbol[2];
+        marks.symbol[2] = symbol;
+    }
+    return marks;
+}
+
+struct step_marks step_period_find(struct step_window *window)
+{
+    struct division division;
+    if (!find_division(window, &division))
+        return (struct step_marks){.n = 0};
+    division = divide_window(window, division.divider);
+    judge_division(window, &division);
+    struct step_marks marks = choose_marks(window, &division);
+    if (marks.n == 1 && division.constancy < CONSTANCY_OF_ONE_MARK)
+        marks.n = 0;
+    return marks;
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps counted from sequences of calls as trainings make them. Each test plays a sequence whose
+ * steps and times it knows, and compares both counts after the first steps.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "preload/step_counter.h"
+
+/* A pretend process: its clock runs with its calls. */
+struct process {
+    struct step_counter *counter;
+    int64_t now_us;
+    int64_t call_us;
+    uint64_t random;
+    uint64_t steps; /* that it made */
+    uint64_t marked_counter, marked_steps;
+    int64_t marked_timed_us, marked_us;
+};
+
+static void begin(struct process *p)
+{
+    *p = (struct process){.counter = calloc(1, sizeof *p->counter),
+        .now_us = 1000,
+        .call_us = 20,
+        .random = 88172645};
+    assert_non_null(p->counter);
+}
+
+static void end(struct process *p)
+{
+    free(p->counter);
+}
+
+static unsigned random_below(struct process *p, unsigned n)
+{
+    p->random ^= p->random << 13;
+    p->random ^= p->random >> 7;
+    p->random ^= p->random << 17;
+    return (unsigned)(p->random >> 33) % n;
+}
+
+static void note(struct process *p, enum step_call call, unsigned handle)
+{
+    uint32_t symbol = step_symbol(call, handle);
+    p->now_us += p->call_us;
+    if (step_counter_is_due(p->counter, symbol))
+        step_counter_note(p->counter, symbol, p->now_us);
+}
+
+static void launch(struct process *p, unsigned first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        note(p, STEP_LAUNCH, first + i);
+}
+
+/* The steps before this were for the counter to learn. */
+static void mark(struct process *p)
+{
+    p->marked_counter = p->counter->steps;
+    p->marked_steps = p->steps;
+    p->marked_timed_us = p->counter->timed_us;
+    p->marked_us = p->now_us;
+}
+
+/* Within 2 %, or one step. `step_us`: what a step took in the mean; 0: all the time since. */
+static void check_with(struct process *p, double step_us)
+{
+    double counted = (double)(p->counter->steps - p->marked_counter);
+    double made = (double)(p->steps - p->marked_steps);
+    double us = (double)(p->counter->timed_us - p->marked_timed_us) / counted;
+    double expected_us = step_us > 0 ? step_us : (double)(p->now_us - p->marked_us) / made;
+    if (counted < 0.98 * made - 1.01 || counted > 1.02 * made + 1.01)
+        fail_msg("%.0f steps of %.0f", counted, made);
+    if (us < 0.98 * expected_us || us > 1.02 * expected_us)
+        fail_msg("%.0f us a step instead of %.0f", us, expected_us);
+}
+
+static void check(struct process *p)
+{
+    check_with(p, 0);
+}
+
+/* ---- networks ---- */
+
+enum { COPY = 1, FORWARD = 100, LOSS = 200, BACKWARD = 300, OPTIMIZER = 400, LOG = 500 };
+
+static void forward(struct process *p, int layers)
+{
+    launch(p, FORWARD + 20, 2);
+    for (int i = 0; i < layers; i++)
+        launch(p, FORWARD, 9);
+    launch(p, LOSS, 3);
+}
+
+static void backward(struct process *p, int layers)
+{
+    launch(p, BACKWARD + 40, 3);
+    for (int i = 0; i < layers; i++) {
+        launch(p, BACKWARD, 14);
+        launch(p, FORWARD + 3, 2); /* the same kernels as forward */
+    }
+    launch(p, BACKWARD + 50, 2);
+}
+
+/* One kernel for each parameter. */
+static void optimize(struct process *p, int parameters)
+{
+    for (int i = 0; i < parameters; i++)
+        launch(p, OPTIMIZER, 3);
+}
+
+static void train(struct process *p, int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        note(p, STEP_COPY, COPY);
+        forward(p, 12);
+        backward(p, 12);
+        optimize(p, 40);
+        p->steps++;
+    }
+}
+
+static void evaluate(struct process *p, int batches)
+{
+    for (int i = 0; i < batches; i++) {
+        note(p, STEP_COPY, COPY);
+        forward(p, 12);
+        note(p, STEP_SYNC, 0);
+    }
+}
+
+static void test_fixed(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train(&p, 40);
+    mark(&p);
+    train(&p, 1000);
+    check(&p);
+    assert_int_equal(p.counter->unit, 1);
+    end(&p);
+}
+
+/* Ten thousand calls a step. */
+static void test_long_steps(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 60; i++) {
+        forward(&p, 250);
+        backward(&p, 250);
+        optimize(&p, 1200);
+        p.steps++;
+        if (i == 20)
+            mark(&p);
+    }
+    check(&p);
+    end(&p);
+}
+
+static void accumulate(struct process *p, int steps, int batches, bool is_fused)
+{
+    for (int i = 0; i < steps; i++) {
+        for (int k = 0; k < batches; k++) {
+            note(p, STEP_COPY, COPY);
+            forward(p, 6);
+            backward(p, 6);
+        }
+        if (is_fused)
+            for (int k = 0; k < 3; k++)
+                launch(p, OPTIMIZER, 1);
+        else
+            optimize(p, 60);
+        p->steps++;
+    }
+}
+
+static void test_gradients_are_accumulated(void **state)
+{
+    (void)state;
+    static const struct {
+        int batches;
+        bool is_fused;
+    } cases[] = {{4, false}, {4, true}, {2, true}, {8, true}, {8, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct process p;
+        begin(&p);
+        accumulate(&p, 80, cases[i].batches, cases[i].is_fused);
+        mark(&p);
+        accumulate(&p, 600, cases[i].batches, cases[i].is_fused);
+        check(&p);
+        end(&p);
+    }
+}
+
+/* A print of the loss every n-th step, with kernels and a wait that occur nowhere else. */
+static void test_prints_are_no_steps(void **state)
+{
+    (void)state;
+    static const int every[] = {10, 50, 100};
+    for (size_t k = 0; k < 3; k++) {
+        struct process p;
+        begin(&p);
+        for (int i = 0; i < 2000; i++) {
+            train(&p, 1);
+            if (i % every[k] == 0) {
+                launch(&p, LOG, 8);
+                note(&p, STEP_SYNC, 0);
+            }
+            if (i == 100)
+                mark(&p);
+        }
+        check(&p);
+        end(&p);
+    }
+}
+
+/* A loop over time steps in Python: a step has 20 to 100 of them. */
+static void train_recurrent(struct process *p, int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        unsigned length = 20 + random_below(p, 81);
+        note(p, STEP_COPY, COPY);
+        launch(p, FORWARD + 20, 3);
+        for (unsigned t = 0; t < length; t++) {
+            launch(p, FORWARD, 1); /* a product, */
+            launch(p, FORWARD + 5, 2);
+            launch(p, FORWARD + 6, 3);
+        }
+        launch(p, LOSS, 4);
+        for (unsigned t = 0; t < length; t++) {
+            launch(p, FORWARD, 1); /* in both passes */
+            launch(p, FORWARD, 1);
+            launch(p, FORWARD + 5, 2);
+            launch(p, BACKWARD, 4);
+        }
+        launch(p, OPTIMIZER, 6);
+        p->steps++;
+    }
+}
+
+static void test_lengths_vary(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train_recurrent(&p, 100);
+    mark(&p);
+    train_recurrent(&p, 2000);
+    check(&p);
+    end(&p);
+}
+
+/* The library chooses other products for other lengths, and now and then other kernels for all. */
+static void test_kernels_vary(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 3000; i++) {
+        unsigned variant = 20 * random_below(&p, 8);
+        for (int layer = 0; layer < 12; layer++) {
+            launch(&p, 1000 + variant, 4);
+            launch(&p, FORWARD, 5);
+        }
+        launch(&p, LOSS, 4);
+        for (int layer = 0; layer < 12; layer++) {
+            launch(&p, 1200 + variant, 6);
+            launch(&p, BACKWARD, 9);
+        }
+        launch(&p, random_below(&p, 20) ? OPTIMIZER : OPTIMIZER + 50, 5);
+        p.steps++;
+        if (i % 25 == 0) {
+            launch(&p, LOG, 3);
+            note(&p, STEP_SYNC, 0);
+        }
+        if (i == 200)
+            mark(&p);
+    }
+    check(&p);
+    end(&p);
+}
+
+static void adam(struct process *p)
+{
+    for (int i = 0; i < 4; i++)
+        launch(p, OPTIMIZER, 1);
+}
+
+/* The discriminator sees a real and a made batch, then the generator is trained: every time, or
+ * every fifth. */
+static void train_gan(struct process *p, int steps, int batches)
+{
+    for (int i = 0; i < steps; i++) {
+        for (int k = 0; k < batches; k++) {
+            note(p, STEP_COPY, COPY);
+            launch(p, FORWARD, 30);
+            launch(p, LOSS, 2);
+            launch(p, BACKWARD, 60);
+            launch(p, 700, 40); /* the generator, forward */
+            launch(p, FORWARD, 30);
+            launch(p, LOSS, 2);
+            launch(p, BACKWARD, 60);
+            adam(p);
+        }
+        launch(p, FORWARD, 30);
+        launch(p, LOSS, 2);
+        launch(p, BACKWARD, 60);
+        launch(p, 800, 70);
+        adam(p);
+        p->steps++;
+    }
+}
+
+static void test_generators(void **state)
+{
+    (void)state;
+    static const int batches[] = {1, 5};
+    for (size_t i = 0; i < 2; i++) {
+        struct process p;
+        begin(&p);
+        train_gan(&p, 100, batches[i]);
+        mark(&p);
+        train_gan(&p, 500, batches[i]);
+        check(&p);
+        end(&p);
+    }
+}
+
+/* An evaluation after each epoch, and one before the first. */
+static void test_evaluations_are_breaks(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    evaluate(&p, 30);
+    train(&p, 300);
+    int64_t before_us = p.now_us;
+    train(&p, 100);
+    double step_us = (double)(p.now_us - before_us) / 100;
+    mark(&p);
+    for (int epoch = 0; epoch < 20; epoch++) {
+        train(&p, 100);
+        evaluate(&p, 40);
+    }
+    check_with(&p, step_us);
+    end(&p);
+}
+
+/* An evaluation that lasts: what was counted before goes on afterwards, in the same unit. */
+static void test_a_long_evaluation_changes_no_unit(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train(&p, 500);
+    uint32_t unit = p.counter->unit;
+    uint64_t steps = p.counter->steps;
+    evaluate(&p, 20000); /* 47 s */
+    assert_true(p.counter->steps - steps <= 1);
+    mark(&p);
+    train(&p, 500);
+    check_with(&p, 20. * (1 + 2 + 12 * 9 + 3 + 3 + 12 * 16 + 2 + 120));
+    assert_int_equal(p.counter->unit, unit);
+    end(&p);
+}
+
+/* The script goes on with another network. */
+static void test_another_training_is_found(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train(&p, 500);
+    uint32_t unit = p.counter->unit;
+    for (int i = 0; i < 60000; i++) { /* 240 s */
+        launch(&p, 2000, 200);
+        p.steps++;
+        if (i == 40000)
+            mark(&p);
+    }
+    assert_int_equal(p.counter->unit, unit + 1);
+    check(&p);
+    end(&p);
+}
+
+static void test_graphs(void **state)
+{
+    (void)state;
+    for (int has_copy = 0; has_copy < 2; has_copy++) {
+        struct process p;
+        begin(&p);
+        p.call_us = 900;
+        launch(&p, 3000, 500); /* before the capture */
+        for (int i = 0; i < 4000; i++) {
+            if (has_copy)
+                note(&p, STEP_COPY, COPY);
+            note(&p, STEP_GRAPH, 7);
+            p.steps++;
+            if (i == 2000)
+                mark(&p);
+        }
+        check(&p);
+        end(&p);
+    }
+}
+
+/* Compilation: kernels are tried before the first steps. */
+static void test_after_a_compilation(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 3000; i++) {
+        unsigned kernel = 4000 + random_below(&p, 300);
+        for (int k = 0; k < 8; k++)
+            launch(&p, kernel, 1);
+    }
+    train(&p, 300);
+    mark(&p);
+    train(&p, 1000);
+    check(&p);
+    end(&p);
+}
+
+/* JAX: one executable a step, its calls in one order; a copy of the batch. */
+static void test_one_executable(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 3000; i++) {
+        note(&p, STEP_COPY, COPY);
+        launch(&p, 5000, 57);
+        p.steps++;
+        if (i == 500)
+            mark(&p);
+    }
+    check(&p);
+    assert_int_equal(p.counter->unit, 1);
+    end(&p);
+}
+
+static void test_no_period_is_unknown(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 3000000; i++)
+        launch(&p, random_below(&p, 200), 1);
+    assert_int_equal(p.counter->unit, 0);
+    assert_int_equal(p.counter->steps, 0);
+    for (int i = 0; i < 200000; i++)
+        launch(&p, random_below(&p, 1000000), 1); /* more names than there is room for */
+    assert_int_equal(p.counter->unit, 0);
+    end(&p);
+}
+
+/* Beside others a training is slower; its steps are counted as before. */
+static void test_slower_steps(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train(&p, 300);
+    p.call_us = 60;
+    mark(&p);
+    train(&p, 300);
+    check(&p);
+    p.call_us = 15;
+    mark(&p);
+    train(&p, 300);
+    check(&p);
+    end(&p);
+}
+
+/* It was suspended for an hour. */
+static void test_a_stop_is_a_break(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train(&p, 300);
+    mark(&p);
+    for (int i = 0; i < 10; i++) {
+        train(&p, 50);
+        p.now_us += INT64_C(3600) * 1000000;
+    }
+    check_with(&p, 20. * (1 + 2 + 12 * 9 + 3 + 3 + 12 * 16 + 2 + 120));
+    end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_long_steps),
+        cmocka_unit_test(test_gradients_are_accumulated),
+        cmocka_unit_test(test_prints_are_no_steps),
+        cmocka_unit_test(test_lengths_vary),
+        cmocka_unit_test(test_kernels_vary),
+        cmocka_unit_test(test_generators),
+        cmocka_unit_test(test_evaluations_are_breaks),
+        cmocka_unit_test(test_a_long_evaluation_changes_no_unit),
+        cmocka_unit_test(test_another_training_is_found),
+        cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_after_a_compilation),
+        cmocka_unit_test(test_one_executable),
+        cmocka_unit_test(test_no_period_is_unknown),
+        cmocka_unit_test(test_slower_steps),
+        cmocka_unit_test(test_a_stop_is_a_break),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
