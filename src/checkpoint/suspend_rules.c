@@ -45,16 +45,27 @@ static enum suspend_refusal check_machine(const struct suspend_facts *facts)
     return facts->same_kind ? SUSPEND_ALLOWED : SUSPEND_MOVE_OTHER_KIND;
 }
 
+bool suspend_has_ranks(const struct suspend_facts *facts)
+{
+    return facts->has_nccl && facts->n_processes > 1;
+}
+
+bool suspend_is_by_carrier_alone(const struct suspend_facts *facts)
+{
+    bool are_ranks = suspend_has_ranks(facts) && facts->counts_collectives;
+    return (facts->is_mps_client || are_ranks) && facts->is_by_carrier && !facts->is_mig;
+}
+
 /* What the driver does not touch it cannot refuse: the carrier has its own rules, which it checks
  * itself (docs/carrier.md). */
 static enum suspend_refusal check_carried(const struct suspend_facts *facts)
 {
     if (facts->is_move)
-        return SUSPEND_MPS;
+        return facts->is_mps_client ? SUSPEND_MPS : SUSPEND_NCCL;
     if (!facts->n_processes)
         return SUSPEND_NO_CUDA;
-    if (facts->has_nccl && facts->n_processes > 1) /* one would wait at the gate for the other */
-        return SUSPEND_NCCL;
+    if (suspend_has_ranks(facts) && (facts->is_mps_client || !facts->counts_collectives))
+        return SUSPEND_NCCL; /* one would wait at the gate for the other */
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }
 
@@ -76,7 +87,7 @@ static enum suspend_refusal check_task(const struct suspend_facts *facts)
         return SUSPEND_MANAGED_MEMORY;
     if (facts->uses_ipc)
         return SUSPEND_CUDA_IPC;
-    if (facts->has_nccl && facts->n_processes > 1)
+    if (suspend_has_ranks(facts))
         return SUSPEND_NCCL;
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }
@@ -97,7 +108,7 @@ static enum suspend_refusal check_host_memory(const struct suspend_facts *facts)
 
 enum suspend_refusal suspend_check(const struct suspend_facts *facts)
 {
-    bool is_carried = facts->is_mps_client && facts->is_by_carrier && !facts->is_mig;
+    bool is_carried = suspend_is_by_carrier_alone(facts);
     enum suspend_refusal refusal = is_carried ? check_carried(facts) : check_machine(facts);
     if (refusal == SUSPEND_ALLOWED && !is_carried)
         refusal = check_task(facts);

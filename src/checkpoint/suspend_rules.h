@@ -31,7 +31,8 @@ struct suspend_facts {
     bool is_traced;     /* a debugger is attached */
     bool has_profiler;  /* Nsight or another injected tool */
     bool has_nccl;      /* NCCL is loaded, and may be used */
-    bool is_paused;     /* stopped or frozen: the driver would hang on it */
+    bool counts_collectives;     /* in all processes: the ranks can be stopped at the same one */
+    bool is_paused;              /* stopped or frozen: the driver would hang on it */
     bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
     struct reading gpu_bytes;    /* memory that the host has to hold */
     struct reading host_available_bytes; /* MemAvailable of /proc/meminfo */
@@ -64,6 +65,13 @@ enum suspend_refusal {
     SUSPEND_MOVE_OTHER_KIND,
     SUSPEND_REFUSALS
 };
+
+/* Do several processes communicate through NCCL? */
+bool suspend_has_ranks(const struct suspend_facts *facts);
+
+/* Does the memory leave by the carrier, and the contexts stay, as the driver refuses the processes?
+ */
+bool suspend_is_by_carrier_alone(const struct suspend_facts *facts);
 
 /* The part of the host's memory that suspensions leave alone: 5 %, at least 2 GiB. */
 int64_t suspend_host_reserve(int64_t available_bytes);

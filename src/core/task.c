@@ -106,6 +106,7 @@ void task_end_run(struct task *task)
     if (!task_has_run(task))
         return;
     free(task->run->yield.to_gpus);
+    free(task->run->yield.context_gpus);
     free(task->run);
     task->run = task_no_run();
 }

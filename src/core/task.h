@@ -167,9 +167,11 @@ struct task_yield {
     bool is_frozen;           /* its processes are to be frozen */
     int *to_gpus;             /* of a move: where to; NULL when it is not moving */
     int n_to_gpus;
-    int from_gpu;                 /* the first GPU that it had when it was suspended */
+    int from_gpu;      /* the first GPU that it had when it was suspended */
+    int *context_gpus; /* all of them, while keeps_context; else NULL */
+    int n_context_gpus;
     struct reading bytes;         /* on each GPU, when it was suspended; never 0 */
-    bool keeps_context;           /* it is suspended, and its context has stayed on from_gpu */
+    bool keeps_context;           /* it is suspended, and its contexts have stayed on these */
     struct reading context_bytes; /* how much of `bytes` stayed so, the last time in this attempt;
                                      not valid: nothing does */
     int mps_clients;              /* how many clients of MPS these processes are */
@@ -301,12 +303,25 @@ struct task {
 /* Returns the run that all tasks share which were never placed. */
 struct task_run *task_no_run(void);
 
-/* Returns the only GPU on which a suspended task can be resumed, as its context has stayed there;
- * -1: there is none, or the task is not suspended. */
+/* Returns the first of the GPUs on which alone a suspended task can be resumed, as its contexts
+ * have stayed there; -1: there are none, or the task is not suspended. */
 static inline int task_context_gpu(const struct task *task)
 {
     bool is_there = task->state == TASK_SUSPENDED && task->run->yield.keeps_context;
     return is_there ? task->run->yield.from_gpu : -1;
+}
+
+/* May a task be put on the GPU, as far as its contexts decide that? A suspended one whose contexts
+ * have stayed continues only where they are. */
+static inline bool task_may_return_to(const struct task *task, int gpu)
+{
+    const struct task_yield *yield = &task->run->yield;
+    if (task_context_gpu(task) < 0)
+        return true;
+    for (int i = 0; i < yield->n_context_gpus; i++)
+        if (yield->context_gpus[i] == gpu)
+            return true;
+    return false;
 }
 
 /* Makes the task's run, unless it has been made. It is released by task_end_run. Returns 0 or

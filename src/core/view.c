@@ -197,7 +197,7 @@ bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const s
 {
     const struct gpu_identity *id = &view->gpus[gpu].id;
     bool is_suspended = task->state == TASK_SUSPENDED;
-    if (task_context_gpu(task) >= 0 && task_context_gpu(task) != gpu)
+    if (!task_may_return_to(task, gpu))
         return false;
     if (is_suspended && strcmp(view->gpus[task->run->yield.from_gpu].id.name, id->name) != 0)
         return false;

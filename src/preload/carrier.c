@@ -231,6 +231,8 @@ static enum preload_carry_why make_ready(struct process_state *state, uint32_t o
         return why;
     if (!is_prepared(carrier) || !create_copy(carrier))
         return PRELOAD_CARRY_NO_HOST_MEMORY;
+    if (is_void(state, order)) /* the gate may be open by now */
+        return PRELOAD_CARRY_CALLS;
     enter_phase(state, PRELOAD_CARRY_COPYING);
     return is_void(state, order) ? PRELOAD_CARRY_CALLS : PRELOAD_CARRY_CAN;
 }

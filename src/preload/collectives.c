@@ -27,7 +27,6 @@ static _Atomic bool has_others;
 void collectives_publish(struct process_state *state, struct preload_page *page)
 {
     const struct collectives *own = &state->collectives;
-    atomic_fetch_or(&page->flags, PRELOAD_SEES_COLLECTIVES);
     if (atomic_load_explicit(&has_others, memory_order_relaxed))
         atomic_fetch_or(&page->flags, PRELOAD_OTHER_COLLECTIVES);
     for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX; i++) {
@@ -41,6 +40,7 @@ void collectives_publish(struct process_state *state, struct preload_page *page)
         atomic_store(&shown->id, own->communicators[i].id);
     }
     atomic_store(&page->collectives_under_way, own->under_way);
+    atomic_fetch_or(&page->flags, PRELOAD_SEES_COLLECTIVES); /* all of them are there */
 }
 
 static void publish_counts(struct process_state *state)

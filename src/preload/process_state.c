@@ -91,7 +91,7 @@ static void take_page(struct process_state *state, int fd)
         munmap(page, PRELOAD_PAGE_SIZE);
         return;
     }
-    atomic_store(&page->flags, atomic_load(&old->flags));
+    atomic_store(&page->flags, atomic_load(&old->flags) & ~(uint32_t)PRELOAD_SEES_COLLECTIVES);
     atomic_store(&page->failures, atomic_load(&old->failures));
     atomic_store(&page->waits, atomic_load(&old->waits));
     atomic_store(&page->waited_ms, atomic_load(&old->waited_ms));

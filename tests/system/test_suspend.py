@@ -272,6 +272,29 @@ comm = C.c_void_p()
 nccl.ncclCommInitRank.argtypes = [C.c_void_p, C.c_int, Id, C.c_int]
 assert nccl.ncclCommInitRank(C.byref(comm), 2, Id(b"a" * 8), int(os.environ["RANK"])) == 0
 """
+# One of two ranks, each on its GPU, that wait for each other in every step.
+RANKS = (
+    CARRIES.replace("(C.byref(context), 0)", "(C.byref(context), int(os.environ['LOCAL_RANK']))")
+    .replace("import ctypes as C, sys, time", "import ctypes as C, os, random, sys, time")
+    .replace(
+        "EXTRA",
+        NCCL
+        + RANK.replace("RANK", "LOCAL_RANK")
+        + """
+nccl.ncclAllReduce.argtypes = [C.c_void_p, C.c_void_p, C.c_size_t, C.c_int, C.c_int, C.c_void_p,
+                               C.c_void_p]
+sums, step = take(1, 0)[0].value, 0
+def reduce(value):
+    mine, out = (C.c_int64 * 1)(value), (C.c_int64 * 1)()
+    assert nccl.ncclAllReduce(mine, sums, 1, 4, 0, comm, None) == 0
+    time.sleep(random.random() / 50)
+    assert cuda.cuCtxSynchronize() == 0
+    assert cuda.cuMemcpyDtoH_v2(out, C.c_uint64(sums), C.c_size_t(8)) == 0
+    assert out[0] == 2 * value, ("wrong", out[0], value)
+""",
+    )
+    .replace('print("step"', 'step += 1; reduce(step); print("step"')
+)
 # Most of its memory is of a kind that is not carried.
 OTHER_MEMORY = """
 class Prop(C.Structure):
@@ -360,10 +383,12 @@ class Carried(Suspend):
         self.colloc("resume", str(task))
         self.goes_on(task)
 
-    def test_two_ranks_of_nccl_are_refused(self):
+    def test_two_ranks_of_nccl(self):
+        """The driver takes no part: their contexts stay."""
         task = self.start_two(RANK)
-        refused = self.colloc("suspend", str(task), code=1).stderr
-        self.assertIn("communicate through NCCL", refused)
+        self.colloc("suspend", str(task))
+        self.assertEqual({row[1:] for row in self.processes().values()}, {(32, "")})
+        self.colloc("resume", str(task))
         self.goes_on(task)
 
     def test_it_is_cancelled_while_it_is_away(self):
@@ -409,6 +434,12 @@ class CarriedClients(Carried):
 
     settings = {"sample-period": "100ms", "carrier": "yes", "sharing": "mps"}
     context_mib = 32  # of the emulated driver
+
+    def test_two_ranks_of_nccl(self):
+        task = self.start_two(RANK)
+        refused = self.colloc("suspend", str(task), code=1).stderr
+        self.assertIn("communicate through NCCL", refused)
+        self.goes_on(task)
 
     def start_program(self, extra="", **members):
         task, pid = super().start_program(extra, **members)
@@ -499,6 +530,103 @@ class CarriedClients(Carried):
         self.colloc("resume", str(task))
         self.goes_on(task)
         self.assertEqual(self.servers(), before)
+
+
+@needs_cuda_in_python
+class CarriedRanks(Suspend):
+    """Two ranks of NCCL on two GPUs give way together: their blocks leave, NCCL's memory and the
+    contexts stay."""
+
+    gpus = "3xA100-40GB"
+    settings = {"sample-period": "100ms", "carrier": "yes"}
+    rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
+
+    def start_ranks(self, **members):
+        path = self.write("ranks.py", RANKS)
+        task = self.submit(
+            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; python3 {path} & done; wait -n; kill 0",
+            gpus=2,
+            **members,
+        )
+        self.wait_steps(task, 4)
+        until(lambda: len(self.ranks(task)) == 2, "two ranks")
+        return task
+
+    def ranks(self, task):
+        shims = processes_with(f"{self.state}/tasks/{task}/")
+        return [pid for pid in self.processes() if pid in shims]
+
+    def wait_steps(self, task, before):
+        until(lambda: self.output(task).count("step") > before + 6, "further steps")
+
+    def goes_on(self, task):
+        self.wait_state(task, "RUNNING")
+        self.wait_steps(task, self.output(task).count("step"))
+
+    def used_mib(self):
+        return [gpu["mem_used_mib"] for gpu in self.get("/v1/gpus")["gpus"]]
+
+    def settled(self, task):
+        def state():
+            now = self.task(task)["state"]
+            return now if now in ("RUNNING", "SUSPENDED") else None
+
+        return until(state, "the task to run or to be suspended")
+
+    def suspend(self, task):
+        """The carrier is ready a moment after the first step."""
+        until(
+            lambda: "SUSPENDED" in self.colloc("suspend", str(task), code=None).stdout,
+            "its suspension",
+        )
+
+    def test_they_give_way_and_come_back(self):
+        """Only to their GPUs, though another one is free."""
+        task = self.start_ranks()
+        gpus = sorted(self.task(task)["gpus"])
+        for _ in range(3):
+            self.suspend(task)
+            self.assertEqual(self.task(task)["state"], "SUSPENDED")
+            until(lambda: max(self.used_mib()) < 100, "their memory to be free")
+            self.colloc("resume", str(task))
+            self.goes_on(task)
+            self.assertEqual(sorted(self.task(task)["gpus"]), gpus)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_kills(self):
+        """collocd is killed at random instants; or at the end a rank, which ends the task."""
+        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        task = self.start_ranks()
+        ranks = self.ranks(task)
+        for _ in range(self.rounds):
+            verb = "resume" if self.settled(task) == "SUSPENDED" else "suspend"
+            connection = self.connection()
+            connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
+            end = time.monotonic() + chance.random() * 0.4
+            until(lambda: time.monotonic() > end)
+            self.restart(signal.SIGKILL)
+            connection.close()
+            self.assertTrue(all(map(is_alive, ranks)), self.output(task)[-500:])
+        if self.settled(task) == "SUSPENDED":
+            self.act("resume", task)
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_a_rank_is_killed(self):
+        """At random instants of a suspension: the task ends as it would without it, and leaves no
+        memory."""
+        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        for _ in range(self.rounds // 2):
+            task = self.start_ranks(requeue=False)
+            victim = self.ranks(task)[0]
+            connection = self.connection()
+            connection.request("POST", f"/v1/tasks/{task}/suspend", "{}")
+            end = time.monotonic() + chance.random() * 0.4
+            until(lambda: time.monotonic() > end)
+            os.kill(victim, signal.SIGKILL)
+            connection.close()
+            self.wait(task, "FAILED")
+            until(lambda: not self.processes(), "no process to be left")
 
 
 @needs_cuda_in_python

@@ -81,12 +81,13 @@ static int become_suspended(struct core *core, struct task *task, int64_t now_us
     yield->mps_clients = gpu_view_resident(&core->view.gpus[task->gpus[0]], task->id)->mps_clients;
     if (yield->mps_clients == 0 && task->run->share.sharing == SHARING_MPS)
         yield->mps_clients = 1;
+    if (core_keep_contexts(core, task) < 0)
+        return -ENOMEM;
     core_release_gpus(core, task, now_us);
     task_move(task, TASK_SUSPENDED);
     if (!task_stays_suspended(task))
         queue_push_in_order(&core->suspended_queue, task);
-    yield->keeps_context = yield->context_bytes.valid;
-    return yield->keeps_context ? core_add_context(core, task) : 0;
+    return 0;
 }
 
 /* ---- a user's commands ---- */

@@ -156,24 +156,36 @@ static void remove_from_host(struct core *core, uint64_t id)
             core->on_host.list[i--] = core->on_host.list[--core->on_host.n];
 }
 
-int core_add_context(struct core *core, const struct task *task)
+static int add_context(struct core *core, const struct task *task, int at)
 {
-    int i = task->run->yield.from_gpu;
-    struct gpu_view *gpu = &core->view.gpus[i];
+    struct gpu_view *gpu = &core->view.gpus[at];
     const struct absent_client client = {task->id, task->uid, task->run->yield.mps_clients};
     if (ARRAY_APPEND(gpu->absent, gpu->n_absent, gpu->absent_capacity, client) < 0)
         return -ENOMEM;
-    core_note_open(core, i);
+    core_note_open(core, at);
     return 0;
 }
 
-void core_remove_context(struct core *core, struct task *task)
+int core_keep_contexts(struct core *core, struct task *task)
 {
-    int at = task->run->yield.from_gpu;
-    if (!task->run->yield.keeps_context)
-        return;
+    struct task_yield *yield = &task->run->yield;
+    int r = 0;
+    if (!yield->context_bytes.valid || task->n_gpus == 0)
+        return 0;
+    yield->context_gpus = malloc((size_t)task->n_gpus * sizeof *yield->context_gpus);
+    if (!yield->context_gpus)
+        return -ENOMEM;
+    memcpy(yield->context_gpus, task->gpus, (size_t)task->n_gpus * sizeof *task->gpus);
+    yield->n_context_gpus = task->n_gpus;
+    yield->keeps_context = true;
+    for (int i = 0; i < task->n_gpus && r == 0; i++)
+        r = add_context(core, task, task->gpus[i]);
+    return r;
+}
+
+static void remove_context(struct core *core, const struct task *task, int at)
+{
     struct gpu_view *gpu = &core->view.gpus[at];
-    task->run->yield.keeps_context = false;
     for (int i = 0; i < gpu->n_absent; i++) {
         if (gpu->absent[i].task != task->id)
             continue;
@@ -181,6 +193,19 @@ void core_remove_context(struct core *core, struct task *task)
         break;
     }
     core_note_open(core, at);
+}
+
+void core_remove_context(struct core *core, struct task *task)
+{
+    struct task_yield *yield = &task->run->yield;
+    if (!yield->keeps_context)
+        return;
+    yield->keeps_context = false;
+    for (int i = 0; i < yield->n_context_gpus; i++)
+        remove_context(core, task, yield->context_gpus[i]);
+    free(yield->context_gpus);
+    yield->context_gpus = NULL;
+    yield->n_context_gpus = 0;
 }
 
 bool core_are_gpus(const struct core *core, const int *gpus, int n)

@@ -41,9 +41,11 @@ bool core_are_different(const int *gpus, int n);
 /* Returns how many of the GPUs are not the task's. */
 int core_count_new(const struct task *task, const int *gpus, int n);
 
-/* The suspended task's context has stayed on its GPU, or is no longer that of a suspended task.
- * The first returns 0 or -ENOMEM. */
-int core_add_context(struct core *core, const struct task *task);
+/* The task is about to leave its GPUs: where `context_bytes` says that its contexts stay, they are
+ * noted there. Returns 0 or -ENOMEM. */
+int core_keep_contexts(struct core *core, struct task *task);
+
+/* They are no longer those of a suspended task. */
 void core_remove_context(struct core *core, struct task *task);
 
 /* The task gives up its GPUs; one without a GPU is no longer noted as on the host. */

@@ -29,8 +29,14 @@ static enum preload_carry_answer carry_page(struct preload_page *page, bool is_a
         return PRELOAD_CARRIES_NOT;
     if (!is_ordered) {
         give_order(page, goal);
-        return PRELOAD_CARRIES_STILL;
+        where = atomic_load(&page->carry_state);
     }
+    /* It has not begun to copy, and reads the order before it does: a call of the program or a
+     * kernel may keep it waiting for ever. */
+    if (!is_away && (where == PRELOAD_CARRY_WAITING || where == PRELOAD_CARRY_IS_HERE))
+        return PRELOAD_CARRIES_DONE;
+    if (!is_ordered)
+        return PRELOAD_CARRIES_STILL;
     if (done != order)
         return PRELOAD_CARRIES_STILL;
     if (where == (is_away ? PRELOAD_CARRY_IS_AWAY : PRELOAD_CARRY_IS_HERE))

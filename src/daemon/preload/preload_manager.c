@@ -147,6 +147,39 @@ static void wake_if_unused(struct preload_manager *manager, const struct preload
         driver_feed(manager->parts.driver, &event, NULL);
 }
 
+/* What a process writes into its page to its own harm is its matter. */
+static bool is_in_communicator(const struct preload_page *page)
+{
+    uint32_t flags = atomic_load(&page->flags);
+    bool is_seen = (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
+    for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX && is_seen; i++)
+        is_seen = !atomic_load(&page->communicators[i].id);
+    return !is_seen || atomic_load(&page->collectives_under_way);
+}
+
+bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    uint32_t flags = preload_manager_flags(manager, task, pid);
+    return (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
+}
+
+/* PyTorch's watchdog calls CUDA, so it stands still with its process: after 480 s its monitor ends
+ * the process (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC), and a collective times out 600 s after its start
+ * (ProcessGroupNCCL.cpp of PyTorch 2.3 to 2.11). Chosen: half of the shorter one. */
+static const int64_t RANKS_AWAY_US = 240 * SECOND_US;
+
+/* Ranks of NCCL that a user has suspended come back in time. Others come back as soon as there is
+ * memory anyway. */
+static void recall_ranks(struct preload_manager *manager, const struct preload_process *process)
+{
+    const struct task *task = core_task(manager->parts.core, process->peer.task);
+    struct event event = driver_event(manager->parts.driver, EVENT_RESUME, process->peer.task);
+    if (task && task->state == TASK_SUSPENDED && task->run->yield.by_user &&
+        task->run->yield.keeps_context && is_in_communicator(process->page) &&
+        event.time_us - task->run->yield.since_us > RANKS_AWAY_US)
+        driver_feed(manager->parts.driver, &event, NULL);
+}
+
 struct reading preload_manager_calls_idle_us(
     struct preload_manager *manager, uint64_t task, pid_t pid)
 {
@@ -169,6 +202,7 @@ void preload_manager_polled(struct preload_manager *manager)
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         note_calls(process);
         wake_if_unused(manager, process);
+        recall_ranks(manager, process);
         carry_orders_heal(process, core_task(manager->parts.core, process->peer.task));
     }
     memory_waits_poll(manager);
@@ -197,16 +231,6 @@ bool preload_manager_knows(const struct preload_manager *manager, uint64_t task,
         if (process->peer.task == task && process->peer.pid == pid)
             return true;
     return false;
-}
-
-/* What a process writes into its page to its own harm is its matter. */
-static bool is_in_communicator(const struct preload_page *page)
-{
-    uint32_t flags = atomic_load(&page->flags);
-    bool is_seen = (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
-    for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX && is_seen; i++)
-        is_seen = !atomic_load(&page->communicators[i].id);
-    return !is_seen || atomic_load(&page->collectives_under_way);
 }
 
 bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid)

@@ -85,6 +85,26 @@ bool preload_manager_explain_carrier(
 /* Has the process of the task called CUDA with the library? */
 bool preload_manager_knows(const struct preload_manager *manager, uint64_t task, pid_t pid);
 
+/*
+ * Holds the collectives of NCCL of the task's processes; to be called again until it answers. They
+ * pass again when the gate of a process is opened (preload_manager_set_gate).
+ *
+ * Returns PRELOAD_HOLD_REACHED: no collective is in flight that is not launched by all its ranks,
+ * and none is launched any more; PRELOAD_HOLD_NOT_YET; PRELOAD_HOLD_INCOMPLETE: not yet, some ranks
+ * of a communicator are elsewhere or still come; PRELOAD_HOLD_CANNOT: the processes use NCCL in a
+ * way that is not counted, or the memory of some is away.
+ */
+enum preload_hold_answer {
+    PRELOAD_HOLD_REACHED,
+    PRELOAD_HOLD_NOT_YET,
+    PRELOAD_HOLD_INCOMPLETE,
+    PRELOAD_HOLD_CANNOT,
+};
+enum preload_hold_answer preload_manager_hold(struct preload_manager *manager, uint64_t task);
+
+/* Are the collectives of the process counted? */
+bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* Returns whether the process is known to be in no communicator of NCCL, though it may have loaded
  * it, as each process with PyTorch has. */
 bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid);

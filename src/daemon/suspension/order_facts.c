@@ -46,6 +46,10 @@ static void take_inspection(struct suspension *s, const struct cuda_process *pro
     s->facts.has_nccl |= process->has_nccl &&
                          !preload_manager_has_no_ranks(s->parts.preload, s->orders->task,
                              s->record.processes[s->inspected].pid);
+    s->is_not_known |= !preload_manager_flags(
+        s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
+    s->facts.counts_collectives &= preload_manager_counts_collectives(
+        s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
     s->is_without_library |= process->is_without_library;
     struct reading left = cgroup_memory_left_of(
         s->record.processes[s->inspected].pid, s->cgroup); /* its own limit is raised */
@@ -248,6 +252,7 @@ void suspension_gather_facts(struct suspension *s)
         .same_kind = is_same_kind(s, task),
         .is_mps_client = task->run->share.sharing == SHARING_MPS,
         .is_by_carrier = s->parts.config->carrier,
+        .counts_collectives = true,
         .is_mig = is_on_mig(s, task),
         .host_available_bytes = host_memory_available(),
         .cgroup_left_bytes = reading_of(INFINITY),

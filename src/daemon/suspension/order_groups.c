@@ -14,6 +14,9 @@
 /* Chosen: synchronising calls return when the GPU has done its work. */
 static const uint64_t GATE_POLL_MS = 5;
 static const int64_t GATE_LIMIT_US = 30 * SECOND_US;
+/* Chosen: ranks are at most a step apart, and a step of a training takes seconds. Far below the
+ * 480 s of PyTorch's heartbeat (docs/carrier.md). */
+static const int64_t HOLD_LIMIT_US = 30 * SECOND_US;
 /* Chosen: a call of a task that does not use its GPUs, which had just passed the gate, has reached
  * the driver by then. Later ones wait at the gate, where they are seen. */
 static const int64_t GATE_UNUSED_US = 1 * SECOND_US;
@@ -238,10 +241,14 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
     char why[SUSPENSION_WHY_SIZE];
     bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_HOST_MEMORY ||
                      refusal == SUSPEND_CGROUP_MEMORY || refusal == SUSPEND_MEMORY_UNKNOWN;
+    /* After a restart: its pages will say whether its collectives are counted. */
+    bool is_not_known_yet = refusal == SUSPEND_NCCL && s->facts.is_by_carrier && s->is_not_known &&
+                            !s->is_without_library;
     suspend_refusal_write(refusal, &s->facts, why, sizeof why);
     suspension_fail_order(s,
         is_memory                    ? SUSPENSION_NO_MEMORY
         : refusal == SUSPEND_NO_CUDA ? SUSPENSION_NOT_NOW
+        : is_not_known_yet           ? SUSPENSION_NOT_NOW
                                      : SUSPENSION_REFUSED,
         false, why);
 }
@@ -334,11 +341,11 @@ static void pass_gate(struct suspension *s)
     /* Without the gate it is not seen when an unused task calls CUDA again. */
     bool may_go_without = s->parts.config->suspend_without_gate && !is_unused(s);
     if (gate == PRELOAD_GATE_AWAY && !may_go_without)
-        suspension_fail_order(s, SUSPENSION_NOT_NOW, false,
+        fail_suspension(s, SUSPENSION_NOT_NOW,
             "it has not called CUDA since the daemon was started, as far as its preloaded library "
             "can see: try again when it has, or set suspend-without-gate if it never synchronizes");
     else if (gate == PRELOAD_GATE_NONE && !may_go_without)
-        suspension_fail_order(s, SUSPENSION_REFUSED, false,
+        fail_suspension(s, SUSPENSION_REFUSED,
             s->is_without_library
                 ? "it runs without the preloaded library, so a call that synchronizes would crash "
                   "it (submit it with --preload=yes, or set suspend-without-gate)"
@@ -349,17 +356,48 @@ static void pass_gate(struct suspension *s)
     else if (closed_us < GATE_LIMIT_US)
         suspension_wait_for_task(s, GATE_POLL_MS, order->gate_closed_us, pass_gate);
     else
-        suspension_fail_order(
-            s, SUSPENSION_TIMED_OUT, false, "one of its CUDA calls does not return");
+        fail_suspension(s, SUSPENSION_TIMED_OUT, "one of its CUDA calls does not return");
+}
+
+static void close_gates(struct suspension *s)
+{
+    s->orders->gate_closed_us = clock_monotonic_us();
+    pass_gate(s);
+}
+
+/* Ranks of NCCL are stopped at the same collective first: all of them, or the task goes on as if
+ * nothing had been asked. */
+static void hold_ranks(struct suspension *s)
+{
+    struct order *order = s->orders;
+    enum preload_hold_answer hold = preload_manager_hold(s->parts.preload, order->task);
+    int64_t held_us = clock_monotonic_us() - order->held_us;
+    if (hold == PRELOAD_HOLD_REACHED)
+        close_gates(s);
+    else if (hold != PRELOAD_HOLD_CANNOT && held_us < HOLD_LIMIT_US)
+        suspension_wait_for_task(s, GATE_POLL_MS, order->held_us, hold_ranks);
+    else
+        fail_suspension(s, SUSPENSION_NOT_NOW,
+            hold == PRELOAD_HOLD_CANNOT
+                ? "its ranks use NCCL in a way that is not counted, or some of them are away"
+            : hold == PRELOAD_HOLD_INCOMPLETE
+                ? "a communicator of NCCL has ranks that are not in this task on this server"
+                : "its ranks have not come to the same collective in time");
 }
 
 void suspension_run_suspension(struct suspension *s)
 {
     struct order *order = s->orders;
     suspension_lend_memory(s);
-    if (!order->gate_closed_us)
-        order->gate_closed_us = clock_monotonic_us();
-    pass_gate(s);
+    if (order->gate_closed_us) {
+        pass_gate(s);
+        return;
+    }
+    order->held_us = clock_monotonic_us();
+    if (s->record.are_clients)
+        hold_ranks(s);
+    else
+        close_gates(s);
 }
 
 /* All is known: suspend it, or say why not. */
@@ -372,7 +410,7 @@ void suspension_decide(struct suspension *s)
     }
     s->orders->host_bytes = reading_or(s->facts.gpu_bytes, 0);
     s->record.is_carried = s->parts.config->carrier;
-    s->record.are_clients = s->facts.is_mps_client;
+    s->record.are_clients = suspend_is_by_carrier_alone(&s->facts);
     int r = suspension_save_record(s, s->orders->task);
     if (r < 0) {
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, false, "the state folder cannot be written");

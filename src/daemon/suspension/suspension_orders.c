@@ -153,7 +153,7 @@ static void begin_order(struct suspension *s)
     void (*next_step)(struct suspension * s) = order->next_step;
     order->next_step = NULL;
     s->awaited_poll = 0;
-    s->is_without_library = false;
+    s->is_without_library = s->is_not_known = false;
     if (suspension_load_record(s, task)) {
         if (next_step)
             next_step(s);

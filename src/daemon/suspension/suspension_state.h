@@ -31,6 +31,7 @@ struct order {
 
     /* What it waits for is the task's: where it goes on when its turn comes again. */
     void (*next_step)(struct suspension *s); /* NULL: from the beginning */
+    int64_t held_us;                         /* when its collectives were held */
     int64_t gate_closed_us;                  /* when; 0: its gates were not closed yet */
     double host_bytes;                       /* host memory that it was allowed to take */
     struct {
@@ -69,6 +70,7 @@ struct suspension {
     struct suspension_record record;
     struct suspend_facts facts;
     bool is_without_library; /* one of its processes was started without the preloaded library */
+    bool is_not_known;       /* one has not called CUDA since this daemon was started */
     size_t inspected;
     char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
     struct group_runner runner;

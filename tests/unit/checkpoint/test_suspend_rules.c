@@ -67,6 +67,12 @@ static void test_the_task(void **state)
     REFUSED(SUSPEND_PAUSED, facts.is_mps_client = facts.is_by_carrier = facts.is_paused = true);
     REFUSED(SUSPEND_OVER_MAX, facts.is_mps_client = facts.is_by_carrier = true;
             facts.suspended_max_bytes = 0);
+    REFUSED(SUSPEND_ALLOWED, facts.counts_collectives = facts.is_by_carrier = facts.has_nccl = true;
+            facts.n_processes = 2);
+    REFUSED(SUSPEND_NCCL, facts.counts_collectives = facts.has_nccl = true; facts.n_processes = 2);
+    REFUSED(SUSPEND_NCCL,
+            facts.counts_collectives = facts.is_by_carrier = facts.has_nccl = facts.is_move = true;
+            facts.n_processes = 2);
     REFUSED(SUSPEND_MIG, facts.is_mig = true);
     REFUSED(SUSPEND_NO_CUDA, facts.n_processes = 0);
     REFUSED(SUSPEND_32_BIT, facts.has_32_bit = true);

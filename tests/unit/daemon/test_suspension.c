@@ -217,6 +217,16 @@ bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, p
     return false;
 }
 
+bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return false;
+}
+
+enum preload_hold_answer preload_manager_hold(struct preload_manager *manager, uint64_t task)
+{
+    return PRELOAD_HOLD_REACHED;
+}
+
 bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     return false;
