@@ -92,6 +92,7 @@ class Help(CliCase):
             "ssh-serve",
         }
         without_json = {
+            "step",
             "calibrate",
             "bench",
             "sweep",

@@ -196,11 +196,6 @@ enum preload_gate_answer preload_manager_set_gate(
     return processes[task].gate;
 }
 
-bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid)
-{
-    return false;
-}
-
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     return processes[task].flags;
