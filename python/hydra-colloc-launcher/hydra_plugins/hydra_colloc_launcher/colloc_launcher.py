@@ -77,9 +77,9 @@ class CollocLauncher(Launcher):
         setup_globals()
         loader = self.hydra_context.config_loader
         job_config: Any = loader.load_sweep_config(self.config, overrides)
-        with open_dict(job_config.hydra.job) as job:
-            job.id = os.environ["COLLOC_TASK_ID"]
-            job.num = number
+        with open_dict(job_config.hydra.job):
+            job_config.hydra.job.id = os.environ["COLLOC_TASK_ID"]
+            job_config.hydra.job.num = number
         result = run_job(
             hydra_context=self.hydra_context,
             task_function=self.task_function,
