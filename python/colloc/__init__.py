@@ -16,6 +16,8 @@ keys carry their units, and None means unknown. Standard library only; `estimate
 the program colloc.
 """
 
+import os
+
 from colloc.client import Array, Client, DaemonError, Reply, Task
 from colloc.connection import Connection, find_socket
 from colloc.executor import Executor, TaskFuture
@@ -29,6 +31,16 @@ from colloc.task_errors import (
     TaskStopped,
     TaskTimeout,
 )
+
+
+def metric(name: str, step: int, value: float) -> None:
+    """Reports a metric of this task for the early stop of its array, as Client.metric.
+
+    Outside of a task it does nothing, so that a script may call it anywhere.
+    """
+    if "COLLOC_TASK_ID" in os.environ:
+        Client().metric(name, step, value)
+
 
 __all__ = [
     "Array",
@@ -47,5 +59,6 @@ __all__ = [
     "TaskTimeout",
     "estimate",
     "find_socket",
+    "metric",
     "step",
 ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import math
 import os
 import re
 import shlex
@@ -392,6 +393,19 @@ class Client:
         """
         path = f"/v1/tasks/{task}/latency"
         self.request("POST", path, {"p99_ms": p99_ms}).check()
+
+    def metric(self, name: str, step: int, value: float, task: Optional[TaskId] = None) -> Object:
+        """Reports a metric of a task for the early stop of its array (docs/sweeps.md).
+
+        value: NaN and infinities count as the worst.
+        task: None: the task in which this program runs (COLLOC_TASK_ID).
+
+        Returns {"task", "stop_rank"}: the rank of its last report at a rung, or None.
+        """
+        task = os.environ["COLLOC_TASK_ID"] if task is None else task
+        number = float(value)
+        body = {"name": name, "step": int(step), "value": number if math.isfinite(number) else None}
+        return self.request("POST", f"/v1/tasks/{task}/metric", body).check().json
 
     def _change(
         self,

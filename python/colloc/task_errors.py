@@ -49,7 +49,7 @@ class TaskCancelled(TaskError):
 
 
 class TaskStopped(TaskError):
-    """A rule for early stop ended the task: `task["stop"]` has its rung and rank."""
+    """A rule for early stop ended the task: `task["stop_rank"]` has its rung and rank."""
 
 
 class TaskCrashed(TaskError):

@@ -93,7 +93,7 @@ SIDES = {"inception_v3": 299, "xception": 299}  # as tests/gpu/catalogue_trial.p
 # often. A start takes 2 to 3 s, which are not compressed: memory must not settle within them.
 SETTINGS = ["--sample-period=100ms", "--window=4s", "--settle=1s", "--settle-max=6s"]
 FORK_SETTINGS = ["--sample-period=100ms", "--window=1s", "--settle=1500ms", "--settle-max=4s"]
-ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "STOPPED")
 # No estimates, no margins, no limits: each task starts at once on the next GPU.
 ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0", "--margin=0"]
 # A slot is never shorter than 20 times what a suspension costs: about 25 s for 1.2 GiB.

@@ -19,6 +19,7 @@ static const char *const names[FAILURE_CLASSES] = {
     [FAILURE_GPU_GONE] = "gpu-gone",
     [FAILURE_DEPENDENCY] = "dependency",
     [FAILURE_REQUEUED] = "requeued",
+    [FAILURE_STOPPED] = "stopped",
 };
 
 const char *failure_name(enum failure_class failure)

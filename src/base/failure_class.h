@@ -22,11 +22,12 @@ enum failure_class {
     FAILURE_LOST,       /* its shim was killed or the machine crashed: the outcome is unknown */
     FAILURE_DEPENDENCY, /* it never ran: a task that it depends on has ended otherwise */
     FAILURE_REQUEUED,   /* ended by a user, to be run again */
+    FAILURE_STOPPED,    /* ended by the stop rule of its array */
     FAILURE_CLASSES
 };
 
 /* "none", "gpu-oom", "host-oom", "program", "signal", "time-limit", "cancelled", "launch",
- * "gpu-fault", "mps", "gpu-gone", "lost", "dependency", "requeued"; and back. */
+ * "gpu-fault", "mps", "gpu-gone", "lost", "dependency", "requeued", "stopped"; and back. */
 const char *failure_name(enum failure_class failure);
 bool failure_parse(const char *name, enum failure_class *ret_failure);
 

@@ -32,7 +32,7 @@ enum {
 enum { LIMIT_DEFAULT = 20, LIMIT_OF_PERIOD = 10000 };
 
 static const char *const states[] = {
-    "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", NULL};
+    "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "STOPPED", NULL};
 
 static const struct option_spec options[] = {
     [HISTORY_USER] = {.name = "user",

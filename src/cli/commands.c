@@ -24,7 +24,7 @@
 #define WATCHING(X) X(queue) X(show) X(logs) X(wait) X(history)
 #define CONTROLLING(X)                                                                             \
     X(cancel)                                                                                      \
-    X(requeue) X(rerun) X(hold) X(release) X(update) X(suspend) X(resume) X(move)
+    X(requeue) X(rerun) X(metric) X(hold) X(release) X(update) X(suspend) X(resume) X(move)
 #define USING_GPUS(X) X(gpus) X(top) X(web) X(share) X(report) X(reserve) X(mig) X(mps)
 #define MEASURING(X)  X(estimate) MEMNET(X) X(record) X(profile) X(step) X(bench) X(calibrate)
 #define SIMULATING(X) X(simulate) X(sweep) X(trace) X(replay)

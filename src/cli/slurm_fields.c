@@ -59,6 +59,8 @@ static const struct {
 const char *slurm_state_long(const json_t *task)
 {
     const char *state = member_text(task, "state", "");
+    if (strcmp(state, "STOPPED") == 0) /* Slurm's STOPPED is a job that SIGSTOP has halted */
+        return "CANCELLED";
     return strcmp(state, "PAUSED") == 0 ? "SUSPENDED" : state;
 }
 

@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "cli/print.h"
 #include "core/dependency.h"
+#include "core/stop_spec.h"
 #include "taskfile/array_spec.h"
 
 /* ---- programs ---- */
@@ -319,6 +320,13 @@ static void warn_of_begin(const struct option_value *begin)
         print_error("warning: --begin has passed: the task may start at once");
 }
 
+static int check_stop(const struct task_description *task, struct fault *fault)
+{
+    const struct option_value *stop = &task->values[TASK_STOP];
+    struct halving_rule rule;
+    return stop->set ? stop_spec_parse(stop->text, fault, &rule) : 0;
+}
+
 int submit_check_order(const struct task_description *task, struct fault *fault)
 {
     warn_of_begin(&task->values[TASK_BEGIN]);
@@ -330,7 +338,7 @@ int submit_check_order(const struct task_description *task, struct fault *fault)
     if (r >= 0)
         r = array->set ? array_spec_parse(array->text, fault, &spec) : 0;
     array_spec_fini(&spec);
-    return r;
+    return r < 0 ? r : check_stop(task, fault);
 }
 
 /* ---- output files ---- */

@@ -32,7 +32,7 @@ int task_end_exit_code(const json_t *task)
     const char *state = member_text(task, "state", "");
     double exit_code = member_number(task, "exit_code", 0),
            signal = member_number(task, "signal", 0);
-    if (strcmp(state, "COMPLETED") == 0)
+    if (strcmp(state, "COMPLETED") == 0 || strcmp(state, "STOPPED") == 0)
         return EXIT_OK;
     if (strcmp(state, "OUT_OF_MEMORY") == 0)
         return EXIT_OUT_OF_MEMORY;

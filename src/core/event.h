@@ -46,12 +46,15 @@ enum event_kind {
     EVENT_UNRESERVE,  /* such a reservation is cancelled; of no task */
     EVENT_IDLE,       /* the running task has not used its GPUs for long */
     EVENT_WAKE,       /* the task that was suspended for that calls CUDA again */
+    EVENT_METRIC,     /* a task of an array has reported its metric at a rung of the stop rule;
+                              the event's task is the array (sweeps.c) */
     EVENT_LATENCY,    /* how long the requests of a service take; not in the log */
     EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
     EVENT_TICK,            /* time has passed */
     /* decisions */
     EVENT_PLACE,         /* the task gets these GPUs */
     EVENT_EXPIRE,        /* its time limit is reached: it is ended */
+    EVENT_STOP,          /* it is losing by the stop rule of its array: it is ended */
     EVENT_EVICT,         /* its MIG instance was removed: it is ended, then requeued */
     EVENT_EXTERNAL_SEEN, /* external processes were beside it: an OOM may not be its own fault */
     EVENT_RECOVER,       /* OOM beside others or under a limit of colloc: into the recovery queue */
@@ -141,7 +144,8 @@ struct event {
                 *elements; /* of an array, by rising id: all above the event's
                                                      task, which is the array; NULL: of none */
             int n_elements;
-            int array_limit; /* of its tasks in queues and running at a time; 0: none */
+            struct halving_rule stop; /* of an array; factor 0: none */
+            int array_limit;          /* of its tasks in queues and running at a time; 0: none */
         } submit;
         struct task_update update;
         struct advance reserve;
@@ -194,9 +198,15 @@ struct event {
             const int64_t *free_us; /* of each GPU, the earliest first */
             int n;
         } fifo;
-        int64_t idle_us;       /* of IDLE: for how long */
-        int64_t restart_us;    /* of RESTART: it does not start before */
-        struct reading p99_us; /* of LATENCY; not valid: not known */
+        int64_t idle_us;    /* of IDLE: for how long */
+        int64_t restart_us; /* of RESTART: it does not start before */
+        struct {
+            uint64_t task;
+            int rung;
+            struct reading value; /* not valid: it is no finite number, the worst */
+        } metric;
+        struct halving_rank stop; /* of STOP */
+        struct reading p99_us;    /* of LATENCY; not valid: not known */
         struct {
             uint32_t uid;
             int64_t usage_us;           /* GPU time charged, decayed to the time of the event */

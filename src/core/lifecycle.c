@@ -13,6 +13,7 @@
 
 #include "core/state/fifo_marks.h"
 #include "core/state/state.h"
+#include "core/state/sweeps.h"
 #include "core/state/tasks.h"
 #include "core/state/users.h"
 #include "core/state/waiting.h"
@@ -89,6 +90,7 @@ void core_destroy(struct core *core)
     free(core->view.gpus);
     free(core->group_uses);
     free(core->advances);
+    core_free_sweeps(core);
     free(core->on_host.list);
     free(core->on_tasks.list);
     free(core->on_arrays.list);
@@ -130,9 +132,11 @@ void core_forget(struct core *core, uint64_t id)
     if (i == core->n_tasks || core->tasks[i]->id != id ||
         !task_state_is_done(core->tasks[i]->state))
         return;
+    uint64_t array = core->tasks[i]->array.id;
     core->n_taking_turns -= core->tasks[i]->request.takes_turns;
     task_free(core->tasks[i]);
     core->n_tasks--;
     memmove(
         &core->tasks[i], &core->tasks[i + 1], (size_t)(core->n_tasks - i) * sizeof *core->tasks);
+    core_forget_sweep(core, array);
 }

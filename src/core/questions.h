@@ -74,6 +74,10 @@ int core_check_advance(
 /* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
 
+/* Returns the rule for early stop of an array of which a task is left, valid until then; NULL: it
+ * has none. */
+const struct halving_rule *core_halving_rule(const struct core *core, uint64_t array);
+
 /* To walk all tasks, from 0 on. Returns the task with the smallest id above `id`, or NULL. */
 const struct task *core_next_task(const struct core *core, uint64_t id);
 

@@ -6,7 +6,7 @@
  *       ^                      v                     |             v
  *       |                   STARTING ---> RUNNING ---+--------> EXITED ---> COMPLETED, FAILED,
  *       v                      ^                                            CANCELLED, TIMEOUT,
- *     RECOVERING --------------'                                            OUT_OF_MEMORY
+ *     RECOVERING --------------'                                            OUT_OF_MEMORY, STOPPED
  *
  * A task that may not start yet is BLOCKED: before its queue, and again when it is released.
  *
@@ -28,7 +28,7 @@
 #define BIT(state) (1u << (state))
 #define DONE                                                                                       \
     (BIT(TASK_COMPLETED) | BIT(TASK_FAILED) | BIT(TASK_CANCELLED) | BIT(TASK_TIMEOUT) |            \
-        BIT(TASK_OUT_OF_MEMORY))
+        BIT(TASK_OUT_OF_MEMORY) | BIT(TASK_STOPPED))
 
 /* An attempt that has run nothing (EVENT_UNSTARTED) goes back to its queue. */
 #define UNSTARTED (BIT(TASK_QUEUED) | BIT(TASK_RECOVERING))
@@ -68,6 +68,7 @@ static const struct {
     [TASK_CANCELLED] = {"cancelled", "CANCELLED", 0},
     [TASK_TIMEOUT] = {"timeout", "TIMEOUT", 0},
     [TASK_OUT_OF_MEMORY] = {"out-of-memory", "OUT_OF_MEMORY", 0},
+    [TASK_STOPPED] = {"stopped", "STOPPED", 0},
 };
 
 const char *const sharing_names[SHARINGS] = {

@@ -12,6 +12,7 @@
 #include "base/failure_class.h"
 #include "base/reading.h"
 #include "core/dependency.h"
+#include "core/halving.h"
 #include "core/suspension.h"
 
 struct policy;
@@ -146,6 +147,7 @@ enum task_state {
     TASK_CANCELLED,
     TASK_TIMEOUT,
     TASK_OUT_OF_MEMORY,
+    TASK_STOPPED, /* by the stop rule of its array */
     TASK_STATES
 };
 
@@ -253,6 +255,8 @@ struct task_run {
     struct task_yield yield;
     struct task_service service;
     struct memory_wait memory_wait;
+    struct halving_rank stop; /* of its last report at a rung; `of` 0: none */
+    int n_rungs;              /* it reports no more at rungs below */
 };
 
 /* A daemon may have tens of thousands: members are in an order without holes. */
@@ -270,8 +274,8 @@ struct task {
     int *gpus;                 /* those it holds: indices into the view; NULL when it holds none */
     int n_gpus;                /* 0 when it holds none */
     enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT,
-                                  FAILURE_GPU_GONE or FAILURE_REQUEUED; FAILURE_NONE: it does
-                                  not */
+                                  FAILURE_GPU_GONE, FAILURE_REQUEUED or FAILURE_STOPPED;
+                                  FAILURE_NONE: it does not */
     bool has_process;          /* known to run (or to have been spawned) */
     bool exclusive;            /* its GPUs take no other task as long as it runs */
     bool had_coresidents;      /* another task or external process was beside it in this attempt */
@@ -356,6 +360,12 @@ int sharing_parse(const char *name, enum sharing *ret_sharing);
 static inline bool task_state_is_done(enum task_state state)
 {
     return state >= TASK_COMPLETED;
+}
+
+/* Has it ended as its submitter wanted? A task that the stop rule of its array ended has. */
+static inline bool task_state_is_success(enum task_state state)
+{
+    return state == TASK_COMPLETED || state == TASK_STOPPED;
 }
 
 static inline bool task_state_holds_gpus(enum task_state state)

@@ -38,6 +38,7 @@ const char *attempt_end_reason(enum failure_class failure)
         [FAILURE_GPU_GONE] = "GpuGone",
         [FAILURE_DEPENDENCY] = "DependencyNeverSatisfied",
         [FAILURE_REQUEUED] = "Requeued",
+        [FAILURE_STOPPED] = "Stopped",
     };
     return words[failure];
 }

@@ -80,7 +80,7 @@ static bool read_record(const json_t *record, struct command_runs *ret)
         json_is_true(json_object_get(record, "preallocated")))
         return false;
     int64_t bytes = (int64_t)(json_number_value(peak) * (double)MIB / (double)gpus);
-    if (strcmp(state, "COMPLETED") == 0)
+    if (strcmp(state, "COMPLETED") == 0 || strcmp(state, "STOPPED") == 0)
         ret->peak_bytes = bytes;
     else if (strcmp(state, "OUT_OF_MEMORY") == 0)
         ret->crashed_bytes = bytes;

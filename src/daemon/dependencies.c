@@ -38,7 +38,8 @@ static int count_ends(const struct core *core, struct store *store,
     if (r < 0)
         return r;
     for (int i = TASK_COMPLETED; i < TASK_STATES; i++) {
-        *(i == TASK_COMPLETED ? &ret_ends->n_completed : &ret_ends->n_failed) += counts[i];
+        *(task_state_is_success((enum task_state)i) ? &ret_ends->n_completed
+                                                    : &ret_ends->n_failed) += counts[i];
         ret_ends->state = counts[i] > 0 ? (enum task_state)i : ret_ends->state;
     }
     const struct task *task = core_next_task(core, dependency->first - 1);

@@ -121,6 +121,8 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_PLACE] = "place",
         [EVENT_EXPIRE] = "expire",
         [EVENT_EVICT] = "evict",
+        [EVENT_METRIC] = "metric",
+        [EVENT_STOP] = "stop",
         [EVENT_EXTERNAL_SEEN] = "company",
         [EVENT_RECOVER] = "recover",
         [EVENT_REQUEUE] = "requeue",
@@ -207,6 +209,13 @@ static void describe_event(const struct event *event, char *more, size_t size)
         break;
     case EVENT_MEMORY_ANSWER:
         snprintf(more, size, " %s", event->memory_granted ? "granted" : "denied");
+        break;
+    case EVENT_METRIC:
+        snprintf(more, size, " task=%" PRIu64 " rung=%d", event->metric.task, event->metric.rung);
+        break;
+    case EVENT_STOP:
+        snprintf(more, size, " rung=%d rank=%d of=%d", event->stop.rung, event->stop.rank,
+            event->stop.of);
         break;
     case EVENT_END:
         snprintf(more, size, " %s", task_state_word(event->end));

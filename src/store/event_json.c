@@ -197,6 +197,10 @@ static const struct field submit_fields[] = {
     {"without_library", FIELD_BOOL, AT(submit.request.without_library), OPTIONAL, 0, 0, NULL},
     {"array_limit", FIELD_INT, AT(submit.array_limit), OPTIONAL, 1, ARRAY_NUMBER_MAX, NULL},
     {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"stop_factor", FIELD_INT, AT(submit.stop.factor), OPTIONAL, 2, STOP_FACTOR_MAX, NULL},
+    {"stop_max", FIELD_BOOL, AT(submit.stop.is_max), OPTIONAL, 0, 0, NULL},
+    {"stop_step", FIELD_INT64, AT(submit.stop.first_step), OPTIONAL, 1, STOP_STEP_MAX, NULL},
+    {"stop_metric", FIELD_TEXT, AT(submit.stop.metric), OPTIONAL, 0, STOP_METRIC_SIZE, NULL},
     {"cpus", FIELD_INT, AT(submit.request.host.cpus), OPTIONAL, 1, HOST_CPUS_MAX, NULL},
     {"host_bytes", FIELD_INT64, AT(submit.request.host.memory_bytes), OPTIONAL, 1, HOST_BYTES_MAX, NULL},
 };
@@ -332,6 +336,18 @@ static const struct field restart_fields[] = {
     {"begin_us", FIELD_INT64, AT(restart_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field metric_fields[] = {
+    {"task", FIELD_INT64, AT(metric.task), REQUIRED, 1, INT64_MAX, NULL},
+    {"rung", FIELD_INT, AT(metric.rung), REQUIRED, 0, STOP_RUNGS_MAX - 1, NULL},
+    {"value", FIELD_READING, AT(metric.value), OPTIONAL, 0, 0, NULL},
+};
+
+static const struct field stop_fields[] = {
+    {"rung", FIELD_INT, AT(stop.rung), REQUIRED, 0, STOP_RUNGS_MAX - 1, NULL},
+    {"rank", FIELD_INT, AT(stop.rank), REQUIRED, 1, ARRAY_NUMBER_MAX, NULL},
+    {"of", FIELD_INT, AT(stop.of), REQUIRED, 1, ARRAY_NUMBER_MAX, NULL},
+};
+
 static const struct field latency_fields[] = {
     {"p99_us", FIELD_WHOLE, AT(p99_us), OPTIONAL, 0, EVENT_NUMBER_MAX, NULL},
 };
@@ -377,6 +393,8 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_PLACE] = FIELDS(place_fields),
     [EVENT_END] = FIELDS(end_fields),
     [EVENT_RESTART] = FIELDS(restart_fields),
+    [EVENT_METRIC] = FIELDS(metric_fields),
+    [EVENT_STOP] = FIELDS(stop_fields),
     [EVENT_LATENCY] = FIELDS(latency_fields),
     [EVENT_SUSPENDING] = FIELDS(yield_fields),
     [EVENT_MOVING] = FIELDS(moving_fields),

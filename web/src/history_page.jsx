@@ -13,7 +13,7 @@ const PAGE_SIZE = 100;
 const LIMIT = 1_000_000; // of the daemon: all
 const DAYS = [["today", "1"], ["7 days", "7"], ["30 days", "30"], ["all", "all"]];
 const DAYS_USUAL = "7";
-const STATES = ["ended", "COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED"];
+const STATES = ["ended", "COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED", "STOPPED"];
 
 function askFor({ state = "ended", user, days = DAYS_USUAL }, after) {
   const isAll = !(Number(days) > 0);

@@ -40,6 +40,8 @@ static enum task_state final_state(const struct task *task)
         return TASK_CANCELLED;
     case FAILURE_TIME_LIMIT:
         return TASK_TIMEOUT;
+    case FAILURE_STOPPED:
+        return TASK_STOPPED;
     case FAILURE_GPU_OOM:
     case FAILURE_HOST_OOM:
         return TASK_OUT_OF_MEMORY;

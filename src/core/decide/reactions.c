@@ -11,6 +11,7 @@
 #include "core/decide/reactions.h"
 
 #include "core/ask/deadline.h"
+#include "core/decide/early_stop.h"
 #include "core/decide/effects.h"
 #include "core/decide/ends.h"
 #include "core/decide/give_way.h"
@@ -137,6 +138,8 @@ int core_react_to_input(struct core *core, const struct event *event)
         return after_run_again(core, task);
     case EVENT_STARTED:
         return after_started(core, task);
+    case EVENT_METRIC:
+        return core_stop_if_losing(core, core_find_task(core, event->metric.task), event->time_us);
     case EVENT_UNSTARTED:
         return after_unstarted(core, task, event->time_us);
     case EVENT_SAMPLE:
@@ -177,8 +180,8 @@ int core_decide_leftovers(struct core *core, int64_t now_us)
         else if (task->ending && !task_state_is_done(task->state) &&
                  !task_state_has_attempt(task->state))
             r = core_end_task(core, task->id, TASK_CANCELLED, now_us);
-        else
-            r = core_decide_yield_leftovers(core, task, now_us);
+        else if ((r = core_decide_yield_leftovers(core, task, now_us)) == 0)
+            r = core_stop_if_losing(core, task, now_us);
     }
     core->ended.n = 0; /* the driver may have forgotten some of them */
     if (r == 0)

@@ -43,6 +43,7 @@
 #include "core/state/residents.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
+#include "core/state/sweeps.h"
 #include "core/state/task_attempt.h"
 #include "core/state/tasks.h"
 #include "core/state/waiting.h"
@@ -172,6 +173,7 @@ static int apply_unstarted(struct core *core, struct task *task, const struct ev
     task->run->unstarted++;
     if (task->ending != FAILURE_CANCELLED)
         task->ending = FAILURE_NONE;
+    task->run->stop.is_losing = false;
     core_return_to_queue(core, task, task->started_us);
     return 0;
 }
@@ -328,7 +330,7 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
 {
     if (!task_state_is_done(event->end) || !task_may_move(task->state, event->end))
         return CORE_NOT_NOW;
-    if (core_note_end(core, task->id, event->end != TASK_COMPLETED) < 0)
+    if (core_note_end(core, task->id, !task_state_is_success(event->end)) < 0)
         return -ENOMEM;
     if (task->state != TASK_EXITED) {
         core_stop_waiting(task, event->time_us);
@@ -384,6 +386,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_place(core, task, event);
     case EVENT_EXPIRE:
         return apply_expire(task);
+    case EVENT_STOP:
+        return core_apply_stop(task, event);
     case EVENT_EVICT:
         return apply_evict(task, event->time_us);
     case EVENT_EXTERNAL_SEEN:
@@ -426,6 +430,8 @@ int core_apply_event(struct core *core, const struct event *event)
     case EVENT_RESERVE:
     case EVENT_UNRESERVE:
         return core_apply_advance(core, event);
+    case EVENT_METRIC:
+        return core_apply_metric(core, event);
     case EVENT_SUSPENSION_COST:
         return apply_suspension_cost(core, &event->suspension_cost);
     case EVENT_FIFO:

@@ -10,6 +10,7 @@
 
 #include "core/state/dependents.h"
 #include "core/state/state.h"
+#include "core/state/sweeps.h"
 #include "core/state/tasks.h"
 #include "core/state/users.h"
 #include "core/state/waiting.h"
@@ -65,7 +66,8 @@ int core_apply_submit(struct core *core, const struct event *event)
         return CORE_NOT_NOW;
     if (!event->submit.elements)
         return add_task(core, event, event->task, (struct task_array){0});
-    int r = 0;
+    int r = event->submit.n_elements > 0 ? core_begin_sweep(core, event->task, &event->submit.stop)
+                                         : 0;
     for (int i = 0; i < event->submit.n_elements && r == 0; i++) {
         const struct array_element *element = &event->submit.elements[i];
         r = add_task(core, event, element->task,

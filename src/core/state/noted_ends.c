@@ -64,7 +64,7 @@ static int note_ends_of(struct core *core, const struct dependency *range)
         if (task->id > range->last)
             break;
         if (task_state_is_done(task->state))
-            r = core_note_end(core, task->id, task->state != TASK_COMPLETED);
+            r = core_note_end(core, task->id, !task_state_is_success(task->state));
     }
     return r;
 }

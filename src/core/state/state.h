@@ -107,7 +107,9 @@ struct core {
 
     struct task **tasks; /* by rising id */
     int n_tasks;
-    int n_taking_turns;       /* of them, with time slots */
+    int n_taking_turns;    /* of them, with time slots */
+    struct sweep **sweeps; /* reports of arrays with a stop rule (sweeps.c) */
+    size_t n_sweeps, sweeps_capacity;
     struct advance *advances; /* by rising id */
     size_t n_advances, advances_capacity;
     uint64_t last_advance;          /* the largest id so far */

@@ -30,6 +30,9 @@ int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t
  * is out. */
 json_t *http_task_json(struct http *http, const struct task *task);
 
+/* Returns the task's last report at a rung of its stop rule; null: it has none. */
+json_t *http_stop_json(const struct http *http, const struct task *task);
+
 /* Returns the same with those members only that a list for people shows (`short=1`). */
 json_t *http_task_summary_json(struct http *http, const struct task *task);
 

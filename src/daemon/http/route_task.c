@@ -18,6 +18,7 @@ struct story {
     struct http *http;
     json_t *events;
     json_t *submit_detail;
+    uint64_t id;
     enum failure_class failure; /* of the last EXITED */
 };
 
@@ -132,6 +133,16 @@ static void write_event(
     case EVENT_RESTART:
         fputs("the service has ended: it is started again", out);
         break;
+    case EVENT_METRIC:
+        if (event->metric.value.valid)
+            fprintf(out, "%g at rung %d", event->metric.value.value, event->metric.rung + 1);
+        else
+            fprintf(out, "no finite number at rung %d: the worst", event->metric.rung + 1);
+        break;
+    case EVENT_STOP:
+        fprintf(out, "rank %d of %d at rung %d: it is ended", event->stop.rank, event->stop.of,
+            event->stop.rung + 1);
+        break;
     case EVENT_EVICT:
         fputs("its GPU is gone, or it cannot be resumed: it is ended", out);
         break;
@@ -180,6 +191,8 @@ static json_t *event_text(
 static int on_story(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     struct story *story = context;
+    if (event->kind == EVENT_METRIC && event->metric.task != story->id)
+        return 0; /* of another task of its array */
     if (event->kind == EVENT_EXITED)
         story->failure = event->exited.failure;
     if (event->kind == EVENT_SUBMIT && !story->submit_detail)
@@ -222,7 +235,7 @@ static void add_host_now(const struct http *http, json_t *record, uint64_t id)
 static void add_private(struct http *http, json_t *record, uint64_t id)
 {
     static const char *const kept[] = {"arguments", "cwd", "summary_name", "output", "error"};
-    struct story story = {.http = http, .events = json_array()};
+    struct story story = {.http = http, .id = id, .events = json_array()};
     struct fault fault = {0};
     if (store_task_events(http->parts.store, id, policy_find, on_story, &story, &fault) < 0) {
         log_error("%s", fault.text);

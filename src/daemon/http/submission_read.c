@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "core/stop_spec.h"
 #include "daemon/dependencies.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/request_fields.h"
@@ -89,6 +90,17 @@ static int set_array(struct submission *submission, struct fault *fault)
     submission->event.submit.n_elements = array->count;
     submission->event.submit.array_limit = array->limit;
     return 0;
+}
+
+/* By which rule tasks of the array are stopped. */
+static int set_stop_rule(struct submission *submission, struct fault *fault)
+{
+    const struct option_value *value = &submission->options[TASK_STOP];
+    if (!value->set)
+        return 0;
+    if (!submission->options[TASK_ARRAY].set)
+        return fault_set(fault, EINVAL, "stop: only an array can have it: give array, too");
+    return stop_spec_parse(value->text, fault, &submission->event.submit.stop);
 }
 
 static int set_dependencies(
@@ -555,6 +567,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = check_signal(submission, fault);
     if (r == 0)
         r = set_array(submission, fault);
+    if (r == 0)
+        r = set_stop_rule(submission, fault);
     if (r == 0)
         r = set_order(http, submission, fault);
     if (r == 0)

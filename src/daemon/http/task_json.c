@@ -28,7 +28,18 @@ static const char *cancelled_by(const struct job *job)
     return job ? job_canceller(job) : NULL;
 }
 
-static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
+static void explain_stop(const struct core *core, const struct task *task, char *text, size_t size)
+{
+    const struct halving_rule *rule = core_halving_rule(core, task->array.id);
+    const struct halving_rank *stop = &task->run->stop;
+    if (rule)
+        snprintf(text, size, "rank %d of %d by %s (%s) at step %lld, where the best 1/%d goes on",
+            stop->rank, stop->of, rule->metric, rule->is_max ? "max" : "min",
+            (long long)halving_step(rule, stop->rung), rule->factor);
+}
+
+static void explain_end(const struct core *core, const struct job *job, const struct task *task,
+    char *text, size_t size)
 {
     char dependency[64];
     text[0] = '\0';
@@ -40,6 +51,8 @@ static void explain_end(const struct job *job, const struct task *task, char *te
         snprintf(text, size, "it is being ended, to be run again");
     else if (task->ending == FAILURE_CANCELLED && cancelled_by(job))
         snprintf(text, size, "cancelled by %s", cancelled_by(job));
+    else if (task->ending == FAILURE_STOPPED)
+        explain_stop(core, task, text, size);
     else if (task->state == TASK_FAILED && task->not_at_fault)
         snprintf(text, size, "once too often, though perhaps without a fault of the task: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
@@ -113,7 +126,7 @@ static void add_reason(
     const char *word, *lacks = why_deferred(http, task);
     if (task_state_is_done(task->state) || task->state == TASK_EXITED) {
         word = end_reason(task);
-        explain_end(job, task, text, sizeof text);
+        explain_end(http->parts.core, job, task, text, sizeof text);
     } else if (lacks) {
         word = "Resources";
         snprintf(text, sizeof text, "its start is retried every second: %s", lacks);
@@ -342,6 +355,17 @@ static void add_service(json_t *object, const struct task *task)
     json_object_set_new(object, "restart_count", json_integer(task->run->service.restarts));
 }
 
+json_t *http_stop_json(const struct http *http, const struct task *task)
+{
+    const struct halving_rule *rule = core_halving_rule(http->parts.core, task->array.id);
+    const struct halving_rank *stop = &task->run->stop;
+    if (!rule || stop->of == 0)
+        return json_null();
+    return json_pack("{s:s, s:I, s:i, s:i, s:b}", "metric", rule->metric, "step",
+        (json_int_t)halving_step(rule, stop->rung), "rank", stop->rank, "of", stop->of, "stopped",
+        task->ending == FAILURE_STOPPED);
+}
+
 static void add_need(json_t *object, const struct need *need)
 {
     bool known = need->kind == NEED_ESTIMATED || need->kind == NEED_DECLARED;
@@ -401,6 +425,7 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_request(http, object, task, job);
     add_order(http, object, task);
     add_service(object, task);
+    json_object_set_new(object, "stop_rank", http_stop_json(http, task));
     add_outcome(http, object, task, job);
     add_steps(object, task, job);
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());

@@ -166,7 +166,7 @@ static bool read_wish(const struct messages *messages, uint64_t task, struct wis
 /* The kind of message that an event is one of; MESSAGE_KINDS: of none that the user wants. */
 static enum message_kind kind_of(const struct noted *noted, unsigned wanted)
 {
-    bool has_failed = noted->end != TASK_COMPLETED && noted->end != TASK_CANCELLED;
+    bool has_failed = !task_state_is_success(noted->end) && noted->end != TASK_CANCELLED;
     enum message_kind kind = MESSAGE_KINDS;
     switch (noted->event) {
     case EVENT_PLACE:

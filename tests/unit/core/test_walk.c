@@ -182,8 +182,12 @@ static void make_submit(struct walk *walk, struct event *event)
     request->service.p99_us = chance(walk, 80) ? 50 * MS_US : 0;
     request->begin_us = chance(walk, 10) ? walk->now_us + (int64_t)draw(walk, 30) * SECOND_US : 0;
     make_after(walk, event);
-    if (event->task == walk->next_task - 1 && chance(walk, 6))
+    if (event->task == walk->next_task - 1 && chance(walk, 6)) {
         make_array(walk, event);
+        if (chance(walk, 70))
+            event->submit.stop = (struct halving_rule){
+                .factor = 3, .first_step = 3, .metric = "loss"};
+    }
 }
 
 /* The last sample of the GPU, or one that differs a little. */
@@ -341,6 +345,22 @@ static void make_latency(struct walk *walk, struct event *event)
     event->p99_us = any_reading(walk, 100.0 * MS_US);
 }
 
+/* Mostly of a task of an array that runs. */
+static void make_metric(struct walk *walk, struct event *event)
+{
+    const struct task *task = core_next_task(walk->core, 0);
+    uint64_t seen = 0;
+    for (; task; task = core_next_task(walk->core, task->id)) {
+        if (core_halving_rule(walk->core, task->array.id) && task->has_process &&
+            draw(walk, ++seen) == 0) {
+            event->task = task->array.id;
+            event->metric.task = task->id;
+        }
+    }
+    event->metric.rung = (int)draw(walk, 4);
+    event->metric.value = any_reading(walk, 9);
+}
+
 static struct event make_input(struct walk *walk)
 {
     static const enum event_kind often[] = {EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE,
@@ -351,7 +371,7 @@ static struct event make_input(struct walk *walk)
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_RUN_AGAIN,
         EVENT_HOLD, EVENT_GPUS, EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT,
         EVENT_MEMORY_WAIT_END, EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE,
-        EVENT_UNRESERVE, EVENT_SUSPENSION_COST};
+        EVENT_UNRESERVE, EVENT_SUSPENSION_COST, EVENT_METRIC, EVENT_METRIC, EVENT_METRIC};
     struct event event = {.time_us = walk->now_us};
     if (walk->moving) {
         event = move_event(walk, walk->moving);
@@ -381,6 +401,8 @@ static struct event make_input(struct walk *walk)
         make_reserve(walk, &event);
     else if (event.kind == EVENT_SUSPENSION_COST)
         make_suspension_cost(walk, &event);
+    else if (event.kind == EVENT_METRIC)
+        make_metric(walk, &event);
     else if (event.kind == EVENT_LATENCY)
         make_latency(walk, &event);
     else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
