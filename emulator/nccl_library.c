@@ -120,7 +120,7 @@ static void let_driver_wait(void)
 
 /* ---- the GPU's part ---- */
 
-static void finish(struct communicator *comm, uint64_t number)
+static void finish_collective(struct communicator *comm, uint64_t number)
 {
     const struct work *work = &comm->work[number % SLOTS];
     for (size_t i = 0; i < work->count; i++) {
@@ -142,7 +142,7 @@ static void *run_gpu(void *argument)
                 wait_a_moment();
         wait_for_all(comm, comm->meeting->launched, number);
         if (!atomic_load(&comm->is_aborted))
-            finish(comm, number);
+            finish_collective(comm, number);
         atomic_fetch_add(&comm->meeting->done[comm->rank], 1);
         atomic_fetch_sub(&outstanding, 1);
     }

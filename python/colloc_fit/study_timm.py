@@ -14,8 +14,8 @@ tables between its markers.
 
 The sheet does not say how the trainings ran. Their optimizer is taken for SGD with momentum, chosen
 with the table in view: with Adam, and with plain SGD, the constant of the device differs more
-between small networks and large ones. The constant is the median of measured less estimated memory over the networks
-whose hash is even; errors are those of the others, and the other way round.
+between small networks and large ones. The constant is the median of measured less estimated memory
+over the networks whose hash is even; errors are those of the others, and the other way round.
 
 A run at the device's limit, or one that took less than the tensors that FakeTensor finds alive at
 its peak, ran out of memory: it is left out.
@@ -286,11 +286,12 @@ def text_of(rows, networks):
     usable = sum(len(usable_runs(runs)) for runs in networks.values())
     counts = (
         f"{len({row['model'] for row in rows})} of {len(networks)} networks, {len(rows)} of "
-        f"{usable} runs that ended well. The constant of the device: {' and '.join(f'{one:,}' for one in constants)} MiB from the two halves.\n"
+        f"{usable} runs that ended well. The constant of the device: "
+        f"{' and '.join(f'{one:,}' for one in constants)} MiB from the two halves.\n"
     )
     names = {
         "error": "`graph`, from an export",
-        "fake_error_less_constant": "FakeTensor and a constant of its own",
+        "fake_error_less_constant": "FakeTensor, with its constant",
         "fake_error": "FakeTensor",
     }
     errors = _table(

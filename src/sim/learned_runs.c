@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A list of users: few share a task of a catalogue. */
 #include "sim/learned_runs.h"
 
 #include <errno.h>

@@ -54,7 +54,8 @@ def train(mib):
     return subprocess.call(["colloc-pretend-train", f"--memory-mib={mib}", "--seconds=30"])
 
 def out_of_memory():
-    print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", file=sys.stderr)
+    text = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
+    print(text, file=sys.stderr)
     raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
 """
 

@@ -175,7 +175,7 @@ static void log_wait(struct job_waits *waits, struct preload_waiter *waiter)
 }
 
 /* `taken`: the GPUs on which a thread was let try by this poll. */
-static void answer(struct job_waits *waits, struct preload_waiter *waiter, uint64_t *taken)
+static void answer_waiter(struct job_waits *waits, struct preload_waiter *waiter, uint64_t *taken)
 {
     const struct node_gpu *gpu = gpu_of(waits->node, waiter);
     const char *why = NULL;
@@ -207,7 +207,7 @@ void job_waits_poll(struct node *node)
     while ((waiter = preload_next_waiter(waits->listener, waiter))) {
         log_wait(waits, waiter);
         if (waiter->is_asking)
-            answer(waits, waiter, &taken);
+            answer_waiter(waits, waiter, &taken);
     }
 }
 
@@ -235,7 +235,7 @@ static void on_ends(void *context, struct preload_process *process)
 {
 }
 
-/* It is answered by the next poll: the driver has just refused what the last one showed as free. Its
+/* The next poll answers it: the driver has just refused what the last one showed as free. Its
  * time runs from the first WAIT on. */
 static void on_waits(void *context, struct preload_waiter *waiter)
 {

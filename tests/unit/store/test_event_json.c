@@ -192,8 +192,7 @@ static void placements_and_ends_are_stored_as_ever(void **state)
     estimate.estimate.need = (struct need){NEED_ESTIMATED, 8287940608};
     assert_stored_as(&estimate, "{\"need\":\"estimated\",\"need_bytes\":8287940608}");
     estimate.estimate.smact = reading_of(0.5);
-    assert_stored_as(
-        &estimate, "{\"need\":\"estimated\",\"need_bytes\":8287940608,\"smact\":0.5}");
+    assert_stored_as(&estimate, "{\"need\":\"estimated\",\"need_bytes\":8287940608,\"smact\":0.5}");
     assert_stored_as(&cancel, "{}");
 }
 
