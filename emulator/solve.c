@@ -116,7 +116,8 @@ static void gather_instances(struct gpu *gpu)
     }
 }
 
-/* An awake GPU has a base power; what its processes add is limited by the card's limit. */
+/* What the processes add to the power of an awake GPU counts, or its activity
+ * (gpu_kind_power_w). */
 static void rate_gpu(struct world *world, int g)
 {
     struct gpu *gpu = &world->gpus[g];
@@ -126,8 +127,8 @@ static void rate_gpu(struct world *world, int g)
     if (gpu->mig)
         gather_instances(gpu);
     struct activity *rate = &gpu->units[0].rate;
-    double base_w = rate->gract > 0 ? gpu->kind.awake_w : gpu->kind.idle_w;
-    rate->power_w = fmin(gpu->kind.limit_w, base_w + rate->power_w);
+    rate->power_w = rate->gract > 0 ? gpu_kind_power_w(&gpu->kind, rate->smact, rate->power_w)
+                                    : fmin(gpu->kind.limit_w, gpu->kind.idle_w + rate->power_w);
 }
 
 /* Called after each change of the table: a process that starts, ends or is suspended changes the

@@ -59,6 +59,8 @@ enum {
     SIMULATE_ORDER,
     SIMULATE_USER_USAGE,
     SIMULATE_USAGE_WINDOW,
+    SIMULATE_DECISION_DELAY,
+    SIMULATE_RECOVERY,
     SIMULATE_RECOVERY_STEP,
     SIMULATE_HOST_CPUS,
     SIMULATE_HOST_MEMORY,
@@ -76,6 +78,7 @@ enum {
 
 static const char *const sharings[] = {"streams", "mps", "auto", NULL};
 static const char *const orders[] = {"fair", "fifo", NULL};
+static const char *const recovery_rules[] = {"drain", "stop-queue", NULL};
 static const char *const speeds[] = {"known", "unknown", NULL};
 
 static const struct option_spec options[SIMULATE_OPTIONS] = {
@@ -283,6 +286,9 @@ static int set_suspension(
     if (invocation->values[SIMULATE_CARRIER].set)
         settings->suspension_cost = suspension_cost_by_carrier();
     settings->carries_mps = invocation->values[SIMULATE_CARRIER].set;
+    int r = core_settings_check(settings, fault);
+    if (r < 0)
+        return r;
     if (settings->preempt && !settings->policy->rank)
         return fault_set(fault, EINVAL,
             "--preempt: the policy %s does not preempt tasks: use predictive or las",

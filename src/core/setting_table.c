@@ -21,7 +21,8 @@ const struct core_setting core_setting_table[CORE_SETTINGS] = {
 
 static_assert(sizeof(enum window_statistic) == sizeof(int), "a choice is read and written as int");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
-static_assert(sizeof(struct core_settings) == 352,
+static_assert(sizeof(enum recovery_rule) == sizeof(int), "and so is a rule of recovery");
+static_assert(sizeof(struct core_settings) == 368,
     "a setting without a row in settings.def would be lost to the replay");
 
 static const char *name_in_scenarios(const struct core_setting *setting)
@@ -98,6 +99,8 @@ const struct setting_kind setting_statistic = {SETTING_CHOICE, "mean, p95 or ewm
     .names = window_statistic_names, .n_names = WINDOW_STATISTICS};
 const struct setting_kind setting_order = {
     SETTING_CHOICE, "fair or fifo", .names = queue_order_names, .n_names = QUEUE_ORDERS};
+const struct setting_kind setting_recovery = {
+    SETTING_CHOICE, "drain or stop-queue", .names = recovery_rule_names, .n_names = RECOVERY_RULES};
 const struct setting_kind setting_half_life = {
     SETTING_TIME, "a time from 1m to 3650d, such as 7d", .min = MINUTE_US, .max = 3650 * DAY_US};
 const struct setting_kind setting_usage_window = {SETTING_TIME,

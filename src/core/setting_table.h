@@ -55,6 +55,6 @@ void core_setting_put_number(
 
 /* The kinds that belong to the core's settings. */
 extern const struct setting_kind setting_slowdown, setting_number, setting_statistic, setting_order,
-    setting_half_life, setting_usage_window;
+    setting_recovery, setting_half_life, setting_usage_window;
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef COLLOC_CORE_SETTINGS_H
 #define COLLOC_CORE_SETTINGS_H
 
+#include "base/fault.h"
 #include "core/policy.h"
 #include "core/suspension.h"
 #include "fairness/share_table.h"
@@ -13,6 +14,13 @@ enum queue_order {
     ORDER_FAIR, /* that of the user with the smaller usage per share */
     ORDER_FIFO, /* the oldest */
     QUEUE_ORDERS
+};
+
+/* What waits while a task that ran out of GPU memory waits for GPUs (pass/recovery.c). */
+enum recovery_rule {
+    RECOVERY_DRAIN,      /* its GPUs are drained; tasks start on the others */
+    RECOVERY_STOP_QUEUE, /* no task of the queue starts, as in the dissertation's RAD-RM */
+    RECOVERY_RULES
 };
 
 /* Limits of tasks that are limited, and in queues or running; 0: none. */
@@ -30,19 +38,22 @@ struct core_settings {
     enum window_statistic statistic; /* of activity over the window; the dissertation: the mean */
     int64_t settle_us;               /* memory that has not grown for this time has settled */
     int64_t settle_max_us;           /* the longest hold-off: GPUs closed to others for one task */
-    int64_t recovery_step_bytes;     /* more free memory for each crash (thesis 7.2); 0: as in
+    int64_t decision_delay_us;       /* before a start on idle GPUs, and again before one on others
+                                    (ask/queue_pause.c); 0: none */
+    enum recovery_rule recovery;
+    int64_t recovery_step_bytes; /* more free memory for each crash (thesis 7.2); 0: as in
                                         state/recovery_need.c */
-    int recoveries_max;              /* starts after a GPU memory crash, per task */
-    int requeues_max;    /* starts after ends that were not the task's fault, per task */
-    double filler_smact; /* a task with a higher expected SMACT nearly fills a GPU */
-    int filler_percent;  /* such a task, beside other MPS clients, gets this share of the SMs, in
+    int recoveries_max;          /* starts after a GPU memory crash, per task */
+    int requeues_max;            /* starts after ends that were not the task's fault, per task */
+    double filler_smact;         /* a task with a higher expected SMACT nearly fills a GPU */
+    int filler_percent; /* such a task, beside other MPS clients, gets this share of the SMs, in
                             per cent; 0: all */
-    bool mps_mem_limit;  /* limit an MPS client to its known requirement and the margin */
-    bool can_suspend;    /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
-    bool carries_mps;    /* clients of MPS, too, by the library in their processes */
-    bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
-    bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
-    bool preempt;        /* running tasks give way by priority and rank (core/pass/preempt.c) */
+    bool mps_mem_limit; /* limit an MPS client to its known requirement and the margin */
+    bool can_suspend;   /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
+    bool carries_mps;   /* clients of MPS, too, by the library in their processes */
+    bool can_pause;     /* EFFECT_PAUSE and CONTINUE */
+    bool preload;       /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
+    bool preempt;       /* running tasks give way by priority and rank (core/pass/preempt.c) */
     bool make_room; /* a task is moved so that a waiting one can start (core/pass/make_room.c) */
     bool expires_elsewhere; /* another resource manager ends tasks at their time limit */
     bool look_ahead;        /* with preempt: the order of the queue is chosen by simulating several
@@ -66,6 +77,16 @@ struct core_settings {
 
 /* The defaults of settings.def; no policy yet. */
 struct core_settings core_settings_default(void);
+
+/*
+ * Checks settings that contradict each other, which no single value shows.
+ *
+ * Returns 0, or -EINVAL with the reason in the fault.
+ */
+int core_settings_check(const struct core_settings *settings, struct fault *fault);
+
+/* "drain" and "stop-queue". */
+extern const char *const recovery_rule_names[RECOVERY_RULES];
 
 /* "fair" and "fifo". */
 extern const char *const queue_order_names[QUEUE_ORDERS];

@@ -83,6 +83,7 @@ static const struct option {
     CORE(STATISTIC),
     CORE(SETTLE),
     CORE(SETTLE_MAX),
+    CORE(DECISION_DELAY),
     CORE(STARTING_MAX),
     CORE(SLOWDOWN_MAX),
     {"calibration", FIELD(calibration), &setting_text, "FILE", "",
@@ -168,6 +169,7 @@ static const struct option {
     {"unused-after", LIVE(unused_after_us), &setting_period, "TIME", NULL,
         "report a task that has held a GPU for this long without using it"},
     CORE(SUSPEND_UNUSED),
+    CORE(RECOVERY),
     CORE(RECOVERY_STEP),
     CORE(RECOVERIES),
     CORE(REQUEUES),
@@ -310,7 +312,7 @@ static const struct section {
     {"sharing", "How tasks share a GPU (docs/collocation.md)"},
     {"order", "The order of the queue (docs/fair-share.md)"},
     {"suspend", "Suspension, and GPUs that are held unused (docs/suspend.md)"},
-    {"recovery-step", "Tasks that are run again"},
+    {"recovery", "Tasks that are run again"},
     {"services-for-all", "Services (docs/services.md)"},
     {"tasks-per-user", "Limits of users and projects (docs/arrays.md)"},
     {"host-cpus", "The server's CPUs, main memory and processes"},
@@ -647,6 +649,9 @@ static int check_settings(const struct config *config, struct fault *fault)
     if (config->state_dir[0] != '/')
         return fault_set(
             fault, EINVAL, "state-dir: '%s': give an absolute path", config->state_dir);
+    int r = core_settings_check(&config->core, fault);
+    if (r < 0)
+        return r;
     if (config->core.preempt && config->slots)
         return fault_set(fault, EINVAL,
             "slots: with preempt, the policy decides which task gives way: set only one of the two");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads kinds of GPUs and the constants of the model from a text, a line at a time. The first word
- * of a line says what the others are; `alias`, `nvml` and `mig` lines belong to the kind before
- * them:
+ * of a line says what the others are; `alias`, `nvml`, `power` and `mig` lines belong to the kind
+ * before them:
  *
  *     constant ramp_s 20
  *     kind  A100-40GB  40960 624 108 400 50 85 190
@@ -171,6 +171,39 @@ static int read_speed(struct gpu_kinds *kinds, struct words *words, struct fault
     return 0;
 }
 
+/* "0.5:205" */
+static int read_power_point(char *word, struct power_point *ret_point)
+{
+    char *power_w = strchr(word, ':');
+    if (!power_w)
+        return -EINVAL;
+    *power_w++ = '\0';
+    int r = parse_double(word, 0, 1, &ret_point->smact);
+    return r < 0 ? r : parse_double(power_w, 0, WATTS_MAX, &ret_point->power_w);
+}
+
+/* The curve covers all of the activity, rises, and ends at the limit at most. */
+static int read_power(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
+{
+    struct gpu_kind *kind = last_kind(kinds);
+    struct power_point points[POWER_POINTS_MAX];
+    int n = words->n - 1;
+    if (n < 2 || n > POWER_POINTS_MAX)
+        return fault_set(fault, EINVAL, "power SMACT:WATTS ..., 2 to %d points", POWER_POINTS_MAX);
+    for (int i = 0; i < n; i++)
+        if (read_power_point(words->word[1 + i], &points[i]) < 0)
+            return report_word(fault, "power SMACT:WATTS", words->word[1 + i]);
+    for (int i = 1; i < n; i++)
+        if (points[i].smact <= points[i - 1].smact || points[i].power_w < points[i - 1].power_w)
+            return fault_set(fault, EINVAL, "power: the points must rise");
+    if (points[0].smact != 0 || points[n - 1].smact != 1 || points[n - 1].power_w > kind->limit_w)
+        return fault_set(
+            fault, EINVAL, "power: the points must go from SMACT 0 to 1, up to limit_w at most");
+    memcpy(kind->power, points, (size_t)n * sizeof *points);
+    kind->n_power = n;
+    return 0;
+}
+
 static int read_nvml(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
 {
     struct gpu_identity_facts facts = {0};
@@ -245,8 +278,8 @@ static const struct {
     int (*read)(struct gpu_kinds *, struct words *, struct fault *);
     bool of_kind; /* its values belong to the kind before it */
 } lines[] = {{"constant", read_constant, false}, {"kind", read_kind, false},
-    {"alias", read_alias, true}, {"speed", read_speed, true}, {"nvml", read_nvml, true},
-    {"mig", read_profile, true}};
+    {"alias", read_alias, true}, {"speed", read_speed, true}, {"power", read_power, true},
+    {"nvml", read_nvml, true}, {"mig", read_profile, true}};
 
 static int read_words(
     struct gpu_kinds *kinds, struct words *words, bool has_kind, struct fault *fault)
@@ -356,6 +389,18 @@ const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t 
 int gpu_kind_speed(const struct gpu_kind *kind)
 {
     return (int)lround(sqrt(kind->tensor_tflops * kind->bandwidth_gbs) * kind->efficiency);
+}
+
+double gpu_kind_power_w(const struct gpu_kind *kind, double smact, double tasks_w)
+{
+    const struct power_point *points = kind->power;
+    int i = 1;
+    if (kind->n_power == 0)
+        return fmin(kind->limit_w, kind->awake_w + tasks_w);
+    while (i < kind->n_power - 1 && smact > points[i].smact)
+        i++;
+    double part = (fmin(smact, 1) - points[i - 1].smact) / (points[i].smact - points[i - 1].smact);
+    return points[i - 1].power_w + part * (points[i].power_w - points[i - 1].power_w);
 }
 
 int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name)

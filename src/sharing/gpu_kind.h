@@ -16,6 +16,9 @@
 /* More than NVIDIA sells; a profile's number is also its place in the list. */
 enum { GPU_KINDS_MAX = 64, MIG_PROFILES_MAX = 16 };
 
+/* Chosen: enough for a curve that bends, and for a line of the file. */
+enum { POWER_POINTS_MAX = 12 };
+
 /* A MIG profile; figures as `nvidia-smi mig -lgip` prints them. */
 struct mig_profile {
     char name[16]; /* "3g.20gb" */
@@ -31,12 +34,16 @@ struct gpu_kind {
     int64_t reserved_bytes; /* of the total, kept by NVIDIA's driver: no process can have it */
     int sms;
     double limit_w;
-    double idle_w;        /* no process on it */
-    double awake_w;       /* with raised clocks, before any work is counted */
-    double work_w;        /* what full activity adds to awake_w */
-    double tensor_tflops; /* with 16-bit numbers, dense; 0: not known */
-    double bandwidth_gbs; /* of the memory */
-    double efficiency;    /* published training speed, relative to what these two promise */
+    double idle_w;  /* no process on it */
+    double awake_w; /* with raised clocks, before any work is counted */
+    double work_w;  /* what full activity adds to awake_w */
+    struct power_point {
+        double smact, power_w;
+    } power[POWER_POINTS_MAX]; /* measured power by SM activity, both rising */
+    int n_power;               /* 0: power is the sum of what the tasks add, up to limit_w */
+    double tensor_tflops;      /* with 16-bit numbers, dense; 0: not known */
+    double bandwidth_gbs;      /* of the memory */
+    double efficiency;         /* published training speed, relative to what these two promise */
     struct mig_profile profiles[MIG_PROFILES_MAX];
     int n_profiles;
     int compute_slices, memory_slices; /* of MIG: those of the largest profile; 0: no MIG */
@@ -113,6 +120,14 @@ const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t 
  * kind's efficiency. 0: not known.
  */
 int gpu_kind_speed(const struct gpu_kind *kind);
+
+/*
+ * The power of a GPU with tasks on it.
+ *
+ * smact: SM activity of the whole GPU; a kind with measured power goes by it
+ * tasks_w: what its tasks add to awake_w; all others go by that
+ */
+double gpu_kind_power_w(const struct gpu_kind *kind, double smact, double tasks_w);
 
 /* Finds a MIG profile of the kind by its name. Returns its place in kind->profiles, or -1. */
 int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name);

@@ -589,6 +589,8 @@ int scenario_run(struct span text, const char *file_name, FILE *out, struct faul
     const struct sim_observer observer = {run, print_event, print_wait};
     run->out = out;
     int r = scenario_parse(&run->scenario, text, file_name, fault);
+    if (r == 0)
+        r = core_settings_check(&run->scenario.settings, fault);
     if (r == 0) {
         run->sim = sim_create(&run->scenario.settings, &world, &observer);
         r = run->sim ? run_to_end(run) : -ENOMEM;

@@ -36,7 +36,8 @@ struct sim {
     const struct sim_observer *observer; /* or NULL */
     int64_t now_us;
     int64_t tick_us; /* the time of the scheduled TICK, or TIME_NEVER */
-    bool has_limits; /* of time or usage, or tasks may be suspended: the core has deadlines */
+    bool has_limits; /* the core has deadlines: limits of time or usage, delayed decisions, or
+                        suspensions */
     struct heap_entry *heap;
     struct slot *slots;
     int at_once;        /* entries run since time passed, or a task came or ended */
@@ -63,7 +64,7 @@ struct sim *sim_create(const struct core_settings *settings, const struct sim_wo
     sim->observer = observer;
     sim->tick_us = TIME_NEVER;
     sim->has_limits = settings->can_suspend || settings->can_pause || settings->preload ||
-                      settings->user_limits.usage_us;
+                      settings->decision_delay_us || settings->user_limits.usage_us;
     return sim;
 }
 

@@ -171,9 +171,10 @@ static void update_activity(struct simulated_gpus *gpus, int i, int64_t now_us)
     place->smact = now.smact;
     place->power_w = now.power_w;
     double sum_w = shape->sms >= 1 ? now.power_w : power_of_places(gpus, shape->gpu);
-    rates->power_w = rates->n_residents ? fmin(kind->limit_w, kind->awake_w + sum_w) : kind->idle_w;
     if (rates->n_residents == 0)
         rates->smact = 0; /* the sum of differences may leave a rounding error */
+    rates->power_w = rates->n_residents ? gpu_kind_power_w(kind, fmax(rates->smact, 0), sum_w)
+                                        : kind->idle_w;
 }
 
 static void update_activity_if_outdated(struct simulated_gpus *gpus, int i, int64_t now_us)

@@ -2,14 +2,15 @@
 /*
  * When does the core need a TICK at the latest? Whatever a pass or a reaction does because time has
  * passed has its moment here: a time limit, the end of a time slot, a begin, a reservation in
- * advance, a resumption that is tried again. Forgetting one means that it happens only with the
- * next event.
+ * advance, a resumption that is tried again, a decision that is delayed. Forgetting one means that
+ * it happens only with the next event.
  */
 #include "core/ask/deadline.h"
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "core/ask/giving_way.h"
+#include "core/ask/queue_pause.h"
 #include "core/questions.h"
 #include "core/state/fifo_marks.h"
 #include "core/state/state.h"
@@ -87,6 +88,8 @@ int64_t core_deadline_us(const struct core *core)
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
     earliest = advance_us < earliest ? advance_us : earliest;
     earliest = preemption_us < earliest ? preemption_us : earliest;
+    int64_t decision_us = core_decision_deadline_us(core);
+    earliest = decision_us < earliest ? decision_us : earliest;
     if (core->blocked_queue.first && core->next_begin_us < earliest)
         earliest = core->next_begin_us;
     earliest = slot_us < earliest ? slot_us : earliest;

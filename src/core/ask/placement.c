@@ -59,11 +59,15 @@ bool core_wants_exclusive_gpus(const struct core *core, const struct task *task)
            (task->oom_count > 1 && core_recovery_need(core, task).is_alone);
 }
 
+/* How GPUs are searched for, other than for their verdicts among all. */
+enum search { SEARCH_ALL, SEARCH_IDLE, SEARCH_UNEXPLAINED };
+
 static enum placement_answer try_gpus(const struct core *core, const struct task *task,
-    const uint64_t *closed, bool is_unexplained, int64_t now_us, struct placement *ret_answer)
+    const uint64_t *closed, enum search search, int64_t now_us, struct placement *ret_answer)
 {
     struct placement_query query = core_query(core, task, closed, now_us, ret_answer);
-    query.is_unexplained = is_unexplained;
+    query.is_unexplained = search == SEARCH_UNEXPLAINED;
+    query.idle_only |= search == SEARCH_IDLE;
     struct verdict host = core_check_host_turn(core, task);
     if (host.kind != VERDICT_FITS) {
         for (int i = 0; i < core->view.n_gpus; i++)
@@ -77,13 +81,19 @@ static enum placement_answer try_gpus(const struct core *core, const struct task
 enum placement_answer core_try_gpus(
     const struct core *core, const struct task *task, int64_t now_us, struct placement *ret_answer)
 {
-    return try_gpus(core, task, NULL, false, now_us, ret_answer);
+    return try_gpus(core, task, NULL, SEARCH_ALL, now_us, ret_answer);
+}
+
+enum placement_answer core_try_idle_gpus(
+    const struct core *core, const struct task *task, int64_t now_us, struct placement *ret_answer)
+{
+    return try_gpus(core, task, NULL, SEARCH_IDLE, now_us, ret_answer);
 }
 
 bool core_finds_gpus(const struct core *core, const struct task *task, const uint64_t *closed,
     int64_t now_us, struct placement *ret_answer)
 {
-    return try_gpus(core, task, closed, true, now_us, ret_answer) == PLACE_NOW;
+    return try_gpus(core, task, closed, SEARCH_UNEXPLAINED, now_us, ret_answer) == PLACE_NOW;
 }
 
 struct task core_as_waiting(const struct task *task)

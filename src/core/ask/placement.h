@@ -17,6 +17,10 @@ struct placement_query core_query(const struct core *core, const struct task *ta
 enum placement_answer core_try_gpus(
     const struct core *core, const struct task *task, int64_t now_us, struct placement *ret_answer);
 
+/* The same, of idle GPUs only; the task will share them none the less. */
+enum placement_answer core_try_idle_gpus(
+    const struct core *core, const struct task *task, int64_t now_us, struct placement *ret_answer);
+
 /* The same without verdicts: are there GPUs for the task now, other than those that are closed? */
 bool core_finds_gpus(const struct core *core, const struct task *task, const uint64_t *closed,
     int64_t now_us, struct placement *ret_answer);

@@ -8,6 +8,7 @@
  *     held                      by its user
  *     suspended or paused       why, and what lets it go on (explain_yield.c)
  *     not eligible              its begin, its dependencies, a limit (explain_gate.c)
+ *     the queue is paused       for a recovering task, or until a delay is over
  *     a task comes before it    which, and why it may not be backfilled
  *     host                      CPUs or main memory of the server
  *     GPUs                      the policy's verdict on each of them (explain_gpus.c)
@@ -20,6 +21,7 @@
 #include "core/ask/main_queue.h"
 #include "core/ask/placement.h"
 #include "core/ask/queue_head.h"
+#include "core/ask/queue_pause.h"
 #include "core/ask/servable.h"
 #include "core/ask/waits.h"
 #include "core/explain/explain_parts.h"
@@ -150,6 +152,41 @@ static void explain_placement(
     placement_fini(&answer);
 }
 
+/* "the queue stops while task 3, which ran out of GPU memory, waits for GPUs (recovery: stop-queue)"
+ */
+static bool explain_stopped(
+    struct text_line *line, const struct core *core, const struct task *task)
+{
+    const struct task *stopper = task->state == TASK_QUEUED ? core_queue_stopper(core) : NULL;
+    if (stopper)
+        text_line_add(line,
+            "the queue stops while task %" PRIu64
+            ", which ran out of GPU memory, waits for GPUs (recovery: stop-queue)",
+            stopper->id);
+    return stopper != NULL;
+}
+
+/* "may start on idle GPUs in 0:20, on others in 0:50 (decision-delay)". Only of the head: the time
+ * of those behind it begins when it has started. */
+static bool explain_delay(
+    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
+{
+    const struct task *head = task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
+    char idle[32], other[32];
+    if (head != task)
+        return false;
+    struct decision_times times = core_decision_times(core, head);
+    if (now_us >= times.other_us)
+        return false;
+    format_elapsed(times.other_us - now_us, other, sizeof other);
+    if (now_us < times.idle_us)
+        text_line_add(line, "may start on idle GPUs in %s, on others in %s (decision-delay)",
+            format_elapsed(times.idle_us - now_us, idle, sizeof idle), other);
+    else
+        text_line_add(line, "may start on idle GPUs, on others in %s (decision-delay)", other);
+    return true;
+}
+
 /* What a task that needs no GPU waits for. */
 static void explain_host(struct text_line *line, const struct core *core, const struct task *task)
 {
@@ -195,6 +232,8 @@ const char *core_explain(
         explain_host(&line, core, task);
         return buffer;
     }
+    if (explain_stopped(&line, core, task) || explain_delay(&line, core, task, now_us))
+        return buffer;
     const struct task *before = suspended_before(core, task);
     if (before) {
         text_line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
@@ -310,5 +349,7 @@ const char *core_reason_word(const struct core *core, uint64_t id)
         return explain_gate_word(task);
     if (task->state == TASK_RECOVERING)
         return "Recovering";
+    if (task->queue != &core->host_queue && core_queue_stopper(core))
+        return "Priority";
     return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";
 }

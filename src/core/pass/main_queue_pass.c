@@ -4,11 +4,14 @@
  * and the next head, until one has to wait. All others then wait behind it, so that no task
  * starves. With the setting `backfill`, GPUs are reserved for the head (head_reservation.c), and
  * others may start where their policy sees that this does not delay it (behind_head.c).
+ *
+ * All of it may be paused, by the settings `recovery` and `decision-delay` (ask/queue_pause.c).
  */
 #include "core/pass/main_queue_pass.h"
 
 #include "core/ask/placement.h"
 #include "core/ask/queue_head.h"
+#include "core/ask/queue_pause.h"
 #include "core/decide/place.h"
 #include "core/pass/advance_pass.h"
 #include "core/pass/behind_head.h"
@@ -41,16 +44,32 @@ static enum placement_answer try_head(struct core *core, const struct task *head
     return is_found ? PLACE_NOW : core_try_gpus(core, head, now_us, &core->placement);
 }
 
+/* Is the decision about the head delayed? Until the time for GPUs in use, idle ones are tried. */
+static bool is_delayed(struct core *core, const struct task *head, int64_t now_us)
+{
+    struct decision_times times = core_decision_times(core, head);
+    if (now_us >= times.other_us)
+        return false;
+    return now_us < times.idle_us ||
+           core_try_idle_gpus(core, head, now_us, &core->placement) != PLACE_NOW;
+}
+
 int core_schedule_main(struct core *core, int64_t now_us)
 {
     struct task *head;
     int r = 0;
     core->head_lacks_power = false;
+    if (core_queue_stopper(core)) {
+        core_release_reservation(core);
+        return 0;
+    }
     while (r == 0 && (head = core_head_of_queue(core))) {
         if (head->queue->first->request.need.kind == NEED_PENDING)
             return 0;
         if (core->reserved_for != head->id)
             core_release_reservation(core);
+        if (is_delayed(core, head, now_us))
+            return 0;
         if (try_head(core, head, now_us) != PLACE_NOW) {
             r = core_report_wait(core, &core->main_wait, head, core->placement.verdicts);
             core->head_lacks_power = lacks_power(core, head);

@@ -28,6 +28,7 @@
 #include "core/ask/host_check.h"
 #include "core/ask/placement.h"
 #include "core/ask/queue_head.h"
+#include "core/ask/queue_pause.h"
 #include "core/ask/waits.h"
 #include "core/decide/give_way.h"
 #include "core/state/state.h"
@@ -196,7 +197,8 @@ static bool has_made_room(const struct core *core, const struct task *head)
 
 int core_make_room(struct core *core, int64_t now_us)
 {
-    bool may_be = core->settings.make_room && core->settings.can_suspend;
+    bool may_be = core->settings.make_room && core->settings.can_suspend &&
+                  !core_queue_stopper(core);
     const struct task *head = may_be ? core_head_of_queue(core) : NULL;
     if (!head || head->request.need.kind == NEED_PENDING || has_made_room(core, head) ||
         core_awaits_sample(core, head) || core_check_host(core, head).kind != VERDICT_FITS ||

@@ -110,6 +110,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     if (task->n_gpus == 0)
         return core_add_to_host(core, task->id);
     core->view.last_placed = gpus[task->n_gpus - 1];
+    core->last_start_us = event->time_us;
     return 0;
 }
 

@@ -168,6 +168,7 @@ struct core {
     bool pass_needed;      /* something has changed that may let a task be placed */
     bool is_pass_deferred; /* to the next step: a cancel has left it */
     int64_t last_pass_us;
+    int64_t last_start_us; /* of any task on GPUs; 0: none yet */
 };
 
 #endif

@@ -73,6 +73,7 @@ static void scenarios_find_settings_by_their_names(void **state)
 static void the_simulators_defaults_are_the_cores(void **state)
 {
     static const char *const orders[] = {"fair", "fifo", NULL};
+    static const char *const recovery_rules[] = {"drain", "stop-queue", NULL};
     static const struct {
         enum core_setting_id id;
         struct option_spec option;

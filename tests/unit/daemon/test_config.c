@@ -79,6 +79,27 @@ static void preemption_excludes_slots(void **state)
     assert_false(config.core.preempt);
 }
 
+/* The queue stops for recovering tasks, where there are some, and the queue is the only way to
+ * start. */
+static void stop_queue_excludes_what_contradicts_it(void **state)
+{
+    assert_int_equal(READ("--recovery=stop-queue", "--decision-delay=30s"), 0);
+    assert_int_equal(config.core.recovery, RECOVERY_STOP_QUEUE);
+    assert_int_equal(config.core.decision_delay_us, 30 * SECOND_US);
+    assert_int_equal(READ("--recovery=stop-queue", "--policy=exclusive"), -EINVAL);
+    assert_non_null(strstr(fault.text, "the policy exclusive shares no GPU"));
+    assert_int_equal(READ("--recovery=stop-queue", "--recoveries=0"), -EINVAL);
+    assert_non_null(strstr(fault.text, "with recoveries 0 no task recovers"));
+    assert_int_equal(READ("--recovery=stop-queue", "--preempt=yes", "--policy=las"), -EINVAL);
+    assert_non_null(strstr(fault.text, "with preempt"));
+    assert_int_equal(READ("--decision-delay=30s", "--preempt=yes", "--policy=las"), -EINVAL);
+    assert_non_null(strstr(fault.text, "decision-delay: with preempt"));
+    assert_int_equal(READ("--recovery=stop"), -EINVAL);
+    assert_non_null(strstr(fault.text, "drain or stop-queue"));
+    assert_int_equal(READ("--recovery=drain", "--policy=exclusive"), 0);
+    assert_int_equal(config.core.decision_delay_us, 0);
+}
+
 static void the_carrier_has_its_costs(void **state)
 {
     assert_int_equal(READ("--carrier=yes"), 0);
@@ -281,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_behind_equals_or_as_the_next_word),
         cmocka_unit_test(preemption_excludes_slots),
+        cmocka_unit_test(stop_queue_excludes_what_contradicts_it),
         cmocka_unit_test(the_carrier_has_its_costs),
         cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),

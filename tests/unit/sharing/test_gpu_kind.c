@@ -185,7 +185,41 @@ static void test_refused(void **state)
     refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1 nan\n", "bandwidth_gbs: \"nan\"");
     refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1 1 0\n", "efficiency: \"0\"");
     refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1 1 1 1\n", "speed TENSOR_TFLOPS");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\npower 0:1\n", "power SMACT:WATTS ..., 2 to 12 points");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\npower 0 1:9\n", "power SMACT:WATTS: \"0\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\npower 0:x 1:9\n", "is not possible");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\npower 0:1 0:2 1:9\n", "must rise");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\npower 0:3 1:2\n", "must rise");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\npower 0.1:1 1:9\n", "from SMACT 0 to 1");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\npower 0:1 1:10\n", "up to limit_w");
+    refuse(*state, "power 0:1 1:9\n", "a line \"power\" must follow its kind");
     refuse(*state, "gpu X\n", "not with \"gpu\"");
+}
+
+static bool is_about(double value, double expected)
+{
+    return value > expected - 1e-9 && value < expected + 1e-9;
+}
+
+/* A kind with measured power goes by its activity; the power of others is the sum of what tasks
+ * add, up to the limit. The published board of 275 W saturates. */
+static void test_power(void **state)
+{
+    struct gpu_kinds *kinds = *state;
+    read(kinds,
+        "kind Y 9 1 9 300 20 30 100\npower 0:40 0.5:200 1:240\nkind Z 9 1 9 300 20 30 100\n");
+    const struct gpu_kind *curve = find(kinds, "Y"), *sum = find(kinds, "Z");
+    assert_true(is_about(gpu_kind_power_w(curve, 0, 500), 40));
+    assert_true(is_about(gpu_kind_power_w(curve, 0.25, 0), 120));
+    assert_true(is_about(gpu_kind_power_w(curve, 0.75, 0), 220));
+    assert_true(is_about(gpu_kind_power_w(curve, 1.001, 0), 240));
+    assert_true(is_about(gpu_kind_power_w(sum, 1, 100), 130));
+    assert_true(is_about(gpu_kind_power_w(sum, 0, 400), 300));
+    const struct gpu_kind *station = find(kinds, "A100-40GB-DGX-Station");
+    assert_true(gpu_kind_power_w(station, 1, 0) < station->limit_w);
+    assert_true(gpu_kind_power_w(station, 1, 0) - gpu_kind_power_w(station, 0.85, 0) < 15);
+    assert_string_equal(gpu_kinds_find_product(kinds, "NVIDIA A100-SXM4-40GB", 40960 * MIB)->name,
+        "A100-40GB"); /* the driver calls both by this name */
 }
 
 /* docs/measured/kinds.md: the speed of training, relative to an A100-80GB. */
@@ -215,6 +249,8 @@ int main(void)
         cmocka_unit_test_setup(test_starts, init),
         cmocka_unit_test_setup(test_replaced, init),
         cmocka_unit_test_setup(test_refused, init),
+        cmocka_unit_test_setup(test_power, init),
+        cmocka_unit_test_setup(test_power, init),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
