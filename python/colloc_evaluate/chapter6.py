@@ -5,20 +5,26 @@ import csv
 import os
 
 from colloc_evaluate.inputs import ROOT
-from colloc_evaluate.runs import GPUS, Setting
+from colloc_evaluate.runs import GPUS, KIND, Setting
 
 NO_LIMIT = {"smact_max": 1, "min_free_gib": 0}
 NAMES = {"horus": "Horus", "faketensor": "FakeTensor", "gpumemnet": "GPUMemNet"}
-MIG_GPUS = "2xA100-40GB,2xA100-40GB:3g.20gb+3g.20gb"
+MIG_GPUS = f"2x{KIND},2x{KIND}:3g.20gb+3g.20gb"
 
 
 def exclusive(trace):
     return Setting(trace, "exclusive")
 
 
+def recovering(trace, policy, **conditions):
+    """RAD-RM's queue stops while a crashed task waits for idle GPUs, with all policies but the
+    oracles OFF and OBF (the server of github.com/itu-rad/CARMA)."""
+    return Setting(trace, policy, recovery="stop-queue", **conditions)
+
+
 def estimated(trace, estimator, **conditions):
     """GPU memory of at least the estimate: the dissertation names no margin on top of it."""
-    return Setting(trace, "magm", estimator, margin_gib=0, **conditions)
+    return recovering(trace, "magm", estimator=estimator, margin_gib=0, **conditions)
 
 
 # Section 6.4.1, figures 6.5 and 6.6. The margin of 2 GB and SMACT of at most 80 %: section 6.3.3.
@@ -30,14 +36,14 @@ for _policy in ("off", "obf", "owf", "olug"):
 # Section 6.4.2, table 6.3, figures 6.7 and 6.8.
 RECOVERY = {
     "Exclusive": exclusive(90),
-    "RR (no condition)": Setting(90, "rr", **NO_LIMIT),
-    "MAGM (no condition)": Setting(90, "magm", **NO_LIMIT),
-    "MAGM (SMACT ≤ 80 %)": Setting(90, "magm", min_free_gib=0),
-    "MAGM (SMACT ≤ 80 % and GMem ≥ 2 GB)": Setting(90, "magm", min_free_gib=2),
-    "MAGM (SMACT ≤ 80 % and GMem ≥ 5 GB)": Setting(90, "magm"),
-    "LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)": Setting(90, "lug"),
-    "MAGM (SMACT ≤ 75 % and GMem ≥ 5 GB)": Setting(90, "magm", smact_max=0.75),
-    "MAGM (SMACT ≤ 85 % and GMem ≥ 5 GB)": Setting(90, "magm", smact_max=0.85),
+    "RR (no condition)": recovering(90, "rr", **NO_LIMIT),
+    "MAGM (no condition)": recovering(90, "magm", **NO_LIMIT),
+    "MAGM (SMACT ≤ 80 %)": recovering(90, "magm", min_free_gib=0),
+    "MAGM (SMACT ≤ 80 % and GMem ≥ 2 GB)": recovering(90, "magm", min_free_gib=2),
+    "MAGM (SMACT ≤ 80 % and GMem ≥ 5 GB)": recovering(90, "magm"),
+    "LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)": recovering(90, "lug"),
+    "MAGM (SMACT ≤ 75 % and GMem ≥ 5 GB)": recovering(90, "magm", smact_max=0.75),
+    "MAGM (SMACT ≤ 85 % and GMem ≥ 5 GB)": recovering(90, "magm", smact_max=0.85),
 }
 
 # Section 6.4.3, table 6.4, figures 6.9 and 6.10.
@@ -50,10 +56,10 @@ ESTIMATORS = {
 # Section 6.4.4, table 6.5, figures 6.11 and 6.12.
 HEAVY = {
     "Exclusive": exclusive(60),
-    "RR on streams + recovery": Setting(60, "rr", sharing="streams", **NO_LIMIT),
-    "RR on MPS + recovery": Setting(60, "rr", **NO_LIMIT),
-    "MAGM (2 GB, 80 %) + recovery": Setting(60, "magm", min_free_gib=2),
-    "LUG (2 GB, 80 %) + recovery": Setting(60, "lug", min_free_gib=2),
+    "RR on streams + recovery": recovering(60, "rr", sharing="streams", **NO_LIMIT),
+    "RR on MPS + recovery": recovering(60, "rr", **NO_LIMIT),
+    "MAGM (2 GB, 80 %) + recovery": recovering(60, "magm", min_free_gib=2),
+    "LUG (2 GB, 80 %) + recovery": recovering(60, "lug", min_free_gib=2),
     **{f"MAGM + {NAMES[name]} (80 %)": estimated(60, name) for name in NAMES},
 }
 
@@ -75,6 +81,7 @@ SOURCES = {
     "section 6.4.2": RECOVERY,
     "section 6.4.3": ESTIMATORS,
     "section 6.4.6": ENERGY,
+    "figures 6.13 to 6.15": HEAVY,
     "table 6.3": RECOVERY,
     "table 6.4": ESTIMATORS,
     "table 6.5": HEAVY,
@@ -92,11 +99,18 @@ def with_free_launches(setting):
 
     The interference model has the slowdown that was measured on an H200.
     """
-    return setting._replace(free_launches=True)
+    return setting._replace(machine="free launches")
 
 
-def with_activity(setting, percent):
-    return setting._replace(activity_percent=percent)
+def with_delayed_decisions(setting):
+    """RAD-RM's own rule in place of a hold-off by GPU: no start within 30 s of the last one on idle
+    GPUs, within 60 s on others."""
+    return setting._replace(machine="decisions delayed", delay_s=30, hold_off_s=1)
+
+
+def with_running_queue(setting):
+    """The queue continues on other GPUs during a recovery: colloc's default."""
+    return setting._replace(recovery="drain")
 
 
 def with_times(policy):
@@ -195,7 +209,8 @@ __all__ = [
     "resampled",
     "short_hold_off",
     "with_times",
-    "with_activity",
+    "with_delayed_decisions",
+    "with_running_queue",
     "with_suspension",
     "with_free_launches",
     "read_published",

@@ -14,7 +14,16 @@ NO_ANSWER_MB = "40000"
 
 
 OWN_TRACES = {n: os.path.join(ROOT, "data", "traces", f"philly-{n}.txt") for n in (60, 90)}
-ACTIVITIES = (90, 110)
+# How the dissertation's machine differs from the simulator's defaults.
+MACHINE = os.path.join(ROOT, "data", "published", "rad-rm.txt")
+# Variants of it: what is added to that file.
+MACHINES = {
+    "": "",
+    # A task alone under MPS is as fast as without.
+    "free launches": "constant launch_cost 0\n",
+    # Of the 100 s, RAD-RM's decision takes 35 s: 5 s for the test for crashes and 30 s.
+    "decisions delayed": "constant startup_s 65\n",
+}
 
 
 class Inputs:
@@ -27,17 +36,18 @@ class Inputs:
 
     def __init__(self, folder, traces, tasks, estimators, story):
         self.traces, self.tasks, self.estimators, self.story = traces, tasks, estimators, story
-        self.free_launches = os.path.join(
-            folder, "free-launches.txt"
-        )  # a task alone under MPS is as fast as without
-        with open(self.free_launches, "w", encoding="utf-8") as file:
-            file.write("constant launch_cost 0\n")
-        self.scaled = {percent: _scaled(folder, percent) for percent in ACTIVITIES}
+        self.kinds = {name: _machine(folder, name) for name in MACHINES}
 
-    def options(self, trace, activity_percent=100):
-        if activity_percent != 100:
-            return [f"--trace={OWN_TRACES[trace]}", f"--tasks={self.scaled[activity_percent]}"]
+    def options(self, trace):
         return [f"--trace={self.traces[trace]}", *([f"--tasks={self.tasks}"] if self.tasks else [])]
+
+
+def _machine(folder, name):
+    """Writes the kinds of GPUs and constants of a variant of the machine. Returns the path."""
+    path = os.path.join(folder, f"machine-{name.replace(' ', '-')}.txt")
+    with open(MACHINE, encoding="utf-8") as machine, open(path, "w", encoding="utf-8") as file:
+        file.write(machine.read() + MACHINES[name])
+    return path
 
 
 def find(folder):
@@ -65,22 +75,6 @@ def find(folder):
         "estimators' answers those of CARMA's task files, where a task without an answer has "
         "40000 MB and does not share a GPU.",
     )
-
-
-def _scaled(folder, percent):
-    """Writes the project's tasks with `percent` of the activity that data/traces/tasks.txt assumes.
-
-    Returns the path.
-    """
-    path = os.path.join(folder, f"tasks-{percent}.txt")
-    with open(os.path.join(ROOT, "data", "traces", "tasks.txt"), encoding="utf-8") as file:
-        head, *rows = [line.split() for line in file if not line.startswith("#") and line.strip()]
-    for row in rows:
-        for name in ("smact", "smocc", "dram"):
-            row[head.index(name)] = f"{min(1, float(row[head.index(name)]) * percent / 100):.4f}"
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(" ".join(row) + "\n" for row in (head, *rows))
-    return path
 
 
 def _as_in_the_thesis(source, target):

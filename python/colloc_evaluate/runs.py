@@ -10,7 +10,10 @@ import tempfile
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
-GPUS = "4xA100-40GB"
+KIND = "A100-40GB-DGX-Station"
+GPUS = f"4x{KIND}"
+# The 100 s of data/published/rad-rm.txt, the 60 s that are colloc's default, and 10 s to settle.
+HOLD_OFF_S = 170
 BY_TIME = ("predictive",)  # policies with an order of their own
 
 
@@ -18,13 +21,19 @@ class Setting(
     namedtuple(
         "Setting",
         "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample "
-        "free_launches activity_percent "
+        "machine recovery delay_s "
         "known suspension backfill",
-        defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity", (), False],
+        defaults=[
+            *("none", "mps", 0.8, 5, 2, GPUS, HOLD_OFF_S, 0),
+            *("", "drain", 0, "activity", (), False),
+        ],
     )
 ):
     """The arguments of a run, without the seed.
 
+    machine:    one of inputs.MACHINES
+    recovery:   what the queue does while a crashed task waits for GPUs
+    delay_s:    of decisions, as RAD-RM has it
     suspension: options that let running tasks give way
     backfill:   of the policies that go by the queue's order, which the dissertation's do strictly
     """
@@ -32,7 +41,8 @@ class Setting(
     def words(self, inputs, seed):
         return [
             "simulate",
-            *inputs.options(self.trace, self.activity_percent),
+            *inputs.options(self.trace),
+            f"--gpu-kinds={inputs.kinds[self.machine]}",
             f"--policy={self.policy}",
             f"--estimator={self.estimator}",
             f"--sharing={self.sharing}",
@@ -41,12 +51,13 @@ class Setting(
             f"--margin-gib={self.margin_gib:g}",
             f"--gpus={self.gpus}",
             f"--hold-off={self.hold_off_s}s",
+            f"--recovery={self.recovery}",
+            f"--decision-delay={self.delay_s}s",
             f"--known={self.known}",
             *([] if self.backfill or self.policy in BY_TIME else ["--backfill=no"]),
             f"--seed={seed}",
             *self.suspension,
             *([f"--resample={self.resample}"] if self.resample else []),
-            *([f"--gpu-kinds={inputs.free_launches}"] if self.free_launches else []),
         ]
 
 
@@ -86,8 +97,7 @@ class Runs:
             return False
 
     def can(self, setting):
-        estimators = self.inputs.estimators if setting.activity_percent == 100 else ()
-        return setting.estimator in ("none", "declared", *estimators)
+        return setting.estimator in ("none", "declared", *self.inputs.estimators)
 
     def seeds_of(self, setting):
         """The seeds of a setting: a resampled trace needs one only, since the trace itself

@@ -589,6 +589,18 @@ class Results(SimulateCase):
         ]
         self.assertNotEqual(known[0], known[1])
 
+    def test_rules_of_recovery_that_contradict(self):
+        stop = "--recovery=stop-queue"
+        self.assertIn("exclusive shares no GPU", self.complaint_of("--policy=exclusive", stop))
+        self.assertIn(
+            "stop-queue: with preempt",
+            self.complaint_of("--policy=predictive", "--preempt", stop),
+        )
+        self.assertIn(
+            "decision-delay: with preempt",
+            self.complaint_of("--policy=predictive", "--preempt", "--decision-delay=30s"),
+        )
+
     def test_preemption(self):
         self.tasks = self.write(
             "tasks.csv",
@@ -909,7 +921,7 @@ class Results(SimulateCase):
         self.assertIn("need=5.1 GiB", done.stdout)
         result = json.loads(done.stdout[done.stdout.index("{") :])
         self.assertEqual(result["total_s"], 180)
-        self.assertAlmostEqual(result["mean_smact"], 0.73 / 4)
+        self.assertAlmostEqual(result["mean_smact"], 0.63 / 4)
 
 
 class BadInput(SimulateCase):
@@ -977,7 +989,7 @@ class BadInput(SimulateCase):
             (
                 ["--gpus=B100"],
                 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200, V100-16GB, '
-                "V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, RTX-4090, RTX-5090, B200",
+                "V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, RTX-4090, RTX-5090, B200, A100-40GB-DGX-Station",
             ),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (

@@ -665,7 +665,7 @@ class Options(TraceCase):
                 ["import", "--from=swf", "--gpus=4xB100", log],
                 '--gpus=4xB100: no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, '
                 "H200, V100-16GB, V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, "
-                "RTX-4090, RTX-5090, B200",
+                "RTX-4090, RTX-5090, B200, A100-40GB-DGX-Station",
             ),
             (
                 ["import", "--from=swf", "--sample=2", log],
