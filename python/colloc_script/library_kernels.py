@@ -9,7 +9,7 @@ of the package, which is Python over PyTorch, runs as it is.
 | ------------ | ------------------------------ | ---------------------------------------------- |
 | flash_attn   | attention, packed and ragged   | csrc/flash_attn/flash_api.cpp (2.7.4): mha_fwd |
 |              |                                | and mha_bwd, and their varlen forms            |
-| xformers     | memory_efficient_attention     | flash-attn's kernel: xformers/ops/fmha         |
+| xformers     | memory_efficient_attention     | taken to be flash-attn's; source not read      |
 | triton       | the launch of a kernel         | it writes to tensors that its caller made      |
 | bitsandbytes | quantised layers, 8-bit steps  | bitsandbytes/functional.py (0.45)              |
 
