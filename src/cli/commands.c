@@ -24,9 +24,10 @@
 #define WATCHING(X) X(queue) X(show) X(logs) X(wait) X(history)
 #define CONTROLLING(X)                                                                             \
     X(cancel)                                                                                      \
-    X(requeue) X(rerun) X(metric) X(hold) X(release) X(update) X(suspend) X(resume) X(move)
+    X(requeue) X(rerun) X(hold) X(release) X(update) X(suspend) X(resume) X(move)
 #define USING_GPUS(X) X(gpus) X(top) X(web) X(share) X(report) X(reserve) X(mig) X(mps)
-#define MEASURING(X)  X(estimate) MEMNET(X) X(record) X(profile) X(step) X(bench) X(calibrate)
+#define MEASURING(X)                                                                               \
+    X(estimate) MEMNET(X) X(record) X(profile) X(step) X(metric) X(bench) X(calibrate)
 #define SIMULATING(X) X(simulate) X(sweep) X(trace) X(replay)
 #define SETTING_UP(X) X(doctor) X(info) X(check) X(slurm) X(serve) X(help) X(version)
 

@@ -30,6 +30,10 @@ class Suspend(DaemonCase):
     speed = 100
     settings = {"sample-period": "100ms", "suspend-without-gate": "yes"}
 
+    def processes_of(self, task):
+        shims = processes_with(f"{self.state}/tasks/{task}/")
+        return [pid for pid in self.processes() if pid in shims]
+
     def show(self):
         return subprocess.run(
             [program("emulator"), "show"], env=self.env, capture_output=True, text=True, check=True
@@ -369,10 +373,6 @@ class Carried(Suspend):
         until(lambda: len(self.processes_of(task)) == 2, "two processes")
         self.wait_steps(task, 6)
         return task
-
-    def processes_of(self, task):
-        shims = processes_with(f"{self.state}/tasks/{task}/")
-        return [pid for pid in self.processes() if pid in shims]
 
     def test_two_processes_that_have_loaded_nccl(self):
         """As two trainings by PyTorch in one task."""

@@ -234,7 +234,7 @@ static void test_an_unknown_gpu_is_said_in_the_note(void **state)
     assert_null(strstr(answers[1].note, "A100"));
     assert_non_null(strstr(answers[2].note,
         "the GPU NVIDIA Quadro P400 is not known (known are H200, H100, A100, V100, T4, "));
-    assert_non_null(strstr(answers[2].note, "B200), taken for an A100"));
+    assert_non_null(strstr(answers[2].note, "B200, A100-40GB-DGX-Station), taken for an A100"));
     model_destroy(model);
 }
 
