@@ -30,10 +30,6 @@ class Suspend(DaemonCase):
     speed = 100
     settings = {"sample-period": "100ms", "suspend-without-gate": "yes"}
 
-    def processes_of(self, task):
-        shims = processes_with(f"{self.state}/tasks/{task}/")
-        return [pid for pid in self.processes() if pid in shims]
-
     def show(self):
         return subprocess.run(
             [program("emulator"), "show"], env=self.env, capture_output=True, text=True, check=True
@@ -168,8 +164,7 @@ class Commands(Suspend):
         until(lambda: len(self.processes()) == 2, "two processes")
         until(lambda: {row[1] for row in self.processes().values()} == {3000}, "their memory")
         self.colloc("suspend", str(task))
-        for pid in self.processes_of(task):
-            self.check_suspended(pid)
+        self.assertEqual({row[2] for row in self.processes().values()}, {"suspended"})
         self.colloc("resume", str(task))
         until(lambda: {row[2] for row in self.processes().values()} == {""}, "both to run")
 
@@ -373,6 +368,10 @@ class Carried(Suspend):
         until(lambda: len(self.processes_of(task)) == 2, "two processes")
         self.wait_steps(task, 6)
         return task
+
+    def processes_of(self, task):
+        shims = processes_with(f"{self.state}/tasks/{task}/")
+        return [pid for pid in self.processes() if pid in shims]
 
     def test_two_processes_that_have_loaded_nccl(self):
         """As two trainings by PyTorch in one task."""
