@@ -443,8 +443,10 @@ class FaultsByStreams(Care):
         )
         self.cancel(neighbour)
         ended = self.wait(leaking, "OUT_OF_MEMORY")
+        # The last attempt is alone. One more if the neighbour was still there at the first retry.
+        self.assertIn(ended["attempt_count"], (2, 3))
         self.assertEqual(
-            (ended["attempt_count"], ended["oom_count"], ended["failure"]), (2, 2, "gpu-oom")
+            (ended["oom_count"], ended["failure"]), (ended["attempt_count"], "gpu-oom")
         )
 
     def test_one_that_faults_among_innocents(self):
