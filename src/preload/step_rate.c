@@ -72,8 +72,10 @@ uint64_t step_rate_note(struct step_rate *rate, const struct step_reading *readi
 
 struct reading step_rate_per_s(const struct step_rate *rate, int64_t now_us)
 {
+    if (rate->n < 2)
+        return READING_NONE;
     const struct step_point *first = &rate->points[0], *last = &rate->points[rate->n - 1];
-    if (rate->n < 2 || last->count - first->count < STEPS_MIN || last->timed_us == first->timed_us)
+    if (last->count - first->count < STEPS_MIN || last->timed_us == first->timed_us)
         return READING_NONE;
     double steps = (double)(last->count - first->count);
     double step_us = (double)(last->timed_us - first->timed_us) / steps;

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, processes_with, program, until, words_of
+from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, until, words_of
 
 
 @unittest.skipUnless(shutil.which("tmux"), "needs tmux")
@@ -264,6 +264,8 @@ class Top(DaemonCase):
         pid = self.top_pid()
         os.kill(pid, signal.SIGTSTP)
         until(lambda: self.tmux("display", "-p", "#{alternate_on}") == "0\n")
+        # It has left its screen, and stops next: a SIGCONT before that would do nothing.
+        until(lambda: re.search(r"\) T ", read(f"/proc/{pid}/stat")), "its stop")
         os.kill(pid, signal.SIGCONT)
         self.wait_text("q quit")
         self.keys("q")

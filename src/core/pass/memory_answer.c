@@ -231,7 +231,7 @@ static bool gives_way_before(const struct candidate *a, const struct candidate *
 /* The task's known requirement, and the margin. */
 static double promised_bytes(const struct core *core, const struct task *task)
 {
-    return (double)(task->request.need.bytes + core->settings.conditions.margin_bytes);
+    return (double)task->request.need.bytes + (double)core->settings.conditions.margin_bytes;
 }
 
 /* Would it hold more than its user declared? */

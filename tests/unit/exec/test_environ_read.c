@@ -67,11 +67,15 @@ static void test_reads_an_environment(void **state)
     free(text);
 }
 
+/* A busy machine may not answer in time. */
 static void check_failure(pid_t pid, int result)
 {
     char *text = getenv("PATH");
     size_t size;
-    assert_int_equal(environ_read(pid, &text, &size), result);
+    int r = environ_read(pid, &text, &size);
+    for (int tries = 0; r == -ETIMEDOUT && result != r && tries < 50; tries++)
+        r = environ_read(pid, &text, &size);
+    assert_int_equal(r, result);
     assert_null(text);
 }
 
