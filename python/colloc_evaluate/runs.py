@@ -23,10 +23,12 @@ class Setting(
         "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample "
         "machine recovery delay_s "
         "known suspension backfill",
+        # fmt: off
         defaults=[
-            *("none", "mps", 0.8, 5, 2, GPUS, HOLD_OFF_S, 0),
-            *("", "drain", 0, "activity", (), False),
+            "none", "mps", 0.8, 5, 2, GPUS, HOLD_OFF_S, 0,
+            "", "drain", 0, "activity", (), False,
         ],
+        # fmt: on
     )
 ):
     """The arguments of a run, without the seed.
