@@ -3,19 +3,25 @@
 #include "base/beside.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+bool beside_self(char ret_path[static PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", ret_path, PATH_MAX - 1);
+    if (n <= 0)
+        return false;
+    ret_path[n] = '\0';
+    return true;
+}
+
 int beside_find(const char *const *places, size_t count, const char *name, char *path, size_t size)
 {
     char folder[PATH_MAX], place[2 * PATH_MAX], found[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (n <= 0)
+    if (!beside_self(folder))
         return -ENOENT;
-    folder[n] = '\0';
     *strrchr(folder, '/') = '\0';
     for (size_t i = 0; i < count; i++) {
         int written = snprintf(place, sizeof place, "%s/%s/%s", folder, places[i], name);

@@ -3,7 +3,12 @@
 #ifndef COLLOC_BASE_BESIDE_H
 #define COLLOC_BASE_BESIDE_H
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
+
+/* Sets the absolute path of this program. Returns false when it is not known. */
+bool beside_self(char ret_path[static PATH_MAX]);
 
 /*
  * Finds a file or folder by its position relative to this program, so that a moved installation,

@@ -8,9 +8,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/array.h"
+#include "base/beside.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/python.h"
@@ -57,11 +57,8 @@ void bench_words_add_number(struct bench_words *words, const char *name, double 
 static void name_this_program(void)
 {
     char path[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (size <= 0)
-        return;
-    path[size] = '\0';
-    setenv("COLLOC_PROGRAM", path, 1);
+    if (beside_self(path))
+        setenv("COLLOC_PROGRAM", path, 1);
 }
 
 int bench_words_become(struct bench_words *words, const char *interpreter)

@@ -4,7 +4,8 @@
  *
  *     python train.py --epochs 1; colloc metric val_loss 1 "$(cat val_loss)"
  *
- * It runs in the task, whose id is in COLLOC_TASK_ID. A value that is no finite number is the worst.
+ * It runs in the task, whose id is in COLLOC_TASK_ID. A value that is no finite number is the
+ * worst.
  */
 #include <errno.h>
 #include <inttypes.h>

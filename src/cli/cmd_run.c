@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
+#include "base/beside.h"
 #include "base/clock.h"
 #include "cli/interactive.h"
 #include "cli/print.h"
@@ -54,12 +54,10 @@ static const struct option_spec shell_options[] = {[RUN_KEEP] = KEEP_OPTION};
 static void start_tasks(const struct invocation *invocation, int tasks, json_t *request)
 {
     char program[PATH_MAX], number[16];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     json_t *arguments = json_object_get(request, "arguments");
     const char *const words[] = {program, "run", "--step", "-n", number, "--"};
-    if (tasks <= 1 || n < 0)
+    if (tasks <= 1 || !beside_self(program))
         return;
-    program[n] = '\0';
     snprintf(number, sizeof number, "%d", tasks);
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         json_array_insert_new(arguments, i, json_string(words[i]));

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/beside.h"
 #include "base/clock.h"
 #include "cli/interactive.h"
 #include "cli/print.h"
@@ -99,10 +100,8 @@ static int make_request(
     int n = 3;
     const char *file = invocation->values[PROXY_KEYS].text;
     struct invocation command = *invocation;
-    ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (size < 0 || link_make_name(link) < 0)
+    if (!beside_self(self) || link_make_name(link) < 0)
         return EXIT_REFUSED;
-    self[size] = '\0';
     if (invocation->values[PROXY_KEEP].set) {
         snprintf(keep, sizeof keep, "--keep=%" PRId64 "s",
             invocation->values[PROXY_KEEP].number / SECOND_US);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/beside.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/container.h"
@@ -204,14 +205,12 @@ static const char **become_container(const struct invocation *invocation,
 {
     struct option_value *sharing = &task->values[TASK_SHARING];
     char podman[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
-    if (!invocation->after_dashes || n < 0) {
+    if (!invocation->after_dashes || !beside_self(self)) {
         fault_set(fault, EINVAL,
             "--container: give the command after --: colloc submit "
             "--container=IMAGE -- python train.py");
         return NULL;
     }
-    self[n] = '\0';
     if (!program_find("podman", podman, sizeof podman)) {
         fault_set(
             fault, ENOENT, "--container: podman is not on PATH: install it (docs/containers.md)");

@@ -150,10 +150,7 @@ struct event {
         struct task_update update;
         struct advance reserve;
         uint64_t unreserve; /* the id of the reservation */
-        struct {
-            struct need need;
-            struct reading smact; /* expected, where nothing is known yet */
-        } estimate;
+        struct task_estimate estimate;
         struct core_sample sample;
         struct {
             bool by_streams;  /* no MPS server could be started */

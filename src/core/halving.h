@@ -21,7 +21,7 @@ enum {
 #define STOP_STEP_MAX (INT64_C(1) << 53)
 
 struct halving_rule {
-    int factor;         /* eta: one in so many goes on at each rung; 0: there is no rule */
+    int factor;         /* eta: one in `factor` goes on at each rung; 0: there is no rule */
     bool is_max;        /* a larger value is better */
     int64_t first_step; /* of the lowest rung; the next is at `factor` times that, and so on */
     char metric[STOP_METRIC_SIZE];

@@ -173,6 +173,17 @@ bool task_stays_suspended(const struct task *task)
     return task->run->yield.by_user || task->run->yield.is_unused || task->ending;
 }
 
+bool task_request_learn(struct task_request *request, const struct task_estimate *estimate)
+{
+    bool sets_need = request->need.kind < NEED_ESTIMATED && estimate->need.kind != NEED_PENDING;
+    bool sets_smact = !request->expect.smact.valid && estimate->smact.valid;
+    if (sets_need)
+        request->need = estimate->need;
+    if (sets_smact)
+        request->expect.smact = estimate->smact;
+    return sets_need || sets_smact;
+}
+
 bool task_shares_gpu(const struct task *a, const struct task *b)
 {
     for (int i = 0; i < a->n_gpus; i++)

@@ -430,6 +430,15 @@ static inline bool task_ended_before_limit(const struct task *task, int64_t ende
 /* May a task go from one state to the other, by the table in task.c? */
 bool task_may_move(enum task_state from, enum task_state to);
 
+/* What a task will take, learned after its submission. */
+struct task_estimate {
+    struct need need;
+    struct reading smact; /* expected */
+};
+
+/* Sets what the request does not say yet. Returns whether the estimate says anything of that. */
+bool task_request_learn(struct task_request *request, const struct task_estimate *estimate);
+
 /* Returns whether the two tasks have a GPU in common. */
 bool task_shares_gpu(const struct task *a, const struct task *b);
 

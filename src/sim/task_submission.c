@@ -73,23 +73,11 @@ static struct learned_runs *learned_of(
     return &run->learned[type - run->simulation->catalogue->tasks];
 }
 
-/* What a completed run says, as an event's estimate. */
-static void set_learned(
-    const struct sim_task *type, struct need *ret_need, struct reading *ret_smact)
+/* What a completed run says. */
+static struct task_estimate estimate_by_run(const struct sim_task *type)
 {
-    *ret_need = (struct need){NEED_ESTIMATED, type->memory_bytes};
-    *ret_smact = reading_unless_nan(type->demand.smact);
-}
-
-static void add_learned(const struct sim_task *type, struct task_request *request)
-{
-    struct need need;
-    struct reading smact;
-    set_learned(type, &need, &smact);
-    if (request->need.kind == NEED_UNKNOWN)
-        request->need = need;
-    if (!request->expect.smact.valid)
-        request->expect.smact = smact;
+    return (struct task_estimate){
+        {NEED_ESTIMATED, type->memory_bytes}, reading_unless_nan(type->demand.smact)};
 }
 
 static struct task_request request_for(
@@ -115,8 +103,10 @@ static struct task_request request_for(
         request_service(type, &request);
     else if (simulation->knows_time && time_us > 0)
         request.expect.time_us = reading_of(time_us);
-    if (learned_runs_knows(learned_of(run, type), (uint32_t)run->next_arrival.user))
-        add_learned(type, &request);
+    if (learned_runs_knows(learned_of(run, type), (uint32_t)run->next_arrival.user)) {
+        struct task_estimate learned = estimate_by_run(type);
+        task_request_learn(&request, &learned);
+    }
     return request;
 }
 
@@ -208,10 +198,10 @@ void submission_submit(struct simulation_run *run)
 
 void submission_learn(struct simulation_run *run, const struct sim_task *type, uint32_t uid)
 {
-    struct event event = {.kind = EVENT_ESTIMATE, .time_us = sim_now_us(run->sim)};
+    struct event event = {
+        .kind = EVENT_ESTIMATE, .time_us = sim_now_us(run->sim), .estimate = estimate_by_run(type)};
     int r = learned_runs_note(learned_of(run, type), uid);
     simulation_run_check(run, r);
-    set_learned(type, &event.estimate.need, &event.estimate.smact);
     for (uint64_t id = 1; r == 1 && !run->error && id <= run->n_tasks; id++) {
         const struct task *task = run->tasks[id] ? core_task(sim_core(run->sim), id) : NULL;
         event.task = id;

@@ -20,8 +20,8 @@
 #include "core/decide/place.h"
 
 /* Chosen, to keep a pass short: the tasks that a pass starts; the next pass starts the others. A
- * pass looks at all that wait, since any number of them may stand before one that requests
- * nothing. */
+ * pass looks at all waiting tasks: one that requests nothing may be behind any number of others.
+ */
 #define HOST_STARTS_MAX 256
 
 static bool may_start(const struct core *core, const struct task *task)

@@ -265,18 +265,8 @@ static int apply_external_seen(struct task *task)
 /* What is known already stays. */
 static int apply_estimate(struct task *task, const struct event *event)
 {
-    const struct need *need = &event->estimate.need;
-    struct task_request *request = &task->request;
     bool waits = is_waiting(task) || task->state == TASK_HELD || task->state == TASK_BLOCKED;
-    bool sets_need = request->need.kind < NEED_ESTIMATED && need->kind != NEED_PENDING;
-    bool sets_smact = !request->expect.smact.valid && event->estimate.smact.valid;
-    if (!waits || (!sets_need && !sets_smact))
-        return CORE_NOT_NOW;
-    if (sets_need)
-        request->need = *need;
-    if (sets_smact)
-        request->expect.smact = event->estimate.smact;
-    return 0;
+    return waits && task_request_learn(&task->request, &event->estimate) ? 0 : CORE_NOT_NOW;
 }
 
 static int apply_hold(struct core *core, struct task *task, const struct event *event)
