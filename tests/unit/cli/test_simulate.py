@@ -989,8 +989,8 @@ class BadInput(SimulateCase):
             (
                 ["--gpus=B100"],
                 'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200, V100-16GB, '
-                "V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, RTX-4090, RTX-5090, B200, "
-                "A100-40GB-DGX-Station",
+                "V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, RTX-4090, RTX-5090, "
+                "B200, A100-40GB-DGX-Station",
             ),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (
