@@ -4,11 +4,11 @@
     git clone https://github.com/itu-rad/CARMA
     scripts/read-published-figures CARMA/assets/scripts/output
 
-The repository of the reference implementation has these figures as vector drawings
-(GPU_Mem, smact, power: *_comparison_all_gpus_smoothed.pdf): of each of the four GPUs a line with
-all samples of the exclusive run of the 60 tasks, and one of MAGM with GPUMemNet. In the exclusive
-run the tasks are placed in the order of the trace, so the n-th level stretch of memory is the n-th task
-of data/traces/philly-60.txt, where a task of two GPUs has two: 63 stretches for 60 tasks.
+The repository of the reference implementation has these figures as vector drawings (GPU_Mem, smact,
+power: *_comparison_all_gpus_smoothed.pdf): of each of the four GPUs a line with all samples of the
+exclusive run of the 60 tasks, and one of MAGM with GPUMemNet. In the exclusive run the tasks are
+placed in the order of the trace, so the n-th level stretch of memory is the n-th task of
+data/traces/philly-60.txt, where a task of two GPUs has two: 63 stretches for 60 tasks.
 
 Writes data/published/activity.csv and power.csv, and prints what the whole runs had.
 """
