@@ -170,10 +170,10 @@ struct task_yield {
     int *to_gpus;             /* of a move: where to; NULL when it is not moving */
     int n_to_gpus;
     int from_gpu;      /* the first GPU that it had when it was suspended */
-    int *context_gpus; /* all of them, while keeps_context; else NULL */
+    int *context_gpus; /* all of them, while its contexts stay there though it is suspended; NULL:
+                          they do not */
     int n_context_gpus;
     struct reading bytes;         /* on each GPU, when it was suspended; never 0 */
-    bool keeps_context;           /* it is suspended, and its contexts have stayed on these */
     struct reading context_bytes; /* how much of `bytes` stayed so, the last time in this attempt;
                                      not valid: nothing does */
     int mps_clients;              /* how many clients of MPS these processes are */
@@ -311,7 +311,7 @@ struct task_run *task_no_run(void);
  * have stayed there; -1: there are none, or the task is not suspended. */
 static inline int task_context_gpu(const struct task *task)
 {
-    bool is_there = task->state == TASK_SUSPENDED && task->run->yield.keeps_context;
+    bool is_there = task->state == TASK_SUSPENDED && task->run->yield.context_gpus;
     return is_there ? task->run->yield.from_gpu : -1;
 }
 

@@ -4,8 +4,8 @@
 #include "preload/collectives.h"
 
 #include <errno.h>
-#include <stddef.h>
 
+#include "base/hash.h"
 #include "preload/collective_cut.h"
 #include "preload/futex.h"
 #include "preload/process_state.h"
@@ -196,7 +196,7 @@ uint64_t collectives_split_id(void *handle, int colour)
     futex_unlock(&state->lock);
     if (!parent)
         collectives_note_other();
-    return collectives_hash(&of, sizeof of, 0);
+    return collectives_hash(&of, sizeof of);
 }
 
 void collectives_forget_communicator(void *handle)
@@ -220,12 +220,8 @@ void collectives_note_other(void)
         atomic_fetch_or(&process_page(state)->flags, PRELOAD_OTHER_COLLECTIVES);
 }
 
-/* FNV-1a, 64 bits. */
-uint64_t collectives_hash(const void *bytes, unsigned long size, uint64_t seed)
+uint64_t collectives_hash(const void *bytes, size_t size)
 {
-    const unsigned char *at = bytes;
-    uint64_t hash = UINT64_C(14695981039346656037) ^ seed;
-    for (unsigned long i = 0; i < size; i++)
-        hash = (hash ^ at[i]) * UINT64_C(1099511628211);
+    uint64_t hash = hash_bytes(HASH_START, bytes, size);
     return hash ? hash : 1;
 }

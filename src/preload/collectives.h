@@ -26,6 +26,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "preload/page.h"
@@ -68,6 +69,6 @@ void collectives_note_other(void);
 void collectives_publish(struct process_state *state, struct preload_page *page);
 
 /* Returns a number for any bytes, never 0. */
-uint64_t collectives_hash(const void *bytes, unsigned long size, uint64_t seed);
+uint64_t collectives_hash(const void *bytes, size_t size);
 
 #endif

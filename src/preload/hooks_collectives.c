@@ -144,8 +144,7 @@ int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank)
     collectives_enter_unheld();
     int r = call(comm, n_ranks, id, rank);
     if (is_ok(r) && comm)
-        collectives_note_communicator(
-            *comm, collectives_hash(&id, sizeof id, 0), (uint32_t)n_ranks);
+        collectives_note_communicator(*comm, collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
     collectives_leave();
     return r;
 }
@@ -157,8 +156,7 @@ int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int r
     collectives_enter_unheld();
     int r = call(comm, n_ranks, id, rank, config);
     if (is_ok(r) && comm)
-        collectives_note_communicator(
-            *comm, collectives_hash(&id, sizeof id, 0), (uint32_t)n_ranks);
+        collectives_note_communicator(*comm, collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
     collectives_leave();
     return r;
 }

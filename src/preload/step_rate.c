@@ -10,7 +10,6 @@
  */
 #include "preload/step_rate.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -70,6 +69,11 @@ uint64_t step_rate_note(struct step_rate *rate, const struct step_reading *readi
     return steps;
 }
 
+bool step_rate_is_silent(double silent_us, double step_us)
+{
+    return silent_us > SILENT_US && silent_us > SILENT_STEPS * step_us;
+}
+
 struct reading step_rate_per_s(const struct step_rate *rate, int64_t now_us)
 {
     if (rate->n < 2)
@@ -79,8 +83,7 @@ struct reading step_rate_per_s(const struct step_rate *rate, int64_t now_us)
         return READING_NONE;
     double steps = (double)(last->count - first->count);
     double step_us = (double)(last->timed_us - first->timed_us) / steps;
-    double silent_us = (double)(now_us - rate->moved_us);
-    if (silent_us > SILENT_US && silent_us > SILENT_STEPS * step_us)
+    if (step_rate_is_silent((double)(now_us - rate->moved_us), step_us))
         return READING_NONE;
     return reading_of(SECOND_US / step_us);
 }

@@ -3,6 +3,7 @@
 #ifndef COLLOC_PRELOAD_STEP_RATE_H
 #define COLLOC_PRELOAD_STEP_RATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/reading.h"
@@ -41,6 +42,9 @@ struct step_reading step_reading_of(struct preload_page *page);
  */
 uint64_t step_rate_note(struct step_rate *rate, const struct step_reading *reading, int64_t now_us,
     uint64_t *ret_timed_us);
+
+/* Has there been no step for so long that the speed is unknown? `step_us`: what one took. */
+bool step_rate_is_silent(double silent_us, double step_us);
 
 /* Returns the steps a second of the last half minute, or of the last steps where these take longer;
  * not valid: unknown. */

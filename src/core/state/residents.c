@@ -177,7 +177,6 @@ int core_keep_contexts(struct core *core, struct task *task)
         return -ENOMEM;
     memcpy(yield->context_gpus, task->gpus, (size_t)task->n_gpus * sizeof *task->gpus);
     yield->n_context_gpus = task->n_gpus;
-    yield->keeps_context = true;
     for (int i = 0; i < task->n_gpus && r == 0; i++)
         r = add_context(core, task, task->gpus[i]);
     return r;
@@ -198,9 +197,8 @@ static void remove_context(struct core *core, const struct task *task, int at)
 void core_remove_context(struct core *core, struct task *task)
 {
     struct task_yield *yield = &task->run->yield;
-    if (!yield->keeps_context)
+    if (!yield->context_gpus)
         return;
-    yield->keeps_context = false;
     for (int i = 0; i < yield->n_context_gpus; i++)
         remove_context(core, task, yield->context_gpus[i]);
     free(yield->context_gpus);

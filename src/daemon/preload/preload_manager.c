@@ -175,7 +175,7 @@ static void recall_ranks(struct preload_manager *manager, const struct preload_p
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     struct event event = driver_event(manager->parts.driver, EVENT_RESUME, process->peer.task);
     if (task && task->state == TASK_SUSPENDED && task->run->yield.by_user &&
-        task->run->yield.keeps_context && is_in_communicator(process->page) &&
+        task->run->yield.context_gpus && is_in_communicator(process->page) &&
         event.time_us - task->run->yield.since_us > RANKS_AWAY_US)
         driver_feed(manager->parts.driver, &event, NULL);
 }

@@ -12,11 +12,9 @@
 
 #include "base/clock.h"
 
-/* As step_rate.c has them for a page. */
-#define SILENT_US    (30 * SECOND_US)
-#define SILENT_STEPS 16
-#define STEPS_MAX    1e6 /* that one command may report; more is no count */
-#define MEAN_WEIGHT  0.25
+#define BREAK_TIMES 16  /* a longer step is a break, as in step_counter.c */
+#define STEPS_MAX   1e6 /* that one command may report; more is no count */
+#define MEAN_WEIGHT 0.25
 
 static void begin_sums(struct job_steps *steps)
 {
@@ -42,10 +40,10 @@ static void add_process(struct job_steps *steps, struct preload_process *process
 /* Steps that `colloc step` reports, with the time since its last report. */
 static struct reading command_rate(const struct job_steps *steps, int64_t now_us)
 {
-    double silent_us = (double)(now_us - steps->command_us);
-    bool is_silent = silent_us > SILENT_US && silent_us > SILENT_STEPS * steps->command_step_us;
-    return steps->command_step_us > 0 && !is_silent ? reading_of(SECOND_US / steps->command_step_us)
-                                                    : READING_NONE;
+    if (steps->command_step_us <= 0 ||
+        step_rate_is_silent((double)(now_us - steps->command_us), steps->command_step_us))
+        return READING_NONE;
+    return reading_of(SECOND_US / steps->command_step_us);
 }
 
 static void end_sums(struct job_steps *steps, int64_t now_us)
@@ -87,7 +85,7 @@ static void note_command(struct job_steps *steps, double count, int64_t now_us)
 {
     double step_us = (double)(now_us - steps->command_us) / count;
     bool is_first = steps->command_us == 0;
-    bool is_break = steps->command_step_us > 0 && step_us > SILENT_STEPS * steps->command_step_us;
+    bool is_break = steps->command_step_us > 0 && step_us > BREAK_TIMES * steps->command_step_us;
     steps->source = PRELOAD_STEPS_MARKED;
     steps->command_us = now_us;
     if (is_first)
