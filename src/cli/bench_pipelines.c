@@ -34,7 +34,7 @@ static void write_instances(const struct gpu_set *set, FILE *out)
     }
 }
 
-static void add_instances_of(struct bench_words *words, const struct gpu_set *set)
+static void add_instances_of(struct word_list *words, const struct gpu_set *set)
 {
     char *word = NULL;
     size_t size;
@@ -47,12 +47,12 @@ static void add_instances_of(struct bench_words *words, const struct gpu_set *se
             word = NULL;
         }
     }
-    bench_words_append(words, word);
+    word_list_append(words, word);
 }
 
 /* Adds the MIG instances where `sharing` names a profile: of its values only these have a digit.
  * Without NVML it adds nothing, and the program says that they are unknown. */
-static void add_instances(struct bench_words *words, const char *sharing)
+static void add_instances(struct word_list *words, const char *sharing)
 {
     struct fault fault = {0};
     struct gpu_set *set;
@@ -66,9 +66,9 @@ static void add_instances(struct bench_words *words, const char *sharing)
     gpu_set_close(set);
 }
 
-static void add_words(struct bench_words *words, const struct pipeline_bench *bench)
+static void add_words(struct word_list *words, const struct pipeline_bench *bench)
 {
-    bench_words_add(words, "colloc_pipeline");
+    word_list_add(words, "colloc_pipeline");
     bench_words_add_option(words, "--output", bench->output);
     bench_words_add_option(words, "--sharing", bench->sharing);
     bench_words_add_option(words, "--gpu", bench->gpu);
@@ -79,17 +79,17 @@ static void add_words(struct bench_words *words, const struct pipeline_bench *be
     bench_words_add_number(words, "--matrix", (double)bench->matrix_us / (double)SECOND_US);
     bench_words_add_number(words, "--limit", (double)bench->limit_us / (double)SECOND_US);
     if (bench->pretend)
-        bench_words_add(words, "--pretend");
+        word_list_add(words, "--pretend");
     if (!bench->has_report)
-        bench_words_add(words, "--no-report");
-    bench_words_add(words, "--");
+        word_list_add(words, "--no-report");
+    word_list_add(words, "--");
     for (size_t i = 0; i < bench->n_files; i++)
-        bench_words_add(words, "%s", bench->files[i]);
+        word_list_add(words, "%s", bench->files[i]);
 }
 
 int bench_run_pipelines(const struct pipeline_bench *bench)
 {
-    struct bench_words words = {0};
+    struct word_list words = {0};
     add_words(&words, bench);
     return bench_words_become(&words, bench->python);
 }

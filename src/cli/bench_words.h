@@ -3,29 +3,13 @@
 #ifndef COLLOC_CLI_BENCH_WORDS_H
 #define COLLOC_CLI_BENCH_WORDS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-/* Start with {0}. */
-struct bench_words {
-    char **list;
-    size_t n, capacity;
-    bool is_cut; /* there was no memory for a word */
-};
-
-/* Appends the word, which is from malloc and is the list's from then on; NULL: there was no memory
- * for it. */
-void bench_words_append(struct bench_words *words, char *word);
-
-/* Appends a word. */
-void bench_words_add(struct bench_words *words, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#include "cli/word_list.h"
 
 /* Appends "--NAME=VALUE", where `name` has the dashes. value: NULL adds nothing. */
-void bench_words_add_option(struct bench_words *words, const char *name, const char *value);
+void bench_words_add_option(struct word_list *words, const char *name, const char *value);
 
 /* The same for a number; 0 adds nothing. */
-void bench_words_add_number(struct bench_words *words, const char *name, double value);
+void bench_words_add_number(struct word_list *words, const char *name, double value);
 
 /*
  * Becomes the program, a module and its arguments, and releases the words.
@@ -34,6 +18,6 @@ void bench_words_add_number(struct bench_words *words, const char *name, double 
  *
  * Returns an exit code only if that fails, after printing why.
  */
-int bench_words_become(struct bench_words *words, const char *interpreter);
+int bench_words_become(struct word_list *words, const char *interpreter);
 
 #endif

@@ -158,7 +158,7 @@ static const struct option_spec options[] = {
 };
 
 /* The options are the program's own, with durations in seconds. */
-static void add_options(struct bench_words *words, const struct invocation *invocation)
+static void add_options(struct word_list *words, const struct invocation *invocation)
 {
     char name[32];
     for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
@@ -173,7 +173,7 @@ static void add_options(struct bench_words *words, const struct invocation *invo
         else if (options[i].kind != OPTION_FLAG)
             bench_words_add_option(words, name, value->text);
         else if (value->number)
-            bench_words_add(words, "%s", name);
+            word_list_add(words, "%s", name);
     }
     for (size_t i = COMMON_SOCKET; i <= COMMON_CONTROLLER; i++) {
         snprintf(name, sizeof name, "--%s", common_options[i].name);
@@ -184,18 +184,18 @@ static void add_options(struct bench_words *words, const struct invocation *invo
 /* PYTHONPATH is the program's while it starts (cli/python.h); its trainings get the user's. */
 static int run_table(const struct invocation *invocation)
 {
-    struct bench_words words = {0};
+    struct word_list words = {0};
     char workloads[PATH_MAX];
     char *machine = bench_machine_describe(!invocation->values[BENCH_DRY_RUN].number);
-    bench_words_add(&words, "colloc_bench");
+    word_list_add(&words, "colloc_bench");
     bench_words_add_option(&words, "--machine", machine ? machine : "{}");
     free(machine);
     bench_words_add_option(&words, "--pythonpath", getenv("PYTHONPATH"));
     if (support_find("workloads", workloads, sizeof workloads) == 0)
         bench_words_add_option(&words, "--installed", workloads);
     add_options(&words, invocation);
-    bench_words_add(&words, "--");
-    bench_words_add(&words, "%s", invocation->operands[0]);
+    word_list_add(&words, "--");
+    word_list_add(&words, "%s", invocation->operands[0]);
     return bench_words_become(&words, NULL);
 }
 

@@ -25,35 +25,14 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "cli/word_list.h"
 
 enum { ID_DIGITS = 64 };
 
-struct words {
-    char **items;
-    size_t n, capacity;
-    int r; /* of the first word that could not be added */
-};
-
-static void words_add(struct words *words, const char *prefix, const char *text, size_t size)
-{
-    char *word = NULL;
-    if (words->r == 0 && asprintf(&word, "%s%.*s", prefix, (int)size, text) < 0)
-        words->r = -ENOMEM;
-    if (words->r == 0)
-        words->r = ARRAY_APPEND(words->items, words->n, words->capacity, word);
-    if (words->r < 0)
-        free(word);
-}
-
-static void add_word(struct words *words, const char *text)
-{
-    words_add(words, "", text, strlen(text));
-}
-
-static void add_list(struct words *words, const char *const *list)
+static void add_list(struct word_list *words, const char *const *list)
 {
     for (; list && *list; list++)
-        add_word(words, *list);
+        word_list_add(words, "%s", *list);
 }
 
 /* ---- what is checked ---- */
@@ -105,7 +84,7 @@ static const char *const variables[] = {"COLLOC_TASK_ID", "COLLOC_ATTEMPT", "COL
 int container_words(const struct container_order *order, struct fault *fault, char ***ret_words)
 {
     static const char *const first[] = {"podman", "run", "--rm", "--cgroups=disabled", NULL};
-    struct words words = {0};
+    struct word_list words = {0};
     char mount[2 * 4096 + 2];
     int r = check_order(order, fault);
     if (r < 0)
@@ -114,22 +93,18 @@ int container_words(const struct container_order *order, struct fault *fault, ch
         return fault_set(fault, ENAMETOOLONG, "container: the folder's path is too long");
     add_list(&words, first);
     for (const char *at = order->gpus; *at; at += strcspn(at, ","), at += *at == ',')
-        words_add(&words, "--device=nvidia.com/gpu=", at, strcspn(at, ","));
-    words_add(&words, "--volume=", mount, strlen(mount));
-    words_add(&words, "--workdir=", order->folder, strlen(order->folder));
+        word_list_add(&words, "--device=nvidia.com/gpu=%.*s", (int)strcspn(at, ","), at);
+    word_list_add(&words, "--volume=%s", mount);
+    word_list_add(&words, "--workdir=%s", order->folder);
     for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
-        words_add(&words, "--env=", variables[i], strlen(variables[i]));
-    add_word(&words, order->image);
+        word_list_add(&words, "--env=%s", variables[i]);
+    word_list_add(&words, "%s", order->image);
     add_list(&words, order->command);
-    if (words.r == 0)
-        words.r = ARRAY_APPEND(words.items, words.n, words.capacity, NULL);
-    if (words.r == 0) {
-        *ret_words = words.items;
+    if (word_list_end(&words)) {
+        *ret_words = words.words;
         return 0;
     }
-    for (size_t i = 0; i < words.n; i++)
-        free(words.items[i]);
-    free(words.items);
+    word_list_fini(&words);
     return fault_set(fault, ENOMEM, "out of memory");
 }
 
