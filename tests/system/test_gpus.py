@@ -590,7 +590,7 @@ class Shares(DaemonCase):
     def test_what_a_task_had_is_kept_when_it_has_ended(self):
         before = self.wait_gpu(lambda g: g["energy_mj"])["energy_mj"]
         self.wait_gpu(lambda g: g["energy_mj"] > before)  # a look without the task
-        task = self.train(3000, 200, "--smact=0.6")
+        task = self.train(3000, 1000, "--smact=0.6")
         ended = self.wait(task, "COMPLETED")
         drawn_j = 1e6 * (self.gpu()["energy_mj"] - before)
         self.assertAlmostEqual(ended["smact_mean"], 0.6, delta=0.1)
