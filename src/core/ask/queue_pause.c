@@ -4,8 +4,9 @@
  * resource manager of the dissertation, and off by default:
  *
  *   recovery: stop-queue   No task of the queue starts while a task that ran out of GPU memory
- *                          waits for GPUs. A recovering task that the healthy GPUs cannot serve
- *                          stops nothing: the queue would wait for ever.
+ *                          waits for idle GPUs (state/recovery_need.c). A recovering task that
+ *                          the healthy GPUs cannot serve stops nothing: the queue would wait for
+ *                          ever.
  *   decision-delay: 30s    A decision is made 30 s after the last start, for idle GPUs, and 30 s
  *                          later for all others: what started last shows its memory and activity
  *                          first.

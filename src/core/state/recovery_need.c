@@ -8,6 +8,9 @@
  * taken nearly all of the other 16. It starts again where 18 GiB are free, or on an idle GPU. If it
  * fails there too, it waits for an idle GPU.
  *
+ * Where the queue stops for a recovery (setting `recovery`), the first retry has to find its GPUs
+ * idle as well, as in the dissertation's system; other tasks may join it there.
+ *
  * With the setting recovery-step the rule is the dissertation's (section 7.2): each retry but the
  * last requires the free memory at the start of the former attempt, and a step more for each crash.
  *
@@ -43,7 +46,7 @@ static double stepped_bytes(const struct core *core, const struct task *task)
 bool core_retries_beside_others(const struct core *core, const struct task *task)
 {
     return task->oom_count == 1 && !is_last(core, task) && !core->settings.recovery_step_bytes &&
-           task->run->reached_bytes.valid;
+           core->settings.recovery != RECOVERY_STOP_QUEUE && task->run->reached_bytes.valid;
 }
 
 struct recovery_need core_recovery_need(const struct core *core, const struct task *task)
