@@ -4,13 +4,21 @@
  * rules of PyTorch's caching allocator (allocator_replay.h), and the CUDA context of the kind of
  * GPU is added. If the user has run the same network before, that replaces or raises the estimate.
  * Other users' runs of it only raise the estimate, at most to its P99.
+ *
+ * Where a text says that some weights are not trained, but not which, the estimate is for a
+ * training of all, and a note has the other figure and asks.
  */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/units.h"
 #include "estimator/estimator_table.h"
 #include "estimator/physics/physics.h"
 #include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
+#include "model/trained_layers.h"
 
 /* Uses the user's own runs, which are more exact than the layers. Returns whether they say how much
  * the task takes. */
@@ -59,6 +67,49 @@ static void apply_runs_of_others(const struct estimate_request *request, struct 
     estimate_note(estimate, 0, "raised to what another user's run took, at most to P99");
 }
 
+static double process_bytes(const struct physics *physics)
+{
+    return physics->context_bytes + physics->footprint.reserved * residual_factor(physics);
+}
+
+/* The estimate if only the last layers are trained. */
+static int estimate_last_layers(
+    const struct estimate_request *request, struct fault *fault, double *ret_bytes)
+{
+    struct model model = *request->model;
+    struct estimate_request changed = *request;
+    struct estimate unused = {.estimator = "graph"};
+    struct physics physics;
+    model.layers = malloc(model.n_layers * sizeof *model.layers);
+    if (!model.layers)
+        return fault_set(fault, ENOMEM, "out of memory");
+    memcpy(model.layers, request->model->layers, model.n_layers * sizeof *model.layers);
+    trained_layers_assume_last(&model, model.trainable_printed.known
+                                           ? model.trainable_printed.value
+                                           : 1); /* the last layer that has any */
+    changed.model = &model;
+    int r = physics_run(&changed, fault, &unused, &physics);
+    free(model.layers);
+    *ret_bytes = r == 0 ? process_bytes(&physics) : 0;
+    return r;
+}
+
+static int ask_what_is_trained(const struct estimate_request *request, double all_bytes,
+    struct fault *fault, struct estimate *ret_estimate)
+{
+    double last_bytes;
+    if (request->export || !request->model->trained_is_open)
+        return 0;
+    int r = estimate_last_layers(request, fault, &last_bytes);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    return estimate_note(ret_estimate, 0,
+        "which weights are trained? %.0f MiB if all are%s, %.0f MiB if only the last layers are: add "
+        "to the text what this prints: for n, p in model.named_parameters(): print(n, p.requires_grad)",
+        all_bytes / MIB, request->model->is_quantised ? " that are not quantised" : "",
+        last_bytes / MIB);
+}
+
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
@@ -66,8 +117,10 @@ static int run(
     int r = physics_run(request, fault, ret_estimate, &physics);
     if (r != 0)
         return r;
-    ret_estimate->bytes = reading_of(
-        physics.context_bytes + physics.footprint.reserved * residual_factor(&physics));
+    ret_estimate->bytes = reading_of(process_bytes(&physics));
+    r = ask_what_is_trained(request, ret_estimate->bytes.value, fault, ret_estimate);
+    if (r != 0)
+        return r;
     ret_estimate->floor_bytes = reading_of(
         physics.context_bytes + physics.footprint.live - physics.guess_live);
     if (physics.activity.step_us > 0) {

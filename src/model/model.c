@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "model/foreign_form.h"
 #include "model/format.h"
+#include "model/named_parameters.h"
 #include "model/tied_output.h"
 #include "model/trained_layers.h"
 
@@ -111,7 +112,7 @@ static void read_tail(struct parser *parser)
             model->is_suspect = true;
             return;
         }
-        if (totals_take(parser, line))
+        if (totals_take(parser, line) || named_parameters_has(line))
             continue;
         first_stray = stray++ ? first_stray : parser->line;
     }
@@ -238,7 +239,8 @@ static int finish_model(struct parser *parser, struct span text)
             parser->line, summary_format_name(model->format));
     if (parser->may_repeat)
         drop_repeated_counts(model);
-    trained_layers_find(model, text);
+    if (trained_layers_find(model, text) < 0)
+        return fault_set(parser->fault, ENOMEM, "out of memory");
     tied_output_find(model);
     int r = model_sum_up(model, parser->fault);
     if (r < 0)

@@ -125,6 +125,44 @@ static struct count packed_attention(const struct model *model, size_t attention
     return count;
 }
 
+/* ParameterDict and ParameterList print what they hold:
+ *     (default): Parameter containing: [torch.cuda.FloatTensor of size 8x50257 (cuda:0)] */
+static const char parameter_sign[] = "Parameter containing: [", size_sign[] = " of size ";
+
+/* "8x50257" as a product; 0 where it is none, or does not fit. */
+static int64_t printed_size(struct span text)
+{
+    int64_t product = 1;
+    do {
+        size_t end = 0;
+        int64_t size;
+        while (end < text.size && text.at[end] >= '0' && text.at[end] <= '9')
+            end++;
+        if (end == 0 || number_parse(span_first(text, end), &size) < 0 ||
+            __builtin_mul_overflow(product, size, &product))
+            return 0;
+        text = span_skip(text, end);
+    } while (text.size > 1 && text.at[0] == 'x' && (text = span_skip(text, 1)).size);
+    return product;
+}
+
+/* Not known where the arguments list no parameter. */
+static struct count listed_parameters(struct span args)
+{
+    struct count sum = {0};
+    for (;;) {
+        args = span_skip(args, span_find_text(args, parameter_sign));
+        if (args.size == 0)
+            return sum;
+        args = span_skip(args, strlen(parameter_sign));
+        struct span size = span_skip(args, span_find_text(args, size_sign));
+        if (size.size == 0 || __builtin_add_overflow(sum.value,
+                                  printed_size(span_skip(size, strlen(size_sign))), &sum.value))
+            return sum;
+        sum.known = true;
+    }
+}
+
 /* A layer's own parameters: its printed count less its children's, or what follows from its
  * arguments. */
 static int set_parameters(struct parser *parser, struct stack *stack, size_t index,
@@ -138,6 +176,9 @@ static int set_parameters(struct parser *parser, struct stack *stack, size_t ind
         return r;
     if (layer->kind == LAYER_ATTENTION)
         own = packed_attention(model, index);
+    struct count listed = listed_parameters(layer->args);
+    if (layer->kind == LAYER_CONTAINER && listed.known)
+        own = listed;
     if (printed.known) {
         layer->parameters = printed.value > children ? printed.value - children : 0;
         return 0;
@@ -231,6 +272,8 @@ static void take_arguments(struct parser *parser, struct stack *stack, struct sp
     struct layer *layer = &parser->model->layers[stack->at[stack->n - 1].layer];
     if (layer->args.size == 0)
         layer->args = line;
+    else if (span_find_text(line, parameter_sign) < line.size)
+        layer->args.size = (size_t)(line.at + line.size - layer->args.at);
     else
         model_warn(parser->model, parser->line, "not a part of the module, ignored");
 }

@@ -3,12 +3,50 @@
  * Language models often use the embedding's matrix again for the logits. A printed module lists the
  * output layer like any other: Linear(768, 50257) behind Embedding(50257, 768). Only a printed
  * total shows that both are one tensor: the layers add up to as much more as that layer has.
+ * Without a total the class may say it: these share the matrix unless their configuration is changed
+ * (tie_word_embeddings, transformers 4.57 and 5.0).
  */
 #include "model/tied_output.h"
 
+#include "base/array.h"
 #include "model/format.h"
 
 enum { NAME_SHOWN = 60 };
+
+/* Not here: classes of which some published models share it and others do not, such as
+ * LlamaForCausalLM (3.2 with 1B and 3B does) and Qwen2ForCausalLM. */
+static const char *const sharing_classes[] = {
+    "GPT2LMHeadModel",
+    "GPTNeoForCausalLM",
+    "OPTForCausalLM",
+    "BloomForCausalLM",
+    "CTRLLMHeadModel",
+    "BertForMaskedLM",
+    "BertForPreTraining",
+    "BertLMHeadModel",
+    "RobertaForMaskedLM",
+    "RobertaForCausalLM",
+    "DistilBertForMaskedLM",
+    "AlbertForMaskedLM",
+    "ElectraForMaskedLM",
+    "XLMRobertaForMaskedLM",
+    "ModernBertForMaskedLM",
+    "BartForConditionalGeneration",
+    "T5ForConditionalGeneration",
+    "MarianMTModel",
+    "GemmaForCausalLM",
+    "Gemma2ForCausalLM",
+    "Gemma3ForCausalLM",
+};
+
+static bool is_of_sharing_class(const struct model *model)
+{
+    for (size_t i = 0; i < model->n_layers; i++)
+        for (size_t j = 0; j < ARRAY_SIZE(sharing_classes); j++)
+            if (span_is(model->layers[i].type, sharing_classes[j]))
+                return true;
+    return false;
+}
 
 static const struct layer *find_largest_embedding(const struct model *model)
 {
@@ -48,7 +86,8 @@ void tied_output_find(struct model *model)
     struct layer *layer = embedding ? find_output(model, embedding) : NULL;
     if (!layer)
         return;
-    if (is_counted_once(model, layer))
+    bool says_total = model->parameters_printed.known;
+    if (says_total ? is_counted_once(model, layer) : is_of_sharing_class(model))
         layer->parameters = 0;
     else
         model_warn(model, layer->line,

@@ -2,7 +2,7 @@
 /*
  * Which layers of a printed module are trained. A module's text does not say it, with one
  * exception: where adapters stand in it, as PEFT adds them (LoRA, arXiv:2106.09685), these are
- * trained and all else is not.
+ * trained and all else is not. A list of the parameters beside it says it (named_parameters.h).
  *
  *     (q_proj): lora.Linear4bit(
  *       (base_layer): Linear4bit(3072, 3072)     not trained, 4 bit
@@ -12,7 +12,8 @@
  *
  * Layers whose weights are quantised cannot be trained: they have no gradient.
  *
- * Tables say it for each layer: torchinfo by parentheses, Keras by a column.
+ * Tables say it for each layer: torchinfo by parentheses, Keras by a column. torchsummary has the
+ * sums alone: if the last layers have exactly as many parameters as are trained, it is these.
  */
 #include "model/trained_layers.h"
 
@@ -21,6 +22,7 @@
 
 #include "base/array.h"
 #include "model/format.h"
+#include "model/named_parameters.h"
 
 /* Names of the modules that hold an adapter's weights (peft.tuners, peft 0.13). Each is the whole
  * name or its beginning. */
@@ -127,24 +129,65 @@ static struct count printed_by_peft(struct span text, const char *label)
     return count;
 }
 
-void trained_layers_find(struct model *model, struct span text)
+int trained_layers_find(struct model *model, struct span text)
 {
     if (model->format != SUMMARY_REPR)
-        return;
+        return 0;
     if (has_adapters(model))
         mark_adapters(model);
+    int r = named_parameters_mark(model, text);
+    if (r < 0)
+        return r;
     mark_quantised(model);
     struct count all = printed_by_peft(text, "all params:");
-    if (!all.known || model->parameters_printed.known)
+    if (all.known && !model->parameters_printed.known) {
+        model->parameters_printed = all;
+        model->trainable_printed = printed_by_peft(text, "trainable params:");
+    }
+    return 0;
+}
+
+bool trained_layers_assume_last(struct model *model, int64_t count)
+{
+    int64_t trained = 0;
+    for (size_t i = model->n_layers; i-- > 0;) {
+        struct layer *layer = &model->layers[i];
+        bool is_trained = trained < count && !layer->weight_bits;
+        layer->trainable = is_trained ? TRISTATE_YES : TRISTATE_NO;
+        trained += is_trained ? layer->parameters : 0;
+    }
+    return trained == count;
+}
+
+static void forget_trained(struct model *model)
+{
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (!model->layers[i].weight_bits)
+            model->layers[i].trainable = TRISTATE_UNKNOWN;
+}
+
+/* Where only the sums show that some are not trained. */
+static void use_printed_sums(struct model *model)
+{
+    const struct count *trained = &model->trainable_printed;
+    bool is_marked = false;
+    for (size_t i = 0; i < model->n_layers; i++)
+        is_marked |= model->layers[i].trainable != TRISTATE_UNKNOWN &&
+                     !model->layers[i].weight_bits;
+    if (is_marked || model->format == SUMMARY_KERAS || !trained->known || trained->value <= 0 ||
+        !model->parameters_printed.known || trained->value >= model->parameters_printed.value)
         return;
-    model->parameters_printed = all;
-    model->trainable_printed = printed_by_peft(text, "trainable params:");
+    if (trained_layers_assume_last(model, trained->value))
+        return;
+    forget_trained(model);
+    model->trained_is_open = true;
 }
 
 void trained_layers_sum_up(struct model *model)
 {
     int64_t frozen = 0;
     bool is_adapted = false;
+    use_printed_sums(model);
     for (size_t i = 0; i < model->n_layers; i++) {
         frozen += model->layers[i].trainable == TRISTATE_NO ? model->layers[i].parameters : 0;
         is_adapted |= model->layers[i].trainable == TRISTATE_YES;
@@ -152,6 +195,7 @@ void trained_layers_sum_up(struct model *model)
     bool some_are_not = frozen > 0 && frozen <= model->parameters;
     model->parameters_trained = (struct count){
         .value = some_are_not ? model->parameters - frozen : 0, .known = some_are_not};
+    model->trained_is_open |= model->is_quantised && !is_adapted;
     if (model->is_quantised && !is_adapted)
         model_warn(model, 0,
             "its quantised layers cannot be trained, and the text shows no adapters: print the module "

@@ -6,15 +6,24 @@
 #include "model/model.h"
 
 /*
- * Sets weight_bits of all layers and, where the text shows adapters, `trainable`. To be called
- * before the sums over the layers.
+ * Sets weight_bits of all layers and, where the text shows adapters or lists parameters,
+ * `trainable`. To be called before the sums over the layers.
  *
  * text: all of it, also what is before the module: PEFT's line of totals.
+ *
+ * Returns 0 or -ENOMEM.
  */
-void trained_layers_find(struct model *model, struct span text);
+int trained_layers_find(struct model *model, struct span text);
 
-/* Sets model->parameters_trained, and adds a warning if the text leaves open what is trained. To be
- * called after the sums. */
+/* Sets model->parameters_trained and model->trained_is_open. To be called after the sums. */
 void trained_layers_sum_up(struct model *model);
+
+/*
+ * Marks layers from the end as trained until they have `count` parameters, and the others as not
+ * trained: a new head on a network that is kept.
+ *
+ * Returns whether their parameters are exactly as many.
+ */
+bool trained_layers_assume_last(struct model *model, int64_t count);
 
 #endif

@@ -455,7 +455,7 @@ static enum evidence evidence_of(
         return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
     if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
         doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
-        doubts->unshaped_share > doubtful_share || doubts->most_taps >= taps_doubtful ||
+        doubts->unshaped_share > doubtful_share || request->model->trained_is_open || doubts->most_taps >= taps_doubtful ||
         request->offload != OFFLOAD_NONE) /* no such training was compared with its estimate */
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&

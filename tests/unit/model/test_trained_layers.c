@@ -114,6 +114,118 @@ static void test_a_table_of_frozen_layers(void **state)
     model_destroy(model);
 }
 
+/* A script often prints the parameters beside the module. */
+static void test_a_list_of_parameters(void **state)
+{
+    struct model *model = parse_text(
+        "Net(\n  (body): Sequential(\n    (0-1): 2 x Block(\n"
+        "      (a): Linear(in_features=8, out_features=8, bias=True)\n    )\n  )\n"
+        "  (head): Linear(in_features=8, out_features=2, bias=True)\n)\n"
+        "body.0.a.weight torch.Size([8, 8]) False\nbody.0.a.bias torch.Size([8]) False\n"
+        "body.1.a.weight: True\nhead.weight | True\nhead.bias | False\n"
+        "absent.weight False\nthe body is frozen: True\n");
+    assert_int_equal(model->layers[3].trainable, TRISTATE_NO);
+    assert_int_equal(model->layers[5].trainable, TRISTATE_YES);
+    assert_int_equal(layer_called(model, "head")->trainable, TRISTATE_YES);
+    assert_int_equal(model->parameters_trained.value, 8 * 8 + 8 + 8 * 2 + 2);
+    assert_false(model->trained_is_open);
+    model_destroy(model);
+}
+
+static void test_odd_lists_of_parameters(void **state)
+{
+    static const char *const lines[] = {"a.weight", "False", ".. False", "a. True",
+        "a.weight False x", "9.weight False", " True", "a.weightFalse"};
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+            "Net(\n  (a): Linear(in_features=8, out_features=8, bias=True)\n)\n%s\n", lines[i]);
+        struct model *model = parse_text(text);
+        assert_false(model->parameters_trained.known);
+        model_destroy(model);
+    }
+}
+
+/* In one line, in several, of PyTorch 1 and 2. */
+static void test_parameters_of_dictionaries(void **state)
+{
+    struct model *model = parse_text(
+        "Net(\n  (a): ParameterDict(  (default): Parameter containing: [torch.cuda.FloatTensor of "
+        "size 8x100 (cuda:0)])\n"
+        "  (b): ParameterList(\n      (0): Parameter containing: [torch.float32 of size 3x4]\n"
+        "      (1): Parameter containing: [torch.cuda.FloatTensor of size 5 (GPU 0)]\n  )\n"
+        "  (c): ParameterDict()\n"
+        "  (d): ParameterDict(  (x): Tensor containing: [torch.FloatTensor of size 9])\n"
+        "  (e): Linear(in_features=8, out_features=2, bias=False)\n)\n");
+    assert_int_equal(layer_called(model, "a")->parameters, 800);
+    assert_int_equal(layer_called(model, "b")->parameters, 17);
+    assert_int_equal(layer_called(model, "c")->parameters, 0);
+    assert_int_equal(layer_called(model, "d")->parameters, 0);
+    assert_int_equal(model->parameters, 800 + 17 + 16);
+    assert_int_equal(model->n_warnings, 0);
+    model_destroy(model);
+}
+
+static void test_sizes_of_parameters_that_are_none(void **state)
+{
+    static const char *const sizes[] = {"", "x", "8x", "-3", "99999999999x99999999999"};
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        char text[300];
+        snprintf(text, sizeof text,
+            "Net(\n  (a): ParameterDict(  (default): Parameter containing: [torch.FloatTensor of size "
+            "%s])\n  (e): Linear(in_features=8, out_features=2, bias=False)\n)\n",
+            sizes[i]);
+        struct model *model = parse_text(text);
+        assert_true(model->parameters <= 16 + 8);
+        model_destroy(model);
+    }
+}
+
+#define TABLE(TRAINED, FROZEN)                                                                     \
+    "----\n        Layer (type)               Output Shape         Param #\n====\n"                \
+    "            Linear-1                   [-1, 64]           6,400\n"                            \
+    "            Linear-2                   [-1, 10]             650\n====\n"                      \
+    "Total params: 7,050\nTrainable params: " TRAINED "\nNon-trainable params: " FROZEN "\n----\n"
+
+/* torchsummary's rows do not say it, but the last layer has just as many. */
+static void test_sums_that_fit_the_last_layers(void **state)
+{
+    struct model *model = parse_text(TABLE("650", "6,400"));
+    assert_int_equal(model->parameters_trained.value, 650);
+    assert_false(model->trained_is_open);
+    model_destroy(model);
+}
+
+static void test_sums_that_leave_it_open(void **state)
+{
+    struct model *model = parse_text(TABLE("100", "6,950"));
+    assert_false(model->parameters_trained.known);
+    assert_true(model->trained_is_open);
+    assert_int_equal(model->layers[0].trainable, TRISTATE_UNKNOWN);
+    model_destroy(model);
+    model = parse_text(TABLE("7,050", "0"));
+    assert_false(model->trained_is_open);
+    model_destroy(model);
+}
+
+/* Without a total, the class says that the head has the embedding's weight. */
+static void test_classes_that_share_the_embedding(void **state)
+{
+    static const char text[] = "%s(\n  (wte): Embedding(100, 8)\n"
+                               "  (head): Linear(in_features=8, out_features=100, bias=False)\n)\n";
+    char module[200];
+    snprintf(module, sizeof module, text, "GPT2LMHeadModel");
+    struct model *model = parse_text(module);
+    assert_int_equal(model->parameters, EMBEDDING);
+    assert_int_equal(model->n_warnings, 0);
+    model_destroy(model);
+    snprintf(module, sizeof module, text, "LlamaForCausalLM");
+    model = parse_text(module);
+    assert_int_equal(model->parameters, 2 * EMBEDDING);
+    assert_warning(model, "counted twice");
+    model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +236,13 @@ int main(void)
         cmocka_unit_test(test_quantised_layers_without_adapters),
         cmocka_unit_test(test_a_module_without_adapters_says_nothing),
         cmocka_unit_test(test_a_table_of_frozen_layers),
+        cmocka_unit_test(test_a_list_of_parameters),
+        cmocka_unit_test(test_odd_lists_of_parameters),
+        cmocka_unit_test(test_parameters_of_dictionaries),
+        cmocka_unit_test(test_sizes_of_parameters_that_are_none),
+        cmocka_unit_test(test_sums_that_fit_the_last_layers),
+        cmocka_unit_test(test_sums_that_leave_it_open),
+        cmocka_unit_test(test_classes_that_share_the_embedding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
