@@ -26,7 +26,7 @@
 
 enum { LABEL_WIDTH = 20, FIGURES_WIDTH = 34, COLUMNS_MIN = 10, WIDTH_USUAL = 80 };
 
-enum unit { UNIT_MIB, UNIT_FRACTION, UNIT_WATT, UNIT_MIB_PER_S, UNIT_CORES };
+enum unit { UNIT_MIB, UNIT_FRACTION, UNIT_WATT, UNIT_MIB_PER_S, UNIT_CORES, UNIT_STEPS };
 
 static const struct metric {
     const char *key, *label;
@@ -45,6 +45,7 @@ static const struct metric {
     {"disk_write_mib_s", "disk write", UNIT_MIB_PER_S},
     {"net_rx_mib_s", "net in", UNIT_MIB_PER_S},
     {"net_tx_mib_s", "net out", UNIT_MIB_PER_S},
+    {"steps_per_s", "steps", UNIT_STEPS},
 };
 
 struct axis {
@@ -110,6 +111,9 @@ static const char *value_text(double value, enum unit unit, char cell[CELL_SIZE]
         break;
     case UNIT_CORES:
         snprintf(cell, CELL_SIZE, "%.2f cores", value);
+        break;
+    case UNIT_STEPS:
+        snprintf(cell, CELL_SIZE, "%.3g/s", value);
         break;
     }
     return cell;

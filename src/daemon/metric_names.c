@@ -40,6 +40,7 @@ static const char *const names[METRIC_KINDS][METRIC_VALUES_MAX] = {
             [PROCESS_METRIC_DISK_WRITE_MIB_S] = "disk_write_mib_s",
             [PROCESS_METRIC_NET_RX_MIB_S] = "net_rx_mib_s",
             [PROCESS_METRIC_NET_TX_MIB_S] = "net_tx_mib_s",
+            [PROCESS_METRIC_STEPS_PER_S] = "steps_per_s",
         },
 };
 

@@ -55,6 +55,7 @@ enum process_metric {
     PROCESS_METRIC_DISK_WRITE_MIB_S,
     PROCESS_METRIC_NET_RX_MIB_S,
     PROCESS_METRIC_NET_TX_MIB_S,
+    PROCESS_METRIC_STEPS_PER_S, /* of its training (docs/steps.md) */
     PROCESS_METRICS
 };
 

@@ -280,6 +280,7 @@ static struct metric_recorder *create_metrics(struct daemon *daemon)
         .idle_batch_us = METRIC_IDLE_BATCH_US,
         .core = daemon->core,
         .attempts = daemon->attempts,
+        .jobs = daemon->jobs,
         .disk = daemon->disk,
     };
     metric_remove_old_samples(daemon->config.state_dir);

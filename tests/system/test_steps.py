@@ -38,6 +38,24 @@ class Steps(PretendCuda):
         self.assertRegex(self.colloc("show", str(task)).stdout, r"Steps/s mean +\d")
         self.assertRegex(self.colloc("history", "-o", "id,steps").stdout, r"STEPS/S")
 
+    def test_they_are_recorded_over_time_and_survive_a_restart(self):
+        task = self.train(seconds=30000, options="--steps=300000")
+        speed = self.known_speed(task)["steps_per_s"]
+
+        def recorded():
+            answer = self.request("GET", f"/v1/tasks/{task}/series?metrics=steps_per_s").json
+            return [v for s in answer["series"] for v in s["values"].get("steps_per_s", []) if v]
+
+        first = until(recorded, "a series of its steps")[-1]
+        self.assertTrue(speed / 3 < first < 3 * speed, (speed, first))
+        steps = until(lambda: self.task(task)["steps"], "its steps")
+        self.restart()
+        self.assertGreaterEqual(self.task(task)["steps"], steps)
+        self.known_speed(task)
+        self.assertGreater(
+            until(lambda: self.task(task)["steps"], "its steps after the restart"), steps
+        )
+
     def test_without_steps_the_speed_is_unknown(self):
         task = self.submit(f"{PROBE} dlsym alloc 1; exec sleep 1000", memory_mib=500)
         until(lambda: self.output(task), "its allocation")

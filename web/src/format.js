@@ -26,6 +26,9 @@ export const watts = (w) => (isNumber(w) ? `${Math.round(w)} W` : UNKNOWN);
 export const rate = (mibPerS) =>
   isNumber(mibPerS) ? `${mibPerS < 10 ? mibPerS.toFixed(1) : Math.round(mibPerS)} MiB/s` : UNKNOWN;
 
+// Steps a second: three digits that count.
+export const perSecond = (n) => (isNumber(n) ? (n < 100 ? String(Number(n.toPrecision(3))) : String(Math.round(n))) : UNKNOWN);
+
 export const degrees = (c) => (isNumber(c) ? `${Math.round(c)} °C` : UNKNOWN);
 
 export function energy(joules) {

@@ -4,7 +4,7 @@ import { useAnswer } from "./answer.js";
 import { get } from "./api.js";
 import { Chart } from "./chart.jsx";
 import { MEMORY_STEPS, spacingOf, withGaps } from "./curves.js";
-import { UNKNOWN, duration, energy, listOr, memory, moment, overUnder, percent, rate, watts } from "./format.js";
+import { UNKNOWN, duration, energy, listOr, memory, moment, overUnder, perSecond, percent, rate, watts } from "./format.js";
 import { bandsOf } from "./lanes.js";
 import { NOT_RECORDED, State, Words } from "./rows.jsx";
 import { Log } from "./task_log.jsx";
@@ -17,6 +17,7 @@ const CURVES = [
   ["dram_active", "Memory bandwidth", "--activity", percent, 1],
   ["power_w", "Power", "--power", watts],
   ["pcie_rx_mib_s", "PCIe in", "--host", rate, 1],
+  ["steps_per_s", "Steps a second", "--activity", perSecond, 0],
   ["cpu_cores", "CPU", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} cores`), 1],
   ["host_mem_mib", "Host memory", "--host", memory, 0, MEMORY_STEPS],
   ["disk_read_mib_s", "Disk read", "--host", rate, 1],
@@ -71,6 +72,9 @@ function Facts({ task }) {
     ["Against the requirement", verdict && overUnder(verdict.over)],
     ["Memory note", task.mem_text],
     ["SM activity, mean", task.smact_mean != null && percent(task.smact_mean)],
+    ["Steps a second", task.steps_per_s != null && perSecond(task.steps_per_s)],
+    ["Steps a second, mean", task.steps_per_s_mean != null && perSecond(task.steps_per_s_mean)],
+    ["Steps", task.steps],
     ["Energy", task.energy_j != null && energy(task.energy_j)],
     ["GPU memory crashes", task.oom_count || null],
     ["Exit", task.signal ? `signal ${task.signal}` : task.exit_code != null ? `code ${task.exit_code}` : null],

@@ -15,6 +15,8 @@ test("unknown is a dash, never 0", () => {
   assert.equal(format.duration(3675), "1:01:15");
   assert.equal(format.duration(90061), "1 d 1:01");
   assert.equal(format.duration(604800), "7 d");
+  assert.equal(format.perSecond(8.3126), "8.31");
+  assert.equal(format.perSecond(1234.5), "1235");
   assert.equal(format.energy(18000), "5.0 Wh");
   assert.equal(format.gpuName("NVIDIA H200"), "H200");
 });

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live tasks' energy, activity and memory peaks are not in the event log. They are written to the
+ * Live tasks' energy, activity, memory peaks and steps are not in the event log. They are written to the
  * file usage.json each minute and at the end, and the next daemon reads them, so a crash loses at
  * most a minute of them.
  */
@@ -37,10 +37,11 @@ static json_t *entry_of(const struct job *job)
 {
     const struct usage *usage = &job->usage;
     json_t *gpu = job->peak_gpu == JOB_GPU_UNKNOWN ? json_null() : json_integer(job->peak_gpu);
-    return json_pack("{s:I, s:o, s:o, s:b, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id,
-        "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu", gpu, "peak_whole",
-        job->peak_whole, "energy_j", json_of(usage->energy_j), "smact_s", usage->smact_s, "span_s",
-        usage->span_s, "estimated", usage->is_estimated);
+    return json_pack("{s:I, s:o, s:o, s:b, s:o, s:f, s:f, s:b, s:f, s:f, s:i}", "task",
+        (json_int_t)job->id, "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu", gpu,
+        "peak_whole", job->peak_whole, "energy_j", json_of(usage->energy_j), "smact_s",
+        usage->smact_s, "span_s", usage->span_s, "estimated", usage->is_estimated, "steps",
+        job->steps.total, "steps_s", job->steps.timed_s, "step_source", job->steps.source);
 }
 
 void gpus_save_usage(struct gpus *gpus)
@@ -50,8 +51,8 @@ void gpus_save_usage(struct gpus *gpus)
     for (const struct task *task = NULL;
          (task = core_next_task(gpus->parts.core, task ? task->id : 0));) {
         const struct job *job = jobs_find(gpus->parts.jobs, task->id);
-        if (job &&
-            (job->mem_peak_bytes.valid || job->usage.span_s > 0 || job->usage.energy_j.valid))
+        if (job && (job->mem_peak_bytes.valid || job->usage.span_s > 0 ||
+                       job->usage.energy_j.valid || job->steps.total > 0))
             json_array_append_new(list, entry_of(job));
     }
     char *text = json_dumps(list, JSON_COMPACT);
@@ -93,6 +94,9 @@ static void load_entry(struct gpus *gpus, const json_t *entry)
         .span_s = json_number_value(json_object_get(entry, "span_s")),
         .is_estimated = json_is_true(json_object_get(entry, "estimated")),
     };
+    job->steps.total = json_number_value(json_object_get(entry, "steps"));
+    job->steps.timed_s = json_number_value(json_object_get(entry, "steps_s"));
+    job->steps.source = (int)json_integer_value(json_object_get(entry, "step_source"));
 }
 
 void usage_load(struct gpus *gpus)

@@ -8,6 +8,7 @@
 
 #include "daemon/attempts/attempts.h"
 #include "daemon/disk.h"
+#include "daemon/jobs.h"
 
 struct metric_options {
     uv_loop_t *loop;         /* borrowed */
@@ -16,8 +17,9 @@ struct metric_options {
     int64_t keep_us;         /* the coarsest buckets are kept so long */
     int64_t batch_us;        /* time between two batches, which a crash may cost */
     int64_t idle_batch_us;   /* the same while no task runs; under METRIC_BATCH_MS */
-    const struct core *core; /* borrowed, as the next two; all outlive the part */
+    const struct core *core; /* borrowed, as the next three; all outlive the part */
     struct attempts *attempts;
+    const struct jobs *jobs;
     struct disk *disk;
 };
 

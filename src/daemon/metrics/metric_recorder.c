@@ -77,6 +77,7 @@ struct former_usage {
 struct metric_recorder {
     const struct core *core;
     struct attempts *attempts;
+    const struct jobs *jobs;
     struct disk *disk;
     struct batch *batch;   /* under way */
     uint64_t batch_ms;     /* how long a batch may be */
@@ -222,6 +223,7 @@ static void add_usage(struct metric_recorder *recorder, struct batch *batch,
             rate_of(now->net_received_bytes, before->net_received_bytes, s, mib)),
         [PROCESS_METRIC_NET_TX_MIB_S] = value_of(
             rate_of(now->net_sent_bytes, before->net_sent_bytes, s, mib)),
+        [PROCESS_METRIC_STEPS_PER_S] = value_of(root->steps_per_s),
     };
     const struct metric_key key = {.task = root->task};
     collect_value(batch, &key, clock_wall_us() / 1000, values, PROCESS_METRICS);
@@ -406,7 +408,8 @@ static void list_roots(struct metric_recorder *recorder, struct batch *batch)
 {
     free(batch->roots);
     batch->roots = NULL;
-    batch->n_roots = metric_list_roots(recorder->core, recorder->attempts, &batch->roots);
+    batch->n_roots = metric_list_roots(
+        recorder->core, recorder->attempts, recorder->jobs, &batch->roots);
 }
 
 static bool may_wait(const struct metric_recorder *recorder, const struct batch *batch)
@@ -520,6 +523,7 @@ struct metric_recorder *metric_recorder_create(
     }
     recorder->core = options->core;
     recorder->attempts = options->attempts;
+    recorder->jobs = options->jobs;
     recorder->disk = options->disk;
     recorder->bytes_max = options->bytes_max;
     recorder->batch_ms = (uint64_t)(options->batch_us / MS_US);

@@ -58,11 +58,12 @@ void metric_recorder_take(
 struct metric_root {
     uint64_t task;
     pid_t root;
+    struct reading steps_per_s;
 };
 
 /* Lists the tasks that run now, into an array for the caller to free. Returns how many. */
-size_t metric_list_roots(
-    const struct core *core, const struct attempts *attempts, struct metric_root **ret_roots);
+size_t metric_list_roots(const struct core *core, const struct attempts *attempts,
+    const struct jobs *jobs, struct metric_root **ret_roots);
 
 /*
  * Runs a query in the thread.

@@ -36,19 +36,20 @@ struct world {
     int answers, failures, batches; /* batches that were due */
     int64_t idle_batch_us;
     size_t n_roots;
+    struct reading steps_per_s;
     int64_t begin_ms; /* wall clock; recent, or it would be removed as old */
 };
 
 static struct world *the_world; /* of the recorder */
 
-size_t metric_list_roots(
-    const struct core *core, const struct attempts *attempts, struct metric_root **ret_roots)
+size_t metric_list_roots(const struct core *core, const struct attempts *attempts,
+    const struct jobs *jobs, struct metric_root **ret_roots)
 {
     struct world *world = the_world;
     world->batches++;
     *ret_roots = calloc(world->n_roots + 1, sizeof **ret_roots);
     for (size_t i = 0; i < world->n_roots; i++)
-        (*ret_roots)[i] = (struct metric_root){7, getpid()};
+        (*ret_roots)[i] = (struct metric_root){7, getpid(), world->steps_per_s};
     return world->n_roots;
 }
 
@@ -272,6 +273,18 @@ static void test_processes_of_a_task(void **state)
     assert_null(strstr(world->answer, "\"host_mem_mib\":[null"));
 }
 
+static void test_steps_of_a_task(void **state)
+{
+    struct world *world = *state;
+    world->n_roots = 1;
+    while (!has_number(answer_of(world, 7, "host_mem_mib,steps_per_s"), "\"host_mem_mib\":"))
+        uv_run(&world->loop, UV_RUN_ONCE);
+    assert_false(has_number(world->answer, "\"steps_per_s\":")); /* unknown: never zero */
+    world->steps_per_s = reading_of(8.5);
+    while (!strstr(answer_of(world, 7, "steps_per_s"), "8.5"))
+        uv_run(&world->loop, UV_RUN_ONCE);
+}
+
 static int count_rows(const struct world *world)
 {
     sqlite3 *other;
@@ -435,6 +448,7 @@ int main(void)
         TEST(test_the_wall_clock_is_set),
         TEST(test_waiting_queries_are_answered_at_the_end),
         TEST(test_processes_of_a_task),
+        TEST(test_steps_of_a_task),
         TEST(test_idle_gpus_wait),
         TEST(test_a_disk_that_takes_nothing),
         TEST(test_size_of_a_week),
