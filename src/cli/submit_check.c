@@ -26,6 +26,7 @@
 #include "core/dependency.h"
 #include "core/stop_spec.h"
 #include "taskfile/array_spec.h"
+#include "taskfile/metric_source.h"
 
 /* ---- programs ---- */
 
@@ -324,7 +325,12 @@ static int check_stop(const struct task_description *task, struct fault *fault)
 {
     const struct option_value *stop = &task->values[TASK_STOP];
     struct halving_rule rule;
-    return stop->set ? stop_spec_parse(stop->text, fault, &rule) : 0;
+    const struct option_value *source = &task->values[TASK_METRIC_FROM];
+    int r = stop->set ? stop_spec_parse(stop->text, fault, &rule) : 0;
+    if (r == 0 && source->set && !stop->set)
+        return fault_set(
+            fault, EINVAL, "--metric-from: nothing reads the metric: give --stop, too");
+    return r == 0 && source->set ? metric_source_check(source->text, fault) : r;
 }
 
 int submit_check_order(const struct task_description *task, struct fault *fault)

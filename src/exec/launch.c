@@ -23,6 +23,7 @@
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
 #include "exec/identity.h"
+#include "exec/metric_reader.h"
 #include "exec/near_cpus.h"
 #include "exec/output_writer.h"
 #include "exec/torch_responder.h"
@@ -161,8 +162,20 @@ static const char **add_torch(const struct launch_order *order, char *sockets, s
     return list;
 }
 
-/* `tracker`: its folder; NULL: without. */
-static int execute_program(const struct launch_order *order, const char *tracker)
+/* What runs beside the program: where it is; an empty text: it is not wanted, or not there. */
+struct companions {
+    char tracker[PATH_MAX], reader[PATH_MAX];
+};
+
+static void find_companions(const struct attempt_spec *spec, struct companions *ret)
+{
+    if (!spec->track || tracker_find(ret->tracker, sizeof ret->tracker) < 0)
+        *ret->tracker = '\0';
+    if (!spec->metric_from || metric_reader_find(ret->reader, sizeof ret->reader) < 0)
+        *ret->reader = '\0';
+}
+
+static int execute_program(const struct launch_order *order, const struct companions *companions)
 {
     const struct attempt_spec *spec = order->spec;
     char sockets[TORCH_SOCKET_FOLDER + 32];
@@ -177,8 +190,10 @@ static int execute_program(const struct launch_order *order, const char *tracker
         free(torch_env);
         return -ENOMEM;
     }
-    if (tracker)
-        tracker_start(tracker, spec);
+    if (*companions->tracker)
+        tracker_start(companions->tracker, spec);
+    if (*companions->reader)
+        metric_reader_start(companions->reader, spec);
     if (order->script && !spec->profiler)
         execve(command[0], command, env);
     else
@@ -234,9 +249,9 @@ static int become_task(const struct launch_order *order, struct fault *fault)
     const char *what = spec->profiler  ? profiler_program(spec->profiler)
                        : order->script ? "the script"
                                        : spec->argv[0];
-    char tracker[PATH_MAX];
-    bool is_tracked = spec->track && tracker_find(tracker, sizeof tracker) == 0;
+    struct companions companions;
     struct output output;
+    find_companions(spec, &companions);
     int r = spec->cgroup ? cgroup_enter(spec->cgroup, &spec->limits) : 0;
     if (r < 0)
         return fault_set(fault, -r, "cannot enter cgroup %s: %s", spec->cgroup, strerror(-r));
@@ -261,7 +276,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
     limit_output(order, &output);
-    r = execute_program(order, is_tracked ? tracker : NULL);
+    r = execute_program(order, &companions);
     if (order->script && !spec->profiler && r == -ENOENT)
         what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));

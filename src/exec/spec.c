@@ -87,6 +87,8 @@ int spec_encode(
     tagged_fields_put_text(&record, "cgroup", spec->cgroup);
     tagged_fields_put_text(&record, "near_cpus", spec->near_cpus);
     tagged_fields_put_text(&record, "track", spec->track);
+    tagged_fields_put_text(&record, "metric_from", spec->metric_from);
+    tagged_fields_put_text(&record, "metric_rule", spec->metric_rule);
     tagged_fields_put_text(&record, "gpu_minors", spec->gpu_minors);
     tagged_fields_put_text(&record, "torch", spec->torch);
     tagged_fields_put_text(&record, "torch_sockets", spec->torch_sockets);
@@ -206,6 +208,10 @@ static int take_field(
         return as_text(value, &file->spec.near_cpus);
     if (span_is(key, "track"))
         return as_text(value, &file->spec.track);
+    if (span_is(key, "metric_from"))
+        return as_text(value, &file->spec.metric_from);
+    if (span_is(key, "metric_rule"))
+        return as_text(value, &file->spec.metric_rule);
     if (span_is(key, "torch"))
         return as_text(value, &file->spec.torch);
     if (span_is(key, "torch_sockets"))

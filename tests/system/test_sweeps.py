@@ -116,6 +116,86 @@ class Sweeps(DaemonCase):
             self.colloc("metric", "a", "3", "1", f"--task={array + 1}", code=1).stderr,
         )
 
+    # ---- --metric-from ----
+
+    def follow(self, source, script, values=(0.5, 0.9), **members):
+        """An array whose tasks report a value each at step 3, the first before the others."""
+        head = "export V=$(echo %s | cut -d' ' -f$((COLLOC_ARRAY_INDEX + 1)))\n" % (
+            " ".join(str(value) for value in values)
+        )
+        wait = f"test $COLLOC_ARRAY_INDEX = 0 || until [ -e {self.work}/go ]; do sleep 0.05; done\n"
+        array = self.sweep(
+            f"0-{len(values) - 1}",
+            script=head + wait + script + "\nexec sleep 1000",
+            metric_from=source,
+            running=len(values),
+            **members,
+        )
+        until(lambda: self.task(array + 1)["stop_rank"], "the first task's report")
+        with open(os.path.join(self.work, "go"), "w", encoding="utf-8"):
+            pass
+        self.wait(array + 2, "STOPPED")
+        shown = self.task(array + 2)["stop_rank"]
+        self.assertEqual((shown["rank"], shown["of"], shown["step"]), (2, 2, 3))
+        self.assertEqual(self.task(array + 1)["state"], "RUNNING")
+        return array
+
+    def test_event_files_of_tensorboard(self):
+        python = os.path.dirname(os.path.dirname(colloc.__file__))
+        script = (
+            f"PYTHONPATH={python} python3 - <<'E'\n"
+            "import os, time\n"
+            "from colloc.tracking.bridge import Point\n"
+            "from colloc.tracking.event_file import EventFile\n"
+            "file = EventFile('runs/' + os.environ['COLLOC_ARRAY_INDEX'] + '/version_0')\n"
+            "send = lambda name, at, step, v: file.send([Point(name, v, at, step)])\n"
+            "send('val_loss', time.time() - 3600, 3, -1.0)\n"  # of an earlier attempt
+            "send('other', time.time(), 3, -1.0)\n"
+            "send('val_loss', time.time(), 2, -1.0)\n"
+            "send('val_loss', time.time(), 3, float(os.environ['V']))\n"
+            "E"
+        )
+        array = self.follow("tensorboard:runs/%a", script)
+        shown = self.colloc("show", str(array + 2)).stdout
+        self.assertIn("tensorboard:runs/%a", shown)
+
+    def test_a_store_of_mlflow_that_tasks_share(self):
+        script = (
+            "run=mlruns/0/run$COLLOC_TASK_ID; mkdir -p $run/metrics $run/tags\n"
+            "printf '%s 0 3\\n' $(date +%s000) >mlruns/none\n"
+            "printf '%s %s 3\\n' $(date +%s000) $V >>$run/metrics/val_loss\n"
+            "printf '%s' $COLLOC_TASK_ID >$run/tags/colloc.task"
+        )
+        self.follow("mlflow:mlruns", script)
+        other = self.sweep("0", script="sleep 2", metric_from="mlflow:mlruns")
+        self.wait(other + 1, "COMPLETED")
+        self.assertIsNone(self.task(other + 1)["stop_rank"])
+        self.assertIn("needs the tag colloc.task", self.read(f"colloc-{other}_0.out"))
+
+    def test_lines_of_the_output(self):
+        script = 'printf "epoch 2: val_loss=0\\repoch 3: val_loss=$V\\n"; echo x 0 >&2'
+        source = "output:epoch {step}: val_loss={value}"
+        self.follow(source, script)
+        os.remove(os.path.join(self.work, "go"))
+        self.follow(source, f"({script}) >&2", error="error-%a")
+
+    def test_lines_while_the_daemon_restarts(self):
+        """The reader outlives the daemon, and the task's end is not held up by it."""
+        script = f"until [ -e {self.work}/go ]; do sleep 0.05; done; echo loss=1; "
+        array = self.sweep(
+            "0-1",
+            "asha:metric=val_loss,min,rung=1",
+            script=script + "test $COLLOC_ARRAY_INDEX = 1 || exec sleep 1000",
+            metric_from="output:loss={value}",
+            running=2,
+        )
+        self.restart(signal.SIGKILL)
+        with open(os.path.join(self.work, "go"), "w", encoding="utf-8"):
+            pass
+        until(lambda: self.task(array + 1)["stop_rank"], "the report")
+        ended = self.wait(array + 2, "COMPLETED")
+        self.assertEqual(ended["stop_rank"]["step"], 1)
+
     def test_what_is_refused(self):
         self.refused(400, "only an array", stop=RULE)
         for rule in (
@@ -135,6 +215,9 @@ class Sweeps(DaemonCase):
             "other:metric=a,min,rung=3",
         ):
             self.refused(400, "stop=", array="0-1", stop=rule)
+        self.refused(400, "give stop, too", array="0-1", metric_from="mlflow:m")
+        for source in ("tensorboard:runs", "output:loss", "wandb:x", "mlflow:"):
+            self.refused(400, "metric-from=", array="0-1", stop=RULE, metric_from=source)
         array = self.sweep("0", running=1)
         path = f"/v1/tasks/{array + 1}/metric"
         for body in (

@@ -231,6 +231,9 @@ static int fill_environment(
     if (r == 0 && detail_text(launch, "track"))
         r = environment_mark_tracked(
             &launch->added, attempts->parts.config->socket_path, launch->env);
+    if (r == 0 && detail_text(launch, "metric_from"))
+        r = environment_name_socket(
+            &launch->added, attempts->parts.config->socket_path, launch->env);
     if (r == 0)
         r = environment_set_rendezvous(
             &launch->added, task, rendezvous_port_find(task->id), launch->env);
@@ -278,6 +281,8 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .script = {launch->script, launch->script_size},
         .argv = launch->argv,
         .track = detail_text(launch, "track"),
+        .metric_from = detail_text(launch, "metric_from"),
+        .metric_rule = detail_text(launch, "stop"),
         .profiler = profiler_parse(detail_text(launch, "profile")),
         .torch = *launch->torch ? launch->torch : NULL,
         .torch_sockets = *launch->torch ? launch->torch_sockets : NULL,

@@ -179,11 +179,20 @@ int environment_set_defaults(
     return r;
 }
 
+int environment_name_socket(
+    struct environment *environment, const char *socket, const char *const *submitted)
+{
+    for (int i = 0; i < environment->count; i++)
+        if (strncmp(environment->list[i], "COLLOC_SOCKET=", strlen("COLLOC_SOCKET=")) == 0)
+            return 0;
+    return add_default(environment, submitted, "COLLOC_SOCKET", socket);
+}
+
 int environment_mark_tracked(
     struct environment *environment, const char *socket, const char *const *submitted)
 {
     int r = environment_add(environment, "COLLOC_TRACKED=1");
-    return r == 0 ? add_default(environment, submitted, "COLLOC_SOCKET", socket) : r;
+    return r == 0 ? environment_name_socket(environment, socket, submitted) : r;
 }
 
 int environment_set_rendezvous(struct environment *environment, const struct task *task, int port,

@@ -59,6 +59,10 @@ int environment_name_port(struct environment *environment, const json_t *detail)
 int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted);
 
+/* The daemon's socket, for what colloc starts in the task, unless the user names one. */
+int environment_name_socket(
+    struct environment *environment, const char *socket, const char *const *submitted);
+
 /* Of a task with a tracker: the daemon's socket, and COLLOC_TRACKED, so that no other tracker is
  * started. */
 int environment_mark_tracked(

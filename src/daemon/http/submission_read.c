@@ -24,6 +24,7 @@
 #include "daemon/service_port.h"
 #include "message/message_address.h"
 #include "policy/policies.h"
+#include "taskfile/metric_source.h"
 #include "taskfile/signal_spec.h"
 #include "taskfile/track_places.h"
 
@@ -101,6 +102,16 @@ static int set_stop_rule(struct submission *submission, struct fault *fault)
     if (!submission->options[TASK_ARRAY].set)
         return fault_set(fault, EINVAL, "stop: only an array can have it: give array, too");
     return stop_spec_parse(value->text, fault, &submission->event.submit.stop);
+}
+
+static int check_metric_source(const struct submission *submission, struct fault *fault)
+{
+    const struct option_value *source = &submission->options[TASK_METRIC_FROM];
+    if (!source->set)
+        return 0;
+    if (!submission->options[TASK_STOP].set)
+        return fault_set(fault, EINVAL, "metric-from: nothing reads the metric: give stop, too");
+    return metric_source_check(source->text, fault);
 }
 
 static int set_dependencies(
@@ -569,6 +580,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = set_array(submission, fault);
     if (r == 0)
         r = set_stop_rule(submission, fault);
+    if (r == 0)
+        r = check_metric_source(submission, fault);
     if (r == 0)
         r = set_order(http, submission, fault);
     if (r == 0)

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon judges a task once at each rung, so only the first value that reaches a new one is
+ * sent: a training of a million steps costs the daemon some ten requests.
+ *
+ *     rung=3, factor=3    step 1   2   3      4 ... 8   9      10
+ *     sent                -    -   rung 0     -         rung 1
+ *
+ * A pause is at least PAUSE_MS and twenty times as long as the reading took, so that a slow file
+ * system is not kept busy. The process that ends (a pidfd) ends the pause; what it wrote last is
+ * read then. Its last lines may be on their way (exec/output_writer.h) for another second: the shim
+ * waits longer than that for a process of the task.
+ */
+#include "cli/metric_follow.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/log_reader.h"
+#include "cli/metric_files.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "taskfile/metric_pattern.h"
+
+enum {
+    PAUSE_MS = 1000,      /* chosen: a step that is judged takes seconds at least */
+    PAUSE_MAX_MS = 60000, /* chosen */
+    LAST_READS = 10,      /* chosen: with their pauses a second, half of the shim's patience */
+    LAST_PAUSE_MS = 100,
+    PAUSE_TIMES = 20 /* chosen: reading takes a twentieth of the time at most */
+};
+
+enum { STREAMS = 2 };
+
+/* The lines of one stream of output. */
+struct lines {
+    struct log_reader reader;
+    char text[METRIC_LINE_MAX]; /* of a line that is not complete */
+    size_t size;
+};
+
+struct reading {
+    const struct metric_follow *follow;
+    struct client *client;
+    struct metric_files files;
+    struct lines streams[STREAMS];
+    int n_streams;
+    int64_t n_matches; /* the step of a line without one */
+    int rung;          /* the highest that was sent; -1: none */
+    bool has_any;      /* a value was found */
+    bool is_over;      /* the task has ended */
+    bool is_reached;   /* the daemon has answered: later requests wait for its restart */
+};
+
+/* Sends a value; `ret_is_away`: the daemon restarts, and has not taken it. Returns an exit code. */
+static int send_report(struct client *client, int64_t task, const char *name, int64_t step,
+    double value, bool *ret_is_away)
+{
+    char path[64];
+    struct fault fault = {0};
+    json_t *reply = NULL;
+    int status = 0;
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/metric", task);
+    json_t *body = json_pack("{s:s, s:I, s:o}", "name", name, "step", (json_int_t)step, "value",
+        isfinite(value) ? json_real(value) : json_null());
+    int r = client_request(client, "POST", path, body, &fault, &status, &reply);
+    json_decref(body);
+    *ret_is_away = r < 0 || status == HTTP_UNAVAILABLE;
+    int code = session_exit_code(r, status, &fault, &reply);
+    json_decref(reply);
+    return code;
+}
+
+int metric_report(struct client *client, int64_t task, const char *name, int64_t step, double value)
+{
+    bool is_away;
+    return send_report(client, task, name, step, value, &is_away);
+}
+
+/* The value counts, however late; sent twice it counts once. */
+static void send_value(struct reading *reading, int64_t step, double value)
+{
+    const struct metric_follow *follow = reading->follow;
+    int64_t give_up_us = 0;
+    bool is_away;
+    int code;
+    do
+        code = send_report(
+            reading->client, follow->task, follow->rule->metric, step, value, &is_away);
+    while (is_away && session_may_come_back(reading->client, &give_up_us));
+    reading->is_over |= code != EXIT_OK && !is_away;
+}
+
+static void take_value(struct reading *reading, int64_t step, double value)
+{
+    int rung = halving_rung(reading->follow->rule, step);
+    reading->has_any = true;
+    if (rung <= reading->rung || reading->is_over)
+        return;
+    reading->rung = rung;
+    send_value(reading, step, value);
+}
+
+static void take_point(void *context, const struct metric_point *point)
+{
+    take_value(context, point->step, point->value);
+}
+
+/* ---- output ---- */
+
+static void take_line(struct reading *reading, struct lines *lines)
+{
+    struct metric_report report;
+    const struct span line = {lines->text, lines->size};
+    lines->size = 0;
+    if (!metric_pattern_match(reading->follow->source.place, line, &report))
+        return;
+    reading->n_matches++;
+    take_value(reading, report.has_step ? report.step : reading->n_matches, report.value);
+}
+
+/* A progress bar ends its lines with '\r'. */
+static void take_output(struct reading *reading, struct lines *lines, const char *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (data[i] == '\n' || data[i] == '\r')
+            take_line(reading, lines);
+        else if (lines->size < sizeof lines->text)
+            lines->text[lines->size++] = data[i];
+}
+
+/* Returns an exit code. */
+static int read_stream(struct reading *reading, struct lines *lines)
+{
+    struct client_log log;
+    int64_t before;
+    do {
+        before = lines->reader.offset;
+        int code = log_reader_read(&lines->reader, &log);
+        if (code != EXIT_OK)
+            return code;
+        take_output(reading, lines, log.data, log.size);
+        if (log.merged)
+            reading->n_streams = 1;
+        free(log.data);
+    } while (lines->reader.offset != before && !reading->is_over);
+    return EXIT_OK;
+}
+
+static int read_output(struct reading *reading)
+{
+    for (int i = 0; i < reading->n_streams; i++) {
+        int code = read_stream(reading, &reading->streams[i]);
+        if (code != EXIT_OK)
+            return code;
+    }
+    return EXIT_OK;
+}
+
+/* ---- the loop ---- */
+
+/* Waits for the end of the process, or that long. Returns whether it has ended. */
+static bool wait_for_end(int pidfd, int64_t pause_ms)
+{
+    struct pollfd poll_fd = {pidfd, POLLIN, 0};
+    return poll(&poll_fd, 1, (int)pause_ms) > 0;
+}
+
+/* Without a message: the task's output is its user's. Returns whether the daemon has answered. */
+static bool is_answered(const struct reading *reading)
+{
+    char path[64];
+    struct fault fault = {0};
+    json_t *reply = NULL;
+    int status = 0;
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, reading->follow->task);
+    int r = client_request(reading->client, "GET", path, NULL, &fault, &status, &reply);
+    json_decref(reply);
+    return r == 0 && status != HTTP_UNAVAILABLE;
+}
+
+/* A daemon that is away is no reason to end: the next pass asks again. Returns an exit code. */
+static int read_once(struct reading *reading, int64_t *ret_pause_ms)
+{
+    int64_t start_us = clock_monotonic_us();
+    int code = EXIT_OK;
+    *ret_pause_ms = PAUSE_MS;
+    if (!reading->is_reached && !(reading->is_reached = is_answered(reading)))
+        return EXIT_OK;
+    if (reading->follow->source.kind == METRIC_OUTPUT)
+        code = read_output(reading);
+    else
+        metric_files_poll(&reading->files);
+    reading->is_reached = code != EXIT_UNREACHABLE;
+    int64_t pause_ms = (clock_monotonic_us() - start_us) / 1000 * PAUSE_TIMES;
+    *ret_pause_ms = pause_ms < PAUSE_MS ? PAUSE_MS : pause_ms;
+    *ret_pause_ms = *ret_pause_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : *ret_pause_ms;
+    return code == EXIT_UNREACHABLE ? EXIT_OK : code;
+}
+
+static void print_nothing_found(const struct metric_follow *follow)
+{
+    print_error("metric: no value of %s was found in %s%s", follow->rule->metric,
+        follow->source.kind == METRIC_OUTPUT ? "the output" : follow->source.place,
+        follow->is_tagged ? ": in a store of several tasks each run needs the tag colloc.task, "
+                            "whose value is COLLOC_TASK_ID"
+                          : "");
+}
+
+/* A moment in seconds; files of the same second as the start count. */
+static double start_of_now(void)
+{
+    return floor((double)clock_wall_us() / SECOND_US);
+}
+
+/* Opens the client of a daemon that may be away. NULL: the process has ended before that. */
+static struct client *open_client(int pidfd, bool has_ended)
+{
+    struct client *client = NULL;
+    struct fault fault;
+    while (client_open(NULL, &fault, &client) < 0)
+        if (has_ended || wait_for_end(pidfd, PAUSE_MS))
+            return NULL;
+    return client;
+}
+
+static int follow_with(struct reading *reading, int pidfd, bool has_ended)
+{
+    int64_t pause_ms;
+    int code = read_once(reading, &pause_ms);
+    while (code == EXIT_OK && !reading->is_over && !has_ended) {
+        has_ended = wait_for_end(pidfd, pause_ms);
+        code = read_once(reading, &pause_ms);
+    }
+    int reads_left = reading->follow->source.kind == METRIC_OUTPUT ? LAST_READS : 0;
+    for (; reads_left > 0 && code == EXIT_OK && !reading->is_over; reads_left--) {
+        nanosleep(&(struct timespec){.tv_nsec = LAST_PAUSE_MS * 1000000L}, NULL);
+        code = read_once(reading, &pause_ms);
+    }
+    if (code == EXIT_OK && !reading->has_any)
+        print_nothing_found(reading->follow);
+    return code;
+}
+
+int metric_follow_run(const struct metric_follow *follow)
+{
+    static const char *const streams[STREAMS] = {"stdout", "stderr"};
+    char tag[24];
+    snprintf(tag, sizeof tag, "%" PRId64, follow->task);
+    struct reading reading = {.follow = follow,
+        .files = {.folder = follow->source.place,
+            .metric = follow->rule->metric,
+            .kind = follow->source.kind,
+            .since_s = start_of_now(),
+            .tag = follow->is_tagged ? tag : NULL,
+            .on_point = take_point},
+        .n_streams = STREAMS,
+        .rung = -1};
+    reading.files.context = &reading;
+    if (follow->until)
+        signal(SIGTERM, SIG_IGN); /* the end of the process is its end; the shim sends both */
+    int pidfd = follow->until ? (int)syscall(SYS_pidfd_open, follow->until, 0) : -1;
+    bool has_ended = follow->until && pidfd < 0;
+    reading.client = open_client(pidfd, has_ended);
+    for (int i = 0; i < STREAMS; i++)
+        reading.streams[i].reader = (struct log_reader){
+            .client = reading.client, .stream = streams[i], .id = follow->task};
+    int code = reading.client ? follow_with(&reading, pidfd, has_ended) : EXIT_UNREACHABLE;
+    client_close(reading.client);
+    if (pidfd >= 0)
+        close(pidfd);
+    metric_files_fini(&reading.files);
+    return code;
+}
