@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live tasks' energy, activity, memory peaks and steps are not in the event log. They are written to the
- * file usage.json each minute and at the end, and the next daemon reads them, so a crash loses at
- * most a minute of them.
+ * Live tasks' energy, activity, memory peaks and steps are not in the event log. They are written to
+ * the file usage.json each minute and at the end, and the next daemon reads them, so a crash loses
+ * at most a minute of them.
  */
 #include <errno.h>
 #include <jansson.h>
