@@ -102,10 +102,28 @@ def with_free_launches(setting):
     return setting._replace(machine="free launches")
 
 
+def without_interference(setting):
+    """Tasks under MPS share SM time and nothing else."""
+    return setting._replace(machine="no interference")
+
+
 def with_delayed_decisions(setting):
     """RAD-RM's own rule in place of a hold-off by GPU: no start within 30 s of the last one on idle
     GPUs, within 60 s on others."""
     return setting._replace(machine="decisions delayed", delay_s=30, hold_off_s=1)
+
+
+def with_memory_of_rerun(setting):
+    """The tasks take the memory that the authors' rerun of 2025 saw, mostly less than table 6.2's."""
+    return setting._replace(memory="rerun")
+
+
+def with_delay_and_rerun(setting):
+    return with_memory_of_rerun(with_delayed_decisions(setting))
+
+
+def with_delay_and_no_interference(setting):
+    return with_delayed_decisions(setting)._replace(machine="delayed, no interference")
 
 
 def with_running_queue(setting):
@@ -212,6 +230,10 @@ __all__ = [
     "with_delayed_decisions",
     "with_running_queue",
     "with_suspension",
+    "with_delay_and_no_interference",
+    "with_delay_and_rerun",
     "with_free_launches",
+    "with_memory_of_rerun",
+    "without_interference",
     "read_published",
 ]

@@ -14,15 +14,22 @@ NO_ANSWER_MB = "40000"
 
 
 OWN_TRACES = {n: os.path.join(ROOT, "data", "traces", f"philly-{n}.txt") for n in (60, 90)}
+OWN_TASKS = os.path.join(ROOT, "data", "traces", "tasks.txt")
 # How the dissertation's machine differs from the simulator's defaults.
 MACHINE = os.path.join(ROOT, "data", "published", "rad-rm.txt")
+# A task alone under MPS is as fast as without.
+FREE_LAUNCHES = "constant launch_cost 0\n"
+# Neither that nor clients of MPS side by side cost anything: SM time is all that they share.
+NO_INTERFERENCE = FREE_LAUNCHES + "constant cache_cost 0\n"
+# Of the 100 s, RAD-RM's decision takes 35 s: 5 s for the test for crashes and 30 s.
+DELAYED = "constant startup_s 65\n"
 # Variants of it: what is added to that file.
 MACHINES = {
     "": "",
-    # A task alone under MPS is as fast as without.
-    "free launches": "constant launch_cost 0\n",
-    # Of the 100 s, RAD-RM's decision takes 35 s: 5 s for the test for crashes and 30 s.
-    "decisions delayed": "constant startup_s 65\n",
+    "free launches": FREE_LAUNCHES,
+    "no interference": NO_INTERFERENCE,
+    "decisions delayed": DELAYED,
+    "delayed, no interference": DELAYED + NO_INTERFERENCE,
 }
 
 
@@ -31,15 +38,17 @@ class Inputs:
 
     folder: where files for the runs are written
     traces: path by number of tasks
-    tasks: path of the catalogue, or None for the one built into colloc
+    tasks: path of the catalogue by the source of its memory: table 6.2 of the dissertation, "" (None:
+        the catalogue built into colloc), or "rerun", the authors' of 2025
     """
 
     def __init__(self, folder, traces, tasks, estimators, story):
         self.traces, self.tasks, self.estimators, self.story = traces, tasks, estimators, story
         self.kinds = {name: _machine(folder, name) for name in MACHINES}
 
-    def options(self, trace):
-        return [f"--trace={self.traces[trace]}", *([f"--tasks={self.tasks}"] if self.tasks else [])]
+    def options(self, trace, memory):
+        tasks = self.tasks[memory]
+        return [f"--trace={self.traces[trace]}", *([f"--tasks={tasks}"] if tasks else [])]
 
 
 def _machine(folder, name):
@@ -57,15 +66,18 @@ def find(folder):
         return Inputs(
             folder,
             OWN_TRACES,
-            None,
+            {"": None, "rerun": _own_with_rerun(os.path.join(folder, "tasks-rerun.txt"))},
             (),
             "Tasks are those of `data/traces/tasks.txt`. The rows of Horus, FakeTensor and "
             "GPUMemNet are empty: they need `COLLOC_EVAL_DATA`, whose tasks have the answers of "
             "these estimators.",
         )
     traces = {n: os.path.join(data, "traces", f"philly-{n}.csv") for n in (60, 90)}
-    tasks = os.path.join(folder, "tasks.csv")
-    _as_in_the_thesis(os.path.join(data, "carma", "tasks.csv"), tasks)
+    source = os.path.join(data, "carma", "tasks.csv")
+    tasks = {
+        "": _with_answers(source, os.path.join(folder, "tasks.csv"), "thesis"),
+        "rerun": _with_answers(source, os.path.join(folder, "tasks-rerun.csv"), "2025"),
+    }
     return Inputs(
         folder,
         traces,
@@ -77,15 +89,30 @@ def find(folder):
     )
 
 
-def _as_in_the_thesis(source, target):
-    """Memory and times of the dissertation; those of the rerun where it has none."""
+def _with_answers(source, target, memory):
+    """Writes the tasks with the memory of one source, or of the other where it has none. Returns
+    the path."""
     with open(source, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        row["memory_mb_2025"] = row["memory_mb_thesis"] or row["memory_mb_2025"]
+        row["memory_mb_2025"] = row[f"memory_mb_{memory}"] or row["memory_mb_2025"]
         for name in ESTIMATORS:
             row[f"{name}_mb_reported"] = row[f"{name}_mb_reported"] or NO_ANSWER_MB
     with open(target, "w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
+    return target
+
+
+def _own_with_rerun(target):
+    """Writes data/traces/tasks.txt with the memory of the rerun. Returns the path."""
+    with open(OWN_TASKS, encoding="utf-8") as file:
+        head, *rows = [line.split() for line in file if line.strip() and line[0] != "#"]
+    memory, rerun = head.index("memory_mib"), head.index("rerun_mib")
+    with open(target, "w", encoding="utf-8") as file:
+        for row in (head, *rows):
+            if row is not head and row[rerun] != "-":
+                row[memory] = row[rerun]
+            file.write(" ".join(row) + "\n")
+    return target

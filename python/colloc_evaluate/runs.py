@@ -22,11 +22,11 @@ class Setting(
         "Setting",
         "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample "
         "machine recovery delay_s "
-        "known suspension backfill",
+        "known suspension backfill memory",
         # fmt: off
         defaults=[
             "none", "mps", 0.8, 5, 2, GPUS, HOLD_OFF_S, 0,
-            "", "drain", 0, "activity", (), False,
+            "", "drain", 0, "activity", (), False, "",
         ],
         # fmt: on
     )
@@ -37,13 +37,14 @@ class Setting(
     recovery:   what the queue does while a crashed task waits for GPUs
     delay_s:    of decisions, as RAD-RM has it
     suspension: options that let running tasks give way
+    memory:     of the tasks: its source, as in inputs.Inputs
     backfill:   of the policies that go by the queue's order, which the dissertation's do strictly
     """
 
     def words(self, inputs, seed):
         return [
             "simulate",
-            *inputs.options(self.trace),
+            *inputs.options(self.trace, self.memory),
             f"--gpu-kinds={inputs.kinds[self.machine]}",
             f"--policy={self.policy}",
             f"--estimator={self.estimator}",
@@ -76,7 +77,12 @@ class Failed(Exception):
 
 class Runs:
     def __init__(self, colloc, inputs, seeds):
-        self.colloc, self.inputs, self.seeds, self.results = colloc, inputs, seeds, {}
+        self.colloc, self.inputs, self.seeds = colloc, inputs, seeds
+        self.results = {}  # by (setting, seed)
+        self.timelines = {}  # by setting, of the first seed
+
+    def _words(self, setting, seed):
+        return setting.words(self.inputs, seed)
 
     def _run(self, words):
         done = subprocess.run(
@@ -94,7 +100,7 @@ class Runs:
         """Whether the program has the setting's policy and options: older programs lack newer
         ones."""
         try:
-            return bool(self._run(setting.words(self.inputs, 0)))
+            return bool(self._run(self._words(setting, 0)))
         except Failed:
             return False
 
@@ -117,7 +123,7 @@ class Runs:
         ]
 
         def run(job):
-            return job, json.loads(self._run([*job[0].words(self.inputs, job[1]), "--json"]))
+            return job, json.loads(self._run([*self._words(*job), "--json"]))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for done, (job, result) in enumerate(pool.map(run, todo), 1):
@@ -152,13 +158,22 @@ class Runs:
 
     def timeline(self, setting, column):
         """The timeline of the first seed: GPU -> (seconds, values)."""
+        if setting not in self.timelines:
+            self.timelines[setting] = self._read_timeline(setting)
+        return {
+            int(gpu): (columns["time_s"], columns[column])
+            for gpu, columns in self.timelines[setting].items()
+        }
+
+    def _read_timeline(self, setting):
+        """GPU -> column -> values."""
+        gpus = {}
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "timeline.csv")
-            self._run([*setting.words(self.inputs, self.seeds[0]), f"--timeline={path}"])
-            gpus = {}
+            self._run([*self._words(setting, self.seeds[0]), f"--timeline={path}"])
             with open(path, encoding="utf-8", newline="") as file:
                 for row in csv.DictReader(file):
-                    xs, ys = gpus.setdefault(int(row["gpu"]), ([], []))
-                    xs.append(float(row["time_s"]))
-                    ys.append(float(row[column]))
+                    columns = gpus.setdefault(row.pop("gpu"), {name: [] for name in row})
+                    for name, value in row.items():
+                        columns[name].append(float(value))
         return gpus
