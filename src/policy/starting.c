@@ -18,7 +18,7 @@
  *      starts beside them.
  *
  * An example. An idle GPU of 40 GiB and ten tasks of which nothing is known, all with the library;
- * min_free_bytes 5 GiB, margin_bytes 2 GiB, starting_max 16. Six start at once: for each 7 GiB are
+ * min_free_bytes 5 GiB, margin_bytes 2 GiB, starting_max 32. Six start at once: for each 7 GiB are
  * kept, and the sixth needs 5. They take 2 GiB each, and after three more samples show 60 % SM
  * activity together. Once their memory stands still 28 GiB are free: the seventh task starts, and
  * counts as 60 % / 6 = 10 %. So the eighth starts beside it, and the ninth (60 + 10 + 10 is 80 %).

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One of seven short trainings: tests/gpu/start_trainings.py KIND STEPS
+"""One of seven short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
 
 The second argument is the number of steps, so that a training beside others takes longer instead of
 doing less. Each kind has another shape: images, masks, two optimizers, characters, a recurrent
@@ -121,9 +121,8 @@ KINDS = {
 }
 
 
-def main():
-    parameters, loss = KINDS[sys.argv[1]]()
-    steps = int(sys.argv[2])
+def train(kind, steps):
+    parameters, loss = KINDS[kind]()
     optimizer = torch.optim.AdamW(parameters, 1e-4)
     began = time.monotonic()
     for _ in range(steps):
@@ -133,9 +132,12 @@ def main():
         optimizer.step()
     value = value.item()  # waits for the GPU
     peak = torch.cuda.max_memory_allocated() >> 20
-    print(
-        f"{sys.argv[1]} {steps} steps {time.monotonic() - began:.2f} s loss {value:.5f} {peak} MiB"
-    )
+    print(f"{kind} {steps} steps {time.monotonic() - began:.2f} s loss {value:.5f} {peak} MiB")
+
+
+def main():
+    for kind in sys.argv[1].split(","):
+        train(kind, int(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -1,50 +1,127 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon 14 short trainings end on one GPU: all at once by hand, and under colloc.
+"""How soon 21 short trainings end on one GPU: all at once by hand, and under colloc.
 
-    tests/gpu/start_trial.py PROGRAMS OUT.json [WAY...]   # all ways take about 12 minutes
-    tests/gpu/start_trial.py --page OUT.json      # the table of docs/measured/start.md
+    tests/gpu/start_trial.py PROGRAMS OUT.jsonl [--within=S] [--each=S] [--kinds=N] [--ways=A,B,...]
+    tests/gpu/start_trial.py --page OUT.jsonl      # the table of docs/measured/start.md
 
-PROGRAMS: the folder that scripts/bundle makes. In one run, by MPS each:
+PROGRAMS: the folder that scripts/bundle makes. Seven kinds of trainings, three of each; no two of
+the commands are equal, so no task is known by an earlier one. Each way by colloc has a new daemon
+without a history. The ways, in the order of WAYS; one that comes more than once is repeated:
 
-    pace        steps a second of each kind, alone (for the number of steps: about TARGET_S alone)
-    by-hand     all at once
-    first       colloc, nothing declared, commands that it has not seen; RUNS times, each time a new
-                daemon: first, first-2, ...
-    again       the same commands once more
-    declared    other commands (another number of steps), --memory=8GiB
-    held        commands that it has not seen, with starting-max: 0
+    warm        one process runs some steps of each kind: files are read, kernels are loaded
+    by-hand     all at once, by MPS
+    default     colloc, nothing declared, by MPS
+    held        the same with the cautions that were the default before: settle, settle-max and
+                starting-max 0. Ended after HELD_TIMES the time of `default`
+    declared    colloc, --memory=8GiB
+    streams     as `default`, but time-sliced
+    auto        as `default`, but colloc chooses the way of sharing
     one-by-one  by hand, one after the other
-    by-hand-2   all at once again, at the end
 
-OUT.json is written after each way: what was cut off is not in it.
+A way is left out when it is not expected to end within the time that is left. OUT.jsonl has a line
+for each way, written when it has ended.
 """
+import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRAININGS = os.path.join(HERE, "start_trainings.py")
-KINDS = "cnn segmentation gan characters lstm recommender checkpointed".split()
-TARGET_S, PACE_STEPS, EACH, RUNS = 4.0, 60, 2, 5
 PYTHON = sys.executable
+# Steps a second of each kind alone on an H200 (`pace` in docs/measured/start.json).
+PACE = {
+    "cnn": 41.4,
+    "segmentation": 60.6,
+    "gan": 68.2,
+    "characters": 29.6,
+    "lstm": 51.7,
+    "recommender": 113.2,
+    "checkpointed": 15.1,
+}
+OF_EACH_KIND = 3
+WAYS = (
+    "warm by-hand default default default held by-hand declared streams auto default default "
+    "one-by-one"
+).split()
+HELD_TIMES = 4.6  # chosen: above the 4.5 times that it has to be slower
+START_S = 8.0  # imports and a context, alone: docs/measured/start.md
+FAILURES = "FAILED CANCELLED TIMEOUT OUT_OF_MEMORY STOPPED".split()
+ENDS = ["COMPLETED", *FAILURES]
+CAUTIONS = {"starting_max": 0, "settle": "10s", "settle_max": "60s"}
 
 
-def command(kind, steps):
-    return [PYTHON, TRAININGS, kind, str(steps)]
+def commands(kinds, seconds, more=0):
+    """Commands that all differ; those of another `more` differ from these."""
+    return [
+        [PYTHON, TRAININGS, kind, str(max(5, int(PACE[kind] * seconds)) + turn + more)]
+        for turn in range(OF_EACH_KIND)
+        for kind in kinds
+    ]
 
 
-def measure_pace():
-    pace = {}
-    for kind in KINDS:
-        said = subprocess.run(command(kind, PACE_STEPS), capture_output=True, text=True).stdout
-        found = re.search(r"steps ([0-9.]+) s", said)
-        pace[kind] = PACE_STEPS / float(found.group(1)) if found else None
-    return pace
+# ---- processes ----
+
+
+def pids_with(variable):
+    """Processes whose environment has this text."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if variable.encode() in file.read():
+                        found.append(int(name))
+            except OSError:
+                pass
+    return found
+
+
+def end_processes(folder):
+    """Ends what is left of a way: its trainings, and its MPS control daemon and server."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in pids_with(folder):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pass
+        end = time.monotonic() + 5
+        while pids_with(folder) and time.monotonic() < end:
+            time.sleep(0.2)
+
+
+class Watch(threading.Thread):
+    """Notes the GPU each second: used MiB, GPU utilisation, power."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.ended, self.rows = threading.Event(), []
+
+    def run(self):
+        begin = time.monotonic()
+        query = "memory.used,utilization.gpu,power.draw"
+        words = ["nvidia-smi", "-i", "0", f"--query-gpu={query}", "--format=csv,noheader,nounits"]
+        while not self.ended.wait(1):
+            try:
+                said = subprocess.run(words, capture_output=True, text=True, timeout=10).stdout
+                self.rows.append([round(time.monotonic() - begin, 1)] + said.strip().split(", "))
+            except (OSError, subprocess.TimeoutExpired):
+                return
+
+    def stop(self):
+        self.ended.set()
+        self.join()
+        return self.rows
+
+
+# ---- by hand ----
 
 
 class Mps:
@@ -62,68 +139,116 @@ class Mps:
         return self.env
 
     def __exit__(self, *_):
-        subprocess.run(
-            ["nvidia-cuda-mps-control"], input="quit\n", text=True, env={**os.environ, **self.env}
-        )
+        try:
+            subprocess.run(
+                ["nvidia-cuda-mps-control"],
+                input="quit\n",
+                text=True,
+                env={**os.environ, **self.env},
+                timeout=20,
+            )
+        except subprocess.TimeoutExpired:
+            pass
+        end_processes(self.folder)
 
 
-def run_by_hand(jobs):
+def left_of(limit_s, began):
+    return max(0.1, limit_s - (time.monotonic() - began))
+
+
+def run_by_hand(jobs, limit_s):
     with Mps() as env:
-        began = time.monotonic()
+        began, codes = time.monotonic(), []
         running = [
             subprocess.Popen(job, env={**os.environ, **env}, stdout=subprocess.DEVNULL)
             for job in jobs
         ]
-        codes = [process.wait() for process in running]
-        return {"total_s": time.monotonic() - began, "failed": sum(code != 0 for code in codes)}
+        for process in running:
+            try:
+                codes.append(process.wait(left_of(limit_s, began)))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                codes.append("cut off")
+        return {
+            "total_s": time.monotonic() - began,
+            "failed": sum(code not in (0, "cut off") for code in codes),
+            "cut_off": codes.count("cut off"),
+        }
 
 
-def run_one_by_one(jobs):
+def run_one_by_one(jobs, limit_s):
     with Mps() as env:
-        began = time.monotonic()
-        codes = [
-            subprocess.run(job, env={**os.environ, **env}, stdout=subprocess.DEVNULL).returncode
-            for job in jobs
-        ]
-        return {"total_s": time.monotonic() - began, "failed": sum(code != 0 for code in codes)}
+        began, codes = time.monotonic(), []
+        for job in jobs:
+            try:
+                done = subprocess.run(
+                    job,
+                    env={**os.environ, **env},
+                    stdout=subprocess.DEVNULL,
+                    timeout=left_of(limit_s, began),
+                )
+                codes.append(done.returncode)
+            except subprocess.TimeoutExpired:
+                break
+        return {
+            "total_s": time.monotonic() - began,
+            "failed": sum(code != 0 for code in codes),
+            "cut_off": len(jobs) - len(codes),
+        }
+
+
+# ---- by colloc ----
 
 
 class Daemon:
-    def __init__(self, programs, folder, **settings):
-        self.programs, self.folder = programs, folder
-        os.makedirs(folder, exist_ok=True)
+    def __init__(self, programs, log, **settings):
+        self.programs, self.folder, self.log = programs, tempfile.mkdtemp(), log
         words = [f"--{key.replace('_', '-')}={value}" for key, value in settings.items()]
-        self.socket = os.path.join(folder, "collocd.sock")
-        self.log = open(os.path.join(folder, "collocd.log"), "a")
+        self.socket = os.path.join(self.folder, "collocd.sock")
         self.process = subprocess.Popen(
             [
                 os.path.join(programs, "collocd"),
                 f"--socket={self.socket}",
-                f"--state-dir={folder}/state",
+                f"--state-dir={self.folder}/state",
                 f"--shim={programs}/colloc-shim",
                 "--gpus=0",
-                "--sharing=mps",
                 *words,
             ],
-            stdout=self.log,
-            stderr=self.log,
+            stdout=log,
+            stderr=log,
         )
         for _ in range(300):
             if self.colloc("info").returncode == 0:
                 return
+            if self.process.poll() is not None:
+                break
             time.sleep(0.1)
-        raise SystemExit(open(self.log.name).read()[-3000:])
+        raise RuntimeError("collocd does not answer")
 
-    def colloc(self, *words):
+    def colloc(self, *words, timeout=60):
         return subprocess.run(
             [os.path.join(self.programs, "colloc"), *words],
             capture_output=True,
             text=True,
             env={**os.environ, "COLLOC_SOCKET": self.socket},
             cwd=self.folder,
+            timeout=timeout,
         )
 
-    def run(self, jobs, *options):
+    def watch(self, ids, began, limit_s):
+        """Waits for the tasks; the queue goes into the log. Returns whether all have ended."""
+        while time.monotonic() - began < limit_s:
+            try:
+                self.colloc("wait", *ids, timeout=min(3, left_of(limit_s, began)))
+                return True
+            except subprocess.TimeoutExpired:
+                said = self.colloc("queue", "--state=pending", "--limit=3").stdout
+                self.log.write(f"after {time.monotonic() - began:.1f} s\n{said}")
+                self.log.flush()
+        return False
+
+    def run(self, jobs, limit_s, *options):
         began, ids = time.monotonic(), []
         for job in jobs:
             done = self.colloc("submit", *options, "--", *job)
@@ -131,88 +256,187 @@ class Daemon:
             if not found:
                 return {"error": done.stdout + done.stderr}
             ids.append(found.group(1))
-        self.colloc("wait", *ids)
+        submitted_s = time.monotonic() - began
+        is_done = self.watch(ids, began, limit_s)
         total_s = time.monotonic() - began
         tasks = [json.loads(self.colloc("show", "--json", i).stdout) for i in ids]
         tasks = [task.get("task", task) for task in tasks]
         kept = (
-            "id state need_mib estimator mem_peak_mib wait_s exec_s oom_count memory_waits".split()
-        )
+            "id state reason_text need_mib estimator mem_peak_mib wait_s exec_s oom_count requeues "
+            "memory_waits sharing smact"
+        ).split()
+        states = [task["state"] for task in tasks]
+        if not is_done:
+            self.colloc("cancel", *ids)
         return {
             "total_s": total_s,
-            "states": sorted(task["state"] for task in tasks),
-            "tasks": [{key: task.get(key) for key in kept} for task in tasks],
+            "submitted_s": submitted_s,
+            "failed": sum(state in FAILURES for state in states),
+            "cut_off": sum(state not in ENDS for state in states),
+            "tasks": [{key: task.get(key) for key in kept if key in task} for task in tasks],
         }
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(30)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        end_processes(self.folder)
 
 
-FIRST = ["first"] + [f"first-{run}" for run in range(2, RUNS + 1)]
+# ---- the trial ----
+
+
+class Trial:
+    def __init__(self, options):
+        self.options, self.began = options, time.monotonic()
+        self.jobs = commands(list(PACE)[: options.kinds], options.each)
+        self.log = open(os.path.splitext(options.out)[0] + ".log", "w")
+        self.took = {}
+
+    def left_s(self):
+        return self.options.within - (time.monotonic() - self.began)
+
+    def expected_s(self, way):
+        """From the ways before; the first of all are tried whatever they take."""
+        by_hand = max(self.took.get("by-hand", [0]))
+        serial = len(self.jobs) * (START_S + self.options.each)
+        guess = {
+            "warm": 0,
+            "held": by_hand / 2,  # it is ended early anyway
+            "by-hand": by_hand,
+            "one-by-one": serial,
+            "streams": 1.5 * by_hand,
+        }.get(way, 1.1 * by_hand)
+        return max(self.took.get(way, [guess]))
+
+    def warm(self, jobs, limit_s):
+        began = time.monotonic()
+        done = subprocess.run(
+            [PYTHON, TRAININGS, ",".join(PACE), "20"],
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+        )
+        return {
+            "total_s": time.monotonic() - began,
+            "failed": int(done.returncode != 0),
+            "said": (done.stdout + done.stderr)[-2000:],
+        }
+
+    def by_colloc(self, limit_s, *options, **settings):
+        daemon = Daemon(os.path.abspath(self.options.programs), self.log, **settings)
+        try:
+            return daemon.run(self.jobs, limit_s, *options)
+        finally:
+            daemon.stop()
+
+    def run(self, way, limit_s):
+        if way == "held" and "default" in self.took:
+            limit_s = min(limit_s, HELD_TIMES * max(self.took["default"]))
+        return {
+            "warm": lambda: self.warm(self.jobs, limit_s),
+            "by-hand": lambda: run_by_hand(self.jobs, limit_s),
+            "one-by-one": lambda: run_one_by_one(self.jobs, limit_s),
+            "default": lambda: self.by_colloc(limit_s, sharing="mps"),
+            "streams": lambda: self.by_colloc(limit_s, sharing="streams"),
+            "auto": lambda: self.by_colloc(limit_s, sharing="auto"),
+            "held": lambda: self.by_colloc(limit_s, sharing="mps", **CAUTIONS),
+            "declared": lambda: self.by_colloc(limit_s, "--memory=8GiB", sharing="mps"),
+        }[way]()
+
+    def take(self, way):
+        left_s, expected_s = self.left_s(), self.expected_s(way)
+        # Until a way has ended, its processes and its daemon have to be ended, too.
+        if left_s < expected_s + 8:
+            print(f"{way}: left out, {left_s:.0f} s left, {expected_s:.0f} s expected", flush=True)
+            return
+        self.log.write(f"---- {way}\n")
+        self.log.flush()
+        watch, value = Watch(), {}
+        watch.start()
+        try:
+            value = self.run(way, left_s - 8)
+        except Exception as fault:  # the other ways go on
+            value = {"error": repr(fault)[:2000]}
+        value = {"way": way, "at_s": time.monotonic() - self.began, **value, "gpu": watch.stop()}
+        with open(self.options.out, "a") as file:
+            file.write(json.dumps(value) + "\n")
+        if "error" not in value and not value.get("cut_off"):
+            self.took.setdefault(way, []).append(value["total_s"])
+        waits = [task.get("wait_s") or 0 for task in value.get("tasks", [])]
+        print(
+            f"{way:10} {value.get('total_s', 0):6.1f} s failed {value.get('failed', '-')}"
+            f" cut off {value.get('cut_off', 0)} longest wait {max(waits, default=0):.1f} s"
+            f" {value.get('error', '')}",
+            flush=True,
+        )
+
+
 ROWS = {
-    "by-hand": "by hand, all at once under MPS",
-    "by-hand-2": "the same at the end of the run",
+    "by-hand": "by hand, all at once by MPS",
     "one-by-one": "by hand, one after the other",
-    **{name: "colloc, nothing declared, commands never seen" for name in FIRST},
-    "again": "colloc, nothing declared, the same commands again",
-    "declared": "colloc, other commands, `--memory=8GiB`",
-    "held": "colloc, commands never seen, `starting-max: 0`",
+    "default": "colloc, nothing declared, by MPS",
+    "auto": "colloc, nothing declared, `--sharing=auto`",
+    "streams": "colloc, nothing declared, time-sliced",
+    "declared": "colloc, `--memory=8GiB`, by MPS",
+    "held": "colloc with the cautions before",
 }
 
 
 def table(results):
     """The rows of Markdown for what was measured."""
-    least = min(results[name]["total_s"] for name in ("by-hand", "by-hand-2") if name in results)
-    lines = ["| way | total | of by hand | longest wait |", "| --- | ---: | ---: | ---: |"]
-    for name, words in ROWS.items():
-        if name not in results:
+    mean = lambda values: sum(values) / len(values)
+    totals = {}
+    for result in results:
+        if "total_s" in result:
+            totals.setdefault(result["way"], []).append(result)
+    by_hand = mean([result["total_s"] for result in totals["by-hand"]])
+    lines = [
+        "| way | runs | total | of by hand | longest wait | failed |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for way, words in ROWS.items():
+        runs = totals.get(way)
+        if not runs:
             continue
-        total_s = results[name]["total_s"]
-        waits = [task["wait_s"] for task in results[name].get("tasks", [])]
+        seconds = [run["total_s"] for run in runs]
+        waits = [task["wait_s"] for run in runs for task in run.get("tasks", [])]
+        cut_off = sum(run["cut_off"] for run in runs)
+        over = "> " if cut_off else ""
+        note = f", {cut_off} not done" if cut_off else ""
+        each = " ".join(f"{value:.1f}" for value in seconds)
         longest = f"{max(waits):.0f} s" if waits else "-"
-        lines.append(f"| {words} | {total_s:.1f} s | {total_s / least:.2f} | {longest} |")
+        failed = sum(run["failed"] for run in runs)
+        lines.append(
+            f"| {words}{note} | {len(runs)} | {over}{each} s |"
+            f" {over}{mean(seconds) / by_hand:.2f} |"
+            f" {longest} | {failed} |"
+        )
     return lines
 
 
 def main():
-    if sys.argv[1] == "--page":
+    if sys.argv[1:2] == ["--page"]:
         with open(sys.argv[2]) as file:
-            print("\n".join(table(json.load(file))))
+            print("\n".join(table([json.loads(line) for line in file])))
         return
-    programs, out, ways = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    results = {"pace": measure_pace()}
-    steps = {kind: max(20, int(TARGET_S * (pace or 20))) for kind, pace in results["pace"].items()}
-    results["steps"] = steps
-
-    def jobs(more=0):
-        """Commands that differ for each `more`."""
-        return [command(kind, steps[kind] + more) for _ in range(EACH) for kind in KINDS]
-
-    def keep(name, measure, *words):
-        if ways and name not in ways:
-            return
-        results[name] = value = measure(*words)
-        with open(out, "w") as file:
-            json.dump(results, file, indent=1)
-        print(name, value.get("total_s"), value.get("states") or value, flush=True)
-
-    def keep_colloc(ways_and_jobs, **settings):
-        """Each in the same daemon, which knows nothing at first."""
-        if ways and not any(name in ways for name, *_ in ways_and_jobs):
-            return
-        daemon = Daemon(programs, tempfile.mkdtemp(), **settings)
-        for name, *words in ways_and_jobs:
-            keep(name, daemon.run, *words)
-        daemon.stop()
-
-    keep("by-hand", run_by_hand, jobs())
-    keep_colloc([("first", jobs()), ("again", jobs()), ("declared", jobs(1), "--memory=8GiB")])
-    for name in FIRST[1:]:
-        keep_colloc([(name, jobs())])
-    keep_colloc([("held", jobs())], starting_max=0)
-    keep("one-by-one", run_one_by_one, jobs())
-    keep("by-hand-2", run_by_hand, jobs())
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs")
+    parser.add_argument("out")
+    parser.add_argument("--within", type=float, default=900, help="seconds for all ways")
+    parser.add_argument("--each", type=float, default=2, help="seconds that a training computes")
+    parser.add_argument("--kinds", type=int, default=len(PACE))
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=WAYS)
+    trial = Trial(parser.parse_args())
+    for way in trial.options.ways:
+        trial.take(way)
+    with open(trial.options.out) as file:
+        results = [json.loads(line) for line in file]
+    if any(result["way"] == "by-hand" for result in results):
+        print("\n".join(table(results)))
 
 
 if __name__ == "__main__":

@@ -18,10 +18,13 @@ class Unknown(Takes):
     gpus = "2xH200"
     settings = {"settle": f"{SETTLE_S}s", "settle-max": "60s"}
 
+    def setUp(self):
+        super().setUp()
+        self.takes = self.write("takes.py", TAKES)  # once: the tasks before may be reading it
+
     def hold(self, **members):
         """A task that takes its memory at once, and ends when it may."""
-        path = self.write("takes.py", TAKES)
-        return self.submit(f"exec {self.python} {path} 1500 {self.path('end')}", **members)
+        return self.submit(f"exec {self.python} {self.takes} 1500 {self.path('end')}", **members)
 
     def states(self, tasks):
         return [self.task(task)["state"] for task in tasks]
@@ -44,6 +47,23 @@ class Unknown(Takes):
         self.go("end")
         for task in (first, second, third):
             self.wait(task, "COMPLETED")
+
+    def test_the_first_of_a_user_without_it_holds_the_next_off(self):
+        """A program that ignores the library: as a container that has no file of this name."""
+        tasks = [self.bare(), self.bare()]
+        until(
+            lambda: all(self.task(task)["mem_used_mib"] for task in tasks), "both have GPU memory"
+        )
+        third = self.hold()
+        until(lambda: "still taking" in self.task(third)["reason_text"], "the third waits")
+        self.go("end")
+        for task in (*tasks, third):
+            self.wait(task, "COMPLETED")
+
+    def bare(self):
+        """Holds memory without the library, which its shell takes from its environment."""
+        program = f"unset LD_PRELOAD; exec {self.python} {self.takes} 1500 {self.path('end')}"
+        return self.submit(program)
 
 
 if __name__ == "__main__":
