@@ -5,11 +5,10 @@
  *
  *   1. Memory that is known (declared, estimated, learned) is reserved: what a resident has not
  *      taken yet counts as taken.
- *   2. For a resident of unknown memory min_free_bytes and margin_bytes are kept until its memory
- *      stands still, if a wrong guess only waits: the preloaded library was given to its processes,
- *      and works in them, as far as is known (core/state/library_use.c). Otherwise the resident
- *      holds all tasks off until then. So it does for a task whose user wants no library: that
- *      would crash.
+ *   2. For a resident of unknown memory min_free_bytes are kept until its memory stands still, if
+ *      a wrong guess only waits: the preloaded library was given to its processes, and works in
+ *      them, as far as is known (core/state/library_use.c). Otherwise the resident holds all tasks
+ *      off until then. So it does for a task whose user wants no library: that would crash.
  *   3. Activity that is known counts at once. Unknown activity is measured once the resident has
  *      taken its memory, with RISEN_SAMPLES_ENOUGH samples; until then it counts as the mean of the
  *      residents that compute.
@@ -18,10 +17,11 @@
  *      starts beside them.
  *
  * An example. An idle GPU of 40 GiB and ten tasks of which nothing is known, all with the library;
- * min_free_bytes 5 GiB, margin_bytes 2 GiB, starting_max 32. Six start at once: for each 7 GiB are
- * kept, and the sixth needs 5. They take 2 GiB each, and after three more samples show 60 % SM
- * activity together. Once their memory stands still 28 GiB are free: the seventh task starts, and
- * counts as 60 % / 6 = 10 %. So the eighth starts beside it, and the ninth (60 + 10 + 10 is 80 %).
+ * min_free_bytes 5 GiB, starting_max 32. Seven start at once: for each 5 GiB are kept, and the
+ * eighth finds less, since the driver has some memory, too. They take 2 GiB each, and after three
+ * more samples show 63 % SM activity together. Once their memory stands still 26 GiB are free: the
+ * eighth task starts, and counts as 63 % / 7 = 9 %. So the ninth starts beside it (63 + 9 is less
+ * than 80 %), but not the tenth until these have shown their activity (63 + 18 is more).
  *
  * With starting_max 0 no task starts beside a resident whose memory has not settled, as in the
  * dissertation. A wrong guess that waits is corrected by core/pass/memory_answer.c.
@@ -104,7 +104,7 @@ double starting_promised_bytes(const struct placement_query *query, const struct
 double starting_kept_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
     const struct conditions *conditions = query->conditions;
-    double bytes = 0, each = (double)(conditions->min_free_bytes + conditions->margin_bytes);
+    double bytes = 0, each = (double)conditions->min_free_bytes;
     const struct resident *resident;
     if (query->conditions->starting_max == 0)
         return 0; /* each test of a GPU would walk its residents */
