@@ -95,8 +95,8 @@ class Bench:
             env["COLLOC_PIPELINE_SHM"] = self.shm
         runs = run_together(pipelines, envs, self.settings, recording)
         gpu = summarise(recording.close())
-        requests = sum(len(run.ended) for run in runs)
-        rows = [results.result_of(run, mode, repeat, gpu, requests) for run in runs]
+        rows = [results.result_of(run, mode, repeat, gpu) for run in runs]
+        results.add_energy(rows)
         stages = [row for run in runs for row in results.stage_rows(run, mode, repeat)]
         self.rows.extend(rows)
         self.stages.extend(stages)

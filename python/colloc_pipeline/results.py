@@ -3,7 +3,7 @@
 
 import csv
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Sequence
 
 from colloc_pipeline.run import Run
 from colloc_pipeline.statistics import mean, pipeline_row, stage_row
@@ -42,9 +42,24 @@ def stage_rows(run: Run, mode: str, repeat: int) -> List[Dict[str, Any]]:
     return rows
 
 
-def result_of(run: Run, mode: str, repeat: int, gpu: Dict[str, Any], requests: int) -> Dict:
-    """The row of a pipeline. `requests`: of all that ran then: energy is theirs together."""
-    energy_j = gpu.get("energy_j")
+def energy_per_request_j(
+    power_w: Optional[float], requests: Sequence[int], seconds: Sequence[Optional[float]]
+) -> Optional[float]:
+    """The mean power over the time in which the requests of all pipelines were completed, divided
+    by their number; None: not known.
+
+    requests, seconds: of each pipeline that ran then, all from the same start
+
+    Example: 100 W, 300 requests in 2 s and 100 in 4 s: 400 J for 400 requests, so 1 J each.
+    """
+    known = [value for value in seconds if value is not None]
+    if power_w is None or not known or not sum(requests):
+        return None
+    return power_w * max(known) / sum(requests)
+
+
+def result_of(run: Run, mode: str, repeat: int, gpu: Dict[str, Any]) -> Dict:
+    """The row of a pipeline; `add_energy` adds its energy."""
     return {
         "mode": mode,
         "repeat": repeat,
@@ -53,8 +68,16 @@ def result_of(run: Run, mode: str, repeat: int, gpu: Dict[str, Any], requests: i
         **pipeline_row(run.begun, run.ended, run.visits),
         "power_w": gpu.get("power_w"),
         "smact": gpu.get("smact"),
-        "energy_per_request_j": energy_j / requests if energy_j and requests else None,
     }
+
+
+def add_energy(rows: List[Dict[str, Any]]) -> None:
+    """Adds the energy per request to the rows of pipelines that ran together: it is theirs
+    together."""
+    for row in rows:
+        row["energy_per_request_j"] = energy_per_request_j(
+            row["power_w"], [each["requests"] for each in rows], [each["seconds"] for each in rows]
+        )
 
 
 def write_table(folder: str, name: str, rows: List[Dict[str, Any]]) -> None:

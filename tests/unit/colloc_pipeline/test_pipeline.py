@@ -16,7 +16,7 @@ import unittest.mock
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "system")]
 
-from colloc_pipeline import matrix, recording, sharing, spec, statistics  # noqa: E402
+from colloc_pipeline import matrix, recording, results, sharing, spec, statistics  # noqa: E402
 from colloc_pipeline.stage import StageFailed, StageProcess  # noqa: E402
 from colloc_pipeline.stage_queue import Entry, StageQueue  # noqa: E402
 from colloc_slurm.loopback import until  # noqa: E402
@@ -137,6 +137,21 @@ class Figures(unittest.TestCase):
         unknown = {"power_w": None, "smact": None, "energy_j": None}
         self.assertEqual(recording.summarise([]), unknown)
         self.assertEqual(recording.summarise([{}, {}]), unknown)
+
+    def test_energy_is_power_by_time_over_the_same_requests(self):
+        rows = [
+            {"power_w": 100, "requests": 300, "seconds": 2},
+            {"power_w": 100, "requests": 100, "seconds": 4},
+        ]
+        results.add_energy(rows)
+        self.assertEqual([row["energy_per_request_j"] for row in rows], [1, 1])
+        for unknown in (
+            {"power_w": None, "requests": 1, "seconds": 2},
+            {"power_w": 100, "requests": 0, "seconds": 0},
+            {"power_w": 100, "requests": 1, "seconds": None},
+        ):
+            results.add_energy([unknown])
+            self.assertIsNone(unknown["energy_per_request_j"])
 
     def test_modes(self):
         for mode in ("apart", "streams", "mps", "1g.18gb", "1c.3g.71gb", "1g.18gb+me"):
