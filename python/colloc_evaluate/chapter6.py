@@ -114,7 +114,7 @@ def with_delayed_decisions(setting):
 
 
 def with_memory_of_rerun(setting):
-    """The tasks take the memory that the authors' rerun of 2025 saw, mostly less than table 6.2's."""
+    """The tasks take the memory that the authors' rerun of 2025 saw: mostly less than published."""
     return setting._replace(memory="rerun")
 
 

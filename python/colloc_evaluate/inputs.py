@@ -38,8 +38,8 @@ class Inputs:
 
     folder: where files for the runs are written
     traces: path by number of tasks
-    tasks: path of the catalogue by the source of its memory: table 6.2 of the dissertation, "" (None:
-        the catalogue built into colloc), or "rerun", the authors' of 2025
+    tasks: path of the catalogue by the source of its memory: "", table 6.2 of the dissertation
+        (None: the catalogue built into colloc), or "rerun", the authors' of 2025
     """
 
     def __init__(self, folder, traces, tasks, estimators, story):

@@ -32,8 +32,8 @@ WHY = [
     "their cause is not known. A monitor that reads activity and memory once in 90 s, as RAD-RM's "
     "did, was tried with a patch that is not kept: the total is not shorter.",
     "60 tasks: round-robin has more crashes than published. Neither delayed decisions nor the "
-    "rerun's memory explains them; with 15 % less memory for each task (a file of tasks that is not "
-    "kept) there are 10 on MPS. Round-robin runs no test of free memory, so every crash is one "
+    "rerun's memory explains them; with 15 % less memory for each task (a file of tasks that is "
+    "not kept) there are 10 on MPS. Round-robin runs no test of free memory, so every crash is one "
     "of tasks that together take more than the GPU has. Did the dissertation's tasks run with less "
     "memory than they take alone, as allocators that give cached blocks back can? Not known.",
     "With SMACT limited to 80 %, a condition of 0, 2 or 5 GB of free memory makes little "

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the SM activity of the dissertation's trainings changes in chapter 6, by simulation.
+
+    scripts/study-activity --simulate COLLOC    docs/measured/activity/effect.csv: the gains with the
+                                                activity of data/traces/tasks.txt and with that
+                                                derived from an H100 (tests/gpu/catalogue_trial.py)
+    scripts/study-activity                      the tables of docs/measured/activity.md, from that
+                                                file and the measurements beside it
+
+COLLOC: the program. Settings and machine are those of scripts/evaluate.
+"""
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+
+from colloc_evaluate import chapter6, inputs, runs
+from colloc_fit.judge_predictive import ROOT
+from colloc_fit.tables import markdown, replace_blocks
+
+PAGE = os.path.join(ROOT, "docs", "measured", "activity.md")
+FOLDER = os.path.join(ROOT, "docs", "measured", "activity")
+TASKS = os.path.join(ROOT, "data", "traces", "tasks.txt")
+TRIAL = os.path.join(ROOT, "tests", "gpu", "catalogue_trial.py")
+IMAGES = {"imagenet": 1281167, "cifar100": 50000, "mnist": 60000}  # of an epoch
+RATIOS = "1.6", "2.15", "2.8"  # how much longer an A100 takes than an H100
+BANDWIDTHS = "2.15"  # the ratio of the memory bandwidths
+SEEDS = range(1, 11)
+
+# Row -> setting, compared with exclusive; figure; published value.
+GAINS = {
+    "90 tasks: OWF, memory known": (chapter6.ORACLES["OWF on MPS"], "total_s", "30.13"),
+    "90 tasks: LUG, memory unknown": (
+        chapter6.RECOVERY["LUG (SMACT ≤ 80 % and GMem ≥ 5 GB)"],
+        "total_s",
+        "28.00",
+    ),
+    "60 tasks: MAGM, memory unknown": (
+        chapter6.HEAVY["MAGM (2 GB, 80 %) + recovery"],
+        "total_s",
+        "",
+    ),
+    "60 tasks: the same, energy": (
+        chapter6.HEAVY["MAGM (2 GB, 80 %) + recovery"],
+        "energy_mj",
+        "13.3",
+    ),
+    "90 tasks: predictive, memory known": (
+        runs.Setting(90, "predictive", "declared"),
+        "total_s",
+        "",
+    ),
+}
+
+
+def read_tasks():
+    with open(TASKS, encoding="utf-8") as file:
+        head, *lines = [line.split() for line in file if line.strip() and line[0] != "#"]
+    return [dict(zip(head, line)) for line in lines]
+
+
+def read_published():
+    """The tasks whose activity was published."""
+    path = os.path.join(ROOT, "data", "published", "activity.csv")
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(line for line in file if line[0] != "#")
+        return {row["task"] for row in rows}
+
+
+# ---- simulation ----
+
+
+def derive_tasks(ratio, path):
+    """Writes the tasks with the activity that follows from the H100's."""
+    done = subprocess.run(
+        [sys.executable, TRIAL, "--tasks", FOLDER, TASKS, ratio],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(done.stdout)
+    return path
+
+
+def gains(colloc, tasks, folder):
+    """Row of GAINS -> median, least and most over the seeds, in per cent."""
+    mine = inputs.Inputs(folder, inputs.OWN_TRACES, {"": tasks}, (), "")
+    bench = runs.Runs(colloc, mine, list(SEEDS))
+    exclusive = {setting: chapter6.exclusive(setting.trace) for setting, *_ in GAINS.values()}
+    bench.prepare([*exclusive, *exclusive.values()])
+    return {
+        row: bench.less_percent([setting], [exclusive[setting]], name)
+        for row, (setting, name, _) in GAINS.items()
+    }
+
+
+def simulate(colloc):
+    with tempfile.TemporaryDirectory() as folder:
+        columns = {"tasks.txt": gains(colloc, None, folder)}
+        for ratio in RATIOS:
+            path = derive_tasks(ratio, os.path.join(folder, f"tasks-{ratio}.txt"))
+            columns[ratio] = gains(colloc, path, folder)
+    with open(os.path.join(FOLDER, "effect.csv"), "w", encoding="utf-8") as file:
+        file.write("row,activity,median,least,most\n")
+        for activity, rows in columns.items():
+            for row, spread in rows.items():
+                numbers = ",".join(f"{value:.4f}" for value in spread)
+                file.write(f'"{row}",{activity},{numbers}\n')
+
+
+# ---- the page ----
+
+
+def read_means():
+    with open(os.path.join(FOLDER, "means.csv"), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def derived_smact():
+    """(model, dataset, batch) -> SMACT by the ratio of the bandwidths."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = derive_tasks(BANDWIDTHS, os.path.join(folder, "tasks.txt"))
+        with open(path, encoding="utf-8") as file:
+            head, *lines = [line.split() for line in file]
+    rows = [dict(zip(head, line)) for line in lines]
+    return {(row["model"], row["dataset"], row["batch"]): row["smact"] for row in rows}
+
+
+def images_per_s(task):
+    if task["dataset"] not in IMAGES:
+        return ""
+    rate = IMAGES[task["dataset"]] * int(task["epochs"]) / float(task["solo_s"])
+    return f"{rate:,.0f}"
+
+
+def dash_is_empty(cell):
+    return "" if cell == "-" else cell
+
+
+def trainings_table():
+    tasks = {(t["model"], t["dataset"], t["batch"]): t for t in reversed(read_tasks())}
+    published, derived = read_published(), derived_smact()
+    rows = []
+    for mean in read_means():
+        key = mean["model"], mean["dataset"], mean["batch"]
+        task = tasks[key]
+        source = "" if task["task"] in published else " (assumed)"
+        rows.append(
+            [
+                ", ".join(key),
+                f"{float(mean['samples_per_s']):,.0f}",
+                images_per_s(task),
+                f"{int(mean['gpu_mib']):,}",
+                dash_is_empty(task["memory_mib"]),
+                dash_is_empty(task["rerun_mib"]),
+                *(mean[name] for name in ("smact", "smocc", "dram", "power_w")),
+                task["smact"] + source,
+                derived[key],
+            ]
+        )
+    head = [
+        *("training, data set, batch", "samples/s", "published, with loading", "MiB"),
+        *("published", "rerun", "SMACT", "SMOCC", "DRAM", "W"),
+        *("SMACT on the A100", "derived"),
+    ]
+    return markdown(head, rows)
+
+
+def effect_table():
+    with open(os.path.join(FOLDER, "effect.csv"), encoding="utf-8", newline="") as file:
+        cells = {(row["row"], row["activity"]): row for row in csv.DictReader(file)}
+    rows = []
+    for label, (_, _, published) in GAINS.items():
+        row = [label, published]
+        for activity in ("tasks.txt", *RATIOS):
+            cell = {
+                name: float(cells[label, activity][name]) for name in ("median", "least", "most")
+            }
+            row.append("{median:.1f} ({least:.1f} to {most:.1f})".format(**cell))
+        rows.append(row)
+    derived = [f"derived, {ratio}" for ratio in RATIOS]
+    return markdown(["", "published", "as in tasks.txt", *derived], rows)
+
+
+def tables():
+    """Name of a block of the page -> its Markdown."""
+    return {"trainings": trainings_table(), "effect": effect_table()}
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--simulate":
+        simulate(sys.argv[2])
+        return
+    if len(sys.argv) != 1:
+        sys.exit(__doc__)
+    with open(PAGE, encoding="utf-8") as file:
+        text = replace_blocks(file.read(), tables())
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main()
