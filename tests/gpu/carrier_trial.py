@@ -38,7 +38,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import preload_daemon as pd  # noqa: E402
 from trial import TrialDaemon  # noqa: E402
 
-# Prints "begun", then for each step its seconds and its loss, bit for bit.
+# Prints "begun", then for each step its seconds and its loss, bit for bit. It sleeps for PACE
+# seconds after a step, and while the file PAUSE exists.
 TRAIN = r"""
 import os, sys, time
 name, steps, batch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -135,6 +136,7 @@ for i in range(steps):
     loss = step()
     print("step", time.perf_counter() - begin, loss.hex(), flush=True)
     if os.environ.get("PACE"): time.sleep(float(os.environ["PACE"]))
+    while os.path.exists(os.environ.get("PAUSE", "")): time.sleep(0.01)
 """
 
 # What the driver says of a pointer in the middle of an allocation.
@@ -189,12 +191,8 @@ class Training:
     def __init__(self, trial, name, steps, batch, carrier=True, mps=False, **env):
         self.folder = tempfile.mkdtemp()
         env = {key: str(value) for key, value in env.items()}
-        env = dict(
-            os.environ,
-            CUBLAS_WORKSPACE_CONFIG=":4096:8",
-            TORCHINDUCTOR_CACHE_DIR=self.folder,
-            **env,
-        )
+        env = {"TORCHINDUCTOR_CACHE_DIR": self.folder, **env}
+        env = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=":4096:8", **env)
         self.daemon = None
         if carrier:
             socket = os.path.join(self.folder, "socket")

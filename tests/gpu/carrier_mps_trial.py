@@ -1,0 +1,535 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""MPS clients that give way by the carrier (docs/carrier.md) on a real GPU. Writes JSON lines.
+
+    tests/gpu/carrier_mps_trial.py PROGRAMS OUTPUT SECONDS [--small] [PART ...]
+
+PROGRAMS: a folder made by scripts/bundle. OUTPUT: a line for each result. It needs what
+carrier_trial.py needs. Each part is a process with its own time limit; what a part leaves running
+is ended, and the next part begins. All parts together end within SECONDS.
+
+Parts, the first one first:
+    collocd    `colloc suspend` and `colloc resume` of two MPS clients, ResNet-50 and ResNet-152
+    speed      the same trainings out and in by the carrier, time-sliced and as MPS clients, and by
+               the driver's checkpoint; the others pause meanwhile
+    turns      four MPS clients of 1.5 times the memory that is free take turns by slots of 5 s,
+               against two of them one after the other
+    neighbour  an MPS client's steps, and NVML's answers, while another one leaves and comes back
+    losses     torch.compile and CuPy, 50 times out and in, time-sliced and as MPS clients
+"""
+import ctypes
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import carrier_trial as ct
+from trial import TrialDaemon
+
+LIMITS_S = {"collocd": 100, "speed": 130, "losses": 130, "turns": 160, "neighbour": 60}
+# name: (steps of the task, batch, times out and in)
+KINDS = {"resnet50": (500, 64, 10), "resnet152": (60, 256, 3)}
+SMALL_KINDS = {"resnet50": (60, 8, 2), "resnet18": (60, 8, 1)}
+PR_SET_CHILD_SUBREAPER = 36
+
+# Holds so many MiB of the GPU, to the end of its input.
+HOG = r"""
+import ctypes as c, sys
+cuda = c.CDLL("libcuda.so.1")
+context, at = c.c_void_p(), c.c_uint64()
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(c.byref(context), 0) == 0
+cuda.cuCtxSetCurrent(context)
+left = int(sys.argv[1])
+while left > 0:
+    part = min(left, 4096)
+    assert cuda.cuMemAlloc_v2(c.byref(at), c.c_size_t(part << 20)) == 0
+    left -= part
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+
+def until(condition, limit, what):
+    end = time.monotonic() + limit
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise TimeoutError(what)
+        time.sleep(0.01)
+    return value
+
+
+def common_prefix_equal(losses, reference):
+    n = min(len(losses), len(reference))
+    return n > 0 and losses[:n] == reference[:n]
+
+
+def p99(values):
+    return sorted(values)[int(0.99 * len(values))] if values else None
+
+
+class Part:
+    def __init__(self, programs, output, work, small):
+        self.programs, self.output, self.work, self.small = programs, output, work, small
+        self.kinds = SMALL_KINDS if small else KINDS
+        self.end = time.monotonic() + float(os.environ.get("PART_SECONDS", "100"))
+        library = os.path.join(programs, "libcolloc-preload.so")
+        self.trial = ct.Trial(library, os.path.join(work, "trial.json"))
+        self.script = os.path.join(work, "train.py")
+        with open(self.script, "w") as out:
+            out.write(ct.TRAIN)
+
+    def note(self, key, value):
+        with open(self.output, "a") as out:
+            out.write(json.dumps({"result": key, **value}) + "\n")
+        print(key, json.dumps(value)[:400], flush=True)
+
+    def keep(self, key, losses):
+        """To be compared with the reference when all parts have ended."""
+        with open(os.path.join(self.work, f"losses-{key}"), "w") as out:
+            json.dump(losses, out)
+
+    # ---- by collocd ----
+
+    def new_daemon(self, **settings):
+        return TrialDaemon(
+            self.programs,
+            preload_library=self.trial.library,
+            checkpoint=f"{self.programs}/colloc-checkpoint",
+            carrier="yes",
+            sharing="mps",
+            policy="magm",
+            sample_period="500ms",
+            settle="1s",
+            settle_max="2s",
+            smact_max="1",
+            min_free="1GiB",
+            margin="256MiB",
+            mps_memory_limit="no",
+            **settings,
+        )
+
+    def losses_of(self, daemon, task):
+        lines = [line.split() for line in daemon.colloc("logs", str(task)).splitlines()]
+        return [words[2] for words in lines if words[:1] == ["step"] and len(words) == 3]
+
+    def suspend_and_resume(self, daemon, task):
+        row = {}
+        for verb, goal in (("suspend", "SUSPENDED"), ("resume", "RUNNING")):
+            begin = time.monotonic()
+            daemon.colloc(verb, str(task), check=False)
+            ends = ("COMPLETED", "FAILED", "PAUSED", goal)
+            state = until(
+                lambda: (s := daemon.show(task)["state"]) in ends and s, 40, f"{goal} after {verb}"
+            )
+            row[verb + "_s"] = round(time.monotonic() - begin, 3)
+            if state != goal:
+                row["state"] = state
+                break
+        return row
+
+    def collocd(self):
+        daemon = self.new_daemon(suspend_memory_max="80GiB")
+        tasks, rows = {}, {name: [] for name in self.kinds}
+        for name, (steps, batch, _) in self.kinds.items():
+            tasks[name] = daemon.submit(self.script, name, str(steps), str(batch))[0]
+        for task in tasks.values():
+            until(lambda: self.losses_of(daemon, task), 60, "the first step")
+            until(lambda: daemon.show(task)["carried"], 10, "its carrier")
+        try:
+            for i in range(max(times for _, _, times in self.kinds.values())):
+                for name, (_, _, times) in self.kinds.items():
+                    running = daemon.show(tasks[name])["state"] == "RUNNING"
+                    if i < times and running:
+                        rows[name].append(self.suspend_and_resume(daemon, tasks[name]))
+            daemon.wait(*tasks.values())
+        finally:
+            for name, task in tasks.items():
+                shown = daemon.show(task)
+                losses = self.losses_of(daemon, task)
+                self.keep(f"collocd {name}, MPS", losses)
+                keys = ("state", "sharing", "carried", "exit_code", "mem_peak_mib", "suspended_s")
+                result = {key: shown.get(key) for key in keys}
+                result.update(steps=len(losses), rows=rows[name])
+                result["events"] = [e["text"] for e in shown["events"]][-3:]
+                self.note(f"collocd {name}, MPS", result)
+            self.note_log("collocd", daemon)
+        daemon.close()
+
+    def note_log(self, part, daemon):
+        with open(daemon.log.name) as log:
+            self.note(f"{part}, log", {"lines": log.read().splitlines()[-60:]})
+
+    def turns(self):
+        daemon = self.new_daemon(slots="yes", slot_length="5s", suspend_memory_max="60GiB")
+        name, steps, batch = ("resnet50", 60, 8) if self.small else ("resnet50", 280, 128)
+        work = (self.script, name, str(steps), str(batch))
+        long = (*work[:2], str(600 if self.small else steps), str(batch))
+        begin = time.monotonic()
+        alone = [
+            daemon.submit(*work, options=("--exclusive", "--slot=no"))[0]
+            for _ in range(1 if self.small else 2)
+        ]
+        daemon.wait(*alone)
+        one_s = (time.monotonic() - begin) / len(alone)
+        peak = max(daemon.show(task)["mem_peak_mib"] for task in alone)
+        reference = self.losses_of(daemon, alone[0])
+        self.note("turns, one after the other", {"each_s": round(one_s, 2), "mem_peak_mib": peak})
+        time.sleep(2)  # until the driver and the daemon have seen that they have ended
+        gpu = daemon.gpus()[0]
+        hold = int(gpu["mem_free_mib"] - 512 - 4 * peak / 1.5)  # 512: its own context
+        hog = subprocess.Popen(
+            [sys.executable, "-c", HOG, str(hold)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        if not hog.stdout.readline():
+            raise RuntimeError(f"cannot hold {hold} MiB")
+        free = gpu["mem_free_mib"] - hold
+        until(lambda: daemon.gpus()[0]["mem_free_mib"] <= free, 10, "the daemon's next poll")
+        begin = time.monotonic()
+        options = (f"--memory={int(peak) + 1}MiB", "--smact=0.45")
+        tasks = [daemon.submit(*long, options=options)[0] for _ in range(4)]
+        story, last = [], None
+        try:
+            while True:
+                states = [daemon.show(task)["state"] for task in tasks]
+                if states != last:
+                    story.append([round(time.monotonic() - begin, 1), *states])
+                last = states
+                if all(state in ("COMPLETED", "FAILED", "CANCELLED") for state in states):
+                    break
+                if time.monotonic() > begin + (22 if self.small else 110):
+                    break
+                time.sleep(0.1)
+        finally:
+            total_s = time.monotonic() - begin
+            shown = [daemon.show(task) for task in tasks]
+            losses = [self.losses_of(daemon, task) for task in tasks]
+            self.note(
+                "turns",
+                {
+                    "states": [task["state"] for task in shown],
+                    "attempts": [task["attempt_count"] for task in shown],
+                    "suspended_s": [task["suspended_s"] for task in shown],
+                    "total_s": round(total_s, 2),
+                    "throughput_of_one_after_the_other": round(4 * one_s / total_s, 3),
+                    "held_by_another_mib": hold,
+                    "equal": [common_prefix_equal(ls, reference) for ls in losses],
+                    "steps": [len(ls) for ls in losses],
+                    "story": story,
+                    "events": [[e["event"], e["text"]] for e in shown[0]["events"]][-12:],
+                },
+            )
+            self.note_log("turns", daemon)
+        hog.stdin.close()
+        hog.wait(20)
+        daemon.close()
+
+    # ---- by this trial ----
+
+    def start(self, name, batch, steps=100000, **options):
+        pause = tempfile.mktemp(dir=self.work)
+        training = ct.Training(self.trial, name, steps, batch, PAUSE=pause, **options)
+        training.pause_file = pause
+        return training
+
+    def pause(self, training, paused=True):
+        if paused:
+            open(training.pause_file, "w").close()
+        elif os.path.exists(training.pause_file):
+            os.unlink(training.pause_file)
+
+    def wait_steps(self, training, more, limit=20):
+        n = len(training.steps)
+        until(
+            lambda: len(training.steps) >= n + more or training.process.poll() is not None,
+            limit,
+            f"{more} more steps: {training.others[-3:]}",
+        )
+
+    def measure(self, training, times):
+        """Alone on the GPU, as all others pause."""
+        self.pause(training, False)
+        self.wait_steps(training, 3)
+        if training.daemon:
+            result = {"gib": round(training.page.u64(ct.pd.CARRY_BYTES) / 2**30, 2)}
+            result["swaps"] = [training.swap(0.2) for _ in range(times)]
+        else:
+            result = {"swaps": [ct.Driver().swap(training.process.pid)]}
+        n = len(training.steps)
+        try:
+            self.wait_steps(training, 10)
+        except TimeoutError:
+            pass
+        result["steps_after"] = len(training.steps) - n
+        return result
+
+    def run_all(self, wave):
+        """wave: key -> (training, times); all have been started."""
+        for training, _ in wave.values():
+            training.wait_begun(90)
+            self.pause(training)
+        for key, (training, times) in wave.items():
+            try:
+                self.note(f"speed {key}", self.measure(training, times))
+            except Exception as error:  # noqa: BLE001 - the others are still of use
+                result = {"error": repr(error), "says": training.others[-4:]}
+                self.note(f"speed {key}", result)
+            training.kill()
+            self.keep(f"speed {key}", training.losses)
+
+    def speed(self):
+        small, (large, (_, large_batch, _)) = "resnet50", list(self.kinds.items())[1]
+        _, small_batch, _ = self.kinds[small]
+        first = {
+            f"{small}, driver": (self.start(small, small_batch, carrier=False), 1),
+            small: (self.start(small, small_batch), 5),
+            f"{small}, MPS": (self.start(small, small_batch, mps=True), 5),
+            f"{large}, driver": (self.start(large, large_batch, carrier=False), 1),
+            large: (self.start(large, large_batch), 3),
+        }
+        self.run_all(first)
+        second = {f"{large}, MPS": (self.start(large, large_batch, mps=True), 3)}
+        self.run_all(second)
+        self.trial.end_mps()
+
+    def disturb(self, done, training, times, seed):
+        """Leaves and comes back at random instants."""
+        instants = random.Random(seed)
+        try:
+            training.wait_begun()
+            while len(done) < times and training.process.poll() is None:
+                time.sleep(instants.uniform(0.02, 0.2))
+                done.append(training.swap(instants.uniform(0, 0.1)))
+        except Exception as error:  # noqa: BLE001 - a part of the result
+            if training.process.poll() is None:
+                done.append({"why": repr(error)})
+
+    def losses(self):
+        times = 3 if self.small else 50
+        kinds = {"lstm": (60, 16), "cupy": (200, 64)} if self.small else {}
+        kinds = kinds or {"compile": (700, 32), "compile-graphs": (700, 32), "cupy": (900, 512)}
+        cache = tempfile.mkdtemp(dir=self.work)
+        options = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": 6}
+        undisturbed = {
+            name: self.start(name, batch, steps, carrier=False, **options)
+            for name, (steps, batch) in kinds.items()
+        }
+        references = {
+            name: self.start(name, batch, steps, carrier=False)
+            for name, (steps, batch, _) in self.kinds.items()
+        }
+        for name, training in references.items():
+            training.end(80)
+            self.keep(f"reference {name}", training.losses)
+        for training in undisturbed.values():
+            training.wait_begun(80)
+        options["PACE"] = 0.03
+        disturbed, threads, done = {}, [], {}
+        for name, (steps, batch) in kinds.items():
+            for label, mps in ((name, False), (f"{name}, MPS", True)):
+                disturbed[label] = self.start(name, batch, steps, mps=mps, **options)
+        for seed, (label, training) in enumerate(disturbed.items(), start=1):
+            done[label] = []
+            arguments = (done[label], training, times, seed)
+            threads.append(threading.Thread(target=self.disturb, args=arguments, daemon=True))
+            threads[-1].start()
+        for thread in threads:  # the limit of the part may come first
+            thread.join(max(0.1, self.end - 25 - time.monotonic()))
+        for name, training in undisturbed.items():
+            training.end(20)
+        for label, training in disturbed.items():
+            rc = training.end(20)
+            reference = undisturbed[label.split(",")[0]].losses
+            result = {
+                "rc": rc,
+                "steps": [len(reference), len(training.losses)],
+                "equal": common_prefix_equal(training.losses, reference),
+                "out_and_in": len([s for s in done[label] if s.get("why") == "can"]),
+                "refused": sorted({s["why"] for s in done[label] if s.get("why") != "can"}),
+            }
+            if not result["equal"]:
+                result["says"] = training.others[-4:]
+            self.note(f"losses {label}", result)
+        self.trial.end_mps()
+
+    def neighbour(self):
+        calm_s, swaps = (3, 3) if self.small else (12, 20)
+        leaving = self.start("resnet50", 64, mps=True)
+        beside = self.start("resnet50", 32, carrier=False, mps=True)
+        leaving.wait_begun(40)
+        beside.wait_begun(40)
+        nvml = NvmlClock()
+        time.sleep(calm_s)
+        calm, calm_ms = beside.steps[:], nvml.take()
+        done = []
+        for _ in range(swaps):
+            done.append(leaving.swap(0.1))
+            time.sleep(0.2)
+        during, during_ms = beside.steps[len(calm) :], nvml.take()
+        self.note(
+            "neighbour, MPS",
+            {
+                "p99_step_ms": [round(1000 * p99(s), 2) for s in (calm, during)],
+                "steps": [len(calm), len(during)],
+                "nvml_p99_ms": [p99(calm_ms), p99(during_ms)],
+                "nvml_worst_ms": [max(calm_ms), max(during_ms)],
+                "nvml_answers": [len(calm_ms), len(during_ms)],
+                "swaps": done[:3],
+            },
+        )
+        leaving.kill()
+        beside.kill()
+        self.trial.end_mps()
+
+
+class NvmlClock(threading.Thread):
+    """How long NVML takes to answer, in milliseconds."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.nvml, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+        self.nvml.nvmlInit_v2()
+        self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+        self.times = []
+        self.start()
+
+    def run(self):
+        memory = (ctypes.c_ulonglong * 3)()
+        while True:
+            begin = time.monotonic()
+            self.nvml.nvmlDeviceGetMemoryInfo(self.device, memory)
+            self.times.append(round(1000 * (time.monotonic() - begin), 3))
+            time.sleep(0.005)
+
+    def take(self):
+        taken, self.times = self.times, []
+        return taken
+
+
+# ---- the process that runs the parts ----
+
+
+def descendants():
+    parents = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                parents[int(pid)] = int(stat.read().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            pass
+    found, new = set(), {os.getpid()}
+    while new:
+        new = {pid for pid, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+def end_all():
+    """What a part has left: its daemons too, since this process is their reaper."""
+    for _ in range(50):
+        left = descendants()
+        if not left:
+            return
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+        time.sleep(0.1)
+
+
+def run_parts(arguments, parts, output, deadline, work):
+    """Parts of a group run at the same time."""
+    for group in parts:
+        limit = max(LIMITS_S[part] for part in group)
+        limit = min(limit, deadline - time.monotonic() - 4)
+        if limit < 8:
+            write(output, {"result": "not run: no time is left", "parts": group})
+            continue
+        begin = time.monotonic()
+        commands = [
+            [sys.executable, os.path.abspath(__file__), *arguments, "--part", work, part]
+            for part in group
+        ]
+        env = dict(os.environ, PART_SECONDS=str(limit))
+        started = [subprocess.Popen(command, env=env) for command in commands]
+        for part, process in zip(group, started):
+            try:
+                rc = process.wait(max(0.1, begin + limit - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                rc = "ran past its limit"
+            seconds = round(time.monotonic() - begin, 1)
+            write(output, {"result": f"part {part}", "rc": rc, "seconds": seconds})
+        end_all()
+
+
+def write(output, row):
+    with open(output, "a") as out:
+        out.write(json.dumps(row) + "\n")
+    print(json.dumps(row), flush=True)
+
+
+def compare(output, work):
+    """What was trained by others with that of the references, as far as both have come."""
+    kept = {}
+    for file in sorted(os.listdir(work)):
+        if file.startswith("losses-"):
+            with open(os.path.join(work, file)) as source:
+                kept[file[len("losses-") :]] = json.load(source)
+    for key, losses in kept.items():
+        if key.startswith("reference "):
+            continue
+        reference = kept.get("reference " + key.split()[1].rstrip(","), [])
+        row = {"equal": common_prefix_equal(losses, reference)}
+        row["steps"] = [len(reference), len(losses)]
+        write(output, {"result": f"{key}, losses", **row})
+
+
+def summarise(output):
+    print("---- summary ----")
+    with open(output) as rows:
+        for row in map(json.loads, rows):
+            key = row.pop("result")
+            for long in ("lines", "story", "events"):
+                row.pop(long, None)
+            print(f"{key}: {json.dumps(row)[:230]}")
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    programs, output, seconds = os.path.abspath(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+    rest = sys.argv[4:]
+    small = "--small" in rest
+    if "--part" in rest:
+        work, part = rest[rest.index("--part") + 1 :]
+        getattr(Part(programs, output, work, small), part)()
+        os._exit(0)  # threads of this trial may wait for ever
+    deadline = time.monotonic() + seconds
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    chosen = [word for word in rest if word != "--small"]
+    groups = [["collocd"], ["speed"], ["turns"], ["neighbour"], ["losses"]]
+    if small:  # speeds are not of interest there
+        groups = [["turns", "losses", "neighbour"], ["collocd"], ["speed"]]
+    groups = [[part] for part in chosen] or groups
+    arguments = [programs, output, sys.argv[3]] + (["--small"] if small else [])
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
+        try:
+            run_parts(arguments, groups, output, deadline, work)
+            compare(output, work)
+        finally:
+            end_all()
+    summarise(output)
+
+
+if __name__ == "__main__":
+    main()
