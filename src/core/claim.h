@@ -6,6 +6,8 @@
  *     DRAIN      the GPU becomes idle for the first recovering task
  *     CLOSED     a task on the GPU is being taken off, or its allocation waits, or got memory that
  *                no sample shows yet: what is free is not for others
+ *     RETURN     a suspended task whose context has stayed there waits to be resumed there: no task
+ *                of the queue starts there, suspended tasks may be resumed
  *     HEAD       the head of the main queue is predicted to start there; others may start where
  *                that does not delay it
  *
@@ -19,16 +21,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum claim_kind { CLAIM_EXCLUSIVE, CLAIM_DRAIN, CLAIM_CLOSED, CLAIM_HEAD, CLAIM_KINDS };
+enum claim_kind {
+    CLAIM_EXCLUSIVE,
+    CLAIM_DRAIN,
+    CLAIM_CLOSED,
+    CLAIM_RETURN,
+    CLAIM_HEAD,
+    CLAIM_KINDS
+};
 
 /* Sets of kinds. */
 enum {
     CLAIMS_NONE = 0,
     CLAIMS_DRAIN = 1 << CLAIM_DRAIN,
     CLAIMS_HEAD = 1 << CLAIM_HEAD,
-    CLAIMS_LEAVING = 1 << CLAIM_DRAIN | 1 << CLAIM_CLOSED,  /* its memory is for another task */
-    CLAIMS_BARRING = CLAIMS_LEAVING | 1 << CLAIM_EXCLUSIVE, /* no other task may come */
-    CLAIMS_PASSING = CLAIMS_LEAVING | 1 << CLAIM_HEAD,      /* all that end while residents stay */
+    CLAIMS_RETURN = 1 << CLAIM_RETURN,
+    CLAIMS_LEAVING = 1 << CLAIM_DRAIN | 1 << CLAIM_CLOSED, /* its memory is for another task */
+    CLAIMS_BARRING = CLAIMS_LEAVING | 1 << CLAIM_EXCLUSIVE | CLAIMS_RETURN, /* tasks may not come */
+    CLAIMS_PASSING = CLAIMS_LEAVING | CLAIMS_RETURN |
+                     1 << CLAIM_HEAD, /* end while residents stay */
 };
 
 /* Has a task a claim of one of these kinds? `claims`: of a GPU, the task of each kind, 0: none. */

@@ -15,24 +15,25 @@ struct core;
 /* Whether a task may be placed on one GPU, or the first thing that is against it. */
 enum verdict_kind {
     VERDICT_FITS,
-    VERDICT_NOT_A_PLACE,      /* its MIG instances are places, it is not */
-    VERDICT_OTHER_KIND,       /* the task runs on other kinds of GPUs */
-    VERDICT_LOST,             /* NVIDIA's driver lost it */
-    VERDICT_FAULTY,           /* memory errors, an Xid, or reduced clocks */
-    VERDICT_OUT_OF_USE,       /* by the setting drain */
-    VERDICT_NO_SAMPLE,        /* it has no recent sample */
-    VERDICT_MIG_ONE_ONLY,     /* a task of several GPUs cannot use MIG instances */
-    VERDICT_EXCLUSIVE,        /* `task` has it to itself */
-    VERDICT_DRAINED,          /* it is drained for `task`, which recovers */
-    VERDICT_RESERVED,         /* it is reserved for `task`, the head of the queue */
-    VERDICT_SET_ASIDE,        /* it is kept free for the reservation in advance `task` */
-    VERDICT_HOLD_OFF,         /* the memory of `task` is still rising */
-    VERDICT_STARTING,         /* `have` tasks of unknown activity are starting; `limit` at most */
-    VERDICT_LEAVING,          /* `task` is being taken off it */
-    VERDICT_NOT_IDLE,         /* has to be idle: `have` tasks use its memory, and it runs `limit`
+    VERDICT_NOT_A_PLACE,  /* its MIG instances are places, it is not */
+    VERDICT_OTHER_KIND,   /* the task runs on other kinds of GPUs */
+    VERDICT_LOST,         /* NVIDIA's driver lost it */
+    VERDICT_FAULTY,       /* memory errors, an Xid, or reduced clocks */
+    VERDICT_OUT_OF_USE,   /* by the setting drain */
+    VERDICT_NO_SAMPLE,    /* it has no recent sample */
+    VERDICT_MIG_ONE_ONLY, /* a task of several GPUs cannot use MIG instances */
+    VERDICT_EXCLUSIVE,    /* `task` has it to itself */
+    VERDICT_DRAINED,      /* it is drained for `task`, which recovers */
+    VERDICT_RESERVED,     /* it is reserved for `task`, the head of the queue */
+    VERDICT_RETURN,       /* it is kept for `task`, which is suspended and comes back only there */
+    VERDICT_SET_ASIDE,    /* it is kept free for the reservation in advance `task` */
+    VERDICT_HOLD_OFF,     /* the memory of `task` is still rising */
+    VERDICT_STARTING,     /* `have` tasks of unknown activity are starting; `limit` at most */
+    VERDICT_LEAVING,      /* `task` is being taken off it */
+    VERDICT_NOT_IDLE,     /* has to be idle: `have` tasks use its memory, and it runs `limit`
                                  external processes */
-    VERDICT_FULL,             /* `have` tasks already */
-    VERDICT_MPS_FULL,         /* `have` clients of MPS; it has `limit` at most */
+    VERDICT_FULL,         /* `have` tasks already */
+    VERDICT_MPS_FULL,     /* `have` clients of MPS; it has `limit` at most */
     VERDICT_MEMORY_UNKNOWN,   /* free memory is not known */
     VERDICT_MEMORY_SHORT,     /* `have` bytes are free, `limit` are needed */
     VERDICT_MEMORY_KEPT,      /* the same of what is not kept for starting tasks */

@@ -263,6 +263,8 @@ static const char *verdict_obstacle(const struct verdict *verdict)
     switch (verdict->kind) {
     case VERDICT_SET_ASIDE:
         return "it is kept free for a reservation";
+    case VERDICT_RETURN:
+        return "it is kept for a suspended task, which comes back only to it";
     case VERDICT_DRAINED:
         return "it is kept empty for a task that recovers";
     case VERDICT_HOLD_OFF:

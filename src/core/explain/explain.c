@@ -74,8 +74,8 @@ static const struct task *suspended_before(const struct core *core, const struct
         bool is_later = core_waits_for_turn(other) && !core_is_turn_of(other, head);
         bool is_behind = core->settings.preempt &&
                          !core_is_resumed_before(core, other, head, core->last_pass_us);
-        if (!is_later && !is_behind && !core_waits_for_service(other) &&
-            core_can_be_served(core, other))
+        if (!is_later && !is_behind && task_context_gpu(other) < 0 &&
+            !core_waits_for_service(other) && core_can_be_served(core, other))
             return other;
     }
     return NULL;

@@ -89,6 +89,8 @@ static const struct verdict_text {
     [VERDICT_DRAINED] = {"kept empty for task ", ", which recovers", "kept empty for tasks ",
         ", which recover"},
     [VERDICT_RESERVED] = {"reserved for task ", "", "reserved for tasks ", ""},
+    [VERDICT_RETURN] = {"kept for task ", ", which is suspended and comes back only to it",
+        "kept for tasks ", ", which are suspended and come back only to them"},
     [VERDICT_SET_ASIDE] = {"kept free for reservation ", "", "kept free for reservations ", ""},
     [VERDICT_HOLD_OFF] = {"task ", " is still taking its memory", "tasks ",
         " are still taking their memory"},

@@ -46,6 +46,7 @@
 #include "core/pass/main_queue_pass.h"
 #include "core/pass/stop_choice.h"
 #include "core/questions.h"
+#include "core/state/claims.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
 #include "core/state/tasks.h"
@@ -172,7 +173,7 @@ static int resume_in_order(
         *ret_waits |= tasks[i]->state == TASK_SUSPENDED &&
                       tasks[i]->run->yield.retry_us <= now_us &&
                       core_waits_for_room(core, tasks[i], &core->placement) &&
-                      !core_waits_for_service(tasks[i]);
+                      !core_waits_for_service(tasks[i]) && !core_keep_for_return(core, tasks[i]);
     }
     return r;
 }

@@ -24,9 +24,11 @@
 #include "core/pass/service_pass.h"
 #include "core/pass/slots.h"
 #include "core/pass/suspended_pass.h"
+#include "core/state/claims.h"
 #include "core/state/state.h"
 
-/* Suspended tasks come before the main queue; while one of them waits, no task of that starts. */
+/* Suspended tasks come before the main queue; while one of them waits, no task of that starts where
+ * it could be resumed. */
 static int schedule_in_order(struct core *core, int64_t now_us)
 {
     bool suspended_waits = false;
@@ -64,6 +66,7 @@ const struct pass_stage *core_pass_stages(int *ret_n)
 int core_schedule(struct core *core, int64_t now_us)
 {
     int r = 0;
+    core_release_returns(core);
     for (size_t i = 0; i < ARRAY_SIZE(stages) && r == 0; i++)
         r = stages[i].run(core, now_us);
     return r;

@@ -9,8 +9,8 @@
  * Tasks that wait for a turn, and the head of the main queue, come by priority, then in the order
  * in which they have begun to wait. A task is suspended for the first one that still has to wait
  * (stop_choice.c). Of several tasks whose slot has ended, the one that has run longest is
- * suspended. A task does not give its turn to a task of a lower priority. Clients of MPS take no
- * turns: NVIDIA's driver cannot suspend them.
+ * suspended. A task does not give its turn to a task of a lower priority. A client of MPS, whose
+ * context has stayed on its GPU, waits for its turn there; the others go on elsewhere meanwhile.
  *
  * Example: slots of 10 min, one GPU, on which one of the tasks 1, 2 and 3 fits. Task 1 runs, 2 and
  * 3 are queued. After 10 min task 1 is suspended and 2 starts; after 10 more 2 is suspended and 3
@@ -28,6 +28,7 @@
 #include "core/decide/give_way.h"
 #include "core/pass/main_queue_pass.h"
 #include "core/pass/stop_choice.h"
+#include "core/state/claims.h"
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 
@@ -88,6 +89,13 @@ static int stop_for(struct core *core, const struct task *next, int64_t now_us)
     return core_stop_tasks_for(core, &waiting, &by_slot, now_us);
 }
 
+/* After a try to resume it. */
+static bool still_waits(const struct core *core, const struct task *task, int64_t now_us)
+{
+    return task->state == TASK_SUSPENDED && task->run->yield.retry_us <= now_us &&
+           core_waits_for_room(core, task, &core->placement);
+}
+
 int core_schedule_turns(struct core *core, int64_t now_us)
 {
     struct task *turns[TURNS_MAX], *next = NULL;
@@ -96,10 +104,12 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     int r = 0;
     for (; i < n && r == 0 && !next && core_is_turn_of(turns[i], head); i++) {
         r = core_try_resume(core, turns[i], true, now_us, &core->placement);
-        bool still_waits = turns[i]->state == TASK_SUSPENDED &&
-                           turns[i]->run->yield.retry_us <= now_us;
-        if (still_waits && core_waits_for_room(core, turns[i], &core->placement))
+        if (!still_waits(core, turns[i], now_us))
+            continue;
+        if (!core_keep_for_return(core, turns[i]))
             next = turns[i];
+        else if (r == 0)
+            r = stop_for(core, turns[i], now_us);
     }
     if (r == 0 && !next) {
         r = core_schedule_main(core, now_us);

@@ -76,6 +76,7 @@ static bool stays_closed(const struct core *core, const struct task *out, enum v
     switch (present) {
     case VERDICT_SERVICE:
     case VERDICT_SERVICE_SLOWED:
+    case VERDICT_RETURN:
         return true;
     case VERDICT_NOT_IDLE:
     case VERDICT_MPS_FULL:

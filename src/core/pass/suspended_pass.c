@@ -2,7 +2,8 @@
 /*
  * Suspended tasks come before the main queue: they have been started already. The oldest is resumed
  * first; while it finds no GPU, younger ones may, but no task of the main queue starts, unless what
- * it waits for is a service (state/service.c).
+ * it waits for is a service (state/service.c). A task whose context has stayed on its GPU, as of a
+ * client of MPS, comes back only there: then tasks of the main queue start on the other GPUs.
  */
 #include "core/pass/suspended_pass.h"
 
@@ -10,6 +11,7 @@
 #include "core/ask/servable.h"
 #include "core/ask/waits.h"
 #include "core/decide/give_way.h"
+#include "core/state/claims.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
 
@@ -29,7 +31,7 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
             r = core_resume_task(core, task, core->placement.gpus, now_us);
         else
             *ret_waits |= core_waits_for_room(core, task, &core->placement) &&
-                          !core_waits_for_service(task);
+                          !core_waits_for_service(task) && !core_keep_for_return(core, task);
     }
     return r;
 }

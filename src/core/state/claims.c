@@ -18,6 +18,26 @@ void core_release_reservation(struct core *core)
     core->reserved_for = 0;
 }
 
+bool core_keep_for_return(struct core *core, const struct task *task)
+{
+    const struct task_yield *yield = &task->run->yield;
+    if (task_context_gpu(task) < 0)
+        return false;
+    for (int i = 0; i < yield->n_context_gpus; i++) {
+        uint64_t *claim = &core->view.gpus[yield->context_gpus[i]].claims[CLAIM_RETURN];
+        *claim = *claim ? *claim : task->id;
+    }
+    core->any_return = true;
+    return true;
+}
+
+void core_release_returns(struct core *core)
+{
+    for (int i = 0; i < core->view.n_gpus && core->any_return; i++)
+        claims_drop(core->view.gpus[i].claims, CLAIMS_RETURN);
+    core->any_return = false;
+}
+
 void core_stop_draining(struct core *core)
 {
     for (int i = 0; i < core->view.n_gpus && core->drained_for; i++)

@@ -123,6 +123,7 @@ struct core {
     struct planned planned;          /* what it was chosen for */
     struct host_resources host_used; /* by tasks that have an attempt */
     bool any_wanted;                 /* a GPU is closed for a waiting one, or was */
+    bool any_return;                 /* a GPU is kept for a suspended task (claim RETURN) */
     int n_memory_waits;              /* tasks of which an allocation waits */
     size_t tasks_capacity;
     struct task_queue main_queue; /* with ORDER_FIFO */

@@ -43,6 +43,8 @@ static void every_verdict_has_words_to_act_on(void **state)
         {{.kind = VERDICT_MIG_ONE_ONLY}, "GPU 0: MIG instances serve tasks of one GPU only"},
         {{.kind = VERDICT_EXCLUSIVE, .task = 7}, "GPU 0: task 7 has it to itself"},
         {{.kind = VERDICT_DRAINED, .task = 7}, "GPU 0: kept empty for task 7, which recovers"},
+        {{.kind = VERDICT_RETURN, .task = 7},
+            "GPU 0: kept for task 7, which is suspended and comes back only to it"},
         {{.kind = VERDICT_HOLD_OFF, .task = 7}, "GPU 0: task 7 is still taking its memory"},
         {{.kind = VERDICT_NOT_IDLE, .have = 1}, "GPU 0: 1 task there, has to be idle"},
         {{.kind = VERDICT_NOT_IDLE, .have = 2, .limit = 1}, "GPU 0: 2 tasks there, has to be idle"},
