@@ -52,20 +52,23 @@ static double left_without(
 
 #define SMACT_TOGETHER 1.0 /* chosen: tasks of more SM activity together slow each other down */
 
-/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? */
+/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? What is not known to be
+ * more active than `out` takes no more from the tasks that stay. */
 static bool would_fit(const struct core *core, const struct gpu_view *gpu, const struct task *out,
     const struct task *in)
 {
-    double smact = reading_assume(in->request.expect.smact, 1);
+    double of_in = reading_assume(in->request.expect.smact, 1), of_out = 1, of_others = 0;
     bool is_empty = !memory_domain_has_others(gpu);
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
-        if (resident->task == out->id)
-            continue;
-        smact += resident->is_stopped ? 0 : reading_assume(resident->expect.smact, 1);
-        is_empty = false;
+        double smact = resident->is_stopped ? 0 : reading_assume(resident->expect.smact, 1);
+        bool is_out = resident->task == out->id;
+        is_empty &= is_out;
+        of_out = is_out ? smact : of_out;
+        of_others += is_out ? 0 : smact;
     }
-    bool may_share = !in->request.exclusive && smact <= SMACT_TOGETHER;
+    bool may_share = !in->request.exclusive &&
+                     (of_in <= of_out || of_in + of_others <= SMACT_TOGETHER);
     return left_without(core, gpu, out) >= needed_bytes(core, in) && (is_empty || may_share);
 }
 
