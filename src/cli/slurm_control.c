@@ -32,8 +32,6 @@ static const struct {
     {"release", NULL, "release"},
     {"suspend", NULL, "suspend"},
     {"resume", NULL, "resume"},
-    {"show", "node", "gpus"},
-    {"show", "nodes", "gpus"},
     {"ping", NULL, "info"},
 };
 

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
+#include <math.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -513,6 +514,14 @@ static const struct slurm_field *find_letter(char letter)
     return NULL;
 }
 
+static void print_cell(const char *text, long width, bool is_right, FILE *out)
+{
+    if (text && width > 0)
+        fprintf(out, is_right ? "%*.*s" : "%-*.*s", (int)width, (int)width, text);
+    else if (text)
+        fputs(text, out);
+}
+
 /* "%.18i": flush right in 18 columns; "%8u": flush left, cut; "%T": as long as it is. */
 static int print_queue_field(const char **at, const json_t *task, FILE *out)
 {
@@ -525,10 +534,7 @@ static int print_queue_field(const char **at, const json_t *task, FILE *out)
     if (!field || width < 0 || width > FIELD_WIDTH_MAX)
         return -EINVAL;
     char *text = task ? field_text(field, task) : strdup(field->header);
-    if (text && width > 0)
-        fprintf(out, is_right ? "%*.*s" : "%-*.*s", (int)width, (int)width, text);
-    else if (text)
-        fputs(text, out);
+    print_cell(text, width, is_right, out);
     free(text);
     return 0;
 }
@@ -550,6 +556,137 @@ int slurm_print_queue_line(const char *format, const json_t *task, FILE *out)
         fprintf(out, "%s\n", line);
     free(line);
     return r;
+}
+
+/* ---- squeue -O and -S ---- */
+
+/* The names of squeue 22.05's -O that have a letter. */
+static const struct {
+    const char *name;
+    char letter;
+} long_names[] = {{"account", 'a'}, {"arrayjobid", 'F'}, {"arraytaskid", 'K'}, {"batchhost", 'B'},
+    {"command", 'o'}, {"comment", 'k'}, {"dependency", 'E'}, {"endtime", 'e'}, {"feature", 'f'},
+    {"groupid", 'G'}, {"groupname", 'g'}, {"jobarrayid", 'i'}, {"jobid", 'A'}, {"licenses", 'W'},
+    {"maxcpus", 'C'}, {"mincpus", 'c'}, {"minmemory", 'm'}, {"name", 'j'}, {"nice", 'y'},
+    {"nodelist", 'N'}, {"nodes", 'D'}, {"numcpus", 'C'}, {"numnodes", 'D'}, {"oversubscribe", 'h'},
+    {"partition", 'P'}, {"prioritylong", 'Q'}, {"priority", 'Q'}, {"qos", 'q'}, {"reason", 'r'},
+    {"reasonlist", 'R'}, {"reqnodes", 'n'}, {"reservation", 'v'}, {"starttime", 'S'},
+    {"state", 'T'}, {"statecompact", 't'}, {"submittime", 'V'}, {"timeleft", 'L'},
+    {"timelimit", 'l'}, {"timeused", 'M'}, {"tres-per-node", 'b'}, {"userid", 'U'},
+    {"username", 'u'}, {"wckey", 'w'}, {"workdir", 'Z'}};
+
+enum { NAMED_WIDTH = 20 }; /* of a field without one: squeue(1) */
+
+static const struct slurm_field *find_long_name(const char *name, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(long_names); i++)
+        if (strlen(long_names[i].name) == size && strncasecmp(long_names[i].name, name, size) == 0)
+            return find_letter(long_names[i].letter);
+    return NULL;
+}
+
+int slurm_print_named_line(const char *list, const json_t *task, FILE *out, char ret_unknown[64])
+{
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t size = strcspn(at, ",:");
+        const struct slurm_field *field = find_long_name(at, size);
+        const char *width_text = at[size] == ':' ? at + size + 1 : "";
+        bool is_right = *width_text == '.';
+        long width = strtol(width_text + is_right, NULL, 10);
+        if (!field || width < 0 || width > FIELD_WIDTH_MAX) {
+            snprintf(ret_unknown, 64, "%.*s", (int)(size < 60 ? size : 60), at);
+            return -EINVAL;
+        }
+        char *text = task ? field_text(field, task) : strdup(field->header);
+        print_cell(text, width ? width : NAMED_WIDTH, is_right, out);
+        free(text);
+    }
+    fputc('\n', out);
+    return 0;
+}
+
+/* What is printed in a form that does not sort: durations, and ids. */
+static bool find_number(char letter, const json_t *task, double *ret_number)
+{
+    bool is_known = true;
+    switch (letter) {
+    case 'M':
+        *ret_number = run_seconds(task);
+        break;
+    case 'l':
+    case 'L': /* no limit is the longest */
+        *ret_number = limit_seconds(task) > 0 ? limit_seconds(task) : HUGE_VAL;
+        *ret_number -= letter == 'L' && limit_seconds(task) > 0 ? run_seconds(task) : 0;
+        break;
+    case 'i':
+    case 'A':
+        *ret_number = member_number(task, "id", 0);
+        break;
+    default:
+        is_known = false;
+    }
+    return is_known;
+}
+
+static int compare_numbers(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_field(char letter, const json_t *a, const json_t *b)
+{
+    double number_a, number_b;
+    const struct slurm_field *field = find_letter(letter);
+    if (find_number(letter, a, &number_a) && find_number(letter, b, &number_b))
+        return compare_numbers(number_a, number_b);
+    char *text_a = field_text(field, a), *text_b = field_text(field, b), *end_a, *end_b;
+    int order = 0;
+    if (text_a && text_b) {
+        number_a = strtod(text_a, &end_a);
+        number_b = strtod(text_b, &end_b);
+        bool are_numbers = *text_a && *text_b && !*end_a && !*end_b;
+        order = are_numbers ? compare_numbers(number_a, number_b) : strcmp(text_a, text_b);
+    }
+    free(text_a);
+    free(text_b);
+    return order;
+}
+
+/* Takes the next key off: its letter, and whether it is reversed. 'p' is squeue's letter of the
+ * priority. Returns false at the end, or at what is no key: letter 0. */
+static bool take_key(const char **keys, char *ret_letter, bool *ret_is_reversed)
+{
+    *ret_letter = 0;
+    if (!**keys)
+        return false;
+    *ret_is_reversed = **keys == '-';
+    *keys += **keys == '-' || **keys == '+';
+    char letter = **keys == 'p' ? 'Q' : **keys;
+    if (!letter || !find_letter(letter) || ((*keys)[1] && (*keys)[1] != ','))
+        return false;
+    *ret_letter = letter;
+    *keys += 1;
+    *keys += **keys == ',';
+    return true;
+}
+
+bool slurm_sort_is_known(const char *keys)
+{
+    char letter;
+    bool is_reversed;
+    while (take_key(&keys, &letter, &is_reversed))
+        ;
+    return !*keys;
+}
+
+int slurm_compare(const char *keys, const json_t *a, const json_t *b)
+{
+    char letter;
+    bool is_reversed;
+    int order = 0;
+    while (order == 0 && take_key(&keys, &letter, &is_reversed))
+        order = is_reversed ? compare_field(letter, b, a) : compare_field(letter, a, b);
+    return order;
 }
 
 /* ---- sacct ---- */
@@ -579,9 +716,35 @@ static int width_of(const struct slurm_field *field, const char *given)
     return width && labs(width) <= FIELD_WIDTH_MAX ? (int)width : field->width;
 }
 
-/* The unknown text of a constant is an empty one in accounting. */
-static char *account_text(const struct slurm_field *field, const json_t *task)
+/* What sacct 22.05 leaves empty in the line of a step. */
+static const char *const of_jobs_only[] = {"Group", "GID", "Partition", "Priority", "QOS", "Reason",
+    "ReqTRES", "Reservation", "Timelimit", "TimelimitRaw", "UID", "User", "WCKey", "WorkDir"};
+
+/* A step has its job's times, state and resources. NULL: as of its job. */
+static char *step_text(const struct slurm_field *field, const json_t *task, const char *step)
 {
+    char *id = NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(of_jobs_only); i++)
+        if (strcmp(of_jobs_only[i], field->name) == 0)
+            return strdup("");
+    if (strcmp(field->name, "JobName") == 0)
+        return strdup(step);
+    if (field->write == write_state_of_account)
+        return strdup(slurm_state_long(task));
+    if (field->write != write_id && field->write != write_raw_id)
+        return NULL;
+    char *job = field_text(field, task);
+    int n = job ? asprintf(&id, "%s.%s", job, step) : -1;
+    free(job);
+    return n < 0 ? NULL : id;
+}
+
+/* The unknown text of a constant is an empty one in accounting. */
+static char *account_text(const struct slurm_field *field, const json_t *task, const char *step)
+{
+    char *of_step = task && step ? step_text(field, task, step) : NULL;
+    if (of_step)
+        return of_step;
     bool is_null = !field->write && strcmp(field->constant, "(null)") == 0;
     return !task ? strdup(field->name) : is_null ? strdup("") : field_text(field, task);
 }
@@ -600,13 +763,13 @@ static void print_dashes(const char *list, FILE *out)
 }
 
 int slurm_print_account_line(const char *list, const struct slurm_layout *layout,
-    const json_t *task, FILE *out, char ret_unknown[64])
+    const json_t *task, const char *step, FILE *out, char ret_unknown[64])
 {
     bool is_first = true;
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
         size_t size = strcspn(at, ",%");
         const struct slurm_field *field = find_name(at, size);
-        char *text = field ? account_text(field, task) : NULL;
+        char *text = field ? account_text(field, task, step) : NULL;
         if (!text) {
             snprintf(ret_unknown, 64, "%.*s", (int)(size < 60 ? size : 60), at);
             return -EINVAL;

@@ -34,14 +34,33 @@ const char *slurm_state_parse(const char *text, size_t size);
 int slurm_print_queue_line(const char *format, const json_t *task, FILE *out);
 
 /*
+ * The same by a list of names, "JobID:10,State:.20", as squeue's -O has it: 20 columns where no
+ * width is given.
+ *
+ * ret_unknown: after -EINVAL the field that is none
+ */
+int slurm_print_named_line(const char *fields, const json_t *task, FILE *out, char ret_unknown[64]);
+
+/*
+ * Orders two tasks by squeue's -S: "t,-V". An earlier letter counts first; '-' reverses it.
+ *
+ * Returns less than, equal to or more than 0.
+ */
+int slurm_compare(const char *keys, const json_t *a, const json_t *b);
+
+/* Are these keys of -S? */
+bool slurm_sort_is_known(const char *keys);
+
+/*
  * Prints a line of sacct by its list of fields, "JobID%20,State".
  *
  * task: NULL: the line of headers
+ * step: "batch": the line of that step, whose id is 12.batch; NULL: of the job
  *
  * Returns 0, or -EINVAL for an unknown field, which `ret_unknown` then has.
  */
 int slurm_print_account_line(const char *fields, const struct slurm_layout *layout,
-    const json_t *task, FILE *out, char ret_unknown[64]);
+    const json_t *task, const char *step, FILE *out, char ret_unknown[64]);
 
 /* Prints all names of sacct's fields, as `sacct --helpformat`. */
 void slurm_print_account_fields(FILE *out);

@@ -7,11 +7,13 @@
  *     sacct -X --parsable2 --noheader --format=JobIdRaw,State --name run --starttime 2026-11-01
  *
  * People who type `squeue --me` get the table of `colloc queue`, which says why a task waits.
- * Options that only choose among clusters, nodes, partitions and steps have no effect: there is one
- * cluster with one node and one partition, and steps are not listed.
+ * Options that only choose among clusters, nodes and partitions have no effect: there is one
+ * cluster with one node and one partition. A job that has started has the step 12.batch, its
+ * script; what `srun` starts in it is a part of that.
  */
 #include "cli/slurm_list.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <pwd.h>
@@ -35,21 +37,26 @@ enum { OPTION_ME = 256, OPTION_NO_EFFECT, OPTION_NO_EFFECT_VALUE, OPTION_DELIMIT
 
 #define QUEUE_FORMAT   "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #define ACCOUNT_FORMAT "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
-#define IDS_MOST       10000 /* chosen: of a command line */
+#define BATCH_STEP     "batch"
+#define STEP_MEMBER    "slurm_step" /* of a TASK object: only this step is wanted */
+#define IDS_MOST       10000        /* chosen: of a command line */
 
 struct list_options {
     const char *format, *jobs, *names, *states, *user, *since, *until;
+    const char *long_format, *sort; /* of squeue: -O and -S */
     const char *delimiter;
     bool is_of_slurm; /* an option asks for Slurm's form */
     char *all_jobs;   /* of sacct; or NULL */
     int n_unknown;    /* of the jobs: ids that no task has */
     bool no_header, ends_so, is_parsable, is_of_all, names_cluster, prints_names;
+    bool has_no_steps; /* of sacct: -X */
 };
 
 static const struct option queue_options[] = {
     {"all", no_argument, NULL, 'a'},
     {"array", no_argument, NULL, 'r'},
     {"clusters", required_argument, NULL, 'M'},
+    {"Format", required_argument, NULL, 'O'},
     {"format", required_argument, NULL, 'o'},
     {"jobs", optional_argument, NULL, 'j'},
     {"local", no_argument, NULL, OPTION_NO_EFFECT},
@@ -58,6 +65,7 @@ static const struct option queue_options[] = {
     {"noconvert", no_argument, NULL, OPTION_NO_EFFECT},
     {"noheader", no_argument, NULL, 'h'},
     {"partition", required_argument, NULL, 'p'},
+    {"sort", required_argument, NULL, 'S'},
     {"states", required_argument, NULL, 't'},
     {"user", required_argument, NULL, 'u'},
     {NULL, 0, NULL, 0},
@@ -111,6 +119,12 @@ static bool read_queue_option(int option, const char *value, struct list_options
         break;
     case 'h':
         options->no_header = true;
+        break;
+    case 'O':
+        options->long_format = value;
+        break;
+    case 'S':
+        options->sort = value;
         break;
     case 'M':
         options->names_cluster = true;
@@ -176,6 +190,9 @@ static bool read_account_option(int option, const char *value, struct list_optio
     case 'e':
         options->prints_names = true;
         break;
+    case 'X':
+        options->has_no_steps = true;
+        break;
     default:
         return option != '?' && option != ':';
     }
@@ -186,7 +203,7 @@ static bool read_account_option(int option, const char *value, struct list_optio
 static bool read_options(
     bool is_queue, char **arguments, int count, struct list_options *ret_options)
 {
-    const char *letters = is_queue ? ":ahj::M:n:o:p:rt:u:" : ":aDE:ej:M:nN:o:pPs:S:u:X";
+    const char *letters = is_queue ? ":ahj::M:n:o:O:p:rS:t:u:" : ":aDE:ej:M:nN:o:pPs:S:u:X";
     int option;
     opterr = 0;
     optind = 1;
@@ -256,9 +273,10 @@ static void add_wanted(
     }
 }
 
-/* "12", "12_7", or an array: all its tasks. An id that is none adds nothing, as with Slurm. */
-static int add_job(
-    struct client *client, struct list_options *options, const char *id, json_t *tasks)
+/* "12", "12_7", or an array: all its tasks. An id that is none adds nothing, as with Slurm.
+ * `step`: of "12.batch"; NULL: the job with its steps. */
+static int add_job(struct client *client, struct list_options *options, const char *id,
+    const char *step, json_t *tasks)
 {
     char path[160];
     struct fault fault = {0};
@@ -274,6 +292,8 @@ static int add_job(
     int code = session_exit_code(r, status, &fault, &reply);
     json_t *task = json_object_get(reply, "task");
     double array = member_number(json_object_get(reply, "array"), "id", 0);
+    if (task && step)
+        json_object_set_new(task, STEP_MEMBER, json_string(step));
     if (task && is_wanted(options, task))
         json_array_append(tasks, task);
     json_decref(reply);
@@ -306,10 +326,13 @@ static int get_jobs(const struct invocation *invocation, struct list_options *op
         return code;
     for (const char *at = options->jobs; *at && code == EXIT_OK && n < IDS_MOST; n++) {
         size_t size = strcspn(at, ",");
-        size_t whole = strcspn(at, ",."); /* a step, "12.batch": its job */
+        size_t whole = strcspn(at, ",."); /* of a step, "12.batch": its job */
         snprintf(id, sizeof id, "%.*s", (int)(whole < size ? whole : size), at);
+        char step[40] = "";
+        if (whole < size)
+            snprintf(step, sizeof step, "%.*s", (int)(size - whole - 1), at + whole + 1);
         if (is_id(id)) {
-            code = add_job(client, options, id, tasks);
+            code = add_job(client, options, id, *step ? step : NULL, tasks);
         } else {
             fprintf(stderr, "%s: error: Invalid job id: %.*s\n", program, (int)size, at);
             code = EXIT_REFUSED;
@@ -370,27 +393,76 @@ static int get_tasks(const struct invocation *invocation, const struct list_opti
 
 /* ---- the lines ---- */
 
-static int print_queue(const struct list_options *options, const json_t *tasks)
+static int print_queue_row(const struct list_options *options, const json_t *task, FILE *out)
 {
-    const char *format = options->format ? options->format : QUEUE_FORMAT;
+    char unknown[64];
+    return options->long_format ? slurm_print_named_line(options->long_format, task, out, unknown)
+                                : slurm_print_queue_line(
+                                      options->format ? options->format : QUEUE_FORMAT, task, out);
+}
+
+/* Is the format one? Nothing is printed before that is known. */
+static int check_queue(const struct list_options *options)
+{
     FILE *nothing = fopen("/dev/null", "w");
-    json_t *task;
-    size_t i;
-    int r = nothing ? slurm_print_queue_line(format, NULL, nothing) : 0;
+    int r = nothing ? print_queue_row(options, NULL, nothing) : 0;
     if (nothing)
         fclose(nothing);
-    if (r < 0) {
-        fprintf(stderr, "squeue: error: Unrecognized option in the format: %.80s\n", format);
-        return EXIT_REFUSED;
+    if (r < 0)
+        fprintf(stderr, "squeue: error: Unrecognized option in the format: %.80s\n",
+            options->long_format ? options->long_format : options->format);
+    if (options->sort && !slurm_sort_is_known(options->sort)) {
+        fprintf(stderr, "squeue: error: Invalid sort specification: %.80s\n", options->sort);
+        r = -EINVAL;
     }
+    return r < 0 ? EXIT_REFUSED : EXIT_OK;
+}
+
+/* Insertion: equal tasks stay in the order of the queue. */
+static void sort_tasks(json_t *tasks, const char *keys)
+{
+    for (size_t i = 1; i < json_array_size(tasks); i++) {
+        json_t *task = json_incref(json_array_get(tasks, i));
+        size_t at = i;
+        while (at > 0 && slurm_compare(keys, task, json_array_get(tasks, at - 1)) < 0)
+            at--;
+        json_array_remove(tasks, i);
+        json_array_insert_new(tasks, at, task);
+    }
+}
+
+static int print_queue(const struct list_options *options, json_t *tasks)
+{
+    json_t *task;
+    size_t i;
+    int code = check_queue(options);
+    if (code != EXIT_OK)
+        return code;
+    if (options->sort)
+        sort_tasks(tasks, options->sort);
     if (options->names_cluster && !options->no_header)
         puts("CLUSTER: colloc");
     if (!options->no_header)
-        slurm_print_queue_line(format, NULL, stdout);
+        print_queue_row(options, NULL, stdout);
     json_array_foreach(tasks, i, task) {
-        slurm_print_queue_line(format, task, stdout);
+        print_queue_row(options, task, stdout);
     }
     return EXIT_OK;
+}
+
+/* A job and its step, or what -j and -X leave of them. */
+static void print_job_rows(const struct list_options *options, const char *format,
+    const struct slurm_layout *layout, const json_t *task)
+{
+    char unknown[64];
+    const char *only = member_text(task, STEP_MEMBER, NULL);
+    bool has_step = !options->has_no_steps && strcmp(slurm_state_long(task), "PENDING") != 0 &&
+                    json_is_number(json_object_get(task, "started_at")) &&
+                    (!only || strcmp(only, BATCH_STEP) == 0);
+    if (!only)
+        slurm_print_account_line(format, layout, task, NULL, stdout, unknown);
+    if (has_step)
+        slurm_print_account_line(format, layout, task, BATCH_STEP, stdout, unknown);
 }
 
 static int print_account(const struct list_options *options, const json_t *tasks)
@@ -404,7 +476,7 @@ static int print_account(const struct list_options *options, const json_t *tasks
     json_t *task;
     size_t i;
     FILE *nothing = fopen("/dev/null", "w");
-    int r = nothing ? slurm_print_account_line(format, &layout, NULL, nothing, unknown) : 0;
+    int r = nothing ? slurm_print_account_line(format, &layout, NULL, NULL, nothing, unknown) : 0;
     if (nothing)
         fclose(nothing);
     if (r < 0) {
@@ -412,9 +484,9 @@ static int print_account(const struct list_options *options, const json_t *tasks
         return EXIT_REFUSED;
     }
     if (!options->no_header)
-        slurm_print_account_line(format, &layout, NULL, stdout, unknown);
+        slurm_print_account_line(format, &layout, NULL, NULL, stdout, unknown);
     json_array_foreach(tasks, i, task) {
-        slurm_print_account_line(format, &layout, task, stdout, unknown);
+        print_job_rows(options, format, &layout, task);
     }
     return EXIT_OK;
 }

@@ -31,6 +31,7 @@
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/slurm_accounts.h"
 #include "cli/slurm_control.h"
 #include "cli/slurm_fields.h"
 #include "cli/slurm_list.h"
@@ -43,6 +44,7 @@ static const struct {
     {"sbatch", "submit"}, {"squeue", "queue"}, {"scancel", "cancel"}, {"sacct", "history"},
     {"sinfo", "gpus"}, {"srun", "run"}, {"salloc", "shell"},
     {"scontrol", NULL}, /* slurm_control.c */
+    {"sacctmgr", NULL}, /* slurm_accounts.c */
 };
 
 /* Options with another name here. */
@@ -340,6 +342,8 @@ static int run_control(
         return end_with(words, slurm_control_print_hosts(count > 2 ? arguments[2] : NULL));
     if (count == 3 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0)
         return end_with(words, slurm_list_show_jobs(arguments[2], is_one_line));
+    if (count >= 2 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "node", 4) == 0)
+        return end_with(words, slurm_node_show(count > 2 ? arguments[2] : NULL, is_one_line));
     if (count > 1 && strcmp(arguments[0], "update") == 0)
         return translate_update(words, arguments + 1, count - 1);
     if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
@@ -348,8 +352,9 @@ static int run_control(
     int used = 0;
     const char *command = slurm_control_command(arguments, &used);
     if (!command) {
-        print_error("scontrol %.40s: colloc has show job, hostnames, partition and config, update, "
-                    "requeue, hold, release, suspend and resume",
+        print_error(
+            "scontrol %.40s: colloc has show job, node, hostnames, partition and config, update, "
+            "requeue, hold, release, suspend and resume",
             count > 0 ? arguments[0] : "");
         return end_with(words, EXIT_USAGE);
     }
@@ -397,6 +402,8 @@ int slurm_words_make(
     for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
         if (strcmp(programs[i].program, program) != 0)
             continue;
+        if (strcmp(program, "sacctmgr") == 0)
+            return end_with(ret_words, slurm_accounts_run(arguments, count));
         ret_words->is_done = strcmp(program, "sinfo") == 0
                                  ? slurm_partition_run(arguments, count, &ret_words->exit_code)
                                  : slurm_list_run(program, arguments, count, &ret_words->exit_code);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -206,4 +207,45 @@ bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code
         *ret_exit_code = print_partition(
             format ? format : PARTITION_FORMAT, has_header, names_cluster);
     return is_run;
+}
+
+/* The form of scontrol 22.05; programs read the state, the CPUs, the memory and the GPUs. */
+static void print_node(const struct node *node, bool is_one_line)
+{
+    const char *between = is_one_line ? " " : "\n   ";
+    struct utsname system = {0};
+    uname(&system);
+    long free_mib = sysconf(_SC_AVPHYS_PAGES) / 1024 * (sysconf(_SC_PAGESIZE) / 1024);
+    const char *state = strcmp(state_of(node), "idle") == 0    ? "IDLE"
+                        : strcmp(state_of(node), "mixed") == 0 ? "MIXED"
+                                                               : "ALLOCATED";
+    printf("NodeName=%s Arch=%s CoresPerSocket=%ld%s", node->host, system.machine, node->cpus,
+        between);
+    printf("CPUAlloc=0 CPUEfctv=%ld CPUTot=%ld CPULoad=N/A%s", node->cpus, node->cpus, between);
+    printf("AvailableFeatures=(null)%sActiveFeatures=(null)%sGres=gpu:%d%s", between, between,
+        node->gpus, between);
+    printf("NodeAddr=%s NodeHostName=%s Version=22.05.8%s", node->host, node->host, between);
+    printf("OS=%s %s%s", system.sysname, system.release, between);
+    printf("RealMemory=%ld AllocMem=0 FreeMem=%ld Sockets=1 Boards=1%s", node->memory_mib, free_mib,
+        between);
+    printf(
+        "State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A%s", state, between);
+    printf("Partitions=colloc%s", between);
+    printf("CfgTRES=cpu=%ld,mem=%ldM,billing=%ld,gres/gpu=%d%s", node->cpus, node->memory_mib,
+        node->cpus, node->gpus, between);
+    printf("AllocTRES=gres/gpu=%d\n%s", node->used_gpus, is_one_line ? "" : "\n");
+}
+
+int slurm_node_show(const char *name, bool is_one_line)
+{
+    struct node node;
+    int code = read_node(&node);
+    if (code != EXIT_OK)
+        return code;
+    bool is_this = !name || strcmp(name, node.host) == 0 || strcmp(name, "localhost") == 0;
+    if (is_this)
+        print_node(&node, is_one_line);
+    else
+        printf("Node %s not found\n", name);
+    return is_this ? EXIT_OK : EXIT_REFUSED;
 }

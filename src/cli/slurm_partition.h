@@ -14,4 +14,8 @@
  */
 bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code);
 
+/* Prints the node as `scontrol show node` does. `name`: NULL: all there are, which is one. Returns
+ * an exit code. */
+int slurm_node_show(const char *name, bool is_one_line);
+
 #endif

@@ -132,7 +132,11 @@ class SlurmNames(CliCase):
         text = self.run_as(
             "sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", "1", "-j", "2"
         )
-        self.assertEqual(text, f"JobID|State|NodeList\n1|PENDING|None assigned\n2|RUNNING|{HOST}\n")
+        self.assertEqual(
+            text,
+            "JobID|State|NodeList\n1|PENDING|None assigned\n"
+            f"2|RUNNING|{HOST}\n2.batch|RUNNING|{HOST}\n",
+        )
         same = self.run_as("sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", "1,2")
         self.assertEqual(same, text)
         self.run_as("scancel", "2")
@@ -156,7 +160,7 @@ class SlurmNames(CliCase):
     def test_snakemake_7_21_of_debian(self):
         # snakemake/executors/slurm/slurm_submit.py
         self.assertEqual(
-            self.run_as("sacct", "-nu", "root", "-o", "Account%20"), (" " * 21 + "\n") * 2
+            self.run_as("sacct", "-nu", "root", "-o", "Account%20"), (" " * 21 + "\n") * 3
         )
         default = [name for name in self.run_as("sinfo", "-o", "%P").split() if "*" in name]
         self.assertEqual(default, ["colloc*"])
@@ -174,7 +178,7 @@ class SlurmNames(CliCase):
         )
         self.assertEqual(body["environment"]["COLLOC_SLURM_SCRIPT"], "1")
         text = self.run_as(*"sacct -P -n --format=JobIdRaw,State -j 2".split())
-        self.assertEqual(text, "2|RUNNING\n")
+        self.assertEqual(text, "2|RUNNING\n2.batch|RUNNING\n")
         text = self.run_as(*"scontrol show jobid -dd 2".split())
         self.assertIn("JobState=RUNNING ", text)
 
@@ -230,7 +234,7 @@ class SlurmNames(CliCase):
 
     def test_sacct_in_columns(self):
         self.assertEqual(
-            self.run_as("sacct", "-j", "2", "--format", "JobID,JobName%5,State,Elapsed"),
+            self.run_as("sacct", "-Xj", "2", "--format", "JobID,JobName%5,State,Elapsed"),
             "JobID        JobN+      State    Elapsed \n"
             + "------------ ----- ---------- ---------- \n"
             + "2              run    RUNNING   00:01:35 \n",
@@ -238,6 +242,63 @@ class SlurmNames(CliCase):
         self.assertIn('"Nonsense"', self.run_as("sacct", "-j2", "-oJobID,Nonsense", code=1))
         self.assertIn("JobIDRaw\n", self.run_as("sacct", "--helpformat"))
         self.assertIn("Invalid time", self.run_as("sacct", "-n", "-S", "soon", code=1))
+
+    def test_steps_of_sacct(self):
+        self.daemon.tasks[1].update(state="COMPLETED", exit_code=0)
+        fields = "JobID,JobIDRaw,JobName,Partition,User,State,ExitCode,Elapsed,Timelimit"
+        self.assertEqual(
+            self.run_as("sacct", "-Pn", "-j1,2", "-o", fields).splitlines(),
+            [
+                "1|1|net|colloc|root|PENDING|0:0|00:00:00|01:30:00",
+                "2|2|run|colloc|root|COMPLETED|0:0|00:01:35|UNLIMITED",
+                "2.batch|2.batch|batch|||COMPLETED|0:0|00:01:35|",
+            ],
+        )
+        self.assertEqual(self.run_as("sacct", "-Pnj2.batch", "-oJobID"), "2.batch\n")
+        self.assertEqual(self.run_as("sacct", "-Pnj2.7", "-oJobID"), "")
+        self.assertEqual(self.run_as("sacct", "-XPnj2", "-oJobID%30"), "2\n")
+
+    def test_order_and_names_of_squeue(self):
+        numbers = ["squeue", "-h", "-t", "all", "-o", "%i", "-S"]
+        self.assertEqual(self.run_as(*numbers, "-i").split(), ["3", "2", "1"])
+        self.assertEqual(self.run_as(*numbers, "u,-i").split(), ["3", "2", "1"])
+        self.assertEqual(self.run_as(*numbers, "t,-i").split(), ["1", "2", "3"])
+        self.assertEqual(self.run_as(*numbers, "-M,i").split(), ["2", "3", "1"])
+        self.assertIn("Invalid sort", self.run_as(*numbers, "i,?", code=1))
+        text = self.run_as("squeue", "-j2", "-O", "JobID:8,StateCompact:.4,UserName,TimeUsed:.6")
+        self.assertEqual(
+            text, "JOBID     STUSER                  TIME\n2          Rroot                  1:35\n"
+        )
+        self.assertIn("Unrecognized", self.run_as("squeue", "-j2", "-OJobID,bogus", code=1))
+
+    def test_scontrol_shows_the_node(self):
+        self.daemon.gpus = [{"index": "0", "tasks": [{"id": 2}]}, {"index": "1", "tasks": []}]
+        text = self.run_as("scontrol", "show", "node", HOST)
+        tokens = dict(token.split("=", 1) for token in text.split() if "=" in token)
+        self.assertEqual(
+            [tokens[name] for name in ("NodeName", "State", "Gres", "Partitions")],
+            [HOST, "MIXED", "gpu:2", "colloc"],
+        )
+        self.assertEqual(tokens["CPUTot"], str(os.sysconf("SC_NPROCESSORS_ONLN")))
+        self.assertEqual(self.run_as("scontrol", "-o", "show", "nodes").count("\n"), 1)
+        self.assertEqual(self.run_as("scontrol", "show", "node", "other", code=1), "")
+
+    def test_accounts(self):
+        # snakemake/executors/slurm/slurm_submit.py: test_account
+        text = self.run_as("sacctmgr", "-n", "-s", "list", "user", "ada", "format=account%20")
+        self.assertEqual(text, " " * 14 + "colloc \n")
+        self.assertEqual(
+            self.run_as("sacctmgr", "show", "user", "ada", "format=user,account%7"),
+            "      User Account \n---------- ------- \n       ada  colloc \n",
+        )
+        self.assertEqual(
+            self.run_as("sacctmgr", "-nP", "show", "assoc", "user=ada", "format=acc,u"),
+            "colloc|ada\n",
+        )
+        self.assertIn("one account", self.run_as("sacctmgr", "add", "account", "x", code=2))
+        self.assertIn(
+            "Unknown field", self.run_as("sacctmgr", "list", "user", "format=odd", code=1)
+        )
 
     def test_names_of_others_are_one_field_in_one_line(self):
         self.daemon.tasks[0]["name"] = "a\n2|COMPLETED"

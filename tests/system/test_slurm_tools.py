@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that talk to Slurm, as they are, with colloc under Slurm's names.
+
+Snakemake and JupyterHub are Debian's packages; batchspawner is no package of Debian: the test runs
+where Python finds it. A program that is missing is skipped; tests/unit/cli/test_slurm_names.py has
+the command lines of all.
+"""
+
+import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+from daemon_case import LIMIT_S, DaemonCase, program, until
+
+NAMES = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "salloc", "sacctmgr")
+PYTHON = "/usr/bin/python3"  # which Debian's packages are for
+
+
+def has_modules(*names):
+    """Does Debian's Python import them?"""
+    words = [PYTHON, "-c", "".join(f"import {name};" for name in names)]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class SlurmTools(DaemonCase):
+    gpus = "2xA100-40GB"
+
+    def setUp(self):
+        super().setUp()
+        self.bin = os.path.join(self.folder, "bin")
+        os.mkdir(self.bin)
+        for name in NAMES:
+            os.symlink(program("colloc"), os.path.join(self.bin, name))
+        self.tool_env = {
+            **self.env,
+            "PATH": f"{self.bin}:/usr/bin:/bin:{self.env['PATH']}",
+            "COLLOC_SOCKET": self.socket,
+            "HOME": self.folder,
+            "NODE_PATH": "/usr/share/nodejs:/usr/lib/nodejs",  # for a node that is not Debian's
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "USER": pwd.getpwuid(os.geteuid()).pw_name,
+        }
+
+    def run_tool(self, *words):
+        return subprocess.run(
+            words,
+            cwd=self.work,
+            env=self.tool_env,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+
+
+SNAKEFILE = """
+rule all:
+    input: expand("model_{seed}.txt", seed=[1, 2]), "never.txt"
+
+rule train:
+    output: "model_{seed}.txt"
+    threads: 1
+    resources: mem_mb=100, runtime=10, slurm_extra="--gres=gpu:1"
+    shell: "echo $CUDA_VISIBLE_DEVICES $SLURM_JOB_ID >{output}"
+
+rule fails:
+    output: "never.txt"
+    resources: mem_mb=100, runtime=10
+    shell: "exit 3"
+"""
+
+
+@unittest.skipUnless(os.path.exists("/usr/bin/snakemake"), "needs snakemake")
+class Snakemake(SlurmTools):
+    def test_its_slurm_executor(self):
+        """Debian's 7.21; one level of rules, since it asks for the states each 40 s."""
+        self.write("Snakefile", SNAKEFILE)
+        done = self.run_tool(
+            *"/usr/bin/snakemake --slurm --jobs 3 --keep-going --latency-wait 60".split(),
+            *"--default-resources slurm_account=colloc slurm_partition=colloc".split(),
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("2 of 4 steps (50%) done", done.stderr)
+        self.assertRegex(done.stderr, "Error in rule fails:(.|\n)*status is: 'FAILED'")
+        lines = [self.read(f"model_{seed}.txt").split() for seed in (1, 2)]
+        tasks = self.tasks(state="all")
+        states = sorted(task["state"] for task in tasks)
+        self.assertEqual(states, ["COMPLETED", "COMPLETED", "FAILED"])
+        ids = {str(task["id"]) for task in tasks if task["state"] == "COMPLETED"}
+        self.assertEqual({line[-1] for line in lines}, ids)
+
+    def test_an_account_that_is_none(self):
+        self.write("Snakefile", 'rule a:\n    output: "a"\n    shell: "touch a"\n')
+        words = "/usr/bin/snakemake --slurm --jobs 1 --default-resources slurm_account=lab"
+        done = self.run_tool(*words.split())
+        self.assertIn("Available accounts:\ncolloc", done.stderr)
+
+
+HUB = """
+import batchspawner
+c.JupyterHub.bind_url = "http://127.0.0.1:{port}"
+c.JupyterHub.hub_port = {hub_port}
+c.JupyterHub.hub_connect_ip = "127.0.0.1"
+c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy_port}"
+c.JupyterHub.spawner_class = "batchspawner.SlurmSpawner"
+c.JupyterHub.authenticator_class = "dummy"
+c.JupyterHub.services = [{{"name": "test", "api_token": "secret-of-the-test"}}]
+c.JupyterHub.load_roles = [{{"name": "test", "services": ["test"], "scopes":
+    ["admin:users", "admin:servers", "access:servers"]}}]
+c.SlurmSpawner.exec_prefix = ""
+c.SlurmSpawner.batch_script = batchspawner.SlurmSpawner.batch_script.default_value.replace(
+    "{{{{homedir}}}}", "{home}")
+c.SlurmSpawner.req_gres = "gpu:1"
+c.SlurmSpawner.req_runtime = "1:00:00"
+c.SlurmSpawner.batchspawner_singleuser_cmd = "{single}"
+c.Spawner.cmd = ["{notebook}"]
+c.Spawner.args = ["--allow-root"]
+c.Spawner.env_keep = ["PATH", "PYTHONPATH", "COLLOC_SOCKET"]
+c.Spawner.start_timeout = {limit}
+c.Spawner.http_timeout = {limit}
+c.BatchSpawnerBase.startup_poll_interval = 0.2
+"""
+
+
+class JupyterHub(SlurmTools):
+    def setUp(self):
+        if not (shutil.which("jupyterhub", path="/usr/bin") and has_modules("batchspawner")):
+            self.skipTest("needs jupyterhub and batchspawner for " + PYTHON)
+        super().setUp()
+        self.user = self.tool_env["USER"]
+        single = self.write("single", f'#!/bin/sh\nexec {PYTHON} -m batchspawner.singleuser "$@"\n')
+        os.chmod(single, 0o755)
+        self.port = free_port()
+        config = self.write(
+            "hub.py",
+            HUB.format(
+                port=self.port,
+                hub_port=free_port(),
+                proxy_port=free_port(),
+                home=self.folder,
+                single=single,
+                notebook="/usr/bin/jupyterhub-singleuser",
+                limit=LIMIT_S,
+            ),
+        )
+        words = ["/usr/bin/jupyterhub", "--no-ssl", f"--config={config}"]
+        self.hub_log = open(os.path.join(self.folder, "hub.log"), "wb")
+        self.addCleanup(self.hub_log.close)
+        self.hub = subprocess.Popen(
+            words, cwd=self.folder, env=self.tool_env, stdout=self.hub_log, stderr=self.hub_log
+        )
+        self.addCleanup(self.hub.wait)
+        self.addCleanup(self.hub.terminate)
+
+    def call(self, method, path):
+        """The status and the body of a request to the hub; 0: it does not answer."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            method=method,
+            headers={"Authorization": "token secret-of-the-test"},
+            data=b"{}" if method == "POST" else None,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def explain(self):
+        with open(self.hub_log.name, encoding="utf-8", errors="replace") as log:
+            return log.read()[-6000:]
+
+    def until(self, condition, what):
+        try:
+            until(condition, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.explain()}") from None
+
+    def test_a_users_server_is_a_task(self):
+        self.until(
+            lambda: self.hub.poll() is not None or self.call("GET", "/hub/api/")[0] == 200,
+            "the hub's start",
+        )
+        self.call("POST", f"/hub/api/users/{self.user}")
+        status, text = self.call("POST", f"/hub/api/users/{self.user}/server")
+        self.assertIn(status, (201, 202), text + self.explain())
+        self.until(
+            lambda: json.loads(self.call("GET", f"/hub/api/users/{self.user}")[1])["server"],
+            "the user's server",
+        )
+        status, text = self.call("GET", f"/user/{self.user}/api/status")
+        self.assertEqual(status, 200, text)
+        task = self.tasks()[0]
+        self.assertEqual((task["state"], task["name"]), ("RUNNING", "spawner-jupyterhub"))
+        self.assertEqual((len(task["gpus"]), task["time_limit_s"]), (1, 3600))
+        status, text = self.call("DELETE", f"/hub/api/users/{self.user}/server")
+        self.assertIn(status, (202, 204), text)
+        self.wait(task["id"], "CANCELLED")
+
+
+if __name__ == "__main__":
+    unittest.main()
