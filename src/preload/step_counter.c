@@ -3,7 +3,7 @@
  * Counts steps by marks: calls that come once in each (step_period.c).
  *
  *     collect a window ──> found: count by the marks ──> they stay away: collect again
- *            ^                      │ after 1024, 16384, ... intervals
+ *            ^                      │ after 256, 4096, ... intervals
  *            │                      └──> compare them with a new window
  *            └── none: pause
  *
@@ -13,7 +13,8 @@
  *             1         2         3                        4
  *
  * So a mark that is missing, since the library chose another kernel, costs nothing; and an
- * evaluation, which has the forward mark only, counts nothing. It is a break: the step that it
+ * evaluation, which has forward marks only, counts nothing: one of them, or two and less than half
+ * of the calls of a step. It is a break: the step that it
  * is in counts as one of the mean length, so that steps and time are those of the training.
  *
  * With other marks the unit of a step may be another one. They are replaced only if they have
@@ -31,7 +32,7 @@ enum {
     REST_CALLS = 1 << 20, /* after the first window without a period: seconds; then twice that */
     RESTS_MAX = 6,
     ASTRAY_STEPS = 8, /* after the calls of 8 steps without one, the marks have stayed away */
-    CHECK_FIRST = 1024,
+    CHECK_FIRST = 256,
     CHECK_FACTOR = 16,
 };
 static const int64_t REPLACE_AFTER_US = 120 * INT64_C(1000000);
@@ -41,6 +42,10 @@ static const double BREAK_CALLS = 4, BREAK_TIMES = 16;
 
 static const double MEAN_WEIGHT = 1 / 16.; /* of a new step in the mean */
 static const double SAME_COUNT = 0.1;      /* windows differ by parts of a step */
+
+/* A few evaluations in a window that checks the marks look like steps there; gradients of two
+ * batches double the count. Chosen: between the two. */
+static const double SAME_UNIT = 1 / 3.;
 
 /* ---- what is watched ---- */
 
@@ -107,19 +112,19 @@ static uint32_t count_intervals(const struct step_window *window, const struct s
     struct step_walk walk = {.last = -1};
     uint32_t n = 0;
     for (uint32_t i = 0; i < window->used; i++)
-        n += step_walk_on(&walk, marks, window->name[window->calls[i]].symbol);
+        n += step_walk_on(&walk, marks, window->name[window->calls[i]].symbol, i);
     return n;
 }
 
 /* Do the marks divide the window into other steps than those that were found in it? */
 static bool marks_differ(const struct step_counter *counter, const struct step_marks *marks,
-    const struct step_marks *found)
+    const struct step_marks *found, double tolerance)
 {
     uint32_t counted = count_intervals(&counter->window, marks);
     double steps = (double)counted / marks->of_a_step;
     double expected = (double)found->intervals / found->of_a_step;
     double off = steps > expected ? steps - expected : expected - steps;
-    return off > 1 + SAME_COUNT * expected;
+    return off > 1 + tolerance * expected;
 }
 
 /* Do the marks in use count something else, or nothing any more? */
@@ -128,15 +133,15 @@ static bool are_wrong(
 {
     if (count_intervals(&counter->window, &counter->marks) == 0)
         return now_us - counter->at_us > REPLACE_AFTER_US;
-    return marks_differ(counter, &counter->marks, found);
+    return marks_differ(counter, &counter->marks, found, SAME_UNIT);
 }
 
 /* The first marks are used once two windows agree about them. */
 static bool are_good(const struct step_counter *counter, const struct step_marks *found)
 {
     bool is_full = counter->window.used == STEP_WINDOW_MAX;
-    return is_full ||
-           (counter->candidate.n > 0 && !marks_differ(counter, &counter->candidate, found));
+    return is_full || (counter->candidate.n > 0 &&
+                          !marks_differ(counter, &counter->candidate, found, SAME_COUNT));
 }
 
 static void examine_window(struct step_counter *counter, int64_t now_us)
@@ -207,7 +212,7 @@ static bool end_interval(struct step_counter *counter, int64_t now_us)
 bool step_counter_note(struct step_counter *counter, uint32_t symbol, int64_t now_us)
 {
     uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
-    bool has_counted = step_walk_on(&counter->walk, &counter->marks, symbol) &&
+    bool has_counted = step_walk_on(&counter->walk, &counter->marks, symbol, calls) &&
                        end_interval(counter, now_us);
     if (counter->is_collecting)
         collect_call(counter, symbol, now_us);

@@ -59,6 +59,7 @@ struct step_marks {
 struct step_walk {
     int last;      /* index of the last mark that came; before the first: -1 */
     unsigned seen; /* marks of the present interval, a bit each */
+    uint64_t at;   /* the call that it began with */
 };
 
 struct step_counter {
@@ -120,8 +121,9 @@ bool step_counter_note(struct step_counter *counter, uint32_t symbol, int64_t no
 /* The program itself reports steps: from now on only these count. `now_us`: as above. */
 void step_counter_report(struct step_counter *counter, uint64_t steps, int64_t now_us);
 
-/* The symbol comes next. Returns whether an interval has ended with it. */
-bool step_walk_on(struct step_walk *walk, const struct step_marks *marks, uint32_t symbol);
+/* The symbol comes next, as call number `at`. Returns whether an interval has ended with it. */
+bool step_walk_on(
+    struct step_walk *walk, const struct step_marks *marks, uint32_t symbol, uint64_t at);
 
 /*
  * Finds the period of the calls in the window (step_period.c).

@@ -49,7 +49,7 @@ GROUPS = [
 ]
 PROBES = [("resnet", "gpt2"), ("accumulate", "vit_half"), ("gpt2", "resnet")]
 # Parts of SECONDS. The trainings start in the rest, or later for those that are slow.
-ALONE, SHARED, PROBE, LAUNCH = 0.40, 0.15, 0.13, 0.06
+ALONE, SHARED, PROBE, LAUNCH = 0.36, 0.15, 0.12, 0.12
 READY_MAX = 0.22
 SAMPLE_S = 0.02
 ANSWER_MAX_S = 20  # a step that is under way, and its synchronisation
@@ -338,11 +338,11 @@ class Trial:
         if not os.path.exists(LAUNCH_COST):
             return self.write({"part": "launch", "error": "no launch-cost"})
         ran = {False: [], True: []}
-        turns = 6
-        seconds = max(0.2, LAUNCH * self.seconds / turns - 0.5)
+        turns = 4
+        seconds = max(0.2, LAUNCH * self.seconds / turns - 2)
         for turn in range(turns):
             preload = turn % 4 in (1, 2)
-            if self.left() < 2:
+            if self.left() < 1:
                 break
             environment = dict(os.environ, COLLOC_PRELOAD_SOCKET=self.daemon.path)
             environment.update(COLLOC_TASK_ID="99", COLLOC_ATTEMPT_NUMBER="1")

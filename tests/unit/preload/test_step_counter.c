@@ -356,6 +356,40 @@ static void test_evaluations_are_breaks(void **state)
     end(&p);
 }
 
+/* A small network, whose forward pass is two fifths of a step: two of the marks are in it. */
+static void train_small(struct process *p, int steps, bool is_evaluation)
+{
+    for (int i = 0; i < steps; i++) {
+        note(p, STEP_COPY, COPY);
+        note(p, STEP_COPY, 4096);
+        launch(p, FORWARD, 24);
+        launch(p, LOSS, 3);
+        if (is_evaluation) {
+            note(p, STEP_SYNC, 0);
+            continue;
+        }
+        launch(p, BACKWARD, 30);
+        launch(p, OPTIMIZER, 3);
+        p->steps++;
+    }
+}
+
+static void test_evaluations_of_a_small_network(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train_small(&p, 400, false);
+    mark(&p);
+    double step_us = 20. * (2 + 24 + 3 + 30 + 3);
+    for (int epoch = 0; epoch < 20; epoch++) {
+        train_small(&p, 150, false);
+        train_small(&p, 60, true);
+    }
+    check_with(&p, step_us);
+    end(&p);
+}
+
 /* An evaluation that lasts: what was counted before goes on afterwards, in the same unit. */
 static void test_a_long_evaluation_changes_no_unit(void **state)
 {
@@ -510,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_kernels_vary),
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_evaluations_are_breaks),
+        cmocka_unit_test(test_evaluations_of_a_small_network),
         cmocka_unit_test(test_a_long_evaluation_changes_no_unit),
         cmocka_unit_test(test_another_training_is_found),
         cmocka_unit_test(test_graphs),
