@@ -173,9 +173,16 @@ bool task_stays_suspended(const struct task *task)
     return task->run->yield.by_user || task->run->yield.is_unused || task->ending;
 }
 
+static bool is_news(const struct need *known, const struct need *learned)
+{
+    if (known->kind == NEED_ESTIMATED)
+        return learned->kind == NEED_ESTIMATED && learned->bytes > known->bytes;
+    return known->kind < NEED_ESTIMATED && learned->kind != NEED_PENDING;
+}
+
 bool task_request_learn(struct task_request *request, const struct task_estimate *estimate)
 {
-    bool sets_need = request->need.kind < NEED_ESTIMATED && estimate->need.kind != NEED_PENDING;
+    bool sets_need = is_news(&request->need, &estimate->need);
     bool sets_smact = !request->expect.smact.valid && estimate->smact.valid;
     if (sets_need)
         request->need = estimate->need;

@@ -436,7 +436,8 @@ struct task_estimate {
     struct reading smact; /* expected */
 };
 
-/* Sets what the request does not say yet. Returns whether the estimate says anything of that. */
+/* Sets what the request does not say yet; an estimated memory requirement may also rise. Returns
+ * whether the estimate says anything of that. */
 bool task_request_learn(struct task_request *request, const struct task_estimate *estimate);
 
 /* Returns whether the two tasks have a GPU in common. */

@@ -3,9 +3,22 @@
  * restart and a replay know the same. */
 #include "daemon/command_estimates.h"
 
+#include "daemon/learned_peak.h"
+
+/* Chosen: in the second step the optimizer has its states. Of 15 fine-tunings on an H200 all had
+ * their last peak then. */
+enum { STEPS_UNTIL_PEAK = 2 };
+
+static bool needs_more(const struct task *task, const struct command_runs *runs)
+{
+    const struct need *need = &task->request.need;
+    return need->kind == NEED_UNKNOWN ||
+           (need->kind == NEED_ESTIMATED && need->bytes < command_runs_bytes(runs));
+}
+
 static bool waits_unknown(const struct task *task, const struct command_runs *runs)
 {
-    bool says_more = task->request.need.kind == NEED_UNKNOWN ||
+    bool says_more = needs_more(task, runs) ||
                      (runs->smact >= 0 && !task->request.expect.smact.valid);
     return says_more && task->request.need.kind != NEED_PENDING &&
            !task_state_is_done(task->state) && !task_state_has_attempt(task->state);
@@ -16,7 +29,7 @@ static bool is_of_command(const struct job *job, const struct command_runs *runs
     return job && job->uid == runs->uid && command_history_is_of(job->subject, runs->key);
 }
 
-/* Memory that the user declared, or that an estimator found, stays. */
+/* Memory that the user declared stays, and so does a higher estimate. */
 static void feed_estimate(struct driver *driver, struct job *job, const struct task *task,
     const struct command_runs *runs)
 {
@@ -24,26 +37,22 @@ static void feed_estimate(struct driver *driver, struct job *job, const struct t
     struct event event = driver_event(driver, EVENT_ESTIMATE, job->id);
     if (runs->smact >= 0)
         event.estimate.smact = reading_of(runs->smact);
-    if (task->request.need.kind == NEED_UNKNOWN) {
-        event.estimate.need = (struct need){NEED_ESTIMATED, runs->peak_bytes};
+    if (needs_more(task, runs)) {
+        json_int_t bytes = command_runs_bytes(runs);
+        event.estimate.need = (struct need){NEED_ESTIMATED, bytes};
         detail = json_pack("{s:s, s:I, s:I}", "estimator", COMMAND_HISTORY_ESTIMATOR,
-            "estimate_bytes", (json_int_t)runs->peak_bytes, "predicted_bytes",
-            (json_int_t)runs->peak_bytes);
+            "estimate_bytes", bytes, "predicted_bytes", bytes);
     }
     if (driver_feed(driver, &event, detail) == 0 && detail)
         job_note_estimate(job, detail);
     json_decref(detail);
 }
 
-void command_estimates_update(struct driver *driver, const struct core *core,
-    const struct jobs *jobs, const struct command_history *history, const json_t *record)
+static void feed_command(struct driver *driver, const struct core *core, const struct jobs *jobs,
+    const struct command_runs *runs)
 {
-    uint64_t key = 0, id = 0;
+    uint64_t id = 0;
     int left = COMMAND_ESTIMATES_AT_ONCE;
-    uid_t uid = (uid_t)json_integer_value(json_object_get(record, "uid"));
-    if (!command_history_read_key(json_object_get(record, "subject"), &key))
-        return;
-    const struct command_runs *runs = command_history_find(history, uid, key);
     for (const struct task *task; runs && left > 0 && (task = core_next_task(core, id));) {
         id = task->id;
         struct job *job = waits_unknown(task, runs) ? jobs_find(jobs, id) : NULL;
@@ -52,4 +61,45 @@ void command_estimates_update(struct driver *driver, const struct core *core,
         feed_estimate(driver, job, task, runs);
         left--;
     }
+}
+
+void command_estimates_update(struct driver *driver, const struct core *core,
+    const struct jobs *jobs, const struct command_history *history, const json_t *record)
+{
+    uint64_t key = 0;
+    uid_t uid = (uid_t)json_integer_value(json_object_get(record, "uid"));
+    if (command_history_read_key(json_object_get(record, "subject"), &key))
+        feed_command(driver, core, jobs, command_history_find(history, uid, key));
+}
+
+static bool read_key(const struct job *job, uint64_t *ret_key)
+{
+    json_t *subject = job->subject ? json_loads(job->subject, 0, NULL) : NULL;
+    bool known = command_history_read_key(subject, ret_key);
+    json_decref(subject);
+    return known;
+}
+
+static void note_steps(struct driver *driver, const struct core *core, const struct jobs *jobs,
+    struct command_history *history, uint64_t id)
+{
+    uint64_t key = 0;
+    const struct task *task = core_task(core, id);
+    const struct job *job = task ? jobs_find(jobs, id) : NULL;
+    struct reading peak = job && job->steps.total >= STEPS_UNTIL_PEAK
+                              ? learned_peak(core, task, job)
+                              : READING_NONE;
+    if (!peak.valid || !read_key(job, &key))
+        return;
+    if (command_history_take_early(history, job->uid, key, (int64_t)peak.value))
+        feed_command(driver, core, jobs, command_history_find(history, job->uid, key));
+}
+
+void command_estimates_note_steps(struct driver *driver, const struct core *core,
+    const struct jobs *jobs, struct command_history *history)
+{
+    const struct cluster_view *view = core_view(core);
+    for (int i = 0; i < view->n_gpus; i++)
+        for (int k = 0; k < view->gpus[i].n_residents; k++)
+            note_steps(driver, core, jobs, history, view->gpus[i].residents[k].task);
 }

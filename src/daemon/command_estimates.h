@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting tasks learn what the first run of their command took: the first task of an array of
- * hundreds ends, and the memory requirement of the others is known.
+ * Waiting tasks learn what the first run of their command takes: the first task of an array of
+ * hundreds has made its second step, and the memory requirement of the others is known. Its end
+ * says it once more.
  */
 #ifndef COLLOC_DAEMON_COMMAND_ESTIMATES_H
 #define COLLOC_DAEMON_COMMAND_ESTIMATES_H
@@ -17,11 +18,17 @@ enum { COMMAND_ESTIMATES_AT_ONCE = 64 }; /* chosen: a write of the log each */
 
 /*
  * Feeds an ESTIMATE for waiting tasks of the record's user and command whose memory requirement is
- * unknown: the first COMMAND_ESTIMATES_AT_ONCE of them. The next end of such a task has the next.
+ * unknown, or estimated lower: the first COMMAND_ESTIMATES_AT_ONCE of them. The next end of such a
+ * task has the next.
  *
  * record: of a task that has ended, and that the history has taken
  */
 void command_estimates_update(struct driver *driver, const struct core *core,
     const struct jobs *jobs, const struct command_history *history, const json_t *record);
+
+/* Takes the peaks of running trainings that have made their second step (docs/steps.md), and feeds
+ * the same for tasks of their commands. To be called after each poll of the GPUs. */
+void command_estimates_note_steps(struct driver *driver, const struct core *core,
+    const struct jobs *jobs, struct command_history *history);
 
 #endif

@@ -9,6 +9,7 @@
  *     OUT_OF_MEMORY, peak 14 GiB     a run may take more than 14 GiB: unknown again
  *     COMPLETED, peak 15 GiB         15 GiB
  *     any other end                  nothing: it may have ended before its peak
+ *     running, second step made      it takes at least what it holds: enough until a run completes
  *     peak perhaps preallocated      nothing (preallocation.h)
  */
 #include "daemon/command_history.h"
@@ -21,6 +22,8 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/units.h"
+
+enum { SMACT_UNKNOWN = -1 };
 
 /* ---- keys ---- */
 
@@ -74,7 +77,7 @@ static bool read_record(const json_t *record, struct command_runs *ret)
                  *uid = json_object_get(record, "uid"),
                  *smact = json_object_get(record, "smact_mean");
     json_int_t gpus = json_integer_value(json_object_get(record, "gpus_requested"));
-    *ret = (struct command_runs){.uid = (uid_t)json_integer_value(uid), .smact = -1};
+    *ret = (struct command_runs){.uid = (uid_t)json_integer_value(uid), .smact = SMACT_UNKNOWN};
     if (!command_history_read_key(json_object_get(record, "subject"), &ret->key) || !state ||
         !json_is_integer(uid) || !json_is_number(peak) || gpus < 1 ||
         json_is_true(json_object_get(record, "preallocated")))
@@ -147,9 +150,14 @@ static void add_command(struct command_history *history, const struct command_ru
 
 /* ---- runs ---- */
 
+int64_t command_runs_bytes(const struct command_runs *runs)
+{
+    return runs->peak_bytes > runs->early_bytes ? runs->peak_bytes : runs->early_bytes;
+}
+
 static bool is_known(const struct command_runs *runs)
 {
-    return runs->peak_bytes > runs->crashed_bytes;
+    return command_runs_bytes(runs) > runs->crashed_bytes;
 }
 
 static void add_run(struct command_runs *runs, const struct command_runs *run)
@@ -160,6 +168,23 @@ static void add_run(struct command_runs *runs, const struct command_runs *run)
         runs->crashed_bytes = run->crashed_bytes;
     if (runs->smact < run->smact)
         runs->smact = run->smact;
+}
+
+bool command_history_take_early(
+    struct command_history *history, uid_t uid, uint64_t key, int64_t bytes)
+{
+    const struct command_runs run = {
+        .key = key, .uid = uid, .early_bytes = bytes, .smact = SMACT_UNKNOWN};
+    struct command_runs *runs = find_command(history, uid, key);
+    if (!runs) {
+        add_command(history, &run);
+        return true;
+    }
+    int64_t before = command_runs_bytes(runs);
+    bool is_news = bytes > before + before / 100 * EARLY_NEWS_PERCENT;
+    if (is_news)
+        runs->early_bytes = bytes;
+    return is_news;
 }
 
 void command_history_take(struct command_history *history, const json_t *record)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What earlier runs of a command took, for tasks whose memory is neither declared nor can be
- * estimated from a network.
+ * estimated from a network, and for estimates that are too low.
  *
  * Two submissions are of the same command if their user, script, arguments, working directory,
  * number and kind of GPUs are the same. So all tasks of an array are of one command, also where
@@ -22,12 +22,14 @@
 enum {
     COMMAND_HISTORY_MAX = 10000,     /* commands; chosen: 0.5 MiB */
     COMMAND_HISTORY_BUCKETS = 16384, /* chosen: more than commands, and a power of two */
+    EARLY_NEWS_PERCENT = 2, /* chosen: below it a change of an estimate is worth no event */
 };
 
 struct command_runs {
     uint64_t key;
     uid_t uid;
     int64_t peak_bytes;    /* of a GPU: the highest of a completed run; 0: none */
+    int64_t early_bytes;   /* the same of a run that has made its second step; 0: none */
     int64_t crashed_bytes; /* the highest peak of a run that ran out of GPU memory; 0: none */
     double smact;          /* the highest mean SM activity of a completed run; negative: unknown */
     uint16_t next;         /* in its bucket: 1 + the index of another one; 0: none */
@@ -60,8 +62,20 @@ bool command_history_is_of(const char *subject, uint64_t key);
 /* Adds the record of an ended task, if its memory was measured. */
 void command_history_take(struct command_history *history, const json_t *record);
 
-/* Returns the runs of a command that say what it takes; NULL when no run does: none has completed,
- * or one that took more ran out of memory. Valid until the next command_history_take. */
+/*
+ * Adds what a training holds after its second step, before it ends: weights, gradients and the
+ * optimizer's states are allocated then, and the largest activations were.
+ *
+ * Returns whether that is news: there was none, or it is more by EARLY_NEWS_PERCENT.
+ */
+bool command_history_take_early(
+    struct command_history *history, uid_t uid, uint64_t key, int64_t bytes);
+
+/* Returns what runs of a command take, completed or not. */
+int64_t command_runs_bytes(const struct command_runs *runs);
+
+/* Returns the runs of a command that say what it takes; NULL when no run does: none has completed
+ * or made two steps, or one that took more ran out of memory. Valid until the next change. */
 const struct command_runs *command_history_find(
     const struct command_history *history, uid_t uid, uint64_t key);
 

@@ -205,6 +205,8 @@ static void gpus_polled(void *context, int64_t poll)
     mps_review(daemon->mps);
     suspension_polled(daemon->suspension, poll);
     preload_manager_polled(daemon->preload);
+    command_estimates_note_steps(
+        daemon->driver, daemon->core, daemon->jobs, &daemon->run_history.commands);
     outside_polled(daemon->outside);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Language models often use the embedding's matrix again for the logits. A printed module lists the
- * output layer like any other: Linear(768, 50257) behind Embedding(50257, 768). Only a printed
- * total shows that both are one tensor: the layers add up to as much more as that layer has.
- * Without a total the class may say it: these share the matrix unless their configuration is changed
- * (tie_word_embeddings, transformers 4.57 and 5.0).
+ * Language models often use the embedding's matrix again for the logits. A printed module lists
+ * the output layer like any other: Linear(768, 50257) behind Embedding(50257, 768). Only a
+ * printed total shows that both are one tensor: the layers add up to as much more as that layer
+ * has. Without a total the class may say it: these share the matrix unless their configuration
+ * is changed (tie_word_embeddings, transformers 4.57 and 5.0).
  */
 #include "model/tied_output.h"
 

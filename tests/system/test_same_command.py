@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run of a command took is the memory requirement of its next run, and of the tasks of its
-array that wait."""
+array that wait: at its end, and as soon as its training has made two steps."""
 
 import signal
 import unittest
 
 from daemon_case import DaemonCase, until
+from test_memory_wait import PretendCuda
 
 PEAK_MIB = 6000
 
@@ -72,6 +73,52 @@ class SameCommand(DaemonCase):
             last = self.task(array + 4)
             self.assertEqual((last["estimator"], last["need_mib"]), ("declared", 9 * 1024))
             self.assertAlmostEqual(last["smact_expected"], first["smact_mean"], delta=0.001)
+
+
+class SecondStep(PretendCuda):
+    """A training that makes steps and does not end."""
+
+    settings = {"sample-period": "100ms"}
+
+    def train_on(self, mib=PEAK_MIB, **members):
+        return self.train(mib, 100000, options="--steps=1000000", **members)
+
+    def estimate_of(self, task, least_mib):
+        return until(
+            lambda: next((t for t in [self.task(task)] if (t["need_mib"] or 0) >= least_mib), None),
+            f"an estimate of task {task}",
+        )
+
+    def test_siblings_learn_before_its_end(self):
+        array = self.train_on(array="0-2%1")
+        last = self.estimate_of(array + 3, PEAK_MIB)
+        self.assertEqual(last["estimator"], "same-command")
+        running = self.task(array + 1)
+        self.assertEqual(running["state"], "RUNNING")
+        self.assertLessEqual(last["need_mib"], running["mem_peak_mib"] + 1)
+        self.restart(signal.SIGKILL)
+        self.assertGreaterEqual(self.task(array + 3)["need_mib"], PEAK_MIB)
+
+    def test_the_next_submission_learns_before_its_end(self):
+        first = self.train_on()
+        until(lambda: (self.task(first)["mem_peak_mib"] or 0) >= PEAK_MIB, "its peak")
+        until(lambda: (self.task(first)["steps"] or 0) >= 2, "its steps")
+        second = until(
+            lambda: next((t for t in [self.task(self.train_on(hold=True))] if t["need_mib"]), None),
+            "an estimate at the submission",
+        )
+        self.assertEqual(second["estimator"], "same-command")
+
+    def test_a_declared_requirement_stays(self):
+        array = self.train_on(array="0-2%1", memory_mib=1000)
+        until(lambda: (self.task(array + 1)["mem_peak_mib"] or 0) >= PEAK_MIB, "its peak")
+        until(lambda: (self.task(array + 1)["steps"] or 0) >= 2, "its steps")
+        self.assertEqual(self.task(array + 3)["need_mib"], 1000)
+
+    def test_without_steps_nothing_is_learned(self):
+        array = self.train(PEAK_MIB, 100000, array="0-2%1")
+        until(lambda: (self.task(array + 1)["mem_peak_mib"] or 0) >= PEAK_MIB, "its peak")
+        self.assertIsNone(self.task(array + 3)["need_mib"])
 
 
 if __name__ == "__main__":

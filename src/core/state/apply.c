@@ -262,7 +262,7 @@ static int apply_external_seen(struct task *task)
     return 0;
 }
 
-/* What is known already stays. */
+/* What is known already stays, but for an estimate that rises. */
 static int apply_estimate(struct task *task, const struct event *event)
 {
     bool waits = is_waiting(task) || task->state == TASK_HELD || task->state == TASK_BLOCKED;

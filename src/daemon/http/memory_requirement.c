@@ -224,15 +224,18 @@ static void apply_earlier_activity(const struct command_runs *runs, struct submi
         *smact = reading_of(runs->smact);
 }
 
-/* What earlier runs of the command took, where nothing else is known. */
+/* What earlier runs of the command took, where nothing else is known, or the estimate is lower. */
 static int apply_earlier_runs(const struct http *http, const struct command_runs *runs,
     struct submission *submission, struct fault *fault)
 {
-    if (!runs || wants_none(http, submission))
+    const struct need *need = &submission->event.submit.request.need;
+    bool is_less = need->kind == NEED_ESTIMATED && runs && need->bytes < command_runs_bytes(runs);
+    if (!runs || wants_none(http, submission) || (need->kind != NEED_UNKNOWN && !is_less))
         return 0; /* the requirement stays unknown, which is not zero */
-    json_object_set_new(submission->detail, "predicted_bytes", json_integer(runs->peak_bytes));
-    return set_need(
-        COMMAND_HISTORY_ESTIMATOR, reading_of((double)runs->peak_bytes), submission, fault);
+    int64_t bytes = command_runs_bytes(runs);
+    json_object_set_new(submission->detail, "predicted_bytes", json_integer(bytes));
+    json_object_del(submission->detail, "p99_bytes");
+    return set_need(COMMAND_HISTORY_ESTIMATOR, reading_of((double)bytes), submission, fault);
 }
 
 static void warn_of_several_kinds(const struct http *http, struct submission *submission)
@@ -266,11 +269,11 @@ static int apply_answer(const struct http *http, const char *summary_name,
         return apply_earlier_runs(http, runs, submission, fault);
     int r = set_need(answer->estimator,
         estimate_reserved(estimate, http->parts.config->reserve_quantile), submission, fault);
-    if (r == 0) {
-        keep_prediction(estimate, submission);
-        warn_of_several_kinds(http, submission);
-    }
-    return r;
+    if (r < 0)
+        return r;
+    keep_prediction(estimate, submission);
+    warn_of_several_kinds(http, submission);
+    return apply_earlier_runs(http, runs, submission, fault);
 }
 
 int submission_set_requirement(

@@ -14,6 +14,7 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
+#include "daemon/learned_peak.h"
 #include "daemon/overrun.h"
 #include "preload/step_page.h"
 
@@ -270,15 +271,6 @@ static void add_request(
         object, "p99_mib", job ? json_reading(job->p99_bytes, (double)MIB) : json_null());
 }
 
-/* The peak may be a framework's allocation at its start. Its GPUs count as having equal parts. */
-static bool is_preallocated(const struct http *http, const struct task *task, const struct job *job)
-{
-    const struct gpu_identity *gpu = &core_view(http->parts.core)->gpus[job->peak_gpu].id;
-    return preallocation_explains(job->preallocation, job->peak_whole,
-        job->mem_peak_bytes.value / task->request.gpus,
-        gpu->mem_total_bytes ? reading_of((double)gpu->mem_total_bytes) : READING_NONE);
-}
-
 /* null where the task's steps are not known: never zero. */
 static void add_steps(json_t *object, const struct task *task, const struct job *job)
 {
@@ -301,7 +293,7 @@ static void add_outcome(
 {
     bool seen = job && job->mem_peak_bytes.valid && job->peak_gpu != JOB_GPU_UNKNOWN;
     const char *kind = seen ? core_view(http->parts.core)->gpus[job->peak_gpu].id.name : NULL;
-    bool preallocated = seen && is_preallocated(http, task, job);
+    bool preallocated = seen && learned_peak_is_preallocated(http->parts.core, task, job);
     bool exited = task->attempts > 0 && !task_state_has_attempt(task->state);
     bool failed = job && job->failure != FAILURE_NONE;
     json_object_set_new(

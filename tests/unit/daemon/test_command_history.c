@@ -26,7 +26,7 @@ static void take(struct command_history *history, int uid, uint64_t key, const c
 static int64_t peak_of(const struct command_history *history, uid_t uid, uint64_t key)
 {
     const struct command_runs *runs = command_history_find(history, uid, key);
-    return runs ? runs->peak_bytes / MIB : 0;
+    return runs ? command_runs_bytes(runs) / MIB : 0;
 }
 
 static void the_highest_peak_counts(void **state)
@@ -42,6 +42,25 @@ static void the_highest_peak_counts(void **state)
     assert_float_equal(command_history_find(&history, 7, 1)->smact, 0.6, 1e-9);
     assert_int_equal(peak_of(&history, 8, 1), 0); /* another user's */
     assert_int_equal(peak_of(&history, 7, 2), 0);
+    command_history_fini(&history);
+}
+
+/* A training that has made its second step, and its end. */
+static void a_running_training_is_known_early(void **state)
+{
+    (void)state;
+    struct command_history history = {0};
+    assert_true(command_history_take_early(&history, 7, 1, INT64_C(1000) * MIB));
+    assert_int_equal(peak_of(&history, 7, 1), 1000);
+    assert_int_equal(peak_of(&history, 8, 1), 0);
+    assert_true(command_history_find(&history, 7, 1)->smact < 0);
+    assert_false(command_history_take_early(&history, 7, 1, INT64_C(1010) * MIB));
+    assert_true(command_history_take_early(&history, 7, 1, INT64_C(1500) * MIB));
+    take(&history, 7, 1, "COMPLETED", 3200, 0.5);
+    assert_int_equal(peak_of(&history, 7, 1), 1600);
+    assert_false(command_history_take_early(&history, 7, 1, INT64_C(1600) * MIB));
+    take(&history, 7, 1, "OUT_OF_MEMORY", 4000, 0.5);
+    assert_int_equal(peak_of(&history, 7, 1), 0);
     command_history_fini(&history);
 }
 
@@ -154,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_highest_peak_counts),
+        cmocka_unit_test(a_running_training_is_known_early),
         cmocka_unit_test(a_crash_makes_it_unknown),
         cmocka_unit_test(the_oldest_command_goes_first),
         cmocka_unit_test(commands_of_one_bucket_are_kept_apart),
