@@ -6,10 +6,11 @@ Comma-separated tables are RFC 4180's, with quoted fields. Blank lines and lines
 are skipped. An empty field and "-" mean no value.
 """
 
+import io
 import math
 import re
 import sys
-from typing import Iterator, List, Optional
+from typing import BinaryIO, Iterator, List, Optional, Union
 
 from colloc_bench.text import Fault, decode, encode, strerror
 
@@ -84,18 +85,35 @@ class RowParser:
             raise QuoteError
 
 
-class Columns:
-    """A table that is read a row at a time.
+def begins_with_name(line: str, names: str) -> bool:
+    """Does a line of names begin with the first of these?"""
+    first = names.split(",", 1)[0]
+    return line.startswith(first) and line[len(first) : len(first) + 1] in ("", ",", "\r", "\n")
 
-    number: the line in which the current row begins; lines: those read so far.
+
+class ReadError(Fault):
+    """The file itself cannot be read on."""
+
+
+class Columns:
+    """A table that is read a row at a time, in constant memory.
+
+    number: the line in which the current row begins; lines: those read so far; at_end: the file
+    ends within the current row, or behind it without a line end.
     """
 
-    def __init__(self, data: bytes, name: str):
-        self.name, self.lines, self.number = name, 0, 0
-        self._rest = LINES.finditer(decode(data))
-        self._size = len(data)
+    def __init__(self, file: Union[BinaryIO, bytes], name: str, names: Optional[str] = None):
+        """names: of the columns, comma-separated, for a file whose first line does not begin with
+        the first of them."""
+        self.name, self.lines, self.number, self.at_end = name, 0, 0, False
+        self._file = io.BytesIO(file) if isinstance(file, bytes) else file
         self._row: List[str] = []
+        self._kept: Optional[str] = None  # the first row of a table without a line of names
+        self._title = "the first line names"
         line = self._first_line()
+        if names is not None and (line is None or not begins_with_name(line, names)):
+            self._kept, self._title = line, "such a table has"
+            line = names
         if line is None:
             raise Fault(
                 f"{name}: the file is empty: a line with the names of the columns is missing"
@@ -111,19 +129,28 @@ class Columns:
         return Fault(f"{self.name}:{self.number}: {text[:399]}")
 
     def _line(self) -> Optional[str]:
-        match = next(self._rest, None)
-        if match is None:
+        try:
+            data = self._file.readline(LINE_MAX)
+        except OSError:
+            raise ReadError(f"{self.name}: cannot be read after line {self.lines}") from None
+        self.at_end = not data.endswith(b"\n") and len(data) < LINE_MAX
+        if not data:
             return None
-        line = match[0]
         self.lines += 1
-        if "\0" in line and not line.endswith("\n"):
-            line = line[: line.index("\0")]
-        if "\0" in line or (len(line) >= LINE_MAX // 4 and len(encode(line)) >= LINE_MAX):
+        if b"\0" in data and self.at_end:
+            data = data[: data.index(b"\0")]
+        if b"\0" in data or len(data) >= LINE_MAX:
+            while not self.at_end and not data.endswith(b"\n"):  # the rest of the line
+                data = self._file.readline(LINE_MAX)
+                self.at_end = len(data) < LINE_MAX and not data.endswith(b"\n")
             self.number = self.lines
             raise self.wrong(f"the line is longer than {LINE_MAX - 2} bytes, or binary")
-        return line
+        return decode(data)
 
     def _first_line(self) -> Optional[str]:
+        line, self._kept = self._kept, None
+        if line is not None:
+            return line
         line = self._line()
         while line is not None and (line.startswith("#") or not line.strip(" \t\r\n")):
             line = self._line()
@@ -139,6 +166,9 @@ class Columns:
         return re.split("[ \t]+", line.strip(" \t"))
 
     def _parse_row(self, first: str) -> List[str]:
+        text = first.rstrip("\r\n")
+        if '"' not in text and "\r" not in text:
+            return [field.strip(" \t") for field in text.split(",")]
         parser = RowParser()
         size, line = 0, first
         while True:
@@ -159,18 +189,26 @@ class Columns:
                 raise self.wrong("a quoted field begins in this row and does not end")
             line = following
 
+    def next_row(self) -> Optional[List[str]]:
+        """The next row's fields, which `get` and `number_at` are of, or None. Raises Fault; the row
+        after a wrong one can be read."""
+        line = self._first_line()
+        if line is None:
+            return None
+        self._row = self._fields(line)
+        if len(self._row) != len(self.names):
+            raise self.wrong(
+                f"{len(self._row)} fields, where {self._title} {len(self.names)} columns"
+            )
+        return self._row
+
     def rows(self) -> Iterator[List[str]]:
-        """Each row's fields; `get` and `number_at` are of the current one. Raises Fault."""
+        """Each row. Raises Fault."""
         while True:
-            line = self._first_line()
-            if line is None:
+            row = self.next_row()
+            if row is None:
                 return
-            self._row = self._fields(line)
-            if len(self._row) != len(self.names):
-                raise self.wrong(
-                    f"{len(self._row)} fields, where the first line names {len(self.names)} columns"
-                )
-            yield self._row
+            yield row
 
     def find(self, name: str) -> Optional[int]:
         """The column of this name."""
@@ -202,7 +240,7 @@ def open_columns(path: str) -> Columns:
     """Opens a file; "-": standard input. Raises Fault."""
     try:
         if path == "-":
-            return Columns(sys.stdin.buffer.read(), "standard input")
+            return Columns(sys.stdin.buffer, "standard input")
         with open(path, "rb") as file:
             return Columns(file.read(), path)
     except OSError as error:

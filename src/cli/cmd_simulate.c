@@ -605,9 +605,9 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = run_simulation(&setup.simulation, &fault, &result, &users);
     r = close_outputs(&setup.simulation, r, &fault);
-    if (r < 0)
+    if (r < 0 && fault.text[0]) /* else a program has printed it */
         print_error("%s", fault.text);
-    else
+    if (r == 0)
         (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(
             &setup.simulation, &result, &users);
     service_totals_fini(&services);

@@ -16,24 +16,32 @@
 
 #include "base/array.h"
 #include "cli/print.h"
+#include "cli/trace_format.h"
 #include "cli/trace_run.h"
 
-static const char *const formats[] = {"philly", "helios", "alibaba", "sacct", "swf", NULL};
 static const char *const profiles[] = {"helios", "philly", NULL};
 
 const struct option_spec trace_options[TRACE_OPTIONS] = {
     [TRACE_FROM] = {.name = "from",
         .kind = OPTION_CHOICE,
         .argument = "LOG",
-        .choices = formats,
+        .choices = trace_formats,
         .help = "import, info: format of FILE: philly (its cluster_job_log), helios (its "
-                "cluster_log.csv), alibaba (its pai_task_table.csv), sacct (output of sacct "
-                "--parsable2) or swf (Standard Workload Format); default: as its first line shows"},
+                "cluster_log.csv), acme (trace_seren.csv, trace_kalos.csv), alibaba (its "
+                "pai_task_table.csv of 2020), alibaba-2023, alibaba-2025, alibaba-2026, "
+                "alibaba-spot (docs/trace.md), sacct (output of sacct --parsable2) or swf "
+                "(Standard Workload Format); default: as its first line shows"},
     [TRACE_JOB_TABLE] = {.name = "job-table",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "import, info: pai_job_table.csv of an alibaba log: users and times of submission; "
-                "default: a job is submitted when its first task starts"},
+        .help = "import, info: second table of an alibaba log: of 2020 its pai_job_table.csv, for "
+                "users and times of submission; of 2026 its asi_opensource_job_execution_summary, "
+                "for lengths and delays; default: a job is submitted when its first task starts"},
+    [TRACE_WHERE] = {.name = "where",
+        .kind = OPTION_TEXT,
+        .argument = "COLUMN=VALUE",
+        .help = "import, info: only rows of a table with this value, such as job_type=Spot or "
+                "Partition=gpu"},
     [TRACE_FROM_TIME] = {.name = "from-time",
         .kind = OPTION_TEXT,
         .argument = "TIME",
@@ -132,13 +140,13 @@ static const struct action {
     const char *name;
     bool reads, writes; /* it reads a file; it writes a trace */
     uint32_t options;
-    int (*run)(struct trace_run *run, struct fault *fault);
+    int (*run)(const struct trace_run *run, struct fault *fault);
 } actions[] = {
     {"import", true, true,
         BIT(TRACE_FROM) | BIT(TRACE_FROM_TIME) | BIT(TRACE_WINDOW) | BIT(TRACE_GPUS) |
             BIT(TRACE_SAMPLE) | BIT(TRACE_JOBS) | BIT(TRACE_ARRIVAL_SCALE) | BIT(TRACE_PROCESSORS) |
-            BIT(TRACE_JOB_TABLE) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_SEED) | BIT(TRACE_TASKS) |
-            BIT(TRACE_TASKS_OUT) | BIT(TRACE_GPU_MEMORY) | BIT(TRACE_OUTPUT),
+            BIT(TRACE_JOB_TABLE) | BIT(TRACE_WHERE) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_SEED) |
+            BIT(TRACE_TASKS) | BIT(TRACE_TASKS_OUT) | BIT(TRACE_GPU_MEMORY) | BIT(TRACE_OUTPUT),
         trace_import},
     {"synth", false, true,
         BIT(TRACE_LIKE) | BIT(TRACE_JOBS) | BIT(TRACE_DAYS) | BIT(TRACE_GPUS) | BIT(TRACE_SEED) |
@@ -146,7 +154,7 @@ static const struct action {
         trace_synth},
     {"info", true, false,
         BIT(TRACE_FROM) | BIT(TRACE_PROCESSORS) | BIT(TRACE_JOB_TABLE) | BIT(TRACE_KEEP_PARTIAL) |
-            BIT(TRACE_TASKS),
+            BIT(TRACE_WHERE) | BIT(TRACE_TASKS),
         trace_info},
     {"export", false, true, BIT(TRACE_SINCE) | BIT(TRACE_UNTIL) | BIT(TRACE_OUTPUT), trace_export},
 };
@@ -199,7 +207,7 @@ static int run(const struct invocation *invocation)
 {
     const struct action *action;
     struct fault fault = {0};
-    struct trace_run trace = {.invocation = invocation, .name = invocation->operands[1]};
+    const struct trace_run trace = {.invocation = invocation, .name = invocation->operands[1]};
     int r = find_action(invocation, &fault, &action);
     if (r == 0)
         r = check_words(invocation, action, &fault);
@@ -207,8 +215,6 @@ static int run(const struct invocation *invocation)
         r = action->run(&trace, &fault);
     if (r < 0)
         print_error("%s", fault.text);
-    catalogue_fini(&trace.catalogue);
-    cluster_log_fini(&trace.log);
     return r < 0 ? EXIT_USAGE : r;
 }
 
@@ -216,29 +222,29 @@ const struct command command_trace = {
     .name = "trace",
     .usage = "import|synth|info|export [OPTION...] [FILE]",
     .summary = "import, generate, describe and export traces of tasks",
-    .description = "`import` reads a log (Philly's cluster_job_log, Helios' cluster_log.csv, "
-                   "Alibaba's pai_task_table.csv, the output of sacct --parsable2, or Standard "
-                   "Workload Format) and writes a trace for `colloc "
-                   "simulate`. Jobs that never ran, had not ended or had no GPU are skipped and "
-                   "counted on standard error. Each job becomes the task of the catalogue with "
-                   "the same number of GPUs and the nearest run time. With --tasks-out it keeps "
-                   "its own GPUs and run time, and only memory and activity come from a task of "
-                   "the catalogue with the same number of GPUs.\n\n"
-                   "`synth` generates a trace with the published distributions of GPUs and run "
-                   "times of a cluster, and the catalogue of its tasks (--tasks-out is "
-                   "required); docs/trace.md has the figures.\n\n"
-                   "`info` prints how many jobs a trace or a log has, their run "
-                   "times and numbers of GPUs.\n\n"
-                   "`export` writes what the daemon recorded as Chrome trace JSON, which "
-                   "https://ui.perfetto.dev and chrome://tracing open: a process for each GPU with "
-                   "its memory, SM activity and power, a thread for each task with its attempts, "
-                   "suspensions and moves, and the queue.\n\n"
-                   "For example:\n\n"
-                   "sacct -aPX -S 2024-01-01 -o JobID,Submit,Elapsed,State,AllocTRES > "
-                   "jobs.txt\n\n"
-                   "colloc trace import --from=sacct --gpus=4 -o T.csv jobs.txt\n\n"
-                   "colloc simulate --trace=T.csv --gpus=4xA100-40GB\n\n"
-                   "colloc trace export --since=2h -o night.json",
+    .description =
+        "`import` reads a log (of Philly, Helios, Acme, four clusters of Alibaba, the "
+        "output of sacct --parsable2, or Standard Workload Format; docs/trace.md has "
+        "their files) and writes a trace for `colloc simulate`. Jobs that never ran, had not ended or had no GPU are skipped and "
+        "counted on standard error. Each job becomes the task of the catalogue with "
+        "the same number of GPUs and the nearest run time. With --tasks-out it keeps "
+        "its own GPUs and run time, and memory and activity that the log measured; what it "
+        "did not comes from a task of the catalogue with the same number of GPUs.\n\n"
+        "`synth` generates a trace with the published distributions of GPUs and run "
+        "times of a cluster, and the catalogue of its tasks (--tasks-out is "
+        "required); docs/trace.md has the figures.\n\n"
+        "`info` prints how many jobs a trace or a log has, their run "
+        "times and numbers of GPUs.\n\n"
+        "`export` writes what the daemon recorded as Chrome trace JSON, which "
+        "https://ui.perfetto.dev and chrome://tracing open: a process for each GPU with "
+        "its memory, SM activity and power, a thread for each task with its attempts, "
+        "suspensions and moves, and the queue.\n\n"
+        "For example:\n\n"
+        "sacct -aPX -S 2024-01-01 -o JobID,Submit,Elapsed,State,AllocTRES > "
+        "jobs.txt\n\n"
+        "colloc trace import --from=sacct --gpus=4 -o T.csv jobs.txt\n\n"
+        "colloc simulate --trace=T.csv --gpus=4xA100-40GB\n\n"
+        "colloc trace export --since=2h -o night.json",
     COMMAND_OPTIONS(trace_options),
     .operand = OPERAND_FILE,
     .min_operands = 1,

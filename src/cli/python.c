@@ -80,18 +80,28 @@ _Noreturn static void exec_module_or_exit(
     _exit(127);
 }
 
-int python_become(const char *interpreter, const char *const *words, struct fault *fault)
+/* Finds the folder of the modules (PATH_MAX bytes), and that there is an interpreter. */
+static int find_modules(const char *interpreter, char *ret_folder, struct fault *fault)
 {
-    char folder[PATH_MAX], path[PATH_MAX];
-    const char *name = interpreter_of(interpreter);
-    if (support_find("python", folder, sizeof folder) < 0)
+    char path[PATH_MAX];
+    if (support_find("python", ret_folder, PATH_MAX) < 0)
         return fault_set(
             fault, ENOENT, "cannot find colloc's Python programs where they were installed");
-    if (!program_find(name, path, sizeof path))
-        return fault_set(
-            fault, ENOENT, "%s: no such program: give a Python interpreter with --python", name);
+    if (!program_find(interpreter, path, sizeof path))
+        return fault_set(fault, ENOENT,
+            "%s: no such program: give a Python interpreter with --python", interpreter);
+    return 0;
+}
+
+int python_become(const char *interpreter, const char *const *words, struct fault *fault)
+{
+    char folder[PATH_MAX];
+    const char *name = interpreter_of(interpreter);
+    int r = find_modules(name, folder, fault);
+    if (r < 0)
+        return r;
     fflush(NULL);
-    int r = exec_module(name, words, folder);
+    r = exec_module(name, words, folder);
     return fault_set(fault, -r, "cannot run %s: %s", name, strerror(-r));
 }
 
@@ -111,6 +121,26 @@ int python_feed(const char *const *words, int input, pid_t *ret_pid)
     }
     *ret_pid = pid;
     return pid < 0 ? -errno : 0;
+}
+
+int python_write(const char *const *words, int output, struct fault *fault)
+{
+    char folder[PATH_MAX];
+    int status = 0, r = find_modules(interpreter_of(NULL), folder, fault);
+    if (r < 0)
+        return r;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (dup2(output, STDOUT_FILENO) >= 0)
+            exec_module_or_exit(interpreter_of(NULL), words, folder);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid < 0)
+        return fault_set(fault, errno, "cannot run %s: %s", interpreter_of(NULL), strerror(errno));
+    return status == 0 ? 0 : fault_set(fault, EIO, "%s", "");
 }
 
 /* ---- estimation ---- */
@@ -280,17 +310,13 @@ static int report_outcome(const struct python_program *program, const struct chi
 int python_ask(
     const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size)
 {
-    char folder[PATH_MAX], path[PATH_MAX];
+    char folder[PATH_MAX];
     struct child child = {.pid = -1, .pidfd = -1, .out.fd = -1, .err.fd = -1};
     const char *interpreter = interpreter_of(program->interpreter);
-    int status = 0;
-    if (support_find("python", folder, sizeof folder) < 0)
-        return fault_set(
-            fault, ENOENT, "cannot find colloc's Python programs where they were installed");
-    if (!program_find(interpreter, path, sizeof path))
-        return fault_set(fault, ENOENT,
-            "%s: no such program: give a Python interpreter with --python", interpreter);
-    int r = start_program(program, folder, &child);
+    int status = 0, r = find_modules(interpreter, folder, fault);
+    if (r < 0)
+        return r;
+    r = start_program(program, folder, &child);
     if (r == 0)
         r = read_until_end(program, &child);
     if (child.pid > 0)

@@ -32,6 +32,17 @@ struct python_program {
 int python_feed(const char *const *words, int input, pid_t *ret_pid);
 
 /*
+ * Runs a module to its end, which prints what goes wrong.
+ *
+ * words:  the module and its arguments, NULL-terminated.
+ * output: its standard output.
+ *
+ * Returns 0, or with a fault: -ENOENT when colloc's Python modules or the interpreter are not
+ * installed, -EIO when it failed, with an empty text if it has printed why, or -errno.
+ */
+int python_write(const char *const *words, int output, struct fault *fault);
+
+/*
  * Becomes a program: replaces this process.
  *
  * interpreter: a path or a name on PATH; NULL: python3.

@@ -65,7 +65,7 @@ static int write_trace(const struct trace_run *run, const json_t *trace, struct 
     return 0;
 }
 
-int trace_export(struct trace_run *run, struct fault *fault)
+int trace_export(const struct trace_run *run, struct fault *fault)
 {
     struct span_of_time span;
     char path[128];

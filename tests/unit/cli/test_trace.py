@@ -8,11 +8,22 @@ import csv
 import datetime
 import io
 import json
+import os
+import random
 import resource
 import subprocess
+import sys
+import tempfile
 import unittest
 
 from cli_case import COLLOC, CliCase
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../python"))
+# pylint: disable=wrong-import-position
+from colloc_bench.text import Fault  # noqa: E402
+from colloc_trace import log as trace_log  # noqa: E402
+from colloc_trace.formats import READERS  # noqa: E402
+from colloc_trace.jobs import LENGTH_MAX_US  # noqa: E402
 
 CATALOGUE = """task,gpus,solo_s,memory_mib,smact
 short,1,60,2000,0.3
@@ -94,6 +105,80 @@ quarter,i1,u1,Terminated,940.0,1060.0
 unknown,i0,u0,Terminated,1.0,2.0
 halves,i2,u8,Terminated,,3000.0
 broken
+"""
+
+ACME = """\
+job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,\
+start_time,end_time,fail_time,stop_time,duration,queue,gpu_time
+a,uA,1,1,16,100,10.0,Evaluation,COMPLETED,2023-05-17 11:00:00+00:00,2023-05-17 11:10:00+00:00,\
+2023-05-17 11:11:00+00:00,,,660,600.0,660.0
+b,uB,1,2,16,100,10.0,Pretrain,FAILED,2023-05-17 12:00:00+01:00,2023-05-17 12:00:10+01:00,\
+2023-05-17 12:16:50+01:00,,,1010,10.0,2020.0
+c,uA,1,1,16,100,10.0,Other,CANCELLED,2023-05-17 11:02:00+00:00,,2023-05-17 11:03:00+00:00,,,0,60.0,0
+d,uA,1,1,16,100,10.0,Other,FAILED,2023-05-17 11:03:00+00:00,2023-05-17 11:05:00+00:00,\
+2023-05-17 11:04:00+00:00,,,60,60.0,0
+e,uA,0,0,16,100,10.0,Other,COMPLETED,2023-05-17 11:03:00+00:00,2023-05-17 11:05:00+00:00,\
+2023-05-17 11:06:00+00:00,,,60,60.0,0
+"""
+
+SPOT = """\
+job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type
+1,13,A10,20,1,1,0,60,HP
+2,57,A100-SXM4-80GB,15,1,2,10,1000,Spot
+3,57,A10,15,0.5,3,20,1000,Spot
+4,57,A10,15,1,1,30,nan,Spot
+5,57,A10,15,-1,1,40,60,Spot
+6,57,A10,15,1,1,-50,60,Spot
+7,57,A10,15,0,1,60,60,Spot
+"""
+
+PODS_2023 = """\
+name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,\
+scheduled_time
+a,12000,16384,1,1000,,LS,Running,0,70,10
+b,6000,12288,1,460,,LS,Failed,100,1100,100
+c,6000,12288,2,1000,V100M16|V100M32,BE,Succeeded,200,1200,200
+d,6000,12288,0,0,,LS,Running,300,400,300
+e,6000,12288,1,460,,LS,Pending,400,500,
+f,6000,12288,1,460,,LS,Failed,400,390,395
+g,6000,12288,1,460,,LS,Failed,400,NaN,400
+h,6000,12288,1,1500,,LS,Failed,400,500,400
+i,6000,12288,1,460,,LS,Failed,soon,500,400
+"""
+
+PODS_2025 = """\
+instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,creation_time,\
+scheduled_time,deletion_time
+i0,HN,app_0,12,12,1,1,,,60.0
+i1,HN,app_1,12,12,2,2,100.0,120.0,1120.0
+i2,CN,app_2,64,64,0,0,100.0,100.0,200.0
+i3,HN,app_0,12,12,1,1,100.0,100.0,
+i4,HN,app_0,12,12,1,1,,,NaN
+i5,HN,app_0,12,12,1,1,100.0,90.0,200.0
+"""
+
+# p1: half an hour, then a whole one, on two GPUs. p2: half of a GPU, measured once. p3: waits for
+# an hour. p4: nothing measured. p5: no GPU. Then mistakes: no id, no such hour, activity below 0.
+PODS_2026 = """\
+pod_id,priority_class,state_public,gpu_request,used_gpu_hours,avg_gpu_sm_util,avg_gpu_mem_gib,day,\
+hour
+p1,HP,Running,2.0,1.0,90.0,60.0,109,07
+p4,LP,Running,1.0,,NaN,null,109,07
+p2,LP,Running,0.5,0.5,30.0,,109,06
+p3,LP,Pending,1.0,0.0,0.0,0.0,109,06
+p2,LP,Failed,0.5,0.25,nan,10.0,109,07
+p1,HP,Running,2.0,2.0,130.0,64.0,109,08
+p3,LP,Running,1.0,1.0,250.0,20.0,109,07
+p5,LP,Running,0.0,0.0,0.0,0.0,109,07
+,LP,Running,1.0,1.0,10.0,1.0,109,07
+p6,LP,Running,1.0,1.0,10.0,1.0,109,24
+p7,LP,Running,1.0,1.0,-10.0,1.0,109,07
+"""
+SUMMARY_2026 = """\
+pod_id,workload_id,duration_hours,schedule_delay_sec
+p2,w1,3.0,600
+p9,w1,3.0,600
+p1,,,
 """
 
 
@@ -623,6 +708,254 @@ class BrokenLogs(TraceCase):
         return self.skipTest("a sanitizer needs more address space than can be limited")
 
 
+class Public(TraceCase):
+    """Logs of Acme and of four clusters of Alibaba, in their columns."""
+
+    def catalogue(self, text, *words):
+        """The tasks that `trace import --tasks-out` writes, their submissions, and what it says."""
+        out = self.folder + "/tasks.csv"
+        rows, said = self.trace(text, "--tasks-out", out, *words)
+        with open(out, encoding="utf-8") as file:
+            return [row for row in csv.DictReader(file)], [row[0] for row in rows], said
+
+    def assert_said(self, said, *parts):
+        for part in parts:
+            self.assertIn(part, said)
+
+    def test_acme(self):
+        rows, said = self.trace(ACME)
+        # The duration of `a` counts from its submission: it ran for one minute.
+        self.assertEqual(rows, [("0", "short"), ("0", "pair")])
+        self.assert_said(
+            said,
+            "log: read as --from=acme, which its first line shows",
+            "5 jobs read, 2 kept",
+            "1 not understood",
+            "1 never ran",
+            "1 without GPUs",
+            "a job of 1 GPUs and -60 s cannot be",
+        )
+        self.assertEqual(self.users(ACME), ["uA", "uB"])
+        self.assertEqual(self.trace(ACME, "--where=type=Pretrain")[0], [("0", "pair")])
+
+    def test_acme_of_slurm_without_times(self):
+        text = "gpu_num,submit_time,duration,gpu_time\n2,2023-03-01 00:18:22+08:00,1000,2000.0\n"
+        self.assertEqual(self.trace(text)[0], [("0", "pair")])
+
+    def test_spot(self):
+        tasks, times, said = self.catalogue(SPOT)
+        self.assertEqual(times, ["0", "10", "20"])
+        self.assertEqual(
+            [(task["gpus"], task["solo_s"]) for task in tasks],
+            [("1", "60"), ("2", "1000"), ("2", "1000")],
+        )
+        self.assertEqual(tasks[2]["smact"], "0.75")  # three halves on two GPUs
+        self.assert_said(
+            said,
+            "read as --from=alibaba-spot",
+            "7 jobs read, 3 kept",
+            "3 not understood",
+            "1 without GPUs",
+            "log:5: the job lacks gpu_request, worker_num, submit_time or duration",
+        )
+        self.assertEqual(self.users(SPOT), ["13", "57", "57"])
+        said = self.trace(SPOT, "--where=job_type=HP")
+        self.assertEqual(said[0], [("0", "short")])
+        self.assertIn("6 with other values than --where", said[1])
+
+    def test_pods_of_2023(self):
+        tasks, times, said = self.catalogue(PODS_2023)
+        self.assertEqual(times, ["0", "100", "200"])
+        self.assertEqual(
+            [(task["gpus"], task["solo_s"]) for task in tasks],
+            [("1", "60"), ("1", "1000"), ("2", "1000")],
+        )
+        self.assertEqual(tasks[1]["smact"], "0.46")
+        self.assert_said(
+            said,
+            "read as --from=alibaba-2023",
+            "9 jobs read, 3 kept",
+            "3 not understood",
+            "1 had not ended",
+            "1 never ran",
+            "1 without GPUs",
+            "log:7: scheduled_time is before creation_time",
+        )
+
+    def test_instances_of_2025(self):
+        tasks, times, said = self.catalogue(PODS_2025)
+        self.assertEqual(times, ["0", "100"])
+        self.assertEqual(
+            [(task["gpus"], task["solo_s"]) for task in tasks], [("1", "60"), ("2", "1000")]
+        )
+        self.assert_said(
+            said,
+            "read as --from=alibaba-2025",
+            "6 jobs read, 2 kept",
+            "1 not understood",
+            "2 had not ended",
+            "1 without GPUs",
+        )
+        self.assertEqual(self.users(PODS_2025), ["app_0", "app_1"])
+
+    def test_measured_pods_of_2026(self):
+        tasks, times, said = self.catalogue(PODS_2026)
+        # In order of submission: p2 from 6:00, p4 from 7:00, p3 from 7:00, p1 from 7:30.
+        self.assertEqual(times, ["0", "3600", "3600", "5400"])
+        by = dict(zip(("p2", "p4", "p3", "p1"), tasks))
+        self.assertEqual((by["p1"]["gpus"], by["p1"]["solo_s"]), ("2", "5400"))
+        self.assertAlmostEqual(float(by["p1"]["smact"]), (45 * 0.5 + 65) / 1.5 / 100, places=5)
+        self.assertEqual(by["p1"]["memory_mib"], str(32 * 1024))
+        self.assertEqual((by["p2"]["solo_s"], by["p2"]["smact"]), ("5400", "0.3"))
+        self.assertEqual(by["p2"]["memory_mib"], str(10 * 1024))
+        self.assertEqual((by["p3"]["solo_s"], by["p3"]["smact"]), ("3600", "1"))
+        # Nothing was measured: a task of the catalogue says it, never 0.
+        self.assertIn(
+            (by["p4"]["memory_mib"], by["p4"]["smact"]), (("2000", "0.3"), ("4000", "0.6"))
+        )
+        self.assertEqual(by["p1"]["dram"], "")
+        self.assert_said(
+            said,
+            "read as --from=alibaba-2026",
+            "8 jobs read, 4 kept",
+            "3 not understood",
+            "1 without GPUs",
+            "log:10: an hour of a pod has a day, an hour and a pod_id",
+            "measured in the log: the SM activity of 3 and the memory of 3 of 4 jobs",
+        )
+        self.assertIn("which --tasks-out=FILE uses", self.trace(PODS_2026)[1])
+
+    def test_where_in_its_hour_a_short_pod_began_is_drawn(self):
+        row = "{},1,0.1,50,10,1,00\n"
+        text = "pod_id,gpu_request,used_gpu_hours,avg_gpu_sm_util,avg_gpu_mem_gib,day,hour\n"
+        text += "".join(row.format(f"p{i}") for i in range(20))
+        one, same, other = (self.trace(text, f"--seed={seed}")[0] for seed in (1, 1, 2))
+        self.assertEqual(one, same)
+        self.assertNotEqual(one, other)
+        self.assertLess(max(float(time) for time, _ in one), 0.9 * 3600)
+
+    def test_summary_of_2026(self):
+        summary = "--job-table=" + self.write("summary", SUMMARY_2026)
+        tasks, times, _ = self.catalogue(PODS_2026, summary)
+        self.assertEqual(tasks[0]["solo_s"], "10800")  # p2
+        self.assertEqual(times, ["0", "4200", "4200", "6000"])  # it was submitted 600 s earlier
+        self.assertIn(
+            "the first line names no duration_hours",
+            self.refusal(PODS_2026, "--job-table=" + self.write("wrong", "pod_id,x\np1,2\n")),
+        )
+
+    def test_measured_pods_are_simulated(self):
+        tasks, trace = self.folder + "/tasks.csv", self.folder + "/T.csv"
+        head = "pod_id,gpu_request,used_gpu_hours,avg_gpu_sm_util,avg_gpu_mem_gib,day,hour\n"
+        totals = []
+        for sm_util in (20, 95):
+            rows = "".join(f"p{i},1,1,{sm_util},9,1,00\n" for i in range(4))
+            self.trace(head + rows, "--tasks-out", tasks, "-o", trace)
+            words = ("--policy=magm", "--sharing=mps", "--gpus=1xA100-40GB", "--json")
+            result = json.loads(self.colloc("simulate", "--trace", trace, "--tasks", tasks, *words))
+            self.assertEqual(result["completed"], 4)
+            totals.append(result["total_s"])
+        self.assertLess(totals[0], 1.5 * 3600)  # four share the GPU
+        self.assertGreater(totals[1], 3 * 3600)  # each fills it
+
+    def test_missing_columns(self):
+        for text, form in (
+            (SPOT, "alibaba-spot"),
+            (PODS_2023, "alibaba-2023"),
+            (PODS_2025, "alibaba-2025"),
+            (PODS_2026, "alibaba-2026"),
+        ):
+            with self.subTest(form=form):
+                self.assertRegex(
+                    self.refusal("a,b\n1,2\n", f"--from={form}"), "^log:1: the first line names no "
+                )
+                self.assertIn("the file is empty", self.refusal("", f"--from={form}"))
+                cut = text[: text.index("\n", text.index("\n", 150) + 1) + 3]
+                self.assertIn("breaks off", self.refusal(cut, f"--from={form}"))
+
+    def test_where_that_cannot_be(self):
+        for text, form, where, complaint in (
+            (SPOT, "alibaba-spot", "type=HP", "--where=type: the first line names no such column"),
+            (SPOT, "alibaba-spot", "HP", "--where=HP: give COLUMN=VALUE, such as job_type=HP"),
+            (SWF, "swf", "a=b", "--where: a log of swf has no names of columns"),
+        ):
+            self.assertIn(complaint, self.refusal(text, f"--from={form}", f"--where={where}"))
+
+    def test_a_pod_of_many_hours_takes_no_more_memory(self):
+        """480,000 rows of 40 pods in 56 MB beyond what the program takes by itself."""
+        log, row = self.folder + "/large", "p{},1,1,50,10,{},{:02d}\n"
+        with open(log, "w", encoding="utf-8") as file:
+            file.write(
+                "pod_id,gpu_request,used_gpu_hours,avg_gpu_sm_util,avg_gpu_mem_gib,day,hour\n"
+            )
+            for day in range(500):
+                file.write(
+                    "".join(row.format(i, day, hour) for hour in range(24) for i in range(40))
+                )
+        limit = (56 << 20) + BrokenLogs.address_space(self)
+        done = subprocess.run(
+            [COLLOC, "trace", "info", "--json", "--from=alibaba-2026", log],
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["jobs"], 40)
+
+
+class Mutations(TraceCase):
+    def test_any_bytes_are_answered(self):
+        """Pieces of the logs are replaced, by fixed chances: a job, a message or an end."""
+        chance = random.Random(7)
+        logs = {
+            "sacct": SACCT,
+            "swf": SWF,
+            "helios": HELIOS,
+            "acme": ACME,
+            "alibaba": PAI_TASKS,
+            "alibaba-spot": SPOT,
+            "alibaba-2023": PODS_2023,
+            "alibaba-2025": PODS_2025,
+            "alibaba-2026": PODS_2026,
+            "philly": json.dumps(PHILLY),
+        }
+        pieces = [
+            b"\0",
+            b"\xff",
+            b'"',
+            b",",
+            b"\n",
+            b"-",
+            b"9" * 30,
+            b"nan",
+            b"1e999",
+            b"[{",
+            b"\r",
+            b"",
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            for form, text in logs.items():
+                for _ in range(60):
+                    data = bytearray(text.encode())
+                    for _ in range(chance.randrange(1, 6)):
+                        at = chance.randrange(len(data))
+                        data[at : at + chance.randrange(4)] = chance.choice(pieces)
+                    path = os.path.join(folder, "log")
+                    with open(path, "wb") as file:
+                        file.write(data)
+                    log = trace_log.Log(path, trace_log.Options())
+                    try:
+                        with trace_log.open_log(path) as (file, name):
+                            READERS[form](file, name, log)
+                    except Fault as fault:
+                        self.assertTrue(str(fault))
+                    for i in range(len(log.jobs)):
+                        job = log.jobs.get(i)
+                        self.assertTrue(0 < job.length_us <= LENGTH_MAX_US and job.gpus > 0, job)
+                        self.assertTrue(job.submit_us >= 0 and 0 <= job.part < 1, job)
+
+
 class Options(TraceCase):
     def test_mistakes(self):
         log = self.write("log", SWF)
@@ -635,7 +968,8 @@ class Options(TraceCase):
             (
                 ["import", "-"],
                 "trace import: the first line shows no known format: add --from=philly, helios, "
-                "alibaba, sacct or swf",
+                "acme, alibaba, alibaba-2023, alibaba-2025, alibaba-2026, alibaba-spot, sacct or "
+                "swf",
             ),
             (
                 ["import", "--from=swf", "--job-table=jobs.csv", log],
