@@ -14,7 +14,7 @@ without a history. The ways, in the order of WAYS; one that comes more than once
     default     colloc, nothing declared, by MPS
     held        the same with the cautions that were the default before: settle, settle-max and
                 starting-max 0. Ended after HELD_TIMES the time of `default`
-    declared    colloc, --memory=8GiB
+    declared    colloc, --memory=5GiB
     streams     as `default`, but time-sliced
     auto        as `default`, but colloc chooses the way of sharing
     one-by-one  by hand, one after the other
@@ -344,7 +344,7 @@ class Trial:
             "streams": lambda: self.by_colloc(limit_s, sharing="streams"),
             "auto": lambda: self.by_colloc(limit_s, sharing="auto"),
             "held": lambda: self.by_colloc(limit_s, sharing="mps", **CAUTIONS),
-            "declared": lambda: self.by_colloc(limit_s, "--memory=8GiB", sharing="mps"),
+            "declared": lambda: self.by_colloc(limit_s, "--memory=5GiB", sharing="mps"),
         }[way]()
 
     def take(self, way):
@@ -381,7 +381,7 @@ ROWS = {
     "default": "colloc, nothing declared, by MPS",
     "auto": "colloc, nothing declared, `--sharing=auto`",
     "streams": "colloc, nothing declared, time-sliced",
-    "declared": "colloc, `--memory=8GiB`, by MPS",
+    "declared": "colloc, `--memory=5GiB`, by MPS",
     "held": "colloc with the cautions before",
 }
 
