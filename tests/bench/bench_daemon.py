@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real collocd over eight emulated GPUs in a temporary folder, under load (tests/bench/load.c).
 
-usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|people|idle|monitor ...]
+usage: bench_daemon.py BUILD_FOLDER [starts|rate|peers|cli|queue|people|idle|monitor ...]
 Prints what tests/bench/bench.h describes. Task-spooler is run beside it where `tsp` is installed.
 """
 
+import getpass
 import json
 import os
 import resource
@@ -26,6 +27,7 @@ CLIENTS, QUEUED = 8, 10000
 USERS, TASKS_OF_USER, FIRST_UID = 200, 100, 64100
 IDLE_S = 20
 SHORT_RUNS = 20
+UNKNOWN, RATE_LIMIT_S = 100, 20
 
 
 def quantile(values, fraction):
@@ -172,6 +174,38 @@ def measure_starts(build):
             "p99 <= 50",
             [line[0] for line in daemon.load("start", daemon.stamp, STARTS)],
         )
+
+
+def started_a_second(build, *settings):
+    """Of UNKNOWN tasks of which nothing is known, all submitted at once: those started within
+    RATE_LIMIT_S, a second. They run on after that."""
+    with BenchDaemon(build, kind="H200", settings=settings) as daemon:
+        at = os.path.join(daemon.folder, "began")
+        os.mkdir(at)
+        begin = time.monotonic()
+        script = f"touch {at}/$COLLOC_TASK_ID; exec sleep {2 * RATE_LIMIT_S}"
+        tasks = f"--array=1-{UNKNOWN}"
+        daemon.run(
+            "src/cli/colloc", "submit", tasks, "--output=/dev/null", "--", "sh", "-c", script
+        )
+        started = 0
+        while started < UNKNOWN and time.monotonic() - begin < RATE_LIMIT_S:
+            started = len(os.listdir(at))
+            time.sleep(0.01)
+        took_s = time.monotonic() - begin
+        daemon.run("src/cli/colloc", "cancel", "--user=" + getpass.getuser())
+        return started / took_s
+
+
+def measure_rate(build):
+    what = f"{UNKNOWN} unknown tasks submitted as an array on {GPUS} GPUs: started"
+    row(what, "/s", "median >= 20", started_a_second(build))
+    row(
+        "the same, each held off until the one before has its memory",
+        "/s",
+        "",
+        started_a_second(build, "--starting-max=0"),
+    )
 
 
 def start_ms(submit, read_stamp):
@@ -480,6 +514,7 @@ def measure_monitor(build):
 
 MEASURES = {
     "starts": measure_starts,
+    "rate": measure_rate,
     "peers": measure_peers,
     "cli": measure_cli,
     "queue": measure_queue,
