@@ -23,18 +23,6 @@
 
 #define JOULES_PER_WH 3600.0
 
-const char *member_text(const json_t *object, const char *key, const char *otherwise)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : otherwise;
-}
-
-double member_number(const json_t *object, const char *key, double otherwise)
-{
-    const json_t *number = json_object_get(object, key);
-    return json_is_number(number) ? json_number_value(number) : otherwise;
-}
-
 /* Converts a number times `unit` to int64, for base/units.h. Returns false if it is no number. */
 static bool scale_number(const json_t *number, double unit, int64_t *ret)
 {

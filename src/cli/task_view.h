@@ -7,13 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/json_member.h"
+
 enum { CELL_SIZE = 128 };
-
-/* Returns the text of a member; `otherwise` if it is missing or no text. */
-const char *member_text(const json_t *object, const char *key, const char *otherwise);
-
-/* Returns the value of a member; `otherwise` if it is missing or no number. */
-double member_number(const json_t *object, const char *key, double otherwise);
 
 /* Returns a text, "yes" or "no", a number written into `cell`, or "-" for anything else. */
 const char *scalar_text(const json_t *value, char cell[CELL_SIZE]);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/json_member.h"
 #include "daemon/command_history.h"
 #include "policy/policies.h"
 
@@ -32,12 +33,6 @@ static struct reading bytes_of(const json_t *detail, const char *key)
     return json_is_integer(bytes) ? reading_of((double)json_integer_value(bytes)) : READING_NONE;
 }
 
-static const char *text_of(const json_t *detail, const char *key)
-{
-    const char *text = json_string_value(json_object_get(detail, key));
-    return text ? text : "";
-}
-
 static const struct {
     const char *key;
     size_t member;
@@ -53,7 +48,7 @@ static size_t size_of_texts(const json_t *detail)
 {
     size_t size = 0;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        size += strlen(text_of(detail, texts[i].key)) + 1;
+        size += strlen(member_text(detail, texts[i].key, "")) + 1;
     return size;
 }
 
@@ -62,7 +57,7 @@ static void copy_texts(struct job *job, const json_t *detail)
     char *end = job->texts;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         *(const char **)((char *)job + texts[i].member) = end;
-        end = stpcpy(end, text_of(detail, texts[i].key)) + 1;
+        end = stpcpy(end, member_text(detail, texts[i].key, "")) + 1;
     }
 }
 

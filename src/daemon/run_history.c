@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_member.h"
 #include "base/units.h"
 
 json_t *run_history_subject(
@@ -26,12 +27,6 @@ json_t *run_history_subject(
     return json_pack("{s:s, s:I, s:I, s:s, s:s}", "fingerprint", text, "batch", (json_int_t)batch,
         "seq", (json_int_t)request->sequence_length, "optimizer",
         optimizer_name(request->optimizer), "precision", precision_name(request->precision));
-}
-
-static void copy_text(const json_t *object, const char *key, char *buffer, size_t size)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    snprintf(buffer, size, "%s", text ? text : "");
 }
 
 /* Returns false when the record says nothing of the memory requirement. */
@@ -66,7 +61,7 @@ static bool read_run(const json_t *record, struct past_run *run)
     if (precision_parse("precision", json_string_value(json_object_get(subject, "precision")), NULL,
             &run->precision) < 0)
         return false;
-    copy_text(record, "gpu_kind", run->gpu_kind, sizeof run->gpu_kind);
+    snprintf(run->gpu_kind, sizeof run->gpu_kind, "%s", member_text(record, "gpu_kind", ""));
     return read_outcome(record, run);
 }
 

@@ -34,6 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json_member.h"
+
 enum {
     CONNECT_LIMIT_S = 10,    /* chosen */
     LIMIT_S = 30,            /* of all; chosen */
@@ -43,12 +45,6 @@ enum {
 };
 
 /* ---- what is read ---- */
-
-static const char *member_text(const json_t *message, const char *key)
-{
-    const char *text = json_string_value(json_object_get(message, key));
-    return text ? text : "";
-}
 
 struct outgoing {
     const char *at;
@@ -128,14 +124,14 @@ static char *make_mail(const json_t *message, size_t *ret_size)
         return NULL;
     gmtime_r(&now, &at);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", &at);
-    fprintf(out, "From: colloc <%s>\r\nTo: <%s>\r\n", member_text(message, "from"),
-        member_text(message, "to"));
-    write_subject(out, member_text(message, "subject"));
+    fprintf(out, "From: colloc <%s>\r\nTo: <%s>\r\n", member_text(message, "from", ""),
+        member_text(message, "to", ""));
+    write_subject(out, member_text(message, "subject", ""));
     fprintf(out,
         "Date: %s\r\nMessage-ID: %s\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
         "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n",
-        date, member_text(message, "id"));
-    write_text(out, member_text(message, "text"));
+        date, member_text(message, "id", ""));
+    write_text(out, member_text(message, "text", ""));
     if (fclose(out) == 0)
         return text;
     free(text);
@@ -147,11 +143,11 @@ static void use_login(CURL *curl, const json_t *login)
 {
     if (!login)
         return;
-    curl_easy_setopt(curl, CURLOPT_USERNAME, member_text(login, "user"));
-    curl_easy_setopt(curl, CURLOPT_PASSWORD, member_text(login, "password"));
+    curl_easy_setopt(curl, CURLOPT_USERNAME, member_text(login, "user", ""));
+    curl_easy_setopt(curl, CURLOPT_PASSWORD, member_text(login, "password", ""));
     curl_easy_setopt(curl, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
-    if (*member_text(login, "ca_file"))
-        curl_easy_setopt(curl, CURLOPT_CAINFO, member_text(login, "ca_file"));
+    if (*member_text(login, "ca_file", ""))
+        curl_easy_setopt(curl, CURLOPT_CAINFO, member_text(login, "ca_file", ""));
 }
 
 static CURLcode send_mail(CURL *curl, const json_t *message)
@@ -162,11 +158,11 @@ static CURLcode send_mail(CURL *curl, const json_t *message)
     struct curl_slist *recipients = NULL;
     if (!mail)
         return CURLE_OUT_OF_MEMORY;
-    snprintf(from, sizeof from, "<%s>", member_text(message, "from"));
-    snprintf(to, sizeof to, "<%s>", member_text(message, "to"));
+    snprintf(from, sizeof from, "<%s>", member_text(message, "from", ""));
+    snprintf(to, sizeof to, "<%s>", member_text(message, "to", ""));
     recipients = curl_slist_append(recipients, to);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-    curl_easy_setopt(curl, CURLOPT_URL, member_text(message, "server"));
+    curl_easy_setopt(curl, CURLOPT_URL, member_text(message, "server", ""));
     curl_easy_setopt(curl, CURLOPT_MAIL_FROM, from);
     curl_easy_setopt(curl, CURLOPT_MAIL_RCPT, recipients);
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
@@ -187,11 +183,11 @@ static CURLcode post_webhook(CURL *curl, const json_t *message)
     char *body = json_dumps(json_object_get(message, "body"), JSON_COMPACT);
     if (!body)
         return CURLE_OUT_OF_MEMORY;
-    snprintf(id, sizeof id, "Colloc-Message-Id: %s", member_text(message, "id"));
+    snprintf(id, sizeof id, "Colloc-Message-Id: %s", member_text(message, "id", ""));
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     headers = curl_slist_append(headers, id);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_URL, member_text(message, "to"));
+    curl_easy_setopt(curl, CURLOPT_URL, member_text(message, "to", ""));
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
     CURLcode code = curl_easy_perform(curl);
@@ -234,7 +230,7 @@ static void write_terminal(int folder, const char *name, const char *notice, siz
 static int write_terminals(const json_t *message)
 {
     size_t size;
-    char *notice = make_notice(member_text(message, "text"), &size);
+    char *notice = make_notice(member_text(message, "text", ""), &size);
     DIR *terminals = opendir("/dev/pts");
     for (const struct dirent *entry; terminals && notice && (entry = readdir(terminals));)
         if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
@@ -284,7 +280,7 @@ static int report_result(CURL *curl, CURLcode code, bool is_mail)
 
 static int deliver_message(const json_t *message)
 {
-    bool is_mail = strcmp(member_text(message, "form"), "mail") == 0;
+    bool is_mail = strcmp(member_text(message, "form", ""), "mail") == 0;
     size_t answered = 0;
     CURL *curl = curl_easy_init();
     if (!curl)
@@ -327,7 +323,7 @@ int main(int argc, char **argv)
         printf("cannot become user 65534\n");
         return EX_TEMPFAIL;
     }
-    if (strcmp(member_text(message, "form"), "terminal") == 0) {
+    if (strcmp(member_text(message, "form", ""), "terminal") == 0) {
         int written = write_terminals(message);
         json_decref(message);
         return written;

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_member.h"
+
 /* Of one number: a larger one is a mistake. Chosen: a double holds each exactly. */
 #define STEP_NUMBER_MAX ((int64_t)1 << 52)
 
@@ -42,16 +44,10 @@ static bool read_size(const json_t *row, const char *name, struct linear_size *r
            read_number(json_array_get(pair, 1), &ret->per_sample);
 }
 
-static const char *text_of(const json_t *row, const char *name)
-{
-    const char *text = json_string_value(json_object_get(row, name));
-    return text ? text : "";
-}
-
 /* The loss is a part of the forward pass. */
 static enum step_phase phase_of(const json_t *row)
 {
-    const char *name = text_of(row, "phase");
+    const char *name = member_text(row, "phase", "");
     if (strcmp(name, "backward") == 0)
         return STEP_BACKWARD;
     return strcmp(name, "optimizer") == 0 || strcmp(name, "zero_grad") == 0 ? STEP_UPDATE
@@ -79,14 +75,14 @@ static bool read_operator(const json_t *row, struct step_operator *ret)
                  read_number(json_object_get(row, "tensors"), &ret->tensors) &&
                  read_size(row, "reads", &ret->reads) && read_size(row, "writes", &ret->writes) &&
                  read_size(row, "multiply_adds", &ret->macs);
-    ret->kind = kind_of(ret, text_of(row, "name"));
+    ret->kind = kind_of(ret, member_text(row, "name", ""));
     return valid;
 }
 
 static bool read_product(const json_t *row, struct step_product *ret)
 {
     ret->phase = phase_of(row);
-    ret->half = strstr(text_of(row, "dtype"), "16") != NULL;
+    ret->half = strstr(member_text(row, "dtype", ""), "16") != NULL;
     return read_size(row, "m", &ret->m) && read_size(row, "n", &ret->n) &&
            read_size(row, "k", &ret->k) && read_size(row, "count", &ret->count);
 }

@@ -137,16 +137,23 @@ int ncclGroupEnd(void)
 
 /* ---- communicators ---- */
 
+/* Ends the creation of a communicator, whose calls have `collectives_enter_unheld` before them.
+ * Returns the call's result `r`. */
+static int end_creation(int r, const ncclComm_t *comm, uint64_t id, uint32_t n_ranks)
+{
+    if (is_ok(r) && comm && *comm)
+        collectives_note_communicator(*comm, id, n_ranks);
+    collectives_leave();
+    return r;
+}
+
 int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank);
 int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank)
 {
     NCCL(ncclCommInitRank);
     collectives_enter_unheld();
-    int r = call(comm, n_ranks, id, rank);
-    if (is_ok(r) && comm)
-        collectives_note_communicator(*comm, collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
-    collectives_leave();
-    return r;
+    return end_creation(
+        call(comm, n_ranks, id, rank), comm, collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
 }
 
 int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank, void *config);
@@ -154,11 +161,8 @@ int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int r
 {
     NCCL(ncclCommInitRankConfig);
     collectives_enter_unheld();
-    int r = call(comm, n_ranks, id, rank, config);
-    if (is_ok(r) && comm)
-        collectives_note_communicator(*comm, collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
-    collectives_leave();
-    return r;
+    return end_creation(call(comm, n_ranks, id, rank, config), comm,
+        collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
 }
 
 /* Ranks without a colour get no communicator. How many ranks the part has is asked later: it may
@@ -169,11 +173,7 @@ int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *
     NCCL(ncclCommSplit);
     collectives_enter_unheld();
     uint64_t id = collectives_split_id(comm, colour);
-    int r = call(comm, colour, key, part, config);
-    if (is_ok(r) && part && *part)
-        collectives_note_communicator(*part, id, 0);
-    collectives_leave();
-    return r;
+    return end_creation(call(comm, colour, key, part, config), part, id, 0);
 }
 
 /* The same handle may belong to another communicator afterwards. */

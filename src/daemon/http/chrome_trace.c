@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/json_member.h"
 #include "base/text.h"
 
 enum { QUEUE_PROCESS = 1, FIRST_GPU_PROCESS = 2 };
@@ -40,18 +41,6 @@ struct chrome_trace {
     int flows, tasks;  /* arrows and tasks so far */
     bool any, failed;
 };
-
-static const char *member_text(const json_t *object, const char *key, const char *otherwise)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : otherwise;
-}
-
-static double member_number(const json_t *object, const char *key, double otherwise)
-{
-    const json_t *number = json_object_get(object, key);
-    return json_is_number(number) ? json_number_value(number) : otherwise;
-}
 
 /* A task on one list of GPUs, from one moment to another. */
 struct stay {

@@ -12,15 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_member.h"
 #include "base/text.h"
 
 enum { LINE_SIZE = 700, TEXT_SIZE = 4000 };
-
-static const char *member_text(const json_t *task, const char *key)
-{
-    const char *text = json_string_value(json_object_get(task, key));
-    return text ? text : "";
-}
 
 /* "2:13:05", "3-00:00:00" */
 static const char *seconds_text(double seconds, char text[32])
@@ -52,23 +47,23 @@ static void write_event(FILE *out, const struct message_facts *facts)
         break;
     case MESSAGE_END:
     case MESSAGE_FAIL:
-        fprintf(out, "%s after %s", member_text(facts->task, "state"), ran);
-        if (*member_text(facts->task, "reason") &&
-            strcmp(member_text(facts->task, "reason"), "None") != 0)
-            fprintf(out, " (%s)", member_text(facts->task, "reason"));
+        fprintf(out, "%s after %s", member_text(facts->task, "state", ""), ran);
+        if (*member_text(facts->task, "reason", "") &&
+            strcmp(member_text(facts->task, "reason", ""), "None") != 0)
+            fprintf(out, " (%s)", member_text(facts->task, "reason", ""));
         break;
     case MESSAGE_REQUEUE:
-        if (strcmp(member_text(facts->task, "failure"), "requeued") == 0)
+        if (strcmp(member_text(facts->task, "failure", ""), "requeued") == 0)
             fputs("is run again", out);
         else
-            fprintf(out, "failed (%s) and is run again", member_text(facts->task, "failure"));
+            fprintf(out, "failed (%s) and is run again", member_text(facts->task, "failure", ""));
         break;
     case MESSAGE_SUSPEND:
         fputs("has been suspended for long", out);
         break;
     case MESSAGE_IDLE:
         fprintf(out, "has not used its GPUs for %s; %s", seconds_text(facts->idle_s, after),
-            strcmp(member_text(facts->task, "reason"), "SuspendedUnused") == 0
+            strcmp(member_text(facts->task, "reason", ""), "SuspendedUnused") == 0
                 ? "it is suspended until it calls CUDA again"
                 : "others wait for them, perhaps");
         break;
@@ -106,7 +101,7 @@ static void write_line(char line[LINE_SIZE], const struct message_facts *facts)
     if (facts->task) {
         fprintf(out, "task %lld %s on %s: ",
             (long long)json_integer_value(json_object_get(facts->task, "id")),
-            member_text(facts->task, "name"), facts->host);
+            member_text(facts->task, "name", ""), facts->host);
         write_event(out, facts);
     } else if (facts->kind == MESSAGE_OUTSIDE) {
         write_outside(out, facts);
@@ -142,13 +137,13 @@ static void write_text(char text[TEXT_SIZE], const char *line, const json_t *tas
         fclose(out);
         return;
     }
-    write_detail(out, "Command", member_text(task, "command"));
-    write_detail(out, "Reason", member_text(task, "reason_text"));
-    write_detail(out, "Evidence", member_text(task, "evidence"));
+    write_detail(out, "Command", member_text(task, "command", ""));
+    write_detail(out, "Reason", member_text(task, "reason_text", ""));
+    write_detail(out, "Evidence", member_text(task, "evidence", ""));
     write_detail(out, "Waited", duration_text(json_object_get(task, "wait_s"), after));
     write_detail(out, "Ran", duration_text(json_object_get(task, "exec_s"), after));
     write_detail(out, "Peak memory", memory);
-    write_detail(out, "Memory", member_text(task, "mem_text"));
+    write_detail(out, "Memory", member_text(task, "mem_text", ""));
     fprintf(out, "\n`colloc show %lld` has more.\n",
         (long long)json_integer_value(json_object_get(task, "id")));
     fclose(out);
