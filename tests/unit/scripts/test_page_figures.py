@@ -19,9 +19,8 @@ from colloc_fit import study_activity, trace_tables  # noqa: E402
 from colloc_pipeline import results  # noqa: E402
 
 MEASURED = os.path.join(ROOT, "docs", "measured")
-COLLOC = os.path.join(
-    os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build")), "src", "cli", "colloc"
-)
+BUILD = os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build"))
+COLLOC = os.path.join(BUILD, "src", "cli", "colloc")
 
 
 def read(*names):
@@ -42,7 +41,9 @@ def blocks(text):
     """Name of a block of a page -> what is between its marks."""
     return {
         name: block.strip("\n")
-        for name, block in re.findall(r"<!-- ((?!prettier-)[\w-]+) -->\n(.*?)<!-- end -->", text, re.S)
+        for name, block in re.findall(
+            r"<!-- ((?!prettier-)[\w-]+) -->\n(.*?)<!-- end -->", text, re.S
+        )
     }
 
 
@@ -233,6 +234,62 @@ class Seeds(unittest.TestCase):
             self.assertIn(f"{alone:.2f}", read("seeds.md"))
             with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
                 self.assertIn(f"{alone:.2f}", file.read())
+
+
+class Baselines(unittest.TestCase):
+    def test_errors_of_the_page(self):
+        page = {row[0].strip("`"): row[1:] for row in table_rows(read("measured", "baselines.md"))}
+        for row in read_csv("baselines", "summary.csv"):
+            name = {"horus": "Horus", "faketensor": "FakeTensor"}.get(row["estimator"], "graph")
+            runs, *percents, under, over = page[name]
+            self.assertEqual(runs, row["runs"])
+            for shown, column in zip(percents, ("median_error", "p95_error", "under")):
+                places = len(shown.rstrip(" %").partition(".")[2])
+                self.assertEqual(shown, f"{100 * float(row[column]):.{places}f} %", name)
+            self.assertEqual(under, f"{-float(row['most_under_gib']):.1f} GiB")
+            self.assertAlmostEqual(
+                float(over[: -len(" GiB")].replace(",", "")),
+                float(row["most_over_gib"]),
+                delta=0.051,
+            )
+
+
+class Calibrate(unittest.TestCase):
+    """Median errors of speeds, which scripts/fit-sharing prints of the measurements."""
+
+    def errors(self, folder, constants, measured):
+        library = os.path.join(BUILD, "src", "sharing", "libcolloc-sharing.so")
+        words = [f"--constants={MEASURED}/{folder}/{constants}.txt"] if constants else []
+        done = subprocess.run(
+            [sys.executable, os.path.join(ROOT, "scripts", "fit-sharing"), "--quick", *words]
+            + [f"--library={library}", os.path.join(MEASURED, folder, f"{measured}.csv")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if "runtime does not come first" in done.stderr or "undefined symbol: __" in done.stderr:
+            self.skipTest("the library has sanitizers, which Python has not")
+        found = dict(re.findall(r"^speed, (\w+): median ([\d.]+)%", done.stdout, re.M))
+        self.assertEqual(set(found), {"streams", "mps"}, done.stderr)
+        return found
+
+    def test_page(self):
+        rows = [
+            row
+            for row in table_rows(read("measured", "calibrate.md"))
+            if len(row) == 5 and "with the constants of" in row[0]
+        ]
+        self.assertEqual(len(rows), 4)
+        for i, (label, *cells) in enumerate(rows):
+            folder = "calibrate/h100" if i < 2 else "calibrate"
+            measured, constants = re.findall(r"`(\w+)`", label)
+            fitted = self.errors(folder, constants, measured)
+            built_in = self.errors(folder, None, measured)
+            self.assertEqual(
+                cells,
+                [f"{found[mode]} %" for mode in ("streams", "mps") for found in (fitted, built_in)],
+                (folder, label),
+            )
 
 
 class Collocation(unittest.TestCase):
