@@ -38,6 +38,22 @@ TIME_VARIANTS = {
 }
 
 
+def settings_of_chapter():
+    """All settings of the chapter's tables, with the variants that each of them shows."""
+    groups = ORACLES, RECOVERY, ESTIMATORS, HEAVY
+    yield from (setting for group in groups for setting in group.values())
+    claimed = [chapter6.SOURCES[source][row] for _, source, row in CLAIMS]
+    claimed += [ENERGY["MAGM + GPUMemNet on MPS"], HEAVY["Exclusive"], ORACLES["Exclusive"]]
+    timed = [HEAVY["Exclusive"], HEAVY["MAGM + GPUMemNet (80 %)"]]
+    crashing = [setting for group in groups[1:] for setting in group.values()]
+    for variants, settings in (
+        (CLAIM_VARIANTS, claimed),
+        (CRASH_VARIANTS, crashing),
+        (TIME_VARIANTS, timed),
+    ):
+        yield from (variant(setting) for variant in variants.values() for setting in settings)
+
+
 def minutes(name):
     return lambda run: run[name] / MINUTES
 
