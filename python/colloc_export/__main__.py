@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of the exporter: of PyTorch, or with --jax of JAX."""
+"""The command line of the exporter: of PyTorch, of JAX (--jax), of kernels (--add-kernels)."""
 import contextlib
 import importlib
 import sys
@@ -13,9 +13,9 @@ from .user_code import Mistake
 def main():
     is_jax = "--jax" in sys.argv[1:]
     (need_jax if is_jax else need_torch)()
-    command = importlib.import_module(
-        ".compiled_step" if is_jax else ".pytorch_command", __package__
-    )
+    adds = any(word.startswith("--add-kernels") for word in sys.argv[1:])
+    name = ".compiled_step" if is_jax else ".kernels_command" if adds else ".pytorch_command"
+    command = importlib.import_module(name, __package__)
     options = command.parse(sys.argv[1:])
     warnings.simplefilter("ignore")
     if options.batch < 1:

@@ -3,13 +3,17 @@
 
 cuDNN chooses a kernel by shapes, data type, layout and GPU. Its rules are not published, but its
 choice is always the same. Each convolution runs once forward and once for each gradient, on zeros;
-for a moment this takes the memory of its operands.
+for a moment this takes the memory of its operands. With cudnn.benchmark it runs twice: the first
+time all its kernels are tried, in the largest workspace of them, the second time the fastest runs.
+
+Answers are kept (kept_kernels.py): nothing is asked twice, and without a GPU they serve for its
+kind.
 """
 import torch
 
+from .kept_kernels import Kept, driver_version
 from .sources import Mistake
 
-CACHE_MOST = 2 << 30  # bytes that may stay with the allocator between two measurements
 CACHE_MOST = 2 << 30  # bytes that may stay in the allocator's cache between two measurements
 
 
@@ -85,9 +89,10 @@ def measure(conv, batch, scratch):
     return [gradient([True, False, False]), gradient([False, True, False])]
 
 
-def _question(conv):
-    """The properties of a convolution that decide its scratch memory: the key of the cache."""
-    return repr([value for name, value in sorted(conv.items()) if name != "tick"])
+def _question(conv, batch, tries):
+    """The properties of a convolution that decide its scratch memory: the key of an answer."""
+    shape = [value for name, value in sorted(conv.items()) if name not in ("tick", "batch")]
+    return repr([_of_batch(conv, batch), tries, *shape])
 
 
 def _answer(conv, batch, scratch):
@@ -113,16 +118,66 @@ def check_gpu(cuda=torch.cuda):
         ) from None
 
 
-def ask(description, cuda=torch.cuda):
-    """The member `kernels` of a description, measured at its batch on the first GPU."""
-    answers, scratch, batch = {}, Scratch(cuda), description["batch"]
-    for conv in description["convs"]:
-        question = _question(conv)
-        if question not in answers:
-            answers[question] = _answer(conv, batch, scratch)
-    return {
+def _tries(description):
+    return bool(description.get("flags", {}).get("cudnn_benchmark"))
+
+
+def _measure_new(description, kept, scratch):
+    """Asks the GPU for what is not kept: [scratch], or [scratch, tried] where kernels are tried."""
+    batch, tries = description["batch"], _tries(description)
+    before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, tries
+    try:
+        for conv in description["convs"]:
+            question = _question(conv, batch, tries)
+            if kept.get(question) is None:
+                tried = [_answer(conv, batch, scratch)] if tries else []
+                kept.put(question, [_answer(conv, batch, scratch), *tried])
+    finally:
+        torch.backends.cudnn.benchmark = before
+        kept.save()
+
+
+def _member(description, kept, gpu):
+    """The member `kernels`: of `tried` each convolution of a shape has it once, when it first runs;
+    the others have none."""
+    batch, tries, seen = description["batch"], _tries(description), set()
+    member = {
         "batch": batch,
-        "gpu": cuda.get_device_name(),
+        "gpu": gpu,
         "cudnn": torch.backends.cudnn.version(),
-        "scratch": [answers[_question(conv)] for conv in description["convs"]],
+        "scratch": [],
     }
+    if tries:
+        member["tried"] = []
+    for conv in description["convs"]:
+        question = _question(conv, batch, tries)
+        scratch, *tried = kept.get(question)
+        member["scratch"].append(scratch)
+        if tries:
+            member["tried"].append(tried[0] if question not in seen else [])
+        seen.add(question)
+    return member
+
+
+def ask(description, cuda=torch.cuda):
+    """The member `kernels` of a description, at its batch: what is kept, else by the first GPU."""
+    gpu = cuda.get_device_name()
+    kept = Kept(gpu, torch.backends.cudnn.version(), driver_version())
+    _measure_new(description, kept, Scratch(cuda))
+    return _member(description, kept, gpu)
+
+
+def recall(description, gpu):
+    """The same without a GPU, for one of this name. Raises Mistake where an answer is missing."""
+    named = (gpu, f"NVIDIA {gpu}")
+    found = [Kept(name, torch.backends.cudnn.version()) for name in named]
+    kept = next((one for one in found if one.answers), found[0])
+    batch, tries = description["batch"], _tries(description)
+    questions = {_question(conv, batch, tries) for conv in description["convs"]}
+    missing = sum(kept.get(question) is None for question in questions)
+    if missing:
+        raise Mistake(
+            f"of {missing} of {len(questions)} convolutions no answer of a {gpu} is kept: "
+            "run the same once on a machine with that GPU"
+        )
+    return _member(description, kept, gpu)

@@ -43,8 +43,9 @@ static const struct option_spec options[] = {
         .help = "with --pytorch: the model takes labels like its first input and returns its loss"},
     [ESTIMATE_KERNELS] = {.name = "kernels",
         .kind = OPTION_FLAG,
-        .help = "with --pytorch: measure the cuDNN workspace of each convolution on a GPU of "
-                "this machine; takes seconds, and the GPU memory of one convolution"},
+        .help = "with --pytorch or a command: measure the cuDNN workspace of each convolution on a "
+                "GPU of this machine; takes seconds, and the GPU memory of one convolution; "
+                "answers are kept, and serve without a GPU for the one that --gpu names"},
     [ESTIMATE_PYTHON] = {.name = "python",
         .kind = OPTION_TEXT,
         .argument = "PROGRAM",

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/estimation.h"
+#include "cli/export_kernels.h"
 #include "cli/pytorch.h"
 #include "cli/script_estimate.h"
 #include "estimator/physics/gpu_traits.h"
@@ -44,7 +45,7 @@ static int check_command(
         TASK_SEQ, TASK_INPUT, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL, TASK_MICRO_BATCHES,
         TASK_OFFLOAD};
     static const int of_pytorch[] = {
-        ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_KERNELS};
+        ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_CLASSES, ESTIMATE_LABELS};
     const char *name = NULL;
     for (size_t i = 0; !name && i < ARRAY_SIZE(of_task); i++)
         if (task->values[of_task[i]].set)
@@ -202,6 +203,22 @@ static int run_pytorch(
     return fault_prefix(r < 0 ? fault : NULL, r, "--pytorch=%.100s", model.source);
 }
 
+/* The command's own Python has the PyTorch, and so the cuDNN, of the training. */
+static int add_kernels(const struct invocation *invocation, struct task_description *task,
+    size_t size, struct fault *fault)
+{
+    const char *named = invocation->values[ESTIMATE_PYTHON].text, *first = invocation->operands[0],
+               *slash = strrchr(first, '/');
+    bool is_python = strncmp(slash ? slash + 1 : first, "python", strlen("python")) == 0;
+    const struct kernel_source source = {.interpreter = named       ? named
+                                                        : is_python ? first
+                                                                    : NULL,
+        .gpu = invocation->values[ESTIMATE_GPU].text,
+        .limit_us = option_number_or(&invocation->values[ESTIMATE_LIMIT], limit_usual_us)};
+    int r = export_kernels_add(&source, fault, &task->summary, &size);
+    return fault_prefix(r < 0 ? fault : NULL, r, "--kernels");
+}
+
 /* Follows the command after "--", and takes its export in place of a file. */
 static int run_script(
     const struct invocation *invocation, struct task_description *task, struct fault *fault)
@@ -212,7 +229,10 @@ static int run_script(
         .interpreter = invocation->values[ESTIMATE_PYTHON].text,
         .limit_us = invocation->values[ESTIMATE_LIMIT].number};
     size_t size;
-    return script_export(&command, fault, &task->summary, &size);
+    int r = script_export(&command, fault, &task->summary, &size);
+    return r == 0 && invocation->values[ESTIMATE_KERNELS].number
+               ? add_kernels(invocation, task, size, fault)
+               : r;
 }
 
 const char *estimate_source_name(

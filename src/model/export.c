@@ -428,22 +428,32 @@ static struct count workspace_at(const json_t *of_conv, size_t i)
     return bytes;
 }
 
-/* Adds the kernels of the last iteration at the front of the list. `workspaces`: the measured
- * workspaces; one number for forward, two for backward (gradients of the input and of the
- * weight). */
+/* What the library reported: a list for each of `convs`, with one number for forward and two for
+ * backward (gradients of the input and of the weight). NULL: nothing. */
+struct reported {
+    const json_t *workspaces, *tried;
+};
+
+static void set_reported(
+    struct export_conv *conv, const struct reported *reported, size_t i, size_t pass)
+{
+    conv->workspace = workspace_at(json_array_get(reported->workspaces, i), pass);
+    conv->tried = workspace_at(json_array_get(reported->tried, i), pass);
+}
+
+/* Adds the kernels of the last iteration at the front of the list. */
 static int read_kernels(
-    const json_t *rows, const json_t *workspaces, struct export *export, struct fault *fault)
+    const json_t *rows, const struct reported *reported, struct export *export, struct fault *fault)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < json_array_size(rows); i++) {
         struct export_conv *conv = &export->convs[export->n_convs];
-        const json_t *of_conv = json_array_get(workspaces, i);
         r = read_conv(json_array_get(rows, i), i, export, fault, conv);
         if (r < 0)
             break;
-        conv->workspace = workspace_at(of_conv, conv->pass == EXPORT_FORWARD ? 0 : 1);
+        set_reported(conv, reported, i, conv->pass == EXPORT_FORWARD ? 0 : 1);
         if (split_backward(export, conv, conv + 1)) {
-            conv[1].workspace = workspace_at(of_conv, 0);
+            set_reported(conv + 1, reported, i, 0);
             export->n_convs++;
         }
         export->n_convs++;
@@ -454,22 +464,24 @@ static int read_kernels(
 /* Reads the workspaces that the exporter queried from a GPU's library: one list for each of
  * `convs`. */
 static int read_measured(const json_t *root, size_t n, struct export *export, struct fault *fault,
-    const json_t **ret_workspaces)
+    struct reported *ret_reported)
 {
     const json_t *kernels = json_object_get(root, "kernels");
-    *ret_workspaces = NULL;
+    *ret_reported = (struct reported){0};
     if (!json_is_object(kernels))
         return 0;
     const json_t *workspaces = json_object_get(kernels, "scratch"),
-                 *gpu = json_object_get(kernels, "gpu");
+                 *tried = json_object_get(kernels, "tried"), *gpu = json_object_get(kernels, "gpu");
     if (!whole_number(
             json_object_get(kernels, "batch"), EXPORT_BYTES_MAX, &export->measured.batch) ||
         export->measured.batch == 0 || json_array_size(workspaces) != n ||
-        json_string_length(gpu) == 0 || json_string_length(gpu) >= sizeof export->measured.gpu)
+        (json_is_array(tried) && json_array_size(tried) != n) || json_string_length(gpu) == 0 ||
+        json_string_length(gpu) >= sizeof export->measured.gpu)
         return report_member(fault, "kernels",
             "an object with a batch, the name of a gpu, and scratch for each of convs");
     copy_text(gpu, export->measured.gpu, sizeof export->measured.gpu);
-    *ret_workspaces = workspaces;
+    export->measured.tries = json_is_array(tried);
+    *ret_reported = (struct reported){workspaces, tried};
     return 0;
 }
 
@@ -480,8 +492,8 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     const json_t *rows = json_object_get(root, "convs"), *phases = json_object_get(root, "phases");
     size_t n = json_array_size(rows),
            iterations = json_array_size(phases) ? json_array_size(phases) : 1;
-    const json_t *workspaces;
-    int r = read_measured(root, n, export, fault, &workspaces);
+    struct reported reported;
+    int r = read_measured(root, n, export, fault, &reported);
     if (r < 0 || n == 0)
         return r;
     if (n > EXPORT_TENSORS_MAX || iterations > EXPORT_TENSORS_MAX / n)
@@ -489,7 +501,7 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     export->convs = calloc(2 * n * iterations, sizeof *export->convs);
     if (!export->convs)
         return fault_set(fault, ENOMEM, "out of memory");
-    r = read_kernels(rows, workspaces, export, fault);
+    r = read_kernels(rows, &reported, export, fault);
     size_t kernels = export->n_step_convs = export->n_convs;
     for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
         copy_to_iteration(phases, i, kernels, export);

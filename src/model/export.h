@@ -67,12 +67,14 @@ struct export_conv {
     bool half; /* in 16 bit */
     enum export_pass pass;
     struct count workspace; /* bytes, as the library reported to the exporter */
+    struct count tried; /* the largest of all kernels, where PyTorch tries them; else not known */
 };
 
 /* The GPU whose library reported the convolutions' workspaces. */
 struct export_measured {
     int64_t batch; /* the batch that the workspaces hold for; 0: no library was queried */
     char gpu[64];
+    bool tries;    /* the library tried all kernels, as with cudnn.benchmark */
 };
 
 struct export

@@ -130,6 +130,7 @@ static int new_record(struct allocator *allocator, int *ret_handle)
 
 static void drop_record(struct allocator *allocator, int handle)
 {
+    allocator->blocks[handle].size = 0;
     allocator->blocks[handle].next = allocator->spare;
     allocator->spare = handle;
 }
@@ -146,6 +147,8 @@ static int add_segment(struct allocator *allocator, int64_t segment, int pool, i
         .address = address_space_place(&allocator->addresses, segment),
         .pool = (uint8_t)pool};
     allocator->reserved += segment;
+    if (allocator->reserved > allocator->reserved_peak)
+        allocator->reserved_peak = allocator->reserved;
     return 0;
 }
 
@@ -320,4 +323,17 @@ void allocator_release(struct allocator *allocator, int handle)
         give_block(allocator, handle, next, block->address);
     else
         add_free(allocator, handle);
+}
+
+void allocator_empty_cache(struct allocator *allocator)
+{
+    struct block *blocks = allocator->blocks;
+    for (int i = 0; i < (int)allocator->n_blocks; i++) {
+        bool is_segment = blocks[i].previous == BLOCK_NONE && blocks[i].next == BLOCK_NONE;
+        if (!is_segment || blocks[i].used || blocks[i].size == 0)
+            continue;
+        free_list_remove(list_of(allocator, i), blocks, i);
+        allocator->reserved -= blocks[i].size;
+        drop_record(allocator, i);
+    }
 }

@@ -11,7 +11,8 @@
  *   3. The smallest free block that is large enough is used. Its rest becomes a free block if it is
  *      at least 512 bytes (small) or more than 1 MiB (large).
  *   4. Free neighbours merge within their segment.
- *   5. Segments are never returned, as long as the device has free memory.
+ *   5. Segments are never returned, as long as the device has free memory, but where the program
+ *      empties the cache.
  *
  * The driver decides the addresses of segments (address_space.h).
  *
@@ -44,7 +45,7 @@ struct allocator {
     int spare; /* first of the unused block records, linked by `next`; BLOCK_NONE */
     struct free_list pools[ALLOCATOR_POOLS];
     struct address_space addresses;
-    int64_t reserved; /* taken from the device; never shrinks */
+    int64_t reserved, reserved_peak; /* taken from the device */
     int64_t active, active_peak;
     bool out_of_memory; /* this program: a free block was lost */
 };
@@ -82,6 +83,9 @@ void allocator_release(struct allocator *allocator, int handle);
  * the same afterwards, but for a segment that it may need. Returns 0, or the errors of
  * allocator_take. */
 int allocator_touch(struct allocator *allocator, int64_t bytes);
+
+/* Returns segments without a block in use to the device, as torch.cuda.empty_cache does. */
+void allocator_empty_cache(struct allocator *allocator);
 
 /* Returns the size to which PyTorch rounds a request up. */
 int64_t allocator_round(int64_t bytes);

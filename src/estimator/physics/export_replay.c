@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replays an export through the rules of the caching allocator: at each tick of the exporter's
- * clock one storage is allocated or freed. */
+ * clock one storage is allocated or freed.
+ *
+ * With cudnn.benchmark PyTorch allocates the largest workspace of all kernels of a convolution when
+ * it first runs one of that shape, tries them, and empties its cache (Conv_v8.cpp). Then it runs the
+ * fastest. Where the export has both sizes, so does the replay. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +24,7 @@ struct player {
     double batch, live;
     int *handles; /* by tensor */
     size_t next_conv, next_hold;
+    size_t n_convs_run; /* so far; the export's first iteration is the one that tries kernels */
     int error;
     struct footprint footprint;
 };
@@ -77,10 +82,20 @@ static double scratch_of(const struct player *player, const struct export_conv *
                                                               : workspace_of(&shape);
 }
 
+static void try_kernels(struct player *player, double bytes)
+{
+    int handle = take_block(player, bytes);
+    allocator_release(&player->allocator, handle);
+    allocator_empty_cache(&player->allocator);
+}
+
 static void run_conv(struct player *player, const struct export *export, size_t i)
 {
-    double bytes = scratch_of(player, &export->convs[i]) *
-                   workspace_variant(player->how->variant, i);
+    const struct export_conv *conv = &export->convs[i];
+    bool is_first = player->n_convs_run++ < export->n_step_convs;
+    if (is_first && player->how->use_measured && conv->tried.known)
+        try_kernels(player, (double)conv->tried.value);
+    double bytes = scratch_of(player, conv) * workspace_variant(player->how->variant, i);
     allocator_replay_workspace(&player->allocator, bytes, &player->footprint, &player->error);
 }
 
@@ -172,7 +187,8 @@ static void play_export(struct player *player, const struct export *export,
 bool allocator_replay_knows_kernels(const struct export *export, double batch, const char *gpu_kind)
 {
     bool same = gpu_kind && strcmp(export->measured.gpu, gpu_kind) == 0 &&
-                (double)export->measured.batch == batch;
+                (double)export->measured.batch == batch &&
+                export->tries_kernels == export->measured.tries;
     for (size_t i = 0; same && i < export->n_convs; i++)
         same = export->convs[i].workspace.known;
     return same && export->n_convs > 0;
@@ -190,7 +206,7 @@ int allocator_replay_export(const struct export *export, const struct export_rep
     player.error = schedule && player.handles ? 0 : -ENOMEM;
     if (player.error == 0)
         play_export(&player, export, gpu, schedule);
-    player.footprint.reserved = (double)player.allocator.reserved;
+    player.footprint.reserved = (double)player.allocator.reserved_peak;
     player.footprint.active = (double)player.allocator.active_peak;
     *ret_footprint = player.footprint;
     allocator_fini(&player.allocator);

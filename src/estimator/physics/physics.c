@@ -144,7 +144,7 @@ static void describe_export(const struct estimate_request *request, const struct
     if (export->releases_output)
         estimate_note(ret_estimate, 0,
             "the export is of a loop that releases the model's output before the backward pass");
-    if (export->tries_kernels)
+    if (physics->tries_kernels)
         estimate_note(ret_estimate, 0,
             "cudnn.benchmark tries all kernels of each convolution: their workspaces are not known, "
             "and may take as much again");
@@ -282,7 +282,7 @@ static int play_export(const struct physics_constants *constants,
             "the export holds for a batch of %lld alone", (long long)export->model->batch.value);
     physics->knows_kernels = allocator_replay_knows_kernels(
         export, (double)batch, request->gpu_kind);
-    physics->tries_kernels = export->tries_kernels;
+    physics->tries_kernels = export->tries_kernels && !physics->knows_kernels;
     describe_export(request, physics, ret_estimate);
     struct estimate_request layers = *request;
     struct tape tape;
@@ -449,13 +449,14 @@ static enum evidence evidence_of(
     const struct tape_doubts *doubts = &physics->doubts;
     if (request->export && request->export->compiled.is_there)
         return EVIDENCE_COMPILED;
-    if (request->export && strcmp(request->export->method, "script") == 0)
-        return EVIDENCE_SCRIPT;
+    if (request->export && physics->knows_kernels)
+        return EVIDENCE_KERNELS;
     if (request->export)
-        return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
+        return strcmp(request->export->method, "script") == 0 ? EVIDENCE_SCRIPT : EVIDENCE_EXPORT;
     if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
         doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
-        doubts->unshaped_share > doubtful_share || request->model->trained_is_open || doubts->most_taps >= taps_doubtful ||
+        doubts->unshaped_share > doubtful_share || request->model->trained_is_open ||
+        doubts->most_taps >= taps_doubtful ||
         request->offload != OFFLOAD_NONE) /* no such training was compared with its estimate */
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&

@@ -339,6 +339,31 @@ class Estimate(CliCase):
         self.assertIn("may take all memory that is free", lines[1])
         self.assertIn(f"P99 with them: {tried['reserve_mib']:.0f} MiB", lines[1])
 
+    def test_known_workspaces_of_tried_kernels(self):
+        """The largest workspace is there once, before the cache is emptied."""
+        with open(EXPORT) as file:
+            export = json.load(file)
+        counts = [1 if conv["phase"] == "forward" else 2 for conv in export["convs"]]
+        member = {"batch": 8, "gpu": "H200", "scratch": [[1 << 20] * n for n in counts]}
+        mib = {}
+        for tried in (0, 4 << 30):
+            export["flags"]["cudnn_benchmark"] = True
+            export["kernels"] = {**member, "tried": [[tried] * n for n in counts]}
+            self.write("tried.json", json.dumps(export))
+            reply = self.estimate("--export=tried.json", "--batch=8", "--gpu=H200")
+            self.assertEqual(reply["estimates"][0]["evidence"], "export with kernels")
+            self.assertFalse(reply["tries_kernels"])
+            mib[tried] = reply["estimates"][0]["mib"]
+        self.assertAlmostEqual(mib[4 << 30] - mib[0], 4096, delta=64)
+        del export["kernels"]["tried"]  # asked without cudnn.benchmark: other kernels
+        self.write("tried.json", json.dumps(export))
+        reply = self.estimate("--export=tried.json", "--batch=8", "--gpu=H200")
+        self.assertEqual(reply["estimates"][0]["evidence"], "export")
+        export["kernels"]["tried"] = [[0]] * (len(counts) + 1)
+        self.write("tried.json", json.dumps(export))
+        text = self.complaint("estimate", "--export=tried.json", "--batch=8", code=2)
+        self.assertIn("kernels", text)
+
     def doubt(self, text, warning):
         """An answer all the same, with the reason and wider than that of the sound summary."""
         sound, doubtful = (

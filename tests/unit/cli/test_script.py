@@ -94,6 +94,24 @@ class Answers(Case):
         complaint = self.estimate(f"--python={program}", "--", "./train.sh", code=2)
         self.assertIn("--python needs a command that starts with python", complaint)
 
+    def test_kernels_are_added_by_the_python_of_the_command(self):
+        """A pretend asker: the command's own Python, which gets the export in a file."""
+        self.export()
+        asker = self.program(
+            'if [ "$2" = colloc_export ]; then printf "%s\n" "$@" > words; '
+            f'cat "${{3#--add-kernels=}}"; exit; fi\n{self.LEAVE}',
+            "python-mine",
+        )
+        plain = self.estimate("--gpu=H200", "--", asker)
+        self.assertEqual(self.estimate("--kernels", "--gpu=H200", "--", asker), plain)
+        with open(os.path.join(self.folder, "words"), encoding="utf-8") as file:
+            words = file.read().split("\n")
+        self.assertEqual((words[:2], words[3]), (["-m", "colloc_export"], "--gpu=H200"))
+        deaf = self.program(
+            f'[ "$2" = colloc_export ] && {{ echo no GPU >&2; exit 1; }}\n{self.LEAVE}', "python-x"
+        )
+        self.assertIn("no GPU", self.estimate("--kernels", "--", deaf, code=2))
+
     def test_what_it_does_not_go_with(self):
         for word in (
             "--batch=8",

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exporter: descriptions of small networks, counted by hand, and that colloc reads them."""
+import copy
+import functools
 import json
 import os
 import subprocess
@@ -15,6 +17,7 @@ from needs_torch import PYTHON_FOLDER, nn, torch  # noqa: E402
 import colloc  # noqa: E402
 from colloc_export import Task, export, kernels  # noqa: E402
 from colloc_export.module import task_of_module  # noqa: E402
+from colloc_export.sources import Mistake  # noqa: E402
 from colloc_export.summary import text_of  # noqa: E402
 from colloc_export.tracker import Storages  # noqa: E402
 
@@ -442,8 +445,18 @@ class FakeGpu:
 
 
 class Kernels(unittest.TestCase):
-    def asked(self, gpu):
-        got = export(
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        environment = mock.patch.dict(os.environ, XDG_CACHE_HOME=folder.name)
+        environment.start()
+        self.addCleanup(environment.stop)
+        self.cache = os.path.join(folder.name, "colloc", "kernels")
+
+    @staticmethod
+    @functools.lru_cache(None)
+    def exported():
+        return export(
             Task(
                 lambda: nn.Sequential(
                     Net().conv,
@@ -455,6 +468,10 @@ class Kernels(unittest.TestCase):
             ),
             8,
         )
+
+    def asked(self, gpu, **flags):
+        got = copy.deepcopy(self.exported())
+        got["flags"].update(flags)
         operators = mock.Mock(convolution=gpu.run, convolution_backward=gpu.run)
         with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(
             torch.ops, "aten", operators
@@ -471,6 +488,53 @@ class Kernels(unittest.TestCase):
         )
         self.assertEqual(gpu.questions, 6)  # of the two equal ones only the first
         self.assertEqual(answer["scratch"], [[7], [14], [14], [21, 28], [21, 28], [35, 42]])
+
+    def test_nothing_is_asked_twice(self):
+        first, second, other = FakeGpu(7), FakeGpu(9), FakeGpu(9)
+        answer = self.asked(first)[1]
+        self.assertEqual(self.asked(second)[1], answer)
+        self.assertEqual(second.questions, 0)
+        with mock.patch.object(kernels, "driver_version", lambda: "600.1"):
+            self.asked(other)
+        self.assertEqual(other.questions, 6)
+        self.assertEqual(len(os.listdir(self.cache)), 2)
+
+    def test_kept_answers_serve_without_a_gpu(self):
+        got, answer = self.asked(FakeGpu(7))
+        self.assertEqual(kernels.recall(got, "NVIDIA H200"), answer)
+        for changed, gpu in (({"batch": 16}, "NVIDIA H200"), ({}, "NVIDIA H100")):
+            with self.assertRaisesRegex(Mistake, "of 4 of 4 convolutions no answer of a NVIDIA"):
+                kernels.recall({**got, **changed}, gpu)
+
+    def test_tried_kernels_stand_where_a_shape_first_runs(self):
+        gpu = FakeGpu(7)
+        got, answer = self.asked(gpu, cudnn_benchmark=True)
+        self.assertEqual(gpu.questions, 12)  # the largest of all, then the fastest
+        self.assertEqual(
+            [len(bytes) for bytes in answer["tried"]],
+            [1, 1, 0, 2, 0, 2],  # of the two equal ones the first
+        )
+        self.assertEqual(answer["tried"][0], [7])
+        self.assertEqual(answer["scratch"][0], [14])
+        self.assertEqual(kernels.recall(got, "NVIDIA H200"), answer)
+
+    def test_a_broken_file_is_asked_again(self):
+        for text in ("", "[", "[]", '{"a": 1}', '{"a": [["x"]]}'):
+            with self.subTest(text=text):
+                self.asked(FakeGpu(7))
+                path = os.path.join(self.cache, os.listdir(self.cache)[0])
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                gpu = FakeGpu(7)
+                self.asked(gpu)
+                self.assertEqual(gpu.questions, 6)
+
+    def test_a_cache_that_cannot_be_written(self):
+        with mock.patch.dict(os.environ, XDG_CACHE_HOME="/dev/null"):
+            gpu = FakeGpu(7)
+            self.asked(gpu)
+            self.asked(gpu)
+            self.assertEqual(gpu.questions, 12)
 
     def test_an_older_allocator_counts_rounded_bytes(self):
         self.assertEqual(self.asked(FakeGpu(512, counts="allocated_bytes"))[1]["scratch"][0], [512])

@@ -298,6 +298,29 @@ static void test_rests_of_bfc(void **state)
     allocator_fini(&a);
 }
 
+/* Segments with a block in use stay; the peak does, too. */
+static void test_empty_cache(void **state)
+{
+    struct allocator a;
+    allocator_init(&a);
+    int kept = take(&a, 12 * MIB), large = take(&a, 100 * MIB), small = take(&a, 1000),
+        other = take(&a, 2000);
+    assert_int_equal(a.reserved, 114 * MIB);
+    allocator_release(&a, large);
+    allocator_release(&a, small);
+    allocator_empty_cache(&a);
+    assert_int_equal(a.reserved, 14 * MIB);
+    assert_int_equal(a.reserved_peak, 114 * MIB);
+    allocator_release(&a, other);
+    allocator_empty_cache(&a);
+    allocator_empty_cache(&a);
+    assert_int_equal(a.reserved, 12 * MIB);
+    take(&a, 100 * MIB);
+    assert_int_equal(a.reserved, 112 * MIB);
+    allocator_release(&a, kept);
+    allocator_fini(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_random_walk),
         cmocka_unit_test(test_regions_grow),
         cmocka_unit_test(test_rests_of_bfc),
+        cmocka_unit_test(test_empty_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
