@@ -27,6 +27,7 @@ import json
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRAININGS = os.path.join(HERE, "start_trainings.py")
 PYTHON = sys.executable
-# Steps a second of each kind alone on an H200 (`pace` in docs/measured/start.json).
+# Steps a second of each kind alone on an H200, measured in an earlier run of this trial.
 PACE = {
     "cnn": 41.4,
     "segmentation": 60.6,
@@ -388,12 +389,11 @@ ROWS = {
 
 def table(results):
     """The rows of Markdown for what was measured."""
-    mean = lambda values: sum(values) / len(values)
     totals = {}
     for result in results:
         if "total_s" in result:
             totals.setdefault(result["way"], []).append(result)
-    by_hand = mean([result["total_s"] for result in totals["by-hand"]])
+    by_hand = statistics.fmean(result["total_s"] for result in totals["by-hand"])
     lines = [
         "| way | runs | total | of by hand | longest wait | failed |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -412,7 +412,7 @@ def table(results):
         failed = sum(run["failed"] for run in runs)
         lines.append(
             f"| {words}{note} | {len(runs)} | {over}{each} s |"
-            f" {over}{mean(seconds) / by_hand:.2f} |"
+            f" {over}{statistics.fmean(seconds) / by_hand:.2f} |"
             f" {longest} | {failed} |"
         )
     return lines

@@ -24,7 +24,7 @@ class Pages(unittest.TestCase):
     def test_start(self):
         made = subprocess.run(
             [sys.executable, os.path.join(ROOT, "tests", "gpu", "start_trial.py"), "--page"]
-            + [os.path.join(MEASURED, "start.json")],
+            + [os.path.join(MEASURED, "start.jsonl")],
             stdout=subprocess.PIPE,
             check=True,
             text=True,
