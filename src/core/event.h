@@ -122,6 +122,7 @@ struct core_sample {
         int mps_clients;      /* its processes that are clients of MPS, as far as they are listed */
         int hooked, unhooked; /* its listed processes with and without the preloaded library */
         int carried;          /* of the former: the carrier can take their memory away now */
+        bool is_inactive;     /* they have long not used the GPU (setting unused-after) */
     } * tasks;                /* as far as the driver reports them; may be incomplete */
     int n_tasks;
 };

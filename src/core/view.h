@@ -95,6 +95,7 @@ struct resident {
     bool has_library;       /* the preloaded library was given to its processes */
     int hooked, unhooked;   /* its processes there with and without it, as last listed */
     int carried;            /* of the former: the carrier can take their memory away */
+    bool is_inactive;       /* they have long not used the GPU, as last sampled */
     bool allocations_wait;  /* where memory is short, as far as is known (state/library_use.c) */
     int samples_risen;      /* since it took more than a context; at most RISEN_SAMPLES_ENOUGH */
 };

@@ -40,6 +40,7 @@ struct scenario_run {
         bool computes;
         bool has_all;                /* its allocation that waited got the rest of its memory */
         bool waits;                  /* an allocation of it waits for memory */
+        bool is_inactive;            /* from "idle" to "wake" */
         double held_bytes;           /* at the last sample; also while it waits */
         int finish_version;          /* counts plans of its end: only the last counts */
         double resident_bytes;       /* on each GPU, when it was suspended */
@@ -360,7 +361,8 @@ static double sum_tasks(
                 .mem_used_bytes = reading_of(taken),
                 .hooked = (taken > 0 && has_hooks(run, task)) * (1 + what->uncarried),
                 .unhooked = taken > 0 && !has_hooks(run, task),
-                .carried = taken > 0 && has_hooks(run, task) && run->scenario.settings.carries_mps};
+                .carried = taken > 0 && has_hooks(run, task) && run->scenario.settings.carries_mps,
+                .is_inactive = run->tasks[task->id].is_inactive};
     }
     if (used_bytes <= (double)run->scenario.gpus[gpu].mem_total_bytes)
         for (int i = 0; i < sample->n_tasks; i++)
@@ -492,6 +494,8 @@ static void handle_input(struct scenario_run *run, struct scenario_input *input)
         input->event.yield.gpus = &input->to_gpu;
         input->event.yield.n = 1;
     }
+    if (input->event.kind == EVENT_IDLE || input->event.kind == EVENT_WAKE)
+        run->tasks[input->event.task].is_inactive = input->event.kind == EVENT_IDLE;
     switch (input->kind) {
     case INPUT_EVENT:
         step_input(run, &input->event);

@@ -144,6 +144,7 @@ static const struct field task_memory_fields[] = {
     {"hooked", FIELD_INT, AT(hooked), OPTIONAL, 0, 1000000, NULL},
     {"unhooked", FIELD_INT, AT(unhooked), OPTIONAL, 0, 1000000, NULL},
     {"carried", FIELD_INT, AT(carried), OPTIONAL, 0, 1000000, NULL},
+    {"inactive", FIELD_BOOL, AT(is_inactive), OPTIONAL, 0, 0, NULL},
 };
 #undef AT
 

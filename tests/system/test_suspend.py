@@ -823,6 +823,17 @@ class Unused(Suspend):
         until(lambda: "IDLE" in self.events(task), "the report")
         self.assertEqual(self.task(task)["state"], "RUNNING")
 
+    def test_without_the_setting_it_gives_way_to_a_task_that_waits(self):
+        self.restart(suspend_unused_after="0")
+        task = self.start_notebook("first")
+        until(lambda: "IDLE" in self.events(task), "the report")
+        other = self.submit("exec true", memory_mib=37000)
+        self.wait(other, "COMPLETED")
+        self.wait_suspended(task)
+        self.write("first", "")
+        until(lambda: "device 0" in self.output(task), "the call")
+        self.assertEqual(self.events(task).count("WAKE"), 1)
+
 
 class Off(Suspend):
     settings = {"sample-period": "100ms", "suspend": "no"}

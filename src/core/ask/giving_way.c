@@ -91,6 +91,14 @@ bool core_may_suspend(const struct core *core, const struct task *task, int64_t 
            task->run->yield.retry_us <= now_us;
 }
 
+bool core_is_inactive(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id)->is_inactive)
+            return false;
+    return task->n_gpus > 0;
+}
+
 /* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
 struct reading core_bytes_of(const struct core *core, const struct task *task)
 {

@@ -15,6 +15,9 @@ bool core_can_suspend(const struct core *core, const struct task *task);
  * client of MPS, all but its context. */
 double core_freed_bytes(const struct task *task, double used_bytes);
 
+/* Have the running task's processes long not used its GPUs (setting unused-after)? */
+bool core_is_inactive(const struct core *core, const struct task *task);
+
 /* May the core suspend or move it now? Not a service, and not again soon after that has failed. */
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us);
 

@@ -11,7 +11,8 @@
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
  *      and resumed: the allocation waits for it.
  *   4. Another GPU has enough memory for the waiting task: it is moved there.
- *   5. A task on its GPU of no higher priority is suspended: one that waits itself, before one that
+ *   5. A task on its GPU of no higher priority is suspended: one that has long not used its GPUs,
+ *      which then stays suspended until it calls CUDA; one that waits itself, before one that
  *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
  *      then the one whose suspension and resumption cost least; of equals the youngest. It is
  *      resumed when enough memory is free again (suspended_pass.c). An older task that waits does
@@ -209,7 +210,7 @@ static bool move_to_room(struct core *core, const struct task *task, int64_t now
 
 struct candidate {
     const struct task *task;
-    bool waits, is_enough;
+    bool is_inactive, waits, is_enough;
     int64_t cost_us;
 };
 
@@ -217,6 +218,8 @@ static bool gives_way_before(const struct candidate *a, const struct candidate *
 {
     if (!b->task)
         return true;
+    if (a->is_inactive != b->is_inactive)
+        return a->is_inactive;
     if (a->waits != b->waits)
         return a->waits;
     if (a->task->request.priority != b->task->request.priority)
@@ -297,7 +300,8 @@ static const struct task *find_candidate(
         struct domain_walk walk = memory_domain_walk(gpu);
         while ((resident = memory_domain_resident(&walk))) {
             const struct task *task = core_find_task(core, resident->task);
-            struct candidate each = {task, task->run->memory_wait.bytes > 0,
+            struct candidate each = {task, core_is_inactive(core, task),
+                task->run->memory_wait.bytes > 0,
                 core_freed_bytes(task, reading_assume(resident->mem_used_bytes, 0)) >= lacking,
                 core_yield_cost_us(core, task)};
             if (!is_safe_from(core, task, resident, to) && may_give_way(core, task, to, now_us) &&
@@ -424,8 +428,10 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
         return r;
     const struct task *yielding = is_granted_more ? find_candidate(core, task, now_us) : NULL;
     if (yielding) {
+        bool is_inactive = core_is_inactive(core, yielding);
         note_unpaid(core, task);
-        return core_stop_task(core, yielding, YIELD_TO_MEMORY, task->id, now_us);
+        return core_stop_task(
+            core, yielding, is_inactive ? YIELD_UNUSED : YIELD_TO_MEMORY, task->id, now_us);
     }
     if (may_run_again(core, task, now_us) && is_youngest_beside_others(core, task, now_us))
         return run_again(core, task, now_us);

@@ -24,6 +24,7 @@
 #include "core/pass/service_pass.h"
 #include "core/pass/slots.h"
 #include "core/pass/suspended_pass.h"
+#include "core/pass/unused_pass.h"
 #include "core/state/claims.h"
 #include "core/state/state.h"
 
@@ -53,6 +54,7 @@ static const struct pass_stage stages[] = {
     {"failing", core_empty_failing_gpus, "tasks leave GPUs that fail"},
     {"reserved", core_schedule_advances, "users with a reservation now start their tasks"},
     {"queues", schedule_queues, "suspended tasks are resumed, the main queue starts"},
+    {"unused", core_reclaim_unused, "tasks that do not use their GPUs give way to those that wait"},
     {"host", core_schedule_host, "tasks that need no GPU start"},
     {"room", core_make_room, "a task is moved so that the head can start"},
 };

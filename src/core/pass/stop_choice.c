@@ -2,7 +2,8 @@
 /*
  * Which running tasks are stopped so that a waiting one, the head, can start or be resumed: one on
  * each GPU that it lacks. A rule of the caller selects the tasks that may be stopped (preempt.c: by
- * priority and rank; slots.c: when their time slot is over). Of those a task is chosen only if the
+ * priority and rank; slots.c: when their time slot is over; unused_pass.c: when they do not use
+ * their GPUs). Of those a task is chosen only if the
  * head then has the memory that it needs on that GPU, and the tasks that stay leave it SMs. No
  * other task is stopped for a head for which one has been, nor while a GPU was not sampled since a
  * task came or left.
@@ -52,10 +53,15 @@ static double left_without(
 
 #define SMACT_TOGETHER 1.0 /* chosen: tasks of more SM activity together slow each other down */
 
+static bool is_over_smact_max(const struct core *core, const struct gpu_view *gpu)
+{
+    return gpu->smact_level.valid && gpu->smact_level.value > core->settings.conditions.smact_max;
+}
+
 /* Would `in` have its memory on the GPU, and SMs, when `out` had left it? What is not known to be
  * more active than `out` takes no more from the tasks that stay. */
-static bool would_fit(const struct core *core, const struct gpu_view *gpu, const struct task *out,
-    const struct task *in)
+static bool would_fit(const struct core *core, const struct gpu_view *gpu,
+    const struct stop_rule *rule, const struct task *out, const struct task *in)
 {
     double of_in = reading_assume(in->request.expect.smact, 1), of_out = 1, of_others = 0;
     bool is_empty = !memory_domain_has_others(gpu);
@@ -67,8 +73,10 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu, const
         of_out = is_out ? smact : of_out;
         of_others += is_out ? 0 : smact;
     }
-    bool may_share = !in->request.exclusive &&
-                     (of_in <= of_out || of_in + of_others <= SMACT_TOGETHER);
+    bool has_sms = rule->reason == YIELD_UNUSED
+                       ? !is_over_smact_max(core, gpu)
+                       : of_in <= of_out || of_in + of_others <= SMACT_TOGETHER;
+    bool may_share = !in->request.exclusive && has_sms;
     return left_without(core, gpu, out) >= needed_bytes(core, in) && (is_empty || may_share);
 }
 
@@ -117,7 +125,7 @@ static struct stop find_stop(const struct stop_order *order, int i, const struct
         const struct task *task = core_find_task(core, gpu->residents[k].task);
         bool may_be = rule->may_be_stopped(core, task, head, order->now_us) &&
                       !stays_closed(core, task, core->placement.verdicts[i].kind) &&
-                      would_fit(core, gpu, task, head);
+                      would_fit(core, gpu, rule, task, head);
         if (may_be && (!best.task || rule->is_stopped_rather(core, task, best.task, order->now_us)))
             best.task = task;
     }

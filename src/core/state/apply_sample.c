@@ -228,6 +228,9 @@ static void update_residents(struct core *core, bool is_late, struct gpu_view *g
         core->pass_needed |= listed.mps_clients < resident->mps_clients;
         resident->mem_used_bytes = used_by(gpu, resident, sample);
         resident->mps_clients = listed.mps_clients;
+        core->pass_needed |= listed.is_inactive && !resident->is_inactive;
+        resident->is_inactive = listed.is_inactive;
+        core->any_inactive |= listed.is_inactive;
         note_memory(resident, is_late, now_us);
         core_note_library_use(core, resident, &listed);
         if (resident_follow_memory(&core->settings, resident, now_us))

@@ -4,7 +4,8 @@
  * processes have not called CUDA (the preloaded library detects that, docs/preload.md). The log
  * gets a warning, once each time, and the API `unused_s`. When a task has not used any of its GPUs
  * for `unused-after`, an event goes to the event log, from which its owner gets a message
- * (docs/messages.md); after `suspend-unused-after` another one, by which the core suspends it.
+ * (docs/messages.md); after `suspend-unused-after` another one, by which the core suspends it. The
+ * next sample says so as well: then the task gives way to one that lacks memory.
  * Unknown is not idle: a sample without a reading of activity, or one that comes too late after the
  * one before, restarts the time.
  */
@@ -147,7 +148,8 @@ static void report_idle(const struct gpus *gpus, uint64_t id)
     event.idle_us = (int64_t)idle;
     if (!job)
         return;
-    if (!is_long(gpus, reading_of(idle)))
+    job->is_inactive = is_long(gpus, reading_of(idle));
+    if (!job->is_inactive)
         job->idle_reports = 0;
     int64_t due_us = next_report_us(gpus->parts.config, job);
     if (due_us < 0 || event.idle_us < due_us)

@@ -121,6 +121,7 @@ static void add_to_task(const struct gpus *gpus, struct core_sample *sample, uin
     bool is_mps_client = process->kinds & GPU_PROCESS_MPS;
     bool is_hooked = hooks->is_hooked(hooks->context, task, process->pid);
     bool is_carried = is_hooked && hooks->can_carry(hooks->context, task, process->pid);
+    const struct job *job = jobs_find(gpus->parts.jobs, task);
     for (int i = 0; i < sample->n_tasks; i++) {
         struct task_memory *memory = &sample->tasks[i];
         if (memory->task != task)
@@ -138,7 +139,8 @@ static void add_to_task(const struct gpus *gpus, struct core_sample *sample, uin
         .mps_clients = is_mps_client,
         .hooked = is_hooked,
         .unhooked = !is_hooked,
-        .carried = is_carried};
+        .carried = is_carried,
+        .is_inactive = job && job->is_inactive};
 }
 
 /* ---- shares ---- */
