@@ -101,6 +101,12 @@ static void wait_while_busy(void)
     atomic_fetch_sub(&gpu->synchronising, 1);
 }
 
+static void wait_while_held(enum held_call call)
+{
+    while (atomic_load(&gpu->held) & call)
+        usleep(1000);
+}
+
 /* Whether nothing is released now. */
 static bool refuses(void)
 {
@@ -297,6 +303,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *prop, unsigned long long flags)
 {
+    wait_while_held(HOLD_CREATE);
     return take_block(handle, bytes);
 }
 
@@ -404,6 +411,7 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
 EXPORT CUresult cuMemUnmap(CUdeviceptr at, size_t bytes);
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
+    wait_while_held(HOLD_UNMAP);
     if (refuses())
         return ERROR_INVALID_CONTEXT;
     for (int i = 0; i < BLOCKS_MAX; i++) {
@@ -442,6 +450,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    wait_while_held(HOLD_COPY_OUT);
     memcpy(to, (const void *)(uintptr_t)from, bytes);
     return fails("cuMemcpyDtoHAsync_v2") ? 700 : CUDA_SUCCESS;
 }
@@ -450,6 +459,7 @@ EXPORT CUresult cuMemcpyHtoDAsync_v2(
     CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
+    wait_while_held(HOLD_COPY_BACK);
     memcpy((void *)(uintptr_t)to, from, bytes);
     return fails("cuMemcpyHtoDAsync_v2") ? 700 : CUDA_SUCCESS;
 }

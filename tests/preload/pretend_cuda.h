@@ -16,6 +16,9 @@ struct pretend_gpu {
     _Atomic uint64_t synchronising;   /* how many calls are at it */
     uint64_t context_bytes;
     unsigned char uuid[16];
+    _Atomic uint64_t held; /* a bit for each call that does not return (enum held_call) */
 };
+
+enum held_call { HOLD_COPY_OUT = 1, HOLD_UNMAP = 2, HOLD_CREATE = 4, HOLD_COPY_BACK = 8 };
 
 #endif

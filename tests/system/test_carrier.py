@@ -400,6 +400,70 @@ say("ready"); line(); say("end")
         self.assertEqual(self.hear(program), "end")
 
 
+class Phases(Carrier):
+    """The daemon ends in each phase of the way out and back, in turns; the next one finds the
+    memory where it is, and brings it back whole. So does a process that is killed there: it leaves
+    its neighbour alone."""
+
+    ROUNDS = int(os.environ.get("COLLOC_CARRIER_KILLS", "14"))
+    HOLD_COPY_OUT, HOLD_UNMAP, HOLD_CREATE, HOLD_COPY_BACK = 1, 2, 4, 8
+    # the order, the call that does not return, the phase that is reached
+    PHASES = (
+        (pd.AWAY, HOLD_COPY_OUT, pd.IS_COPYING),
+        (pd.AWAY, HOLD_UNMAP, pd.IS_RELEASING),
+        (pd.AWAY, 0, pd.IS_AWAY),
+        (pd.HERE, HOLD_CREATE, pd.IS_RETURNING),
+        (pd.HERE, HOLD_COPY_BACK, pd.IS_RETURNING),
+        (pd.HERE, 0, pd.IS_HERE),
+    )
+
+    def reach(self, page, goal, held, phase):
+        if goal == pd.HERE:
+            self.order_away(page)
+        self.gpu.set("held", held)
+        page.set_gate(True)
+        page.set_order(goal)
+        self.daemon.wait_until(lambda: page.where() == phase)
+
+    def next_daemon(self, program):
+        self.daemon.close()
+        self.daemon = None
+        self.start_daemon()
+        self.gpu.set("held", 0)
+        self.daemon.wait_until(lambda: program.pid in self.daemon.pages)
+        page = self.daemon.pages[program.pid]
+        self.daemon.wait_until(lambda: page.where() in (pd.IS_AWAY, pd.IS_HERE))
+        return page
+
+    def test_the_daemon_ends(self):
+        program, page = self.begin(HOLDER)
+        for i in range(self.ROUNDS):
+            goal, held, phase = self.PHASES[i % len(self.PHASES)]
+            self.reach(page, goal, held, phase)
+            page = self.next_daemon(program)
+            # what the last daemon ordered may end after the new page was sent
+            page.set_gate(True)
+            self.order_here(page)
+            self.say(program, "check")
+            self.assertEqual(self.hear(program), "True", (i, phase))
+        self.check_end(program, page)
+
+    def test_the_process_is_killed(self):
+        neighbour, _ = self.begin(HOLDER)
+        for i in range(self.ROUNDS):
+            program, page = self.begin(HOLDER)
+            self.reach(page, *self.PHASES[i % len(self.PHASES)])
+            program.kill()
+            program.wait(20)
+            for stream in (program.stdin, program.stdout):
+                stream.close()
+            self.gpu.set("held", 0)
+            self.gpu.set("used", MAPPED_MIB * MIB)  # the driver frees what it held
+            self.say(neighbour, "check")
+            self.assertEqual(self.hear(neighbour), "True", i)
+        self.check_end(neighbour, self.daemon.pages[neighbour.pid])
+
+
 class WhoCannot(Carrier):
     def check(self, text, why, **options):
         program, page = self.begin(text + "\nsay('ready'); line()", **options)

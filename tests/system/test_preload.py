@@ -63,11 +63,12 @@ class Gpu:
     """The pretend GPU's file (tests/preload/pretend_cuda.h)."""
 
     FIELDS = ["total", "used", "tries", "refusals", "suspended", "busy", "synchronising", "context"]
+    FIELDS += ["uuid", "uuid", "held"]
 
     def __init__(self, path, total_mib):
         self.path = path
         with open(path, "wb") as out:
-            out.write(struct.pack("=8Q16s", total_mib * MIB, *[0] * 7, b"0123456789abcdef"))
+            out.write(struct.pack("=8Q16sQ", total_mib * MIB, *[0] * 7, b"0123456789abcdef", 0))
         self.file = open(path, "r+b", buffering=0)
 
     def get(self, name):

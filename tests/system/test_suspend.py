@@ -419,6 +419,27 @@ class Carried(Suspend):
         self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
+    def test_killed_tasks(self):
+        """SIGKILL of the process at random instants of its way out and back."""
+        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        neighbour, beside = self.start_program()
+        for _ in range(self.rounds):
+            task, pid = self.start_program()
+            if chance.random() < 0.5:
+                self.colloc("suspend", str(task))
+            verb = "resume" if self.task(task)["state"] == "SUSPENDED" else "suspend"
+            connection = self.connection()
+            connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
+            end = time.monotonic() + chance.random() * 0.3
+            until(lambda: time.monotonic() > end)
+            os.kill(pid, signal.SIGKILL)
+            self.wait(task, "FAILED")
+            connection.close()
+            until(lambda: pid not in self.processes(), "its memory to be free")
+            self.assertEqual(self.task(task)["attempt_count"], 1)
+        self.assertIn(beside, self.processes())
+        self.goes_on(neighbour)
+
     def settled(self, task):
         def state():
             now = self.task(task)["state"]
