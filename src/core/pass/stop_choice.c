@@ -58,8 +58,16 @@ static bool is_over_smact_max(const struct core *core, const struct gpu_view *gp
     return gpu->smact_level.valid && gpu->smact_level.value > core->settings.conditions.smact_max;
 }
 
-/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? What is not known to be
- * more active than `out` takes no more from the tasks that stay. */
+/* Does `in` take the place of `out` as long as it is not known to be more active? Then the tasks
+ * that stay keep what they had. Among tasks of one priority only by slots: in simulations las
+ * completed tasks 5 % later where they took each other's places. */
+static bool takes_its_place(
+    const struct stop_rule *rule, const struct task *out, const struct task *in)
+{
+    return rule->reason == YIELD_TO_SLOT || in->request.priority > out->request.priority;
+}
+
+/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? */
 static bool would_fit(const struct core *core, const struct gpu_view *gpu,
     const struct stop_rule *rule, const struct task *out, const struct task *in)
 {
@@ -75,7 +83,8 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu,
     }
     bool has_sms = rule->reason == YIELD_UNUSED
                        ? !is_over_smact_max(core, gpu)
-                       : of_in <= of_out || of_in + of_others <= SMACT_TOGETHER;
+                       : of_in + of_others <= SMACT_TOGETHER ||
+                             (of_in <= of_out && takes_its_place(rule, out, in));
     bool may_share = !in->request.exclusive && has_sms;
     return left_without(core, gpu, out) >= needed_bytes(core, in) && (is_empty || may_share);
 }
