@@ -167,7 +167,8 @@ class Part:
 
     def note_log(self, part, daemon):
         with open(daemon.log.name) as log:
-            self.note(f"{part}, log", {"lines": log.read().splitlines()[-60:]})
+            lines = [line for line in log.read().splitlines() if "audit" in line or "waits" in line]
+            self.note(f"{part}, log", {"lines": lines[-60:]})
 
     def turns(self):
         daemon = self.new_daemon(slots="yes", slot_length="5s", suspend_memory_max="60GiB")
