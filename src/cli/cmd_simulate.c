@@ -24,6 +24,7 @@
 #include "cli/service_rows.h"
 #include "cli/simulating.h"
 #include "cli/simulating_log.h"
+#include "cli/simulating_mixes.h"
 #include "core/setting_table.h"
 #include "sim/service_totals.h"
 #include "sim/simulate.h"
@@ -69,7 +70,9 @@ enum {
     SIMULATE_RESAMPLE,
     SIMULATE_KINDS,
     SIMULATE_SPEEDS,
+    SIMULATE_MIXES,
     SIMULATE_EVERY_SECOND,
+    SIMULATE_MIXES_MISSING,
     SIMULATE_TRACE_OUT,
     SIMULATE_TIMELINE,
     SIMULATE_PER_TASK,
@@ -162,6 +165,16 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
             "whether the scheduler knows how fast each kind of GPU is: known or unknown (it takes "
             "all for equally fast; tasks run at the speed of their kind); default: known",
         .choices = speeds},
+    [SIMULATE_MIXES] = {.name = "mixes",
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "measured speeds of trainings that share a GPU, instead of the interference model "
+                "where the mix was measured (docs/mixes.md)"},
+    [SIMULATE_MIXES_MISSING] = {.name = "mixes-missing",
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "write the mixes that the trace visits and --mixes lacks to this file, as CSV, for "
+                "scripts/measure-mixes"},
     [SIMULATE_EVERY_SECOND] = {.name = "every-second",
         .kind = OPTION_FLAG,
         .help = "sample all GPUs every second as the daemon does; slow"},
@@ -195,6 +208,8 @@ struct setup {
     struct gpu_kinds kinds;
     struct cluster cluster;
     struct catalogue catalogue;
+    struct simulating_mixes mixes;
+    FILE *missing_out; /* --mixes-missing, or NULL */
     struct simulation simulation;
     int log_trace;           /* the file in memory of a trace that was made of a log; or -1 */
     char log_trace_path[64]; /* in /proc */
@@ -406,6 +421,10 @@ static int prepare_simulation(
         r = prepare_power(setup, fault);
     if (r == 0)
         r = read_tasks(invocation, setup, estimator, fault);
+    if (r == 0 &&
+        (invocation->values[SIMULATE_MIXES].set || invocation->values[SIMULATE_MIXES_MISSING].set))
+        r = simulating_mixes_read(
+            &setup->mixes, invocation->values[SIMULATE_MIXES].text, simulation, fault);
     return r < 0 ? r : read_log(setup, fault);
 }
 
@@ -420,9 +439,12 @@ static int open_output(
 }
 
 static int open_outputs(
-    const struct invocation *invocation, struct fault *fault, struct simulation *simulation)
+    const struct invocation *invocation, struct fault *fault, struct setup *setup)
 {
-    int r = open_output(invocation, SIMULATE_TRACE_OUT, fault, &simulation->trace_out);
+    struct simulation *simulation = &setup->simulation;
+    int r = open_output(invocation, SIMULATE_MIXES_MISSING, fault, &setup->missing_out);
+    if (r == 0)
+        r = open_output(invocation, SIMULATE_TRACE_OUT, fault, &simulation->trace_out);
     if (r == 0)
         r = open_output(invocation, SIMULATE_TIMELINE, fault, &simulation->timeline_out);
     return r < 0 ? r : open_output(invocation, SIMULATE_PER_TASK, fault, &simulation->tasks_out);
@@ -436,13 +458,17 @@ static int close_output(FILE *file, const char *name, struct fault *fault)
     return failed ? fault_set(fault, EIO, "--%s: write error: the file is incomplete", name) : 0;
 }
 
-static int close_outputs(const struct simulation *simulation, int r, struct fault *fault)
+static int close_outputs(struct setup *setup, int r, struct fault *fault)
 {
+    const struct simulation *simulation = &setup->simulation;
+    if (r == 0 && setup->missing_out)
+        mix_use_print_missing(&setup->mixes.use, setup->mixes.gpu, setup->missing_out);
     const struct {
         FILE *file;
         int option;
-    } outputs[] = {{simulation->trace_out, SIMULATE_TRACE_OUT},
-        {simulation->timeline_out, SIMULATE_TIMELINE}, {simulation->tasks_out, SIMULATE_PER_TASK}};
+    } outputs[] = {{setup->missing_out, SIMULATE_MIXES_MISSING},
+        {simulation->trace_out, SIMULATE_TRACE_OUT}, {simulation->timeline_out, SIMULATE_TIMELINE},
+        {simulation->tasks_out, SIMULATE_PER_TASK}};
     for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
         int closed = close_output(
             outputs[i].file, options[outputs[i].option].name, r < 0 ? NULL : fault);
@@ -533,9 +559,10 @@ static void print_preemption(const struct simulation_result *result)
 }
 
 /* Preemption is only printed where tasks may be suspended. */
-static void print_result(const struct simulation *simulation,
-    const struct simulation_result *result, const struct user_totals *users)
+static void print_result(const struct setup *setup, const struct simulation_result *result,
+    const struct user_totals *users)
 {
+    const struct simulation *simulation = &setup->simulation;
     char wait[32], exec[32], jct[32];
     print_total_time(result);
     printf("Average       waiting %s, execution %s, completion %s\n",
@@ -549,13 +576,16 @@ static void print_result(const struct simulation *simulation,
         print_preemption(result);
     printf(
         "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
+    if (simulation->mixes)
+        simulating_mixes_print(&setup->mixes);
     print_users(users);
     service_rows_print(simulation->services, result->suspensions);
 }
 
-static void print_result_json(const struct simulation *simulation,
-    const struct simulation_result *result, const struct user_totals *users)
+static void print_result_json(const struct setup *setup, const struct simulation_result *result,
+    const struct user_totals *users)
 {
+    const struct simulation *simulation = &setup->simulation;
     json_t *object = json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s",
         result->total_s, "avg_wait_s", result->avg_wait_s, "avg_exec_s", result->avg_exec_s,
         "avg_jct_s", result->avg_jct_s, "oom", (json_int_t)result->oom, "completed",
@@ -569,6 +599,8 @@ static void print_result_json(const struct simulation *simulation,
         json_object_set_new(object, "memory_waits", json_integer(result->memory_waits));
         json_object_set_new(object, "memory_wait_s", json_real(result->memory_wait_s));
     }
+    if (simulation->mixes)
+        json_object_set_new(object, "mixes", simulating_mixes_json(&setup->mixes));
     if (has_users(users))
         json_object_set_new(object, "users", users_json(users));
     if (simulation->services->n) {
@@ -601,17 +633,18 @@ static int run(const struct invocation *invocation)
     int r = prepare_simulation(invocation, &setup, &fault);
     setup.simulation.services = &services;
     if (r == 0)
-        r = open_outputs(invocation, &fault, &setup.simulation);
+        r = open_outputs(invocation, &fault, &setup);
     if (r == 0)
         r = run_simulation(&setup.simulation, &fault, &result, &users);
-    r = close_outputs(&setup.simulation, r, &fault);
+    r = close_outputs(&setup, r, &fault);
     if (r < 0 && fault.text[0]) /* else a program has printed it */
         print_error("%s", fault.text);
     if (r == 0)
         (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(
-            &setup.simulation, &result, &users);
+            &setup, &result, &users);
     service_totals_fini(&services);
     user_totals_fini(&users);
+    simulating_mixes_fini(&setup.mixes);
     catalogue_fini(&setup.catalogue);
     cluster_fini(&setup.cluster);
     if (setup.log_trace >= 0)

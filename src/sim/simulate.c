@@ -129,6 +129,8 @@ static int prepare_gpus(struct simulation_run *run)
     int r = simulated_gpus_init(&run->gpus, simulation->cluster, simulation->laws);
     run->gpus.on_speed_changed = simulated_task_on_speed_changed;
     run->gpus.context = run;
+    run->gpus.mixes = simulation->mixes;
+    run->gpus.mix_use = simulation->mix_use ? simulation->mix_use : &run->mix_use;
     run->totals = run_totals_start(simulation->cluster);
     run->can_start = calloc((size_t)simulation->catalogue->n, sizeof *run->can_start);
     run->learned = calloc((size_t)simulation->catalogue->n, sizeof *run->learned);
@@ -186,6 +188,7 @@ static int run_to_end(struct simulation_run *run)
     int r = run->error ? 0 : sim_run(run->sim, TIME_NEVER);
     if (run->timeline.out)
         timeline_advance(&run->timeline, TIME_NEVER);
+    simulation_run_check(run, run->gpus.error);
     return run->error ? run->error : r;
 }
 
@@ -254,6 +257,7 @@ static void clean_up(struct simulation_run *run)
     timeline_fini(&run->timeline);
     if (run->gpus.cluster)
         simulated_gpus_fini(&run->gpus);
+    mix_use_fini(&run->mix_use);
     arrivals_close(&run->arrivals);
     sim_destroy(run->sim);
 }
@@ -291,6 +295,7 @@ int simulate_comparison(
     struct simulation quiet = *simulation;
     quiet.trace_out = quiet.timeline_out = quiet.tasks_out = quiet.remarks = NULL;
     quiet.users = NULL;
+    quiet.mix_use = NULL;
     quiet.services = NULL;
     int r = simulate_trace(&quiet, fault, ret_result);
     if (r == -EDEADLK && fault)

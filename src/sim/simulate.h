@@ -17,6 +17,7 @@
 #include "core/core.h"
 #include "sim/catalogue.h"
 #include "sim/cluster.h"
+#include "sim/mixes.h"
 
 /* When tasks ended after their submission, by id - 1; 0: it did not end. For free(). */
 struct completions {
@@ -50,6 +51,9 @@ struct simulation {
     FILE *trace_out;     /* a line for each event (sim/event_line.h), or NULL */
     FILE *timeline_out, *tasks_out;  /* CSV (sim/records.h), or NULL */
     struct completions *completions; /* to be filled, or NULL */
+    const struct mixes *mixes;       /* measured speeds, instead of the laws'; or NULL */
+    struct mix_use *mix_use;         /* to be filled where there are mixes, or NULL; the caller ends
+                                        it with mix_use_fini, also after an error */
     struct user_totals *users;       /* to be filled (sim/user_totals.h), or NULL */
     struct service_totals *services; /* to be set (sim/service_totals.h), or NULL; the caller ends
                                         them with service_totals_fini, also after an error */

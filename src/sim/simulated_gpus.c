@@ -3,7 +3,8 @@
  * The simulated GPUs and the speeds of the tasks on them. When a task begins or stops to compute on
  * some places, the rates change in three steps:
  *
- *   1. the interference model gives each task the speed that each changed place allows it;
+ *   1. the measured mix, or else the interference model, gives each task the speed that each changed
+ *      place allows it;
  *   2. a task's speed is that of its slowest place, which may also concern tasks that have other
  *      places elsewhere; on_speed_changed reports each task whose speed changed;
  *   3. activity and power are calculated again for the changed places and for each place of a task
@@ -84,15 +85,95 @@ static void solve_place(struct simulated_gpus *gpus, int i)
         gpus->places[i].n_residents);
 }
 
-/* Step 1, for one place. */
-static void update_place_speeds(struct simulated_gpus *gpus, int i)
+/* ---- measured mixes ---- */
+
+/* Adds the time of the mix that was there until now. */
+static void count_mix(struct simulated_gpus *gpus, struct place *place, int64_t now_us)
+{
+    double passed_s = (double)(now_us - place->mixed_us) / (double)SECOND_US;
+    place->mixed_us = now_us;
+    if (place->n_mixed < 2)
+        return;
+    if (place->mix)
+        gpus->mix_use->measured_s += passed_s;
+    else
+        gpus->mix_use->modelled_s += passed_s;
+    if (place->missing_mix >= 0)
+        gpus->mix_use->missing[place->missing_mix].simulated_s += passed_s;
+}
+
+static int by_mix_name(const void *one, const void *other)
+{
+    return strcmp((*(const struct place_resident *const *)one)->task->mix_name,
+        (*(const struct place_resident *const *)other)->task->mix_name);
+}
+
+/* The residents by name, as a mix has them. Returns false if they can be in no measured mix: those
+ * of instances, limited shares, services, and of both ways of sharing. */
+static bool sort_residents(
+    const struct simulated_gpus *gpus, int i, struct place_resident **ret_sorted)
 {
     struct place *place = &gpus->places[i];
+    if (gpus->cluster->places[i].sms < 1 || place->n_residents == 0 ||
+        place->n_residents > MIX_TRAININGS_MAX)
+        return false;
+    for (int k = 0; k < place->n_residents; k++) {
+        const struct running_task *task = place->residents[k].task;
+        if (!task->mix_name || task->cap > 0 || task->mps != place->residents[0].task->mps)
+            return false;
+        ret_sorted[k] = &place->residents[k];
+    }
+    qsort(ret_sorted, (size_t)place->n_residents, sizeof *ret_sorted, by_mix_name);
+    return true;
+}
+
+static void note_missing(
+    struct simulated_gpus *gpus, struct place *place, const char *trainings, bool mps, bool crashed)
+{
+    place->missing_mix = mix_use_note_missing(gpus->mix_use, trainings, mps, crashed);
+    if (place->missing_mix < 0)
+        gpus->error = -ENOMEM;
+}
+
+/* Takes the speeds of the place's mix, if it was measured. */
+static bool take_measured_speeds(struct simulated_gpus *gpus, int i, int64_t now_us)
+{
+    struct place *place = &gpus->places[i];
+    struct place_resident *sorted[MIX_TRAININGS_MAX];
+    const char *names[MIX_TRAININGS_MAX];
+    char trainings[MIX_NAMES_SIZE];
+    count_mix(gpus, place, now_us);
+    place->mix = NULL;
+    place->missing_mix = -1;
+    place->n_mixed = place->n_residents;
+    if (!sort_residents(gpus, i, sorted))
+        return false;
+    for (int k = 0; k < place->n_residents; k++)
+        names[k] = sorted[k]->task->mix_name;
+    if (!mix_join(names, place->n_residents, trainings))
+        return false;
+    const struct mix *mix = mixes_find(gpus->mixes, trainings, sorted[0]->task->mps);
+    place->mix = mix && mix->speeds ? mix : NULL;
+    if (!place->mix && place->n_residents > 1)
+        note_missing(gpus, place, trainings, sorted[0]->task->mps, mix != NULL);
+    for (int k = 0; place->mix && k < place->n_residents; k++)
+        sorted[k]->speed = mix->speeds[k];
+    return place->mix != NULL;
+}
+
+/* ---- the three steps ---- */
+
+/* Step 1, for one place. */
+static void update_place_speeds(struct simulated_gpus *gpus, int i, int64_t now_us)
+{
+    struct place *place = &gpus->places[i];
+    place->outdated = true;
+    if (gpus->mixes && take_measured_speeds(gpus, i, now_us))
+        return;
     list_sharers(gpus, place);
     solve_place(gpus, i);
     for (int k = 0; k < place->n_residents; k++)
         place->residents[k].speed = gpus->sharers[k].speed;
-    place->outdated = true;
 }
 
 static double speed_at(const struct place *place, const struct running_task *task)
@@ -166,6 +247,8 @@ static void update_activity(struct simulated_gpus *gpus, int i, int64_t now_us)
     }
     struct demand now = interference_activity(
         &gpus->laws->interference, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
+    if (place->mix && !isnan(place->mix->smact))
+        now.smact = place->mix->smact;
     simulated_gpus_account(gpus, shape->gpu, now_us);
     rates->smact += now.smact - place->smact;
     place->smact = now.smact;
@@ -175,6 +258,8 @@ static void update_activity(struct simulated_gpus *gpus, int i, int64_t now_us)
         rates->smact = 0; /* the sum of differences may leave a rounding error */
     rates->power_w = rates->n_residents ? gpu_kind_power_w(kind, fmax(rates->smact, 0), sum_w)
                                         : kind->idle_w;
+    if (place->mix && !isnan(place->mix->power_w))
+        rates->power_w = place->mix->power_w;
 }
 
 static void update_activity_if_outdated(struct simulated_gpus *gpus, int i, int64_t now_us)
@@ -189,7 +274,7 @@ static void update_rates(
 {
     gpus->update++;
     for (int i = 0; i < changed->n_places; i++)
-        update_place_speeds(gpus, changed->places[i]);
+        update_place_speeds(gpus, changed->places[i], now_us);
     for (int i = 0; i < changed->n_places; i++) {
         struct place *place = &gpus->places[changed->places[i]];
         for (int k = 0; k < place->n_residents; k++)

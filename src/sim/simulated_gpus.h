@@ -8,6 +8,7 @@
 #define COLLOC_SIM_SIMULATED_GPUS_H
 
 #include "sim/cluster.h"
+#include "sim/mixes.h"
 
 /* A task that computes. The caller fills the first part; simulated_gpus.c fills the second. */
 struct running_task {
@@ -18,6 +19,7 @@ struct running_task {
     const int *places; /* borrowed until the task is removed */
     int n_places;
     double reference_speed; /* of the kind of GPU that left_s holds for; 0: its slowest place's */
+    const char *mix_name;   /* of the training in measured mixes; NULL: it is in none */
 
     double left_s;     /* work left at since_us, in seconds of running alone */
     double speed;      /* 1: as fast as alone on its slowest place */
@@ -37,15 +39,21 @@ struct place {
     } * residents;
     int n_residents;
     size_t capacity;
-    double smact;   /* now, as a fraction of the whole GPU */
-    double power_w; /* now, above that of a GPU in use without load */
-    bool outdated;  /* smact and power_w must be calculated again */
+    double smact;          /* now, as a fraction of the whole GPU */
+    double power_w;        /* now, above that of a GPU in use without load */
+    bool outdated;         /* smact and power_w must be calculated again */
+    const struct mix *mix; /* the measured mix of its residents; or NULL */
+    int missing_mix;       /* in mix_use.missing; -1: measured, or it cannot be */
+    int n_mixed;           /* residents, since */
+    int64_t mixed_us;
 };
 
 struct simulated_gpus {
     const struct cluster *cluster;
     const struct gpu_constants *laws;
-    struct place *places; /* by index of cluster->places */
+    const struct mixes *mixes; /* measured ones, instead of the laws; or NULL */
+    struct mix_use *mix_use;   /* to be filled where there are mixes */
+    struct place *places;      /* by index of cluster->places */
     struct gpu_rates {
         double smact, power_w;    /* now */
         double smact_s, energy_j; /* from the start to since_us */
@@ -55,6 +63,7 @@ struct simulated_gpus {
     struct sharer *sharers; /* scratch, room for the residents of the fullest place */
     size_t sharers_capacity;
     int update; /* counts updates, so that each task's speed is calculated once in each */
+    int error;  /* -ENOMEM: a list of missing mixes is incomplete */
 
     /* Called when the task's speed has changed; its left_s is up to date then. */
     void (*on_speed_changed)(void *context, struct running_task *task);

@@ -286,6 +286,7 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     task->running.mps = started->run->share.sharing == SHARING_MPS;
     task->running.cap = started->run->share.thread_percent / 100.0;
     task->running.left_s = task->solo_s;
+    task->running.mix_name = task->service ? NULL : task->type->name;
     task->running.reference_speed = cluster_fastest(cluster, task->type->gpu_kind);
     if (started->n_gpus > 0)
         task->running.demand = demand_on(

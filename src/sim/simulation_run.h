@@ -95,6 +95,7 @@ struct simulation_run {
     size_t tasks_capacity;
     const struct running_task *changing; /* the task that is starting or ending now */
     struct run_totals totals;
+    struct mix_use mix_use; /* of comparisons, whose caller does not ask for it */
     struct simulation_result result;
     struct fault *fault;
     int error; /* 0, or the first -errno: nothing happens after it */

@@ -1132,5 +1132,121 @@ class BadInput(SimulateCase):
         self.assertEqual(result["completed"], 1)
 
 
+MIXES = """gpu,driver,sharing,trainings,speeds,smact,power_w,crashed
+A100-40GB,580,mps,small + large,0.5 + 0.25,0.9,300,
+A100-40GB,580,mps,small + small,0.4 + 0.6,0.8,250,
+"""
+
+
+class Mixes(SimulateCase):
+    """--mixes: measured speeds of trainings that share a GPU."""
+
+    def mixed(self, *arrivals, mixes=MIXES, **options):
+        # Nothing holds the second training off, and no memory step takes time.
+        return self.simulate(
+            *arrivals,
+            mixes=self.write("mixes.csv", mixes),
+            policy="rr",
+            smact_max=1,
+            margin_gib=0,
+            **options,
+        )
+
+    def test_the_measured_speeds_hold(self):
+        rows = os.path.join(self.folder, "rows.csv")
+        result = self.mixed((0, "large"), (0, "small"), per_task=rows)
+        with open(rows, encoding="utf-8") as file:
+            small, large = sorted(csv.DictReader(file), key=lambda row: row["task"])[::-1]
+        # small: 100 s at 0.5; large: at 0.25 meanwhile, then alone.
+        self.assertAlmostEqual(float(small["exec_s"]), 200, delta=8)
+        self.assertAlmostEqual(float(large["exec_s"]), 200 + (200 - 50), delta=8)
+        self.assertEqual(result["mixes"]["measured"], 1)
+        self.assertEqual(result["mixes"]["missing"], 0)
+
+    def test_equal_trainings_have_their_mean(self):
+        result = self.mixed((0, "small"), (0, "small"))
+        # While the second waits the first is alone, and so is the second after the first.
+        self.assertAlmostEqual(result["avg_exec_s"], 200 - 2 * result["avg_wait_s"], delta=2)
+
+    def test_missing_mixes_are_modelled_and_listed(self):
+        missing = os.path.join(self.folder, "missing.csv")
+        result = self.mixed((0, "large"), (0, "small"), sharing="streams", mixes_missing=missing)
+        model = self.simulate(
+            (0, "large"),
+            (0, "small"),
+            sharing="streams",
+            policy="rr",
+            smact_max=1,
+            margin_gib=0,
+        )
+        self.assertEqual(result["total_s"], model["total_s"])
+        self.assertEqual(
+            result["mixes"], {"measured": 0, "missing": 1, "crashed": 0, "measuring_s": 30}
+        )
+        with open(missing, encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 1)
+        self.assertEqual(rows[0]["trainings"], "large + small")
+        self.assertEqual((rows[0]["gpu"], rows[0]["sharing"]), ("A100-40GB", "streams"))
+        self.assertGreater(float(rows[0]["simulated_s"]), 100)
+
+    def test_without_a_table_all_are_missing(self):
+        result = self.simulate(
+            (0, "small"),
+            (0, "small"),
+            policy="rr",
+            mixes_missing=os.path.join(self.folder, "m.csv"),
+        )
+        self.assertEqual(result["mixes"]["measured"], 0)
+
+    def test_a_mix_that_crashed_is_named_and_not_measured_again(self):
+        missing = os.path.join(self.folder, "missing.csv")
+        crashed = MIXES.splitlines()[0] + "\nA100-40GB,580,mps,large + small,,,,1\n"
+        result = self.mixed((0, "large"), (0, "small"), mixes=crashed, mixes_missing=missing)
+        self.assertEqual((result["mixes"]["missing"], result["mixes"]["crashed"]), (0, 1))
+        with open(missing, encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 1)
+
+    def test_bad_tables(self):
+        head, first = MIXES.splitlines()[:2]
+        for lines, complaint in [
+            ([head], "no mix stands there"),
+            (["a,b", "1,2"], "no column gpu: is it a table of mixes?"),
+            ([head, first, first], "the mix large + small (mps) stands there twice"),
+            (
+                [head, first.replace("0.5 + 0.25", "0.5")],
+                "it has 2 trainings, but not as many speeds",
+            ),
+            ([head, first.replace("0.25", "nan")], 'invalid speed "nan"'),
+            ([head, first.replace("0.25", "-1")], 'invalid speed "-1"'),
+            ([head, first.replace("0.25", "0")], 'invalid speed "0"'),
+            ([head, first.replace("mps", "mig")], "sharing: give streams or mps"),
+            ([head, first.replace("0.5 + 0.25", "")], "give speeds, or crashed 1"),
+            ([head, first + "1"], "give speeds, or crashed 1"),
+            (
+                [head, first.replace("small + ", "small +  + ").replace("0.5", "1 + 1")],
+                "a training has no name",
+            ),
+            (
+                [head, first, first.replace("580", "535")],
+                "driver 535, but mixes before it are of 580",
+            ),
+            ([head, first, first.replace("A100-40GB", "H200")], "gpu H200, but mixes before it"),
+            ([head, first.replace("A100-40GB", "H200")], "a simulated GPU is A100-40GB"),
+            (
+                [head, first.replace("small + large", " + ".join(["s"] * 65))],
+                "more than 64 trainings",
+            ),
+        ]:
+            with self.subTest(complaint):
+                table = self.write("mixes.csv", "\n".join(lines) + "\n")
+                self.assertIn(complaint, self.complaint_of("--mixes", table))
+        table = self.write("mixes.csv", MIXES)
+        self.assertIn(
+            "mixes are of one kind of GPU",
+            self.complaint_of("--mixes", table, "--gpus", "A100-40GB,H100"),
+        )
+
+
 if __name__ == "__main__":
     unittest.main()
