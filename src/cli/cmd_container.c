@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc container IMAGE -- COMMAND`, in a task: becomes podman, with the task's GPUs
- * (container.h). `colloc submit --container=IMAGE -- COMMAND` submits this command.
+ * `colloc container IMAGE -- COMMAND`, in a task: becomes podman, or docker where there is no
+ * podman or --with=docker says so, with the task's GPUs (container.h). `colloc submit
+ * --container=IMAGE -- COMMAND` submits this command.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +12,23 @@
 
 #include "cli/command.h"
 #include "cli/container.h"
+#include "cli/docker_run.h"
+#include "cli/docker_words.h"
 #include "cli/print.h"
+#include "gpu/program.h"
+
+enum { CONTAINER_WITH };
+
+static const char *const programs[] = {"podman", "docker", NULL};
+
+static const struct option_spec options[] = {
+    [CONTAINER_WITH] = {.name = "with",
+        .kind = OPTION_CHOICE,
+        .argument = "PROGRAM",
+        .choices = programs,
+        .help = "what starts the container: {choices}; default: podman where it is installed, else "
+                "docker"},
+};
 
 static const char *variable_or_empty(const char *name)
 {
@@ -32,10 +49,38 @@ static int check_task(void)
     return EXIT_USAGE;
 }
 
+/* Can docker put a container into this task? Returns an exit code. */
+static int prepare_docker(char program[PATH_MAX], char parent[CGROUP_PATH_SIZE])
+{
+    if (!docker_find(program)) {
+        print_error("container: neither podman nor docker is on PATH");
+        return EXIT_REFUSED;
+    }
+    enum docker_driver driver = docker_driver_of(program);
+    if (driver == DOCKER_DRIVER_UNKNOWN)
+        print_error("container: dockerd does not answer");
+    else if (driver != DOCKER_DRIVER_CGROUPFS)
+        print_error("container: " DOCKER_DRIVER_WORDS);
+    else if (!docker_find_parent(parent))
+        print_error("container: tasks have no cgroups here, which docker needs");
+    else
+        return EXIT_OK;
+    return EXIT_REFUSED;
+}
+
+static bool uses_docker(const struct invocation *invocation)
+{
+    char path[PATH_MAX];
+    const struct option_value *with = &invocation->values[CONTAINER_WITH];
+    return with->set ? strcmp(with->text, "docker") == 0
+                     : !program_find("podman", path, sizeof path);
+}
+
 static int run(const struct invocation *invocation)
 {
     struct fault fault = {0};
-    char folder[PATH_MAX], **words;
+    char folder[PATH_MAX], program[PATH_MAX] = "podman", parent[CGROUP_PATH_SIZE], **words;
+    bool by_docker = uses_docker(invocation);
     const char *const *command = invocation->operands + 1;
     int code = check_task();
     if (code != EXIT_OK)
@@ -44,17 +89,24 @@ static int run(const struct invocation *invocation)
         print_error("container: the current folder: %s", strerror(errno));
         return EXIT_REFUSED;
     }
+    if (by_docker && (code = prepare_docker(program, parent)) != EXIT_OK)
+        return code;
     if (*command && strcmp(*command, "--") == 0)
         command++;
+    const struct docker_task task = {
+        variable_or_empty("COLLOC_TASK_ID"), variable_or_empty("COLLOC_GPUS"), parent};
     const struct container_order order = {.image = invocation->operands[0],
         .folder = folder,
         .gpus = variable_or_empty("COLLOC_GPUS"),
-        .command = command};
+        .command = command,
+        .docker = by_docker ? &task : NULL,
+        .uid = getuid(),
+        .gid = getgid()};
     if (container_words(&order, &fault, &words) < 0) {
         print_error("%s", fault.text);
         return EXIT_USAGE;
     }
-    execvp(words[0], words);
+    execvp(program, words);
     print_error("container: cannot run %s: %s", words[0], strerror(errno));
     container_free(words);
     return EXIT_REFUSED;
@@ -62,12 +114,14 @@ static int run(const struct invocation *invocation)
 
 const struct command command_container = {
     .name = "container",
-    .usage = "IMAGE [--] [COMMAND [ARGUMENT...]]",
+    .usage = "[OPTION...] IMAGE [--] [COMMAND [ARGUMENT...]]",
     .summary = "in a task: run a command in a container with the task's GPUs",
-    .description = "Becomes `podman run` with the task's GPUs only (by CDI), in the task's cgroup: "
-                   "the container is limited like the task and ends with it. The current folder is "
-                   "mounted under its name and entered. Without COMMAND the image's is run.\n\n"
-                   "`colloc submit --container=IMAGE -- COMMAND` submits a task that does this.",
+    .description =
+        "Becomes `podman run` or `docker run` with the task's GPUs only, in the task's cgroup: "
+        "the container is limited like the task and ends with it. The current folder is "
+        "mounted under its name and entered. Without COMMAND the image's is run.\n\n"
+        "`colloc submit --container=IMAGE -- COMMAND` submits a task that does this.",
+    COMMAND_OPTIONS(options),
     .min_operands = 1,
     .max_operands = -1,
     .rest_is_operands = true,

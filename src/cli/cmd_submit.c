@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/container.h"
+#include "cli/docker_run.h"
 #include "cli/print.h"
 #include "cli/request.h"
 #include "cli/script_estimate.h"
@@ -68,7 +69,8 @@ static const struct option_spec options[] = {
         .argument = "IMAGE",
         .max = 511,
         .help =
-            "run the command in a container of this image, by podman, with the task's GPUs only; "
+            "run the command in a container of this image, by podman or docker, with the task's GPUs "
+            "only; "
             "it shares a GPU by --sharing=streams (docs/containers.md)"},
 };
 
@@ -204,16 +206,16 @@ static const char **become_container(const struct invocation *invocation,
     struct task_description *task, char self[PATH_MAX], struct fault *fault)
 {
     struct option_value *sharing = &task->values[TASK_SHARING];
-    char podman[PATH_MAX];
+    char podman[PATH_MAX]; /* or docker */
     if (!invocation->after_dashes || !beside_self(self)) {
         fault_set(fault, EINVAL,
             "--container: give the command after --: colloc submit "
             "--container=IMAGE -- python train.py");
         return NULL;
     }
-    if (!program_find("podman", podman, sizeof podman)) {
-        fault_set(
-            fault, ENOENT, "--container: podman is not on PATH: install it (docs/containers.md)");
+    if (!program_find("podman", podman, sizeof podman) && !docker_find(podman)) {
+        fault_set(fault, ENOENT,
+            "--container: neither podman nor docker is on PATH: install one (docs/containers.md)");
         return NULL;
     }
     if (container_check_image(image_of(invocation), fault) < 0)

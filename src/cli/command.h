@@ -80,7 +80,7 @@ struct invocation {
     bool after_dashes;         /* the first operand follows "--" */
     struct slurm_given *slurm; /* Slurm's options (taskfile/slurm_options.h) */
     size_t slurm_count;
-    bool is_slurm; /* the command has one of Slurm's names */
+    bool is_slurm; /* the program was called by a name of Slurm or docker */
 };
 
 /* All commands in the order in which help lists them; ended by NULL. */

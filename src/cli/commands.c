@@ -20,7 +20,7 @@
 
 /* The subcommands by what a user wants to do, in the order in which help shows them. */
 #define SUBMITTING(X)                                                                              \
-    X(submit) X(run) X(shell) X(attach) X(jupyter) X(container) X(ssh_proxy) X(ssh_serve)
+    X(submit) X(run) X(shell) X(attach) X(jupyter) X(container) X(docker) X(ssh_proxy) X(ssh_serve)
 #define WATCHING(X) X(queue) X(show) X(logs) X(wait) X(history)
 #define CONTROLLING(X)                                                                             \
     X(cancel)                                                                                      \

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "cli/docker_words.h"
 #include "cli/word_list.h"
 
 enum { ID_DIGITS = 64 };
@@ -66,7 +67,7 @@ static int check_order(const struct container_order *order, struct fault *fault)
         return r;
     if (order->folder[0] != '/' || strchr(order->folder, ':'))
         return fault_set(fault, EINVAL,
-            "container: the folder %.200s cannot be mounted: podman takes no colon in a path",
+            "container: the folder %.200s cannot be mounted: a mount takes no colon in a path",
             order->folder);
     if (!are_gpus(order->gpus))
         return fault_set(
@@ -83,7 +84,8 @@ static const char *const variables[] = {"COLLOC_TASK_ID", "COLLOC_ATTEMPT", "COL
 
 int container_words(const struct container_order *order, struct fault *fault, char ***ret_words)
 {
-    static const char *const first[] = {"podman", "run", "--rm", "--cgroups=disabled", NULL};
+    static const char *const podman[] = {"podman", "run", "--rm", "--cgroups=disabled", NULL};
+    static const char *const docker[] = {"docker", "run", "--rm", "--init", NULL};
     struct word_list words = {0};
     char mount[2 * 4096 + 2];
     int r = check_order(order, fault);
@@ -91,8 +93,13 @@ int container_words(const struct container_order *order, struct fault *fault, ch
         return r;
     if (snprintf(mount, sizeof mount, "%s:%s", order->folder, order->folder) >= (int)sizeof mount)
         return fault_set(fault, ENAMETOOLONG, "container: the folder's path is too long");
-    add_list(&words, first);
-    for (const char *at = order->gpus; *at; at += strcspn(at, ","), at += *at == ',')
+    add_list(&words, order->docker ? docker : podman);
+    if (order->docker) { /* dockerd starts it as root, unless it says whose */
+        docker_add_task(&words, order->docker, true);
+        word_list_add(&words, "--user=%u:%u", order->uid, order->gid);
+    }
+    const char *devices = order->docker ? "" : order->gpus;
+    for (const char *at = devices; *at; at += strcspn(at, ","), at += *at == ',')
         word_list_add(&words, "--device=nvidia.com/gpu=%.*s", (int)strcspn(at, ","), at);
     word_list_add(&words, "--volume=%s", mount);
     word_list_add(&words, "--workdir=%s", order->folder);

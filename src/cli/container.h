@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of podman that starts a container as a part of a task. Pure. */
+/* The command line of podman or docker that starts a container as a part of a task. Pure. */
 #ifndef COLLOC_CLI_CONTAINER_H
 #define COLLOC_CLI_CONTAINER_H
 
@@ -7,11 +7,15 @@
 
 #include "base/fault.h"
 
+struct docker_task;
+
 struct container_order {
     const char *image;
-    const char *folder;         /* of the task: mounted under its own name, and entered */
-    const char *gpus;           /* labels, comma-separated: "0,2", "0:1"; "": none */
-    const char *const *command; /* in the container, ended by NULL; empty: the image's */
+    const char *folder;               /* of the task: mounted under its own name, and entered */
+    const char *gpus;                 /* labels, comma-separated: "0,2", "0:1"; "": none */
+    const char *const *command;       /* in the container, ended by NULL; empty: the image's */
+    const struct docker_task *docker; /* by docker, for this task; NULL: by podman */
+    unsigned uid, gid;                /* of the processes in a container of docker */
 };
 
 /*

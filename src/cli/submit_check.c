@@ -105,9 +105,8 @@ int submit_refuse_quoted_line(const char *line, struct fault *fault)
 /* ---- containers of a server ---- */
 
 #define DOCKER_WORDS                                                                               \
-    "docker starts its processes outside the task: they may use all GPUs, colloc shows them as "   \
-    "external, and `colloc cancel` does not end them: use `colloc submit --container` "            \
-    "(docs/task-files.md)"
+    "docker starts its processes outside the task, unless its cgroup driver is cgroupfs and the "  \
+    "task calls `docker run`: use `colloc submit --container` (docs/containers.md)"
 
 static bool starts_container(const char *program, const char *verb)
 {

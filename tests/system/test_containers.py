@@ -132,7 +132,7 @@ class Submitted(DaemonCase):
             (("--container=a b", "--", "true"), True, "'a b' is no name of an image"),
             (("--container=--privileged", "--", "true"), True, "is no name of an image"),
             (("--container=a", script), True, "after --"),
-            (("--container=a", "--", "true"), False, "podman is not on PATH"),
+            (("--container=a", "--", "true"), False, "neither podman nor docker is on PATH"),
         ):
             done = self.submit_container(*words, code=2, path=path)
             self.assertIn(text, done.stderr)

@@ -15,9 +15,12 @@
  * A fault of the machine defers the start; any other ends the attempt (EXITED LAUNCH).
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
@@ -203,6 +206,25 @@ static int name_cgroup(
                : 0;
 }
 
+/* Where docker is installed, a task finds colloc's link before it (cli/cmd_docker.c): beside the
+ * shim, or in the build folder. */
+static int add_docker(const struct attempts *attempts, struct launch *launch)
+{
+    static const char *const dockers[] = {"/usr/bin/docker", "/usr/local/bin/docker"},
+                             *const places[] = {"in-task", "../cli/in-task"};
+    const char *shim = attempts->parts.config->shim, *slash = strrchr(shim, '/');
+    char folder[STATE_PATH_SIZE];
+    bool is_installed = false;
+    for (size_t i = 0; i < ARRAY_SIZE(dockers); i++)
+        is_installed |= access(dockers[i], X_OK) == 0;
+    for (size_t i = 0; i < ARRAY_SIZE(places) && is_installed && slash; i++) {
+        int n = snprintf(folder, sizeof folder, "%.*s/%s", (int)(slash - shim), shim, places[i]);
+        if (n < (int)sizeof folder && access(folder, X_OK) == 0)
+            return environment_lead_path(&launch->added, folder, launch->env);
+    }
+    return 0;
+}
+
 /* Returns 0, MPS_WAIT or a fault. */
 static int fill_environment(
     struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
@@ -231,6 +253,8 @@ static int fill_environment(
     if (r == 0 && detail_text(launch, "track"))
         r = environment_mark_tracked(
             &launch->added, attempts->parts.config->socket_path, launch->env);
+    if (r == 0)
+        r = add_docker(attempts, launch);
     if (r == 0 && detail_text(launch, "metric_from"))
         r = environment_name_socket(
             &launch->added, attempts->parts.config->socket_path, launch->env);

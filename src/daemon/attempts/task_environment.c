@@ -188,6 +188,13 @@ int environment_name_socket(
     return add_default(environment, submitted, "COLLOC_SOCKET", socket);
 }
 
+int environment_lead_path(
+    struct environment *environment, const char *folder, const char *const *submitted)
+{
+    const char *path = find_variable(submitted, "PATH");
+    return path ? environment_add(environment, "PATH=%s:%s", folder, path) : 0;
+}
+
 int environment_mark_tracked(
     struct environment *environment, const char *socket, const char *const *submitted)
 {

@@ -63,6 +63,10 @@ int environment_set_defaults(
 int environment_name_socket(
     struct environment *environment, const char *socket, const char *const *submitted);
 
+/* Puts a folder before the others of the user's PATH. */
+int environment_lead_path(
+    struct environment *environment, const char *folder, const char *const *submitted);
+
 /* Of a task with a tracker: the daemon's socket, and COLLOC_TRACKED, so that no other tracker is
  * started. */
 int environment_mark_tracked(

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "cli/container.h"
+#include "cli/docker_words.h"
 
 #define ID "4f2c1ab83c1d00112233445566778899aabbccddeeff00112233445566778899"
 
@@ -43,10 +44,32 @@ static void the_container_has_the_tasks_gpus_only(void **state)
     container_free(words);
 }
 
+static void docker_has_the_tasks_cgroup_gpus_and_user(void **state)
+{
+    static const char *const command[] = {"python", "--gpus", "8", NULL};
+    static const struct docker_task task = {"12", "0,2", "/colloc/a-12.1"};
+    const struct container_order order = {"a:1", "/w", "0,2", command, &task, 1000, 100};
+    static const char *const expected[] = {"docker", "run", "--rm", "--init",
+        "--cgroup-parent=/colloc/a-12.1", "--label=colloc.task=12", "--gpus=\"device=0,2\"",
+        "--env=NVIDIA_VISIBLE_DEVICES=0,2", "--user=1000:100", "--volume=/w:/w", "--workdir=/w"};
+    struct fault fault = {""};
+    char **words;
+    size_t n = 0;
+    assert_int_equal(container_words(&order, &fault, &words), 0);
+    for (; n < ARRAY_SIZE(expected); n++)
+        assert_string_equal(words[n], expected[n]);
+    while (words[n + 4])
+        n++;
+    assert_string_equal(words[n], "a:1");
+    assert_string_equal(words[n + 2], "--gpus");
+    container_free(words);
+}
+
 static void a_task_without_gpus_gets_none(void **state)
 {
     static const char *const none[] = {NULL};
-    const struct container_order order = {"localhost/a@sha256:00", "/", "", none};
+    const struct container_order order = {
+        .image = "localhost/a@sha256:00", .folder = "/", .gpus = "", .command = none};
     struct fault fault = {""};
     char **words;
     assert_int_equal(container_words(&order, &fault, &words), 0);
@@ -58,10 +81,11 @@ static void a_task_without_gpus_gets_none(void **state)
 static void what_is_no_image_is_refused(void **state)
 {
     static const char *const none[] = {NULL};
-    static const struct container_order wrong[] = {{"", "/w", "0", none},
-        {"--privileged", "/w", "0", none}, {"a b", "/w", "0", none}, {"a;id", "/w", "0", none},
-        {"a", "w", "0", none}, {"a", "/w:/etc", "0", none}, {"a", "/w", "all", none},
-        {"a", "/w", "0 --privileged", none}};
+    static const struct container_order wrong[] = {{"", "/w", "0", none, NULL, 0, 0},
+        {"--privileged", "/w", "0", none, NULL, 0, 0}, {"a b", "/w", "0", none, NULL, 0, 0},
+        {"a;id", "/w", "0", none, NULL, 0, 0}, {"a", "w", "0", none, NULL, 0, 0},
+        {"a", "/w:/etc", "0", none, NULL, 0, 0}, {"a", "/w", "all", none, NULL, 0, 0},
+        {"a", "/w", "0 --privileged", none, NULL, 0, 0}};
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         struct fault fault = {""};
         char **words;
@@ -98,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_container_has_the_tasks_gpus_only),
+        cmocka_unit_test(docker_has_the_tasks_cgroup_gpus_and_user),
         cmocka_unit_test(a_task_without_gpus_gets_none),
         cmocka_unit_test(what_is_no_image_is_refused),
         cmocka_unit_test(a_cgroup_names_its_container),

@@ -89,6 +89,7 @@ class Help(CliCase):
             "step",
             "serve",
             "container",
+            "docker",
             "ssh-serve",
         }
         without_json = {
@@ -106,6 +107,7 @@ class Help(CliCase):
             "container",
             "ssh-proxy",
             "ssh-serve",
+            "docker",
         }
         page = self.colloc("help", "--completion=fish")
         for name in self.names():

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of docker as a task may give it: a container as a part of the task. Pure. */
+#ifndef COLLOC_CLI_DOCKER_WORDS_H
+#define COLLOC_CLI_DOCKER_WORDS_H
+
+#include <stdbool.h>
+
+#include "cli/word_list.h"
+
+/* What a task gives a container. */
+struct docker_task {
+    const char *id;
+    const char *gpus;   /* labels, comma-separated: "0,2"; "": none */
+    const char *parent; /* the task's cgroup below the root of cgroups: "/colloc/1f0c-12.1"; NULL:
+                           docker cannot use it, and the container is none of the task's */
+};
+
+/* Does the command line make a container: docker run, create, container run? `words`: without
+ * "docker", ended by NULL. */
+bool docker_makes_container(const char *const *words);
+
+/*
+ * Appends docker's words with those of the task. GPUs that the words ask for become the task's; the
+ * image and what follows it stay as they are.
+ */
+void docker_add_words(
+    struct word_list *list, const char *const *words, const struct docker_task *task);
+
+/* Appends the options by which a container becomes a part of the task. `wants_gpus`: all of the
+ * task's. */
+void docker_add_task(struct word_list *list, const struct docker_task *task, bool wants_gpus);
+
+#endif

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers that a task starts by the real docker, with a dockerd of this test.
+
+Needs root and Debian's docker.io. The image is an empty folder: the container gets this machine's
+programs by mounts, so that no registry is needed.
+"""
+
+import os
+import shutil
+import subprocess
+import unittest
+
+from daemon_case import (
+    LIMIT_S,
+    SANITIZED,
+    DaemonCase,
+    cgroup_of,
+    cgroups_of,
+    processes_with,
+    program,
+    read,
+    until,
+)
+
+DOCKERD = shutil.which("dockerd", path="/usr/bin:/usr/sbin:/usr/local/bin")
+
+
+@unittest.skipUnless(os.geteuid() == 0 and DOCKERD, "needs root and docker")
+@unittest.skipIf(SANITIZED, "programs of the sanitizer's build want all of /proc")
+class Docker(DaemonCase):
+    gpus = "1xA100-40GB"
+
+    def setUp(self):
+        super().setUp()
+        if not cgroups_of(self.state) and not self.has_cgroups():
+            self.skipTest("tasks have no cgroups here")
+        self.host = f"unix://{self.folder}/docker.sock"
+        self.env["DOCKER_HOST"] = self.host
+        self.dockerd = subprocess.Popen(
+            [DOCKERD, "--iptables=false", "--ip6tables=false", "--bridge=none"]
+            + [
+                "--storage-driver=vfs",
+                "--exec-opt=native.cgroupdriver=cgroupfs",
+                "--host",
+                self.host,
+            ]
+            + [f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec"]
+            + [f"--pidfile={self.folder}/docker.pid"],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.addCleanup(self.end_dockerd)
+        until(
+            lambda: self.dockerd.poll() is not None or self.docker("version").returncode == 0,
+            "dockerd's start",
+        )
+        if self.dockerd.poll() is not None:
+            self.skipTest("dockerd does not start here: " + self.dockerd.stdout.read().decode())
+        root = os.path.join(self.folder, "root")
+        for name in ("lib", "usr", "proc", "dev", "etc", "tmp"):
+            os.makedirs(os.path.join(root, name))
+        for name in ("bin", "lib64"):
+            os.symlink(f"usr/{name}", os.path.join(root, name))
+        tar = subprocess.run(["tar", "c", "-C", root, "."], stdout=subprocess.PIPE, check=True)
+        done = self.docker("import", "-", "lab/train:1", text=tar.stdout)
+        if done.returncode != 0 or self.docker(*self.words("true")).returncode != 0:
+            self.skipTest("docker starts no container here: " + done.stderr.decode())
+
+    def has_cgroups(self):
+        task = self.submit('echo "$COLLOC_CGROUP"')
+        self.wait(task)
+        return bool(self.read(f"colloc-{task}.out").strip())
+
+    def end_dockerd(self):
+        self.dockerd.terminate()
+        self.dockerd.communicate(timeout=LIMIT_S)
+        for line in read("/proc/self/mounts").splitlines():
+            if self.folder in line:
+                subprocess.run(["umount", "-l", line.split()[1]], check=False)
+
+    def docker(self, *words, text=b""):
+        docker = shutil.which("docker", path="/usr/bin:/usr/local/bin")
+        return subprocess.run(
+            [docker, *words], env=self.env, input=text, capture_output=True, timeout=LIMIT_S
+        )
+
+    def mounts(self):
+        paths = [self.folder, os.path.dirname(os.path.abspath(program("emulator")))]
+        words = [word for path in paths for word in ("-v", f"{path}:{path}")]
+        variables = [f"-e{name}" for name in ("COLLOC_EMULATOR", "LD_LIBRARY_PATH", "PATH")]
+        return [*words, "-v", "/lib:/lib:ro", "-v", "/usr:/usr:ro", *variables]
+
+    def words(self, *command, options=()):
+        common = ["--network=none", "--pid=host"]
+        return ["run", "--rm", *common, *options, *self.mounts(), "lab/train:1", *command]
+
+    def containers(self):
+        return self.docker("ps", "-q").stdout.decode().split()
+
+    def test_a_container_is_a_part_of_the_task(self):
+        train = f"{program('pretend-train')} --memory-mib=3000 --seconds=1e6"
+        for options in ((), ("--detach",)):
+            words = self.words(*train.split(), options=options)
+            task = self.submit("docker " + " ".join(words) + "\nexec sleep 1000")
+            until(lambda: (self.task(task).get("mem_used_mib") or 0) > 2900, "the task's memory")
+            gpu = self.get("/v1/gpus")["gpus"][0]
+            self.assertEqual(gpu["foreign_processes"], [], gpu)
+            [container] = self.containers()
+            [pid] = [
+                pid
+                for pid in processes_with("--memory-mib=3000")
+                if container in (cgroup_of(pid) or "")
+            ]
+            label = '{{index .Config.Labels "colloc.task"}}'
+            shown = self.docker("inspect", "--format", label, container).stdout.decode()
+            self.assertEqual(shown.strip(), str(task))
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
+            self.wait_gone(pid)
+            until(lambda: not self.containers(), "the container's end")
+            until(lambda: not cgroups_of(self.state), "the end of the task's cgroup")
+
+    def test_colloc_container_by_docker(self):
+        mounts = " ".join(f"-v {path}:{path}:ro" for path in ("/usr", "/lib"))
+        # The image has no programs, so its mounts come by docker's wrapper below.
+        wrapper = self.write(
+            "docker",
+            "#!/bin/sh\n"
+            'verb=$1; [ "$verb" = run ] || exec /usr/bin/docker "$@"; shift\n'
+            f'exec /usr/bin/docker run --network=none {mounts} "$@"\n',
+        )
+        os.chmod(wrapper, 0o755)
+        script = (
+            f"PATH={self.work}:$PATH\n"
+            f"{program('colloc')} container --with=docker lab/train:1 -- "
+            "/usr/bin/sh -c 'id -u; pwd; echo $COLLOC_TASK_ID; cat /proc/self/cgroup; exit 7'"
+        )
+        task = self.submit(script, gpus=0)
+        ended = self.wait(task, "FAILED")
+        self.assertEqual(ended["exit_code"], 7, self.read(f"colloc-{task}.out"))
+        lines = self.read(f"colloc-{task}.out").splitlines()
+        self.assertEqual(lines[:3], [str(os.geteuid()), self.work, str(task)])
+
+    def test_outside_of_tasks_and_other_drivers(self):
+        link = os.path.join(self.folder, "bin", "docker")
+        os.mkdir(os.path.dirname(link))
+        os.symlink(program("colloc"), link)
+        done = subprocess.run(
+            [link, "ps", "--quiet"],
+            env={**self.env, "PATH": f"{os.path.dirname(link)}:/usr/bin:/bin"},
+            capture_output=True,
+            timeout=LIMIT_S,
+        )
+        self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+        pretend = self.write("docker", '#!/bin/sh\n[ $1 = info ] && echo systemd || echo "$@"\n')
+        os.chmod(pretend, 0o755)
+        task = self.submit(f"PATH={os.path.dirname(link)}:{self.work}; docker run --gpus all img")
+        self.wait(task, "COMPLETED")
+        said = self.read(f"colloc-{task}.out")
+        self.assertIn("native.cgroupdriver=cgroupfs", said)
+        words = f"run --label=colloc.task={task} --gpus=device=0 --env=NVIDIA_VISIBLE_DEVICES=0 img"
+        self.assertIn(words, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
