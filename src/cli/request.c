@@ -39,6 +39,7 @@ static json_t *value_json(const struct option_spec *spec, const struct option_va
     case OPTION_SIZE:
         return json_real((double)value->number / (double)MIB);
     case OPTION_SHARE:
+    case OPTION_TIMES:
         return json_real((double)value->number / MILLION);
     case OPTION_DURATION:
     case OPTION_MOMENT:

@@ -45,6 +45,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_WAKE] = "WAKE",
     [EVENT_METRIC] = "METRIC",
     [EVENT_LATENCY] = "LATENCY",
+    [EVENT_SPEED] = "SPEED",
     [EVENT_SUSPENSION_COST] = "SUSPENSION_COST",
     [EVENT_TICK] = "TICK",
     [EVENT_PLACE] = "PLACE",

@@ -49,6 +49,7 @@ enum event_kind {
     EVENT_METRIC,     /* a task of an array has reported its metric at a rung of the stop rule;
                               the event's task is the array (sweeps.c) */
     EVENT_LATENCY,    /* how long the requests of a service take; not in the log */
+    EVENT_SPEED,      /* how many times as long as alone a task takes; not in the log */
     EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
     EVENT_TICK,            /* time has passed */
     /* decisions */
@@ -205,6 +206,7 @@ struct event {
         } metric;
         struct halving_rank stop; /* of STOP */
         struct reading p99_us;    /* of LATENCY; not valid: not known */
+        struct reading slowdown;  /* of SPEED; not valid: not known */
         struct {
             uint32_t uid;
             int64_t usage_us;           /* GPU time charged, decayed to the time of the event */

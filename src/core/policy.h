@@ -50,6 +50,10 @@ enum verdict_kind {
     VERDICT_NO_GAIN,          /* sharing would gain `have` GPUs; at least `limit` is required */
     VERDICT_SERVICE,          /* its service `task` has not met its target for long enough */
     VERDICT_SERVICE_SLOWED,   /* requests of `task` would take `have` times as long; `limit` */
+    VERDICT_PROMISE,          /* `task` does not have its promised speed, or has not for long */
+    VERDICT_PROMISE_SLOWED,   /* `task` would take `have` times as long as alone; `limit` is
+                                 promised */
+    VERDICT_PROMISE_OWN,      /* the task itself would take `have` times as long; `limit` */
     VERDICT_SERVER_POWER,     /* the server's GPUs would draw `have` watts; at most `limit` */
     VERDICT_POWER_NEVER,      /* they would draw `have` watts even if no other task ran; `limit` */
     VERDICT_POWER_UNKNOWN, /* the power of the GPU, or of another one of its server, is not known */

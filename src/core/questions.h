@@ -172,6 +172,11 @@ const char *core_explain(
  * `buffer`. */
 const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffer, size_t size);
 
+/* Writes whether a running task has the speed that it was promised, and if not, why; "" for other
+ * tasks. Returns `buffer`. */
+const char *core_explain_promise(
+    const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);
+
 /* Writes which of two tasks comes first, and why. Returns `buffer`. */
 const char *core_explain_order(
     const struct core *core, uint64_t one, uint64_t other, char *buffer, size_t size);

@@ -18,6 +18,7 @@ const char *yield_reason_name(enum yield_reason reason)
         [YIELD_GPU_FAILING] = "gpu-failing",
         [YIELD_UNUSED] = "unused",
         [YIELD_TO_SERVICE] = "service",
+        [YIELD_TO_PROMISE] = "promise",
     };
     return names[reason];
 }

@@ -44,8 +44,15 @@ enum yield_reason {
     YIELD_GPU_FAILING, /* its GPU is emptied */
     YIELD_UNUSED,      /* it has not used its GPUs for long; it is resumed when it calls CUDA */
     YIELD_TO_SERVICE,  /* a service beside it misses its latency target */
+    YIELD_TO_PROMISE,  /* a task beside it does not have the speed that it was promised */
     YIELD_REASONS
 };
+
+/* Does the other task want the time of the GPU, not its memory? Then being paused is as good. */
+static inline bool yield_is_for_time(enum yield_reason reason)
+{
+    return reason == YIELD_TO_SERVICE || reason == YIELD_TO_PROMISE;
+}
 
 /* "user", "memory", ...: stable, they stand in logs. */
 const char *yield_reason_name(enum yield_reason reason);

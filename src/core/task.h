@@ -118,7 +118,9 @@ struct task_request {
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
     struct service_request service;
-    int64_t begin_us;               /* it does not start before; 0: at once */
+    struct reading slowdown_max; /* it is promised to take at most so many times as long as alone,
+                                    1 or more (state/promise.c); not valid: nothing is promised */
+    int64_t begin_us;            /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
     bool without_library; /* its user wants no preloaded library: no allocation waits */
@@ -229,6 +231,19 @@ struct task_service {
     int restarts;
 };
 
+/* The state of a promise of speed (promise.c). Its reports are not in the log. */
+struct task_promise {
+    struct reading slowdown; /* times as long as alone, as last measured and believed */
+    bool is_doubted;         /* the report said more than is believed */
+    int64_t reported_us;     /* when that was; 0: never in this attempt, or not known any more */
+    int64_t missed_since_us; /* 0: it is not missed, or that is unknown */
+    int64_t joined_us;       /* when a task last came beside it */
+    int64_t gave_way_us;     /* when one last gave way to it; 0: never */
+    int64_t changed_us;      /* the later of the two */
+    int doublings;           /* of the time before the next one comes */
+    int n_gave_way;
+};
+
 /* The array that a task is of. Its tasks have rising ids, all above the array's own. */
 struct task_array {
     uint64_t id; /* 0: of none */
@@ -254,6 +269,7 @@ struct task_run {
     struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */
     struct task_yield yield;
     struct task_service service;
+    struct task_promise promise;
     struct memory_wait memory_wait;
     struct halving_rank stop; /* of its last report at a rung; `of` 0: none */
     int n_rungs;              /* it reports no more at rungs below */

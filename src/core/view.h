@@ -66,6 +66,14 @@ struct resident_service {
     int64_t until_us; /* how long the two are known */
 };
 
+/* The speed that a task on a GPU was promised (core/state/promise.c). */
+struct resident_promise {
+    double slowdown_max;     /* times as long as alone; 0: nothing is promised */
+    int64_t opens_us;        /* no task may come beside it before */
+    struct reading measured; /* how many times it takes now */
+    int64_t until_us;        /* how long that is known */
+};
+
 /* A task on a GPU. */
 struct resident {
     uint64_t task;
@@ -80,6 +88,7 @@ struct resident {
     bool is_stopped;            /* it does not compute: paused, or about to leave */
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
     struct resident_service service;
+    struct resident_promise promise;
     struct reading need_bytes; /* the memory that it requires */
     bool need_is_least;        /* it may require more: it ran out of memory with that */
     struct expectation expect; /* its SMACT: measured, once the task was alone there */
@@ -159,6 +168,7 @@ struct cluster_view {
     int speed_max;       /* of the fastest place; 0: speeds are not compared (kind_speed.c) */
     bool has_services;   /* a task has been a service, or has given way to one; without, residents
                           are not examined for it */
+    bool has_promises;   /* a task has been promised a speed */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
     const struct interference_constants *constants; /* of this host; NULL: those built in */
 };

@@ -457,7 +457,7 @@ void driver_end_batch(struct driver *driver)
 int driver_feed(struct driver *driver, const struct event *event, const json_t *detail)
 {
     bool write = event->kind != EVENT_SAMPLE && event->kind != EVENT_LATENCY &&
-                 event->kind != EVENT_TICK;
+                 event->kind != EVENT_SPEED && event->kind != EVENT_TICK;
     return feed_core(driver, event, detail, write);
 }
 

@@ -24,6 +24,7 @@ void job_free(struct job *job)
     json_decref(job->attempts);
     json_decref(job->overruns);
     free(job->subject);
+    free(job->steps.alone);
     free(job);
 }
 

@@ -26,17 +26,29 @@ struct usage {
     bool is_estimated;      /* at some time the driver did not report which task was active */
 };
 
+/* How fast the training is while it has its GPUs to itself, and the present window. */
+struct speed_alone {
+    struct reading per_s;
+    int windows;           /* that it is the mean of */
+    uint32_t units;        /* how often what a step is may have changed */
+    double steps, timed_s; /* in all when the window began */
+    int64_t begun_us;      /* when that was, of the core's clock; 0: there is none */
+    uint32_t begun_units;
+    bool is_alone; /* since then */
+};
+
 /* The steps of the task's training (docs/steps.md); written by the part preload. */
 struct job_steps {
     struct reading per_s;  /* now, in the mean of its processes that make steps */
     double total, timed_s; /* all attempts: steps, and what they took */
-    int source;            /* enum preload_step_source */
     double sum_per_s;      /* of this poll, over `processes` */
     double sum_steps, sum_s;
-    int processes;
-    bool is_summed;         /* in this poll */
-    double command_step_us; /* of steps that `colloc step` reported, in the mean; 0: unknown */
-    int64_t command_us;     /* when it last did, of the monotonic clock; 0: never */
+    short processes;
+    short source;              /* enum preload_step_source */
+    bool is_summed;            /* in this poll */
+    double command_step_us;    /* of steps that `colloc step` reported, in the mean; 0: unknown */
+    int64_t command_us;        /* when it last did, of the monotonic clock; 0: never */
+    struct speed_alone *alone; /* promised_speed.c; NULL: no step was found yet */
 };
 
 enum { JOB_GPU_UNKNOWN = -1 };

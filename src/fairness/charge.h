@@ -17,11 +17,13 @@ struct gpu_use {
     double equal_part;     /* 1 divided by the number of tasks on the GPU, this one included */
     struct reading smact;  /* 0..1, its part of the GPU's SM activity */
     struct reading memory; /* 0..1, its part of the GPU's memory */
+    double promised;       /* 0..1, the part of its speed alone that it was promised; 0: none */
 };
 
 /*
  * The charge of one GPU for each unit of time: the larger of its part of the SM activity and its
- * part of the memory. The whole GPU, if no other task may share it; an equal part, if nothing is
+ * part of the memory, and no less than the part of its speed alone that it was promised: others
+ * are kept off for that. The whole GPU, if no other task may share it; an equal part, if nothing is
  * known (unknown is never free).
  *
  * Returns 0 to 1. Inlined: each sample of a GPU charges all tasks there.
@@ -33,6 +35,7 @@ static inline double charge_rate(const struct gpu_use *use)
     if (use->is_whole)
         return 1;
     double larger = smact > memory ? smact : memory;
+    larger = use->promised > larger ? use->promised : larger;
     return larger > 1 ? 1 : larger > 0 ? larger : 0;
 }
 

@@ -3,7 +3,8 @@
  * The admission test of the policy predictive, in this order:
  *
  *   1. MPS, compute mode and the limit of tasks allow the task beside the residents.
- *      A service there admits it (service_guard.c).
+ *      A service there admits it (service_guard.c), and so do promises of speed
+ *      (promise_guard.c).
  *   2. No resident's memory is still rising, unless its requirement and its activity are known, or
  *      tasks may start beside it (starting.c).
  *   3. Memory: free memory, minus the known requirements that residents have not taken yet, and
@@ -24,6 +25,7 @@
 
 #include "core/memory_domain.h"
 #include "policy/conditions.h"
+#include "policy/promise_guard.h"
 #include "policy/service_guard.h"
 #include "policy/starting.h"
 
@@ -76,7 +78,8 @@ bool admission_check(const struct placement_query *query, struct predictor *pred
     const struct gpu_view *gpu = &predictor->view->gpus[i];
     if (!conditions_check_free(query, gpu, ret_verdict) ||
         !conditions_check_coresidents(query, gpu, ret_verdict) ||
-        !service_guard_admits(query, i, ret_verdict))
+        !service_guard_admits(query, i, ret_verdict) ||
+        !promise_guard_admits(query, i, ret_verdict))
         return false;
     return starting_admits(query, gpu, true, ret_verdict) && has_memory(query, gpu, ret_verdict) &&
            is_fast_enough(query, predictor, i, ret_verdict);

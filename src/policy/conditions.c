@@ -9,7 +9,8 @@
  *      estimate (not a declaration), when there is no larger one: an estimate may be wrong.
  *   3. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service beside which it would run has met its latency target for long enough, and is
- *      predicted to meet it then, too (service_guard.c).
+ *      predicted to meet it then, too (service_guard.c). The promises of speed, its own and
+ *      those of the residents, are predicted to be kept (promise_guard.c).
  *   4. No resident's memory is still rising to an unknown size, unless a wrong guess only waits;
  *      and not too many residents are starting (starting.c). What they are expected to take counts
  *      in 5 and 6.
@@ -43,6 +44,7 @@
 #include "policy/closest.h"
 #include "policy/load_limits.h"
 #include "policy/predict.h"
+#include "policy/promise_guard.h"
 #include "policy/service_guard.h"
 #include "policy/starting.h"
 
@@ -337,7 +339,8 @@ static bool may_share(const struct placement_query *query, int i, struct verdict
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!conditions_check_free(query, gpu, ret_verdict) ||
         !conditions_check_coresidents(query, gpu, ret_verdict) ||
-        !service_guard_admits(query, i, ret_verdict))
+        !service_guard_admits(query, i, ret_verdict) ||
+        !promise_guard_admits(query, i, ret_verdict))
         return false;
     return starting_admits(query, gpu, false, ret_verdict) && has_memory(query, gpu, ret_verdict) &&
            conditions_check_activity(query, gpu, ret_verdict) &&

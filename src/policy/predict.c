@@ -232,12 +232,32 @@ bool predictor_slows_resident(struct predictor *predictor, int gpu, const struct
     return !known || change.after < change.before - ROUNDING;
 }
 
-double predict_slowdown_of(
-    const struct placement_query *query, int gpu, const struct resident *resident)
+double predict_slowdown_beside(const struct placement_query *query, int gpu,
+    const struct resident *resident, double *ret_slower)
 {
     struct predictor predictor;
     predictor_init(&predictor, query, query->view);
     struct sharing_mode share = sharing_on(&predictor, &gpu, 1);
     struct change change = change_of(&predictor, &share, &gpu, 1, gpu, resident);
-    return isinf(change.after) ? INFINITY : change.before / change.after;
+    *ret_slower = isinf(change.after) ? INFINITY : change.before / change.after;
+    return isinf(change.after) ? INFINITY : 1 / change.after;
+}
+
+double predict_own_slowdown(const struct placement_query *query, int gpu)
+{
+    struct predictor predictor;
+    int n = query->view->gpus[gpu].n_residents;
+    if (n > PREDICT_RESIDENTS_MAX)
+        return INFINITY;
+    predictor_init(&predictor, query, query->view);
+    struct sharing_mode share = sharing_on(&predictor, &gpu, 1);
+    return 1 / speeds_at(&predictor, gpu, &share)->after[n];
+}
+
+double predict_slowdown_of(
+    const struct placement_query *query, int gpu, const struct resident *resident)
+{
+    double slower;
+    predict_slowdown_beside(query, gpu, resident, &slower);
+    return slower;
 }

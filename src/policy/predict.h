@@ -74,6 +74,20 @@ struct prediction predict_join_one(const struct placement_query *query, int gpu)
 bool predictor_slows_resident(
     struct predictor *predictor, int gpu, const struct resident *resident);
 
+/*
+ * Predicts a resident of the GPU if the query's task joined it there. Unknown activity counts as a
+ * whole GPU.
+ *
+ * ret_slower: how many times as long as now it would take
+ *
+ * Returns how many times as long as alone; INFINITY for both where too many tasks are there.
+ */
+double predict_slowdown_beside(const struct placement_query *query, int gpu,
+    const struct resident *resident, double *ret_slower);
+
+/* Returns how many times as long as alone the query's task itself would take there. */
+double predict_own_slowdown(const struct placement_query *query, int gpu);
+
 /* Returns how many times as long a resident of the GPU would take as now if the query's task joined
  * it there. Unknown activity counts as a whole GPU. */
 double predict_slowdown_of(

@@ -247,6 +247,7 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
         .last_placed = -1,
         .is_mps_on_some = query->view->is_mps_on_some,
         .has_services = query->view->has_services,
+        .has_promises = query->view->has_promises,
         .constants = query->view->constants};
     for (int i = 0; i < gpu->n_residents; i++) {
         stage->residents[i] = resident_alone(&gpu->residents[i]);

@@ -394,18 +394,36 @@ static void fill_sample(
         sample->n_tasks = 0;
 }
 
-/* Reports how long the requests of a service take that runs on the GPU. */
-static void report_latency(struct scenario_run *run, const struct task *task, int gpu)
+/* The activity of the tasks that compute beside it there. */
+static double activity_beside(const struct scenario_run *run, const struct task *task, int gpu)
 {
-    const struct scenario_task *what = &run->scenario.tasks[task->id];
-    double beside = -what->smact;
-    if (!what->latency_us || task->state != TASK_RUNNING || !runs_on(run, task, gpu))
-        return;
+    double beside = -run->scenario.tasks[task->id].smact;
     for (int i = 1; i <= run->scenario.n_tasks; i++) {
         const struct task *other = core_task(sim_core(run->sim), (uint64_t)i);
         bool computes = other && run->tasks[i].computes && runs_on(run, other, gpu);
         beside += computes ? run->scenario.tasks[i].smact : 0;
     }
+    return beside;
+}
+
+/* Reports how many times as long as alone a promised task takes. */
+static void report_speed(struct scenario_run *run, const struct task *task, int gpu)
+{
+    double slows = run->scenario.tasks[task->id].slows;
+    if (slows <= 0 || task->state != TASK_RUNNING || !runs_on(run, task, gpu))
+        return;
+    struct event event = {.kind = EVENT_SPEED, .time_us = sim_now_us(run->sim), .task = task->id};
+    event.slowdown = reading_of(1 + slows * activity_beside(run, task, gpu));
+    note_error(run, sim_schedule_event(run->sim, &event));
+}
+
+/* Reports how long the requests of a service take that runs on the GPU. */
+static void report_latency(struct scenario_run *run, const struct task *task, int gpu)
+{
+    const struct scenario_task *what = &run->scenario.tasks[task->id];
+    if (!what->latency_us || task->state != TASK_RUNNING || !runs_on(run, task, gpu))
+        return;
+    double beside = activity_beside(run, task, gpu);
     struct event event = {.kind = EVENT_LATENCY, .time_us = sim_now_us(run->sim), .task = task->id};
     event.p99_us = reading_of((double)what->latency_us * (1 + beside));
     note_error(run, sim_schedule_event(run->sim, &event));
@@ -417,6 +435,8 @@ static void report_latencies(struct scenario_run *run)
         const struct task *task = core_task(sim_core(run->sim), (uint64_t)i);
         if (task && task->n_gpus > 0)
             report_latency(run, task, task->gpus[0]);
+        if (task && task->n_gpus > 0)
+            report_speed(run, task, task->gpus[0]);
     }
 }
 

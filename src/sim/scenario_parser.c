@@ -280,6 +280,8 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"priority", FIELD_PRIORITY, OPTION(request.priority), 0},
         {"p99", FIELD_DURATION, OPTION(request.service.p99_us), 0},
         {"latency", FIELD_DURATION, OPTION(latency_us), 0},
+        {"promise", FIELD_READING, OPTION(request.slowdown_max), 100},
+        {"slows", FIELD_REAL, OPTION(slows), 100},
     };
 #undef OPTION
     char *value = strchr(word, '=');

@@ -27,6 +27,8 @@ struct scenario_task {
     int64_t takes_bytes, sleeps_us, rise_us, runs_us;
     double smact;
     int64_t latency_us; /* p99 of a service that computes alone; 0: it answers no requests */
+    double slows; /* of a promised task: how much longer it takes for each GPU's worth of activity
+                     beside it, as measured; 0: it is not measured */
     int exit_code;
     bool deaf, unlaunchable, unsuspendable, unhooked, uncarried;
     int uid;

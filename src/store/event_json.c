@@ -193,6 +193,7 @@ static const struct field submit_fields[] = {
     {"priority", FIELD_INT, AT(submit.request.priority), OPTIONAL, PRIORITY_LOW, PRIORITY_URGENT, NULL},
     {"service", FIELD_BOOL, AT(submit.request.service.is_service), OPTIONAL, 0, 0, NULL},
     {"p99_us", FIELD_INT64, AT(submit.request.service.p99_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"max_slowdown", FIELD_READING, AT(submit.request.slowdown_max), OPTIONAL, 0, 0, NULL},
     {"limited", FIELD_BOOL, AT(submit.request.limited), OPTIONAL, 0, 0, NULL},
     {"once", FIELD_BOOL, AT(submit.request.once), OPTIONAL, 0, 0, NULL},
     {"without_library", FIELD_BOOL, AT(submit.request.without_library), OPTIONAL, 0, 0, NULL},
@@ -353,6 +354,10 @@ static const struct field latency_fields[] = {
     {"p99_us", FIELD_WHOLE, AT(p99_us), OPTIONAL, 0, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field speed_fields[] = {
+    {"slowdown", FIELD_READING, AT(slowdown), OPTIONAL, 0, 0, NULL},
+};
+
 static const struct field suspension_cost_fields[] = {
     {"fixed_us", FIELD_INT64, AT(suspension_cost.fixed_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
     {"suspend_us_per_gib", FIELD_INT64, AT(suspension_cost.suspend_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
@@ -397,6 +402,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_METRIC] = FIELDS(metric_fields),
     [EVENT_STOP] = FIELDS(stop_fields),
     [EVENT_LATENCY] = FIELDS(latency_fields),
+    [EVENT_SPEED] = FIELDS(speed_fields),
     [EVENT_SUSPENDING] = FIELDS(yield_fields),
     [EVENT_MOVING] = FIELDS(moving_fields),
     [EVENT_PAUSE] = FIELDS(yield_fields),

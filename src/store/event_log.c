@@ -15,7 +15,8 @@
 /* Samples, latencies and ticks are many and cheap to lose: the log has none. */
 static int check_logged(enum event_kind kind, struct fault *fault)
 {
-    bool is_logged = kind != EVENT_SAMPLE && kind != EVENT_LATENCY && kind != EVENT_TICK;
+    bool is_logged = kind != EVENT_SAMPLE && kind != EVENT_LATENCY && kind != EVENT_SPEED &&
+                     kind != EVENT_TICK;
     return is_logged
                ? 0
                : fault_set(fault, EINVAL, "%s does not belong into the log", event_name(kind));

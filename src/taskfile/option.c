@@ -82,12 +82,13 @@ static int parse_flag(const char *text, int64_t *ret)
     return -EINVAL;
 }
 
-static int parse_share(const char *text, int64_t *ret)
+/* Writes millionths. */
+static int parse_part(const char *text, double min, double max, int64_t *ret)
 {
-    double share;
-    int r = parse_double(text, 0, 1, &share);
+    double value;
+    int r = parse_double(text, min, max, &value);
     if (r == 0)
-        *ret = llround(share * MILLION);
+        *ret = llround(value * MILLION);
     return r;
 }
 
@@ -106,7 +107,9 @@ static int parse_number(const struct option_spec *spec, const char *text, int64_
     case OPTION_FLAG:
         return parse_flag(text, ret);
     case OPTION_SHARE:
-        return parse_share(text, ret);
+        return parse_part(text, 0, 1, ret);
+    case OPTION_TIMES:
+        return parse_part(text, (double)spec->min / MILLION, (double)spec->max / MILLION, ret);
     case OPTION_MOMENT:
         r = parse_moment(text, ret);
         break;
@@ -143,9 +146,13 @@ static int number_fault(
         [OPTION_DURATION] =
             "not a duration; write 90s, 30m, 8h30m, HH:MM:SS, D-HH:MM:SS or a number of minutes",
         [OPTION_SHARE] = "not a number from 0 to 1",
+        [OPTION_TIMES] = "not a number",
         [OPTION_MOMENT] = "not a moment to come; write 16:00, now+2h, tomorrow or 2026-11-30T08:00",
     };
     char low[32], high[32];
+    if (spec->kind == OPTION_TIMES)
+        return fault_set(fault, EINVAL, "%s=%.80s: must be a number from %.6g to %.6g", shown, text,
+            (double)spec->min / MILLION, (double)spec->max / MILLION);
     if (r != -ERANGE || spec->kind == OPTION_SHARE || spec->kind == OPTION_MOMENT)
         return fault_set(fault, EINVAL, "%s=%.80s: %s", shown, text, forms[spec->kind]);
     if (spec->kind == OPTION_INTEGER)

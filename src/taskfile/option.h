@@ -23,6 +23,7 @@ enum option_kind {
     OPTION_SIZE,     /* base/units.h parse_size; bytes, min..max; `needs_unit` */
     OPTION_DURATION, /* base/units.h parse_duration; microseconds, min..max */
     OPTION_SHARE,    /* 0 to 1, in `number` as millionths */
+    OPTION_TIMES,    /* a factor, in `number` as millionths; min..max */
     OPTION_MOMENT,   /* base/moment.h moment_parse_ahead; microseconds since 1970, min..max */
 };
 

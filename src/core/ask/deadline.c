@@ -2,8 +2,8 @@
 /*
  * When does the core need a TICK at the latest? Whatever a pass or a reaction does because time has
  * passed has its moment here: a time limit, the end of a time slot, a begin, a reservation in
- * advance, a resumption that is tried again, a decision that is delayed. Forgetting one means that
- * it happens only with the next event.
+ * advance, a resumption that is tried again, the hold of a promise, a decision that is delayed.
+ * Forgetting one means that it happens only with the next event.
  */
 #include "core/ask/deadline.h"
 
@@ -79,6 +79,21 @@ int64_t core_slot_deadline_us(const struct core *core)
     return earliest_us;
 }
 
+/* The end of the hold of a promise for which a task has given way, or another waits. */
+static int64_t next_promise_us(const struct core *core)
+{
+    int64_t earliest_us = TIME_NEVER;
+    for (int i = 0; i < core->view.n_gpus && core->view.has_promises; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            int64_t opens_us = gpu->residents[k].promise.opens_us;
+            if (opens_us > core->last_pass_us && opens_us < earliest_us)
+                earliest_us = opens_us;
+        }
+    }
+    return earliest_us;
+}
+
 int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
@@ -86,7 +101,9 @@ int64_t core_deadline_us(const struct core *core)
     if (core->ended.n > 0 || core_is_fifo_marked(core) || core->is_pass_deferred)
         return 0;
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
+    int64_t promise_us = next_promise_us(core);
     earliest = advance_us < earliest ? advance_us : earliest;
+    earliest = promise_us < earliest ? promise_us : earliest;
     earliest = preemption_us < earliest ? preemption_us : earliest;
     int64_t decision_us = core_decision_deadline_us(core);
     earliest = decision_us < earliest ? decision_us : earliest;

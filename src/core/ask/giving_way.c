@@ -293,6 +293,11 @@ static const char *verdict_obstacle(const struct verdict *verdict)
     case VERDICT_SERVICE:
     case VERDICT_SERVICE_SLOWED:
         return "a service there would miss its latency target";
+    case VERDICT_PROMISE:
+    case VERDICT_PROMISE_SLOWED:
+        return "a task there would not have its promised speed";
+    case VERDICT_PROMISE_OWN:
+        return "it would not have its promised speed there";
     case VERDICT_SERVER_POWER:
     case VERDICT_POWER_HIGH:
     case VERDICT_PCIE_HIGH:

@@ -23,8 +23,8 @@ static int decide_effect(struct core *core, const struct event *event, enum effe
 int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us)
 {
-    /* A service needs the GPU's time, not its memory: what could not be suspended is paused. */
-    bool has_failed = reason == YIELD_TO_SERVICE && task->run->yield.failures > 0;
+    /* Where the GPU's time is needed, not its memory, what could not be suspended is paused. */
+    bool has_failed = yield_is_for_time(reason) && task->run->yield.failures > 0;
     bool can_suspend = core_can_suspend(core, task) && !(has_failed && core->settings.can_pause);
     struct event event = {.kind = can_suspend ? EVENT_SUSPENDING : EVENT_PAUSE,
         .time_us = now_us,

@@ -32,9 +32,15 @@ static void add_yield_reason(struct text_line *line, const struct task *task)
         [YIELD_GPU_FAILING] = "because its GPU is failing",
         [YIELD_UNUSED] = "because it did not use its GPUs",
         [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
+        [YIELD_TO_PROMISE] = "because a task beside it did not have its promised speed",
     };
     if (task->run->yield.reason == YIELD_TO_SERVICE && task->run->yield.to_task) {
         text_line_add(line, "for task %" PRIu64 ", a service that missed its latency target",
+            task->run->yield.to_task);
+        return;
+    }
+    if (task->run->yield.reason == YIELD_TO_PROMISE && task->run->yield.to_task) {
+        text_line_add(line, "for task %" PRIu64 ", which did not have its promised speed",
             task->run->yield.to_task);
         return;
     }

@@ -111,6 +111,8 @@ static const struct verdict_text {
         "on all GPUs that this task may get"},
     [VERDICT_SERVICE] = {"task ", ", a service, has not met its latency target for long enough",
         "tasks ", ", services, have not met their latency targets for long enough"},
+    [VERDICT_PROMISE] = {"task ", " does not have its promised speed, or has not had it for long",
+        "tasks ", " do not have their promised speeds, or have not had them for long"},
     [VERDICT_NODE] = {.text = "its server lacks CPUs, host memory or a slot"},
 };
 
@@ -179,6 +181,16 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
             "requests of task %" PRIu64 ", a service, would take %.2f times as long, at most %.2f "
             "meets its latency target",
             verdict->task, verdict->have, verdict->limit);
+        break;
+    case VERDICT_PROMISE_SLOWED:
+        text_line_add(line,
+            "task %" PRIu64 " would take %.2f times as long as alone, at most %.2f is promised",
+            verdict->task, verdict->have, verdict->limit);
+        break;
+    case VERDICT_PROMISE_OWN:
+        text_line_add(line,
+            "the task itself would take %.2f times as long as alone, at most %.2f is promised",
+            verdict->have, verdict->limit);
         break;
     case VERDICT_ONE_PROCESS:
         add_one_process(line, verdict);

@@ -2,10 +2,10 @@
 /*
  * One scheduling pass: its stages, in the order of the table below. Each has a file in this folder.
  *
- * The order is a promise. Memory that tasks wait for and services that miss their targets come
- * before any placement, since tasks that run already depend on them. Recovering tasks and failing
- * GPUs come before the queues, reservations in advance before the queue of all. Room is made last:
- * for a head that still waits after all else.
+ * The order is a promise. Memory that tasks wait for, services that miss their targets and promises
+ * of speed that are missed come before any placement, since tasks that run already depend on them.
+ * Recovering tasks and failing GPUs come before the queues, reservations in advance before the
+ * queue of all. Room is made last: for a head that still waits after all else.
  *
  * A new way in which tasks start, stop or move is a file with a function of this form, and a row. A
  * pass is bounded: each stage limits how many tasks of a queue it tries.
@@ -20,6 +20,7 @@
 #include "core/pass/make_room.h"
 #include "core/pass/memory_answer.h"
 #include "core/pass/preempt.h"
+#include "core/pass/promise_pass.h"
 #include "core/pass/recovery.h"
 #include "core/pass/service_pass.h"
 #include "core/pass/slots.h"
@@ -50,6 +51,7 @@ static int schedule_queues(struct core *core, int64_t now_us)
 static const struct pass_stage stages[] = {
     {"memory", core_settle_memory_waits, "allocations that wait are answered, or given room"},
     {"services", core_schedule_services, "tasks give way to services that miss their targets"},
+    {"promises", core_schedule_promises, "tasks give way to those without their promised speed"},
     {"recovery", core_schedule_recovery, "tasks that ran out of GPU memory start, or GPUs drain"},
     {"failing", core_empty_failing_gpus, "tasks leave GPUs that fail"},
     {"reserved", core_schedule_advances, "users with a reservation now start their tasks"},

@@ -15,38 +15,11 @@
  */
 #include "core/pass/service_pass.h"
 
-#include "core/ask/giving_way.h"
+#include "core/ask/giver.h"
 #include "core/decide/give_way.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
 #include "core/state/tasks.h"
-
-static bool gives_way_rather(const struct task *a, const struct task *b)
-{
-    if (a->request.priority != b->request.priority)
-        return a->request.priority < b->request.priority;
-    int64_t a_us = task_runs_since_us(a), b_us = task_runs_since_us(b);
-    return a_us != b_us ? a_us > b_us : a->id > b->id;
-}
-
-/* The task beside the service that gives way next; NULL: there is none. */
-static const struct task *find_giver(
-    const struct core *core, const struct task *service, int64_t now_us)
-{
-    const struct task *found = NULL;
-    for (int i = 0; i < service->n_gpus; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[service->gpus[i]];
-        for (int k = 0; k < gpu->n_residents; k++) {
-            const struct task *task = core_find_task(core, gpu->residents[k].task);
-            bool can_stop = core->settings.can_pause || core_may_suspend(core, task, now_us);
-            bool may_be = can_stop && task->state == TASK_RUNNING && !task->ending &&
-                          !task->request.service.is_service;
-            if (may_be && (!found || gives_way_rather(task, found)))
-                found = task;
-        }
-    }
-    return found;
-}
 
 /* Chosen, as parts of the hold: a target missed for less may be noise; and the effect of a task
  * that came or went is seen after that. */
@@ -59,7 +32,7 @@ static int help_service(struct core *core, const struct task *service, int64_t n
     bool is_late = state->missed_since_us &&
                    now_us - state->missed_since_us >= hold / HOLDS_PER_MISS &&
                    now_us - state->changed_us >= hold / HOLDS_PER_SETTLE;
-    const struct task *task = is_late ? find_giver(core, service, now_us) : NULL;
+    const struct task *task = is_late ? core_find_giver(core, service, now_us) : NULL;
     return task ? core_stop_task(core, task, YIELD_TO_SERVICE, service->id, now_us) : 0;
 }
 
@@ -83,9 +56,7 @@ static bool may_go_on(const struct core *core, const struct task *task, int64_t 
 static bool comes_back_first(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < core->n_tasks; i++) {
-        const struct task *other = core->tasks[i];
-        if (other != task && core_waits_for_service(other) && other->state == TASK_PAUSED &&
-            other->run->yield.since_us < task->run->yield.since_us && task_shares_gpu(task, other))
+        if (core_waits_for_service(core->tasks[i]) && core_stopped_before(core->tasks[i], task))
             return false;
     }
     return true;

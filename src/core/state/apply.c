@@ -39,6 +39,7 @@
 #include "core/state/library_use.h"
 #include "core/state/listed_gpus.h"
 #include "core/state/noted_ends.h"
+#include "core/state/promise.h"
 #include "core/state/recovery_need.h"
 #include "core/state/residents.h"
 #include "core/state/service.h"
@@ -391,6 +392,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_end(core, task, event);
     case EVENT_LATENCY:
         return core_apply_latency(core, task, event);
+    case EVENT_SPEED:
+        return core_apply_speed(core, task, event);
     case EVENT_RESTART:
         return core_apply_restart(core, task, event);
     case EVENT_DEPENDENCY:

@@ -34,6 +34,7 @@ static int add_task(
     core->n_taking_turns += task->request.takes_turns;
     core->any_time_limit |= task->request.time_limit_us > 0;
     core->view.has_services |= task->request.service.is_service;
+    core->view.has_promises |= task->request.slowdown_max.valid;
     if (core_take_dependencies(core, task, id - event->task) < 0)
         return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "core/state/charges.h"
+#include "core/state/promise.h"
 #include "core/state/residents.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
@@ -53,6 +54,8 @@ static void begin_stop(struct core *core, struct task *task, const struct event 
     task->run->yield.is_unused = task->run->yield.reason == YIELD_UNUSED;
     if (task->run->yield.reason == YIELD_TO_SERVICE)
         core_note_gave_way(core, task, event->time_us);
+    if (task->run->yield.reason == YIELD_TO_PROMISE)
+        core_note_gave_way_to_promise(core, task, event->time_us);
 }
 
 /* It computes again; or ends, if it was cancelled meanwhile. */
@@ -61,8 +64,10 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
     mark_residents(core, task, false, now_us);
     for (int i = 0; i < task->n_gpus; i++)
         claims_end(core->view.gpus[task->gpus[i]].claims, CLAIM_CLOSED, task->id);
-    for (int i = 0; i < task->n_gpus; i++)
+    for (int i = 0; i < task->n_gpus; i++) {
         core_note_joined(core, task, task->gpus[i], now_us);
+        core_note_joined_promise(core, task, task->gpus[i], now_us);
+    }
     core_end_stop(task, now_us);
     task->run->yield.is_unused = false;
     task->run->yield.resumed_us = now_us;

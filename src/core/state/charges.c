@@ -87,6 +87,17 @@ static struct reading memory_part(const struct gpu_view *gpu, const struct resid
     return need.valid ? reading_of(need.value / total) : READING_NONE;
 }
 
+/* A promise of 1.25 times the time alone is one of 0.8 of the speed; while tasks have given way to
+ * it, or none may come beside it, it keeps all of the GPU from others. A task that does not compute
+ * keeps nothing. */
+static double promised_part(const struct resident *resident, int64_t now_us)
+{
+    double slowdown_max = resident->promise.slowdown_max;
+    if (slowdown_max <= 0 || resident->is_stopped)
+        return 0;
+    return now_us <= resident->promise.opens_us ? 1 : 1 / slowdown_max;
+}
+
 static void accrue_place(struct core *core, struct gpu_view *gpu, int64_t now_us)
 {
     int64_t span_us = now_us - gpu->accrued_us;
@@ -107,7 +118,8 @@ static void accrue_place(struct core *core, struct gpu_view *gpu, int64_t now_us
         const struct gpu_use use = {.is_whole = gpu->claims[CLAIM_EXCLUSIVE] == resident->task,
             .equal_part = activity.resident_part,
             .smact = smact_part(&activity, resident),
-            .memory = memory_part(gpu, resident)};
+            .memory = memory_part(gpu, resident),
+            .promised = promised_part(resident, now_us)};
         bool is_last = i + 1 == gpu->n_residents || resident[1].user != resident->user;
         rate += charge_rate(&use);
         if (is_last) {

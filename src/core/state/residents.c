@@ -18,6 +18,7 @@
 #include "core/memory_domain.h"
 #include "core/state/charges.h"
 #include "core/state/library_use.h"
+#include "core/state/promise.h"
 #include "core/state/recovery_need.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
@@ -90,6 +91,7 @@ static int add_resident(
         .grew_us = now_us,
         .held_us = now_us,
         .service = core_resident_service(core, task, now_us),
+        .promise = core_resident_promise(task),
         .need_bytes = need_bytes,
         .need_is_least = is_least,
         .expect = task->request.expect,
@@ -141,6 +143,7 @@ int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_u
         return -ENOMEM;
     core_note_open(core, gpu);
     core_note_joined(core, task, gpu, now_us);
+    core_note_joined_promise(core, task, gpu, now_us);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "core/state/promise.h"
 #include "core/state/residents.h"
 #include "core/state/service.h"
 #include "core/state/state.h"
@@ -65,6 +66,7 @@ void core_begin_attempt(struct task *task)
     yield->failures = 0;
     task->run->memory_wait.n_unpaid = 0;
     core_begin_service(task);
+    core_begin_promise(task);
 }
 
 void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)

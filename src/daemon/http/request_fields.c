@@ -84,6 +84,7 @@ static double unit_of(const struct option_spec *spec)
     case OPTION_MOMENT:
         return (double)SECOND_US;
     case OPTION_SHARE:
+    case OPTION_TIMES:
         return MILLION;
     default:
         return 1;

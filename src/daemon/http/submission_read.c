@@ -324,6 +324,8 @@ static int set_request(const struct http *http, struct submission *submission, s
         request->expect.time_us = reading_of((double)options[TASK_EXPECT].number);
     if (options[TASK_SMACT].set)
         request->expect.smact = reading_of((double)options[TASK_SMACT].number / MILLION);
+    if (options[TASK_MAX_SLOWDOWN].set)
+        request->slowdown_max = reading_of((double)options[TASK_MAX_SLOWDOWN].number / MILLION);
     /* "default" is the daemon's setting. */
     if (sharing_parse(options[TASK_SHARING].text, &request->sharing) < 0)
         request->sharing = http->parts.config->sharing;

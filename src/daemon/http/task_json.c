@@ -347,6 +347,20 @@ static void add_service(json_t *object, const struct task *task)
     json_object_set_new(object, "restart_count", json_integer(task->run->service.restarts));
 }
 
+/* null where no speed was promised, and where it is not known. */
+static void add_promise(const struct http *http, json_t *object, const struct task *task)
+{
+    char text[256];
+    int64_t now_us = driver_now_us(http->parts.driver);
+    const struct task_promise *promise = &task->run->promise;
+    bool is_shown = task->state == TASK_RUNNING && promise->reported_us;
+    core_explain_promise(http->parts.core, task->id, now_us, text, sizeof text);
+    json_object_set_new(object, "max_slowdown", json_reading(task->request.slowdown_max, 1));
+    json_object_set_new(
+        object, "slowdown", is_shown ? json_reading(promise->slowdown, 1) : json_null());
+    json_object_set_new(object, "promise_text", *text ? json_string(text) : json_null());
+}
+
 json_t *http_stop_json(const struct http *http, const struct task *task)
 {
     const struct halving_rule *rule = core_halving_rule(http->parts.core, task->array.id);
@@ -417,6 +431,7 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_request(http, object, task, job);
     add_order(http, object, task);
     add_service(object, task);
+    add_promise(http, object, task);
     json_object_set_new(object, "stop_rank", http_stop_json(http, task));
     add_outcome(http, object, task, job);
     add_steps(object, task, job);

@@ -198,6 +198,7 @@ void preload_manager_polled(struct preload_manager *manager)
     if (manager->listener) {
         note_peaks(manager);
         task_steps_note_all(manager);
+        promised_speed_note_all(manager);
     }
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         note_calls(process);

@@ -31,6 +31,11 @@ struct known_process {
 /* The GPUs were polled: the speed of each task with a process is noted. */
 void task_steps_note_all(struct preload_manager *manager);
 
+/* ---- promised_speed.c ---- */
+
+/* Measures the speeds of tasks alone, and reports to the core how slow promised ones are. */
+void promised_speed_note_all(struct preload_manager *manager);
+
 /* A process has ended; its page is read for the last time. */
 void task_steps_note_end(struct preload_manager *manager, struct preload_process *process);
 

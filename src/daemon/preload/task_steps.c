@@ -26,6 +26,8 @@ static void add_process(struct job_steps *steps, struct preload_process *process
     struct step_rate *rate, int64_t now_us)
 {
     struct step_reading reading = step_reading_of(process->page);
+    if (steps->alone && rate->n > 0)
+        steps->alone->units += reading.unit != rate->unit;
     uint64_t timed_us = 0, count = step_rate_note(rate, &reading, now_us, &timed_us);
     struct reading per_s = step_rate_per_s(rate, now_us);
     steps->sum_steps += (double)count;
@@ -34,7 +36,7 @@ static void add_process(struct job_steps *steps, struct preload_process *process
         return;
     steps->sum_per_s += per_s.value;
     steps->processes++;
-    steps->source = (int)reading.source;
+    steps->source = (short)reading.source;
 }
 
 /* Steps that `colloc step` reports, with the time since its last report. */

@@ -239,10 +239,10 @@ static void start_retry_timer(struct suspension *s)
 }
 
 /* A task gets no warning of repeated stops (time slots), and of stops whose cause cannot wait
- * (services). */
+ * (services, promises). */
 static bool is_worth_a_warning(enum yield_reason reason)
 {
-    return reason != YIELD_TO_SLOT && reason != YIELD_TO_SERVICE;
+    return reason != YIELD_TO_SLOT && !yield_is_for_time(reason);
 }
 
 /* Warns the task of its suspension, unless that has begun already. Returns whether the order waits
@@ -344,7 +344,7 @@ static bool is_urgent(const struct task *task, enum order_kind kind)
 {
     enum yield_reason reason = task->run->yield.reason;
     return kind != ORDER_RESUME &&
-           (reason == YIELD_TO_MEMORY || reason == YIELD_GPU_FAILING || reason == YIELD_TO_SERVICE);
+           (reason == YIELD_TO_MEMORY || reason == YIELD_GPU_FAILING || yield_is_for_time(reason));
 }
 
 static void add_order(struct suspension *s, uint64_t task, enum order_kind kind)

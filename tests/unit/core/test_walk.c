@@ -17,7 +17,7 @@
 #include "policy/policies.h"
 #include "pretend_gpus.h"
 
-#define WALKS     16
+#define WALKS     26
 #define STEPS     1500
 #define GPUS_MAX  6
 #define TASKS_MAX 200
@@ -180,6 +180,8 @@ static void make_submit(struct walk *walk, struct event *event)
     request->limited = chance(walk, 30);
     request->service.is_service = chance(walk, 15);
     request->service.p99_us = chance(walk, 80) ? 50 * MS_US : 0;
+    request->slowdown_max = chance(walk, 12) ? reading_of(1 + (double)draw(walk, 200) / 100)
+                                             : READING_NONE;
     request->begin_us = chance(walk, 10) ? walk->now_us + (int64_t)draw(walk, 30) * SECOND_US : 0;
     make_after(walk, event);
     if (event->task == walk->next_task - 1 && chance(walk, 6)) {
@@ -333,6 +335,18 @@ static void make_suspension_cost(struct walk *walk, struct event *event)
         (int64_t)draw(walk, 2 * SECOND_US), (int64_t)draw(walk, SECOND_US) - 100 * MS_US};
 }
 
+/* Mostly of a promised task that runs. */
+static void make_speed(struct walk *walk, struct event *event)
+{
+    for (int i = 0; i < 8 && chance(walk, 95); i++) {
+        const struct task *task = core_task(walk->core, event->task);
+        if (task && task->request.slowdown_max.valid)
+            break;
+        event->task = any_attempt(walk);
+    }
+    event->slowdown = any_reading(walk, 4);
+}
+
 /* Mostly of a service that runs. */
 static void make_latency(struct walk *walk, struct event *event)
 {
@@ -366,8 +380,8 @@ static struct event make_input(struct walk *walk)
     static const enum event_kind often[] = {EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE,
         EVENT_SAMPLE, EVENT_SUBMIT, EVENT_STARTED, EVENT_STARTED, EVENT_EXITED, EVENT_EXITED,
         EVENT_ESTIMATE, EVENT_TICK, EVENT_RELEASE, EVENT_SUSPEND, EVENT_SUSPENDED, EVENT_RESUME,
-        EVENT_RESUMED, EVENT_LATENCY, EVENT_LATENCY, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE,
-        EVENT_MOVED, EVENT_IDLE, EVENT_WAKE};
+        EVENT_RESUMED, EVENT_LATENCY, EVENT_LATENCY, EVENT_SPEED, EVENT_MOVE, EVENT_MOVE,
+        EVENT_MOVE, EVENT_MOVED, EVENT_IDLE, EVENT_WAKE};
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_RUN_AGAIN,
         EVENT_HOLD, EVENT_GPUS, EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT,
         EVENT_MEMORY_WAIT_END, EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE,
@@ -403,6 +417,8 @@ static struct event make_input(struct walk *walk)
         make_suspension_cost(walk, &event);
     else if (event.kind == EVENT_METRIC)
         make_metric(walk, &event);
+    else if (event.kind == EVENT_SPEED)
+        make_speed(walk, &event);
     else if (event.kind == EVENT_LATENCY)
         make_latency(walk, &event);
     else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
@@ -412,7 +428,8 @@ static struct event make_input(struct walk *walk)
 
 static bool is_logged(enum event_kind kind)
 {
-    return kind != EVENT_SAMPLE && kind != EVENT_LATENCY && kind != EVENT_TICK;
+    return kind != EVENT_SAMPLE && kind != EVENT_LATENCY && kind != EVENT_SPEED &&
+           kind != EVENT_TICK;
 }
 
 static void assert_same(char *expected, char *actual)

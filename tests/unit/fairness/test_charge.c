@@ -13,7 +13,7 @@
 static double rate(bool is_whole, int n_tasks, struct reading smact, struct reading memory)
 {
     double equal_part = n_tasks > 1 ? 1.0 / n_tasks : 1;
-    return charge_rate(&(struct gpu_use){is_whole, equal_part, smact, memory});
+    return charge_rate(&(struct gpu_use){is_whole, equal_part, smact, memory, 0});
 }
 
 static void the_larger_of_activity_and_memory_counts(void **state)
@@ -43,6 +43,15 @@ static void never_more_than_the_gpu(void **state)
     assert_float_equal(rate(false, 2, reading_of(-1), reading_of(-1)), 0, 1e-9);
 }
 
+/* A promise keeps others off, whatever the task does with it. */
+static void a_promise_is_charged(void **state)
+{
+    struct gpu_use use = {.smact = reading_of(0.1), .memory = reading_of(0.1), .promised = 0.8};
+    assert_float_equal(charge_rate(&use), 0.8, 1e-9);
+    use.smact = reading_of(0.9);
+    assert_float_equal(charge_rate(&use), 0.9, 1e-9);
+}
+
 static void half_is_left_after_the_half_life(void **state)
 {
     assert_float_equal(charge_decay(80, 7 * DAY_US, 7 * DAY_US), 40, 1e-9);
@@ -68,6 +77,7 @@ int main(void)
         cmocka_unit_test(a_gpu_to_itself_is_charged_whole),
         cmocka_unit_test(unknown_is_an_equal_part),
         cmocka_unit_test(never_more_than_the_gpu),
+        cmocka_unit_test(a_promise_is_charged),
         cmocka_unit_test(half_is_left_after_the_half_life),
         cmocka_unit_test(steps_of_decay_add_up),
     };

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A service that misses its latency target (pass/service_pass.c), and a task that does not have its
+ * promised speed (pass/promise_pass.c), are helped alike: the tasks beside it give way, one after
+ * the other, as long as that helps.
+ */
+#include "core/ask/giver.h"
+
+#include "core/ask/giving_way.h"
+#include "core/state/promise.h"
+#include "core/state/tasks.h"
+
+static bool gives_way_rather(const struct task *a, const struct task *b)
+{
+    if (a->request.priority != b->request.priority)
+        return a->request.priority < b->request.priority;
+    int64_t a_us = task_runs_since_us(a), b_us = task_runs_since_us(b);
+    return a_us != b_us ? a_us > b_us : a->id > b->id;
+}
+
+/* Of two promises the older one holds. */
+static bool has_older_promise(const struct task *task, const struct task *than)
+{
+    return core_has_promise(task) && !than->request.service.is_service &&
+           !gives_way_rather(task, than);
+}
+
+const struct task *core_find_giver(const struct core *core, const struct task *task, int64_t now_us)
+{
+    const struct task *found = NULL;
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct task *other = core_find_task(core, gpu->residents[k].task);
+            bool can_stop = core->settings.can_pause || core_may_suspend(core, other, now_us);
+            bool may_be = other != task && can_stop && other->state == TASK_RUNNING &&
+                          !other->ending && !other->request.service.is_service &&
+                          !has_older_promise(other, task);
+            if (may_be && (!found || gives_way_rather(other, found)))
+                found = other;
+        }
+    }
+    return found;
+}
+
+bool core_stopped_before(const struct task *other, const struct task *task)
+{
+    return other != task && other->state == TASK_PAUSED &&
+           other->run->yield.since_us < task->run->yield.since_us && task_shares_gpu(task, other);
+}

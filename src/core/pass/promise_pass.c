@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holds promises of speed. While a task is measured to take longer than it was promised
+ * (state/promise.c), the tasks beside it give way, one after the other: those of the lowest
+ * priority first, and of these the newest. They are suspended, or paused where that is all that is
+ * possible. Once the promise has been kept for the hold, one of them continues.
+ *
+ *     t=0    p is promised 1.2 and alone        1.0
+ *     t=60   a is placed beside it              1.15 predicted, 1.5 measured
+ *     t=80   a is paused                        1.0; the hold is 120 s
+ *     t=200  a goes on                          1.5
+ *     t=220  a is paused                        1.0; the hold is 240 s now
+ *
+ * Of two tasks with promises on a GPU, the older one's holds.
+ */
+#include "core/pass/promise_pass.h"
+
+#include "core/ask/giver.h"
+#include "core/decide/give_way.h"
+#include "core/state/promise.h"
+#include "core/state/state.h"
+#include "core/state/tasks.h"
+
+static int hold_promise(struct core *core, const struct task *promised, int64_t now_us)
+{
+    const struct task *task = core_is_promise_missed(promised, now_us)
+                                  ? core_find_giver(core, promised, now_us)
+                                  : NULL;
+    return task ? core_stop_task(core, task, YIELD_TO_PROMISE, promised->id, now_us) : 0;
+}
+
+/* Do the promises beside the paused task let it continue? True also when there is none any more. */
+static bool may_go_on(const struct core *core, const struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct task *other = core_find_task(core, gpu->residents[k].task);
+            if (other != task && other->state == TASK_RUNNING &&
+                now_us < core_promise_opens_us(other))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Of paused tasks on a GPU, the one that was paused first continues first. */
+static bool comes_back_first(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < core->n_tasks; i++)
+        if (core_waits_for_promise(core->tasks[i]) && core_stopped_before(core->tasks[i], task))
+            return false;
+    return true;
+}
+
+int core_schedule_promises(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (int i = 0; i < core->n_tasks && core->view.has_promises && r == 0; i++) {
+        const struct task *task = core->tasks[i];
+        if (core_has_promise(task) && task->state == TASK_RUNNING)
+            r = hold_promise(core, task, now_us);
+        else if (task->state == TASK_PAUSED && core_waits_for_promise(task) && !task->ending &&
+                 may_go_on(core, task, now_us) && comes_back_first(core, task))
+            r = core_continue_task(core, task, now_us);
+    }
+    return r;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A promise of speed: a task takes at most so many times as long as alone on its GPUs
+ * (docs/promise.md). The driver reports how many times as long it takes now, as its steps a second
+ * say (SPEED). While that is too long, the tasks beside it give way (pass/promise_pass.c); once the
+ * promise has been kept for the hold, one of them continues. If it is missed again soon after that,
+ * the hold is doubled, so that a mix that does not fit is not tried all the time.
+ *
+ * A task writes the count of its steps itself, and could claim to be slow to have its GPU for less
+ * than an exclusive task is charged. So a report is believed up to twice the delay that the
+ * interference model predicts from the activity of all tasks there, which the GPU measures:
+ *
+ *     predicted   reported   believed
+ *     1.30        1.45       1.45
+ *     1.30        3.00       1.60
+ *     1.02        3.00       1.04      beside a task that hardly uses the GPU
+ *
+ * Reports are not in the log. After a restart, and where no steps are found, a promise is held by
+ * prediction only (policy/promise_guard.c). Tasks that had given way stay stopped for the rest of
+ * the hold.
+ */
+#include "core/state/promise.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "core/gpu_sharers.h"
+#include "core/state/charges.h"
+#include "core/state/tasks.h"
+#include "sharing/interference_cache.h"
+
+/* Chosen. The driver reports each five seconds, over the steps of these. */
+#define REPORT_VALID_US (60 * SECOND_US)
+#define MISSED_US       (9 * SECOND_US)  /* two reports: one slow step is no reason */
+#define SETTLE_US       (12 * SECOND_US) /* the effect of a change is seen in the reports after it */
+#define HOLD_US         (120 * SECOND_US)
+
+/* Chosen: if the promise is missed within five holds after a task came, that task is the cause. */
+enum { HOLDS_TO_BLAME = 5, DOUBLINGS_MAX = 5 };
+
+/* Chosen: the median error of a predicted slowdown is 12 %, the largest a factor of two
+ * (docs/measured/sharing.md). */
+#define BELIEVED_DELAY 2
+
+/* Chosen: speeds of windows of five seconds differ by less. */
+#define TOLERANCE 1.02
+
+void core_begin_promise(struct task *task)
+{
+    task->run->promise = (struct task_promise){0};
+}
+
+static int64_t hold_us(const struct task *task)
+{
+    return HOLD_US << task->run->promise.doublings;
+}
+
+int64_t core_promise_opens_us(const struct task *task)
+{
+    const struct task_promise *promise = &task->run->promise;
+    int64_t missed_us = promise->missed_since_us ? promise->reported_us + REPORT_VALID_US : 0;
+    int64_t settled_us = promise->gave_way_us ? promise->gave_way_us + hold_us(task) : 0;
+    if (!core_has_promise(task))
+        return 0;
+    return missed_us > settled_us ? missed_us : settled_us;
+}
+
+bool core_is_promise_missed(const struct task *task, int64_t now_us)
+{
+    const struct task_promise *promise = &task->run->promise;
+    return promise->missed_since_us && now_us - promise->missed_since_us >= MISSED_US &&
+           now_us - promise->changed_us >= SETTLE_US;
+}
+
+struct resident_promise core_resident_promise(const struct task *task)
+{
+    const struct task_promise *promise = &task->run->promise;
+    if (!core_has_promise(task))
+        return (struct resident_promise){.slowdown_max = 0};
+    return (struct resident_promise){.slowdown_max = task->request.slowdown_max.value,
+        .opens_us = core_promise_opens_us(task),
+        .measured = promise->slowdown,
+        .until_us = promise->reported_us + REPORT_VALID_US};
+}
+
+static void update_residents(struct core *core, const struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        struct resident *resident = gpu_view_resident(gpu, task->id);
+        if (!resident)
+            continue;
+        core_accrue(core, gpu, now_us); /* it is charged for what it keeps from others */
+        resident->promise = core_resident_promise(task);
+    }
+}
+
+/* How many times as long as alone the model lets the task take now. */
+static double predicted_slowdown(const struct core *core, const struct task *task)
+{
+    double speed = 1;
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        struct sharer sharers[GPU_SHARERS_MAX];
+        double speeds[GPU_SHARERS_MAX];
+        const struct resident *here = gpu_view_resident(gpu, task->id);
+        if (!here || gpu->n_residents > GPU_SHARERS_MAX)
+            return INFINITY;
+        gpu_sharers_list(gpu, sharers);
+        interference_speeds_cached(
+            core->view.constants ? core->view.constants : &interference_measured, sharers,
+            gpu->n_residents, speeds);
+        speed = fmin(speed, speeds[here - gpu->residents]);
+    }
+    return speed > 0 ? 1 / speed : INFINITY;
+}
+
+int core_apply_speed(struct core *core, struct task *task, const struct event *event)
+{
+    struct task_promise *promise = &task->run->promise;
+    struct reading slowdown = event->slowdown;
+    if (!core_has_promise(task) || task->state != TASK_RUNNING ||
+        (slowdown.valid && !(slowdown.value > 0)))
+        return CORE_NOT_NOW;
+    double believed = 1 + BELIEVED_DELAY * (predicted_slowdown(core, task) - 1);
+    promise->is_doubted = slowdown.valid && slowdown.value > believed * TOLERANCE;
+    slowdown.value = fmin(slowdown.value, fmax(1, believed));
+    bool is_missed = slowdown.valid &&
+                     slowdown.value > task->request.slowdown_max.value * TOLERANCE;
+    promise->slowdown = slowdown;
+    promise->reported_us = slowdown.valid ? event->time_us : 0;
+    if (!is_missed || !promise->missed_since_us)
+        promise->missed_since_us = is_missed ? event->time_us : 0;
+    update_residents(core, task, event->time_us);
+    return 0;
+}
+
+/* ---- tasks come and give way ---- */
+
+void core_note_joined_promise(struct core *core, const struct task *task, int gpu, int64_t now_us)
+{
+    const struct gpu_view *view = &core->view.gpus[gpu];
+    for (int i = 0; i < view->n_residents && core->view.has_promises; i++) {
+        struct task *other = core_find_task(core, view->residents[i].task);
+        if (!core_has_promise(other) || (other == task && view->n_residents == 1))
+            continue;
+        struct task_promise *promise = &other->run->promise;
+        promise->joined_us = promise->changed_us = now_us;
+        promise->missed_since_us = 0;
+        update_residents(core, other, now_us);
+    }
+}
+
+void core_note_gave_way_to_promise(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct task *other = core_find_task(core, task->run->yield.to_task);
+    if (!other || !core_has_promise(other) || !task_has_run(other))
+        return;
+    struct task_promise *promise = &other->run->promise;
+    bool is_again = promise->gave_way_us && promise->joined_us > promise->gave_way_us &&
+                    now_us - promise->joined_us < HOLDS_TO_BLAME * hold_us(other);
+    promise->doublings = !is_again                            ? 0
+                         : promise->doublings < DOUBLINGS_MAX ? promise->doublings + 1
+                                                              : DOUBLINGS_MAX;
+    promise->changed_us = promise->gave_way_us = now_us;
+    promise->missed_since_us = 0;
+    promise->n_gave_way++;
+    update_residents(core, other, now_us);
+}
+
+bool core_waits_for_promise(const struct task *task)
+{
+    bool has_stopped = task->state == TASK_PAUSED || task->state == TASK_SUSPENDED;
+    return has_stopped && task->run->yield.reason == YIELD_TO_PROMISE && !task->run->yield.by_user;
+}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promises of speed (docs/promise.md): measured, held by pausing the task beside it, refused."""
+
+import signal
+import unittest
+
+from daemon_case import DaemonCase, until
+
+
+class Promises(DaemonCase):
+    gpus = "1xA100-40GB"
+    settings = {"suspend": "no", "policy": "predictive"}
+
+    def promised(self, smact, max_slowdown, **members):
+        """A training without an end, ten steps a second of the emulated clock."""
+        options = f"--steps=100000000 --smact={smact}"
+        return self.train(
+            2000, 1e7, options, memory_mib=2000, smact=smact, max_slowdown=max_slowdown, **members
+        )
+
+    def measured(self, task):
+        return until(
+            lambda: next((t for t in [self.task(task)] if t["slowdown"]), None),
+            f"a measured slowdown of task {task}",
+        )
+
+    def test_a_task_beside_it_is_paused(self):
+        task = self.promised(0.5, 1.5)
+        alone = self.measured(task)
+        self.assertEqual(alone["max_slowdown"], 1.5)
+        self.assertAlmostEqual(alone["slowdown"], 1, delta=0.3)
+        self.assertEqual(alone["promise_text"], "kept")
+        self.assertRegex(self.colloc("show", str(task)).stdout, r"Promise +kept")
+        # It says less of its activity than is true: it is predicted to be no trouble.
+        other = self.train(2000, 1e6, "--smact=0.95", memory_mib=2000, smact=0.25)
+        paused = self.wait_state(other, "PAUSED")
+        self.assertIn(f"task {task}, which did not have its promised", paused["reason_text"])
+        until(lambda: (self.task(task)["slowdown"] or 9) < 1.5, "its promised speed")
+        self.assertIn("given way to it 1 time", self.task(task)["promise_text"])
+        # What is known of its speed alone survives; the pause, too.
+        self.restart(signal.SIGTERM)
+        self.assertEqual(self.task(other)["state"], "PAUSED")
+        self.measured(task)
+        self.assertEqual(self.act("cancel", task).status, 200)
+        self.wait_state(other, "RUNNING")
+
+    def test_it_is_not_placed_where_it_would_be_slower(self):
+        task = self.promised(0.9, 1.1)
+        self.wait_state(task, "RUNNING")
+        other = self.train(2000, 1, memory_mib=2000, smact=0.9)
+        found = until(lambda: self.task(other)["reason_text"], "why it waits")
+        self.assertIn("at most 1.10 is promised", found)
+
+    def test_bad_promises(self):
+        for value in (0.99, -1, 101, "1.2", True):
+            with self.subTest(value=value):
+                self.refused(400, "max_slowdown", max_slowdown=value)
+        for text in ("0.9", "x", "1.2.3", "nan", "inf"):
+            with self.subTest(text=text):
+                shown = self.colloc("submit", f"--max-slowdown={text}", "--wrap=true", code=2)
+                self.assertIn("must be a number from 1 to 100", shown.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
