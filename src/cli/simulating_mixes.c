@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `colloc simulate` says about measured mixes: the part of the shared time that they cover,
+ * and how long measuring the others takes. Those that crashed are counted apart: measuring them
+ * again would not help.
+ */
 #include "cli/simulating_mixes.h"
 
 #include <errno.h>
@@ -46,7 +51,7 @@ struct summary {
     int missing, crashed;
 };
 
-static struct summary summarize(const struct mix_use *use)
+static struct summary sum_up_use(const struct mix_use *use)
 {
     double shared_s = use->measured_s + use->modelled_s;
     struct summary summary = {.measured = shared_s > 0 ? use->measured_s / shared_s : 1};
@@ -60,7 +65,7 @@ static struct summary summarize(const struct mix_use *use)
 void simulating_mixes_print(const struct simulating_mixes *mixes)
 {
     char takes[32];
-    struct summary summary = summarize(&mixes->use);
+    struct summary summary = sum_up_use(&mixes->use);
     printf("Mixes         measured for %.1f %% of the time in which GPUs were shared",
         100 * summary.measured);
     if (summary.missing)
@@ -73,7 +78,7 @@ void simulating_mixes_print(const struct simulating_mixes *mixes)
 
 json_t *simulating_mixes_json(const struct simulating_mixes *mixes)
 {
-    struct summary summary = summarize(&mixes->use);
+    struct summary summary = sum_up_use(&mixes->use);
     return json_pack("{s:f, s:i, s:i, s:i}", "measured", summary.measured, "missing",
         summary.missing, "crashed", summary.crashed, "measuring_s", summary.missing * MEASURE_S);
 }
