@@ -37,8 +37,11 @@ enum {
 };
 static const int64_t REPLACE_AFTER_US = 120 * INT64_C(1000000);
 
-/* Chosen: a longer interval is a break, by its calls or by its time. */
+/* Chosen: a longer interval is a break, by its calls or by its time. Launches return at once while
+ * the GPU is behind, and every so often a call waits for all of them: of ten steps, nine took 0.1
+ * ms and one 20 ms on an H200. So a short time is no break, however much longer it is. */
 static const double BREAK_CALLS = 4, BREAK_TIMES = 16;
+#define BREAK_LEAST_US INT64_C(1000000)
 
 static const double MEAN_WEIGHT = 1 / 16.; /* of a new step in the mean */
 static const double SAME_COUNT = 0.1;      /* windows differ by parts of a step */
@@ -178,7 +181,8 @@ static void count_steps(struct step_counter *counter, uint64_t steps, int64_t no
     bool is_first = counter->at_us == 0;
     bool has_others = calls_max > 0 && (double)(calls - counter->calls_at_step) > calls_max;
     bool is_break = !is_first && counter->mean_us > 0 &&
-                    (has_others || took_us > BREAK_TIMES * counter->mean_us);
+                    (has_others || (now_us - counter->at_us > BREAK_LEAST_US &&
+                                       took_us > BREAK_TIMES * counter->mean_us));
     if (!is_first && !is_break)
         counter->mean_us += (took_us - counter->mean_us) * (counter->mean_us > 0 ? MEAN_WEIGHT : 1);
     if (!is_first) {

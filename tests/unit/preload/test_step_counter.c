@@ -390,6 +390,29 @@ static void test_evaluations_of_a_small_network(void **state)
     end(&p);
 }
 
+/* The GPU is behind: launches return at once, and every tenth step waits for all of them. */
+static void test_steps_in_bursts(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    p.call_us = 1;
+    for (int i = 0; i < 4000; i++) {
+        note(&p, STEP_COPY, COPY);
+        note(&p, STEP_COPY, 4096);
+        note(&p, STEP_GRAPH, 7);
+        if (i % 10 == 9) {
+            p.now_us += 20000;
+            note(&p, STEP_SYNC, 0);
+        }
+        p.steps++;
+        if (i == 2000)
+            mark(&p);
+    }
+    check(&p);
+    end(&p);
+}
+
 /* An evaluation that lasts: what was counted before goes on afterwards, in the same unit. */
 static void test_a_long_evaluation_changes_no_unit(void **state)
 {
@@ -545,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_evaluations_are_breaks),
         cmocka_unit_test(test_evaluations_of_a_small_network),
+        cmocka_unit_test(test_steps_in_bursts),
         cmocka_unit_test(test_a_long_evaluation_changes_no_unit),
         cmocka_unit_test(test_another_training_is_found),
         cmocka_unit_test(test_graphs),
