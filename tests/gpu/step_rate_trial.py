@@ -3,7 +3,7 @@
 """Steps a second as libcolloc-preload.so counts them, beside the counts of the trainings.
 
     tests/gpu/step_rate_trial.py LIBRARY OUT.jsonl SECONDS [DEVICE]
-    tests/gpu/step_rate_trial.py --page OUT.jsonl       # the tables of docs/measured/steps.md
+    tests/gpu/step_rate_trial.py --page OUT.jsonl[.xz]  # the tables of docs/measured/steps.md
 
 The twelve trainings of step_rate_trainings.py start together, since most of their start is on the
 CPU, and wait. Then, in SECONDS in all, on a GPU without other users:
@@ -25,6 +25,7 @@ so no colloc has to run. A row for each training and part is written when it is 
     ends, page         the raw data: ms of each step's end; [ms, count, timed ms, unit] of the page
 """
 import json
+import lzma
 import os
 import signal
 import statistics
@@ -395,7 +396,7 @@ def percent(value):
 
 
 def read(path):
-    with open(path) as file:
+    with lzma.open(path, "rt") if path.endswith(".xz") else open(path) as file:
         return [json.loads(line) for line in file if line.strip()]
 
 
