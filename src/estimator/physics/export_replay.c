@@ -3,8 +3,8 @@
  * clock one storage is allocated or freed.
  *
  * With cudnn.benchmark PyTorch allocates the largest workspace of all kernels of a convolution when
- * it first runs one of that shape, tries them, and empties its cache (Conv_v8.cpp). Then it runs the
- * fastest. Where the export has both sizes, so does the replay. */
+ * it first runs one of that shape, tries them, and empties its cache (Conv_v8.cpp). Then it runs
+ * the fastest. Where the export has both sizes, so does the replay. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cc -O2 -o colloc-cudnn ask_cudnn.c -ldl
+ *
+ * colloc-cudnn: asks cuDNN how much scratch memory its kernels take for convolutions of given
+ * shapes. It makes plans and runs none, so beside a CUDA context it needs no memory of the GPU.
+ *
+ *     colloc-cudnn [--all] [--device=FILE | --write-device=FILE] LIBRARY < QUESTIONS
+ *
+ * LIBRARY is the libcudnn.so of the training. A question is a line: the pass, the type, the memory
+ * format, whether products may be of TF32, whether only deterministic kernels serve, and the sizes
+ * of the input, the weight, the output, and strides, paddings, dilations:
+ *
+ *     forward float32 nchw 1 0 64,3,224,224 64,3,7,7 64,64,112,112 2,2 3,3 1,1
+ *
+ * The answers, after a line for the library: bytes of the kernel that PyTorch takes without
+ * `cudnn.benchmark`, the most bytes of a kernel that it tries with it, and how many there are (with
+ * --all; else the first kernel alone is asked for); or `unknown`.
+ *
+ *     cudnn 91900
+ *     answer 67239936 4831838208 14
+ *
+ * PyTorch's choice (aten/src/ATen/native/cudnn/Conv_v8.cpp): the first plan of the heuristics' list
+ * that can be made, of the fallbacks' if there is none. It leaves out kernels that round inputs to
+ * TF32 or less in 32 bit. With `benchmark` it makes all plans of both lists, and allocates the
+ * largest workspace once.
+ *
+ * With --device no GPU is needed: FILE has the properties of one, which --write-device wrote where
+ * it is (cuDNN 9.8 and newer).
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn_abi.h"
+
+enum { DIMENSIONS_MAX = 5, CONFIGS_MAX = 256, LINE_MAX_BYTES = 1024, DEVICE_MAX_BYTES = 1 << 20 };
+enum { ALIGNMENT = 16 }; /* bytes: as PyTorch says of a tensor of its allocator */
+
+enum tensor_role { INPUT, WEIGHT, OUTPUT, ROLES };
+
+struct list {
+    int64_t at[DIMENSIONS_MAX];
+    int64_t count;
+};
+
+struct question {
+    enum cudnn_abi_kind pass;
+    int64_t type;
+    bool channels_last, tf32, deterministic;
+    struct list shape[ROLES], stride, padding, dilation;
+};
+
+struct asker {
+    struct cudnn_abi cudnn;
+    void *handle;                /* NULL with --device */
+    cudnn_abi_descriptor device; /* NULL without it */
+};
+
+struct answer {
+    int64_t first, most, count; /* first: -1 until there is one */
+};
+
+/* ---- questions ---- */
+
+static bool parse_list(const char *text, struct list *ret_list)
+{
+    ret_list->count = 0;
+    while (text && *text && ret_list->count < DIMENSIONS_MAX) {
+        char *end;
+        errno = 0;
+        int64_t value = strtoll(text, &end, 10);
+        if (end == text || errno || value < 0 || value > INT32_MAX || (*end && *end != ','))
+            return false;
+        ret_list->at[ret_list->count++] = value;
+        text = *end ? end + 1 : end;
+    }
+    return text && !*text && ret_list->count > 0;
+}
+
+static bool find_word(const char *word, const char *const *words, const int64_t *values,
+    size_t count, int64_t *ret_value)
+{
+    for (size_t i = 0; word && i < count; i++)
+        if (strcmp(word, words[i]) == 0) {
+            *ret_value = values[i];
+            return true;
+        }
+    return false;
+}
+
+static bool parse_pass(const char *word, struct question *question)
+{
+    static const char *const words[] = {"forward", "input", "weight"};
+    static const int64_t values[] = {
+        CUDNN_ABI_FORWARD, CUDNN_ABI_BACKWARD_DATA, CUDNN_ABI_BACKWARD_FILTER};
+    int64_t pass = 0;
+    bool found = find_word(word, words, values, 3, &pass);
+    question->pass = (enum cudnn_abi_kind)pass;
+    return found;
+}
+
+static bool parse_type(const char *word, struct question *question)
+{
+    static const char *const words[] = {"float32", "float64", "float16", "bfloat16"};
+    static const int64_t values[] = {
+        CUDNN_ABI_FLOAT, CUDNN_ABI_DOUBLE, CUDNN_ABI_HALF, CUDNN_ABI_BFLOAT16};
+    return find_word(word, words, values, 4, &question->type);
+}
+
+static bool parse_flag(const char *word, const char *no, const char *yes, bool *ret_flag)
+{
+    *ret_flag = word && strcmp(word, yes) == 0;
+    return *ret_flag || (word && strcmp(word, no) == 0);
+}
+
+static bool is_consistent(const struct question *question)
+{
+    int64_t dimensions = question->stride.count;
+    bool same = question->padding.count == dimensions && question->dilation.count == dimensions;
+    for (int role = 0; role < ROLES; role++)
+        same = same && question->shape[role].count == dimensions + 2;
+    return same;
+}
+
+static bool parse_question(char *line, struct question *ret_question)
+{
+    char *rest = NULL;
+    *ret_question = (struct question){0};
+    bool good = parse_pass(strtok_r(line, " \n", &rest), ret_question) &&
+                parse_type(strtok_r(NULL, " \n", &rest), ret_question) &&
+                parse_flag(
+                    strtok_r(NULL, " \n", &rest), "nchw", "nhwc", &ret_question->channels_last) &&
+                parse_flag(strtok_r(NULL, " \n", &rest), "0", "1", &ret_question->tf32) &&
+                parse_flag(strtok_r(NULL, " \n", &rest), "0", "1", &ret_question->deterministic);
+    for (int role = 0; good && role < ROLES; role++)
+        good = parse_list(strtok_r(NULL, " \n", &rest), &ret_question->shape[role]);
+    return good && parse_list(strtok_r(NULL, " \n", &rest), &ret_question->stride) &&
+           parse_list(strtok_r(NULL, " \n", &rest), &ret_question->padding) &&
+           parse_list(strtok_r(NULL, " \n", &rest), &ret_question->dilation) &&
+           is_consistent(ret_question);
+}
+
+/* ---- descriptors ---- */
+
+static cudnn_abi_descriptor make(struct asker *asker, enum cudnn_abi_kind kind)
+{
+    cudnn_abi_descriptor made = NULL;
+    return asker->cudnn.create_descriptor(kind, &made) == 0 ? made : NULL;
+}
+
+static void set_numbers(struct asker *asker, cudnn_abi_descriptor to,
+    enum cudnn_abi_attribute attribute, const struct list *list)
+{
+    asker->cudnn.set(to, attribute, CUDNN_ABI_TYPE_INT64, list->count, list->at);
+}
+
+static void set_number(
+    struct asker *asker, cudnn_abi_descriptor to, enum cudnn_abi_attribute attribute, int64_t value)
+{
+    asker->cudnn.set(to, attribute, CUDNN_ABI_TYPE_INT64, 1, &value);
+}
+
+static void set_choice(struct asker *asker, cudnn_abi_descriptor to,
+    enum cudnn_abi_attribute attribute, enum cudnn_abi_type type, int64_t value)
+{
+    int choice = (int)value; /* an enumeration of C */
+    asker->cudnn.set(to, attribute, type, 1, &choice);
+}
+
+static void set_descriptor(struct asker *asker, cudnn_abi_descriptor to,
+    enum cudnn_abi_attribute attribute, cudnn_abi_descriptor value)
+{
+    asker->cudnn.set(to, attribute, CUDNN_ABI_TYPE_DESCRIPTOR, 1, &value);
+}
+
+/* Strides in elements of a dense tensor, channels last or not. */
+static struct list strides_of(const struct list *shape, bool channels_last)
+{
+    struct list strides = {.count = shape->count};
+    int64_t step = 1;
+    if (channels_last) {
+        strides.at[1] = 1;
+        step = shape->at[1];
+    }
+    for (int64_t i = shape->count - 1; i >= 0; i--) {
+        if (channels_last && i == 1)
+            continue;
+        strides.at[i] = step;
+        step *= shape->at[i];
+    }
+    return strides;
+}
+
+static cudnn_abi_descriptor make_tensor(
+    struct asker *asker, const struct question *question, enum tensor_role role)
+{
+    static const int64_t id[ROLES] = {[INPUT] = 'x', [WEIGHT] = 'w', [OUTPUT] = 'y'};
+    cudnn_abi_descriptor tensor = make(asker, CUDNN_ABI_TENSOR);
+    struct list strides = strides_of(&question->shape[role], question->channels_last);
+    set_choice(asker, tensor, CUDNN_ABI_TENSOR_TYPE, CUDNN_ABI_TYPE_DATA_TYPE, question->type);
+    set_numbers(asker, tensor, CUDNN_ABI_TENSOR_DIMENSIONS, &question->shape[role]);
+    set_numbers(asker, tensor, CUDNN_ABI_TENSOR_STRIDES, &strides);
+    set_number(asker, tensor, CUDNN_ABI_TENSOR_ID, id[role]);
+    set_number(asker, tensor, CUDNN_ABI_TENSOR_ALIGNMENT, ALIGNMENT);
+    asker->cudnn.finalize(tensor);
+    return tensor;
+}
+
+static cudnn_abi_descriptor make_convolution(struct asker *asker, const struct question *question)
+{
+    cudnn_abi_descriptor made = make(asker, CUDNN_ABI_CONVOLUTION);
+    int64_t type = question->type == CUDNN_ABI_DOUBLE ? CUDNN_ABI_DOUBLE : CUDNN_ABI_FLOAT;
+    set_choice(asker, made, CUDNN_ABI_CONVOLUTION_COMPUTE, CUDNN_ABI_TYPE_DATA_TYPE, type);
+    set_choice(asker, made, CUDNN_ABI_CONVOLUTION_MODE, CUDNN_ABI_TYPE_CONVOLUTION_MODE,
+        CUDNN_ABI_CROSS_CORRELATION);
+    set_number(asker, made, CUDNN_ABI_CONVOLUTION_DIMENSIONS, question->stride.count);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_STRIDES, &question->stride);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_PRE_PADDINGS, &question->padding);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_POST_PADDINGS, &question->padding);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_DILATIONS, &question->dilation);
+    asker->cudnn.finalize(made);
+    return made;
+}
+
+/* The attributes of each pass stand in one order, from its alpha on. */
+static int first_attribute(enum cudnn_abi_kind pass)
+{
+    return pass == CUDNN_ABI_FORWARD         ? CUDNN_ABI_FORWARD_ALPHA
+           : pass == CUDNN_ABI_BACKWARD_DATA ? CUDNN_ABI_DATA_ALPHA
+                                             : CUDNN_ABI_FILTER_ALPHA;
+}
+
+static cudnn_abi_descriptor make_operation(
+    struct asker *asker, const struct question *question, cudnn_abi_descriptor parts[ROLES + 1])
+{
+    enum { ALPHA, BETA, CONVOLUTION, FIRST_TENSOR };
+    static const enum tensor_role order[] = {WEIGHT, INPUT, OUTPUT};
+    cudnn_abi_descriptor operation = make(asker, question->pass);
+    int from = first_attribute(question->pass);
+    float one = 1, zero = 0;
+    asker->cudnn.set(
+        operation, (enum cudnn_abi_attribute)(from + ALPHA), CUDNN_ABI_TYPE_FLOAT, 1, &one);
+    asker->cudnn.set(
+        operation, (enum cudnn_abi_attribute)(from + BETA), CUDNN_ABI_TYPE_FLOAT, 1, &zero);
+    set_descriptor(asker, operation, (enum cudnn_abi_attribute)(from + CONVOLUTION), parts[ROLES]);
+    for (int i = 0; i < ROLES; i++)
+        set_descriptor(
+            asker, operation, (enum cudnn_abi_attribute)(from + FIRST_TENSOR + i), parts[order[i]]);
+    asker->cudnn.finalize(operation);
+    return operation;
+}
+
+/* ---- plans ---- */
+
+static bool has_note(const int *notes, int64_t count, int note)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (notes[i] == note)
+            return true;
+    return false;
+}
+
+/* Whether PyTorch leaves the kernel out (filterEngineConfigs). */
+static bool is_left_out(
+    struct asker *asker, const struct question *question, cudnn_abi_descriptor config)
+{
+    cudnn_abi_descriptor engine = make(asker, CUDNN_ABI_ENGINE);
+    int notes[CUDNN_ABI_NOTES_MAX];
+    int64_t count = 0;
+    asker->cudnn.get(
+        config, CUDNN_ABI_CONFIG_ENGINE, CUDNN_ABI_TYPE_DESCRIPTOR, 1, &count, &engine);
+    count = 0;
+    asker->cudnn.get(engine, CUDNN_ABI_ENGINE_NUMERICAL_NOTE, CUDNN_ABI_TYPE_NUMERICAL_NOTE,
+        CUDNN_ABI_NOTES_MAX, &count, notes);
+    count = count < CUDNN_ABI_NOTES_MAX ? count : CUDNN_ABI_NOTES_MAX;
+    asker->cudnn.destroy_descriptor(engine);
+    bool exact = question->type == CUDNN_ABI_FLOAT || !question->tf32;
+    return (question->deterministic && has_note(notes, count, CUDNN_ABI_NOTE_NONDETERMINISTIC)) ||
+           (exact && has_note(notes, count, CUDNN_ABI_NOTE_DOWN_CONVERT_INPUTS)) ||
+           (!question->tf32 && has_note(notes, count, CUDNN_ABI_NOTE_TENSOR_CORE));
+}
+
+/* Returns the bytes of the kernel's workspace, or -1 where it cannot run. */
+static int64_t workspace_of_config(struct asker *asker, cudnn_abi_descriptor config)
+{
+    cudnn_abi_descriptor plan = make(asker, CUDNN_ABI_PLAN);
+    int64_t bytes = -1, count = 0;
+    if (asker->handle)
+        asker->cudnn.set(plan, CUDNN_ABI_PLAN_HANDLE, CUDNN_ABI_TYPE_HANDLE, 1, &asker->handle);
+    else
+        set_descriptor(asker, plan, CUDNN_ABI_PLAN_DEVICE, asker->device);
+    set_descriptor(asker, plan, CUDNN_ABI_PLAN_CONFIG, config);
+    if (asker->cudnn.finalize(plan) != 0 || asker->cudnn.get(plan, CUDNN_ABI_PLAN_WORKSPACE,
+                                                CUDNN_ABI_TYPE_INT64, 1, &count, &bytes) != 0)
+        bytes = -1;
+    asker->cudnn.destroy_descriptor(plan);
+    return bytes;
+}
+
+/* Adds the kernels of one list of cuDNN's. */
+static void add_plans(struct asker *asker, const struct question *question,
+    cudnn_abi_descriptor graph, int mode, bool all, struct answer *answer)
+{
+    cudnn_abi_descriptor heuristics = make(asker, CUDNN_ABI_HEURISTICS);
+    static cudnn_abi_descriptor configs[CONFIGS_MAX];
+    int64_t count = 0, returned = 0;
+    set_descriptor(asker, heuristics, CUDNN_ABI_HEURISTICS_GRAPH, graph);
+    set_choice(asker, heuristics, CUDNN_ABI_HEURISTICS_MODE, CUDNN_ABI_TYPE_HEURISTICS_MODE, mode);
+    if (asker->device)
+        set_descriptor(asker, heuristics, CUDNN_ABI_HEURISTICS_DEVICE, asker->device);
+    if (asker->cudnn.finalize(heuristics) == 0)
+        asker->cudnn.get(
+            heuristics, CUDNN_ABI_HEURISTICS_RESULTS, CUDNN_ABI_TYPE_DESCRIPTOR, 0, &count, NULL);
+    count = count < CONFIGS_MAX ? count : CONFIGS_MAX;
+    for (int64_t i = 0; i < count; i++)
+        configs[i] = make(asker, CUDNN_ABI_CONFIG);
+    if (count > 0)
+        asker->cudnn.get(heuristics, CUDNN_ABI_HEURISTICS_RESULTS, CUDNN_ABI_TYPE_DESCRIPTOR, count,
+            &returned, configs);
+    for (int64_t i = 0; i < returned && i < count && (all || answer->first < 0); i++) {
+        int64_t bytes = is_left_out(asker, question, configs[i])
+                            ? -1
+                            : workspace_of_config(asker, configs[i]);
+        if (bytes < 0)
+            continue;
+        answer->count++;
+        if (answer->first < 0)
+            answer->first = bytes;
+        if (bytes > answer->most)
+            answer->most = bytes;
+    }
+    for (int64_t i = 0; i < count; i++)
+        asker->cudnn.destroy_descriptor(configs[i]);
+    asker->cudnn.destroy_descriptor(heuristics);
+}
+
+static struct answer ask(struct asker *asker, const struct question *question, bool all)
+{
+    struct answer answer = {.first = -1};
+    cudnn_abi_descriptor parts[ROLES + 1];
+    for (int role = 0; role < ROLES; role++)
+        parts[role] = make_tensor(asker, question, (enum tensor_role)role);
+    parts[ROLES] = make_convolution(asker, question);
+    cudnn_abi_descriptor operation = make_operation(asker, question, parts);
+    cudnn_abi_descriptor graph = make(asker, CUDNN_ABI_GRAPH);
+    set_descriptor(asker, graph, CUDNN_ABI_GRAPH_OPERATIONS, operation);
+    if (asker->handle)
+        asker->cudnn.set(graph, CUDNN_ABI_GRAPH_HANDLE, CUDNN_ABI_TYPE_HANDLE, 1, &asker->handle);
+    if (asker->cudnn.finalize(graph) == 0) {
+        add_plans(asker, question, graph, CUDNN_ABI_MODE_INSTANT, all, &answer);
+        if (all || answer.first < 0)
+            add_plans(asker, question, graph, CUDNN_ABI_MODE_FALLBACK, all, &answer);
+    }
+    asker->cudnn.destroy_descriptor(graph);
+    asker->cudnn.destroy_descriptor(operation);
+    for (int i = 0; i <= ROLES; i++)
+        asker->cudnn.destroy_descriptor(parts[i]);
+    return answer;
+}
+
+/* ---- the library ---- */
+
+static bool load_library(const char *path, struct cudnn_abi *ret_cudnn)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    const struct {
+        const char *name;
+        void *place;
+    } wanted[] = {
+        {"cudnnGetVersion", &ret_cudnn->get_version},
+        {"cudnnCreate", &ret_cudnn->create},
+        {"cudnnBackendCreateDescriptor", &ret_cudnn->create_descriptor},
+        {"cudnnBackendDestroyDescriptor", &ret_cudnn->destroy_descriptor},
+        {"cudnnBackendFinalize", &ret_cudnn->finalize},
+        {"cudnnBackendSetAttribute", &ret_cudnn->set},
+        {"cudnnBackendGetAttribute", &ret_cudnn->get},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *found = library ? dlsym(library, wanted[i].name) : NULL;
+        if (!found) {
+            fprintf(stderr, "colloc-cudnn: %s\n", dlerror());
+            return false;
+        }
+        memcpy(wanted[i].place, &found, sizeof found);
+    }
+    return true;
+}
+
+static bool write_device(struct asker *asker, const char *path)
+{
+    cudnn_abi_descriptor device = make(asker, CUDNN_ABI_DEVICE);
+    static char text[DEVICE_MAX_BYTES];
+    int64_t count = 0;
+    int r = asker->cudnn.set(
+        device, CUDNN_ABI_DEVICE_HANDLE, CUDNN_ABI_TYPE_HANDLE, 1, &asker->handle);
+    if (r == 0)
+        r = asker->cudnn.finalize(device);
+    if (r == 0)
+        r = asker->cudnn.get(
+            device, CUDNN_ABI_DEVICE_TEXT, CUDNN_ABI_TYPE_CHAR, DEVICE_MAX_BYTES - 1, &count, text);
+    FILE *file = r == 0 ? fopen(path, "w") : NULL;
+    if (!file) {
+        fprintf(stderr, "colloc-cudnn: the device's properties cannot be written (status %d)\n", r);
+        return false;
+    }
+    fputs(text, file);
+    return fclose(file) == 0;
+}
+
+static bool read_device(struct asker *asker, const char *path)
+{
+    static char text[DEVICE_MAX_BYTES];
+    FILE *file = fopen(path, "r");
+    size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    asker->device = make(asker, CUDNN_ABI_DEVICE);
+    int r = asker->cudnn.set(
+        asker->device, CUDNN_ABI_DEVICE_TEXT, CUDNN_ABI_TYPE_CHAR, (int64_t)size, text);
+    if (r == 0)
+        r = asker->cudnn.finalize(asker->device);
+    if (size == 0 || r != 0)
+        fprintf(
+            stderr, "colloc-cudnn: %s describes no device to this cuDNN (status %d)\n", path, r);
+    return size > 0 && r == 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct asker asker = {0};
+    const char *read_from = NULL, *write_to = NULL;
+    bool all = false;
+    int i = 1;
+    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
+        if (strncmp(argv[i], "--device=", 9) == 0)
+            read_from = argv[i] + 9;
+        else if (strncmp(argv[i], "--write-device=", 15) == 0)
+            write_to = argv[i] + 15;
+        else if (strcmp(argv[i], "--all") == 0)
+            all = true;
+    }
+    if (i + 1 != argc) {
+        fprintf(stderr, "usage: colloc-cudnn [--all] [--device=FILE] LIBRARY < QUESTIONS\n");
+        return 2;
+    }
+    if (!load_library(argv[i], &asker.cudnn))
+        return 1;
+    if (read_from) {
+        if (!read_device(&asker, read_from))
+            return 1;
+    } else {
+        int r = asker.cudnn.create(&asker.handle);
+        if (r != 0) {
+            fprintf(stderr, "colloc-cudnn: cuDNN cannot use the GPU (status %d)\n", r);
+            return 1;
+        }
+    }
+    printf("cudnn %zu\n", asker.cudnn.get_version());
+    if (write_to)
+        write_device(&asker, write_to);
+    char line[LINE_MAX_BYTES];
+    while (fgets(line, sizeof line, stdin)) {
+        struct question question;
+        struct answer answer = {.first = -1};
+        if (parse_question(line, &question))
+            answer = ask(&asker, &question, all);
+        if (answer.first < 0)
+            printf("unknown\n");
+        else
+            printf("answer %lld %lld %lld\n", (long long)answer.first, (long long)answer.most,
+                (long long)answer.count);
+        fflush(stdout);
+    }
+    return 0;
+}
