@@ -95,11 +95,12 @@ static const struct option {
     {"near-cpus", LIVE(near_cpus), &setting_flag, "yes|no", NULL,
         "start tasks on the CPUs of their GPUs' NUMA nodes, where the driver reports them and they "
         "are enough for the task"},
-    {"sharing", LIVE(sharing), &setting_sharing, "HOW", NULL,
+    {"sharing", LIVE(sharing), &setting_sharing, "HOW", "auto",
         "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
-        "(chosen with each placement). An MPS server serves one user at a time: where several users "
-        "share GPUs, mps makes their tasks wait for each other; choose auto or streams, or see "
-        "mps-users-together"},
+        "(chosen with each placement, mostly mps). An MPS server serves one user at a time: where "
+        "several users share GPUs, mps makes their tasks wait for each other; choose auto or "
+        "streams, or see mps-users-together. With preempt, slots, make-room, suspend-unused-after or "
+        "gpu-filter the default is streams: they need what MPS does not have"},
     CORE(FILLER_SMACT),
     CORE(FILLER_PERCENT),
     {"mps-gpus", FIELD(mps_gpus), &setting_text, "LIST", "all",
@@ -437,14 +438,13 @@ static void choose_folders(struct config *config)
         config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
 }
 
-/* Chosen: as many short trainings as one starts at once by hand on a GPU; long ones lose next to
- * nothing by it, as simulated (docs/placement.md). */
-enum { STARTING_MAX = 16 };
+/* Neither the file nor the command line has a value. */
+#define SHARING_NOT_SET SHARINGS
 
 void config_defaults(struct config *config)
 {
     *config = (struct config){
-        .sharing = SHARING_STREAMS,
+        .sharing = SHARING_NOT_SET,
         .core = core_settings_default(),
         .sample_period_us = SECOND_US,
         .metrics_bytes_max = 200 * MIB,
@@ -661,6 +661,19 @@ static int check_settings(const struct config *config, struct fault *fault)
     return 0;
 }
 
+/*
+ * MPS gets the most done (docs/collocation.md), but NVIDIA's driver does not suspend its clients,
+ * and its server opens the GPUs for them, whatever the filter of their cgroup says. Where a setting
+ * needs these, tasks are time-sliced by default.
+ */
+static enum sharing default_sharing(const struct config *config)
+{
+    const struct core_settings *core = &config->core;
+    bool suspends = core->preempt || core->make_room || core->suspend_unused_us > 0 ||
+                    config->slots;
+    return suspends || config->gpu_filter ? SHARING_STREAMS : SHARING_AUTO;
+}
+
 int config_read_arguments(struct config *config, int argc, char **argv,
     setting_file_on_mistake *on_mistake, struct fault *fault)
 {
@@ -685,6 +698,8 @@ int config_read_arguments(struct config *config, int argc, char **argv,
     if (r == 0 && config->carrier && config->preload)
         config->core.suspension_cost = suspension_cost_by_carrier();
     config->core.carries_mps = config->carrier && config->preload;
+    if (config->sharing == SHARING_NOT_SET)
+        config->sharing = default_sharing(config);
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 

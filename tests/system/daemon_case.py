@@ -207,6 +207,7 @@ class DaemonCase(unittest.TestCase):
             "settle": "200ms",
             "settle-max": "2s",
             "window": "900ms",
+            "sharing": "streams",  # most tests are about tasks that can be suspended
             **self.settings,
             **settings,
         }

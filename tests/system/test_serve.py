@@ -71,7 +71,10 @@ class Serve(unittest.TestCase):
 
     def test_pretend_gpus_from_one_command(self):
         process = self.serve(
-            "--emulate=4xA100-40GB", f"--socket={self.socket}", f"--state-dir={self.state}"
+            "--emulate=4xA100-40GB",
+            f"--socket={self.socket}",
+            f"--state-dir={self.state}",
+            "--sharing=streams",
         )
         self.assertIsNone(process.poll(), self.log())
         self.assertEqual(self.colloc("--socket=" + self.socket, "gpus").count("A100-SXM4-40GB"), 4)

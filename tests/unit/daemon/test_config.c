@@ -57,6 +57,26 @@ static const char *write_file(const char *text)
     return path;
 }
 
+/* MPS has neither suspension nor the filter. */
+static void tasks_share_by_what_the_other_settings_need(void **state)
+{
+    (void)state;
+    assert_int_equal(READ("--slots=no"), 0);
+    assert_int_equal(config.sharing, SHARING_AUTO);
+    assert_int_equal(READ("--slots=yes"), 0);
+    assert_int_equal(config.sharing, SHARING_STREAMS);
+    assert_int_equal(READ("--preempt=yes", "--policy=las"), 0);
+    assert_int_equal(config.sharing, SHARING_STREAMS);
+    assert_int_equal(READ("--suspend-unused-after=30m"), 0);
+    assert_int_equal(config.sharing, SHARING_STREAMS);
+    assert_int_equal(READ("--make-room=yes"), 0);
+    assert_int_equal(config.sharing, SHARING_STREAMS);
+    assert_int_equal(READ("--gpu-filter=yes", "--suspend=no"), 0);
+    assert_int_equal(config.sharing, SHARING_STREAMS);
+    assert_int_equal(READ("--slots=yes", "--sharing=mps"), 0);
+    assert_int_equal(config.sharing, SHARING_MPS);
+}
+
 static void values_behind_equals_or_as_the_next_word(void **state)
 {
     assert_int_equal(READ("--margin=1GiB", "--window", "30s", "--mps-memory-limit", "no"), 0);
@@ -300,6 +320,7 @@ static void mistakes_in_a_file_name_the_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_share_by_what_the_other_settings_need),
         cmocka_unit_test(values_behind_equals_or_as_the_next_word),
         cmocka_unit_test(preemption_excludes_slots),
         cmocka_unit_test(stop_queue_excludes_what_contradicts_it),
