@@ -419,6 +419,28 @@ class Carried(Suspend):
         self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
+    def failing(self, call):
+        return f"import os; os.environ['COLLOC_EMULATOR_FAILS'] = {call}"
+
+    def test_a_copy_back_fails(self):
+        """Its process can never compute again: it is ended, and the task run again."""
+        task, pid = self.start_program(self.failing("'cuMemcpyHtoDAsync_v2'"))
+        until(lambda: self.task(task)["carried"], "its carrier")
+        self.colloc("suspend", str(task))
+        self.colloc("resume", str(task), code=None)
+        until(lambda: self.task(task)["attempt_count"] == 2, "the next attempt")
+        until(lambda: pid not in self.processes(), "its memory to be free")
+        self.assertTrue(any("the copy of its memory was lost" in line for line in self.log))
+
+    def test_one_fails_and_another_is_lost(self):
+        """One of two processes cannot leave; the other one, which has left, cannot come back."""
+        calls = "['cuMemcpyDtoHAsync_v2', 'cuMemcpyHtoDAsync_v2'][int(os.environ['RANK'])]"
+        task = self.start_two(self.failing(calls))
+        until(lambda: self.task(task)["carried"], "both carriers")
+        self.colloc("suspend", str(task), code=None)
+        until(lambda: self.task(task)["attempt_count"] == 2, "the next attempt")
+        self.assertTrue(any("the copy of its memory was lost" in line for line in self.log))
+
     def test_killed_tasks(self):
         """SIGKILL of the process at random instants of its way out and back."""
         chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))

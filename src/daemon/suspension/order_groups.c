@@ -107,6 +107,12 @@ static void complete_resumption(struct suspension *s)
     suspension_remove_record(s, task);
 }
 
+/* A process whose copy is lost can never compute again. */
+static void fail_lost(struct suspension *s)
+{
+    suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
+}
+
 static void on_brought_back(struct suspension *s, enum preload_carry_answer answer)
 {
     if (answer == PRELOAD_CARRIES_DONE) {
@@ -116,7 +122,7 @@ static void on_brought_back(struct suspension *s, enum preload_carry_answer answ
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, true,
             "its memory cannot be put back now: its GPU has too little free, or a call failed");
     else if (answer == PRELOAD_CARRIES_LOST)
-        suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
+        fail_lost(s);
     else
         retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
 }
@@ -175,6 +181,8 @@ static void on_back_after_failure(struct suspension *s, enum preload_carry_answe
     const struct order *order = s->orders;
     if (answer == PRELOAD_CARRIES_DONE)
         suspension_fail_order(s, order->failed.failure, false, order->failed.why);
+    else if (answer == PRELOAD_CARRIES_LOST)
+        fail_lost(s);
     else
         retry_or_give_up(s, "its memory cannot be put back");
 }
@@ -257,6 +265,10 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
 
 static void on_left_to_driver(struct suspension *s, enum preload_carry_answer answer)
 {
+    if (answer == PRELOAD_CARRIES_LOST) {
+        fail_lost(s);
+        return;
+    }
     if (answer != PRELOAD_CARRIES_DONE) {
         retry_or_give_up(s, "its memory is neither away nor here");
         return;
@@ -281,7 +293,7 @@ static void fail_clients(struct suspension *s, enum preload_carry_answer answer)
         break;
     }
     if (answer == PRELOAD_CARRIES_LOST)
-        suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
+        fail_lost(s);
     else
         fail_suspension(s, SUSPENSION_NOT_NOW, why);
 }
