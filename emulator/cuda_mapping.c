@@ -97,8 +97,8 @@ CUresult cuStreamSynchronize(CUstream stream)
     return CUDA_OK;
 }
 
-/* One call in this program fails, whose name $COLLOC_EMULATOR_FAILS has, as by a fault of the GPU. */
-static bool fails(const char *call)
+/* One call in this program fails, whose name $COLLOC_EMULATOR_FAILS has. */
+static bool call_fails(const char *call)
 {
     const char *name = getenv("COLLOC_EMULATOR_FAILS");
 
@@ -108,11 +108,11 @@ static bool fails(const char *call)
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     memcpy(to, (const void *)from, bytes);
-    return fails("cuMemcpyDtoHAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
+    return call_fails("cuMemcpyDtoHAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     memcpy((void *)to, from, bytes);
-    return fails("cuMemcpyHtoDAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
+    return call_fails("cuMemcpyHtoDAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
 }
