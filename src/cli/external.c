@@ -8,6 +8,7 @@
  */
 #include "cli/external.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/container.h"
+#include "cli/docker_api.h"
 #include "cli/task_view.h"
 
 /* Seconds. Chosen: more than the rounding of start times and the time since the daemon's
@@ -63,24 +65,39 @@ static json_t *user_name(double uid)
     return uid >= 0 ? json_string(number) : NULL;
 }
 
+/* Adds the image, and whose files it has. Returns false where dockerd does not answer. */
+static bool name_image(json_t *process, const char *id)
+{
+    struct docker_container container;
+    int r = docker_container_read(id, &container);
+    if (r == 0)
+        json_object_set_new(process, "image", json_string(container.image));
+    if (r == 0 && *container.user)
+        json_object_set_new(process, "files_of", json_string(container.user));
+    return r == 0 || r == -ENOENT;
+}
+
 /* "docker container 4f2c1ab83c1d"; NULL: the process is in none. */
-static json_t *read_container(pid_t pid)
+static json_t *read_container(json_t *process, pid_t pid, bool *asks_docker)
 {
     char path[64], text[4096], id[CONTAINER_ID_SIZE];
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
     ssize_t n = file_read_start(path, text, sizeof text - 1);
     text[n > 0 ? n : 0] = '\0';
     const char *program = container_find(text, id);
+    if (program && *asks_docker && strcmp(program, "docker") == 0)
+        *asks_docker = name_image(process, id);
     return program ? json_sprintf("%s container %s", program, id) : NULL;
 }
 
-static void name_process(json_t *process)
+/* `asks_docker`: becomes false where dockerd does not answer, so that others are not asked of. */
+static void name_process(json_t *process, bool *asks_docker)
 {
     pid_t pid = (pid_t)member_number(process, "pid", 0);
     json_t *user = user_name(member_number(process, "uid", -1)), *command = NULL, *container = NULL;
     if (pid > 0 && is_same_process(pid, member_number(process, "started_at", -1e9))) {
         command = read_command(pid);
-        container = read_container(pid);
+        container = read_container(process, pid, asks_docker);
     }
     json_object_set_new(process, "container", container ? container : json_null());
     json_object_set_new(process, "user", user ? user : json_null());
@@ -91,9 +108,10 @@ void external_name(json_t *reply)
 {
     size_t i, k;
     json_t *gpu, *process;
+    bool asks_docker = true;
     json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {
         json_array_foreach(json_object_get(gpu, "foreign_processes"), k, process) {
-            name_process(process);
+            name_process(process, &asks_docker);
         }
     }
 }
@@ -138,8 +156,11 @@ const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE])
     }
     json_t *age_s = json_real(fmax(0, (double)time(NULL) - started_at));
     const char *container = member_text(process, "container", "");
-    snprintf(text, EXTERNAL_TEXT_SIZE, "%s: %s (pid %.0f%s%s) %s, %s old",
-        member_text(process, "user", "?"), command, pid, *container ? ", " : "", container,
+    const char *image = member_text(process, "image", ""),
+               *of = member_text(process, "files_of", "");
+    snprintf(text, EXTERNAL_TEXT_SIZE, "%s%s%s: %s (pid %.0f%s%s%s%.60s) %s, %s old",
+        member_text(process, "user", "?"), *of ? " with files of " : "", of, command, pid,
+        *container ? ", " : "", container, *image ? " of " : "", image,
         mib_text(json_object_get(process, "mem_used_mib"), memory), seconds_text(age_s, age));
     json_decref(age_s);
     return text;

@@ -5,12 +5,13 @@
 
 #include <jansson.h>
 
-enum { EXTERNAL_TEXT_SIZE = 256 };
+enum { EXTERNAL_TEXT_SIZE = 384 };
 
 /*
- * Adds three members to each external process in a reply of GET /v1/gpus: `user`, the name of its
+ * Adds members to each external process in a reply of GET /v1/gpus: `user`, the name of its
  * user, `command`, its command line if /proc shows it to this user, and `container`, such as "docker
- * container 4f2c1ab83c1d". Each is null if unknown.
+ * container 4f2c1ab83c1d". Each is null if unknown. Of docker's containers also `image` and
+ * `files_of`, the user whose home is mounted, where dockerd says so to this user.
  */
 void external_name(json_t *reply);
 

@@ -121,6 +121,22 @@ class Docker(DaemonCase):
             until(lambda: not self.containers(), "the container's end")
             until(lambda: not cgroups_of(self.state), "the end of the task's cgroup")
 
+    def test_a_container_of_no_task_is_named(self):
+        train = f"{program('pretend-train')} --memory-mib=3100 --seconds=1e6"
+        done = self.docker(*self.words(*train.split(), options=["--detach"]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.wait_gpu(lambda gpu: gpu["foreign_processes"], 0)
+        container = done.stdout.decode()[:12]
+        until(
+            lambda: f"docker container {container} of lab/train:1" in self.colloc("gpus").stdout,
+            "the image's name",
+        )
+        self.env["DOCKER_HOST"] = "unix:///nowhere"
+        said = self.colloc("gpus").stdout
+        self.assertIn(f"docker container {container})", said)
+        self.env["DOCKER_HOST"] = self.host
+        self.docker("kill", container)
+
     def test_colloc_container_by_docker(self):
         mounts = " ".join(f"-v {path}:{path}:ro" for path in ("/usr", "/lib"))
         # The image has no programs, so its mounts come by docker's wrapper below.
