@@ -147,16 +147,6 @@ static void wake_if_unused(struct preload_manager *manager, const struct preload
         driver_feed(manager->parts.driver, &event, NULL);
 }
 
-/* What a process writes into its page to its own harm is its matter. */
-static bool is_in_communicator(const struct preload_page *page)
-{
-    uint32_t flags = atomic_load(&page->flags);
-    bool is_seen = (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
-    for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX && is_seen; i++)
-        is_seen = !atomic_load(&page->communicators[i].id);
-    return !is_seen || atomic_load(&page->collectives_under_way);
-}
-
 bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     uint32_t flags = preload_manager_flags(manager, task, pid);
@@ -175,7 +165,7 @@ static void recall_ranks(struct preload_manager *manager, const struct preload_p
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     struct event event = driver_event(manager->parts.driver, EVENT_RESUME, process->peer.task);
     if (task && task->state == TASK_SUSPENDED && task->run->yield.by_user &&
-        task->run->yield.context_gpus && is_in_communicator(process->page) &&
+        task->run->yield.context_gpus && page_is_in_communicator(process->page) &&
         event.time_us - task->run->yield.since_us > RANKS_AWAY_US)
         driver_feed(manager->parts.driver, &event, NULL);
 }
@@ -219,7 +209,7 @@ enum preload_gate_answer preload_manager_set_gate(
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         if (process->peer.task != task || (pid && process->peer.pid != pid))
             continue;
-        preload_set_page_gate(process->page, is_closed);
+        page_set_gate(process->page, is_closed);
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
     }
     return answer;
@@ -239,7 +229,7 @@ bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process)))
         if (process->peer.task == task && process->peer.pid == pid)
-            return !is_in_communicator(process->page);
+            return !page_is_in_communicator(process->page);
     return false;
 }
 
@@ -269,8 +259,7 @@ static void on_begins(void *context, struct preload_process *process)
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     process->data = calloc(1, sizeof(struct known_process));
     bool is_off = task && (task_state_is_changing(task->state) || task->state == TASK_SUSPENDED);
-    preload_set_page_gate(
-        process->page, is_off); /* a thread at the gate of an earlier daemon, perhaps */
+    page_set_gate(process->page, is_off); /* a thread at the gate of an earlier daemon, perhaps */
     if (manager->parts.config->memory_cap && task && task->run->share.sharing != SHARING_MPS &&
         task->request.need.kind >= NEED_ESTIMATED && !task->exclusive)
         process->page->cap_bytes = (uint64_t)(task->request.need.bytes +

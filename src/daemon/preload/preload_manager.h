@@ -13,6 +13,7 @@
 #define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 
 #include "daemon/preload/preload_options.h"
+#include "preload/page_orders.h"
 
 struct preload_manager;
 
@@ -52,18 +53,7 @@ enum preload_gate_answer preload_manager_set_gate(
 /*
  * Has the carrier of a process take its memory off the GPU, or bring it back; to be called again
  * until it answers. The gate of the process is closed.
- *
- * Returns PRELOAD_CARRIES_NOT: it has no carrier, or its memory cannot be carried;
- * PRELOAD_CARRIES_DONE; PRELOAD_CARRIES_STILL: it is under way; PRELOAD_CARRIES_FAILED: the memory
- * is where it was, and the next call tries again; PRELOAD_CARRIES_LOST: it is nowhere any more.
  */
-enum preload_carry_answer {
-    PRELOAD_CARRIES_DONE,
-    PRELOAD_CARRIES_NOT,
-    PRELOAD_CARRIES_FAILED,
-    PRELOAD_CARRIES_LOST,
-    PRELOAD_CARRIES_STILL,
-};
 enum preload_carry_answer preload_manager_carry(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away);
 
@@ -88,18 +78,7 @@ bool preload_manager_knows(const struct preload_manager *manager, uint64_t task,
 /*
  * Holds the collectives of NCCL of the task's processes; to be called again until it answers. They
  * pass again when the gate of a process is opened (preload_manager_set_gate).
- *
- * Returns PRELOAD_HOLD_REACHED: no collective is in flight that is not launched by all its ranks,
- * and none is launched any more; PRELOAD_HOLD_NOT_YET; PRELOAD_HOLD_INCOMPLETE: not yet, some ranks
- * of a communicator are elsewhere or still come; PRELOAD_HOLD_CANNOT: the processes use NCCL in a
- * way that is not counted, or the memory of some is away.
  */
-enum preload_hold_answer {
-    PRELOAD_HOLD_REACHED,
-    PRELOAD_HOLD_NOT_YET,
-    PRELOAD_HOLD_INCOMPLETE,
-    PRELOAD_HOLD_CANNOT,
-};
 enum preload_hold_answer preload_manager_hold(struct preload_manager *manager, uint64_t task);
 
 /* Are the collectives of the process counted? */

@@ -39,10 +39,6 @@ void promised_speed_note_all(struct preload_manager *manager);
 /* A process has ended; its page is read for the last time. */
 void task_steps_note_end(struct preload_manager *manager, struct preload_process *process);
 
-/* ---- process_page.c ---- */
-
-void preload_set_page_gate(struct preload_page *page, bool is_closed);
-
 /* ---- carry_orders.c ---- */
 
 /* Brings the memory of a process back whose task runs. `task`: of the process, or NULL. */
