@@ -50,6 +50,7 @@ struct core_settings {
                             per cent; 0: all */
     bool mps_mem_limit; /* limit an MPS client to its known requirement and the margin */
     bool can_suspend;   /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
+    bool stays_on_gpus; /* no task is moved, nor resumed on other GPUs than it had */
     bool carries_mps;   /* clients of MPS, too, by the library in their processes */
     bool can_pause;     /* EFFECT_PAUSE and CONTINUE */
     bool preload;       /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */

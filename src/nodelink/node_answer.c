@@ -20,6 +20,14 @@ static json_t *pin_json(const struct node_pin *pin)
     return NULL;
 }
 
+static json_t *orders_json(const struct node_answer *answer)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < answer->n_out; i++)
+        json_array_append_new(list, json_integer(answer->out[i]));
+    return list;
+}
+
 int node_answer_encode(const struct node_answer *answer, char **ret_text)
 {
     json_t *pins = json_array();
@@ -35,6 +43,8 @@ int node_answer_encode(const struct node_answer *answer, char **ret_text)
         r |= json_object_set_new(object, "takes_changes", json_true());
     if (answer->wants_whole)
         r |= json_object_set_new(object, "wants_whole", json_true());
+    if (answer->has_orders)
+        r |= json_object_set_new(object, "out", orders_json(answer));
     *ret_text = object && r == 0 ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     return *ret_text ? 0 : -ENOMEM;
@@ -64,6 +74,20 @@ static int read_pins(const json_t *object, struct fault *fault, struct node_answ
     return r;
 }
 
+static int read_orders(const json_t *object, struct fault *fault, struct node_answer *answer)
+{
+    const json_t *list;
+    int r = json_field_list(object, "out", NODE_JOBS_MAX, fault, &list);
+    answer->has_orders = r == 0 && list;
+    for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
+        json_int_t job = json_integer_value(json_array_get(list, i));
+        if (job < 1 || job > UINT32_MAX)
+            return fault_set(fault, EINVAL, "out: not a list of jobs");
+        answer->out[answer->n_out++] = (uint32_t)job;
+    }
+    return r;
+}
+
 static int read_answer(const json_t *object, struct fault *fault, void *ret_value)
 {
     struct node_answer *answer = ret_value;
@@ -76,13 +100,16 @@ static int read_answer(const json_t *object, struct fault *fault, void *ret_valu
         r = json_field_text(object, "key", fault, answer->key, sizeof answer->key);
     answer->takes_changes = json_is_true(json_object_get(object, "takes_changes"));
     answer->wants_whole = json_is_true(json_object_get(object, "wants_whole"));
-    return r == 0 ? read_pins(object, fault, answer) : r;
+    if (r == 0)
+        r = read_pins(object, fault, answer);
+    return r == 0 ? read_orders(object, fault, answer) : r;
 }
 
 int node_answer_decode(
     const char *text, size_t size, struct fault *fault, struct node_answer *ret_answer)
 {
     static const struct json_format format = {ANSWER_SIZE_MAX, ANSWER_VERSION, read_answer};
-    ret_answer->n_pins = 0;
+    ret_answer->n_pins = ret_answer->n_out = 0;
+    ret_answer->has_orders = false;
     return json_field_decode(&format, text, size, fault, ret_answer);
 }

@@ -5,7 +5,7 @@
  *
  *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true,
  *      "elsewhere": true}, {"job": 15, "task": 3, "mps": false, "elsewhere": true}],
- *      "key": "5f1c...", "takes_changes": true, "wants_whole": true}
+ *      "key": "5f1c...", "takes_changes": true, "wants_whole": true, "out": [17]}
  */
 #ifndef COLLOC_NODELINK_NODE_ANSWER_H
 #define COLLOC_NODELINK_NODE_ANSWER_H
@@ -34,6 +34,12 @@ struct node_answer {
     bool wants_whole;             /* changes did not fit: the next report is to be a whole one */
     struct node_pin pins[NODE_PINS_MAX];
     size_t n_pins;
+
+    /* All jobs of the node that are to be off their GPUs. The order holds for a time (lease) and is
+     * repeated, so that no job stays out for a controller that has ended. */
+    bool has_orders;
+    uint32_t out[NODE_JOBS_MAX];
+    size_t n_out;
 };
 
 /*

@@ -91,6 +91,14 @@ static bool is_same_crashes(const struct node_report *a, const struct node_repor
     return a->n_crashes == b->n_crashes;
 }
 
+static bool is_same_jobs(const struct node_report *a, const struct node_report *b)
+{
+    for (size_t i = 0; i < a->n_jobs && i < b->n_jobs; i++)
+        if (!node_job_is_same(&a->jobs[i], &b->jobs[i]))
+            return false;
+    return a->n_jobs == b->n_jobs;
+}
+
 static bool is_of_same_gpus(const struct node_report *a, const struct node_report *b)
 {
     for (size_t i = 0; i < a->n_gpus && i < b->n_gpus; i++)
@@ -158,7 +166,7 @@ int node_changes_encode(const struct node_report *base, const struct node_report
     char **ret_text, size_t *ret_size)
 {
     *ret_text = NULL;
-    if (!is_of_same_gpus(base, now))
+    if (!is_of_same_gpus(base, now) || base->suspends != now->suspends)
         return CHANGES_UNFIT;
     json_t *object = json_pack("{s:i, s:I, s:I, s:I}", "v", REPORT_VERSION, "since",
         (json_int_t)base->sequence, "sequence", (json_int_t)now->sequence, "time_us",
@@ -169,6 +177,8 @@ int node_changes_encode(const struct node_report *base, const struct node_report
     r |= add_gpus(object, base, now);
     if (!is_same_crashes(base, now))
         r |= json_object_set_new(object, "crashes", node_crashes_json(now));
+    if (!is_same_jobs(base, now))
+        r |= json_object_set_new(object, "jobs", node_jobs_json(now));
     if (r == 0)
         return node_json_write(object, ret_text, ret_size);
     json_decref(object);
@@ -267,6 +277,16 @@ static int replace_crashes(const json_t *object, struct fault *fault, struct nod
     return node_crashes_read(object, fault, report);
 }
 
+static int replace_jobs(const json_t *object, struct fault *fault, struct node_report *report)
+{
+    if (!json_object_get(object, "jobs"))
+        return 0;
+    free(report->jobs);
+    report->jobs = NULL;
+    report->n_jobs = 0;
+    return node_jobs_read(object, fault, report);
+}
+
 /* Finds out whether the changes fit the report that the reader has, and copies that. */
 static int begin_changes(const json_t *object, struct fault *fault, struct next_report *next)
 {
@@ -300,7 +320,9 @@ static int read_changes(const json_t *object, struct fault *fault, struct next_r
         r = read_column(object, &columns[i], fault, report);
     if (r == 0)
         r = read_process_memory(object, fault, report);
-    return r == 0 ? replace_crashes(object, fault, report) : r;
+    if (r == 0)
+        r = replace_crashes(object, fault, report);
+    return r == 0 ? replace_jobs(object, fault, report) : r;
 }
 
 static int read_next(const json_t *object, struct fault *fault, void *ret_value)

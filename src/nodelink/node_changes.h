@@ -9,7 +9,7 @@
  * The lists have one value for each GPU of the report, in its order; null is a reading that is not
  * known. A list that is left out has not changed. "process_memory" has a list for each GPU, with
  * one value for each of its processes; null there is a GPU of which none has changed. A GPU of
- * which anything else has changed is in "gpus", whole, and "crashes" is there when it has changed.
+ * which anything else has changed is in "gpus", whole, and "crashes" and "jobs" are there when they have changed.
  *
  * Contract:
  *   1. What is decoded onto a report is what the whole report would have decoded to.

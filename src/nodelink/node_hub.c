@@ -326,20 +326,50 @@ struct node_hub_counts node_hub_counts(const struct node_hub *hub)
     return counts;
 }
 
-int node_hub_pin(struct node_hub *hub, const char *node, const struct node_pin *pin)
+/* The answer that goes to the node's agent next. Returns NULL, with -ENOTCONN or -ENOMEM in
+ * *ret_error, when there is none. */
+static struct node_answer *next_answer(
+    struct node_hub *hub, const char *node, struct hub_connection **ret_connection, int *ret_error)
 {
+    *ret_error = -ENOTCONN;
     for (size_t i = 0; i < hub->n_nodes; i++) {
         struct hub_connection *connection = hub->nodes[i]->connection;
         if (!connection || strcmp(hub->nodes[i]->name, node) != 0)
             continue;
-        struct node_answer *answer = hub_outbox(connection);
-        if (!answer)
-            return -ENOMEM;
-        if (answer->n_pins == NODE_PINS_MAX)
-            return -ENOBUFS;
-        answer->pins[answer->n_pins++] = *pin;
-        hub_wait_for_turn(connection);
-        return 0;
+        *ret_connection = connection;
+        *ret_error = -ENOMEM;
+        return hub_outbox(connection);
     }
-    return -ENOTCONN;
+    return NULL;
+}
+
+int node_hub_pin(struct node_hub *hub, const char *node, const struct node_pin *pin)
+{
+    struct hub_connection *connection = NULL;
+    int error;
+    struct node_answer *answer = next_answer(hub, node, &connection, &error);
+    if (!answer)
+        return error;
+    if (answer->n_pins == NODE_PINS_MAX)
+        return -ENOBUFS;
+    answer->pins[answer->n_pins++] = *pin;
+    hub_wait_for_turn(connection);
+    return 0;
+}
+
+int node_hub_order(struct node_hub *hub, const char *node, const uint32_t *jobs, size_t n)
+{
+    struct hub_connection *connection = NULL;
+    int error;
+    struct node_answer *answer = next_answer(hub, node, &connection, &error);
+    if (!answer)
+        return error;
+    if (n > NODE_JOBS_MAX)
+        return -ENOBUFS;
+    answer->has_orders = true;
+    answer->n_out = n;
+    if (n)
+        memcpy(answer->out, jobs, n * sizeof *jobs);
+    hub_wait_for_turn(connection);
+    return 0;
 }

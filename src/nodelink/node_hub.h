@@ -83,6 +83,15 @@ const struct tcp_address *node_hub_address(const struct node_hub *hub);
  */
 int node_hub_pin(struct node_hub *hub, const char *node, const struct node_pin *pin);
 
+/*
+ * Says to the agent of a node which of its jobs are to be off their GPUs: all of them, each time.
+ *
+ * jobs: at most NODE_JOBS_MAX
+ *
+ * Returns as node_hub_pin.
+ */
+int node_hub_order(struct node_hub *hub, const char *node, const uint32_t *jobs, size_t n);
+
 /* Counts since the start, for metrics and logs. */
 struct node_hub_counts {
     uint64_t accepted, refused; /* reports */

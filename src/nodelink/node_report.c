@@ -86,12 +86,28 @@ json_t *node_crashes_json(const struct node_report *report)
     return NULL;
 }
 
+json_t *node_jobs_json(const struct node_report *report)
+{
+    json_t *jobs = json_array();
+    int r = 0;
+    for (size_t i = 0; i < report->n_jobs; i++) {
+        json_t *job = node_job_json(&report->jobs[i]);
+        if (job)
+            r |= json_array_append_new(jobs, job);
+    }
+    if (r == 0)
+        return jobs;
+    json_decref(jobs);
+    return NULL;
+}
+
 static bool is_within_bounds(const struct node_report *report)
 {
     for (size_t i = 0; i < report->n_gpus; i++)
         if (report->gpus[i].n_processes > NODE_PROCESSES_MAX)
             return false;
-    return report->n_gpus <= NODE_GPUS_MAX && report->n_crashes <= NODE_CRASHES_MAX;
+    return report->n_gpus <= NODE_GPUS_MAX && report->n_crashes <= NODE_CRASHES_MAX &&
+           report->n_jobs <= NODE_JOBS_MAX;
 }
 
 static json_t *report_json(const struct node_report *report)
@@ -103,6 +119,10 @@ static json_t *report_json(const struct node_report *report)
     json_t *object = json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o}", "v", REPORT_VERSION, "node",
         report->node, "boot", report->boot, "sequence", (json_int_t)report->sequence, "time_us",
         (json_int_t)report->time_us, "gpus", gpus, "crashes", node_crashes_json(report));
+    if (report->suspends)
+        r |= json_object_set_new(object, "suspends", json_true());
+    if (report->n_jobs)
+        r |= json_object_set_new(object, "jobs", node_jobs_json(report));
     if (r == 0)
         return object;
     json_decref(object);
@@ -249,6 +269,20 @@ int node_crashes_read(const json_t *object, struct fault *fault, struct node_rep
     return r;
 }
 
+int node_jobs_read(const json_t *object, struct fault *fault, struct node_report *report)
+{
+    const json_t *list;
+    int r = json_field_list(object, "jobs", NODE_JOBS_MAX, fault, &list);
+    if (r < 0 || json_array_size(list) == 0)
+        return r;
+    report->jobs = calloc(json_array_size(list), sizeof *report->jobs);
+    if (!report->jobs)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (size_t i = 0; i < json_array_size(list) && r == 0; i++, report->n_jobs++)
+        r = node_job_read(json_array_get(list, i), fault, &report->jobs[i]);
+    return r;
+}
+
 int node_report_read(const json_t *object, struct fault *fault, void *ret_value)
 {
     struct node_report *report = ret_value;
@@ -263,7 +297,10 @@ int node_report_read(const json_t *object, struct fault *fault, void *ret_value)
         r = json_field_integer(object, "time_us", 0, INT64_MAX, fault, &report->time_us);
     if (r == 0)
         r = read_gpus(object, fault, report);
-    return r == 0 ? node_crashes_read(object, fault, report) : r;
+    if (r == 0)
+        r = node_crashes_read(object, fault, report);
+    report->suspends = json_is_true(json_object_get(object, "suspends"));
+    return r == 0 ? node_jobs_read(object, fault, report) : r;
 }
 
 int node_report_decode(
@@ -289,13 +326,16 @@ int node_report_copy(const struct node_report *report, struct node_report *ret_c
     *copy = *report;
     copy->gpus = NULL;
     copy->crashes = NULL;
-    copy->n_gpus = copy->n_crashes = 0;
+    copy->jobs = NULL;
+    copy->n_gpus = copy->n_crashes = copy->n_jobs = 0;
     if (!is_within_bounds(report))
         return -EMSGSIZE;
     copy->gpus = copy_items(report->gpus, report->n_gpus, sizeof *copy->gpus);
     copy->crashes = copy_items(report->crashes, report->n_crashes, sizeof *copy->crashes);
     copy->n_crashes = copy->crashes ? report->n_crashes : 0;
-    bool is_whole = copy->n_crashes == report->n_crashes;
+    copy->jobs = copy_items(report->jobs, report->n_jobs, sizeof *copy->jobs);
+    copy->n_jobs = copy->jobs ? report->n_jobs : 0;
+    bool is_whole = copy->n_crashes == report->n_crashes && copy->n_jobs == report->n_jobs;
     for (; copy->gpus && copy->n_gpus < report->n_gpus; copy->n_gpus++) {
         struct node_gpu *gpu = &copy->gpus[copy->n_gpus];
         gpu->processes = copy_items(gpu->processes, gpu->n_processes, sizeof *gpu->processes);
@@ -310,5 +350,6 @@ void node_report_fini(struct node_report *report)
         free(report->gpus[i].processes);
     free(report->gpus);
     free(report->crashes);
+    free(report->jobs);
     *report = (struct node_report){0};
 }

@@ -7,7 +7,8 @@
  *     {"v": 1, "node": "n1", "boot": "...", "sequence": 81, "time_us": ..., "gpus": [{"index": 0,
  *      "uuid": "GPU-...", "memory_total": 85899345920, "memory_used": 1073741824, "smact": 0.53,
  *      "power": 310.5, "processes": [{"pid": 71, "memory": 1073741824, "job": 12}]}],
- *      "crashes": [{"job": 9, "restarts": 0, "evidence": "CUDA out of memory"}]}
+ *      "crashes": [{"job": 9, "restarts": 0, "evidence": "CUDA out of memory"}],
+ *      "suspends": true, "jobs": [{"job": 12, "where": "out", "held": 1073741824}]}
  */
 #ifndef COLLOC_NODELINK_NODE_REPORT_H
 #define COLLOC_NODELINK_NODE_REPORT_H
@@ -19,6 +20,7 @@
 
 #include "base/fault.h"
 #include "base/reading.h"
+#include "nodelink/node_job.h"
 
 /* Bounds of a report; chosen: the largest servers with room to spare. REPORT_SIZE_MAX holds a
  * report that reaches all others. */
@@ -75,6 +77,9 @@ struct node_report {
     size_t n_gpus;
     struct node_crash *crashes;
     size_t n_crashes;
+    bool suspends; /* the agent takes jobs off their GPUs at the controller's word */
+    struct node_job *jobs;
+    size_t n_jobs;
 };
 
 /*

@@ -12,10 +12,12 @@ enum { REPORT_VERSION = 1 };
 #define BYTES_MAX 1e15 /* chosen: beyond any GPU's memory, exact in a double */
 #define POWER_MAX 1e5  /* watts; chosen */
 
-/* Each returns a new object, or NULL when memory is out. A crash whose evidence is no UTF-8 is left
- * out. */
+/* Each returns a new object, or NULL when memory is out. A crash or a job whose text is no
+ * UTF-8 is left out. */
 json_t *node_gpu_json(const struct node_gpu *gpu);
 json_t *node_crashes_json(const struct node_report *report);
+json_t *node_job_json(const struct node_job *job);
+json_t *node_jobs_json(const struct node_report *report);
 
 /*
  * Writes an object as text, and releases it.
@@ -36,6 +38,12 @@ void node_gpu_replace(struct node_gpu *known, const struct node_gpu *gpu);
 
 /* Reads the list "crashes" into a report that has none. Returns as node_gpu_read. */
 int node_crashes_read(const json_t *object, struct fault *fault, struct node_report *report);
+
+/* Reads any object. Returns 0, or -EINVAL with a fault. */
+int node_job_read(const json_t *object, struct fault *fault, struct node_job *ret_job);
+
+/* As node_crashes_read, of the list "jobs". */
+int node_jobs_read(const json_t *object, struct fault *fault, struct node_report *report);
 
 /* Reads a whole report into `ret_value`, an empty struct node_report. Returns as node_gpu_read. */
 int node_report_read(const json_t *object, struct fault *fault, void *ret_value);

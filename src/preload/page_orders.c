@@ -58,6 +58,18 @@ enum preload_carry_answer page_carry(struct preload_page *page, bool is_away)
     return PRELOAD_CARRIES_FAILED;
 }
 
+/* The library keeps the gate of a new page closed while the memory is not here. No other gate of a
+ * process that runs is closed, and without an order the library begins nothing. */
+void page_heal(struct preload_page *page)
+{
+    uint32_t where = atomic_load(&page->carry_state);
+    if (where == PRELOAD_CARRY_IS_AWAY)
+        page_carry(page, false);
+    bool is_idle = atomic_load(&page->carry_order) == atomic_load(&page->carry_done);
+    if (where == PRELOAD_CARRY_IS_HERE && is_idle && atomic_load(&page->gate))
+        page_set_gate(page, false);
+}
+
 bool page_can_carry(const struct preload_page *page)
 {
     return atomic_load(&page->carry_state) == PRELOAD_CARRY_IS_HERE &&

@@ -31,6 +31,10 @@ enum preload_carry_answer {
  */
 enum preload_carry_answer page_carry(struct preload_page *page, bool is_away);
 
+/* Brings back what was left away by an owner that ended in the middle of an order, and then opens
+ * the gate: of a process that is to run. To be called again and again. */
+void page_heal(struct preload_page *page);
+
 /* Can the carrier take the memory away, as far as the page says now? */
 bool page_can_carry(const struct preload_page *page);
 

@@ -266,6 +266,32 @@ static json_t *name_json(const struct slurm_job *record)
     return name ? name : json_string("?");
 }
 
+/* How it gives way, while Slurm shows it as running. */
+static void add_yield(const struct slurm_controller *controller, const struct cluster_asker *asker,
+    const struct tracked_job *job, const struct task *task, json_t *object)
+{
+    const struct task_yield *yield = &task->run->yield;
+    bool is_away = task->state == TASK_SUSPENDED || task->state == TASK_SUSPENDING ||
+                   task->state == TASK_RESUMING;
+    const char *why = controller_why_stays(controller, job);
+    int64_t since_us = yield->since_us ? controller->now_us - yield->since_us : 0;
+    char text[SLURM_TEXT_MAX], name[32];
+    json_object_set_new(
+        object, "suspended_s", json_integer((yield->stopped_us + since_us) / SECOND_US));
+    json_object_set_new(object, "suspensions", json_integer(yield->suspensions));
+    json_object_set_new(object, "suspension_error", *why ? json_string(why) : json_null());
+    if (!is_away)
+        return;
+    const struct tracked_job *to = id_map_get(&controller->by_task, yield->to_task);
+    snprintf(text, sizeof text, "its GPU memory is in host memory");
+    if (yield->reason == YIELD_UNUSED)
+        snprintf(text, sizeof text, "its GPU memory is in host memory until it calls CUDA again");
+    else if (to && cluster_sees_all_jobs(controller, asker))
+        snprintf(text, sizeof text, "its GPU memory is in host memory: it gives way to job %s",
+            slurm_controller_job_name(controller, to->task, name, sizeof name));
+    json_object_set_new(object, "reason_text", json_string(text));
+}
+
 static json_t *job_json(const struct slurm_controller *controller,
     const struct cluster_asker *asker, const struct slurm_job *record)
 {
@@ -288,7 +314,9 @@ static json_t *job_json(const struct slurm_controller *controller,
     add_gpus(controller, task, object);
     json_object_set_new(object, "requeue_count", json_integer(record->restarts));
     json_object_set_new(object, "partition", json_string(record->partition));
-    if (task && task->queue)
+    if (job && task)
+        add_yield(controller, asker, job, task, object);
+    if (task && task->state == TASK_QUEUED)
         json_object_set_new(
             object, "position", json_integer(core_ahead_of(controller->core, task, NULL) + 1));
     return object;

@@ -49,11 +49,16 @@ struct tracked_job {
     bool has_comment; /* Slurm shows one */
     bool is_log_wanted;
     bool lacks_licences;
-    bool is_held_by_agent; /* which has requeued it because it ran out of GPU memory */
-    bool awaits_requeue;   /* it ran out of GPU memory: Slurm is to run it again */
-    char *refusal;         /* on the heap; or NULL */
-    char *rules[3];        /* required and excluded nodes, features; on the heap, NULL: none */
-    uint32_t slurm_id;     /* of a task that is not split off: the array's */
+    bool is_held_by_agent;      /* which has requeued it because it ran out of GPU memory */
+    bool awaits_requeue;        /* it ran out of GPU memory: Slurm is to run it again */
+    bool is_waiting_for_memory; /* by its agent's last report, as the next two */
+    bool is_carried;            /* of a client of MPS: the carrier can take its memory */
+    int64_t idle_us;            /* since it has last called CUDA; 0: not known */
+    int nice;                   /* as its user or an operator set it */
+    char why_stays[96];         /* the last time that it could not leave its GPUs; "": none */
+    char *refusal;              /* on the heap; or NULL */
+    char *rules[3];             /* required and excluded nodes, features; on the heap, NULL: none */
+    uint32_t slurm_id;          /* of a task that is not split off: the array's */
     uid_t uid;
     gid_t gid;
     int cpus;             /* on each of its nodes, as far as is known */
@@ -178,6 +183,15 @@ int64_t controller_shards_left(
 /* How many shards the job wants of the GPU. */
 int64_t controller_shards_wanted(
     const struct slurm_controller *controller, const struct tracked_job *job, int gpu);
+
+/* ---- job_away.c ---- */
+
+/* Feeds how long jobs have not called CUDA, where they may be suspended for that. */
+void controller_note_idle(struct slurm_controller *controller);
+
+/* Why the running job was not, or never is, suspended; "": it was, or nothing has asked for it. */
+const char *controller_why_stays(
+    const struct slurm_controller *controller, const struct tracked_job *job);
 
 /* ---- gpu_readings.c ---- */
 

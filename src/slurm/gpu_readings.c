@@ -105,10 +105,13 @@ static void add_processes(const struct slurm_controller *controller,
         external += task == 0;
         if (task == 0 || at == SAMPLE_TASKS_MAX)
             continue;
+        const struct tracked_job *job = id_map_get(&controller->by_task, task);
         struct reading *sum = &tasks[at].mem_used_bytes;
         if (at == sample->n_tasks)
             tasks[sample->n_tasks++] = (struct task_memory){
                 .task = task, .mem_used_bytes = reading_of(0)};
+        tasks[at].hooked++;
+        tasks[at].carried += job && job->is_carried;
         sum->valid &= process->mem_used_bytes.valid;
         sum->value += reading_or(process->mem_used_bytes, 0);
     }

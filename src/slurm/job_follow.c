@@ -101,6 +101,7 @@ static void take_facts(struct slurm_controller *controller, struct tracked_job *
     job->submit_s = record->submit_s;
     job->slurm_id = record->id;
     job->priority = record->priority;
+    job->nice = record->nice;
     job->uid = record->uid;
     job->gid = record->gid;
     job->cpus = node_cpus_of_job(record, "");

@@ -46,11 +46,21 @@ void controller_update_time_limit(struct slurm_controller *controller, struct tr
     controller_apply(controller, event);
 }
 
+/* Slurm's priority changes all the time, with age and use: no reason to stop a job. Its `--nice`
+ * does not: below 0 (operators only) a job comes first and stops others, above 0 it gives way. */
+static int priority_of(const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    if (!controller->options.settings.preempt)
+        return PRIORITY_NORMAL;
+    return job->nice < 0 ? PRIORITY_HIGH : job->nice > 0 ? PRIORITY_LOW : PRIORITY_NORMAL;
+}
+
 void controller_submit_task(struct slurm_controller *controller, struct tracked_job *job)
 {
     struct event event = {.kind = EVENT_SUBMIT, .task = controller->next_task++};
     event.submit.uid = job->uid;
     event.submit.request = job->request;
+    event.submit.request.priority = priority_of(controller, job);
     event.submit.request.once = !job->record->may_requeue;
     event.submit.request.time_limit_us = job->time_limit_us = find_time_limit_us(job);
     job->task = event.task;

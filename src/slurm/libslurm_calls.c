@@ -232,6 +232,7 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .time_limit_s = time_limit_of(job),
         .restarts = job->restart_cnt,
         .priority = job->priority,
+        .nice = (int)((int64_t)job->nice - NICE_OFFSET),
         .cpus = (int)job->num_cpus,
         .nodes = (int)job->num_nodes,
         .node_cpus = node_cpus_of(loaded, job),

@@ -82,9 +82,32 @@ static int count_residents(
         if (node->gpus[i] < 0)
             continue;
         seen++;
-        n += view->gpus[node->gpus[i]].n_residents;
+        n += view->gpus[node->gpus[i]].n_residents + view->gpus[node->gpus[i]].n_absent;
     }
     return n;
+}
+
+static void add_job(const struct slurm_controller *controller, struct cluster_node *node,
+    const struct tracked_job *job)
+{
+    node->held.cpus += job->record && job->record->node_cpus
+                           ? node_cpus_of_job(job->record, node->name)
+                           : job->cpus;
+    node->held.memory_bytes += host_memory_of(controller, job, node);
+}
+
+/* A job that is off its GPUs runs on, to Slurm, with all that it has been given. */
+static void add_absent(
+    const struct slurm_controller *controller, struct cluster_node *node, int gpu)
+{
+    const struct gpu_view *view = &core_view(controller->core)->gpus[gpu];
+    for (int k = 0; k < view->n_absent; k++) {
+        const struct task *task = core_task(controller->core, view->absent[k].task);
+        const struct tracked_job *job = id_map_get(&controller->by_task, view->absent[k].task);
+        if (job && task && task->run->yield.n_context_gpus > 0 &&
+            task->run->yield.context_gpus[0] == gpu)
+            add_job(controller, node, job);
+    }
 }
 
 static void add_held(const struct slurm_controller *controller, struct cluster_node *node, int gpu)
@@ -93,13 +116,10 @@ static void add_held(const struct slurm_controller *controller, struct cluster_n
     for (int k = 0; k < view->n_residents; k++) {
         const struct resident *resident = &view->residents[k];
         const struct tracked_job *job = id_map_get(&controller->by_task, resident->task);
-        if (!job || !is_first_on_node(controller, resident, gpu))
-            continue;
-        node->held.cpus += job->record && job->record->node_cpus
-                               ? node_cpus_of_job(job->record, node->name)
-                               : job->cpus;
-        node->held.memory_bytes += host_memory_of(controller, job, node);
+        if (job && is_first_on_node(controller, resident, gpu))
+            add_job(controller, node, job);
     }
+    add_absent(controller, node, gpu);
 }
 
 /* Counts the resources of the node's residents, unless they are known: within an update the core
@@ -146,19 +166,24 @@ int64_t controller_shards_wanted(
     return shards > 0 ? shards : 1;
 }
 
+static int64_t shards_of(const struct slurm_controller *controller, uint64_t task, int gpu,
+    const struct tracked_job *except)
+{
+    const struct tracked_job *job = id_map_get(&controller->by_task, task);
+    if (!job || job == except)
+        return 0;
+    return job->shards ? job->shards : controller_shards_wanted(controller, job, gpu);
+}
+
 int64_t controller_shards_left(
     const struct slurm_controller *controller, int gpu, const struct tracked_job *job)
 {
     const struct gpu_view *view = &core_view(controller->core)->gpus[gpu];
     int64_t left = controller->nodes.gpus[gpu].shards - controller->nodes.gpus[gpu].other_shards;
-    for (int k = 0; k < view->n_residents; k++) {
-        const struct tracked_job *other = id_map_get(&controller->by_task, view->residents[k].task);
-        if (!other || other == job)
-            continue;
-        int64_t wanted = other->shards ? other->shards
-                                       : controller_shards_wanted(controller, other, gpu);
-        left -= wanted < left ? wanted : left;
-    }
+    for (int k = 0; k < view->n_residents; k++)
+        left -= shards_of(controller, view->residents[k].task, gpu, job);
+    for (int k = 0; k < view->n_absent; k++)
+        left -= shards_of(controller, view->absent[k].task, gpu, job);
     return left > 0 ? left : 0;
 }
 

@@ -29,6 +29,8 @@ struct cluster_node {
     bool is_overlap_logged; /* overlaps.c */
     int64_t other_memory_bytes;
     int64_t reported_us; /* when its agent last reported; 0: never */
+    bool suspends;       /* its agent takes jobs off their GPUs, */
+    bool has_orders;     /* and was given some (slurm_agents.c) */
     struct {             /* resources of the residents of its GPUs (node_rules.c) */
         unsigned update; /* in which that was counted; 0: never */
         int n_residents; /* of all its GPUs, then */

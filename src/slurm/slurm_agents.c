@@ -50,11 +50,51 @@ static void take_gpu(struct slurm_agents *agents, const char *node, const struct
     slurm_controller_report(agents->controller, node, &reading, 1, clock_monotonic_us());
 }
 
+static void take_jobs(struct slurm_agents *agents, const struct node_report *report)
+{
+    static const enum slurm_job_where where[] = {[NODE_JOB_HERE] = SLURM_JOB_HERE,
+        [NODE_JOB_GOING] = SLURM_JOB_ON_ITS_WAY,
+        [NODE_JOB_OUT] = SLURM_JOB_OUT,
+        [NODE_JOB_COMING] = SLURM_JOB_ON_ITS_WAY};
+    struct slurm_job_report jobs[NODE_JOBS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_jobs && n < NODE_JOBS_MAX; i++) {
+        const struct node_job *job = &report->jobs[i];
+        jobs[n++] = (struct slurm_job_report){.job = job->job,
+            .where = where[job->where],
+            .waits_bytes = job->waits_bytes,
+            .idle_us = job->idle_us,
+            .held_bytes = job->held_bytes,
+            .kept_bytes = job->kept_bytes,
+            .took_us = job->took_us,
+            .is_called = job->is_called,
+            .is_carried = job->is_carried,
+            .has_failed = job->failure != NODE_JOB_NO_FAILURE,
+            .may_later = job->failure == NODE_JOB_NOT_NOW,
+            .why = job->why};
+    }
+    slurm_controller_report_jobs(
+        agents->controller, report->node, report->suspends, jobs, n, clock_monotonic_us());
+}
+
+/* An order is repeated with each report, and once more when it has become empty. */
+static void order_node(struct slurm_agents *agents, struct cluster_node *node)
+{
+    uint32_t jobs[NODE_JOBS_MAX];
+    size_t n = slurm_controller_list_away(agents->controller, node->name, jobs, NODE_JOBS_MAX);
+    if (n > 0 || node->has_orders)
+        node->has_orders = node_hub_order(agents->hub, node->name, jobs, n) < 0 || n > 0;
+}
+
 static void on_report(void *context, const struct node_report *report)
 {
     struct slurm_agents *agents = context;
     for (size_t i = 0; i < report->n_gpus; i++)
         take_gpu(agents, report->node, &report->gpus[i]);
+    take_jobs(agents, report);
+    struct cluster_node *node = slurm_controller_node(agents->controller, report->node);
+    if (node && node->suspends)
+        order_node(agents, node);
     for (size_t i = 0; i < report->n_crashes; i++)
         slurm_controller_crashed(agents->controller, report->crashes[i].job,
             report->crashes[i].restarts, clock_monotonic_us());
@@ -113,6 +153,14 @@ void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_chang
     while (node_list_next(&rest, &name))
         if (span_copy(name, node, sizeof node))
             node_hub_pin(agents->hub, node, &of_node);
+}
+
+void slurm_agents_order(struct slurm_agents *agents)
+{
+    struct cluster_node *node;
+    for (size_t i = 0; agents && (node = slurm_controller_node_at(agents->controller, i)); i++)
+        if (node->suspends)
+            order_node(agents, node);
 }
 
 void slurm_agents_close(struct slurm_agents *agents)

@@ -28,6 +28,9 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
 /* Says to the node's agent that a job is about to be pinned there. NULL is fine. */
 void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_change *pin);
 
+/* Says to the agents which jobs are to be off their GPUs by now. NULL is fine. */
+void slurm_agents_order(struct slurm_agents *agents);
+
 /* Closes all connections. NULL is fine. */
 void slurm_agents_close(struct slurm_agents *agents);
 

@@ -87,6 +87,9 @@ static const struct row {
     CORE(SETTLE),
     CORE(SETTLE_MAX),
     CORE(RECOVERIES),
+    CORE(CAN_SUSPEND),
+    CORE(PREEMPT),
+    CORE(SUSPEND_UNUSED),
     {"log-level", FIELD(log_level), &setting_log_level, "LEVEL",
         "the least important messages to log: error, warning, info or debug"},
 };
@@ -120,6 +123,7 @@ static void set_defaults(struct slurm_config *config)
         .core = core_settings_default(),
         .log_level = LOG_LEVEL_INFO};
     config->core.policy = &policy_magm;
+    config->core.can_suspend = true;
 }
 
 static int set_named(void *context, const char *name, const char *value, struct fault *fault)

@@ -29,7 +29,9 @@ struct slurm_controller *slurm_controller_create(const struct slurm_controller_o
     struct core_settings *settings = &controller->options.settings;
     settings->order = ORDER_FIFO; /* of Slurm's priorities: job_window.c */
     settings->usage_half_life_us = 0;
-    settings->can_suspend = settings->can_pause = settings->preload = settings->preempt = false;
+    settings->can_pause = false;
+    settings->preempt &= settings->can_suspend;
+    settings->stays_on_gpus = settings->carries_mps = true; /* a pin of Slurm binds them */
     settings->expires_elsewhere = true; /* by slurmctld, which may allow some minutes more */
     settings->conditions.sample_valid_us = SAMPLE_VALID_US;
     controller->core = core_create(settings);
@@ -169,6 +171,7 @@ int slurm_controller_update(struct slurm_controller *controller,
         controller_order_window(controller);
         controller_watch_overlaps(controller);
         controller_sample_silent_gpus(controller);
+        controller_note_idle(controller);
         step_core(controller);
         controller_list_changes(controller);
         if (controller->n_seen < controller->n_all)
@@ -324,6 +327,19 @@ bool slurm_controller_has_node(const struct slurm_controller *controller, const 
 {
     int number = node_table_find(&controller->nodes, span_of(node));
     return number >= 0 && controller->nodes.nodes[number]->is_listed;
+}
+
+struct cluster_node *slurm_controller_node(
+    const struct slurm_controller *controller, const char *name)
+{
+    int number = node_table_find(&controller->nodes, span_of(name));
+    return number >= 0 ? controller->nodes.nodes[number] : NULL;
+}
+
+struct cluster_node *slurm_controller_node_at(
+    const struct slurm_controller *controller, size_t number)
+{
+    return number < controller->nodes.n_nodes ? controller->nodes.nodes[number] : NULL;
 }
 
 const struct core *slurm_controller_core(const struct slurm_controller *controller)

@@ -25,6 +25,7 @@
 #include "slurm/slurm_job.h"
 
 struct slurm_controller;
+struct cluster_node;
 
 struct slurm_controller_options {
     struct core_settings settings;
@@ -117,6 +118,33 @@ struct slurm_gpu_reading {
 int slurm_controller_report(struct slurm_controller *controller, const char *node,
     const struct slurm_gpu_reading *gpus, size_t n, int64_t now_us);
 
+/* What a node's agent says of a job that runs there (nodelink/node_job.h). */
+struct slurm_job_report {
+    uint32_t job; /* Slurm's id */
+    enum slurm_job_where { SLURM_JOB_HERE, SLURM_JOB_ON_ITS_WAY, SLURM_JOB_OUT } where;
+    int64_t waits_bytes; /* that an allocation waits for; 0: none does */
+    int64_t idle_us;     /* since it has last called CUDA; 0: not known */
+    int64_t held_bytes, kept_bytes, took_us;
+    bool is_called;  /* it is out, and calls CUDA */
+    bool is_carried; /* of a client of MPS: the carrier can take its memory */
+    bool has_failed, may_later;
+    const char *why; /* it has failed */
+};
+
+/*
+ * Takes over where the jobs of a node are.
+ *
+ * suspends: the agent takes jobs off their GPUs
+ * reports:  only jobs that are elsewhere, or do something; of the others nothing is to say
+ */
+void slurm_controller_report_jobs(struct slurm_controller *controller, const char *node,
+    bool suspends, const struct slurm_job_report *reports, size_t n, int64_t now_us);
+
+/* Lists Slurm's ids of the jobs that the core wants off the node's GPUs. Returns how many, at most
+ * `max`. */
+size_t slurm_controller_list_away(
+    struct slurm_controller *controller, const char *node, uint32_t *ret_jobs, size_t max);
+
 /* An agent saw a job run out of GPU memory and requeued it, held. `restarts`: before that. */
 void slurm_controller_crashed(
     struct slurm_controller *controller, uint32_t job, uint32_t restarts, int64_t now_us);
@@ -126,6 +154,12 @@ bool slurm_controller_has_news(const struct slurm_controller *controller);
 
 /* Is it a node with GPUs that Slurm lists? */
 bool slurm_controller_has_node(const struct slurm_controller *controller, const char *node);
+
+/* Return the node of this name, or the one with this number; NULL: there is none. */
+struct cluster_node *slurm_controller_node(
+    const struct slurm_controller *controller, const char *name);
+struct cluster_node *slurm_controller_node_at(
+    const struct slurm_controller *controller, size_t number);
 
 /* The core, for reading. */
 const struct core *slurm_controller_core(const struct slurm_controller *controller);

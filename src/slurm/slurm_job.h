@@ -52,6 +52,7 @@ struct slurm_job {
     int64_t time_limit_s; /* 0: unlimited, or not known */
     uint32_t restarts;
     uint32_t priority;
+    int nice;             /* above 0: its user, below 0: an operator has changed its priority */
     int cpus;             /* of all its nodes together */
     int nodes;            /* how many it wants or has */
     const int *node_cpus; /* of a running job over several: CPUs on each of node_list; or NULL */

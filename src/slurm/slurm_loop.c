@@ -282,6 +282,7 @@ static void decide_changes(struct slurm_loop *loop)
         loop->reasons[i] = (struct fault){0};
         slurm_agents_announce(loop->agents, &loop->changes[i]);
     }
+    slurm_agents_order(loop->agents);
     slurm_api_updated(loop->api);
     collect_wanted(loop);
     if (loop->n_changes + loop->n_scripts + loop->n_logs == 0)

@@ -5,6 +5,9 @@
  *
  *     node_hub_print ADDRESS MUNGE-SOCKET     prints "listening ADDRESS" first
  *     pin NODE JOB[_TASK] mps|streams         a line of standard input; its end ends the program
+ *     out NODE [JOB...]                       these jobs are to be off their GPUs: repeated with
+ *                                             each report, as the controller does
+ *     silent NODE                             no further orders
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +20,12 @@
 static struct node_hub *hub;
 static uv_loop_t loop;
 static uv_poll_t input;
+
+static struct {
+    char node[NODE_NAME_SIZE]; /* "": none is ordered */
+    uint32_t jobs[16];
+    size_t n;
+} order;
 
 static bool knows_node(void *context, const char *node)
 {
@@ -31,6 +40,8 @@ static void on_report(void *context, const struct node_report *report)
         exit(1);
     puts(text);
     free(text);
+    if (strcmp(report->node, order.node) == 0)
+        node_hub_order(hub, order.node, order.jobs, order.n);
 }
 
 static void on_gone(void *context, const char *node)
@@ -45,6 +56,17 @@ static struct node_pin read_pin(const char *job, const char *how)
     return pin;
 }
 
+static void read_order(char *line)
+{
+    char *rest = NULL, *word = strtok_r(line, " \n", &rest);
+    bool is_silent = strcmp(word, "silent") == 0;
+    word = strtok_r(NULL, " \n", &rest);
+    snprintf(order.node, sizeof order.node, "%s", word && !is_silent ? word : "");
+    for (order.n = 0; order.n < 16 && (word = strtok_r(NULL, " \n", &rest));)
+        order.jobs[order.n++] = (uint32_t)strtoul(word, NULL, 10);
+    printf("ordered %zu\n", order.n);
+}
+
 static void on_input(uv_poll_t *poll, int status, int events)
 {
     char line[256], node[NODE_NAME_SIZE], job[32], how[16];
@@ -55,6 +77,10 @@ static void on_input(uv_poll_t *poll, int status, int events)
         return;
     }
     line[n] = '\0';
+    if (strncmp(line, "out ", 4) == 0 || strncmp(line, "silent ", 7) == 0) {
+        read_order(line);
+        return;
+    }
     if (sscanf(line, "pin %63s %31s %15s", node, job, how) != 3)
         return;
     struct node_pin pin = read_pin(job, how);

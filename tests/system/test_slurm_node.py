@@ -5,6 +5,7 @@ GPUs. A program that prints reports stands for the controller."""
 import json
 import os
 import queue
+import random
 import re
 import shutil
 import signal
@@ -54,8 +55,11 @@ class Hub:
 
     def wait(self, condition):
         """The first line from now on that fulfils the condition: a report, or other text."""
+        end = time.monotonic() + LIMIT_S
         while True:
             line = self.lines.get(timeout=LIMIT_S)
+            if time.monotonic() > end:
+                raise AssertionError(f"it has not come within {LIMIT_S} s; the last is {line}")
             value = json.loads(line) if line.startswith("{") else line.strip()
             if condition(value):
                 return value
@@ -420,6 +424,7 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
 
 PROBE = os.path.abspath(os.path.join(BUILD, "tests", "preload", "probe"))
 LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
+CHECKPOINT = os.path.abspath(os.path.join(BUILD, "src", "checkpoint", "colloc-checkpoint"))
 MIB = 1 << 20
 
 
@@ -566,6 +571,248 @@ class MemoryWaits(NodeCase):
         self.assertIn(found.stdout.strip(), ("0", ""), found)
         found = self.slurm.run(python, "-c", code)
         self.assertEqual(found.stdout.strip(), "64")
+
+
+# A training with 63 MiB in six blocks, which it reads and checks in each step.
+TRAINS = """
+import ctypes as C, os, sys, time
+cuda, context = C.CDLL("libcuda.so.1"), C.c_void_p()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+def take(mib, byte):
+    at = C.c_uint64()
+    assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(mib << 20)) == 0
+    assert cuda.cuMemcpyHtoD_v2(at, bytes([byte]) * (mib << 20), C.c_size_t(mib << 20)) == 0
+    return at, mib, byte
+blocks = [take(8 + i, 10 + i) for i in range(6)]
+room = C.create_string_buffer(16 << 20)
+while not os.path.exists("END"):
+    for at, mib, byte in blocks:
+        assert cuda.cuMemcpyDtoH_v2(room, at, C.c_size_t(mib << 20)) == 0
+        assert room.raw[: mib << 20] == bytes([byte]) * (mib << 20), "lost"
+    assert cuda.cuCtxSynchronize() == 0
+    print("step", flush=True)
+    time.sleep(0.01)
+    while os.path.exists("IDLE"):
+        time.sleep(0.01)
+print("whole", flush=True)
+"""
+
+
+class GivesWayCase(NodeCase):
+    options = ["--carrier=yes", f"--checkpoint={CHECKPOINT}"]
+
+    def start_agent(self, *options, **env):
+        super().start_agent(f"--preload-library={LIBRARY}", *self.options, *options, **env)
+
+    def start_training(self, *options):
+        folder = self.slurm.path("work")
+        with open(os.path.join(folder, "train.py"), "w") as file:
+            file.write(
+                TRAINS.replace('"END"', repr(f"{folder}/end")).replace(
+                    '"IDLE"', repr(f"{folder}/idle")
+                )
+            )
+        script = (
+            f"export LD_LIBRARY_PATH={EMULATOR} COLLOC_EMULATOR={folder}/gpus\n"
+            f"exec /usr/bin/python3 {folder}/train.py"
+        )
+        job = self.sbatch(script, "--gres=shard:i1:10", "--hold", *options)
+        self.hub.say(f"pin n0 {job} streams")
+        self.hub.wait(lambda value: value == "pinned 0")
+        self.hub.wait_report(lambda r: True)
+        self.hub.wait_report(lambda r: True)
+        self.slurm.run("scontrol", "release", job)
+        self.goes_on(job)
+        return job
+
+    def steps(self, job):
+        return self.output(job).count("step")
+
+    def goes_on(self, job):
+        path = self.slurm.path(f"work/{job}.out")
+        self.slurm.until(lambda: os.path.exists(path), "its output")
+        before = self.steps(job)
+        until(lambda: self.steps(job) > before + 3, f"further steps of job {job}")
+
+    def order(self, *jobs):
+        self.hub.say(" ".join(("out n0",) + jobs))
+        self.hub.wait(lambda value: value == f"ordered {len(jobs)}")
+
+    def entry(self, report, job):
+        return next((e for e in report.get("jobs", []) if e["job"] == int(job)), {})
+
+    def wait_where(self, job, where):
+        """A job of which nothing is to say is here."""
+        return self.hub.wait_report(lambda r: self.entry(r, job).get("where", "here") == where)
+
+    def send_out(self, job):
+        self.order(job)
+        report = self.wait_where(job, "out")
+        self.assertEqual(self.slurm.job(job)["JobState"], "RUNNING")
+        return report
+
+    def end(self, job):
+        """It ends by itself, with all that it had in its memory."""
+        open(self.slurm.path("work/end"), "w").close()
+        self.slurm.wait_job(job, "COMPLETED")
+        self.assertTrue(self.output(job).endswith("whole\n"), self.output(job, "err"))
+        self.assertEqual(self.slurm.job(job)["Restarts"], "0")
+        folder = self.slurm.path("run/state/out")
+        until(lambda: not os.path.isdir(folder) or not os.listdir(folder), "no record")
+
+    def check_out_and_back(self):
+        job = self.start_training()
+        for _ in range(2):
+            report = self.send_out(job)
+            entry = self.entry(report, job)
+            self.assertGreater(entry["held"], 63 * MIB)
+            steps = self.steps(job)
+            report = self.hub.wait_report(lambda r: True)
+            self.assertEqual(self.steps(job), steps)
+            self.order()
+            self.wait_where(job, "here")
+            self.goes_on(job)
+        self.end(job)
+
+    def check_kills(self):
+        """The agent is killed at random instants of the way out and back: nothing is lost."""
+        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        job = self.start_training()
+        for _ in range(int(os.environ.get("COLLOC_SUSPEND_KILLS", "5"))):
+            self.order(*([job] if chance.random() < 0.6 else []))
+            end = time.monotonic() + chance.random() * 0.6
+            until(lambda: time.monotonic() > end)
+            self.agent.kill()
+            self.agent.wait()
+            self.start_agent()
+        self.order()
+        self.goes_on(job)
+        self.end(job)
+
+
+class GivesWay(GivesWayCase):
+    """Jobs leave their GPUs at the controller's word, and come back. To Slurm they run."""
+
+    def test_out_and_back(self):
+        self.check_out_and_back()
+
+    def test_kills(self):
+        self.check_kills()
+
+    def test_an_order_that_is_not_repeated_ends(self):
+        """The controller has gone: the lease ends."""
+        job = self.start_training()
+        self.send_out(job)
+        self.hub.say("silent n0")
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.end(job)
+
+    def test_an_agent_that_is_killed_while_it_is_out(self):
+        job = self.start_training()
+        self.send_out(job)
+        self.agent.kill()
+        self.agent.wait()
+        self.start_agent()
+        self.wait_where(job, "out")
+        self.order()
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.end(job)
+
+    def test_an_agent_without_a_controller_brings_back_what_it_finds(self):
+        job = self.start_training()
+        self.send_out(job)
+        self.hub.say("silent n0")
+        self.agent.kill()
+        self.agent.wait()
+        self.start_agent()
+        self.goes_on(job)
+        self.end(job)
+
+    def test_slurms_own_suspension(self):
+        """`scontrol suspend` of a job that is out: it is away until `scontrol resume`. One that is
+        stopped already is not taken off its GPU."""
+        job = self.start_training()
+        self.send_out(job)
+        self.slurm.run("scontrol", "suspend", job)
+        self.order()
+        for _ in range(5):
+            report = self.hub.wait_report(lambda r: True)
+            self.assertEqual(self.entry(report, job)["where"], "out")
+        self.slurm.run("scontrol", "resume", job)
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.slurm.run("scontrol", "suspend", job)
+        self.order(job)
+        report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
+        self.assertEqual(self.entry(report, job)["failed"], "not-now")
+        self.order()
+        self.slurm.run("scontrol", "resume", job)
+        self.goes_on(job)
+        self.end(job)
+
+    def test_it_is_cancelled_or_requeued_while_it_is_out(self):
+        job = self.start_training()
+        self.send_out(job)
+        self.slurm.run("scontrol", "requeuehold", job)
+        until(lambda: self.slurm.job(job)["JobState"] == "PENDING", "it to be requeued")
+        self.hub.wait_report(lambda r: not self.entry(r, job))
+        self.assertEqual(os.listdir(self.slurm.path("run/state/out")), [])
+        self.slurm.run("scancel", job)
+        job = self.start_training()
+        self.send_out(job)
+        self.slurm.run("scancel", job)
+        self.slurm.wait_job(job, "CANCELLED")
+        self.hub.wait_report(lambda r: not self.entry(r, job))
+
+    def test_what_cannot_leave_says_why(self):
+        job = self.start_training("--colloc-preload=no")
+        self.order(job)
+        report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
+        self.assertEqual(self.entry(report, job)["failed"], "refused")
+        self.assertIn("preloaded library", self.entry(report, job)["why"])
+        self.goes_on(job)
+        self.end(job)
+
+    def test_a_job_that_calls_no_cuda(self):
+        job = self.start_training()
+        idle = self.slurm.path("work/idle")
+        open(idle, "w").close()
+        self.hub.wait_report(lambda r: self.entry(r, job).get("idle_us", 0) >= 2_000_000)
+        self.send_out(job)
+        os.unlink(idle)
+        self.hub.wait_report(lambda r: self.entry(r, job).get("called"))
+        self.order()
+        self.goes_on(job)
+        self.end(job)
+
+    def test_suspend_no(self):
+        self.agent.kill()
+        self.hub.wait(lambda value: value == "gone n0")
+        self.start_agent("--suspend=no")
+        report = self.hub.wait_report(lambda r: True)
+        self.assertNotIn("suspends", report)
+        job = self.start_training()
+        self.order(job)
+        for _ in range(5):
+            report = self.hub.wait_report(lambda r: True)
+        self.assertEqual(self.entry(report, job), {})
+        self.end(job)
+
+
+class GivesWayByDriver(GivesWayCase):
+    """Without the carrier NVIDIA's driver takes all of it."""
+
+    options = [f"--checkpoint={CHECKPOINT}"]
+
+    def test_out_and_back(self):
+        self.check_out_and_back()
+
+    def test_kills(self):
+        self.check_kills()
 
 
 @unittest.skipIf(why_not(), why_not())

@@ -75,6 +75,7 @@ static bool are_clients_carried(const struct core *core, const struct task *task
 bool core_can_suspend(const struct core *core, const struct task *task)
 {
     return core->settings.can_suspend && !task->run->yield.cannot_suspend &&
+           task->request.nodes <= 1 && /* ranks on other machines would wait for it */
            (!is_mps_client(task) || are_clients_carried(core, task)) &&
            !is_on_instance(core, task) && !is_on_several_models(core, task);
 }
@@ -82,7 +83,7 @@ bool core_can_suspend(const struct core *core, const struct task *task)
 /* The context of a client of MPS stays on its GPU, to which its memory comes back. */
 static bool can_move(const struct core *core, const struct task *task)
 {
-    return core_can_suspend(core, task) && !is_mps_client(task);
+    return core_can_suspend(core, task) && !is_mps_client(task) && !core->settings.stays_on_gpus;
 }
 
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
@@ -174,6 +175,10 @@ static int refuse_suspension(
                                           : "the driver refused to suspend it before";
     if (!core->settings.can_suspend)
         why = "this server cannot suspend tasks (`colloc doctor` says why)";
+    else if (task->request.nodes > 1)
+        why = "it runs on several nodes, whose processes cannot be stopped together";
+    else if (core->settings.stays_on_gpus && core_can_suspend(core, task))
+        why = "it is bound to its GPUs";
     else if (is_mps_client(task) && core_can_suspend(core, task))
         why = "it is a client of MPS, whose context stays on its GPU";
     else if (is_mps_client(task) && !are_clients_carried(core, task))

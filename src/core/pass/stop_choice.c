@@ -150,9 +150,14 @@ static bool is_better_stop(const void *a, const void *b, const void *context)
     return order->rule->is_stopped_rather(order->core, one->task, other->task, order->now_us);
 }
 
-/* Not while a task is just leaving or coming. */
+/* Not while a task is just leaving or coming, nor where the machine would not admit the head even
+ * then: a task that is stopped keeps its CPUs, its main memory, and its part of the GPU in a
+ * cluster. */
 static bool may_get_room(const struct core *core, int i, const struct task *head)
 {
+    const struct node_check *check = &core->node_check;
+    if (check->ask && check->ask(check->context, head, i) != NODE_ADMITS)
+        return false;
     const struct gpu_view *gpu = &core->view.gpus[i];
     bool is_busy = false;
     for (int k = 0; k < gpu->n_residents; k++)

@@ -303,8 +303,10 @@ static int apply_suspension_failed(struct core *core, struct task *task, const s
     retry_later(task, event->time_us);
     if (is_suspended)
         return become_suspended(core, task, event->time_us);
+    int64_t resumed_us = task->run->yield.resumed_us;
     task->run->yield.by_user = false;
     run_again(core, task, event->time_us);
+    task->run->yield.resumed_us = resumed_us; /* it has not been away */
     return 0;
 }
 

@@ -10,6 +10,10 @@
  */
 static const int64_t ALONE_US = 3 * SECOND_US;
 
+/* Chosen: a report each second, a decision within another, and half a minute in which a job leaves
+ * its GPU; then the controller will not help. */
+static const uint64_t HELP_MS = 40 * 1000;
+
 static bool is_more_than_the_gpu(const struct job_wait_case *c)
 {
     double wanted = (double)c->general.bytes + (double)c->general.held_bytes;
@@ -30,7 +34,8 @@ enum job_wait_answer job_wait_decide(const struct job_wait_case *c, const char *
         return c->is_taken ? JOB_WAIT_ON : JOB_WAIT_TRY;
     if (!why && c->alone_us >= ALONE_US)
         why = "its job is alone on the GPU";
-    if (!why && c->all_wait && c->is_youngest)
+    bool has_waited = !c->may_get_help || c->general.waited_ms >= HELP_MS;
+    if (!why && c->all_wait && c->is_youngest && has_waited)
         why = "all jobs on the GPU wait, and it is the youngest";
     *ret_why = why;
     return why ? JOB_WAIT_FAIL : JOB_WAIT_ON;

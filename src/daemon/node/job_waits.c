@@ -19,11 +19,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/node/away_jobs.h"
 #include "daemon/node/job_wait_rule.h"
 #include "daemon/node/node_state.h"
+#include "preload/page_orders.h"
 #include "preload/preload_listener.h"
 
 enum { GPU_NUMBERS = 64, LINES_PER_POLL = 20 }; /* chosen: users cause these lines */
+
+/* Chosen: less is no report's worth; and a step of a training calls CUDA more often. */
+static const int64_t IDLE_LEAST_US = 2 * SECOND_US;
 
 struct job_waits {
     struct node *node;
@@ -41,6 +46,56 @@ struct job_waits {
         if ((WAITS)->lines++ < LINES_PER_POLL)                                                     \
             log_info(__VA_ARGS__);                                                                 \
     } while (0)
+
+/* ---- processes ---- */
+
+/* Of a process, beside its page. */
+struct job_process {
+    int64_t called_us; /* when it was last seen to call CUDA */
+};
+
+static struct preload_process *next_of(
+    const struct node *node, uint32_t job, struct preload_process *process)
+{
+    while (node->waits && node->waits->listener &&
+           (process = preload_next_process(node->waits->listener, process)))
+        if (process->peer.task == job)
+            return process;
+    return NULL;
+}
+
+struct preload_page *job_waits_page(const struct node *node, uint32_t job, pid_t pid)
+{
+    struct preload_process *process = NULL;
+    while ((process = next_of(node, job, process)))
+        if (process->peer.pid == pid)
+            return process->page;
+    return NULL;
+}
+
+size_t job_waits_pages(
+    const struct node *node, uint32_t job, struct preload_page **ret_pages, size_t max)
+{
+    struct preload_process *process = NULL;
+    size_t n = 0;
+    while (n < max && (process = next_of(node, job, process)))
+        ret_pages[n++] = process->page;
+    return n;
+}
+
+/* A process that waits in a call uses its GPU. */
+static void note_calls(struct job_waits *waits, struct preload_process *process)
+{
+    struct job_process *known = process->data;
+    struct preload_page *page = process->page;
+    bool calls = atomic_exchange(&page->called, 0) || atomic_load(&page->in_flight) ||
+                 atomic_load(&page->waiting) || !(atomic_load(&page->flags) & PRELOAD_COUNTS_CALLS);
+    if (known && calls)
+        known->called_us = clock_monotonic_us();
+    if (!away_jobs_hold(waits->node, (uint32_t)process->peer.task, process->peer.pid) &&
+        !away_jobs_has(waits->node, (uint32_t)process->peer.task))
+        page_heal(page);
+}
 
 /* ---- jobs on a GPU ---- */
 
@@ -100,7 +155,8 @@ static uint32_t only_job(const struct node *node, const struct node_gpu *gpu)
         only = job;
     }
     for (const struct node_step *step = node->steps; step; step = step->next) {
-        if (gpu->index >= GPU_NUMBERS || !(step->gpus >> gpu->index & 1))
+        if (gpu->index >= GPU_NUMBERS || !(step->gpus >> gpu->index & 1) ||
+            away_jobs_has(node, step->job))
             continue;
         if (only && step->job != only)
             return 0;
@@ -156,6 +212,7 @@ static struct job_wait_case case_of(
     };
     if (gpu) {
         c.alone_us = alone_us(waits, gpu, waiter->peer.task);
+        c.may_get_help = away_jobs_are_taken(waits->node);
         c.all_wait = all_wait(waits, gpu);
         c.is_youngest = is_youngest(gpu, waiter->peer.task);
     }
@@ -202,6 +259,9 @@ void job_waits_poll(struct node *node)
     uint64_t taken = 0;
     if (!waits || !waits->listener)
         return;
+    struct preload_process *process = NULL;
+    while ((process = preload_next_process(waits->listener, process)))
+        note_calls(waits, process);
     waits->lines = 0;
     note_alone(waits);
     while ((waiter = preload_next_waiter(waits->listener, waiter))) {
@@ -209,6 +269,89 @@ void job_waits_poll(struct node *node)
         if (waiter->is_asking)
             answer_waiter(waits, waiter, &taken);
     }
+}
+
+/* ---- reports ---- */
+
+static struct node_job *entry_of(struct node_job *jobs, size_t *n, size_t max, uint64_t job)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (jobs[i].job == job)
+            return &jobs[i];
+    if (*n == max || job == 0 || job > UINT32_MAX)
+        return NULL;
+    jobs[*n] = (struct node_job){.job = (uint32_t)job};
+    return &jobs[(*n)++];
+}
+
+/* Is it certainly a process of the job that it names? What is reported has other jobs give way. */
+static bool is_certain(const struct node *node, const struct preload_peer *peer)
+{
+    for (const struct node_step *step = node->steps; step; step = step->next)
+        if (step->job == peer->task)
+            return step->uid == peer->uid;
+    for (size_t i = 0; i < node->n_gpus; i++)
+        for (size_t k = 0; k < node->gpus[i].n_processes; k++) {
+            const struct node_process *process = &node->gpus[i].processes[k];
+            if (process->pid == peer->pid)
+                return process->job == peer->task && !process->is_claimed;
+        }
+    return false;
+}
+
+/* Since when none of the job's processes has called CUDA; 0: one does, or it has none here. */
+static int64_t idle_us(const struct node *node, uint32_t job)
+{
+    struct preload_process *process = NULL;
+    int64_t last_us = 0;
+    while ((process = next_of(node, job, process))) {
+        const struct job_process *known = process->data;
+        if (!known)
+            return 0;
+        last_us = known->called_us > last_us ? known->called_us : last_us;
+    }
+    int64_t idle = last_us ? clock_monotonic_us() - last_us : 0;
+    return idle < IDLE_LEAST_US ? 0 : idle / SECOND_US * SECOND_US;
+}
+
+static bool are_carried(const struct node *node, uint32_t job)
+{
+    struct preload_process *process = NULL;
+    bool all = true;
+    while ((process = next_of(node, job, process)))
+        all &= page_can_carry(process->page);
+    return all;
+}
+
+size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size_t max)
+{
+    struct preload_waiter *waiter = NULL;
+    struct preload_process *process = NULL;
+    size_t n = 0;
+    if (!node->waits || !node->waits->listener)
+        return 0;
+    while ((waiter = preload_next_waiter(node->waits->listener, waiter))) {
+        struct node_job *job = is_certain(node, &waiter->peer)
+                                   ? entry_of(ret_jobs, &n, max, waiter->peer.task)
+                                   : NULL;
+        if (job && (int64_t)waiter->bytes > job->waits_bytes)
+            job->waits_bytes = (int64_t)waiter->bytes;
+    }
+    while ((process = preload_next_process(node->waits->listener, process))) {
+        bool is_out = away_jobs_has(node, (uint32_t)process->peer.task);
+        bool is_called = is_out && atomic_load(&process->page->at_gate) > 0;
+        bool is_carried = !is_out && node->parts.config->carrier &&
+                          are_carried(node, (uint32_t)process->peer.task);
+        int64_t idle = is_out ? 0 : idle_us(node, (uint32_t)process->peer.task);
+        struct node_job *job = is_called || idle ? entry_of(ret_jobs, &n, max, process->peer.task)
+                                                 : NULL;
+        if (job) {
+            job->is_called |= is_called;
+            job->is_carried = is_carried;
+            job->idle_us = idle;
+        }
+    }
+    return n;
 }
 
 /* ---- what the listener calls ---- */
@@ -227,12 +370,22 @@ static bool on_admits(void *context, const struct preload_peer *peer)
     return !is_known;
 }
 
+/* A process may come to a new agent while it is off its GPU. */
 static void on_begins(void *context, struct preload_process *process)
 {
+    const struct job_waits *waits = context;
+    struct job_process *known = calloc(1, sizeof *known);
+    if (known)
+        known->called_us = clock_monotonic_us();
+    process->data = known;
+    if (away_jobs_hold(waits->node, (uint32_t)process->peer.task, process->peer.pid))
+        page_set_gate(process->page, true);
 }
 
 static void on_ends(void *context, struct preload_process *process)
 {
+    free(process->data);
+    process->data = NULL;
 }
 
 /* The next poll answers it: the driver has just refused what the last one showed as free. Its
@@ -292,8 +445,18 @@ void job_waits_open(struct node *node)
         log_warning("jobs run without the preloaded library: %s", fault.text);
 }
 
+/* The listener calls no hook when it is closed. */
+static void free_processes(struct job_waits *waits)
+{
+    struct preload_process *process = NULL;
+    while ((process = preload_next_process(waits->listener, process)))
+        on_ends(waits, process);
+}
+
 void job_waits_close(struct node *node)
 {
+    if (node->waits && node->waits->listener)
+        free_processes(node->waits);
     if (node->waits && node->waits->listener)
         preload_listener_close(node->waits->listener);
 }

@@ -6,7 +6,8 @@
  *     node_steps.c      steps that run here, and whether they share their GPUs
  *     node_socket.c     requests of slurmstepd (src/spank): a step starts, a task has failed
  *     crash_verdict.c   did it run out of GPU memory? then Slurm requeues and holds its job
- *     job_waits.c       allocations of jobs that wait for GPU memory
+ *     job_waits.c       allocations of jobs that wait for GPU memory, and which jobs call CUDA
+ *     away_jobs.c       jobs that are taken off their GPUs at the controller's word
  *     slurmd_watch.c    ends the node's jobs when slurmd is lost
  *
  * A poll that does not end is reported, too: the GPUs are then listed without a single reading.
@@ -22,6 +23,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/node/away_jobs.h"
 #include "daemon/node/node_state.h"
 #include "nodelink/node_key.h"
 
@@ -64,12 +66,17 @@ static size_t list_crashes(const struct node *node, struct node_crash list[CRASH
 static void send_report(struct node *node)
 {
     struct node_crash crashes[CRASHES_KEPT];
+    struct node_job jobs[NODE_JOBS_MAX];
+    size_t n_jobs = job_waits_report(node, jobs, NODE_JOBS_MAX);
     struct node_report report = {.sequence = clock_monotonic_us(),
         .time_us = clock_wall_us(),
         .gpus = node->gpus,
         .n_gpus = node->n_gpus,
         .crashes = crashes,
-        .n_crashes = list_crashes(node, crashes)};
+        .n_crashes = list_crashes(node, crashes),
+        .suspends = away_jobs_are_taken(node),
+        .jobs = jobs,
+        .n_jobs = away_jobs_report(node, jobs, n_jobs, NODE_JOBS_MAX)};
     memcpy(report.node, node->name, sizeof report.node);
     memcpy(report.boot, node->boot, sizeof report.boot);
     if (node_uplink_send(node->uplink, &report) < 0)
@@ -80,6 +87,7 @@ void node_polled(struct node *node)
 {
     node_steps_note_sharing(node);
     job_waits_poll(node);
+    away_jobs_poll(node);
     send_report(node);
 }
 
@@ -116,6 +124,8 @@ static void on_answer(void *context, const struct node_answer *answer)
     struct node *node = context;
     for (size_t i = 0; i < answer->n_pins; i++)
         node->pins[node->n_pins++ % PINS_KEPT] = answer->pins[i];
+    if (answer->has_orders)
+        away_jobs_order(node, answer->out, answer->n_out);
 }
 
 /* ---- its life ---- */
@@ -171,8 +181,10 @@ int node_open(struct node *node, struct fault *fault)
         r = step_server_open(node, fault);
     if (r == 0 && slurmd_watch_open(node) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
-    if (r == 0)
+    if (r == 0) {
         job_waits_open(node);
+        away_jobs_open(node);
+    }
     if (r == 0)
         uv_timer_start(&node->period, on_period, 0, period_ms);
     return r;
@@ -187,6 +199,7 @@ void node_close(struct node *node)
     node_uplink_close(node->uplink);
     step_server_close(node);
     job_waits_close(node);
+    away_jobs_close(node);
     slurmd_watch_close(node);
     node_steps_close(node);
 }
@@ -200,6 +213,7 @@ void node_destroy(struct node *node)
     node_uplink_destroy(node->uplink);
     step_server_destroy(node);
     job_waits_destroy(node);
+    away_jobs_destroy(node);
     slurmd_watch_destroy(node);
     free(node);
 }

@@ -86,6 +86,8 @@ static size_t write_preload(const struct node_step *step, char *text, size_t siz
             PRELOAD_LIBRARY_VARIABLE "=%s\n" PRELOAD_SOCKET_VARIABLE "=%s\n" PRELOAD_JOB_VARIABLE
                                      "=%u\n",
             node->parts.config->preload_library, socket, step->job);
+    if (n > 0 && (size_t)n < size && node->parts.config->carrier)
+        n += snprintf(text + n, size - (size_t)n, PRELOAD_CARRIER_VARIABLE "=1\n");
     if (n < 0 || (size_t)n >= size)
         n = 0;
     text[n] = '\0';

@@ -6,6 +6,7 @@
 #include "daemon/node/node.h"
 #include "gpu/gpu.h"
 #include "nodelink/node_uplink.h"
+#include "preload/page.h"
 #include "service/user_helper.h"
 
 enum {
@@ -76,6 +77,7 @@ struct node {
     struct step_server *server;  /* node_socket.c */
     struct slurmd_watch *slurmd; /* slurmd_watch.c */
     struct job_waits *waits;     /* job_waits.c; NULL: jobs run without the preloaded library */
+    struct away_jobs *away;      /* away_jobs.c; NULL: memory was out */
 };
 
 /* ---- node_sampler.c ---- */
@@ -133,6 +135,18 @@ const char *job_waits_socket(const struct node *node);
 
 /* A poll is complete: answers the threads that wait for GPU memory. */
 void job_waits_poll(struct node *node);
+
+/* Returns the page of this process of the job; NULL: it has not called CUDA with the library since
+ * this agent was started. */
+struct preload_page *job_waits_page(const struct node *node, uint32_t job, pid_t pid);
+
+/* Lists the pages of all processes of the job. Returns how many, at most `max`. */
+size_t job_waits_pages(
+    const struct node *node, uint32_t job, struct preload_page **ret_pages, size_t max);
+
+/* Lists the jobs whose allocations wait, that do not call CUDA, that can be carried, or that are
+ * out and call CUDA. Returns how many, at most `max`. */
+size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size_t max);
 
 /* ---- slurmd_watch.c ---- */
 

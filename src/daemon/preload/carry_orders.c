@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to the carriers and ranks of a task's processes, by their pages (preload/page_orders.h). */
+/* Orders to carriers and ranks of a task's processes, by their pages (preload/page_orders.h). */
 #include "daemon/preload/preload_state.h"
 
 /* Returns NULL when the process runs without the library. */
@@ -53,20 +53,10 @@ bool preload_manager_explain_carrier(
     return false;
 }
 
-/* A daemon ended in the middle of an order that the next one did not find: the library keeps the
- * gate of a new page closed while the memory is not here. No other gate of a task that runs is
- * closed, and without an order the library begins nothing. */
 void carry_orders_heal(struct preload_process *process, const struct task *task)
 {
-    struct preload_page *page = process->page;
-    uint32_t where = atomic_load(&page->carry_state);
-    if (!task || task->state != TASK_RUNNING)
-        return;
-    if (where == PRELOAD_CARRY_IS_AWAY)
-        page_carry(page, false);
-    bool is_idle = atomic_load(&page->carry_order) == atomic_load(&page->carry_done);
-    if (where == PRELOAD_CARRY_IS_HERE && is_idle && atomic_load(&page->gate))
-        page_set_gate(page, false);
+    if (task && task->state == TASK_RUNNING)
+        page_heal(process->page);
 }
 
 enum preload_hold_answer preload_manager_hold(struct preload_manager *manager, uint64_t task)

@@ -5,8 +5,8 @@
 
 #include "checkpoint/group_runner.h"
 #include "checkpoint/suspend_rules.h"
+#include "checkpoint/suspension_record.h"
 #include "daemon/suspension/suspension.h"
-#include "daemon/suspension/suspension_record.h"
 #include "exec/cgroup_path.h"
 
 enum { SUSPENSION_WHY_SIZE = 256 };

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/suspension/suspension_record.h"
+#include "checkpoint/suspension_record.h"
 
 #define GPU(n) "GPU-8f3a1c00-e4a7-4a1e-9b00-00000000000" #n
 

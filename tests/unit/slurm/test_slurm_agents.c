@@ -48,6 +48,11 @@ int node_hub_pin(struct node_hub *hub, const char *node, const struct node_pin *
     return 0;
 }
 
+int node_hub_order(struct node_hub *hub, const char *node, const uint32_t *jobs, size_t n)
+{
+    return 0;
+}
+
 static struct slurm_controller *create_controller(void)
 {
     struct slurm_controller_options options = {.settings = core_settings_default(),

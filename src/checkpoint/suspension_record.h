@@ -14,8 +14,8 @@
  *     process 4711 88123
  *     memory GPU-8f... 7841251328    of the process above
  */
-#ifndef COLLOC_DAEMON_SUSPENSION_RECORD_H
-#define COLLOC_DAEMON_SUSPENSION_RECORD_H
+#ifndef COLLOC_CHECKPOINT_SUSPENSION_RECORD_H
+#define COLLOC_CHECKPOINT_SUSPENSION_RECORD_H
 
 #include "base/reading.h"
 #include "base/text.h"

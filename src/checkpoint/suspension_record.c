@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes and reads the record of a suspended task, by which a new daemon finds its processes. It
  * has lines of words; the reader refuses everything that the writer does not write. */
-#include "daemon/suspension/suspension_record.h"
+#include "checkpoint/suspension_record.h"
 
 #include <errno.h>
 #include <stdio.h>

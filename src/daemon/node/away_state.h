@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files about jobs that give way share (away_jobs.h). */
+#ifndef COLLOC_DAEMON_NODE_AWAY_STATE_H
+#define COLLOC_DAEMON_NODE_AWAY_STATE_H
+
+#include "checkpoint/group_runner.h"
+#include "checkpoint/suspend_rules.h"
+#include "checkpoint/suspension_record.h"
+#include "daemon/node/away_jobs.h"
+#include "preload/page_orders.h"
+
+struct away_job {
+    struct away_job *next, **link;
+    uint32_t job;
+    enum node_job_where where;
+    bool has_record;  /* on disk: its processes may be off their GPUs */
+    bool must_return; /* its way out has failed, or was found half done: it comes back first */
+    struct suspension_record record;
+    struct node_job said; /* failure, why, took_us */
+    uint64_t retry_ms;    /* in the loop's time: not tried before */
+};
+
+struct away_jobs {
+    struct node *node;
+    struct helper_client *client;
+    struct copy_speed speed;
+    struct group_runner runner;
+    uv_timer_t timer;
+    bool is_taking; /* the settings and the library allow it */
+    bool is_closed;
+    struct away_job *first;
+
+    uint32_t wanted[NODE_JOBS_MAX];
+    size_t n_wanted;
+    uint64_t lease_until_ms; /* in the loop's time */
+
+    bool is_driver_known, may_hang_host;
+    int cuda_version;
+    size_t n_gpus;
+    char driver_fault[128]; /* why the driver cannot be used; "": it can */
+
+    /* of the job on its way */
+    struct away_job *present; /* NULL: none */
+    struct suspend_facts facts;
+    size_t inspected;
+    uint64_t began_ms, step_ms; /* the way, its present step; in the loop's time */
+    void (*next_step)(struct away_jobs *away);
+};
+
+/* ---- away_jobs.c ---- */
+
+/* Ends the present way; the job is where it says by now. */
+void away_finish(struct away_jobs *away, enum node_job_where where);
+
+/* Writes the record of the present job. Returns 0 or -errno. */
+int away_save_record(struct away_jobs *away, struct away_job *job);
+void away_remove_record(struct away_jobs *away, struct away_job *job);
+
+/* Calls `step` again after some milliseconds. */
+void away_wait(struct away_jobs *away, void (*step)(struct away_jobs *away));
+
+/* ---- away_facts.c ---- */
+
+/* Collects the present job's processes and facts; then away_begin_going, or a refusal. */
+void away_gather_facts(struct away_jobs *away);
+
+/* ---- away_steps.c ---- */
+
+/* All facts are known, and permit it: the job leaves. */
+void away_begin_going(struct away_jobs *away);
+
+/* The job comes back. */
+void away_begin_coming(struct away_jobs *away);
+
+/* The present job stays, or comes back first if something of it may be away. */
+void away_fail(struct away_jobs *away, enum node_job_failure failure, const char *why);
+
+/* Of the group runner. */
+void away_on_group_done(void *context, enum group_answer answer, const char *error);
+
+#endif

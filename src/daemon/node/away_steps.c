@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ways of a job off its GPUs and back:
+ *
+ *     out    record -> ranks held at the same collective -> gates closed, no call in flight
+ *            -> carriers take the blocks -> the driver takes the contexts, if it can -> record: out
+ *     back   the driver puts back what it took -> carriers put the blocks back -> gates open
+ *            -> no record
+ *
+ * A process without a carrier leaves by the driver alone; clients of MPS and ranks of NCCL by their
+ * carriers alone. What fails on the way out comes back before the gates open: all or none.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "checkpoint/cuda_process.h"
+#include "daemon/node/away_state.h"
+
+/* Chosen: as the daemon of a server (daemon/suspension/order_groups.c, order_carrier.c). */
+enum { CALLS_LIMIT_MS = 30 * 1000, CARRY_LIMIT_MS = 35 * 1000, CARRY_LIMIT_MS_PER_GIB = 2000 };
+
+/* ---- pages of the processes ---- */
+
+static struct preload_page *page_of(const struct away_jobs *away, size_t i)
+{
+    return job_waits_page(away->node, away->present->job, away->present->record.processes[i].pid);
+}
+
+static bool is_alive(const struct away_jobs *away, size_t i)
+{
+    const struct group_process *process = &away->present->record.processes[i];
+    return cuda_process_is(process->pid, process->born);
+}
+
+static uint64_t waited_ms(const struct away_jobs *away)
+{
+    return uv_now(away->node->parts.loop) - away->step_ms;
+}
+
+static void begin_step(struct away_jobs *away)
+{
+    away->step_ms = uv_now(away->node->parts.loop);
+}
+
+static void open_gates(struct away_jobs *away)
+{
+    struct preload_page *pages[PAGES_HELD_MAX];
+    size_t n = job_waits_pages(away->node, away->present->job, pages, PAGES_HELD_MAX);
+    for (size_t i = 0; i < n; i++)
+        page_set_gate(pages[i], false);
+}
+
+static int64_t limit_of_carriers_ms(const struct away_jobs *away)
+{
+    double bytes = reading_or(suspension_record_bytes(&away->present->record), 0);
+    return CARRY_LIMIT_MS + (int64_t)(bytes / GIB * CARRY_LIMIT_MS_PER_GIB);
+}
+
+/* The worst answer of all carriers. A living process without a page has not come to this agent yet,
+ * which was started while the job was out. */
+static enum preload_carry_answer ask_carriers(const struct away_jobs *away, bool is_away)
+{
+    enum preload_carry_answer worst = PRELOAD_CARRIES_DONE;
+    for (size_t i = 0; i < away->present->record.n_processes; i++) {
+        struct preload_page *page = page_of(away, i);
+        enum preload_carry_answer answer = PRELOAD_CARRIES_NOT;
+        if (page)
+            answer = page_carry(page, is_away);
+        else if (!is_away && is_alive(away, i))
+            answer = PRELOAD_CARRIES_STILL;
+        if (answer == PRELOAD_CARRIES_NOT && !is_away)
+            answer = PRELOAD_CARRIES_DONE; /* it has nothing to bring back */
+        worst = answer > worst ? answer : worst;
+    }
+    return worst;
+}
+
+static void run_group(struct away_jobs *away, enum group_goal goal)
+{
+    const struct suspension_record *record = &away->present->record;
+    process_group_init(&away->runner.group, goal);
+    away->runner.n_moves = 0;
+    away->runner.teaches_nothing = record->is_carried;
+    away->runner.group.count = record->n_processes;
+    memcpy(away->runner.group.processes, record->processes, sizeof record->processes);
+    group_runner_start(&away->runner);
+}
+
+/* ---- the way back ---- */
+
+static void finish_back(struct away_jobs *away)
+{
+    open_gates(away);
+    away_finish(away, NODE_JOB_HERE);
+}
+
+/* It stays out, and is tried again. */
+static void retry_back(struct away_jobs *away, const char *why)
+{
+    log_warning("job %u cannot come back yet: %s", away->present->job, why);
+    away->present->must_return = true;
+    away_finish(away, NODE_JOB_OUT);
+}
+
+static void bring_back(struct away_jobs *away)
+{
+    enum preload_carry_answer answer = ask_carriers(away, false);
+    if (answer == PRELOAD_CARRIES_DONE)
+        finish_back(away);
+    else if (answer == PRELOAD_CARRIES_STILL &&
+             (int64_t)waited_ms(away) < limit_of_carriers_ms(away))
+        away_wait(away, bring_back);
+    else if (answer == PRELOAD_CARRIES_LOST) {
+        log_error("job %u: the copy of its memory was lost: its processes fail at their next call",
+            away->present->job);
+        finish_back(away);
+    } else
+        retry_back(away, "a carrier has not put its memory back");
+}
+
+static void begin_bring_back(struct away_jobs *away)
+{
+    begin_step(away);
+    bring_back(away);
+}
+
+void away_begin_coming(struct away_jobs *away)
+{
+    if (away->present->record.are_clients)
+        begin_bring_back(away);
+    else
+        run_group(away, GROUP_RUNNING);
+}
+
+static void end_coming(struct away_jobs *away, enum group_answer answer, const char *error)
+{
+    if (answer == GROUP_DONE || answer == GROUP_EMPTY || answer == GROUP_BROKEN) {
+        if (answer == GROUP_BROKEN)
+            log_error("job %u: the driver has lost a process: %s", away->present->job, error);
+        begin_bring_back(away);
+    } else
+        retry_back(away, answer == GROUP_NO_ROOM ? "its GPU has too little free memory"
+                         : *error                ? error
+                                                 : "the driver does not answer");
+}
+
+/* ---- the way out ---- */
+
+void away_fail(struct away_jobs *away, enum node_job_failure failure, const char *why)
+{
+    struct away_job *job = away->present;
+    log_info("job %u stays on its GPUs: %s", job->job, why);
+    job->said.failure = failure;
+    snprintf(job->said.why, sizeof job->said.why, "%.*s", NODE_JOB_WHY_SIZE - 1, why);
+    if (!job->has_record) {
+        away_finish(away, NODE_JOB_HERE);
+        return;
+    }
+    job->must_return = true;
+    job->where = NODE_JOB_COMING;
+    away_begin_coming(away);
+}
+
+/* What stays on each GPU, as contexts: at least one byte, since the job comes back only there. */
+static int64_t kept_bytes(const struct away_jobs *away)
+{
+    double bytes = reading_or(suspension_record_bytes(&away->present->record), 0);
+    if (!away->present->record.are_clients)
+        return 1;
+    for (size_t i = 0; i < away->present->record.n_processes; i++) {
+        const struct preload_page *page = page_of(away, i);
+        bytes -= page ? (double)atomic_load(&page->carry_bytes) : 0;
+    }
+    return bytes > 1 ? (int64_t)bytes : 1;
+}
+
+static void finish_out(struct away_jobs *away)
+{
+    struct away_job *job = away->present;
+    job->record.is_resuming = true; /* all of it is out */
+    if (away_save_record(away, job) < 0) {
+        job->record.is_resuming = false;
+        away_fail(away, NODE_JOB_NOT_NOW, "the state folder cannot be written");
+        return;
+    }
+    job->said.failure = NODE_JOB_NO_FAILURE;
+    *job->said.why = '\0';
+    job->said.kept_bytes = kept_bytes(away);
+    away_finish(away, NODE_JOB_OUT);
+}
+
+static void end_going(struct away_jobs *away, enum group_answer answer, const char *error)
+{
+    if (answer == GROUP_DONE)
+        finish_out(away);
+    else if (answer == GROUP_UNDONE)
+        away_fail(away, NODE_JOB_REFUSED, *error ? error : "the driver refuses to suspend it");
+    else
+        away_fail(away, NODE_JOB_NOT_NOW, *error ? error : "the driver does not answer");
+}
+
+void away_on_group_done(void *context, enum group_answer answer, const char *error)
+{
+    struct away_jobs *away = context;
+    if (away->present->where == NODE_JOB_GOING)
+        end_going(away, answer, error);
+    else
+        end_coming(away, answer, error);
+}
+
+/* The carriers take the blocks; what they do not take the driver takes, unless it takes no part. */
+static void take_away(struct away_jobs *away)
+{
+    enum preload_carry_answer answer = ask_carriers(away, true);
+    bool is_alone = away->present->record.are_clients;
+    if (answer == PRELOAD_CARRIES_STILL && (int64_t)waited_ms(away) < limit_of_carriers_ms(away))
+        away_wait(away, take_away);
+    else if (answer == PRELOAD_CARRIES_DONE && is_alone)
+        finish_out(away);
+    else if (is_alone || answer == PRELOAD_CARRIES_LOST || answer == PRELOAD_CARRIES_STILL)
+        away_fail(away, NODE_JOB_NOT_NOW, "the carrier has not taken its memory");
+    else
+        run_group(away, GROUP_SUSPENDED);
+}
+
+/* Returns the number of processes without a page, and whether a call of the others is in flight. */
+static size_t close_pages(struct away_jobs *away, bool *ret_is_busy)
+{
+    size_t n = 0;
+    *ret_is_busy = false;
+    for (size_t i = 0; i < away->present->record.n_processes; i++) {
+        struct preload_page *page = page_of(away, i);
+        n += !page;
+        if (!page)
+            continue;
+        page_set_gate(page, true);
+        *ret_is_busy |= atomic_load(&page->in_flight) > 0;
+    }
+    return n;
+}
+
+static void close_gates(struct away_jobs *away)
+{
+    bool is_busy;
+    if (close_pages(away, &is_busy) > 0)
+        away_fail(away, NODE_JOB_REFUSED,
+            "a process of it runs without the preloaded library: a call that synchronizes would "
+            "crash it");
+    else if (is_busy && waited_ms(away) < CALLS_LIMIT_MS)
+        away_wait(away, close_gates);
+    else if (is_busy)
+        away_fail(away, NODE_JOB_NOT_NOW, "one of its CUDA calls does not return");
+    else {
+        begin_step(away);
+        if (away->present->record.is_carried)
+            take_away(away);
+        else
+            run_group(away, GROUP_SUSPENDED);
+    }
+}
+
+static void hold_ranks(struct away_jobs *away)
+{
+    struct preload_page *pages[PAGES_HELD_MAX];
+    size_t n = job_waits_pages(away->node, away->present->job, pages, PAGES_HELD_MAX);
+    enum preload_hold_answer answer = pages_hold(pages, n);
+    if (answer == PRELOAD_HOLD_REACHED) {
+        begin_step(away);
+        close_gates(away);
+    } else if (answer != PRELOAD_HOLD_CANNOT && waited_ms(away) < CALLS_LIMIT_MS)
+        away_wait(away, hold_ranks);
+    else
+        away_fail(away, NODE_JOB_NOT_NOW,
+            "its ranks have not come to the same collective, or use NCCL in a way that is not "
+            "counted");
+}
+
+void away_begin_going(struct away_jobs *away)
+{
+    struct suspension_record *record = &away->present->record;
+    record->is_carried = away->node->parts.config->carrier;
+    record->are_clients = suspend_is_by_carrier_alone(&away->facts);
+    if (away_save_record(away, away->present) < 0) {
+        away_fail(away, NODE_JOB_NOT_NOW, "the state folder cannot be written");
+        return;
+    }
+    begin_step(away);
+    if (suspend_has_ranks(&away->facts))
+        hold_ranks(away);
+    else
+        close_gates(away);
+}
