@@ -390,10 +390,11 @@ void away_jobs_close(struct node *node)
 
 void away_jobs_destroy(struct node *node)
 {
-    while (node->away && node->away->first) {
-        struct away_job *job = node->away->first;
-        LIST_UNLINK(job);
+    struct away_job *job = node->away ? node->away->first : NULL;
+    while (job) {
+        struct away_job *next = job->next;
         free(job);
+        job = next;
     }
     free(node->away);
 }
