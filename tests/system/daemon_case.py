@@ -214,7 +214,11 @@ class DaemonCase(unittest.TestCase):
         return [
             *self.daemon_prefix,
             program("collocd"),
-            *(f"--{key.replace('_', '-')}={value}" for key, value in given.items()),
+            *(
+                f"--{key.replace('_', '-')}={value}"
+                for key, value in given.items()
+                if value is not None
+            ),
         ]
 
     def start(self, **settings):

@@ -39,7 +39,9 @@ class Service(DaemonCase):
         return [self.wait_log(pattern) for pattern in patterns]
 
 
-class Reload(Service):
+class Sharing(Service):
+    settings = {"sharing": None}  # of the file
+
     def test_waiting_tasks_keep_their_sharing(self):
         self.submit(hold=True)
         self.submit(hold=True, sharing="mps")
@@ -49,6 +51,8 @@ class Reload(Service):
             sharing="mps",
         )
 
+
+class Reload(Service):
     def test_what_changes_is_said_and_counts_at_once(self):
         self.reload(
             "smact-max changed from 0.8 to 0.65$",
