@@ -72,7 +72,7 @@ static void test_kernels(void **state)
         .ticks = 6,
         .convs = convs,
         .n_convs = 2,
-        .measured = {1, "NVIDIA H200"}};
+        .measured = {1, "NVIDIA H200", false}};
     struct footprint footprint;
     struct fault fault = {""};
     struct export_replay measured = {1, true, 0}, by_rule = {1, false, 0};

@@ -305,7 +305,7 @@ static void the_speed_of_a_gpu_is_stored_where_it_is_known(void **state)
 static void samples_keep_their_numbers_to_the_bit(void **state)
 {
     struct task_memory tasks[] = {
-        {7, reading_of(19140706304.0), 3, 1, 2, 1}, {8, READING_NONE, 0, 0, 0, 0}};
+        {7, reading_of(19140706304.0), 3, 1, 2, 1, false}, {8, READING_NONE, 0, 0, 0, 0, false}};
     struct event event = of_kind(EVENT_SAMPLE);
     event.sample = (struct core_sample){.gpu = -1,
         .lost = true,
