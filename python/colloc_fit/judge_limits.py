@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges two limits of placement by simulation: `smact-max` and predictive's `slowdown-max`.
 
-    scripts/judge-limits build/src/cli/colloc [--page=docs/measured/limits.md]
+    scripts/judge-limits build/src/cli/colloc [--page=PAGE.md]
 
 Each value is compared with the default on the same resampled traces: total time, mean completion,
 crashes. The defaults (80 %, from the dissertation; 3, chosen on the seeds 1001 to 1040) were not

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the SM activity of the dissertation's trainings changes in chapter 6, by simulation.
 
-    scripts/study-activity --simulate COLLOC    docs/measured/activity/effect.csv: the gains with the
-                                                activity of data/traces/tasks.txt and with that
+    scripts/study-activity --simulate COLLOC    docs/measured/activity/effect.csv: the gains with
+                                                the activity of data/traces/tasks.txt and with that
                                                 derived from an H100 (tests/gpu/catalogue_trial.py)
     scripts/study-activity                      the tables of docs/measured/activity.md, from that
                                                 file and the measurements beside it

@@ -128,7 +128,7 @@ static ssize_t read_all(int fd, char *answer)
     return n < 0 ? -errno : (ssize_t)size;
 }
 
-static int ask(int fd, const char *id, char *answer, struct docker_container *ret_container)
+static int ask_daemon(int fd, const char *id, char *answer, struct docker_container *ret_container)
 {
     char request[192];
     int size = snprintf(
@@ -145,7 +145,7 @@ int docker_container_read(const char *id, struct docker_container *ret_container
     if (fd < 0)
         return fd;
     char *answer = malloc(ANSWER_MAX);
-    int r = answer ? ask(fd, id, answer, ret_container) : -ENOMEM;
+    int r = answer ? ask_daemon(fd, id, answer, ret_container) : -ENOMEM;
     free(answer);
     close(fd);
     return r;

@@ -76,7 +76,7 @@ void docker_add_task(struct word_list *list, const struct docker_task *task, boo
     word_list_add(list, "--env=NVIDIA_VISIBLE_DEVICES=%s", *task->gpus ? task->gpus : "void");
 }
 
-static bool starts(const char *text, const char *prefix)
+static bool begins_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
@@ -85,7 +85,7 @@ static bool starts(const char *text, const char *prefix)
 static const char *value_of(const char *const *words, const char *name)
 {
     size_t size = strlen(name);
-    if (!starts(words[0], name))
+    if (!begins_with(words[0], name))
         return NULL;
     if (words[0][size] == '=')
         return words[0] + size + 1;
@@ -97,11 +97,11 @@ static bool is_replaced(const char *const *words, const struct docker_task *task
 {
     static const char *const env_names[] = {"--env", "-e"};
     const char *device = value_of(words, "--device");
-    if (value_of(words, "--gpus") || (device && starts(device, "nvidia.com/gpu")))
+    if (value_of(words, "--gpus") || (device && begins_with(device, "nvidia.com/gpu")))
         return *ret_gpus = true;
     for (size_t i = 0; i < ARRAY_SIZE(env_names); i++) {
         const char *value = value_of(words, env_names[i]);
-        if (value && starts(value, "NVIDIA_VISIBLE_DEVICES"))
+        if (value && begins_with(value, "NVIDIA_VISIBLE_DEVICES"))
             return *ret_gpus = true;
     }
     const char *runtime = value_of(words, "--runtime");

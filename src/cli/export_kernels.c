@@ -33,7 +33,7 @@ static int write_file(
                : fault_set(fault, EIO, "cannot write %.200s", path);
 }
 
-static int ask(const struct kernel_source *source, const char *path, struct fault *fault,
+static int ask_program(const struct kernel_source *source, const char *path, struct fault *fault,
     char **ret_text, size_t *ret_size)
 {
     char file[WORD_SIZE], gpu[WORD_SIZE];
@@ -54,7 +54,7 @@ int export_kernels_add(
     size_t new_size = 0;
     int r = write_file(path, *text, *size, fault);
     if (r == 0)
-        r = ask(source, path, fault, &with_kernels, &new_size);
+        r = ask_program(source, path, fault, &with_kernels, &new_size);
     unlink(path);
     if (r < 0)
         return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a companion as a grandchild: the process in between ends at once and is waited for. */
 #include "exec/companion.h"
 
 #include <errno.h>

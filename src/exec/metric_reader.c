@@ -5,8 +5,8 @@
  * has a placeholder (taskfile/metric_source.h); a store of MLflow may be shared: its runs have a
  * tag.
  *
- *     --metric-from=tensorboard:runs/%a    colloc metric --from=tensorboard:/home/ada/runs/7 ...
- *     --metric-from=mlflow:mlruns          colloc metric --from=mlflow:/home/ada/mlruns --tagged ...
+ *     --metric-from=tensorboard:runs/%a    colloc metric --from=tensorboard:/home/ada/runs/7
+ *     --metric-from=mlflow:mlruns          colloc metric --from=mlflow:/home/ada/mlruns --tagged
  */
 #include "exec/metric_reader.h"
 

@@ -74,7 +74,7 @@ struct export_conv {
 struct export_measured {
     int64_t batch; /* the batch that the workspaces hold for; 0: no library was queried */
     char gpu[64];
-    bool tries;    /* the library tried all kernels, as with cudnn.benchmark */
+    bool tries; /* the library tried all kernels, as with cudnn.benchmark */
 };
 
 struct export

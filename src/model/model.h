@@ -110,8 +110,8 @@ struct model {
     struct count parameters_printed; /* "Total params" as printed */
     struct count trainable_printed;
     struct count parameters_trained; /* not known: the text does not say that some are not */
-    bool trained_is_open; /* some are not trained, and the text does not say which */
-    bool is_quantised;    /* some layers' weights are */
+    bool trained_is_open;            /* some are not trained, and the text does not say which */
+    bool is_quantised;               /* some layers' weights are */
     struct printed_sizes printed;
     struct count
         activations; /* sum of the leaves' outputs per sample; not known when no leaf has a shape */

@@ -3,8 +3,8 @@
  * The simulated GPUs and the speeds of the tasks on them. When a task begins or stops to compute on
  * some places, the rates change in three steps:
  *
- *   1. the measured mix, or else the interference model, gives each task the speed that each changed
- *      place allows it;
+ *   1. the measured mix, or else the interference model, gives each task the speed that each
+ *      changed place allows it;
  *   2. a task's speed is that of its slowest place, which may also concern tasks that have other
  *      places elsewhere; on_speed_changed reports each task whose speed changed;
  *   3. activity and power are calculated again for the changed places and for each place of a task

@@ -2,7 +2,7 @@
 /*
  * The match of a shell's glob, with numbers: each piece is taken where it stands, and where one
  * does not fit, the text of the last '*' grows by a byte. The pattern has one before its start. A
- * later '*' takes over from an earlier one, so that the time is the product of both lengths at most.
+ * later '*' takes over from an earlier one, so the time is the product of both lengths at most.
  *
  *     epoch {step}: *loss={value}        [12:01] epoch  3: acc=0.9 loss=0.41 (best)
  */

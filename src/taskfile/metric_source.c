@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* "KIND:PLACE", with a table of the kinds: tensorboard:FOLDER, mlflow:FOLDER, output:PATTERN. */
 #include "taskfile/metric_source.h"
 
 #include <errno.h>

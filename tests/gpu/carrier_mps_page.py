@@ -96,8 +96,9 @@ def main():
     held = rows["turns"]["held_by_another_mib"] / 1024
     print(HEAD)
     print(
-        "## Out and back\n\nAll other trainings paused meanwhile. The aim is 8 times the first time, "
-        "which ResNet-152\nmisses, and 12 times afterwards, which both miss.\n\n" + speed(rows)
+        "## Out and back\n\nAll other trainings paused meanwhile. The aim is 8 times the first "
+        "time, which ResNet-152\nmisses, and 12 times afterwards, which both miss.\n\n"
+        + speed(rows)
     )
     print(
         f"## Four take turns\n\nResNet-50, batch 128, 280 steps, {peak:.1f} GiB each, by collocd "
@@ -114,9 +115,9 @@ def main():
     print(f"## A neighbour, MPS client\n\n{neighbour(rows)}")
     if lost(rows):
         print(
-            f"## Not measured\n\nThese parts ran past their time limit, and say nothing: {lost(rows)}. "
-            "`collocd` (ResNet-152 suspended by\ncollocd beside ResNet-50) was too long for its "
-            "limit, `losses` (torch.compile and CuPy as MPS clients)\nhad 50 s left."
+            "## Not measured\n\nThese parts ran past their time limit, and say nothing: "
+            f"{lost(rows)}. `collocd` (ResNet-152 suspended by\ncollocd beside ResNet-50) was too "
+            "long for its limit, `losses` (torch.compile and CuPy as MPS clients)\nhad 50 s left."
         )
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a launch of an empty kernel takes its caller, for step_rate_trial.py: steps of a copy to
- * the GPU, 72 launches of 24 kernels, and a synchronisation, which is not in the time. The driver is
- * found as PyTorch finds it, by dlopen and dlsym, so a preloaded library sees all calls.
+ * the GPU, 72 launches of 24 kernels, and a synchronisation, which is not in the time. The driver
+ * is found as PyTorch finds it, by dlopen and dlsym, so a preloaded library sees all calls.
  *
  *     cc -O2 -o launch-cost tests/gpu/launch_cost.c && ./launch-cost SECONDS
  *

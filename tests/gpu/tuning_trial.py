@@ -8,8 +8,9 @@
 
 BUNDLE is a folder of scripts/bundle; beside this file (or in its folder `tuning`) are the scripts,
 their lists `tunings.list` and `convolutions.list`, and ask_cudnn.c compiled as colloc-cudnn (a
-program of the same questions for cuDNN's legacy interface, colloc-cudnn-legacy, is optional). NAMEs choose
-lines of the lists. `measure` writes rows of JSON to OUTPUT/rows.jsonl as they are known, by `what`:
+program of the same questions for cuDNN's legacy interface, colloc-cudnn-legacy, is optional). NAMEs
+choose lines of the lists. `measure` writes rows of JSON to OUTPUT/rows.jsonl as they are known, by
+`what`:
 
     run       a script on the GPU: after each step of its optimizer the allocator's peaks, and the
               most that NVML said of its process at any time
@@ -414,7 +415,7 @@ def answers(text):
 
 
 def ask_torch(path, until):
-    """In a process of its own: rows for each export, by running the convolutions."""
+    """In a separate process: rows for each export, by running the convolutions."""
     import torch
 
     from colloc_export import kernels
@@ -726,7 +727,8 @@ def tuning_tables(colloc, measured):
         script.append((by_script, took))
         printed.append((by_print, took))
         lines.append(
-            f"| {name} | {took:.0f} | {error_text(by_script, took)} | {error_text(by_print, took)} |"
+            f"| {name} | {took:.0f} | {error_text(by_script, took)} "
+            f"| {error_text(by_print, took)} |"
         )
     table = ["| fine-tuning | measured MiB | script | print |", "| --- | --- | --- | --- |", *lines]
     return [*HEAD, summary_line("script", script), summary_line("print", printed)], table
@@ -783,7 +785,8 @@ def convolution_tables(colloc, measured):
             f"| {error_text(tried, tried_took or 1)} |"
         )
     head = [
-        "| network | measured MiB | by rules | kernels asked | with benchmark, MiB | by rules | asked |",
+        "| network | measured MiB | by rules | kernels asked | with benchmark, MiB | by rules "
+        "| asked |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     summary = [

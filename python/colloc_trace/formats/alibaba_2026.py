@@ -17,8 +17,8 @@ it show: avg_gpu_sm_util is in per cent of one GPU and summed over the pod's GPU
   the hour a pod of one hour began is not known: the seed decides. --job-table has how long a pod
   waited before that (schedule_delay_sec).
 - SM activity of each GPU: the mean over the time, 80 % of an hour and a half on two GPUs is
-  (45 x 0.5 + 65 x 1) / 1.5 %. Memory: the hour with the most. A lower bound of the pod's peak, since
-  both are means over an hour.
+  (45 x 0.5 + 65 x 1) / 1.5 %. Memory: the hour with the most. A lower bound of the pod's peak,
+  since both are means over an hour.
 
 Hours in which a pod waits (Pending) or stands by (Standby) do not count. A pod is cut where the
 table begins and ends.

@@ -5,8 +5,8 @@ from its scheduling to its deletion; times are in seconds.
 cluster-trace-gpu-v2023, openb_pod_list_*.csv: what the pods requested of GPUs that they share, in
 thousandths of one. A pod that waited and was never scheduled never ran.
 
-    name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,...
-    pod-7,6000,12288,1,460,,LS,Running,427061,12902960,427061
+    name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,...
+    pod-7,6000,12288,1,460,,LS,Running,427061,...
 
 cluster-trace-gpu-v2025, disaggregated_DLRM_trace.csv: instances that serve recommendation models,
 on nodes with GPUs (role HN) and without (CN). An instance that was there before the trace has no

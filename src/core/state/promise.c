@@ -32,7 +32,7 @@
 /* Chosen. The driver reports each five seconds, over the steps of these. */
 #define REPORT_VALID_US (60 * SECOND_US)
 #define MISSED_US       (9 * SECOND_US)  /* two reports: one slow step is no reason */
-#define SETTLE_US       (12 * SECOND_US) /* the effect of a change is seen in the reports after it */
+#define SETTLE_US       (12 * SECOND_US) /* the reports after a change show its effect */
 #define HOLD_US         (120 * SECOND_US)
 
 /* Chosen: if the promise is missed within five holds after a task came, that task is the cause. */

@@ -32,7 +32,7 @@ static bool is_shared(const struct gpu_view *gpu)
     return n > 1 || reading_assume(gpu->external_processes, 1) > 0;
 }
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t later_time(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -43,7 +43,7 @@ static int64_t mix_since_us(const struct core *core, const struct gpu_view *gpu)
     int64_t since_us = gpu->mix_since_us;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct task_yield *yield = &core_task(core, gpu->residents[i].task)->run->yield;
-        since_us = later(since_us, later(yield->since_us, yield->resumed_us));
+        since_us = later_time(since_us, later_time(yield->since_us, yield->resumed_us));
     }
     return since_us;
 }
@@ -56,7 +56,7 @@ static bool is_alone(const struct core *core, const struct task *task, int64_t *
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core_view(core)->gpus[task->gpus[i]];
         is_alone &= !is_shared(gpu);
-        *ret_since_us = later(*ret_since_us, mix_since_us(core, gpu));
+        *ret_since_us = later_time(*ret_since_us, mix_since_us(core, gpu));
     }
     return is_alone;
 }
@@ -80,7 +80,7 @@ static void note_alone(struct speed_alone *alone, double per_s)
     alone->windows++;
 }
 
-static void report(
+static void report_slowdown(
     struct preload_manager *manager, const struct task *task, struct reading slowdown)
 {
     struct event event = driver_event(manager->parts.driver, EVENT_SPEED, task->id);
@@ -119,7 +119,7 @@ static void note_task(struct preload_manager *manager, const struct task *task, 
     struct reading slowdown = end_window(steps);
     begin_window(steps, now_alone, now_us);
     if (task->request.slowdown_max.valid)
-        report(manager, task, slowdown);
+        report_slowdown(manager, task, slowdown);
 }
 
 static void note_resident(struct preload_manager *manager, uint64_t id)
@@ -138,7 +138,7 @@ static void note_resident(struct preload_manager *manager, uint64_t id)
         job->steps.alone->begun_us = 0;
 }
 
-/* A report may change who is on a GPU: the tasks are listed first. */
+/* A report may change which tasks are on a GPU: they are listed first. */
 void promised_speed_note_all(struct preload_manager *manager)
 {
     const struct cluster_view *view = core_view(manager->parts.core);

@@ -52,8 +52,10 @@ class Upscaler(nn.Module):
 def dcgan(width=64, noise=100):
     def grow(a, b, stride, padding):
         return [
-            nn.ConvTranspose2d(a, b, 4, stride, padding, bias=False), nn.BatchNorm2d(b), nn.ReLU(True)
-        ]  # fmt: skip
+            nn.ConvTranspose2d(a, b, 4, stride, padding, bias=False),
+            nn.BatchNorm2d(b),
+            nn.ReLU(True),
+        ]
 
     def shrink(a, b):
         return [

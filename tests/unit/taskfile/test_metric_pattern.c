@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of output against patterns: the numbers found, lines that do not match, and the time that
+ * bad patterns take. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
