@@ -56,7 +56,6 @@ class Blocks(unittest.TestCase):
     maxDiff = None
 
     def test_trace(self):
-        found = blocks(read("measured", "trace.md"))
         self.assertEqual(blocks(read("measured", "trace.md")), trace_tables.tables())
 
     def test_activity(self):
