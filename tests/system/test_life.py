@@ -136,7 +136,11 @@ class Life(DaemonCase):
         text = call("sacct", "-P", "-n", "-j", array, "-o", "JobID,State,ExitCode,ReqTRES")
         self.assertEqual(
             sorted(text.splitlines()),
-            [f"{array}_{i}|FAILED|3:0|billing=1,cpu=1,node=1" for i in (3, 4)],
+            sorted(
+                f"{array}_{i}{row}"
+                for i in (3, 4)
+                for row in ("|FAILED|3:0|billing=1,cpu=1,node=1", ".batch|FAILED|3:0|")
+            ),
         )
         self.assertEqual(call("sinfo", "-h", "-o", "%P %t %G"), "colloc* idle gpu:4\n")
 

@@ -72,9 +72,12 @@ class Memory(Limited):
     def test_a_body_too_large_for_memory_is_refused(self):
         pid, statuses = self.process.pid, set()
         for size in (1, 4, 6, 8, 10, 12, 13, 14, 15):
-            reply = self.request(
-                "POST", "/v1/tasks", self.body("# " + "x" * (size * MIB), hold=True)
-            )
+            try:
+                reply = self.request(
+                    "POST", "/v1/tasks", self.body("# " + "x" * (size * MIB), hold=True)
+                )
+            except (BrokenPipeError, ConnectionResetError):
+                continue  # no memory for the answer either: the connection was closed
             statuses.add(reply.status)
             self.assertIn(reply.status, (201, 503, 507), reply.data[:300])
             if reply.status == 503:
