@@ -200,11 +200,11 @@ static void an_estimator_gives_a_kind_of_requirement(void **state)
     assert_int_equal(need_kind_of_estimator(""), NEED_ESTIMATED);
 }
 
-/* 10,000 queued tasks are 3.7 MiB of a daemon's memory (docs/measured/bench.md). What only a placed
+/* 10,000 queued tasks are 3.8 MiB of a daemon's memory (docs/measured/bench.md). What only a placed
  * task has is in task_run. */
 static void a_task_is_small(void **state)
 {
-    assert_true(sizeof(struct task) <= 384);
+    assert_true(sizeof(struct task) <= 400);
 }
 
 int main(void)
