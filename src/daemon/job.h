@@ -89,8 +89,8 @@ struct job {
                      JOB_GPU_UNKNOWN */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
     double counted_peak_bytes; /* of its processes with the preloaded library, at the last poll */
-    bool is_inactive;          /* it has not used its GPUs for the setting unused-after */
     int idle_reports;          /* since it last used its GPUs; idle_holders.c */
+    bool is_inactive;          /* it has not used its GPUs for the setting unused-after */
     bool peak_whole;           /* it had its GPUs to itself at that peak */
     struct usage usage;
     struct job_steps steps;

@@ -551,6 +551,7 @@ static int begin(void **state)
     memset(&seen, 0, sizeof seen);
     seen.server = eventfd(0, EFD_CLOEXEC);
     config_defaults(&seen.config);
+    seen.config.sharing = SHARING_STREAMS;
     config_complete(&seen.config);
     strcpy(seen.config.socket_path, "socket");
     strcpy(seen.config.state_dir, "/nowhere");
