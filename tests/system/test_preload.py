@@ -1169,17 +1169,22 @@ class Steps(Preload):
 
 class Cost(Preload):
     def test_what_a_call_costs(self):
-        """Bounds far above what it takes (docs/preload.md), for a loaded machine."""
+        """Bounds far above what it takes (docs/preload.md). The least of five measurements: a
+        loaded machine adds to some of them."""
         self.start_daemon()
-        without = [float(x) for x in self.output(self.probe("table", "cost", preload=None))]
-        with_it = [float(x) for x in self.output(self.probe("table", "cost"))]
+        more = []
+        for _ in range(5):
+            without = [float(x) for x in self.output(self.probe("table", "cost", preload=None))]
+            with_it = [float(x) for x in self.output(self.probe("table", "cost"))]
+            more.append([w - o for w, o in zip(with_it, without)])
+        allocation, synchronisation, launch = (min(column) for column in zip(*more))
         print(
             "ns more: allocation and free %.0f, synchronisation %.0f, launch %.1f"
-            % tuple(w - o for w, o in zip(with_it, without))
+            % (allocation, synchronisation, launch)
         )
-        self.assertLess(with_it[0] - without[0], 5000)
-        self.assertLess(with_it[1] - without[1], 5000)
-        self.assertLess(with_it[2] - without[2], 200)
+        self.assertLess(allocation, 5000)
+        self.assertLess(synchronisation, 1000)
+        self.assertLess(launch, 200)
 
 
 if __name__ == "__main__":
