@@ -17,7 +17,16 @@ import threading
 import time
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, is_alive, processes_with, program, read, until
+from daemon_case import (
+    BUILD,
+    LIMIT_S,
+    is_alive,
+    needs_cuda_in_python,
+    processes_with,
+    program,
+    read,
+    until,
+)
 
 from colloc_slurm import loopback
 
@@ -692,6 +701,7 @@ class GivesWayCase(NodeCase):
         self.end(job)
 
 
+@needs_cuda_in_python
 class GivesWay(GivesWayCase):
     """Jobs leave their GPUs at the controller's word, and come back. To Slurm they run."""
 
@@ -803,6 +813,7 @@ class GivesWay(GivesWayCase):
         self.end(job)
 
 
+@needs_cuda_in_python
 class GivesWayByDriver(GivesWayCase):
     """Without the carrier NVIDIA's driver takes all of it."""
 
