@@ -202,3 +202,14 @@ struct reading suspension_record_bytes(const struct suspension_record *record)
     }
     return most > 0 ? reading_of((double)most) : READING_NONE;
 }
+
+struct group_process *suspension_record_process(struct suspension_record *record, pid_t pid)
+{
+    for (size_t i = 0; i < record->n_processes; i++)
+        if (record->processes[i].pid == pid)
+            return &record->processes[i];
+    if (record->n_processes == GROUP_PROCESSES_MAX)
+        return NULL;
+    record->processes[record->n_processes] = (struct group_process){.pid = pid};
+    return &record->processes[record->n_processes++];
+}

@@ -57,4 +57,8 @@ int suspension_record_map(const struct suspension_record *record, const struct g
  * none. */
 struct reading suspension_record_bytes(const struct suspension_record *record);
 
+/* Returns the process of the record, which is added if it is not there yet; NULL: the record has as
+ * many as it can have. */
+struct group_process *suspension_record_process(struct suspension_record *record, pid_t pid);
+
 #endif

@@ -118,8 +118,8 @@ struct task_request {
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
     struct service_request service;
-    struct reading slowdown_max; /* it is promised to take at most so many times as long as alone,
-                                    1 or more (state/promise.c); not valid: nothing is promised */
+    struct reading slowdown_max; /* the promise of its speed: the greatest ratio of its time to that
+                                    alone (state/promise.c); not valid: nothing is promised */
     int64_t begin_us;            /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;

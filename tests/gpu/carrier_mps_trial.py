@@ -37,7 +37,7 @@ KINDS = {"resnet50": (200, 64, 5), "resnet152": (40, 256, 2)}
 SMALL_KINDS = {"resnet50": (60, 8, 2), "resnet18": (60, 8, 1)}
 PR_SET_CHILD_SUBREAPER = 36
 
-# Holds so many MiB of the GPU, to the end of its input.
+# Allocates the given MiB of the GPU, and frees them at the end of its input.
 HOG = r"""
 import ctypes as c, sys
 cuda = c.CDLL("libcuda.so.1")

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A promise of speed: a task takes at most so many times as long as alone on its GPUs
- * (docs/promise.md). The driver reports how many times as long it takes now, as its steps a second
- * say (SPEED). While that is too long, the tasks beside it give way (pass/promise_pass.c); once the
- * promise has been kept for the hold, one of them continues. If it is missed again soon after that,
- * the hold is doubled, so that a mix that does not fit is not tried all the time.
+ * A promise of speed limits the slowdown of a task by the others on its GPUs (docs/promise.md). The
+ * driver reports how many times as long it takes now, as its steps a second say (SPEED). While that
+ * is too long, the tasks beside it give way (pass/promise_pass.c); once the promise has been kept
+ * for the hold, one of them continues. If it is missed again soon after that, the hold is doubled,
+ * so that a mix that does not fit is not tried all the time.
  *
  * A task writes the count of its steps itself, and could claim to be slow to have its GPU for less
  * than an exclusive task is charged. So a report is believed up to twice the delay that the

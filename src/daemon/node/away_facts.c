@@ -24,23 +24,12 @@ static void inspect_next(struct away_jobs *away);
 
 /* ---- its processes ---- */
 
-static struct group_process *process_of(struct suspension_record *record, pid_t pid)
-{
-    for (size_t i = 0; i < record->n_processes; i++)
-        if (record->processes[i].pid == pid)
-            return &record->processes[i];
-    if (record->n_processes == GROUP_PROCESSES_MAX)
-        return NULL;
-    record->processes[record->n_processes] = (struct group_process){.pid = pid};
-    return &record->processes[record->n_processes++];
-}
-
 /* Returns false when something of it is not known. */
 static bool add_process(
     struct away_jobs *away, const struct node_gpu *gpu, const struct node_process *process)
 {
     struct suspension_record *record = &away->present->record;
-    struct group_process *added = process_of(record, process->pid);
+    struct group_process *added = suspension_record_process(record, process->pid);
     if (!added || added->n_memory == GROUP_GPUS_MAX || !process->memory_bytes.valid)
         return false;
     struct group_memory *memory = &added->memory[added->n_memory++];

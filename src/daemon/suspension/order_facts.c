@@ -158,17 +158,6 @@ static bool is_on_mig(const struct suspension *s, const struct task *task)
     return *cluster_view_instance_of(core_view(s->parts.core), task);
 }
 
-static struct group_process *process_of(struct suspension_record *record, pid_t pid)
-{
-    for (size_t i = 0; i < record->n_processes; i++)
-        if (record->processes[i].pid == pid)
-            return &record->processes[i];
-    if (record->n_processes == GROUP_PROCESSES_MAX)
-        return NULL;
-    record->processes[record->n_processes] = (struct group_process){.pid = pid};
-    return &record->processes[record->n_processes++];
-}
-
 /* GPU memory of a process of the task. */
 struct holder {
     pid_t pid;
@@ -221,7 +210,7 @@ static void collect_processes(struct suspension *s, const struct task *task)
     suspension_name_gpus(s, task->gpus, n_gpus, s->record.gpus);
     s->facts.gpu_bytes = reading_of(0);
     for (size_t i = 0; i < n; i++) {
-        struct group_process *process = process_of(&s->record, list[i].pid);
+        struct group_process *process = suspension_record_process(&s->record, list[i].pid);
         if (!process || process->n_memory == GROUP_GPUS_MAX || !list[i].bytes.valid) {
             s->facts.gpu_bytes = READING_NONE;
             continue;
