@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/gpu_sharers.h"
+#include "core/promise_share.h"
 #include "sharing/interference_cache.h"
 
 /* A mode other than MPS has to be predicted to let all together get this many times as much done.
@@ -45,6 +46,8 @@ static const struct {
     [SHARE_BESIDE_FILLER] = {"beside-filler",
         "a task on the GPU nearly fills it and would leave little: they are time-sliced"},
     [SHARE_CAPPED] = {"capped", "it nearly fills a GPU: it leaves some SMs to the tasks on it"},
+    [SHARE_FOR_PROMISE] = {"for-promise",
+        "a task on the GPU was promised a speed: it leaves some SMs to that task"},
     [SHARE_TURNS_FASTER] = {"turns-faster",
         "it and the tasks on the GPU are predicted to get more done in turns than side by side"},
     [SHARE_MPS_FAILED] = {"mps-failed", "its MPS server has failed before"},
@@ -201,6 +204,18 @@ static struct gpu_limits limits_of(const struct cluster_view *view, const int *g
     return limits;
 }
 
+/* The share of the SMs: as the user says, or so that promises of speed are kept. */
+static void limit_threads(const struct cluster_view *view, const struct task *task, const int *gpus,
+    int n, struct sharing_mode *share)
+{
+    int own = task->request.thread_percent, before = share->thread_percent;
+    share->thread_percent = own                  ? own
+                            : view->has_promises ? promise_share_limit(view, task, gpus, n, before)
+                                                 : before;
+    if (!own && share->thread_percent != before)
+        share->reason = SHARE_FOR_PROMISE;
+}
+
 bool sharing_rules_out_mps(const struct task *task)
 {
     return task->request.sharing == SHARING_STREAMS || task->state == TASK_SUSPENDED ||
@@ -227,8 +242,7 @@ struct sharing_mode sharing_choose(const struct core_settings *settings,
                 : limits.one_process ? share_by(SHARING_MPS, SHARE_ONE_PROCESS)
                                      : choose_automatically(settings, view, task, gpus, n);
     if (share.sharing == SHARING_MPS) {
-        if (task->request.thread_percent)
-            share.thread_percent = task->request.thread_percent;
+        limit_threads(view, task, gpus, n, &share);
         share.mem_limit_bytes = exclusive ? 0 : memory_limit(settings, view, task, gpus, n);
     }
     return share;

@@ -61,6 +61,7 @@ struct sharing_mode {
         SHARE_MPS_FAILED,    /* MPS has failed it before */
         SHARE_POSSIBLE_CAUSE,  /* it may have caused a fault under MPS, so it runs without */
         SHARE_TURNS_FASTER,    /* all together are predicted to get more done in turns */
+        SHARE_FOR_PROMISE,     /* it leaves SMs to a task there that was promised a speed */
         SHARE_GPU_WITHOUT_MPS, /* the setting mps-gpus does not list the GPU */
         SHARE_REASONS
     } reason;

@@ -71,7 +71,8 @@ static struct sharing_mode sharing_on(const struct predictor *predictor, const i
 {
     const struct placement_query *query = predictor->query;
     const struct task_request *request = &query->task->request;
-    if (request->sharing == SHARING_AUTO && query->settings)
+    bool is_as_asked = request->sharing != SHARING_AUTO && !predictor->view->has_promises;
+    if (!is_as_asked && query->settings)
         return sharing_choose(query->settings, predictor->view, query->task, gpus, n, false);
     return (struct sharing_mode){
         .sharing = request->sharing, .thread_percent = request->thread_percent};

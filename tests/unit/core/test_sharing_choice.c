@@ -40,7 +40,7 @@ static struct sharing_mode choose(struct case_ *c)
 {
     struct core_settings settings = core_settings_default();
     struct gpu_view gpu = {.id = c->id, .residents = c->residents, .n_residents = c->n_residents};
-    struct cluster_view view = {.gpus = &gpu, .n_gpus = 1};
+    struct cluster_view view = {.gpus = &gpu, .n_gpus = 1, .has_promises = true};
     return sharing_choose(&settings, &view, &c->task, first_gpu, 1, c->exclusive);
 }
 
@@ -154,6 +154,34 @@ static void auto_by_prediction(void **state)
     assert_share(&large, SHARING_MPS, SHARE_WITH_ROOM);
 }
 
+/* The newcomer leaves some SMs to a task that was promised a speed, however it came to MPS. The
+ * user's own limit stays, and a promise that no limit keeps changes nothing. */
+static void a_promise_limits_the_newcomer(void **state)
+{
+    struct case_ asked = no_resident(SHARING_MPS), automatic = no_resident(SHARING_AUTO);
+    struct case_ *both[] = {&asked, &automatic};
+    for (int i = 0; i < 2; i++) {
+        struct case_ *c = both[i];
+        add_resident(c, 1, SHARING_MPS, 0.48);
+        c->residents[0].promise.slowdown_max = 1.5;
+        c->task.request.expect.smact = reading_of(0.89);
+        assert_share(c, SHARING_MPS, SHARE_FOR_PROMISE);
+        assert_in_range(choose(c).thread_percent, 50, 60);
+        c->residents[0].promise.slowdown_max = 1.25;
+        assert_in_range(choose(c).thread_percent, 20, 45);
+        c->residents[0].promise.slowdown_max = 1.01;
+        assert_share(c, SHARING_MPS, i ? SHARE_WITH_ROOM : SHARE_AS_ASKED);
+        c->residents[0].promise.slowdown_max = 3.5;
+        assert_int_equal(choose(c).thread_percent, 0);
+        c->residents[0].promise.slowdown_max = 1.5;
+        c->residents[0].is_stopped = true;
+        assert_int_equal(choose(c).thread_percent, 0);
+        c->residents[0].is_stopped = false;
+        c->task.request.thread_percent = 90;
+        assert_int_equal(choose(c).thread_percent, 90);
+    }
+}
+
 /* The prediction is of MPS with the user's limit, and colloc sets no other. */
 static void auto_with_a_limit_of_the_user(void **state)
 {
@@ -253,6 +281,7 @@ int main(void)
         cmocka_unit_test(one_mode_holds_on_all_gpus_of_a_task),
         cmocka_unit_test(auto_beside_others),
         cmocka_unit_test(auto_by_prediction),
+        cmocka_unit_test(a_promise_limits_the_newcomer),
         cmocka_unit_test(auto_with_a_limit_of_the_user),
         cmocka_unit_test(auto_on_many_residents),
         cmocka_unit_test(clients_of_mps_are_kept_to_their_need),

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Under MPS a large training takes the SMs as they come, and leaves a small one a third of its
+ * speed. A limit on the large one's SMs divides the GPU between them, and costs it less than a
+ * pause would (docs/measured/mps.md has the measurements). A client gets its limit when it starts
+ * and keeps it. So the newcomer gets the largest limit with which each task on its GPUs is
+ * predicted to keep the speed that it was promised. An example: a small training was promised 1.5,
+ * and a GPT-2 joins it.
+ *
+ *     limit            none   80 %   70 %   60 %   55 %   50 %
+ *     the small one    2.9    2.1    1.7    1.43   1.35   1.28     times as long as alone
+ *     speeds in all    1.24   1.24   1.25   1.24   1.24   1.23
+ *
+ * It gets 55 %: the promise also holds if the model is wrong by MODEL_ERROR. If no limit leaves
+ * that room, one with which the promise just holds will do. The sum hardly depends on the limit.
+ */
+#include "core/promise_share.h"
+
+#include "core/gpu_sharers.h"
+#include "sharing/interference_cache.h"
+
+enum { STEP_PERCENT = 5, LEAST_PERCENT = 20 }; /* chosen: below, the newcomer hardly moves */
+
+/* The median error of a predicted slowdown is 11 to 12 % (docs/measured/sharing.md). */
+#define MODEL_ERROR 1.1
+
+static bool has_promise(const struct resident *resident)
+{
+    return resident->promise.slowdown_max > 0 && !resident->is_stopped;
+}
+
+static bool is_any_promised(const struct cluster_view *view, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < view->gpus[gpus[i]].n_residents; k++)
+            if (has_promise(&view->gpus[gpus[i]].residents[k]))
+                return true;
+    return false;
+}
+
+/* Are the promises of a GPU predicted to hold, its own included, if all are `error` times slower
+ * than predicted? */
+static bool holds_on(const struct cluster_view *view, const struct task *task,
+    const struct gpu_view *gpu, int percent, double error)
+{
+    struct sharer sharers[GPU_SHARERS_MAX];
+    double speeds[GPU_SHARERS_MAX];
+    int n = gpu->n_residents;
+    struct reading own_max = task->request.slowdown_max;
+    if (n >= GPU_SHARERS_MAX)
+        return false;
+    gpu_sharers_list(gpu, sharers);
+    gpu_sharer_set(&sharers[n], &task->request.expect, SHARING_MPS, percent);
+    interference_speeds_cached(
+        view->constants ? view->constants : &interference_measured, sharers, n + 1, speeds);
+    for (int k = 0; k < n; k++)
+        if (has_promise(&gpu->residents[k]) &&
+            error > speeds[k] * gpu->residents[k].promise.slowdown_max)
+            return false;
+    return !own_max.valid || error <= speeds[n] * own_max.value;
+}
+
+static bool holds(const struct cluster_view *view, const struct task *task, const int *gpus, int n,
+    int percent, double error)
+{
+    for (int i = 0; i < n; i++)
+        if (!holds_on(view, task, &view->gpus[gpus[i]], percent, error))
+            return false;
+    return true;
+}
+
+int promise_share_limit(
+    const struct cluster_view *view, const struct task *task, const int *gpus, int n, int percent)
+{
+    static const double errors[] = {MODEL_ERROR, 1};
+    int most = percent ? percent : 100;
+    if (!is_any_promised(view, gpus, n))
+        return percent;
+    for (int i = 0; i < 2; i++) {
+        for (int limit = most; limit >= LEAST_PERCENT; limit -= STEP_PERCENT)
+            if (holds(view, task, gpus, n, limit == 100 ? 0 : limit, errors[i]))
+                return limit == most ? percent : limit;
+    }
+    return percent;
+}
