@@ -9,13 +9,16 @@ typedef CUresult get_granularity(size_t *granularity, const CUmemAllocationProp 
 typedef CUresult reserve(
     CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags);
 typedef CUresult free_range(CUdeviceptr at, size_t bytes);
+typedef CUresult import_memory(CUmemGenericAllocationHandle *handle, void *shareable, int type);
+typedef CUresult get_prop(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
 typedef CUresult set_access(
     CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count);
 
 static CUmemAllocationProp prop_of(const struct mapping_traits *traits, CUdevice device)
 {
-    CUmemAllocationProp prop = {
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requested_handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
     prop.flags[1] = traits->has_rdma;
     return prop;
 }
@@ -37,6 +40,7 @@ struct mapping_traits mapping_query(CUdevice device)
     size_t granularity = 0;
     enum { MINIMUM = 0 };
     if (call && has_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) &&
+        has_attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device) &&
         call(&granularity, &prop, MINIMUM) == CUDA_SUCCESS)
         traits.granularity = granularity;
     return traits;
@@ -137,5 +141,54 @@ CUresult mapping_destroy(struct block *block)
     CUresult r = block->handle ? mapping_empty(block) : CUDA_SUCCESS;
     if (r == CUDA_SUCCESS)
         r = end_range(block);
+    return r;
+}
+
+/* ---- of two processes ---- */
+
+CUresult mapping_export(const struct block *block, int *ret_memory)
+{
+    return HOOK_INSIDE(cuMemExportToShareableHandle)(
+        ret_memory, block->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+/* Returns the device that memory is of, as this process counts; -1: not known. */
+static int device_of(CUmemGenericAllocationHandle handle)
+{
+    DRIVER(get_prop, "cuMemGetAllocationPropertiesFromHandle");
+    CUmemAllocationProp prop = {0};
+    return call && call(&prop, handle) == CUDA_SUCCESS ? prop.location.id : -1;
+}
+
+static CUresult map_foreign(CUdevice device, struct block *block)
+{
+    int owner = device_of(block->handle);
+    const struct mapping_traits traits = {
+        .peers = owner >= 0 && owner < 32 ? UINT32_C(1) << owner : 0};
+    CUresult r = reserve_range(block);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = map_memory(&traits, block, device);
+    if (r != CUDA_SUCCESS)
+        end_range(block);
+    return r;
+}
+
+CUresult mapping_import(
+    CUdevice device, int memory, uint64_t mapped_bytes, uint64_t bytes, struct block *ret_block)
+{
+    DRIVER(import_memory, "cuMemImportFromShareableHandle");
+    CUmemGenericAllocationHandle handle = 0;
+    void *shareable = (void *)(intptr_t)memory;
+    if (bytes > mapped_bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = call ? call(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+                      : CUDA_ERROR_NOT_FOUND;
+    if (r != CUDA_SUCCESS)
+        return r;
+    *ret_block = (struct block){.handle = handle, .mapped_bytes = mapped_bytes, .bytes = bytes};
+    r = map_foreign(device, ret_block);
+    if (r != CUDA_SUCCESS)
+        HOOK_INSIDE(cuMemRelease)(handle);
     return r;
 }

@@ -15,7 +15,8 @@
 
 /* What the GPU of this process can. */
 struct mapping_traits {
-    uint64_t granularity; /* of mapped memory, in bytes; 0: the GPU or the driver cannot map */
+    uint64_t granularity; /* of mapped memory, in bytes; 0: the GPU or the driver cannot map, or
+                             not share what is mapped */
     uint32_t peers;       /* a bit for each other GPU that uses blocks directly, by its ordinal */
     bool has_rdma;        /* mapped memory can be read by other devices, as that of cuMemAlloc */
 };
@@ -41,6 +42,21 @@ CUresult mapping_destroy(struct block *block);
 /* Put memory behind the range of a block, which has none, and take it away. */
 CUresult mapping_fill(const struct mapping_traits *traits, CUdevice device, struct block *block);
 CUresult mapping_empty(struct block *block);
+
+/* Makes a descriptor of a block's memory for another process. Returns the driver's result. */
+CUresult mapping_export(const struct block *block, int *ret_memory);
+
+/*
+ * Maps memory of another process for a device of this one, and for its own device where that is
+ * another.
+ *
+ * memory:              its descriptor; the caller closes it
+ * mapped_bytes, bytes: of the block there
+ *
+ * Returns CUDA_SUCCESS with a block for mapping_destroy; or the driver's error.
+ */
+CUresult mapping_import(
+    CUdevice device, int memory, uint64_t mapped_bytes, uint64_t bytes, struct block *ret_block);
 
 /* Lets other GPUs use a block directly, as the traits say. */
 CUresult mapping_allow_peers(

@@ -90,9 +90,17 @@ struct block *blocks_find(struct blocks *blocks, uint64_t at)
     return block && !block->is_dead ? block : NULL;
 }
 
-const struct block *blocks_around(const struct blocks *blocks, uint64_t address)
+struct block *blocks_around(const struct blocks *blocks, uint64_t address)
 {
     size_t place = place_after(blocks, address);
-    const struct block *block = place ? &blocks->item[place - 1] : NULL;
+    struct block *block = place ? &blocks->item[place - 1] : NULL;
     return block && !block->is_dead && address - block->at < block->bytes ? block : NULL;
+}
+
+const struct block *blocks_shared(const struct blocks *blocks, uint64_t serial)
+{
+    for (size_t i = 0; i < blocks->count && serial; i++)
+        if (blocks->item[i].serial == serial && !blocks->item[i].is_dead)
+            return &blocks->item[i];
+    return NULL;
 }

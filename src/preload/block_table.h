@@ -26,6 +26,7 @@ struct block {
     uint64_t bytes;        /* that the program asked for */
     uint64_t handle;       /* of the memory; 0: there is none now */
     uint64_t copy_at;      /* offset in the host's copy */
+    uint64_t serial;       /* of the handle by which other processes open it; 0: it has none */
     bool is_kept;          /* another process or device has its memory: it stays */
     bool is_dead; /* the program has freed it; its memory goes when no stream is captured */
 };
@@ -50,6 +51,9 @@ void blocks_keep(struct blocks *blocks, uint64_t at, uint64_t bytes);
 struct block *blocks_find(struct blocks *blocks, uint64_t at);
 
 /* Returns the living block that the program would say `address` is in; NULL: there is none. */
-const struct block *blocks_around(const struct blocks *blocks, uint64_t address);
+struct block *blocks_around(const struct blocks *blocks, uint64_t address);
+
+/* Returns the living block with a handle's serial number; NULL: there is none. */
+const struct block *blocks_shared(const struct blocks *blocks, uint64_t serial);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "preload/allocation.h"
 #include "preload/call_stubs.h"
+#include "preload/context_work.h"
 #include "preload/futex.h"
 #include "preload/gate.h"
 #include "preload/threads.h"
@@ -22,8 +23,6 @@
 #define BLOCK_BYTES_MIN (UINT64_C(1) << 20)
 
 typedef CUresult get_count(int *count);
-typedef CUresult push_context(CUcontext context);
-typedef CUresult pop_context(CUcontext *context);
 
 /* ---- may the process have blocks? ---- */
 
@@ -85,30 +84,10 @@ static bool may_have_block(struct process_state *state, int device)
 
 /* ---- the end of a block ---- */
 
-static void leave_context(void)
-{
-    DRIVER(pop_context, "cuCtxPopCurrent_v2");
-    CUcontext popped;
-    if (call)
-        call(&popped);
-}
-
-static CUresult synchronise_context(CUcontext context)
-{
-    DRIVER(push_context, "cuCtxPushCurrent_v2");
-    bool is_current = allocation_current_context() == (uint64_t)(uintptr_t)context;
-    if (!is_current && (!call || call(context) != CUDA_SUCCESS))
-        return CUDA_ERROR_NOT_FOUND;
-    CUresult r = HOOK_INSIDE(cuCtxSynchronize)();
-    if (!is_current)
-        leave_context();
-    return r;
-}
-
 /* The block is out of the table. What the driver refuses to free goes back. */
 static CUresult end_block(struct process_state *state, struct block *block)
 {
-    CUresult r = synchronise_context(state->carrier.context);
+    CUresult r = context_synchronise(state->carrier.context);
     if (r == CUDA_SUCCESS)
         r = mapping_destroy(block);
     if (r != CUDA_SUCCESS && block->handle) {
@@ -232,10 +211,9 @@ void carried_allow_peer(CUcontext context, int device)
 
 /* ---- questions ---- */
 
-bool carried_find(CUdeviceptr address, struct block *ret_block)
+static bool find_own(struct process_state *state, CUdeviceptr address, struct block *ret_block)
 {
-    struct process_state *state = process_state_peek();
-    if (!state || !state->carrier.blocks.count)
+    if (!state->carrier.blocks.count)
         return false;
     futex_lock(&state->lock);
     const struct block *block = blocks_around(&state->carrier.blocks, address);
@@ -245,10 +223,16 @@ bool carried_find(CUdeviceptr address, struct block *ret_block)
     return block;
 }
 
-CUcontext carried_context(void)
+bool carried_find(CUdeviceptr address, struct carried_answer *ret_answer)
 {
     struct process_state *state = process_state_peek();
-    return state ? state->carrier.context : NULL;
+    *ret_answer = (struct carried_answer){0};
+    if (state && find_own(state, address, &ret_answer->block)) {
+        ret_answer->is_own = true;
+        ret_answer->context = state->carrier.context;
+        return true;
+    }
+    return state && imports_find(state, address, &ret_answer->block, &ret_answer->context);
 }
 
 void carried_forget_context(struct process_state *state, uint64_t context)

@@ -30,11 +30,15 @@ void carried_keep(CUdeviceptr at, uint64_t bytes);
  */
 void carried_allow_peer(CUcontext context, int device);
 
-/* Copies the living block around an address. Returns false: there is none. */
-bool carried_find(CUdeviceptr address, struct block *ret_block);
+/* A block as the program sees it: as memory of cuMemAlloc, or of cuIpcOpenMemHandle. */
+struct carried_answer {
+    struct block block;
+    CUcontext context; /* that memory would belong to */
+    bool is_own;       /* false: another process's, which this one has opened (imports.h) */
+};
 
-/* The primary context of the block's device, which cuMemAlloc's memory would belong to. */
-CUcontext carried_context(void);
+/* Finds the living block around an address. Returns false: there is none. */
+bool carried_find(CUdeviceptr address, struct carried_answer *ret_answer);
 
 /* A context has ended: blocks of it are freed, and there are no more of them in this process. */
 void carried_forget_context(struct process_state *state, uint64_t context);

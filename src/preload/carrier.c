@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "preload/call_stubs.h"
+#include "preload/context_work.h"
 #include "preload/futex.h"
 #include "preload/linked.h"
 #include "preload/process_state.h"
@@ -204,9 +205,7 @@ static enum preload_carry_why wait_for_calls(struct process_state *state, uint32
 
 static CUresult synchronise_context(struct carrier *carrier)
 {
-    typedef CUresult set_context(CUcontext context);
-    DRIVER(set_context, "cuCtxSetCurrent");
-    CUresult r = call ? call(carrier->context) : CUDA_ERROR_NOT_FOUND;
+    CUresult r = context_enter(carrier->context);
     return r == CUDA_SUCCESS ? HOOK_INSIDE(cuCtxSynchronize)() : r;
 }
 
@@ -299,9 +298,7 @@ static void look_around(struct process_state *state)
 static void prepare_lanes(struct carrier *carrier)
 {
     staging_leave_captures_alone();
-    typedef CUresult set_context(CUcontext context);
-    DRIVER(set_context, "cuCtxSetCurrent");
-    if (call && call(carrier->context) == CUDA_SUCCESS)
+    if (context_enter(carrier->context) == CUDA_SUCCESS)
         staging_prepare(&carrier->staging, carrier->context);
 }
 

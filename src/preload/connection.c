@@ -17,6 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "preload/passed_fd.h"
+
 /* From the environment. */
 static struct {
     char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* empty: none that fits */
@@ -154,6 +156,16 @@ struct connection *connection_open(void)
     return NULL;
 }
 
+bool connection_note(int fd)
+{
+    struct connection *connection = take_place();
+    if (!connection)
+        return false;
+    connection->fd = fd;
+    atomic_store(&connection->cookie, cookie_of(fd));
+    return true;
+}
+
 void connection_close(struct connection *connection)
 {
     if (!connection)
@@ -173,17 +185,6 @@ bool connection_send(struct connection *connection, struct preload_message *mess
                                       (ssize_t)sizeof(*message);
 }
 
-/* The last descriptor that came; there is room for one only. */
-static int descriptor_in(struct msghdr *header)
-{
-    struct cmsghdr *control = CMSG_FIRSTHDR(header);
-    int fd = -1;
-    if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS &&
-        control->cmsg_len == CMSG_LEN(sizeof(fd)))
-        memcpy(&fd, CMSG_DATA(control), sizeof(fd));
-    return fd;
-}
-
 /* Returns 1: there may be a message; 0: none came; -1: the descriptor is not ours any more. */
 static int wait_for_message(const struct connection *connection, int ms)
 {
@@ -199,16 +200,12 @@ int connection_receive(
     struct connection *connection, int ms, struct preload_message *ret_message, int *ret_page)
 {
     struct iovec part = {.iov_base = ret_message, .iov_len = sizeof(*ret_message)};
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr header = {.msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = ret_page ? control.room : NULL,
-        .msg_controllen = ret_page ? sizeof(control.room) : 0};
-    if (ret_page)
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    union passed_fd_room room;
+    if (ret_page) {
         *ret_page = -1;
+        passed_fd_expect(&header, &room);
+    }
     int r = wait_for_message(connection, ms);
     if (r <= 0)
         return r;
@@ -216,7 +213,7 @@ int connection_receive(
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (ret_page && n > 0)
-        *ret_page = descriptor_in(&header);
+        *ret_page = passed_fd_take(&header);
     if (n == (ssize_t)sizeof(*ret_message) && ret_message->magic == PRELOAD_MESSAGE_MAGIC &&
         ret_message->version == PRELOAD_MESSAGE_VERSION)
         return 1;

@@ -28,6 +28,10 @@ void connection_read_environment(void);
  * no task, or there are too many connections. */
 struct connection *connection_open(void);
 
+/* Notes another socket of the library, which a child of fork() then closes as well. Returns false:
+ * there are too many. */
+bool connection_note(int fd);
+
 /* Ends the connection, also for processes that have it without fork(). NULL is none. */
 void connection_close(struct connection *connection);
 

@@ -198,6 +198,11 @@ bool dlsym_lies_in(const void *code, const char *file)
     return lies_in((any_function *)(uintptr_t)code, file);
 }
 
+bool dlsym_is_nccl(const void *code)
+{
+    return dlsym_lies_in(code, "libnccl");
+}
+
 struct definitions {
     const char *name;
     uintptr_t caller, first, of_caller;

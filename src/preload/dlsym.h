@@ -19,6 +19,9 @@ bool dlsym_is_drivers(any_function *function);
 /* Returns whether the code lies in a file whose name begins so. */
 bool dlsym_lies_in(const void *code, const char *file);
 
+/* Returns whether it is NCCL's. */
+bool dlsym_is_nccl(const void *code);
+
 /*
  * Returns what other objects define by this name, however they were loaded: what the object of
  * `caller` defines itself, else the first; NULL: none does.

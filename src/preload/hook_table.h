@@ -83,7 +83,9 @@
     HOOK(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, 1)                                           \
     HOOK(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1)                                                 \
     HOOK(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1)                                          \
+    HOOK(cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 4010, 1)                                        \
     HOOK(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, 1)                                    \
+    HOOK(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, 1)                                      \
     HOOK(cuMemcpyHtoD_v2, "cuMemcpyHtoD", 3020, 1)                                                 \
     HOOK(cuMemcpyHtoD_v2_ptds, "cuMemcpyHtoD", 7000, 2)                                            \
     HOOK(cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync", 3020, 1)                                       \
@@ -153,7 +155,10 @@ CUresult cuCtxCreate_v3(
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device);
 CUresult cuGreenCtxCreate(void **context, void *resources, CUdevice device, unsigned flags);
 CUresult cuCtxDestroy_v2(CUcontext context);
-CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at);
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at);
+CUresult cuIpcOpenMemHandle(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags);
+CUresult cuIpcCloseMemHandle(CUdeviceptr at);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
@@ -170,11 +175,6 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream);
 CUresult cuCtxSynchronize(void);
 CUresult cuCtxSynchronize_v2(CUcontext context);
 
-/* A handle of 64 bytes, passed by value. */
-typedef struct {
-    char bytes[64];
-} CUipcMemHandle;
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags);
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const void *dependencies,
     const void *edges, size_t count, int mode);
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const void *dependencies,

@@ -11,6 +11,7 @@
 #include "preload/futex.h"
 #include "preload/gate.h"
 #include "preload/hook_table.h"
+#include "preload/imports.h"
 #include "preload/memory_wait.h"
 #include "preload/process_state.h"
 
@@ -123,25 +124,13 @@ static void count_block(struct memory_wait *wait, CUresult r, CUdeviceptr at, ui
     add_block(wait->state, at, &block);
 }
 
-static void set_flag(enum preload_flag flag)
-{
-    struct process_state *state = process_state_get();
-    if (state)
-        atomic_fetch_or(&process_page(state)->flags, flag);
-}
-
-static bool is_nccl(const void *caller)
-{
-    return dlsym_lies_in(caller, "libnccl");
-}
-
 /* ---- blocks ---- */
 
 /* NCCL's buffers are mapped by the other ranks, as mapped memory cannot be: they are no blocks. */
 static CUresult allocate_block(const struct memory_wait *wait, CUdeviceptr *at, size_t bytes)
 {
     CUresult r;
-    if (calls_are_counted() && !is_nccl(wait->caller) &&
+    if (calls_are_counted() && !dlsym_is_nccl(wait->caller) &&
         carried_allocate(wait->state, wait->device, bytes, at, &r))
         return r;
     return HOOK_CALL(cuMemAlloc_v2)(at, bytes);
@@ -193,7 +182,7 @@ CUresult cuMemAllocPitch_v2(
 /* The driver moves such memory to the host when a GPU is full: it does not fail. */
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
 {
-    set_flag(PRELOAD_USES_MANAGED);
+    process_note_use(PRELOAD_USES_MANAGED);
     return HOOK_CALL(cuMemAllocManaged)(at, bytes, flags);
 }
 
@@ -327,8 +316,8 @@ static void publish_all(struct process_state *state)
 /* The program does not know that such a block is a mapping. */
 static bool is_carried(CUdeviceptr at)
 {
-    struct block block;
-    return carried_find(at, &block);
+    struct carried_answer answer;
+    return carried_find(at, &answer);
 }
 
 /* Forgotten first: the driver uses the addresses again, and handles that have no other reference.
@@ -512,7 +501,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
     MEMORY_WAIT_TRY(r, &wait, HOOK_CALL(cuCtxCreate_v2)(context, flags, device));
     memory_wait_end(&wait, r == CUDA_SUCCESS);
     if (r == CUDA_SUCCESS)
-        set_flag(PRELOAD_HAS_CONTEXTS);
+        process_note_use(PRELOAD_HAS_CONTEXTS);
     return r;
 }
 
@@ -520,19 +509,19 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 CUresult cuCtxCreate_v3(
     CUcontext *context, void *affinities, int count, unsigned flags, CUdevice device)
 {
-    set_flag(PRELOAD_HAS_CONTEXTS);
+    process_note_use(PRELOAD_HAS_CONTEXTS);
     return HOOK_CALL(cuCtxCreate_v3)(context, affinities, count, flags, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
 {
-    set_flag(PRELOAD_HAS_CONTEXTS);
+    process_note_use(PRELOAD_HAS_CONTEXTS);
     return HOOK_CALL(cuCtxCreate_v4)(context, parameters, flags, device);
 }
 
 CUresult cuGreenCtxCreate(void **context, void *resources, CUdevice device, unsigned flags)
 {
-    set_flag(PRELOAD_HAS_CONTEXTS);
+    process_note_use(PRELOAD_HAS_CONTEXTS);
     return HOOK_CALL(cuGreenCtxCreate)(context, resources, device, flags);
 }
 
@@ -556,6 +545,7 @@ static void forget_primary_context(CUdevice device)
     uint64_t context = state->primary_contexts[device];
     futex_unlock(&state->lock);
     carried_forget_context(state, context);
+    imports_forget_context(state, context);
     futex_lock(&state->lock);
     state->ledger.incomplete |= context == 0;
     ledger_remove_blocks_of_context(&state->ledger, context);
@@ -596,108 +586,12 @@ CUresult cuCtxDestroy_v2(CUcontext context)
     CUresult r = HOOK_CALL(cuCtxDestroy_v2)(context);
     struct process_state *state = process_state_peek();
     if (r == CUDA_SUCCESS && state) {
+        imports_forget_context(state, (uint64_t)(uintptr_t)context);
         futex_lock(&state->lock);
         ledger_remove_blocks_of_context(&state->ledger, (uint64_t)(uintptr_t)context);
         forget_captures(state);
         publish_all(state);
         futex_unlock(&state->lock);
     }
-    return r;
-}
-
-/* ---- memory of two processes: a suspension must know ---- */
-
-/* NCCL shares its own buffers with the other ranks, which stay where they are; blocks it gets none
- * of. */
-#define NOTE_SHARING(FLAG)                                                                         \
-    do {                                                                                           \
-        if (!is_nccl(CALLER))                                                                      \
-            set_flag(FLAG);                                                                        \
-    } while (0)
-
-CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at)
-{
-    NOTE_SHARING(PRELOAD_USES_IPC);
-    return HOOK_CALL(cuIpcGetMemHandle)(handle, at);
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
-{
-    NOTE_SHARING(PRELOAD_USES_IPC);
-    return HOOK_CALL(cuIpcOpenMemHandle_v2)(at, handle, flags);
-}
-
-CUresult cuMemExportToShareableHandle(
-    void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)
-{
-    NOTE_SHARING(PRELOAD_EXPORTS);
-    return HOOK_CALL(cuMemExportToShareableHandle)(shareable, handle, type, flags);
-}
-
-CUresult cuMemGetHandleForAddressRange(
-    void *handle, CUdeviceptr at, size_t bytes, int type, unsigned long long flags)
-{
-    NOTE_SHARING(PRELOAD_EXPORTS);
-    carried_keep(at, bytes);
-    return HOOK_CALL(cuMemGetHandleForAddressRange)(handle, at, bytes, type, flags);
-}
-
-CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr at,
-    size_t bytes, unsigned long long flags)
-{
-    carried_keep(at, bytes);
-    return HOOK_CALL(cuMulticastBindAddr)(multicast, offset, at, bytes, flags);
-}
-
-/* The device of the current context may use the memory of the other one. */
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
-{
-    CUresult r = HOOK_CALL(cuCtxEnablePeerAccess)(peer, flags);
-    if (r == CUDA_SUCCESS)
-        carried_allow_peer(peer, allocation_current_device());
-    return r;
-}
-
-/* ---- what a program asks of a block that is carried ---- */
-
-CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
-{
-    struct block block;
-    if (!carried_find(at, &block))
-        return HOOK_CALL(cuMemGetAddressRange_v2)(base, bytes, at);
-    if (base)
-        *base = block.at;
-    if (bytes)
-        *bytes = block.bytes;
-    return CUDA_SUCCESS;
-}
-
-/* The driver says of mapped memory that it is of no context, and as long as it is mapped. */
-static void correct_attribute(void *value, int attribute, const struct block *block)
-{
-    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
-        *(CUcontext *)value = carried_context();
-    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
-        *(CUdeviceptr *)value = block->at;
-    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
-        *(size_t *)value = block->bytes;
-}
-
-CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr at)
-{
-    struct block block;
-    CUresult r = HOOK_CALL(cuPointerGetAttribute)(value, attribute, at);
-    if (r == CUDA_SUCCESS && carried_find(at, &block))
-        correct_attribute(value, attribute, &block);
-    return r;
-}
-
-CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **values, CUdeviceptr at)
-{
-    struct block block;
-    CUresult r = HOOK_CALL(cuPointerGetAttributes)(count, attributes, values, at);
-    if (r == CUDA_SUCCESS && carried_find(at, &block))
-        for (unsigned i = 0; i < count; i++)
-            correct_attribute(values[i], attributes[i], &block);
     return r;
 }

@@ -205,3 +205,10 @@ struct process_state *process_state_get(void)
         futex_wait(&state->status, BEGINNING, 1000);
     return process_state_peek();
 }
+
+void process_note_use(enum preload_flag flag)
+{
+    struct process_state *state = process_state_get();
+    if (state)
+        atomic_fetch_or(&process_page(state)->flags, flag);
+}

@@ -14,6 +14,8 @@
 
 #include "preload/carrier.h"
 #include "preload/collectives.h"
+#include "preload/exports.h"
+#include "preload/imports.h"
 #include "preload/ledger.h"
 #include "preload/step_counter.h"
 #include "preload/step_page.h"
@@ -46,6 +48,8 @@ struct process_state {
     unsigned char uuids[PRELOAD_DEVICES_MAX][16];
     struct carrier carrier;
     struct collectives collectives;
+    struct exports exports;
+    struct imports imports;
     _Atomic uint32_t known_uuids; /* a bit for each that was read */
     struct connection *daemon;    /* NULL: none */
     uint64_t hello_ms;            /* when the last HELLO was sent */
@@ -65,6 +69,9 @@ static inline struct preload_page *process_page(struct process_state *state)
 {
     return atomic_load_explicit(&state->page, memory_order_acquire);
 }
+
+/* Says in the page what the process uses (enum preload_flag), whether there is a daemon or not. */
+void process_note_use(enum preload_flag flag);
 
 /* CLOCK_MONOTONIC in milliseconds, a few ms coarse: 5 ns. */
 uint64_t coarse_ms(void);

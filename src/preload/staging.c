@@ -7,6 +7,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "preload/context_work.h"
 #include "preload/futex.h"
 #include "preload/hook_table.h"
 #include "preload/threads.h"
@@ -16,7 +17,6 @@ typedef CUresult free_host(void *memory);
 typedef CUresult create_stream(CUstream *stream, unsigned flags);
 typedef CUresult copy_to_host(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
 typedef CUresult copy_to_gpu(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
-typedef CUresult set_context(CUcontext context);
 typedef CUresult exchange_mode(int *mode);
 
 void staging_leave_captures_alone(void)
@@ -182,9 +182,8 @@ static void *run_lane(void *argument)
 {
     struct lane_run *run = argument;
     struct piece pieces[2] = {{0}};
-    DRIVER(set_context, "cuCtxSetCurrent");
     staging_leave_captures_alone();
-    note_result(run->transfer, call ? call(run->transfer->staging->context) : CUDA_ERROR_NOT_FOUND);
+    note_result(run->transfer, context_enter(run->transfer->staging->context));
     bool is_left = true;
     for (int k = 0; is_left || pieces[0].bytes || pieces[1].bytes; k ^= 1) {
         char *buffer = run->lane->buffers + (size_t)k * STAGING_PIECE_BYTES;

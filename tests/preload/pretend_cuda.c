@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "preload/driver_abi.h"
@@ -46,6 +47,8 @@ static struct block {
     int references; /* of physical memory; a block has one */
     uint64_t mapped_at;
     CUcontext context;
+    bool is_exportable;
+    int memory; /* a memfd with its content, once another process may have it; 0: none */
 } blocks[BLOCKS_MAX];
 static uint64_t pool_reserved, pool_high, pool_used;
 static struct capture {
@@ -83,7 +86,10 @@ static CUresult take_block(uint64_t *ret_at, uint64_t bytes)
     struct block *block = find_block(0);
     CUresult r = !gpu ? ERROR_INVALID_CONTEXT : !block ? CUDA_ERROR_OUT_OF_MEMORY : take(bytes);
     if (r == CUDA_SUCCESS) {
-        *block = (struct block){free_address ? free_address : next_address, bytes, 1, 0, current};
+        *block = (struct block){.at = free_address ? free_address : next_address,
+            .bytes = bytes,
+            .references = 1,
+            .context = current};
         if (!free_address)
             next_address += (bytes + 0x1fffff) / 0x200000 * 0x200000;
         free_address = 0;
@@ -122,6 +128,8 @@ static CUresult release_block(uint64_t at)
     struct block *block = at ? find_block(at) : NULL;
     if (block && --block->references == 0) {
         give_back(block->bytes);
+        if (block->memory)
+            close(block->memory);
         *block = (struct block){0};
         free_address = at;
     }
@@ -167,7 +175,10 @@ CUresult cuDeviceGetCount(int *count)
 EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
-    *value = !getenv("PRETEND_CUDA_OLD");
+    bool cannot_export = getenv("PRETEND_CUDA_EXPORTS") &&
+                         attribute ==
+                             CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
+    *value = !getenv("PRETEND_CUDA_OLD") && !cannot_export;
     return CUDA_SUCCESS;
 }
 
@@ -304,7 +315,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *prop, unsigned long long flags)
 {
     wait_while_held(HOLD_CREATE);
-    return take_block(handle, bytes);
+    CUresult r = take_block(handle, bytes);
+    if (r == CUDA_SUCCESS)
+        find_block(*handle)->is_exportable = prop->requested_handle_types;
+    return r;
 }
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
@@ -385,11 +399,12 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *acc
     return r == 0 && !fails("cuMemSetAccess") ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
 }
 
-static void renew_range(uint64_t at, size_t bytes)
+/* `memory`: a memfd, or 0 for new memory. */
+static void renew_range(uint64_t at, size_t bytes, int memory)
 {
+    int flags = memory ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     if (find_range(at))
-        mmap((void *)(uintptr_t)at, bytes, PROT_NONE,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        mmap((void *)(uintptr_t)at, bytes, PROT_NONE, flags | MAP_FIXED, memory ? memory : -1, 0);
 }
 
 EXPORT CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset,
@@ -402,7 +417,7 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
     if (block) {
         block->references++;
         block->mapped_at = at;
-        renew_range(at, bytes);
+        renew_range(at, bytes, block->memory);
     }
     pthread_mutex_unlock(&lock);
     return block ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
@@ -420,8 +435,95 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
         blocks[i].mapped_at = 0;
         release_block(blocks[i].at);
     }
-    renew_range(at, bytes);
+    renew_range(at, bytes, 0);
     return CUDA_SUCCESS;
+}
+
+/* ---- memory of two processes ---- */
+
+/* Under the lock. Puts the content of a block into a memfd, and that behind its range. */
+static int share_content(struct block *block)
+{
+    if (block->memory)
+        return block->memory;
+    void *content = (void *)(uintptr_t)block->mapped_at;
+    int memory = memfd_create("pretend-cuda", MFD_CLOEXEC);
+    if (memory < 0 || ftruncate(memory, (off_t)block->bytes) < 0)
+        return -1;
+    if (content && pwrite(memory, content, block->bytes, 0) == (ssize_t)block->bytes)
+        mmap(content, block->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
+    return block->memory = memory;
+}
+
+EXPORT CUresult cuMemExportToShareableHandle(
+    void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags);
+CUresult cuMemExportToShareableHandle(
+    void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)
+{
+    pthread_mutex_lock(&lock);
+    struct block *block = handle ? find_block(handle) : NULL;
+    bool may = block && block->is_exportable && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    int memory = may && !fails("cuMemExportToShareableHandle") ? share_content(block) : -1;
+    pthread_mutex_unlock(&lock);
+    if (memory >= 0)
+        *(int *)shareable = fcntl(memory, F_DUPFD_CLOEXEC, 0);
+    return memory >= 0 ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
+}
+
+/* The memory stays the other process's: it is taken from the GPU once. */
+EXPORT CUresult cuMemImportFromShareableHandle(
+    CUmemGenericAllocationHandle *handle, void *shareable, int type);
+CUresult cuMemImportFromShareableHandle(
+    CUmemGenericAllocationHandle *handle, void *shareable, int type)
+{
+    pthread_mutex_lock(&lock);
+    struct block *block = fails("cuMemImportFromShareableHandle") ? NULL : find_block(0);
+    if (block) {
+        int memory = fcntl((int)(intptr_t)shareable, F_DUPFD_CLOEXEC, 0);
+        *block = (struct block){.at = next_address, .references = 1, .memory = memory};
+        next_address += GRAIN;
+        *handle = block->at;
+    }
+    pthread_mutex_unlock(&lock);
+    return block ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
+    CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
+CUresult cuMemGetAllocationPropertiesFromHandle(
+    CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+{
+    *prop = (CUmemAllocationProp){.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    return CUDA_SUCCESS;
+}
+
+/* The driver's own handles: for memory of cuMemAlloc, not for mapped memory. */
+static const char handle_magic[] = "pretend driver";
+
+EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at);
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
+{
+    if (!handle || !find_block(at))
+        return ERROR_INVALID_VALUE;
+    *handle = (CUipcMemHandle){{0}};
+    memcpy(handle->bytes, handle_magic, sizeof(handle_magic));
+    memcpy(handle->bytes + sizeof(handle_magic), &at, sizeof(at));
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags)
+{
+    if (memcmp(handle.bytes, handle_magic, sizeof(handle_magic)) != 0)
+        return ERROR_INVALID_VALUE;
+    memcpy(at, handle.bytes + sizeof(handle_magic), sizeof(*at));
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr at);
+CUresult cuIpcCloseMemHandle(CUdeviceptr at)
+{
+    return find_range(at) ? ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /* ---- host memory and copies ---- */
@@ -522,12 +624,6 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at)
 {
     *handle = 1;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at);
-CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at)
-{
     return CUDA_SUCCESS;
 }
 

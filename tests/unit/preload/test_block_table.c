@@ -45,6 +45,20 @@ static void test_a_dead_block_is_not_found_and_can_be_removed(void **state)
     assert_false(blocks_remove(&blocks, block.at, &removed));
 }
 
+static void test_a_shared_block_is_found_by_its_serial(void **state)
+{
+    struct blocks blocks = {0};
+    struct block first = block_at(5, 1000), second = block_at(6, 1000);
+    second.serial = 3;
+    blocks_add(&blocks, &first);
+    blocks_add(&blocks, &second);
+    assert_null(blocks_shared(&blocks, 0)); /* a block without a handle has this one */
+    assert_ptr_equal(blocks_shared(&blocks, 3), &blocks.item[1]);
+    assert_null(blocks_shared(&blocks, 4));
+    blocks.item[1].is_dead = true;
+    assert_null(blocks_shared(&blocks, 3));
+}
+
 /* 7919 is a prime: each number comes once, in a wild order. */
 static void test_ten_thousand_blocks(void **state)
 {
@@ -69,6 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_address_is_found_within_what_was_asked_for),
         cmocka_unit_test(test_a_dead_block_is_not_found_and_can_be_removed),
+        cmocka_unit_test(test_a_shared_block_is_found_by_its_serial),
         cmocka_unit_test(test_ten_thousand_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
