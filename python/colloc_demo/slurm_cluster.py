@@ -23,6 +23,7 @@ START_S = 3  # within which a pinned job has started and has its memory, as far 
 GPU_KIND = "A100-40GB"
 CONTROLLER = "src/slurm/colloc-slurm"
 PLUGIN = "src/spank/spank_colloc.so"
+PRELOADED = "src/preload/libcolloc-preload.so"
 COPIED = (
     "colloc-pretend-train",
     "nvidia-cuda-mps-control",
@@ -49,9 +50,19 @@ def copy_programs(folder, options):
     programs = os.path.join(folder, "programs")
     os.mkdir(programs)
     emulator = os.path.dirname(PROGRAMS["emulator"])
-    for name in [*(os.path.join(emulator, name) for name in COPIED), PLUGIN]:
+    for name in [*(os.path.join(emulator, name) for name in COPIED), PLUGIN, PRELOADED]:
         shutil.copy(os.path.join(options.build, name), programs)
     return programs
+
+
+def suspends(programs, options, **agent):
+    """The settings of agents that let allocations of jobs wait, and take jobs off their GPUs."""
+    return {
+        "preload-library": os.path.join(programs, os.path.basename(PRELOADED)),
+        "checkpoint": os.path.join(options.build, "src/checkpoint/colloc-checkpoint"),
+        "carrier": "yes",
+        **agent,
+    }
 
 
 class SlurmCluster:
@@ -61,14 +72,26 @@ class SlurmCluster:
     slurm:      other settings of slurm.conf
     partitions: lines of slurm.conf beside those of colloc's partitions
     has_tls:    colloc-slurm and the agents have a key instead of munge
+    agent:      other settings of the agents
+    kind:       of the GPUs: a name, and a file with it where the emulator does not know the name
     settings:   those of colloc-slurm; none: plain Slurm with exclusive GPUs
     """
 
     def __init__(
-        self, name, programs, options, slurm=None, partitions=(), has_tls=False, **settings
+        self,
+        name,
+        programs,
+        options,
+        slurm=None,
+        partitions=(),
+        has_tls=False,
+        agent=None,
+        kind=(GPU_KIND, None),
+        **settings,
     ):
         self.name, self.programs = name, programs
         self.options, self.settings = options, settings
+        self.agent_settings, self.kind = agent or {}, kind
         self.slurm_settings = {"MinJobAge": 36000, **(slurm or {})}
         self.partitions, self.has_tls = partitions, has_tls
         self.began, self.submitted = 0, {}
@@ -129,11 +152,13 @@ class SlurmCluster:
         os.chmod(self.slurm.path("work/times"), 0o1777)
 
     def create_gpus(self):
+        name, path = self.kind
         for node in self.slurm.nodes:
             self.slurm.run(
                 self.program("emulator"),
                 "create",
-                f"--gpus={self.options.gpus}x{GPU_KIND}",
+                f"--gpus={self.options.gpus}x{name}",
+                *([f"--gpu-kinds={path}"] if path else []),
                 f"--speed={self.options.speed}",
                 self.gpu_file(node),
             )
@@ -147,16 +172,24 @@ class SlurmCluster:
         return f"{max(least_s, seconds / self.options.speed):.6f}s"
 
     def start_colloc(self):
-        slurm, address = self.slurm, f"127.0.0.1:{free_ports(1)[0]}"
-        link = self.link_settings()
+        slurm, self.address = self.slurm, f"127.0.0.1:{free_ports(1)[0]}"
+        self.link = self.link_settings()
+        self.start_controller()
+        self.agents = {node: self.start_agent(node) for node in slurm.nodes}
+        slurm.until(
+            lambda: all(map(self.is_connected, self.agents.values())), "the agents' first reports"
+        )
+
+    def start_controller(self):
+        slurm = self.slurm
         settings = {
             "intake-partition": "gpu",
             "run-partition": "gpu-run",
             "wake-file": slurm.wake_file,
             "state-dir": slurm.path("run/colloc-slurm"),
-            "listen": address,
+            "listen": self.address,
             "socket": slurm.path("run/api/socket"),
-            **link,
+            **self.link,
             "gpu-memory": "40GiB",
             "mps-users-together": "yes",  # the emulated MPS serves all users as one
             "smact-max": "0.80",
@@ -169,8 +202,6 @@ class SlurmCluster:
         }
         given = [f"--{key}={value}" for key, value in settings.items()]
         self.controller = slurm.spawn(self.program(CONTROLLER), *given, log="colloc-slurm")
-        agents = [self.start_agent(node, address, link) for node in slurm.nodes]
-        slurm.until(lambda: all(map(self.is_connected, agents)), "the agents' first reports")
 
     def link_settings(self):
         """How colloc-slurm and the agents authenticate each other."""
@@ -183,17 +214,18 @@ class SlurmCluster:
             "munge-socket": self.slurm.path("munge/none"),
         }
 
-    def start_agent(self, node, address, link):
+    def start_agent(self, node):
         slurm = self.slurm
         settings = {
-            "controller": address,
+            "controller": self.address,
             "node-name": node,
-            **link,
+            **self.link,
             "node-socket": slurm.path(f"run/agent-{node}.sock"),
             "state-dir": slurm.path(f"run/agent-{node}"),
             "nvml-library": os.path.join(self.programs, "libnvidia-ml.so.1"),
             "sample-period": self.compressed(1, SAMPLE_S),
             "gpm-interval": self.compressed(0.5, SAMPLE_S / 2),
+            **self.agent_settings,
         }
         return slurm.spawn(
             self.program("collocd"),

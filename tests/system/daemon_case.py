@@ -37,12 +37,6 @@ PROGRAMS = {
 MIB = 1 << 20
 
 
-# Python has no sanitizer's runtime, which a libcuda of the sanitizer's build wants.
-with open(os.path.join(BUILD, "emulator", "libcuda.so.1"), "rb") as library:
-    SANITIZED = b"__asan_init" in library.read()
-needs_cuda_in_python = unittest.skipIf(SANITIZED, "the emulator's libcuda is sanitized")
-
-
 def program(name):
     return os.path.abspath(os.path.join(BUILD, PROGRAMS[name]))
 

@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from daemon_case import BUILD, DaemonCase, is_alive, needs_cuda_in_python, program, read, until
+from daemon_case import BUILD, DaemonCase, is_alive, program, read, until
 from hung_mount import HungFile, HungMount
 
 PROMPT_S = 0.05
@@ -180,7 +180,6 @@ class LockedProcess(Mounted):
         self.assertEqual(self.wait(task, "FAILED")["reason"], "Lost")
         self.assert_prompt()
 
-    @needs_cuda_in_python
     def test_a_process_is_inspected_beside_the_loop(self):
         with open(self.work + "/holder.py", "w", encoding="utf-8") as file:
             file.write(HOLDS_GPU_MEMORY + HOLDER)

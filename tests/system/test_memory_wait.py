@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from daemon_case import BUILD, MIB, DaemonCase, needs_cuda_in_python, until
+from daemon_case import BUILD, MIB, DaemonCase, until
 
 TOOLS = os.path.abspath(os.path.join(BUILD, "tests", "preload"))
 LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
@@ -217,7 +217,6 @@ class Takes(DaemonCase):
         until(lambda: self.output(task).split() == list(results), f"{results} of task {task}")
 
 
-@needs_cuda_in_python
 class Counted(Takes):
     gpus = "1xA100-40GB"
 
@@ -255,7 +254,6 @@ class Counted(Takes):
             self.wait(task, "CANCELLED")
 
 
-@needs_cuda_in_python
 class GivingWay(Takes):
     """A task's allocation waits, and the scheduler moves it or suspends another. The neighbour
     runs without the library: it is a program that does not synchronize."""

@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, needs_cuda_in_python, until
+from daemon_case import LIMIT_S, DaemonCase, until
 
 PYTHON = "/usr/bin/python3"  # which Debian's packages are for
 
@@ -45,7 +45,6 @@ def has_kernel():
 
 
 @unittest.skipUnless(has_kernel(), "needs python3-ipykernel")
-@needs_cuda_in_python
 class Notebook(DaemonCase):
     gpus = "1xA100-40GB"
 

@@ -5,7 +5,7 @@ the other where they do not (src/policy/starting.c)."""
 import time
 import unittest
 
-from daemon_case import needs_cuda_in_python, until
+from daemon_case import until
 from test_memory_wait import TAKES, Takes
 
 TASKS = 21
@@ -13,7 +13,6 @@ TASKS = 21
 SETTLE_S = 10
 
 
-@needs_cuda_in_python
 class Unknown(Takes):
     gpus = "2xH200"
     settings = {"settle": f"{SETTLE_S}s", "settle-max": "60s"}

@@ -12,11 +12,11 @@ import time
 import unittest
 
 from daemon_case import (
+    BUILD,
     MIB,
     DaemonCase,
     cgroup_of,
     is_alive,
-    needs_cuda_in_python,
     proc,
     processes_with,
     program,
@@ -222,98 +222,24 @@ restore = C.CFUNCTYPE(C.c_int, C.c_int, C.c_void_p)(function.value)
 assert restore(int(sys.argv[1]), C.byref(args)) == 1
 """
 
-SYNCHRONIZES = """
-import ctypes as C, sys, time
-cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
-assert cuda.cuInit(0) == 0
-assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
-assert cuda.cuCtxSetCurrent(context) == 0
-assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(64 << 20)) == 0
-while True:
-    assert cuda.cuCtxSynchronize() == 0
-    print("step", flush=True)
-    time.sleep(0.01)
-"""
-
-
-CARRIES = """
-import ctypes as C, sys, time
-cuda, context = C.CDLL("libcuda.so.1"), C.c_void_p()
-assert cuda.cuInit(0) == 0
-assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
-assert cuda.cuCtxSetCurrent(context) == 0
-def take(mib, byte):
-    at = C.c_uint64()
-    assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(mib << 20)) == 0
-    assert cuda.cuMemcpyHtoD_v2(at, bytes([byte]) * (mib << 20), C.c_size_t(mib << 20)) == 0
-    return at, mib, byte
-blocks = [take(8 + i, 10 + i) for i in range(6)]
-room = C.create_string_buffer(16 << 20)
-EXTRA
-while True:
-    for at, mib, byte in blocks:
-        assert cuda.cuMemcpyDtoH_v2(room, at, C.c_size_t(mib << 20)) == 0
-        assert room.raw[: mib << 20] == bytes([byte]) * (mib << 20), "lost"
-    assert cuda.cuCtxSynchronize() == 0
-    print("step", flush=True)
-    time.sleep(0.01)
-"""
-# Linked with NCCL, as PyTorch is.
-NCCL = """
-C.CDLL("libnccl.so.2", mode=C.RTLD_GLOBAL)
-nccl = C.CDLL(None)
-"""
-RANK = """
-import os
-class Id(C.Structure):
-    _fields_ = [("bytes", C.c_char * 128)]
-comm = C.c_void_p()
-nccl.ncclCommInitRank.argtypes = [C.c_void_p, C.c_int, Id, C.c_int]
-assert nccl.ncclCommInitRank(C.byref(comm), 2, Id(b"a" * 8), int(os.environ["RANK"])) == 0
-"""
+TRAINING = os.path.abspath(os.path.join(BUILD, "tests", "system", "carried-training"))
+SYNCHRONIZES = "--blocks=0 --pool-mib=64"  # in each step it does nothing else
+NEVER_RETURNS = "--hangs=1"  # a call, as the library counts it
+OTHER_MEMORY = "--pool-mib=400"  # most of its memory is of a kind that is not carried
+NCCL = "--nccl=1"  # linked with it, as PyTorch is
+RANK = "--rank=$RANK"
 # One of two ranks, each on its GPU, that wait for each other in every step.
-RANKS = (
-    CARRIES.replace("(C.byref(context), 0)", "(C.byref(context), int(os.environ['LOCAL_RANK']))")
-    .replace("import ctypes as C, sys, time", "import ctypes as C, os, random, sys, time")
-    .replace(
-        "EXTRA",
-        NCCL
-        + RANK.replace("RANK", "LOCAL_RANK")
-        + """
-nccl.ncclAllReduce.argtypes = [C.c_void_p, C.c_void_p, C.c_size_t, C.c_int, C.c_int, C.c_void_p,
-                               C.c_void_p]
-sums, step = take(1, 0)[0].value, 0
-def reduce(value):
-    mine, out = (C.c_int64 * 1)(value), (C.c_int64 * 1)()
-    assert nccl.ncclAllReduce(mine, sums, 1, 4, 0, comm, None) == 0
-    time.sleep(random.random() / 50)
-    assert cuda.cuCtxSynchronize() == 0
-    assert cuda.cuMemcpyDtoH_v2(out, C.c_uint64(sums), C.c_size_t(8)) == 0
-    assert out[0] == 2 * value, ("wrong", out[0], value)
-""",
-    )
-    .replace('print("step"', 'step += 1; reduce(step); print("step"')
-)
-# Most of its memory is of a kind that is not carried.
-OTHER_MEMORY = """
-class Prop(C.Structure):
-    _fields_ = [("type", C.c_int), ("handles", C.c_int), ("where", C.c_int), ("id", C.c_int),
-                ("meta", C.c_void_p), ("flags", C.c_ubyte * 8)]
-handle, prop = C.c_uint64(), Prop(1, 0, 1, 0)
-assert cuda.cuMemCreate(C.byref(handle), C.c_size_t(400 << 20), C.byref(prop), 0) == 0
-"""
+RANKS = "--device=$LOCAL_RANK --rank=$LOCAL_RANK --all-reduce=1"
 
 
-@needs_cuda_in_python
 class Carried(Suspend):
     """With `carrier` the library takes the blocks away, and the driver only the context."""
 
     settings = {"sample-period": "100ms", "carrier": "yes"}
     rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
 
-    def start_program(self, extra="", **members):
-        path = self.write("carries.py", CARRIES.replace("EXTRA", extra))
-        task = self.submit(f"exec python3 {path}", **members)
+    def start_program(self, extra="", fails="", **members):
+        task = self.submit(f"{fails} exec {TRAINING} {extra}", **members)
         self.wait_steps(task, 0)
         shims = processes_with(f"{self.state}/tasks/{task}/")
         pid = until(lambda: next((p for p in self.processes() if p in shims), None), "its process")
@@ -362,9 +288,10 @@ class Carried(Suspend):
         self.colloc("resume", str(task))
         self.goes_on(task)
 
-    def start_two(self, extra):
-        path = self.write("carries.py", CARRIES.replace("EXTRA", NCCL + extra))
-        task = self.submit(f"for RANK in 0 1; do export RANK; python3 {path} & done; wait")
+    def start_two(self, extra, fails=""):
+        task = self.submit(
+            f"for RANK in 0 1; do export RANK; {fails} {TRAINING} {NCCL} {extra} & done; wait"
+        )
         until(lambda: len(self.processes_of(task)) == 2, "two processes")
         self.wait_steps(task, 6)
         return task
@@ -419,12 +346,9 @@ class Carried(Suspend):
         self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
-    def failing(self, call):
-        return f"import os; os.environ['COLLOC_EMULATOR_FAILS'] = {call}"
-
     def test_a_copy_back_fails(self):
         """Its process can never compute again: it is ended, and the task run again."""
-        task, pid = self.start_program(self.failing("'cuMemcpyHtoDAsync_v2'"))
+        task, pid = self.start_program(fails="COLLOC_EMULATOR_FAILS=cuMemcpyHtoDAsync_v2")
         until(lambda: self.task(task)["carried"], "its carrier")
         self.colloc("suspend", str(task))
         self.colloc("resume", str(task), code=None)
@@ -434,8 +358,8 @@ class Carried(Suspend):
 
     def test_one_fails_and_another_is_lost(self):
         """One of two processes cannot leave; the other one, which has left, cannot come back."""
-        calls = "['cuMemcpyDtoHAsync_v2', 'cuMemcpyHtoDAsync_v2'][int(os.environ['RANK'])]"
-        task = self.start_two(self.failing(calls))
+        calls = "CALLS=(cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2)"
+        task = self.start_two("", f"{calls}; COLLOC_EMULATOR_FAILS=${{CALLS[$RANK]}}")
         until(lambda: self.task(task)["carried"], "both carriers")
         self.colloc("suspend", str(task), code=None)
         until(lambda: self.task(task)["attempt_count"] == 2, "the next attempt")
@@ -470,7 +394,6 @@ class Carried(Suspend):
         return until(state, "the task to run or to be suspended")
 
 
-@needs_cuda_in_python
 class CarriedClients(Carried):
     """Clients of MPS are suspended by the carrier alone: their contexts stay on their GPU."""
 
@@ -483,15 +406,15 @@ class CarriedClients(Carried):
         self.assertIn("communicate through NCCL", refused)
         self.goes_on(task)
 
-    def start_program(self, extra="", **members):
-        task, pid = super().start_program(extra, **members)
+    def start_program(self, extra="", fails="", **members):
+        task, pid = super().start_program(extra, fails, **members)
         self.assertIn("MPS", self.show())
         if not extra:  # the core knows it from the next poll on
             until(lambda: self.task(task)["carried"], "its carrier")
         return task, pid
 
-    def start_two(self, extra):
-        task = super().start_two(extra)
+    def start_two(self, extra, fails=""):
+        task = super().start_two(extra, fails)
         until(lambda: self.task(task)["carried"], "both carriers")
         return task
 
@@ -574,7 +497,6 @@ class CarriedClients(Carried):
         self.assertEqual(self.servers(), before)
 
 
-@needs_cuda_in_python
 class CarriedRanks(Suspend):
     """Two ranks of NCCL on two GPUs give way together: their blocks leave, NCCL's memory and the
     contexts stay."""
@@ -584,9 +506,9 @@ class CarriedRanks(Suspend):
     rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
 
     def start_ranks(self, **members):
-        path = self.write("ranks.py", RANKS)
         task = self.submit(
-            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; python3 {path} & done; wait -n; kill 0",
+            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {TRAINING} {RANKS} & done\n"
+            "wait -n; kill 0",
             gpus=2,
             **members,
         )
@@ -671,15 +593,13 @@ class CarriedRanks(Suspend):
             until(lambda: not self.processes(), "no process to be left")
 
 
-@needs_cuda_in_python
 class Gate(Suspend):
     """A program whose next call is a synchronize: the driver would crash it."""
 
     settings = {"sample-period": "100ms"}
 
     def start_program(self, **members):
-        path = self.write("synchronizes.py", SYNCHRONIZES)
-        task = self.submit(f"exec python3 {path}", **members)
+        task = self.submit(f"exec {TRAINING} {SYNCHRONIZES}", **members)
         until(lambda: "step" in self.output(task), "its steps")
         return task
 
@@ -710,27 +630,13 @@ class Gate(Suspend):
         self.assertEqual(self.wait(task, "FAILED")["signal"], signal.SIGSEGV)
 
 
-# A call that does not return, as the library counts it.
-NEVER_RETURNS = SYNCHRONIZES.replace(
-    "while True:",
-    """
-page = next(line for line in open("/proc/self/maps") if "memfd:colloc-preload" in line)
-IN_FLIGHT = 12  # src/preload/page.h
-C.c_uint32.from_address(int(page.split("-")[0], 16) + IN_FLIGHT).value = 1
-print("step", flush=True)
-time.sleep(1e6)
-while True:""",
-)
-
-
-@needs_cuda_in_python
 class BusyGates(Suspend):
     """Tasks whose calls do not return: orders wait for them, and those of other tasks do not."""
 
     settings = {"sample-period": "100ms", "tasks-per-gpu": "8", "smact-max": "1"}
 
-    def start_program(self, text):
-        task = self.submit(f"exec python3 {self.write('program.py', text)}", memory_mib=500)
+    def start_program(self, options):
+        task = self.submit(f"exec {TRAINING} {options}", memory_mib=500)
         until(lambda: "step" in self.output(task), "its steps")
         return task
 
@@ -806,7 +712,6 @@ time.sleep(1000)
 """
 
 
-@needs_cuda_in_python
 class Unused(Suspend):
     gpus = "1xA100-40GB"
     settings = {
@@ -938,7 +843,6 @@ class Faults(Suspend):
         self.wait_state(task, "RUNNING")
         self.assertEqual(self.processes()[pid][1:], (3000, ""))
 
-    @needs_cuda_in_python
     def test_one_that_the_driver_has_lost_is_run_again(self):
         task = self.start_task()
         pid = self.pid(task)

@@ -11,14 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/cuda_process.h"
+#include "checkpoint/order_limits.h"
 #include "daemon/node/away_state.h"
-
-/* As the daemon of a server has them (daemon/suspension/order_facts.c). */
-static const int64_t INSPECT_LIMIT_US = 2 * SECOND_US;
-static const int64_t LOAD_LIMIT_US = 30 * SECOND_US;
 
 static void inspect_next(struct away_jobs *away);
 

@@ -18,10 +18,11 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "checkpoint/cuda_process.h"
+#include "checkpoint/order_limits.h"
 #include "daemon/node/away_state.h"
 
-/* Chosen: as the daemon of a server (daemon/suspension/order_groups.c, order_carrier.c). */
-enum { CALLS_LIMIT_MS = 30 * 1000, CARRY_LIMIT_MS = 35 * 1000, CARRY_LIMIT_MS_PER_GIB = 2000 };
+/* Chosen: as the daemon of a server (daemon/suspension/order_groups.c). */
+enum { CALLS_LIMIT_MS = 30 * 1000 };
 
 /* ---- pages of the processes ---- */
 
@@ -57,7 +58,7 @@ static void open_gates(struct away_jobs *away)
 static int64_t limit_of_carriers_ms(const struct away_jobs *away)
 {
     double bytes = reading_or(suspension_record_bytes(&away->present->record), 0);
-    return CARRY_LIMIT_MS + (int64_t)(bytes / GIB * CARRY_LIMIT_MS_PER_GIB);
+    return carry_limit_us(bytes) / MS_US;
 }
 
 /* The worst answer of all carriers. A living process without a page has not come to this agent yet,

@@ -7,19 +7,14 @@
  */
 #include <math.h>
 
-#include "base/clock.h"
-#include "base/units.h"
+#include "checkpoint/order_limits.h"
 #include "daemon/suspension/suspension_state.h"
 
 static const uint64_t CARRY_POLL_MS = 2; /* chosen: a carrier needs 60 ms for a GiB */
-/* Chosen: as long as calls of the task may be in flight, and 30 times what a copy takes. */
-static const int64_t CARRY_LIMIT_US = 35 * SECOND_US;
-static const int64_t CARRY_LIMIT_US_PER_GIB = 2 * SECOND_US;
 
 static int64_t limit_us(const struct suspension *s)
 {
-    double bytes = reading_or(suspension_record_bytes(&s->record), 0);
-    return CARRY_LIMIT_US + (int64_t)(bytes / GIB * (double)CARRY_LIMIT_US_PER_GIB);
+    return carry_limit_us(reading_or(suspension_record_bytes(&s->record), 0));
 }
 
 /* The worst answer; one that cannot be carried has nothing to bring back. */

@@ -13,18 +13,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/cuda_process.h"
+#include "checkpoint/order_limits.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/suspension/suspension_state.h"
 #include "exec/process_owner.h"
 #include "preload/page.h"
-
-/* Chosen: inspecting reads a few files, in milliseconds. Some of them wait while a thread of the
- * process maps a file of a file system that does not answer: the orders of other tasks wait for
- * this limit, and not for that file system. */
-static const int64_t INSPECT_LIMIT_US = 2 * SECOND_US;
-/* Chosen: to load the driver can take seconds on a machine with many GPUs. */
-static const int64_t LOAD_LIMIT_US = 30 * SECOND_US;
 
 static void inspect_next(struct suspension *s);
 

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A training as the preloaded library and its carrier see it: blocks of GPU memory, each filled
+ * with a byte of its own, that every step reads back and compares. So a block that was lost, or
+ * came back with other contents, ends it. It finds CUDA by dlsym, as Python's frameworks do, and
+ * has no sanitizer, since it is run with a preloaded library.
+ *
+ *     carried-training --end=FILE           prints "step" after each step, and "whole" at its end
+ *     carried-training --steps=500 --grows=go --grows-mib=300
+ *                                           500 steps; once the file `go` exists it takes 300 MiB
+ *                                           more, and prints "grew"
+ *
+ * Ends with 1 where a call fails, after a line that names the call, and with 2 where a block is
+ * lost.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/page.h"
+
+enum { BLOCKS_MAX = 32, MIB = 1 << 20, FAILED = 1, LOST = 2 };
+enum { STEP_NS = 10 * 1000 * 1000 }; /* chosen: many steps in a poll of the agent */
+enum { NCCL_INT64 = 4, NCCL_SUM = 0, PINNED = 1, ON_DEVICE = 1 };
+
+typedef struct {
+    int type, handles, where, id;
+    void *meta;
+    unsigned char flags[8];
+} memory_properties; /* CUmemAllocationProp */
+
+typedef struct {
+    char bytes[128];
+} nccl_id;
+
+/* The functions, by their names there. */
+static struct {
+    int (*cuInit)(unsigned flags);
+    int (*cuDevicePrimaryCtxRetain)(void **context, int device);
+    int (*cuCtxSetCurrent)(void *context);
+    int (*cuMemAlloc_v2)(uint64_t *at, size_t bytes);
+    int (*cuMemcpyHtoD_v2)(uint64_t to, const void *from, size_t bytes);
+    int (*cuMemcpyDtoH_v2)(void *to, uint64_t from, size_t bytes);
+    int (*cuCtxSynchronize)(void);
+    int (*cuMemCreate)(uint64_t *handle, size_t bytes, const memory_properties *of, uint64_t flags);
+    int (*ncclCommInitRank)(void **communicator, int ranks, nccl_id id, int rank);
+    int (*ncclAllReduce)(const void *from, void *to, size_t n, int type, int operation,
+        void *communicator, void *stream);
+} call;
+
+static struct {
+    long device, n_blocks, first_mib, pool_mib, grows_mib;
+    long steps; /* 0: until `end` exists */
+    const char *end, *idle, *grows;
+    long has_nccl, rank, communicates; /* rank: of two; -1: none */
+    long hangs;
+} options = {.n_blocks = 6, .first_mib = 8, .rank = -1};
+
+static struct block {
+    uint64_t at;
+    size_t bytes;
+    unsigned char byte;
+} blocks[BLOCKS_MAX];
+static int n_blocks;
+static unsigned char *copy, *wanted; /* of the largest block */
+static size_t copy_bytes;
+
+static void print(const char *line)
+{
+    puts(line);
+    fflush(stdout);
+}
+
+static void check(int result, const char *what)
+{
+    if (result == 0)
+        return;
+    printf("%s: %d\n", what, result);
+    exit(FAILED);
+}
+
+#define CALL(function, ...) check(call.function(__VA_ARGS__), #function)
+
+static void find(void *library, const char *name, void *ret_function)
+{
+    void *found = library ? dlsym(library, name) : NULL;
+    check(!found, name);
+    memcpy(ret_function, &found, sizeof found);
+}
+
+#define FIND(library, function) find(library, #function, &call.function)
+
+static void find_functions(void)
+{
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+    FIND(cuda, cuInit);
+    FIND(cuda, cuDevicePrimaryCtxRetain);
+    FIND(cuda, cuCtxSetCurrent);
+    FIND(cuda, cuMemAlloc_v2);
+    FIND(cuda, cuMemcpyHtoD_v2);
+    FIND(cuda, cuMemcpyDtoH_v2);
+    FIND(cuda, cuCtxSynchronize);
+    FIND(cuda, cuMemCreate);
+    if (!options.has_nccl)
+        return;
+    /* As PyTorch is linked: found in the program's own scope, where the library stands before. */
+    check(!dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL), "libnccl.so.2");
+    void *scope = dlopen(NULL, RTLD_NOW);
+    FIND(scope, ncclCommInitRank);
+    FIND(scope, ncclAllReduce);
+}
+
+static void synchronize(void)
+{
+    check(call.cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+static struct block *take_block(size_t mib, unsigned char byte)
+{
+    struct block *block = &blocks[n_blocks++];
+    block->bytes = mib * MIB;
+    block->byte = byte;
+    if (block->bytes > copy_bytes) {
+        copy_bytes = block->bytes;
+        copy = realloc(copy, copy_bytes);
+        wanted = realloc(wanted, copy_bytes);
+        check(!copy || !wanted, "realloc");
+    }
+    CALL(cuMemAlloc_v2, &block->at, block->bytes);
+    memset(copy, byte, block->bytes);
+    CALL(cuMemcpyHtoD_v2, block->at, copy, block->bytes);
+    return block;
+}
+
+static void check_block(const struct block *block)
+{
+    CALL(cuMemcpyDtoH_v2, copy, block->at, block->bytes);
+    memset(wanted, block->byte, block->bytes);
+    if (memcmp(copy, wanted, block->bytes) != 0) {
+        print("lost");
+        exit(LOST);
+    }
+}
+
+/* Memory of a kind that is not carried. */
+static void take_pool(size_t mib)
+{
+    const memory_properties of = {.type = PINNED, .where = ON_DEVICE, .id = (int)options.device};
+    uint64_t handle;
+    CALL(cuMemCreate, &handle, mib * MIB, &of, 0);
+}
+
+static void *communicator;
+
+static void join_ranks(void)
+{
+    enum { RANKS = 2 };
+    CALL(ncclCommInitRank, &communicator, RANKS, (nccl_id){"a test"}, (int)options.rank);
+}
+
+static void sleep_ns(long ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+/* Two ranks add the same number: twice that is the sum. */
+static void reduce(const struct block *sums, int64_t value)
+{
+    int64_t sum = 0;
+    CALL(ncclAllReduce, &value, (void *)(uintptr_t)sums->at, 1, NCCL_INT64, NCCL_SUM, communicator,
+        NULL);
+    sleep_ns(random() % (2 * STEP_NS));
+    synchronize();
+    CALL(cuMemcpyDtoH_v2, &sum, sums->at, sizeof sum);
+    check(sum != 2 * value, "the sum of the ranks");
+}
+
+/* As a call that does not return: the library counts it in its page, which the file of that name is.
+ * Never returns. */
+static void hang(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    struct preload_page *page = NULL;
+    char line[512];
+    while (maps && !page && fgets(line, sizeof line, maps))
+        if (strstr(line, "memfd:colloc-preload"))
+            page = (struct preload_page *)strtoull(line, NULL, 16);
+    check(!page, "the page");
+    page->in_flight = 1;
+    print("step");
+    for (;;)
+        pause();
+}
+
+static bool exists(const char *path)
+{
+    return path && access(path, F_OK) == 0;
+}
+
+static void grow(void)
+{
+    if (!exists(options.grows))
+        return;
+    options.grows = NULL;
+    take_block((size_t)options.grows_mib, 99);
+    print("grew");
+}
+
+static void train(const struct block *sums)
+{
+    for (long step = 1; !exists(options.end) && (!options.steps || step <= options.steps); step++) {
+        for (int i = 0; i < n_blocks; i++)
+            if (&blocks[i] != sums)
+                check_block(&blocks[i]);
+        if (sums)
+            reduce(sums, step);
+        synchronize();
+        print("step");
+        sleep_ns(STEP_NS);
+        while (exists(options.idle))
+            sleep_ns(STEP_NS);
+        grow();
+    }
+}
+
+static const struct {
+    const char *name;
+    long *number;
+    const char **text;
+} OPTIONS[] = {
+    {"--device=", &options.device, NULL},
+    {"--blocks=", &options.n_blocks, NULL},
+    {"--first-mib=", &options.first_mib, NULL},
+    {"--pool-mib=", &options.pool_mib, NULL},
+    {"--grows=", NULL, &options.grows},
+    {"--grows-mib=", &options.grows_mib, NULL},
+    {"--steps=", &options.steps, NULL},
+    {"--end=", NULL, &options.end},
+    {"--idle=", NULL, &options.idle},
+    {"--nccl=", &options.has_nccl, NULL},
+    {"--rank=", &options.rank, NULL},
+    {"--all-reduce=", &options.communicates, NULL},
+    {"--hangs=", &options.hangs, NULL},
+};
+
+static void read_option(const char *word)
+{
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
+        size_t length = strlen(OPTIONS[i].name);
+        if (strncmp(word, OPTIONS[i].name, length) != 0)
+            continue;
+        if (OPTIONS[i].number)
+            *OPTIONS[i].number = atol(word + length);
+        else
+            *OPTIONS[i].text = word + length;
+        return;
+    }
+    check(-1, word);
+}
+
+int main(int argc, char **argv)
+{
+    void *context;
+    for (int i = 1; i < argc; i++)
+        read_option(argv[i]);
+    check(options.n_blocks > BLOCKS_MAX - 2, "--blocks");
+    options.has_nccl |= options.rank >= 0;
+    find_functions();
+    srandom((unsigned)getpid());
+    CALL(cuInit, 0);
+    CALL(cuDevicePrimaryCtxRetain, &context, (int)options.device);
+    CALL(cuCtxSetCurrent, context);
+    for (int i = 0; i < options.n_blocks; i++)
+        take_block((size_t)(options.first_mib + i), (unsigned char)(10 + i));
+    if (options.pool_mib)
+        take_pool((size_t)options.pool_mib);
+    if (options.rank >= 0)
+        join_ranks();
+    if (options.hangs)
+        hang();
+    train(options.communicates ? take_block(1, 0) : NULL);
+    print("whole");
+    return 0;
+}

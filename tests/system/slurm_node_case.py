@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base class of the tests of a Slurm node's agent: a loopback cluster of one node with two
+emulated GPUs and its agent. A program that prints reports stands for the controller."""
+
+import json
+import os
+import queue
+import subprocess
+import threading
+import time
+import unittest
+
+from daemon_case import BUILD, LIMIT_S, program, read, until
+
+from colloc_slurm import loopback
+
+PLUGIN = os.path.abspath(os.path.join(BUILD, "src", "spank", "spank_colloc.so"))
+HUB = os.path.abspath(os.path.join(BUILD, "tests", "system", "node_hub_print"))
+EMULATOR = os.path.dirname(program("emulator"))
+LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
+CHECKPOINT = os.path.abspath(os.path.join(BUILD, "src", "checkpoint", "colloc-checkpoint"))
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "slurmd runs jobs as their users: needs root"
+    return loopback.why_not()
+
+
+class Hub:
+    """The controller's end: the reports, newest last."""
+
+    def __init__(self, address, munge):
+        self.process = subprocess.Popen(
+            [HUB, address, munge], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.address = self.process.stdout.readline().split()[1]
+        self.lines = queue.Queue()
+        self.thread = threading.Thread(target=self.read_lines)
+        self.thread.start()
+
+    def read_lines(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def wait(self, condition):
+        """The first line from now on that fulfils the condition: a report, or other text."""
+        end = time.monotonic() + LIMIT_S
+        while True:
+            line = self.lines.get(timeout=LIMIT_S)
+            if time.monotonic() > end:
+                raise AssertionError(f"it has not come within {LIMIT_S} s; the last is {line}")
+            value = json.loads(line) if line.startswith("{") else line.strip()
+            if condition(value):
+                return value
+
+    def wait_report(self, condition):
+        return self.wait(lambda value: isinstance(value, dict) and condition(value))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(LIMIT_S)
+        self.thread.join()
+        self.process.stdout.close()
+
+
+@unittest.skipIf(why_not(), why_not())
+class NodeCase(unittest.TestCase):
+    def setUp(self):
+        plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\n"
+        self.slurm = loopback.Loopback(
+            nodes=1,
+            gpus=2,
+            settings={"SlurmdTimeout": 6},
+            files={"plugstack.conf": plugstack},
+        )
+        self.slurm.__enter__()
+        self.addCleanup(self.slurm.__exit__)
+        self.slurm.env.update(
+            PATH=f"{EMULATOR}:{self.slurm.env['PATH']}",
+            LD_LIBRARY_PATH=EMULATOR,
+            COLLOC_EMULATOR=self.slurm.path("work/gpus"),
+        )
+        self.slurm.run(
+            program("emulator"), "create", "--gpus", "2xA100-40GB", self.slurm.path("work/gpus")
+        )
+        self.hub = Hub("127.0.0.1:0", self.slurm.path("munge/socket"))
+        self.addCleanup(self.hub.close)
+        self.start_agent()
+
+    def start_agent(self, *options, **env):
+        self.agent = self.slurm.spawn(
+            program("collocd"),
+            "--node",
+            f"--controller={self.hub.address}",
+            "--node-name=n0",
+            f"--munge-socket={self.slurm.path('munge/socket')}",
+            f"--node-socket={self.slurm.path('run/node.sock')}",
+            f"--state-dir={self.slurm.path('run/state')}",
+            "--sample-period=200ms",
+            "--mps-linger=0s",
+            "--log-level=debug",
+            *options,
+            log="agent",
+            **env,
+        )
+        until(lambda: "accepts the reports" in read(self.agent.log), "the agent's first report")
+
+    def sbatch(self, script, *options):
+        return self.slurm.sbatch(
+            script, "--partition=gpu-run", "--output=%j.out", "--error=%j.err", *options
+        )
+
+    def output(self, job, kind="out"):
+        return read(self.slurm.path(f"work/{job}.{kind}"))
+
+    def wait_output(self, job, lines=1):
+        path = self.slurm.path(f"work/{job}.out")
+        self.slurm.until(
+            lambda: os.path.exists(path) and len(read(path).splitlines()) >= lines, "its output"
+        )
+
+    def run_checked(self, script, *options):
+        job = self.sbatch(script, *options)
+        self.slurm.wait_job(job, "COMPLETED")
+        return self.output(job)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that leave their GPUs at the controller's word, and come back: the agent of a node. A
+program stands for the controller (test_slurm_gives_way.py has the real one)."""
+
+import os
+import random
+import time
+import unittest
+
+from daemon_case import BUILD, MIB, program, read, until
+from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase
+
+TRAINING = os.path.abspath(os.path.join(BUILD, "tests", "system", "carried-training"))
+
+
+class GivesWayCase(NodeCase):
+    options = ["--carrier=yes", f"--checkpoint={CHECKPOINT}"]
+
+    def start_agent(self, *options, **env):
+        super().start_agent(f"--preload-library={LIBRARY}", *self.options, *options, **env)
+
+    def start_training(self, *options):
+        folder = self.slurm.path("work")
+        script = (
+            f"export LD_LIBRARY_PATH={EMULATOR} COLLOC_EMULATOR={folder}/gpus\n"
+            f"exec {TRAINING} --end={folder}/end --idle={folder}/idle"
+        )
+        job = self.sbatch(script, "--gres=shard:i1:10", "--hold", *options)
+        self.hub.say(f"pin n0 {job} streams")
+        self.hub.wait(lambda value: value == "pinned 0")
+        self.hub.wait_report(lambda r: True)
+        self.hub.wait_report(lambda r: True)
+        self.slurm.run("scontrol", "release", job)
+        self.goes_on(job)
+        return job
+
+    def steps(self, job):
+        return self.output(job).count("step")
+
+    def goes_on(self, job):
+        path = self.slurm.path(f"work/{job}.out")
+        self.slurm.until(lambda: os.path.exists(path), "its output")
+        before = self.steps(job)
+        until(lambda: self.steps(job) > before + 3, f"further steps of job {job}")
+
+    def order(self, *jobs):
+        self.hub.say(" ".join(("out n0",) + jobs))
+        self.hub.wait(lambda value: value == f"ordered {len(jobs)}")
+
+    def entry(self, report, job):
+        return next((e for e in report.get("jobs", []) if e["job"] == int(job)), {})
+
+    def wait_where(self, job, where):
+        """A job of which nothing is to say is here."""
+        return self.hub.wait_report(lambda r: self.entry(r, job).get("where", "here") == where)
+
+    def send_out(self, job):
+        self.order(job)
+        report = self.wait_where(job, "out")
+        self.assertEqual(self.slurm.job(job)["JobState"], "RUNNING")
+        return report
+
+    def end(self, job):
+        """It ends by itself, with all that it had in its memory."""
+        open(self.slurm.path("work/end"), "w").close()
+        self.slurm.wait_job(job, "COMPLETED")
+        self.assertTrue(self.output(job).endswith("whole\n"), self.output(job, "err"))
+        self.assertEqual(self.slurm.job(job)["Restarts"], "0")
+        folder = self.slurm.path("run/state/out")
+        until(lambda: not os.path.isdir(folder) or not os.listdir(folder), "no record")
+
+    def check_out_and_back(self):
+        job = self.start_training()
+        for _ in range(2):
+            report = self.send_out(job)
+            entry = self.entry(report, job)
+            self.assertGreater(entry["held"], 63 * MIB)
+            steps = self.steps(job)
+            report = self.hub.wait_report(lambda r: True)
+            self.assertEqual(self.steps(job), steps)
+            self.order()
+            self.wait_where(job, "here")
+            self.goes_on(job)
+        self.end(job)
+
+    def check_kills(self):
+        """The agent is killed at random instants of the way out and back: nothing is lost."""
+        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        job = self.start_training()
+        for _ in range(int(os.environ.get("COLLOC_SUSPEND_KILLS", "5"))):
+            self.order(*([job] if chance.random() < 0.6 else []))
+            end = time.monotonic() + chance.random() * 0.6
+            until(lambda: time.monotonic() > end)
+            self.agent.kill()
+            self.agent.wait()
+            self.start_agent()
+        self.order()
+        self.goes_on(job)
+        self.end(job)
+
+
+class GivesWay(GivesWayCase):
+    """Jobs leave their GPUs at the controller's word, and come back. To Slurm they run."""
+
+    def test_out_and_back(self):
+        self.check_out_and_back()
+
+    def test_kills(self):
+        self.check_kills()
+
+    def test_an_order_that_is_not_repeated_ends(self):
+        """The controller has gone: the lease ends."""
+        job = self.start_training()
+        self.send_out(job)
+        self.hub.say("silent n0")
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.end(job)
+
+    def test_an_agent_that_is_killed_while_it_is_out(self):
+        job = self.start_training()
+        self.send_out(job)
+        self.agent.kill()
+        self.agent.wait()
+        self.start_agent()
+        self.wait_where(job, "out")
+        self.order()
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.end(job)
+
+    def test_an_agent_without_a_controller_brings_back_what_it_finds(self):
+        job = self.start_training()
+        self.send_out(job)
+        self.hub.say("silent n0")
+        self.agent.kill()
+        self.agent.wait()
+        self.start_agent()
+        self.goes_on(job)
+        self.end(job)
+
+    def test_slurms_own_suspension(self):
+        """`scontrol suspend` of a job that is out: it is away until `scontrol resume`. One that is
+        stopped already is not taken off its GPU."""
+        job = self.start_training()
+        self.send_out(job)
+        self.slurm.run("scontrol", "suspend", job)
+        self.order()
+        for _ in range(5):
+            report = self.hub.wait_report(lambda r: True)
+            self.assertEqual(self.entry(report, job)["where"], "out")
+        self.slurm.run("scontrol", "resume", job)
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.slurm.run("scontrol", "suspend", job)
+        self.order(job)
+        report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
+        self.assertEqual(self.entry(report, job)["failed"], "not-now")
+        self.order()
+        self.slurm.run("scontrol", "resume", job)
+        self.goes_on(job)
+        self.end(job)
+
+    def test_it_is_cancelled_or_requeued_while_it_is_out(self):
+        job = self.start_training()
+        self.send_out(job)
+        self.slurm.run("scontrol", "requeuehold", job)
+        until(lambda: self.slurm.job(job)["JobState"] == "PENDING", "it to be requeued")
+        self.hub.wait_report(lambda r: not self.entry(r, job))
+        self.assertEqual(os.listdir(self.slurm.path("run/state/out")), [])
+        self.slurm.run("scancel", job)
+        job = self.start_training()
+        self.send_out(job)
+        self.slurm.run("scancel", job)
+        self.slurm.wait_job(job, "CANCELLED")
+        self.hub.wait_report(lambda r: not self.entry(r, job))
+
+    def test_what_cannot_leave_says_why(self):
+        job = self.start_training("--colloc-preload=no")
+        self.order(job)
+        report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
+        self.assertEqual(self.entry(report, job)["failed"], "refused")
+        self.assertIn("preloaded library", self.entry(report, job)["why"])
+        self.goes_on(job)
+        self.end(job)
+
+    def test_a_job_that_calls_no_cuda(self):
+        job = self.start_training()
+        idle = self.slurm.path("work/idle")
+        open(idle, "w").close()
+        self.hub.wait_report(lambda r: self.entry(r, job).get("idle_us", 0) >= 2_000_000)
+        self.send_out(job)
+        os.unlink(idle)
+        self.hub.wait_report(lambda r: self.entry(r, job).get("called"))
+        self.order()
+        self.goes_on(job)
+        self.end(job)
+
+    def test_suspend_no(self):
+        self.agent.kill()
+        self.hub.wait(lambda value: value == "gone n0")
+        self.start_agent("--suspend=no")
+        report = self.hub.wait_report(lambda r: True)
+        self.assertNotIn("suspends", report)
+        job = self.start_training()
+        self.order(job)
+        for _ in range(5):
+            report = self.hub.wait_report(lambda r: True)
+        self.assertEqual(self.entry(report, job), {})
+        self.end(job)
+
+
+class GivesWayByDriver(GivesWayCase):
+    """Without the carrier NVIDIA's driver takes all of it."""
+
+    options = [f"--checkpoint={CHECKPOINT}"]
+
+    def test_out_and_back(self):
+        self.check_out_and_back()
+
+    def test_kills(self):
+        self.check_kills()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
