@@ -104,6 +104,7 @@ void core_destroy(struct core *core)
     free(core->view.distances);
     free(core->closed);
     free(core->outlooks);
+    free(core->drain_outlooks);
     free(core);
 }
 

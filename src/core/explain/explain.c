@@ -33,18 +33,22 @@
 #include "core/state/tasks.h"
 #include "core/text_line.h"
 
-/* The head of the main queue, when the task waits behind it; else NULL. A task that cannot be
- * served now waits for no head: other users' tasks are placed (main_queue.c). Nor does a task for
- * other kinds of GPUs (other_kinds.c). */
-static const struct task *head_before(const struct core *core, const struct task *task)
+/* The head of the main queue, which may be the task; NULL for one that recovers. To find it may
+ * cost a look at each user's queue: an explanation asks once. */
+static const struct task *head_for(const struct core *core, const struct task *task)
 {
-    if (task->queue == &core->host_queue)
-        return task == core->host_queue.first ? NULL : core->host_queue.first;
-    const struct task *head = task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
-    bool is_passed_over = head && head->queue != task->queue &&
-                          core_ahead_of(core, task, NULL) == 0;
-    bool is_apart = head && !core_shares_kinds(core, task, head);
-    return head == task || is_passed_over || is_apart ? NULL : head;
+    return task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
+}
+
+/* Does the task wait behind the head of its queue? A task that cannot be served now waits for no
+ * head: other users' tasks are placed (main_queue.c). Nor does a task for other kinds of GPUs
+ * (other_kinds.c). */
+static bool waits_behind(const struct core *core, const struct task *task, const struct task *head)
+{
+    if (!head || head == task)
+        return false;
+    bool is_passed_over = head->queue != task->queue && core_ahead_of(core, task, NULL) == 0;
+    return !is_passed_over && core_shares_kinds(core, task, head);
 }
 
 /* "3 tasks are before it in the queue, 1 of other users with a higher priority, 2 of other users, who
@@ -64,12 +68,10 @@ static void add_ahead(struct text_line *line, const struct core *core, const str
 
 /* While a suspended task waits that the GPUs could serve, no task of the main queue starts. Those
  * that wait for a turn, or were preempted, have their own order. Returns that task, or NULL. */
-static const struct task *suspended_before(const struct core *core, const struct task *task)
+static const struct task *suspended_before(
+    const struct core *core, const struct task *task, const struct task *head)
 {
-    const struct task *other = core->suspended_queue.first, *head;
-    if (task->state != TASK_QUEUED || !other || task->queue == &core->host_queue)
-        return NULL;
-    head = core_head_of_queue(core);
+    const struct task *other = task->state == TASK_QUEUED ? core->suspended_queue.first : NULL;
     for (; other; other = other->next) {
         bool is_later = core_waits_for_turn(other) && !core_is_turn_of(other, head);
         bool is_behind = core->settings.preempt &&
@@ -169,12 +171,9 @@ static bool explain_stopped(
 /* "may start on idle GPUs in 0:20, on others in 0:50 (decision-delay)". Only of the head: the time
  * of those behind it begins when it has started. */
 static bool explain_delay(
-    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
+    struct text_line *line, const struct core *core, const struct task *head, int64_t now_us)
 {
-    const struct task *head = task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
     char idle[32], other[32];
-    if (head != task)
-        return false;
     struct decision_times times = core_decision_times(core, head);
     if (now_us >= times.other_us)
         return false;
@@ -206,6 +205,57 @@ static void explain_host(struct text_line *line, const struct core *core, const 
         text_line_add(line, "nothing, its turn comes");
 }
 
+/* What stands before the task in the order of the queue. Returns whether that is the whole answer:
+ * otherwise the GPUs are, too. `head`: that it waits behind, or NULL. */
+static bool explain_order(struct text_line *line, const struct core *core, const struct task *task,
+    const struct task *head)
+{
+    bool in_order = head && !core_task_policy(core, head)->longest_first;
+    if (!head)
+        return false;
+    if (in_order)
+        add_ahead(line, core, task);
+    else
+        add_head(line, core, head, task);
+    if (!may_be_backfilled(core, task, head))
+        return true;
+    if (core->reserved_for != head->id) {
+        text_line_add(line, "; no task starts before it while no GPUs can be reserved for it");
+        return true;
+    }
+    if (core_leaves_host_to(core, task, head)) {
+        text_line_add(line, "; it needs CPUs or main memory, which those behind it leave to it");
+        return true;
+    }
+    if (in_order)
+        text_line_add(line, "; to start before task %" PRIu64 ": ", head->id);
+    else
+        text_line_add(line, "; to start before it: ");
+    return false;
+}
+
+/* A task of the main queue, or one that recovers. */
+static void explain_queued(
+    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
+{
+    if (explain_stopped(line, core, task))
+        return;
+    const struct task *head = head_for(core, task);
+    if (head == task && explain_delay(line, core, head, now_us))
+        return;
+    const struct task *before = suspended_before(core, task, head);
+    if (before) {
+        text_line_add(line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
+        return;
+    }
+    if (explain_order(line, core, task, waits_behind(core, task, head) ? head : NULL))
+        return;
+    if (task->request.need.kind == NEED_PENDING)
+        text_line_add(line, "its memory is being estimated");
+    else
+        explain_placement(line, core, task, now_us);
+}
+
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
@@ -220,51 +270,14 @@ const char *core_explain(
         explain_yield(&line, core, task);
     if (!task || !task->queue)
         return buffer;
-    if (task->state == TASK_BLOCKED) {
+    if (task->state == TASK_BLOCKED)
         explain_gate(&line, core, task, now_us);
-        return buffer;
-    }
-    if (task->state == TASK_SUSPENDED) {
+    else if (task->state == TASK_SUSPENDED)
         explain_placement(&line, core, task, now_us);
-        return buffer;
-    }
-    if (task->queue == &core->host_queue) {
+    else if (task->queue == &core->host_queue)
         explain_host(&line, core, task);
-        return buffer;
-    }
-    if (explain_stopped(&line, core, task) || explain_delay(&line, core, task, now_us))
-        return buffer;
-    const struct task *before = suspended_before(core, task);
-    if (before) {
-        text_line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
-        return buffer;
-    }
-    const struct task *head = head_before(core, task);
-    bool in_order = head && !core_task_policy(core, head)->longest_first;
-    if (in_order)
-        add_ahead(&line, core, task);
-    else if (head)
-        add_head(&line, core, head, task);
-    if (head && !may_be_backfilled(core, task, head))
-        return buffer;
-    if (head && core->reserved_for != head->id) {
-        text_line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
-        return buffer;
-    }
-    if (head && core_leaves_host_to(core, task, head)) {
-        text_line_add(&line, "; it needs CPUs or main memory, which those behind it leave to it");
-        return buffer;
-    }
-    if (in_order)
-        text_line_add(&line, "; to start before task %" PRIu64 ": ", head->id);
-    else if (head)
-        text_line_add(&line, "; to start before it: ");
-    if (task->request.need.kind == NEED_PENDING) {
-        text_line_add(&line, "its memory is being estimated");
-        return buffer;
-    }
-
-    explain_placement(&line, core, task, now_us);
+    else
+        explain_queued(&line, core, task, now_us);
     return buffer;
 }
 
@@ -349,7 +362,10 @@ const char *core_reason_word(const struct core *core, uint64_t id)
         return explain_gate_word(task);
     if (task->state == TASK_RECOVERING)
         return "Recovering";
-    if (task->queue != &core->host_queue && core_queue_stopper(core))
-        return "Priority";
-    return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";
+    if (task->queue == &core->host_queue)
+        return task == core->host_queue.first ? "Resources" : "Priority";
+    const struct task *head = head_for(core, task);
+    bool is_behind = core_queue_stopper(core) || suspended_before(core, task, head) ||
+                     waits_behind(core, task, head);
+    return is_behind ? "Priority" : "Resources";
 }

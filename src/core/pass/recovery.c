@@ -5,10 +5,9 @@
  * have the memory that it requires (state/recovery_need.c). Recovering tasks behind it are placed
  * on other GPUs.
  *
- * Drained is the GPU that will be free first, by the time limits and expected times of its tasks;
- * where these are not known, the one with fewest tasks. Tasks that hold no memory and compute
- * nothing do not count. The choice is made again in each pass, and changes only to GPUs of which
- * the last is free sooner: otherwise those that are drained stay.
+ * Drained is the GPU that will be free first (drain_order.c). The choice is made again in each
+ * pass, and changes only to GPUs of which the last is free sooner: otherwise those that are drained
+ * stay.
  *
  * Example: task 1 recovers and wants one of two GPUs to itself, both have residents. The GPU with
  * fewer is drained. Task 2, which recovers too, may start on the other one; task 3 of the main
@@ -21,6 +20,7 @@
 #include "core/ask/servable.h"
 #include "core/decide/place.h"
 #include "core/node_spread.h"
+#include "core/pass/drain_order.h"
 #include "core/state/claims.h"
 #include "core/state/recovery_need.h"
 #include "core/state/state.h"
@@ -32,87 +32,6 @@ static bool may_drain(const struct core *core, int i, const struct task *task, i
     const struct gpu_view *gpu = &core->view.gpus[i];
     return !gpu_view_is_used_externally(gpu, core->settings.settle_us) &&
            core_can_serve(core, i, task, &core->placement, now_us);
-}
-
-struct drain_order {
-    const struct gpu_view *gpus;
-    int64_t now_us;
-    double wanted_bytes;  /* free on the GPU, for a task that may be beside others; 0: all */
-    bool prefers_drained; /* GPUs that are drained already come first */
-};
-
-/* Residents that keep the GPU from being idle. */
-static int count_users(const struct gpu_view *gpu, int64_t now_us)
-{
-    int n = 0;
-    for (int i = 0; i < gpu->n_residents; i++)
-        n += !resident_is_unused(&gpu->residents[i], now_us);
-    return n;
-}
-
-/* When the resident has ended, by its time limit and the time that it is expected to take.
- * START_UNKNOWN: neither is known, or it takes longer than expected. */
-static int64_t expected_end_us(const struct resident *resident, int64_t now_us)
-{
-    struct reading takes_us = resident->expect.time_us;
-    int64_t end_us = resident->ends_us ? resident->ends_us : START_UNKNOWN;
-    if (takes_us.valid && (double)resident->since_us + takes_us.value < (double)end_us)
-        end_us = resident->since_us + (int64_t)takes_us.value;
-    return end_us > now_us ? end_us : START_UNKNOWN;
-}
-
-/* Is the GPU free for the task when all residents have left that end until then? */
-static bool is_free_at(const struct drain_order *order, const struct gpu_view *gpu, int64_t at_us)
-{
-    double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
-    bool is_any_left = false;
-    for (int i = 0; i < gpu->n_residents; i++) {
-        const struct resident *resident = &gpu->residents[i];
-        if (resident_is_unused(resident, order->now_us))
-            continue;
-        if (expected_end_us(resident, order->now_us) <= at_us)
-            free_bytes += reading_assume(resident->mem_used_bytes, 0);
-        else
-            is_any_left = true;
-    }
-    return !is_any_left || (order->wanted_bytes > 0 && free_bytes >= order->wanted_bytes);
-}
-
-/* When the GPU is free for the task, as far as can be expected; or START_UNKNOWN. */
-static int64_t expected_free_us(const struct drain_order *order, const struct gpu_view *gpu)
-{
-    int64_t first_us = is_free_at(order, gpu, order->now_us) ? order->now_us : START_UNKNOWN;
-    for (int i = 0; i < gpu->n_residents && first_us > order->now_us; i++) {
-        int64_t end_us = expected_end_us(&gpu->residents[i], order->now_us);
-        if (end_us < first_us && is_free_at(order, gpu, end_us))
-            first_us = end_us;
-    }
-    return first_us;
-}
-
-/* By when it is expected to be free; of equal ones by the number of tasks. Negative: `one` is free
- * sooner; 0: nothing says which. */
-static int compare_free(
-    const struct drain_order *order, const struct gpu_view *one, const struct gpu_view *other)
-{
-    int64_t one_us = expected_free_us(order, one), other_us = expected_free_us(order, other);
-    if (one_us != other_us)
-        return one_us < other_us ? -1 : 1;
-    return count_users(one, order->now_us) - count_users(other, order->now_us);
-}
-
-/* The GPU that will probably be free first; of equal ones that with less memory in use. */
-static bool drains_sooner(const void *a, const void *b, const void *context)
-{
-    const struct drain_order *order = context;
-    const struct gpu_view *one = &order->gpus[*(const int *)a];
-    const struct gpu_view *other = &order->gpus[*(const int *)b];
-    if (order->prefers_drained && !one->claims[CLAIM_DRAIN] != !other->claims[CLAIM_DRAIN])
-        return one->claims[CLAIM_DRAIN];
-    int compared = compare_free(order, one, other);
-    if (compared != 0)
-        return compared < 0;
-    return reading_assume(one->mem_used_bytes, 1e18) < reading_assume(other->mem_used_bytes, 1e18);
 }
 
 /* A recovering task takes reserved GPUs: others will be reserved for the head of the queue. */
@@ -133,7 +52,7 @@ static size_t list_drainable(const struct core *core, const struct task *task, i
     size_t n = 0, wanted = (size_t)task->request.gpus;
     for (int i = first; i < end; i++)
         if (may_drain(core, i, task, now_us))
-            n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, drains_sooner, order);
+            n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, drain_is_sooner, order);
     return n;
 }
 
@@ -151,7 +70,7 @@ static int choose_on_node(
         if (list_drainable(core, task, first, end, order, now_us, core->placement.gpus) < wanted)
             continue;
         int last = core->placement.gpus[wanted - 1];
-        if (best < 0 || drains_sooner(&last, &slowest, order)) {
+        if (best < 0 || drain_is_sooner(&last, &slowest, order)) {
             best = first;
             slowest = last;
         }
@@ -172,7 +91,7 @@ static bool choose_drained(
     order->prefers_drained = true;
     int drained = choose_on_node(core, task, order, now_us);
     order->prefers_drained = false;
-    if (compare_free(order, &order->gpus[soonest], &order->gpus[drained]) < 0)
+    if (drain_compare_free(order, soonest, drained) < 0)
         choose_on_node(core, task, order, now_us);
     return true;
 }
@@ -188,7 +107,7 @@ struct drainable {
 static bool may_drain_for(const void *context, int gpu)
 {
     const struct drainable *from = context;
-    return count_users(&from->core->view.gpus[gpu], from->now_us) <= from->users_max &&
+    return drain_count_users(&from->core->view.gpus[gpu], from->now_us) <= from->users_max &&
            may_drain(from->core, gpu, from->task, from->now_us);
 }
 
@@ -214,9 +133,9 @@ static bool choose_drained_over_nodes(struct core *core, const struct task *task
 static void drain_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     int wanted = task->request.gpus;
-    struct drain_order order = {.gpus = core->view.gpus,
-        .now_us = now_us,
-        .wanted_bytes = core_recovery_need(core, task).free_bytes};
+    double wanted_bytes = core_recovery_need(core, task).free_bytes;
+    struct drain_order order = {.gpus = core->view.gpus, .outlooks = core->drain_outlooks};
+    drain_look(core->view.gpus, core->view.n_gpus, wanted_bytes, now_us, core->drain_outlooks);
     bool is_found = node_spread_is_wanted(&task->request)
                         ? choose_drained_over_nodes(core, task, now_us)
                         : choose_drained(core, task, &order, now_us);
@@ -243,7 +162,7 @@ static struct open_gpus count_open_gpus(const struct core *core, int64_t now_us)
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         open.all += !gpu->claims[CLAIM_DRAIN];
-        open.unused += !gpu->claims[CLAIM_DRAIN] && count_users(gpu, now_us) == 0;
+        open.unused += !gpu->claims[CLAIM_DRAIN] && drain_count_users(gpu, now_us) == 0;
     }
     return open;
 }

@@ -83,10 +83,13 @@ int core_apply_gpus(struct core *core, const struct event *event)
     struct head_outlook *outlooks = realloc(core->outlooks, (size_t)most * sizeof *outlooks + 1);
     if (outlooks)
         core->outlooks = outlooks;
+    struct drain_outlook *drains = realloc(core->drain_outlooks, (size_t)most * sizeof *drains + 1);
+    if (drains)
+        core->drain_outlooks = drains;
     double *open_bytes = realloc(view->open_bytes, (size_t)most * sizeof *open_bytes + 1);
     if (open_bytes)
         view->open_bytes = open_bytes;
-    if (!gpus || !closed || !outlooks || !open_bytes ||
+    if (!gpus || !closed || !outlooks || !drains || !open_bytes ||
         placement_reserve(&core->placement, most) < 0)
         return -ENOMEM;
 

@@ -97,6 +97,12 @@ struct planned {
     int64_t at_us;
 };
 
+/* What is expected of a GPU that may be drained (pass/drain_order.c). */
+struct drain_outlook {
+    int64_t free_us; /* when it is free for the recovering task, or START_UNKNOWN */
+    int n_users;     /* residents that keep it from being idle */
+};
+
 struct core {
     struct core_settings settings;
     struct share_table shares; /* the settings point to it */
@@ -157,8 +163,9 @@ struct core {
     struct placement placement;    /* scratch: the answer to the last try of a pass */
     uint64_t *closed;              /* scratch: for each GPU, what closes it for a try; 0: nothing */
     struct head_outlook *outlooks; /* scratch: one per GPU, while tasks behind the head are tried */
-    bool has_outlooks;             /* they are of the view and the head as they are now */
-    struct node_check node_check;  /* `ask` is NULL on a single server */
+    struct drain_outlook *drain_outlooks; /* scratch: one per GPU, of a choice of those to drain */
+    bool has_outlooks;                    /* they are of the view and the head as they are now */
+    struct node_check node_check;         /* `ask` is NULL on a single server */
 
     struct reported_wait main_wait, recovery_wait;
     uint64_t drained_for;  /* the recovering task that GPUs are drained for; 0: none */

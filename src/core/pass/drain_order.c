@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which GPU is drained: the one that will be free first, by the time limits and expected times of
+ * its tasks; where these are not known, the one with fewest tasks; of equal ones that with less
+ * memory in use. Tasks that hold no memory and compute nothing do not count.
+ *
+ * A choice compares each GPU with several others, so what is expected of it is computed once before.
+ */
+#include "core/pass/drain_order.h"
+
+#include "core/task.h"
+#include "core/view.h"
+
+/* ---- what is expected of a GPU ---- */
+
+int drain_count_users(const struct gpu_view *gpu, int64_t now_us)
+{
+    int n = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        n += !resident_is_unused(&gpu->residents[i], now_us);
+    return n;
+}
+
+/* When the resident has ended, by its time limit and the time that it is expected to take.
+ * START_UNKNOWN: neither is known, or it takes longer than expected. */
+static int64_t expected_end_us(const struct resident *resident, int64_t now_us)
+{
+    struct reading takes_us = resident->expect.time_us;
+    int64_t end_us = resident->ends_us ? resident->ends_us : START_UNKNOWN;
+    if (takes_us.valid && (double)resident->since_us + takes_us.value < (double)end_us)
+        end_us = resident->since_us + (int64_t)takes_us.value;
+    return end_us > now_us ? end_us : START_UNKNOWN;
+}
+
+/* Is the GPU free for the task when all residents have left that end until then? */
+static bool is_free_at(
+    const struct gpu_view *gpu, double wanted_bytes, int64_t now_us, int64_t at_us)
+{
+    double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
+    bool is_any_left = false;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        if (resident_is_unused(resident, now_us))
+            continue;
+        if (expected_end_us(resident, now_us) <= at_us)
+            free_bytes += reading_assume(resident->mem_used_bytes, 0);
+        else
+            is_any_left = true;
+    }
+    return !is_any_left || (wanted_bytes > 0 && free_bytes >= wanted_bytes);
+}
+
+/* When the GPU is free for the task, as far as can be expected; or START_UNKNOWN. */
+static int64_t expected_free_us(const struct gpu_view *gpu, double wanted_bytes, int64_t now_us)
+{
+    int64_t first_us = is_free_at(gpu, wanted_bytes, now_us, now_us) ? now_us : START_UNKNOWN;
+    for (int i = 0; i < gpu->n_residents && first_us > now_us; i++) {
+        int64_t end_us = expected_end_us(&gpu->residents[i], now_us);
+        if (end_us < first_us && is_free_at(gpu, wanted_bytes, now_us, end_us))
+            first_us = end_us;
+    }
+    return first_us;
+}
+
+void drain_look(const struct gpu_view *gpus, int n_gpus, double wanted_bytes, int64_t now_us,
+    struct drain_outlook *ret_outlooks)
+{
+    for (int i = 0; i < n_gpus; i++)
+        ret_outlooks[i] = (struct drain_outlook){
+            .free_us = expected_free_us(&gpus[i], wanted_bytes, now_us),
+            .n_users = drain_count_users(&gpus[i], now_us)};
+}
+
+/* ---- the order ---- */
+
+int drain_compare_free(const struct drain_order *order, int a, int b)
+{
+    const struct drain_outlook *one = &order->outlooks[a], *other = &order->outlooks[b];
+    if (one->free_us != other->free_us)
+        return one->free_us < other->free_us ? -1 : 1;
+    return one->n_users - other->n_users;
+}
+
+bool drain_is_sooner(const void *a, const void *b, const void *context)
+{
+    const struct drain_order *order = context;
+    int one = *(const int *)a, other = *(const int *)b;
+    const struct gpu_view *gpu = &order->gpus[one], *other_gpu = &order->gpus[other];
+    if (order->prefers_drained && !gpu->claims[CLAIM_DRAIN] != !other_gpu->claims[CLAIM_DRAIN])
+        return gpu->claims[CLAIM_DRAIN];
+    int compared = drain_compare_free(order, one, other);
+    if (compared != 0)
+        return compared < 0;
+    return reading_assume(gpu->mem_used_bytes, 1e18) <
+           reading_assume(other_gpu->mem_used_bytes, 1e18);
+}

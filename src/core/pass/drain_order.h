@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order in which GPUs are drained for a recovering task: the one that is free first, first. */
+#ifndef COLLOC_CORE_PASS_DRAIN_ORDER_H
+#define COLLOC_CORE_PASS_DRAIN_ORDER_H
+
+#include "core/state/state.h"
+
+/* Residents that keep the GPU from being idle. */
+int drain_count_users(const struct gpu_view *gpu, int64_t now_us);
+
+/*
+ * What is expected of each GPU.
+ *
+ * wanted_bytes: free on the GPU, for a task that may be beside others; 0: all of them have to leave
+ * ret_outlooks: `n_gpus` of them
+ */
+void drain_look(const struct gpu_view *gpus, int n_gpus, double wanted_bytes, int64_t now_us,
+    struct drain_outlook *ret_outlooks);
+
+struct drain_order {
+    const struct gpu_view *gpus;
+    const struct drain_outlook *outlooks;
+    bool prefers_drained; /* GPUs that are drained already come first */
+};
+
+/* Negative: GPU `a` is free sooner than `b`; 0: nothing says which. */
+int drain_compare_free(const struct drain_order *order, int a, int b);
+
+/* For top_k_insert: `a` and `b` are indices of GPUs (int), `context` is a drain_order. */
+bool drain_is_sooner(const void *a, const void *b, const void *context);
+
+#endif
