@@ -4,6 +4,7 @@
  * p99. Few requests have a p99, too: their longest.
  */
 #include "base/latency_window.h"
+#include "base/clamp.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,6 +31,6 @@ struct reading latency_window_quantile(
     if (n == 0 || n < least)
         return READING_NONE;
     qsort(sorted, (size_t)n, sizeof *sorted, compare_latencies);
-    int rank = (int)ceil(q * n);
-    return reading_of((double)sorted[rank < 1 ? 0 : rank > n ? n - 1 : rank - 1]);
+    int rank = clamp_int((int)ceil(q * n), 1, n);
+    return reading_of((double)sorted[rank - 1]);
 }

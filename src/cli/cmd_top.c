@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "cli/external.h"
 #include "cli/print.h"
@@ -119,7 +120,7 @@ static void move_selection(struct top *top, int by)
     int at = top_selected(top);
     if (at < 0)
         return;
-    at = at + by < 0 ? 0 : at + by >= top->shown_count ? top->shown_count - 1 : at + by;
+    at = clamp_int(at + by, 0, top->shown_count - 1);
     top->selected = json_integer_value(json_object_get(top->shown[at], "id"));
 }
 

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clamp.h"
 #include "cli/print.h"
 #include "cli/task_view.h"
 #include "cli/text_graph.h"
@@ -76,9 +77,7 @@ static struct axis axis_of(const json_t *answer, int width, FILE *out)
     }
     axis.until += member_number(answer, "step_s", 1);
     double steps = (axis.until - axis.since) / member_number(answer, "step_s", 1);
-    axis.columns = axis.columns < COLUMNS_MIN            ? COLUMNS_MIN
-                   : axis.columns > TEXT_GRAPH_WIDTH_MAX ? TEXT_GRAPH_WIDTH_MAX
-                                                         : axis.columns;
+    axis.columns = clamp_int(axis.columns, COLUMNS_MIN, TEXT_GRAPH_WIDTH_MAX);
     if (steps < axis.columns) /* no column without a sample only because it is short */
         axis.columns = steps < 1 ? 1 : (int)steps;
     return axis;
@@ -88,7 +87,7 @@ static struct axis axis_of(const json_t *answer, int width, FILE *out)
 static int column_of(const struct axis *axis, double at)
 {
     int column = (int)floor((at - axis->since) / (axis->until - axis->since) * axis->columns);
-    return column < 0 ? 0 : column >= axis->columns ? axis->columns - 1 : column;
+    return clamp_int(column, 0, axis->columns - 1);
 }
 
 static const char *value_text(double value, enum unit unit, char cell[CELL_SIZE])

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clamp.h"
 #include "cli/external.h"
 #include "cli/task_view.h"
 #include "cli/top.h"
@@ -197,8 +198,7 @@ static void draw_gpus(struct top *top)
 
 static int name_width(const struct screen *screen)
 {
-    int width = screen_columns(screen) / 5;
-    return width < 10 ? 10 : width > 32 ? 32 : width;
+    return clamp_int(screen_columns(screen) / 5, 10, 32);
 }
 
 static enum screen_style style_of(const json_t *task)

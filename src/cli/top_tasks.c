@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clamp.h"
 #include "cli/task_view.h"
 #include "cli/top.h"
 
@@ -180,7 +181,7 @@ void top_choose(struct top *top)
     if (top->shown_count == 0 || id_of(shown[top_selected(top)]) == top->selected)
         return;
     int last = top->shown_count - 1;
-    top->selected = id_of(shown[at < 0 ? 0 : at < last ? at : last]);
+    top->selected = id_of(shown[clamp_int(at, 0, last)]);
 }
 
 void top_take(struct top *top, json_t *gpus, json_t *tasks)

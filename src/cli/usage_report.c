@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clamp.h"
 #include "cli/task_view.h"
 
 #define HOUR_S 3600.0
@@ -322,8 +323,7 @@ static void add_ideal(const struct making *making, struct report_row *row, doubl
             strcmp(name_of(making->query, info, ""), row->name) != 0)
             continue;
         double submitted_s = member_number(info->task, "submitted_at", 0);
-        int wanted = (int)member_number(info->task, "gpus_requested", 1);
-        wanted = wanted < 1 ? 1 : wanted > n ? n : wanted;
+        int wanted = clamp_int((int)member_number(info->task, "gpus_requested", 1), 1, n);
         qsort(free_s, (size_t)n, sizeof *free_s, by_time);
         double end_s = fmax(submitted_s, free_s[wanted - 1]) +
                        member_number(info->task, "exec_s", 0);

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clamp.h"
 #include "base/file.h"
 #include "base/units.h"
 #include "exec/identity.h"
@@ -119,11 +120,9 @@ static int64_t slack_of(const struct output_writer *writer)
  * Returns the size. */
 static size_t lines_that_fit(const char *data, size_t size, int64_t rest, int64_t slack)
 {
-    size_t fits = rest <= 0 ? 0 : (size_t)rest < size ? (size_t)rest : size;
+    size_t fits = (size_t)clamp_int64(rest, 0, (int64_t)size);
     const char *end = memrchr(data, '\n', fits);
-    size_t most = rest + slack <= 0               ? 0
-                  : (size_t)(rest + slack) < size ? (size_t)(rest + slack)
-                                                  : size;
+    size_t most = (size_t)clamp_int64(rest + slack, 0, (int64_t)size);
     if (!end)
         end = memchr(data, '\n', most);
     return end ? (size_t)(end - data) + 1 : 0;

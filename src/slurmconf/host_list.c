@@ -18,7 +18,7 @@ static bool next_entry(struct span *rest, struct span *ret_entry)
     while (rest->size > 0 && *rest->at == ',')
         *rest = (struct span){rest->at + 1, rest->size - 1};
     for (; size < rest->size && (depth > 0 || rest->at[size] != ','); size++)
-        depth += rest->at[size] == '[' ? 1 : rest->at[size] == ']' ? -1 : 0;
+        depth += (rest->at[size] == '[') - (rest->at[size] == ']');
     *ret_entry = (struct span){rest->at, size};
     *rest = (struct span){rest->at + size, rest->size - size};
     return size > 0;

@@ -79,6 +79,14 @@ static bool has_replicas(const struct estimate_request *request)
     return degree > 1 && request->gpus > degree;
 }
 
+/* What one of the GPUs keeps of something: `part` of it if it is divided. */
+static double kept_part(bool is_kept, bool is_divided, double part)
+{
+    if (!is_kept)
+        return 0;
+    return is_divided ? part : 1;
+}
+
 struct division division_of(const struct estimate_request *request)
 {
     enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
@@ -88,15 +96,9 @@ struct division division_of(const struct estimate_request *request)
     bool keeps_weights = request->offload != OFFLOAD_PARAMETERS,
          keeps_states = request->offload == OFFLOAD_NONE;
     return (struct division){
-        .weights = !keeps_weights            ? 0
-                   : traits->divides_weights ? part
-                                             : 1,
-        .gradients = !keeps_weights              ? 0
-                     : traits->divides_gradients ? part
-                                                 : 1,
-        .states = !keeps_states            ? 0
-                  : traits->divides_states ? part
-                                           : 1,
+        .weights = kept_part(keeps_weights, traits->divides_weights, part),
+        .gradients = kept_part(keeps_weights, traits->divides_gradients, part),
+        .states = kept_part(keeps_states, traits->divides_states, part),
         .unit = unit,
         .gathers_next = unit < (double)request->model->parameters,
         .buckets = traits->fills_buckets || has_replicas(request),

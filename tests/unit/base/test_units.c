@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "base/units.h"
 
@@ -175,9 +176,19 @@ static void test_format_elapsed(void **state)
     assert_string_equal(format_elapsed(INT64_MAX, buffer, sizeof buffer), "106751991-04:00:54");
 }
 
+static void test_clamp(void **state)
+{
+    assert_int_equal(clamp_int(5, 1, 9), 5);
+    assert_int_equal(clamp_int(-5, 1, 9), 1);
+    assert_int_equal(clamp_int(50, 1, 9), 9);
+    assert_int_equal(clamp_int64(INT64_MAX, 0, INT64_MAX - 1), INT64_MAX - 1);
+    assert_int_equal(clamp_int64(3, 4, 2), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clamp),
         cmocka_unit_test(test_int64),
         cmocka_unit_test(test_int64_refuses),
         cmocka_unit_test(test_double),

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A value within bounds. */
+#ifndef COLLOC_BASE_CLAMP_H
+#define COLLOC_BASE_CLAMP_H
+
+#include <stdint.h>
+
+/* Returns the value, or the bound that it passes. Where `least` is above `most`, that is `least`. */
+static inline int64_t clamp_int64(int64_t value, int64_t least, int64_t most)
+{
+    int64_t limited = value < most ? value : most;
+    return limited > least ? limited : least;
+}
+
+static inline int clamp_int(int value, int least, int most)
+{
+    return (int)clamp_int64(value, least, most);
+}
+
+#endif
