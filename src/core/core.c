@@ -14,7 +14,9 @@
  *      served (decide/fifo_schedule.c).
  *   5. Schedule (pass/schedule.c), if anything has changed that may let a task be placed. Cancels
  *      come one per step, and there may be 10,000: a cancel leaves the pass to the next step of
- *      another kind, and the core wants a TICK at once.
+ *      another kind, and the core wants a TICK at once. So does the sample of a GPU whose poll has
+ *      more of them: otherwise the first GPU would get all tasks that wait, before the others are
+ *      known to be idle.
  *
  * Every decision of 2 to 5 is itself an event. It goes through the same apply function and is left
  * as EFFECT_APPEND before the effects that depend on it (decide/effects.c): the driver writes it to
@@ -70,7 +72,8 @@ static int make_pass(struct core *core, int64_t now_us)
  * why FIFO's schedule waits, too. */
 static int follow_up(struct core *core, const struct event *event)
 {
-    if (event->kind == EVENT_CANCEL) {
+    bool is_part = event->kind == EVENT_SAMPLE && event->sample.more_follow;
+    if (event->kind == EVENT_CANCEL || (is_part && needs_pass(core, event))) {
         core->pass_needed = core->is_pass_deferred = true;
         return 0;
     }

@@ -110,7 +110,8 @@ struct advance {
 struct core_sample {
     int gpu;
     bool lost;
-    bool faulty; /* it answers, but gets no further task */
+    bool faulty;      /* it answers, but gets no further task */
+    bool more_follow; /* of the same poll: tasks are placed when all have been applied */
     struct reading mem_used_bytes;
     struct reading smact;              /* 0..1 */
     struct reading utilisation;        /* 0..1 */

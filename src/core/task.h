@@ -124,7 +124,8 @@ struct task_request {
     int64_t begin_us;            /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
-    bool without_library; /* its user wants no preloaded library: no allocation waits */
+    bool without_library; /* its user or the daemon wants no preloaded library, or allocations
+                             never wait */
     const char
         *gpu_kind; /* kinds that its GPUs may be of (core/kind_match.h); NULL: any. Of SUBMIT;
                              a task has a copy, on the heap */
@@ -260,7 +261,8 @@ struct task_array {
 struct task_run {
     struct sharing_mode share; /* of this attempt */
     bool need_is_least;        /* the requirement is what it was seen to want: it may want more */
-    bool has_library;          /* the preloaded library was given to this attempt's processes */
+    bool has_library;          /* the preloaded library was given to this attempt's processes;
+                                  until STARTED: it is expected */
     double kind_speed;         /* of its slowest GPU, relative to the kind that its expected time
                                   holds for (kind_speed.h); 0: it has not been placed */
     int unstarted;             /* attempts that never started */

@@ -101,7 +101,7 @@ struct resident {
     double most_bytes;      /* the most that it was seen to hold; 0: none was seen */
     int64_t empty_since_us; /* since when readings show that it holds none; 0: they do not */
     int mps_clients;        /* its processes that are clients of MPS, as last listed */
-    bool has_library;       /* the preloaded library was given to its processes */
+    bool has_library;       /* the preloaded library was given to its processes, or is expected */
     int hooked, unhooked;   /* its processes there with and without it, as last listed */
     int carried;            /* of the former: the carrier can take their memory away */
     bool is_inactive;       /* they have long not used the GPU, as last sampled */

@@ -253,6 +253,7 @@ static const struct field sample_fields[] = {
     {"gpu", FIELD_INT, AT(sample.gpu), REQUIRED, INT_MIN, INT_MAX, NULL},
     {"lost", FIELD_BOOL, AT(sample.lost), OPTIONAL, 0, 0, NULL},
     {"faulty", FIELD_BOOL, AT(sample.faulty), OPTIONAL, 0, 0, NULL},
+    {"more_follow", FIELD_BOOL, AT(sample.more_follow), OPTIONAL, 0, 0, NULL},
     {"mem_used_bytes", FIELD_READING, AT(sample.mem_used_bytes), OPTIONAL, 0, 0, NULL},
     {"smact", FIELD_READING, AT(sample.smact), OPTIONAL, 0, 0, NULL},
     {"utilisation", FIELD_READING, AT(sample.utilisation), OPTIONAL, 0, 0, NULL},

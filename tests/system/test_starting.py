@@ -38,6 +38,17 @@ class Unknown(Takes):
         for task in tasks:
             self.wait(task, "COMPLETED")
 
+    def test_an_array_is_spread_over_the_gpus(self):
+        """Not put beside the task that has started first: all are placed before it has."""
+        array = self.hold(array=f"0-{TASKS - 2}")
+        tasks = range(array + 1, array + TASKS)
+        until(lambda: set(self.states(tasks)) == {"RUNNING"}, "all tasks run")
+        placed = [self.task(task)["gpus"] for task in tasks]
+        self.assertEqual([placed.count(gpu) for gpu in (["0"], ["1"])], [10, 10], placed)
+        self.go("end")
+        for task in tasks:
+            self.wait(task, "COMPLETED")
+
     def test_without_the_library_one_after_the_other(self):
         first, second = self.hold(), self.hold()
         until(lambda: self.states([first, second]) == ["RUNNING"] * 2, "a task on each GPU")

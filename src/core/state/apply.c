@@ -97,7 +97,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->n_gpus = event->place.n;
     task->exclusive = event->place.exclusive;
     task->run->share = event->place.share;
-    task->run->has_library = false;
+    task->run->has_library = core->settings.preload && !task->request.without_library;
     task->run->kind_speed = kind_speed_on(&core->view, task, gpus, task->n_gpus);
     task->had_coresidents = false;
     core_take_host(core, task);
@@ -127,16 +127,17 @@ static void use_time_slicing(struct core *core, struct task *task)
     }
 }
 
-/* Others may now start beside the task though its memory is unknown. */
-static void note_library(struct core *core, struct task *task)
+/* It was started otherwise than expected. With the library others may now start beside the task
+ * though its memory is unknown. */
+static void note_library(struct core *core, struct task *task, bool has_library)
 {
-    task->run->has_library = true;
+    task->run->has_library = has_library;
     for (int i = 0; i < task->n_gpus; i++) {
         struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
-        resident->has_library = true;
+        resident->has_library = has_library;
         core_expect_library(resident);
     }
-    core->pass_needed |= core->settings.conditions.starting_max > 0;
+    core->pass_needed |= has_library && core->settings.conditions.starting_max > 0;
 }
 
 static int apply_started(struct core *core, struct task *task, const struct event *event)
@@ -145,8 +146,9 @@ static int apply_started(struct core *core, struct task *task, const struct even
         return CORE_NOT_NOW;
     if (event->started.by_streams)
         use_time_slicing(core, task);
-    if (event->started.has_library && !task->run->has_library)
-        note_library(core, task);
+    bool is_first = task->state == TASK_STARTING; /* after a restart it is not said again */
+    if (event->started.has_library ? !task->run->has_library : is_first && task->run->has_library)
+        note_library(core, task, event->started.has_library);
     if (task->state != TASK_STARTING) {
         task->run->memory_wait.is_unconfirmed = task->run->memory_wait.bytes > 0;
         return 0;

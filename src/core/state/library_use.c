@@ -11,6 +11,10 @@
  *     any                            with the library     wait
  *     any                            one without          fail
  *
+ * From the placement on it is expected that the library is given, as the task and the setting say,
+ * until STARTED says it: the tasks of an array are placed in one pass. Were each waited for, all
+ * would go to the GPU whose first task has started first.
+ *
  * Before a process of the user was seen, the dynamic linker is trusted: most trainings are Python,
  * and their imports take longer than all else in a start. Were the user's first task waited for, an
  * array of short trainings would be that much later. Where it has no library after all, its first

@@ -175,7 +175,7 @@ struct core {
     bool any_time_limit;   /* a task has had a time limit */
     bool replayed;         /* since the last step: the log may have ended before a decision */
     bool pass_needed;      /* something has changed that may let a task be placed */
-    bool is_pass_deferred; /* to the next step: a cancel has left it */
+    bool is_pass_deferred; /* to the next step: a cancel or a sample has left it */
     int64_t last_pass_us;
     int64_t last_start_us; /* of any task on GPUs; 0: none yet */
 };

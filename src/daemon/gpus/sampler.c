@@ -82,18 +82,33 @@ static struct reading sum_readings(struct reading a, struct reading b)
     return (struct reading){a.value + b.value, a.valid && b.valid};
 }
 
+static bool is_to_be_fed(const struct gpu_state *state)
+{
+    return state->is_fresh && is_news(state);
+}
+
+/* Is a later GPU of this poll to be fed, too? */
+static bool more_follow(const struct gpus *gpus, size_t i)
+{
+    for (size_t k = i + 1; k < gpus->set->count; k++)
+        if (is_to_be_fed(&gpus->states[k]))
+            return true;
+    return false;
+}
+
 static void feed_gpu(struct gpus *gpus, size_t i)
 {
     struct gpu_state *state = &gpus->states[i];
     const struct gpu_sample *seen = &state->sample;
     struct task_memory tasks[RESIDENTS_SAMPLED_MAX];
-    if (!is_news(state))
+    if (!is_to_be_fed(state))
         return;
     struct event event = driver_event(gpus->parts.driver, EVENT_SAMPLE, 0);
     event.sample = (struct core_sample){
         .gpu = state->view,
         .lost = seen->health == GPU_HEALTH_LOST || seen->health == GPU_HEALTH_GONE,
         .faulty = seen->trouble.is_serious,
+        .more_follow = more_follow(gpus, i),
         .mem_used_bytes = seen->mem_used_bytes,
         .smact = seen->smact,
         .utilisation = seen->utilisation,

@@ -157,14 +157,15 @@ static int check_user_limits(
     return 0;
 }
 
-/* When it may start, and before which tasks. */
-/* As the task says, else as the setting does. */
+/* Are its allocations to wait? As the task says, else as the setting does. */
 static bool wants_library(const struct http *http, const char *text)
 {
+    const struct config *config = http->parts.config;
     bool by_default = !text || strcmp(text, "default") == 0;
-    return by_default ? http->parts.config->preload : strcmp(text, "yes") == 0;
+    return config->memory_wait_us > 0 && (by_default ? config->preload : strcmp(text, "yes") == 0);
 }
 
+/* When it may start, and before which tasks. */
 static int set_order(const struct http *http, struct submission *submission, struct fault *fault)
 {
     const struct option_value *options = submission->options;

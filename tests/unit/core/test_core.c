@@ -359,6 +359,38 @@ static void cancels_leave_the_pass_to_the_step_after_them(void **state)
     }
 }
 
+static int sample_idle(struct core *core, int64_t now_us, int gpu, bool more_follow)
+{
+    const struct event sample = {.kind = EVENT_SAMPLE,
+        .time_us = now_us,
+        .sample = {.gpu = gpu,
+            .more_follow = more_follow,
+            .mem_used_bytes = reading_of(0),
+            .smact = reading_of(0),
+            .external_processes = reading_of(0)}};
+    return core_step(core, &sample);
+}
+
+/* Tasks wait for the first samples: they are placed when the last GPU of the poll has been sampled,
+ * or in the next step where that one does not answer. */
+static void tasks_are_placed_when_the_poll_is_complete(void **state)
+{
+    for (int is_complete = 0; is_complete < 2; is_complete++) {
+        struct core *core = world_core(&policy_magm, 2);
+        for (uint64_t id = 1; id <= 2; id++)
+            assert_int_equal(world_submit(core, S, id, plain), 0);
+        assert_int_equal(sample_idle(core, 2 * S, 0, true), 0);
+        assert_int_equal(world_state(core, 1), TASK_QUEUED);
+        assert_int_equal(core_deadline_us(core), 0);
+        assert_int_equal(is_complete ? sample_idle(core, 2 * S, 1, false)
+                                     : world_input(core, 2 * S, EVENT_TICK, 0),
+            0);
+        assert_int_equal(world_state(core, 1), TASK_STARTING);
+        assert_int_equal(world_state(core, 2), is_complete ? TASK_STARTING : TASK_QUEUED);
+        core_destroy(core);
+    }
+}
+
 /* The task that comes next is appended to the schedule without the cancelled one. */
 static void a_submission_shortens_and_appends_in_one_schedule(void **state)
 {
@@ -1331,6 +1363,7 @@ int main(void)
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
         cmocka_unit_test(cancels_shorten_the_schedule_once),
         cmocka_unit_test(cancels_leave_the_pass_to_the_step_after_them),
+        cmocka_unit_test(tasks_are_placed_when_the_poll_is_complete),
         cmocka_unit_test(a_submission_shortens_and_appends_in_one_schedule),
         cmocka_unit_test(ends_in_one_step_shorten_the_schedule_once),
         cmocka_unit_test(a_restart_shortens_what_the_log_left_too_long),
