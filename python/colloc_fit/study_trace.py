@@ -7,7 +7,7 @@ It measures the run exclusively and collocated, and compares it with the simulat
                         [--gpus=0,1,2,3] [--spare-gpus=4,5,6,7]
                         [--alone=EARLIER.json | --catalogue=MEANS.csv]
                         [--fork] [--loaders=N] PROGRAMS OUTPUT.json [WAY ...]
-    scripts/study-trace --mixed=8 ... OUTPUT.json fifo slots
+    scripts/study-trace --mixed=8 [--longest=SECONDS] ... OUTPUT.json fifo slots
         that many trainings at once, few long and many short, the longest first, instead of the
         trace
     scripts/study-trace --simulate PROGRAMS OUTPUT.json [EXCLUSIVE.json]
@@ -59,6 +59,7 @@ import time
 from colloc_fit.machine import nvidia_smi, wait_for_daemon
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TRACES = os.path.join(TOP, "data", "traces")
 TRAIN = os.path.join(TOP, "workloads", "train.py")
 FORK_SERVER = os.path.join(TOP, "workloads", "fork_server.py")
 PICTURES = os.path.join(TOP, "workloads", "pictures.py")
@@ -96,8 +97,11 @@ FORK_SETTINGS = ["--sample-period=100ms", "--window=1s", "--settle=1500ms", "--s
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "STOPPED")
 # No estimates, no margins, no limits: each task starts at once on the next GPU.
 ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0", "--margin=0"]
-# A slot is never shorter than 20 times what a suspension costs: about 25 s for 1.2 GiB.
+# A slot is never shorter than 20 times what a suspension costs: about 25 s for 1.2 GiB; 5 s for a
+# client of MPS, whose memory alone is carried away.
 TURNS = ["--slots=yes", "--slot-length=20s"]
+SHORT_TURNS = ["--carrier=yes", "--slots=yes", "--slot-length=5s"]
+ALONE_SHARE = 0.6  # of a GPU: one task of such a size is there at a time
 WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
@@ -113,6 +117,8 @@ WAYS = {
     ),
     "anywhere-recovery": ([*ANYWHERE, "--preload=no"], ()),
     "anywhere-waiting": ([*ANYWHERE, "--preload=yes"], ()),
+    "anywhere-carrier": ([*ANYWHERE, "--preload=yes", "--carrier=yes"], ()),
+    "default": ([], ()),  # as installed, nothing declared
     "magm-streams-declared": (["--policy=magm", "--sharing=streams"], ("memory",)),
     "magm-streams-waiting": (["--policy=magm", "--sharing=streams", "--preload=yes"], ()),
     "fifo": (["--policy=exclusive", "--sharing=streams"], ()),
@@ -120,13 +126,23 @@ WAYS = {
         ["--policy=exclusive", "--sharing=streams", "--preload=yes", *TURNS],
         (),
     ),
+    "slots-carrier": (
+        ["--policy=exclusive", "--sharing=streams", "--preload=yes", *SHORT_TURNS],
+        (),
+    ),
+    # A client that is away keeps its context there: no GPU is idle for an exclusive task.
+    "fifo-mps": (["--sharing=mps", "--mps-memory-limit=no"], ("alone",)),
+    "slots-carrier-mps": (
+        ["--sharing=mps", "--mps-memory-limit=no", "--preload=yes", *SHORT_TURNS],
+        ("alone",),
+    ),
 }
 
 FORMER_NAMES = {"foresee-mps": "predictive-mps"}  # check-words: alias (stored results have it)
 
 
 def rows_of(name):
-    with open(os.path.join(TOP, "data", "traces", name), encoding="utf-8") as file:
+    with open(os.path.join(TRACES, name), encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
     return [dict(zip(lines[0], line)) for line in lines[1:]]
 
@@ -212,8 +228,7 @@ def measure_alone(programs, tasks, gpus):
 
 
 def read_alone(path):
-    with open(path, encoding="utf-8") as file:
-        return {tuple(kind.split()): seen for kind, seen in json.load(file)["alone"].items()}
+    return {tuple(kind.split()): seen for kind, seen in read_results(path)["alone"].items()}
 
 
 def read_catalogue(path):
@@ -266,16 +281,16 @@ def kind_of(name):
     return "H100" if "H100" in name else "H200"
 
 
-def mixed_tasks(count):
-    """Trainings of ResNet-18 on small images for 100 s, 70 s, 49 s and so on: the longest first,
-    as when long trainings are in the way of short ones."""
+def mixed_tasks(count, longest_s):
+    """Trainings of ResNet-18 on small images, the longest first and each 0.7 times as long as the
+    one before, as when long trainings are in the way of short ones."""
     arguments = ("torchvision/resnet18", "--batch=64", "--side=32", "--classes=100")
     return [
         {
             "name": f"resnet18-{i}",
             "gpus": 1,
             "at_s": 0,
-            "alone_s": 100 * 0.7**i,
+            "alone_s": longest_s * 0.7**i,
             "is_imagenet": False,
             "memory_share": 0,
             "arguments": arguments,
@@ -332,6 +347,7 @@ def plan(tasks, alone, gpu_mib, loading=None):
             ballast_gib=round(ballast_mib / 1024, 2),
             smact=smact,
             memory_mib=round(seen["memory_mib"] + ballast_mib),
+            alone_mib=round(ALONE_SHARE * gpu_mib),
             data=data,
         )
 
@@ -454,6 +470,7 @@ def preloaded_library(programs, ways):
 def submit(server, task, declared, launcher):
     options = {
         "memory": f"--memory={task['memory_mib']}MiB",
+        "alone": f"--memory={task['alone_mib']}MiB",
         "estimate": f"--memory={task['estimate_mib']}MiB" if "estimate_mib" in task else None,
         "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
         "expect": f"--expect={task['alone_s'] + launcher.start_s:.1f}s",
@@ -748,6 +765,7 @@ def main():
     parser.add_argument("--first", type=int, default=1, help="the number of the first task")
     parser.add_argument("--tasks", type=int, default=24)
     parser.add_argument("--mixed", type=int, metavar="N", help="long and short, not the trace")
+    parser.add_argument("--longest", type=float, default=100, help="of --mixed, in seconds")
     parser.add_argument("--compress", type=float, default=150)
     parser.add_argument("--gpus", default="0")
     parser.add_argument("--spare-gpus", default="")
@@ -765,7 +783,7 @@ def main():
     programs, sets = os.path.abspath(options.programs), [
         part.split(",") for part in (options.gpus, options.spare_gpus) if part
     ]
-    tasks = mixed_tasks(options.mixed) if options.mixed else None
+    tasks = mixed_tasks(options.mixed, options.longest) if options.mixed else None
     tasks = tasks or begin_at_zero(
         read_tasks(
             options.trace,

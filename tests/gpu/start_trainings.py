@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One of seven short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
+"""One of eight short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
 
 The second argument is the number of steps, so that a training beside others takes longer instead of
 doing less. Each kind has another shape: images, masks, two optimizers, characters, a recurrent
-network, embeddings, recomputed activations.
+network, embeddings, recomputed activations; and `small`, whose steps take less time than their
+launches, as most trainings of an array of settings do.
 """
 import sys
 import time
@@ -110,6 +111,15 @@ def checkpointed():
     return blocks.parameters(), loss
 
 
+def small():
+    sizes = [256] * 8
+    layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in zip(sizes, sizes[1:])]
+    net = nn.Sequential(*layers, nn.Linear(256, 10)).to(DEVICE)
+    x = torch.randn(512, 256, device=DEVICE)
+    y = torch.randint(10, (512,), device=DEVICE)
+    return net.parameters(), lambda: nn.functional.cross_entropy(net(x), y)
+
+
 KINDS = {
     "cnn": cnn,
     "segmentation": segmentation,
@@ -118,6 +128,7 @@ KINDS = {
     "lstm": lstm,
     "recommender": recommender,
     "checkpointed": checkpointed,
+    "small": small,
 }
 
 

@@ -1,28 +1,37 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon 21 short trainings end on one GPU: all at once by hand, and under colloc.
+"""How soon short trainings end on one GPU or several: all at once by hand, and under colloc.
 
-    tests/gpu/start_trial.py PROGRAMS OUT.jsonl [--within=S] [--each=S] [--kinds=N] [--ways=A,B,...]
-    tests/gpu/start_trial.py --page OUT.jsonl      # the table of docs/measured/start.md
+    tests/gpu/start_trial.py PROGRAMS OUT.jsonl [--gpus=0,1] [--within=S] [--each=S] [--kinds=N]
+                             [--array=N] [--array-each=S] [--ways=A,B,...]
+    tests/gpu/start_trial.py --page OUT.jsonl      # the tables of docs/measured/start*.md
 
 PROGRAMS: the folder that scripts/bundle makes. Seven kinds of trainings, three of each; no two of
 the commands are equal, so no task is known by an earlier one. Each way by colloc has a new daemon
 without a history. The ways, in the order of WAYS; one that comes more than once is repeated:
 
     warm        one process runs some steps of each kind: files are read, kernels are loaded
-    by-hand     all at once, by MPS
+    by-hand     all at once, by MPS, in turn on each GPU
     default     colloc, nothing declared, by MPS
     held        the same with the cautions that were the default before: settle, settle-max and
                 starting-max 0. Ended after HELD_TIMES the time of `default`
     declared    colloc, --memory=5GiB
     streams     as `default`, but time-sliced
     auto        as `default`, but colloc chooses the way of sharing
+    unset       colloc without any setting, nothing declared
     one-by-one  by hand, one after the other
+
+An array is --array equal trainings of ARRAY_KIND, which compute --array-each seconds alone:
+
+    pace        one of them alone, to know how many steps that is
+    array       colloc without any setting, `colloc submit --array`, nothing declared
+    fixed-N     by hand, by MPS, N at a time on each GPU: where one ends the next one starts
 
 A way is left out when it is not expected to end within the time that is left. OUT.jsonl has a line
 for each way, written when it has ended.
 """
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -52,6 +61,8 @@ WAYS = (
     "warm by-hand default default default held by-hand declared streams auto default default "
     "one-by-one"
 ).split()
+ARRAY_KIND = "small"
+PACE_STEPS = 3000  # chosen: some seconds of ARRAY_KIND
 HELD_TIMES = 4.6  # chosen: above the 4.5 times that it has to be slower
 START_S = 8.0  # imports and a context, alone: docs/measured/start.md
 FAILURES = "FAILED CANCELLED TIMEOUT OUT_OF_MEMORY STOPPED".split()
@@ -99,20 +110,31 @@ def end_processes(folder):
 
 
 class Watch(threading.Thread):
-    """Notes the GPU each second: used MiB, GPU utilisation, power."""
+    """Notes the GPUs each second: used MiB, GPU utilisation, power of each."""
 
-    def __init__(self):
+    def __init__(self, gpus):
         super().__init__(daemon=True)
-        self.ended, self.rows = threading.Event(), []
+        self.gpus, self.ended, self.rows = gpus, threading.Event(), []
 
     def run(self):
         begin = time.monotonic()
         query = "memory.used,utilization.gpu,power.draw"
-        words = ["nvidia-smi", "-i", "0", f"--query-gpu={query}", "--format=csv,noheader,nounits"]
+        words = [
+            "nvidia-smi",
+            "-i",
+            ",".join(self.gpus),
+            f"--query-gpu={query}",
+            "--format=csv,noheader,nounits",
+        ]
         while not self.ended.wait(1):
             try:
                 said = subprocess.run(words, capture_output=True, text=True, timeout=10).stdout
-                self.rows.append([round(time.monotonic() - begin, 1)] + said.strip().split(", "))
+                self.rows.append(
+                    [
+                        round(time.monotonic() - begin, 1),
+                        *said.strip().replace("\n", ", ").split(", "),
+                    ]
+                )
             except (OSError, subprocess.TimeoutExpired):
                 return
 
@@ -157,25 +179,55 @@ def left_of(limit_s, began):
     return max(0.1, limit_s - (time.monotonic() - began))
 
 
-def run_by_hand(jobs, limit_s):
-    with Mps() as env:
-        began, codes = time.monotonic(), []
-        running = [
-            subprocess.Popen(job, env={**os.environ, **env}, stdout=subprocess.DEVNULL)
-            for job in jobs
-        ]
-        for process in running:
-            try:
-                codes.append(process.wait(left_of(limit_s, began)))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                codes.append("cut off")
+class ByHand:
+    """Trainings by MPS, `at_once` at a time on each GPU."""
+
+    def __init__(self, gpus, at_once):
+        self.running = {gpu: [] for gpu in gpus}
+        self.at_once, self.codes = at_once, []
+
+    def start(self, job, env):
+        """Where fewest run, if one more may; returns whether it has started."""
+        gpu = min(self.running, key=lambda gpu: len(self.running[gpu]))
+        if len(self.running[gpu]) >= self.at_once:
+            return False
+        env = {**os.environ, **env, "CUDA_VISIBLE_DEVICES": gpu}
+        self.running[gpu].append(subprocess.Popen(job, env=env, stdout=subprocess.DEVNULL))
+        return True
+
+    def collect(self):
+        for running in self.running.values():
+            for process in list(running):
+                if process.poll() is not None:
+                    self.codes.append(process.returncode)
+                    running.remove(process)
+
+    def cut_off(self):
+        for process in sum(self.running.values(), []):
+            process.kill()
+            process.wait()
+
+    def run(self, jobs, env, limit_s):
+        began, left = time.monotonic(), list(jobs)
+        while time.monotonic() - began < limit_s:
+            while left and self.start(left[0], env):
+                left.pop(0)
+            if len(self.codes) == len(jobs):
+                break
+            time.sleep(0.02)
+            self.collect()
+        total_s = time.monotonic() - began
+        self.cut_off()
         return {
-            "total_s": time.monotonic() - began,
-            "failed": sum(code not in (0, "cut off") for code in codes),
-            "cut_off": codes.count("cut off"),
+            "total_s": total_s,
+            "failed": sum(code != 0 for code in self.codes),
+            "cut_off": len(jobs) - len(self.codes),
         }
+
+
+def run_by_hand(jobs, limit_s, gpus, at_once):
+    with Mps() as env:
+        return ByHand(gpus, at_once).run(jobs, env, limit_s)
 
 
 def run_one_by_one(jobs, limit_s):
@@ -203,7 +255,7 @@ def run_one_by_one(jobs, limit_s):
 
 
 class Daemon:
-    def __init__(self, programs, log, **settings):
+    def __init__(self, programs, log, gpus, **settings):
         self.programs, self.folder, self.log = programs, tempfile.mkdtemp(), log
         words = [f"--{key.replace('_', '-')}={value}" for key, value in settings.items()]
         self.socket = os.path.join(self.folder, "collocd.sock")
@@ -213,7 +265,7 @@ class Daemon:
                 f"--socket={self.socket}",
                 f"--state-dir={self.folder}/state",
                 f"--shim={programs}/colloc-shim",
-                "--gpus=0",
+                f"--gpus={','.join(gpus)}",
                 *words,
             ],
             stdout=log,
@@ -249,22 +301,37 @@ class Daemon:
                 self.log.flush()
         return False
 
+    def submit(self, job, *options):
+        """Returns the ids: of an array its tasks'."""
+        done = self.colloc("submit", "--json", *options, "--", *job)
+        if done.returncode:
+            raise RuntimeError(done.stdout + done.stderr)
+        said = json.loads(done.stdout)
+        first, count = said["id"], said.get("tasks")
+        return [str(first + 1 + k) for k in range(count)] if count else [str(first)]
+
     def run(self, jobs, limit_s, *options):
+        """jobs: each is submitted by itself."""
         began, ids = time.monotonic(), []
         for job in jobs:
-            done = self.colloc("submit", *options, "--", *job)
-            found = re.search(r"task (\d+)", done.stdout)
-            if not found:
-                return {"error": done.stdout + done.stderr}
-            ids.append(found.group(1))
+            ids += self.submit(job, *options)
+        return self.follow(ids, began, limit_s)
+
+    def run_array(self, job, count, limit_s):
+        began = time.monotonic()
+        return self.follow(self.submit(job, f"--array=0-{count - 1}"), began, limit_s)
+
+    def follow(self, ids, began, limit_s):
         submitted_s = time.monotonic() - began
         is_done = self.watch(ids, began, limit_s)
         total_s = time.monotonic() - began
         tasks = [json.loads(self.colloc("show", "--json", i).stdout) for i in ids]
         tasks = [task.get("task", task) for task in tasks]
+        for task in tasks:  # those of its last attempt; of an ended task there are no others
+            task["gpus"] = [attempt.get("gpus") for attempt in task.get("attempts") or []][-1:]
         kept = (
             "id state reason_text need_mib estimator mem_peak_mib wait_s exec_s oom_count requeues "
-            "memory_waits sharing smact"
+            "memory_waits sharing gpus smact"
         ).split()
         states = [task["state"] for task in tasks]
         if not is_done:
@@ -294,6 +361,7 @@ class Trial:
     def __init__(self, options):
         self.options, self.began = options, time.monotonic()
         self.jobs = commands(list(PACE)[: options.kinds], options.each)
+        self.array_job = None
         self.log = open(os.path.splitext(options.out)[0] + ".log", "w")
         self.took = {}
 
@@ -302,21 +370,26 @@ class Trial:
 
     def expected_s(self, way):
         """From the ways before; the first of all are tried whatever they take."""
-        by_hand = max(self.took.get("by-hand", [0]))
-        serial = len(self.jobs) * (START_S + self.options.each)
+        options, by_hand = self.options, max(self.took.get("by-hand", [0]))
+        at_once = options.array
+        if way.startswith("fixed-"):
+            at_once = min(options.array, int(way.split("-")[1]) * len(options.gpus))
+        array = -(-options.array // at_once) * (START_S + options.array_each)
         guess = {
             "warm": 0,
+            "pace": 0,
+            "array": array,
             "held": by_hand / 2,  # it is ended early anyway
             "by-hand": by_hand,
-            "one-by-one": serial,
+            "one-by-one": len(self.jobs) * (START_S + options.each),
             "streams": 1.5 * by_hand,
-        }.get(way, 1.1 * by_hand)
+        }.get(way, array if way.startswith("fixed-") else 1.1 * by_hand)
         return max(self.took.get(way, [guess]))
 
-    def warm(self, jobs, limit_s):
+    def warm(self, kinds, steps, limit_s):
         began = time.monotonic()
         done = subprocess.run(
-            [PYTHON, TRAININGS, ",".join(PACE), "20"],
+            [PYTHON, TRAININGS, ",".join(kinds), str(steps)],
             capture_output=True,
             text=True,
             timeout=limit_s,
@@ -327,21 +400,49 @@ class Trial:
             "said": (done.stdout + done.stderr)[-2000:],
         }
 
-    def by_colloc(self, limit_s, *options, **settings):
-        daemon = Daemon(os.path.abspath(self.options.programs), self.log, **settings)
+    def pace(self, limit_s):
+        value = self.warm([ARRAY_KIND], PACE_STEPS, limit_s)
+        found = re.search(r" steps ([0-9.]+) s", value["said"])
+        if found:
+            steps = int(PACE_STEPS / float(found.group(1)) * self.options.array_each)
+            self.array_job = [PYTHON, TRAININGS, ARRAY_KIND, str(steps)]
+            value.update(steps=steps, array=self.options.array, gpus=len(self.options.gpus))
+        return value
+
+    @contextlib.contextmanager
+    def daemon(self, **settings):
+        programs = os.path.abspath(self.options.programs)
+        daemon = Daemon(programs, self.log, self.options.gpus, **settings)
         try:
-            return daemon.run(self.jobs, limit_s, *options)
+            yield daemon
         finally:
             daemon.stop()
+
+    def by_colloc(self, limit_s, *options, **settings):
+        with self.daemon(**settings) as daemon:
+            return daemon.run(self.jobs, limit_s, *options)
+
+    def run_array(self, way, limit_s):
+        if not self.array_job:
+            raise RuntimeError("the pace of one training is not known")
+        if way == "array":
+            with self.daemon() as daemon:
+                return daemon.run_array(self.array_job, self.options.array, limit_s)
+        at_once, gpus = int(way.split("-")[1]), self.options.gpus
+        return run_by_hand([self.array_job] * self.options.array, limit_s, gpus, at_once)
 
     def run(self, way, limit_s):
         if way == "held" and "default" in self.took:
             limit_s = min(limit_s, HELD_TIMES * max(self.took["default"]))
+        if way == "array" or way.startswith("fixed-"):
+            return self.run_array(way, limit_s)
         return {
-            "warm": lambda: self.warm(self.jobs, limit_s),
-            "by-hand": lambda: run_by_hand(self.jobs, limit_s),
+            "warm": lambda: self.warm(PACE, 20, limit_s),
+            "pace": lambda: self.pace(limit_s),
+            "by-hand": lambda: run_by_hand(self.jobs, limit_s, self.options.gpus, len(self.jobs)),
             "one-by-one": lambda: run_one_by_one(self.jobs, limit_s),
             "default": lambda: self.by_colloc(limit_s, sharing="mps"),
+            "unset": lambda: self.by_colloc(limit_s),
             "streams": lambda: self.by_colloc(limit_s, sharing="streams"),
             "auto": lambda: self.by_colloc(limit_s, sharing="auto"),
             "held": lambda: self.by_colloc(limit_s, sharing="mps", **CAUTIONS),
@@ -356,7 +457,7 @@ class Trial:
             return
         self.log.write(f"---- {way}\n")
         self.log.flush()
-        watch, value = Watch(), {}
+        watch, value = Watch(self.options.gpus), {}
         watch.start()
         try:
             value = self.run(way, left_s - 8)
@@ -381,62 +482,86 @@ ROWS = {
     "one-by-one": "by hand, one after the other",
     "default": "colloc, nothing declared, by MPS",
     "auto": "colloc, nothing declared, `--sharing=auto`",
+    "unset": "colloc, nothing declared, nothing set",
     "streams": "colloc, nothing declared, time-sliced",
     "declared": "colloc, `--memory=5GiB`, by MPS",
     "held": "colloc with the cautions before",
 }
 
 
-def table(results):
-    """The rows of Markdown for what was measured."""
+ARRAY_ROWS = {"array": "colloc, `--array`, nothing declared, nothing set"}
+
+
+def totals_of(results):
+    """The runs that have ended, by way."""
     totals = {}
     for result in results:
         if "total_s" in result:
             totals.setdefault(result["way"], []).append(result)
-    by_hand = statistics.fmean(result["total_s"] for result in totals["by-hand"])
-    lines = [
-        "| way | runs | total | of by hand | longest wait | failed |",
+    return totals
+
+
+def row(words, runs, reference_s):
+    seconds = [run["total_s"] for run in runs]
+    waits = [task["wait_s"] for run in runs for task in run.get("tasks", [])]
+    cut_off = sum(run["cut_off"] for run in runs)
+    over = "> " if cut_off else ""
+    note = f", {cut_off} not done" if cut_off else ""
+    each = " ".join(f"{value:.1f}" for value in seconds)
+    longest = f"{max(waits):.0f} s" if waits else "-"
+    failed = sum(run["failed"] for run in runs)
+    return (
+        f"| {words}{note} | {len(runs)} | {over}{each} s |"
+        f" {over}{statistics.fmean(seconds) / reference_s:.2f} | {longest} | {failed} |"
+    )
+
+
+def table(rows, totals, reference_s, reference):
+    """Of Markdown, for what was measured."""
+    return [
+        f"| way | runs | total | of {reference} | longest wait | failed |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
+        *[row(words, totals[way], reference_s) for way, words in rows.items() if way in totals],
     ]
-    for way, words in ROWS.items():
-        runs = totals.get(way)
-        if not runs:
-            continue
-        seconds = [run["total_s"] for run in runs]
-        waits = [task["wait_s"] for run in runs for task in run.get("tasks", [])]
-        cut_off = sum(run["cut_off"] for run in runs)
-        over = "> " if cut_off else ""
-        note = f", {cut_off} not done" if cut_off else ""
-        each = " ".join(f"{value:.1f}" for value in seconds)
-        longest = f"{max(waits):.0f} s" if waits else "-"
-        failed = sum(run["failed"] for run in runs)
-        lines.append(
-            f"| {words}{note} | {len(runs)} | {over}{each} s |"
-            f" {over}{statistics.fmean(seconds) / by_hand:.2f} |"
-            f" {longest} | {failed} |"
-        )
+
+
+def mean_s(runs):
+    return statistics.fmean(run["total_s"] for run in runs)
+
+
+def tables(results):
+    totals, lines = totals_of(results), []
+    if "by-hand" in totals:
+        lines += table(ROWS, totals, mean_s(totals["by-hand"]), "by hand")
+    fixed = [way for way in totals if way.startswith("fixed-")]
+    if fixed:
+        best_s = min(mean_s(totals[way]) for way in fixed)
+        numbers = sorted((int(way.split("-")[1]), way) for way in fixed)
+        rows = {way: f"by hand, {number} on each GPU" for number, way in numbers}
+        lines += [""] * bool(lines) + table({**ARRAY_ROWS, **rows}, totals, best_s, "the best")
     return lines
 
 
 def main():
     if sys.argv[1:2] == ["--page"]:
         with open(sys.argv[2]) as file:
-            print("\n".join(table([json.loads(line) for line in file])))
+            print("\n".join(tables([json.loads(line) for line in file])))
         return
     parser = argparse.ArgumentParser()
     parser.add_argument("programs")
     parser.add_argument("out")
+    parser.add_argument("--gpus", type=lambda text: text.split(","), default=["0"])
     parser.add_argument("--within", type=float, default=900, help="seconds for all ways")
     parser.add_argument("--each", type=float, default=2, help="seconds that a training computes")
     parser.add_argument("--kinds", type=int, default=len(PACE))
+    parser.add_argument("--array", type=int, default=40, help="trainings of the array")
+    parser.add_argument("--array-each", type=float, default=5, help="seconds that each computes")
     parser.add_argument("--ways", type=lambda text: text.split(","), default=WAYS)
     trial = Trial(parser.parse_args())
     for way in trial.options.ways:
         trial.take(way)
     with open(trial.options.out) as file:
-        results = [json.loads(line) for line in file]
-    if any(result["way"] == "by-hand" for result in results):
-        print("\n".join(table(results)))
+        print("\n".join(tables([json.loads(line) for line in file])))
 
 
 if __name__ == "__main__":
