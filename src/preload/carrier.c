@@ -3,7 +3,6 @@
 #include "preload/carrier.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -19,10 +18,11 @@ enum {
     CALLS_POLL_US = 100,  /* chosen: a call of the driver takes microseconds */
 };
 
+/* Those that copy_place.c can open. */
+#define PLACES (1U << PRELOAD_PLACE_OWN | 1U << PRELOAD_PLACE_NEIGHBOUR)
+
 /* Chosen, as the daemon's limit for calls that synchronise. */
 #define CALLS_LIMIT_US UINT64_C(30000000)
-
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 static uint64_t now_us(void)
 {
@@ -42,6 +42,8 @@ void carrier_publish(struct process_state *state, struct preload_page *page)
     atomic_store(&page->carry_bytes, carrier->blocks.mapped_bytes);
     atomic_store(&page->carry_out_us, atomic_load(&carrier->out_us));
     atomic_store(&page->carry_in_us, atomic_load(&carrier->in_us));
+    atomic_store(&page->carry_lies, atomic_load(&carrier->lies));
+    atomic_store(&page->carry_places, PLACES);
     if (where >= PRELOAD_CARRY_COPYING)
         atomic_store(&page->gate, PRELOAD_GATE_CLOSED);
     atomic_store(&page->carry_state, where);
@@ -110,37 +112,13 @@ static enum preload_carry_why why_not(struct process_state *state)
     return atomic_load(&state->captures) ? PRELOAD_CARRY_CAPTURES : PRELOAD_CARRY_CAN;
 }
 
-/* ---- the host's copy ---- */
-
-/* In whole huge pages where the kernel has them: touching is then three times as fast. */
-static bool create_copy(struct carrier *carrier)
-{
-    size_t bytes = carrier->blocks.mapped_bytes + HUGE_PAGE_BYTES;
-    char *room = mmap(
-        NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
-        return false;
-    madvise(room, bytes, MADV_HUGEPAGE);
-    madvise(room, bytes, MADV_DONTFORK);
-    madvise(room, bytes, MADV_DONTDUMP);
-    carrier->copy = room;
-    carrier->copy_bytes = bytes;
-    uint64_t at = -(uintptr_t)room % HUGE_PAGE_BYTES;
-    for (size_t i = 0; i < carrier->blocks.count; i++) {
-        carrier->blocks.item[i].copy_at = at;
-        at += carrier->blocks.item[i].is_kept ? 0 : carrier->blocks.item[i].mapped_bytes;
-    }
-    return true;
-}
-
-static void destroy_copy(struct carrier *carrier)
-{
-    if (carrier->copy)
-        munmap(carrier->copy, carrier->copy_bytes);
-    carrier->copy = NULL;
-}
-
 /* ---- back ---- */
+
+static void drop_copy(struct carrier *carrier)
+{
+    copy_place_close(&carrier->place);
+    atomic_store(&carrier->lies, PRELOAD_PLACE_OWN);
+}
 
 /* Takes away what this way back has put behind blocks: the copy is still whole. */
 static void empty_all(struct carrier *carrier)
@@ -171,13 +149,13 @@ static enum preload_carry_why bring_back(struct process_state *state)
         enter_phase(state, PRELOAD_CARRY_IS_AWAY);
         return r == CUDA_ERROR_OUT_OF_MEMORY ? PRELOAD_CARRY_NO_GPU_MEMORY : PRELOAD_CARRY_DRIVER;
     }
-    r = staging_copy(&carrier->staging, &carrier->blocks, carrier->copy, STAGING_TO_GPU);
+    r = copy_place_load(&carrier->place, &carrier->staging, &carrier->blocks);
     if (r != CUDA_SUCCESS) {
         note_driver(carrier, r);
         enter_phase(state, PRELOAD_CARRY_LOST);
         return PRELOAD_CARRY_DRIVER;
     }
-    destroy_copy(carrier);
+    drop_copy(carrier);
     atomic_store(&carrier->in_us, now_us() - begin);
     enter_phase(state, PRELOAD_CARRY_IS_HERE);
     return PRELOAD_CARRY_CAN;
@@ -214,6 +192,24 @@ static bool is_prepared(const struct carrier *carrier)
     return carrier->staging.lanes[STAGING_LANES - 1].buffers;
 }
 
+/* Opens the place that the daemon wants, by what it has handed over for that. */
+static enum preload_carry_why open_place(struct process_state *state, struct copy_place *ret_place)
+{
+    struct carrier *carrier = &state->carrier;
+    struct copy_room room;
+    int error = CUDA_SUCCESS;
+    uint32_t wanted = atomic_load(&process_page(state)->carry_place);
+    if (wanted >= PRELOAD_PLACES)
+        return PRELOAD_CARRY_NO_ROOM;
+    process_take_room(state, &room);
+    enum preload_carry_why why = copy_place_open(
+        ret_place, (enum preload_place)wanted, &room, carrier->device, &carrier->blocks, &error);
+    copy_room_drop(&room);
+    if (error != CUDA_SUCCESS)
+        note_driver(carrier, error);
+    return why;
+}
+
 /* Nothing has changed yet when it fails. The order is read again after the phase was written; the
  * daemon writes another order before it reads the phase: one of the two sees the other. */
 static enum preload_carry_why make_ready(struct process_state *state, uint32_t order)
@@ -228,8 +224,11 @@ static enum preload_carry_why make_ready(struct process_state *state, uint32_t o
         why = note_driver(carrier, synchronise_context(carrier));
     if (why != PRELOAD_CARRY_CAN)
         return why;
-    if (!is_prepared(carrier) || !create_copy(carrier))
+    if (!is_prepared(carrier))
         return PRELOAD_CARRY_NO_HOST_MEMORY;
+    why = open_place(state, &carrier->place);
+    if (why != PRELOAD_CARRY_CAN)
+        return why;
     if (is_void(state, order)) /* the gate may be open by now */
         return PRELOAD_CARRY_CALLS;
     enter_phase(state, PRELOAD_CARRY_COPYING);
@@ -238,7 +237,7 @@ static enum preload_carry_why make_ready(struct process_state *state, uint32_t o
 
 static enum preload_carry_why stay_here(struct process_state *state, enum preload_carry_why why)
 {
-    destroy_copy(&state->carrier);
+    drop_copy(&state->carrier);
     enter_phase(state, PRELOAD_CARRY_IS_HERE);
     return why;
 }
@@ -250,8 +249,8 @@ static enum preload_carry_why take_away(struct process_state *state, uint32_t or
     enter_phase(state, PRELOAD_CARRY_WAITING);
     enum preload_carry_why why = make_ready(state, order);
     if (why == PRELOAD_CARRY_CAN)
-        why = note_driver(carrier,
-            staging_copy(&carrier->staging, &carrier->blocks, carrier->copy, STAGING_TO_HOST));
+        why = note_driver(
+            carrier, copy_place_store(&carrier->place, &carrier->staging, &carrier->blocks));
     if (why != PRELOAD_CARRY_CAN)
         return stay_here(state, why);
     enter_phase(state, PRELOAD_CARRY_RELEASING);
@@ -264,11 +263,41 @@ static enum preload_carry_why take_away(struct process_state *state, uint32_t or
         return note_driver(carrier, r);
     }
     atomic_store(&carrier->out_us, now_us() - begin);
+    atomic_store(&carrier->lies, carrier->place.kind);
     enter_phase(state, PRELOAD_CARRY_IS_AWAY);
     return PRELOAD_CARRY_CAN;
 }
 
+/* ---- to another place ---- */
+
+/* The blocks stay away. The copy on the neighbour is whole until the other one is. */
+static enum preload_carry_why relocate_copy(struct process_state *state)
+{
+    struct carrier *carrier = &state->carrier;
+    struct copy_place to;
+    uint64_t begin = now_us();
+    enum preload_carry_why why = open_place(state, &to);
+    if (why != PRELOAD_CARRY_CAN)
+        return why;
+    CUresult r = to.host ? copy_place_move(&carrier->place, &to, &carrier->staging)
+                         : CUDA_ERROR_INVALID_VALUE;
+    if (r != CUDA_SUCCESS) {
+        copy_place_close(&to);
+        return note_driver(carrier, r);
+    }
+    copy_place_close(&carrier->place);
+    carrier->place = to;
+    atomic_store(&carrier->lies, to.kind);
+    atomic_store(&carrier->out_us, now_us() - begin);
+    return PRELOAD_CARRY_CAN;
+}
+
 /* ---- orders ---- */
+
+static bool lies_on_gpu(const struct carrier *carrier)
+{
+    return carrier->place.kind == PRELOAD_PLACE_NEIGHBOUR;
+}
 
 static void carry_out_order(struct process_state *state, uint32_t order)
 {
@@ -279,6 +308,9 @@ static void carry_out_order(struct process_state *state, uint32_t order)
         why = take_away(state, order);
     else if (goal == PRELOAD_CARRY_HERE && where == PRELOAD_CARRY_IS_AWAY)
         why = bring_back(state);
+    else if (goal == PRELOAD_CARRY_TO_HOST && where == PRELOAD_CARRY_IS_AWAY &&
+             lies_on_gpu(carrier))
+        why = relocate_copy(state);
     atomic_store(&carrier->why, why);
     publish_phase(state);
 }

@@ -7,11 +7,12 @@
  * without their addresses. A thread of the library carries out what the daemon orders in the page:
  *
  *     AWAY   wait until no call is in the driver and the GPU has done its work   WAITING
- *            copy all blocks to the host                                         COPYING
+ *            copy all blocks to another place (copy_place.h)                     COPYING
  *            take away their memory                                              RELEASING
  *                                                                                IS_AWAY
  *     HERE   put memory behind each, copy back                                   RETURNING
  *                                                                                IS_HERE
+ *     TO_HOST  move a copy on a neighbour GPU to the host                      IS_AWAY
  *
  * Contract:
  * 1. The daemon closes the gate before it orders AWAY, and opens it after HERE was done.
@@ -28,6 +29,7 @@
 
 #include "preload/block_mapping.h"
 #include "preload/block_table.h"
+#include "preload/copy_place.h"
 #include "preload/page.h"
 #include "preload/staging.h"
 
@@ -47,11 +49,10 @@ struct carrier {
 
     _Atomic uint32_t has_thread;
     struct staging staging;
-    char *copy; /* of the host, while the blocks are away */
-    size_t copy_bytes;
+    struct copy_place place; /* of the copy, while the blocks are away */
 
     /* As in the page; a new daemon's page gets them. */
-    _Atomic uint32_t state, why;
+    _Atomic uint32_t state, why, lies;
     _Atomic int32_t error;
     _Atomic uint64_t out_us, in_us;
 };

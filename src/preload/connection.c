@@ -86,9 +86,19 @@ typedef void handler(void);
 int __register_atfork(handler *prepare, handler *parent, handler *child, void *library);
 int pthread_atfork(handler *prepare, handler *parent, handler *child);
 
+static _Atomic int only_here = -1; /* a descriptor that children do not keep; -1: none */
+
+void connection_keep_from_children(int fd)
+{
+    atomic_store(&only_here, fd);
+}
+
 static void close_those_of_the_parent(void)
 {
     int error = errno;
+    int fd = atomic_exchange(&only_here, -1);
+    if (fd >= 0)
+        close(fd);
     for (int i = 0; i < CONNECTIONS_MAX; i++) {
         if (is_ours(&connections[i]))
             close(connections[i].fd);

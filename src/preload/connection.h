@@ -49,4 +49,8 @@ bool connection_send(struct connection *connection, struct preload_message *mess
 int connection_receive(
     struct connection *connection, int ms, struct preload_message *ret_message, int *ret_page);
 
+/* A descriptor that came is closed in children that are forked meanwhile. One at a time; -1: none
+ * any more. */
+void connection_keep_from_children(int fd);
+
 #endif

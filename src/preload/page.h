@@ -56,8 +56,21 @@ struct preload_communicator {
 
 /* What the daemon orders of the carrier (docs/carrier.md): a serial number, and one of these in the
  * two lowest bits. */
-enum preload_carry_goal { PRELOAD_CARRY_KEEP, PRELOAD_CARRY_AWAY, PRELOAD_CARRY_HERE };
+enum preload_carry_goal {
+    PRELOAD_CARRY_KEEP,
+    PRELOAD_CARRY_AWAY, /* to `carry_place` */
+    PRELOAD_CARRY_HERE,
+    PRELOAD_CARRY_TO_HOST, /* a copy on a neighbour GPU goes to `carry_place`, on the host */
+};
 enum { PRELOAD_CARRY_GOAL_MASK = 3, PRELOAD_CARRY_SERIAL = 4 };
+
+/* Where the copy of the blocks lies while they are away (copy_place.h). */
+enum preload_place {
+    PRELOAD_PLACE_OWN,       /* host memory of the process */
+    PRELOAD_PLACE_POOL,      /* host memory of the daemon's, handed over before the order */
+    PRELOAD_PLACE_NEIGHBOUR, /* memory of another GPU, handed over before the order */
+    PRELOAD_PLACES
+};
 
 /* Where the blocks of the process are. From PRELOAD_CARRY_COPYING on, the gate must stay closed
  * until they are here again. */
@@ -90,6 +103,7 @@ enum preload_carry_why {
     PRELOAD_CARRY_NO_HOST_MEMORY, /* for the copy */
     PRELOAD_CARRY_NO_GPU_MEMORY,  /* on the way back; the copy stays */
     PRELOAD_CARRY_DRIVER,         /* a call of the driver failed: `carry_error` */
+    PRELOAD_CARRY_NO_ROOM,        /* no memory for the copy was handed over that suits the order */
     PRELOAD_CARRY_WHYS
 };
 
@@ -123,8 +137,10 @@ struct preload_page {
     _Atomic uint32_t carry_state; /* enum preload_carry_state */
     _Atomic uint32_t carry_why;   /* enum preload_carry_why */
     _Atomic int32_t carry_error;  /* the driver's number of the last failed call; 0: none */
-    uint32_t reserved;
-    _Atomic uint64_t carry_bytes;               /* of the blocks, as mapped */
+    _Atomic uint16_t carry_place; /* the daemon's: where the next copy goes, enum preload_place */
+    _Atomic uint8_t carry_lies;   /* where the copy lies; of a process whose blocks are away */
+    _Atomic uint8_t carry_places; /* a bit for each place that this library can use */
+    _Atomic uint64_t carry_bytes; /* of the blocks, as mapped */
     _Atomic uint64_t carry_out_us, carry_in_us; /* the last way out and back took */
 
     _Atomic uint32_t collectives_held; /* a futex; the daemon's. 0: they pass; else a number that

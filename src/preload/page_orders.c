@@ -38,7 +38,9 @@ enum preload_carry_answer page_carry(struct preload_page *page, bool is_away)
         return PRELOAD_CARRIES_NOT;
     if (where == PRELOAD_CARRY_LOST)
         return PRELOAD_CARRIES_LOST;
-    if (is_away && !is_ordered && where == PRELOAD_CARRY_IS_HERE && why != PRELOAD_CARRY_CAN)
+    bool is_known = done == order; /* otherwise `why` may be that of an earlier order */
+    if (is_away && !is_ordered && is_known && where == PRELOAD_CARRY_IS_HERE &&
+        why != PRELOAD_CARRY_CAN)
         return PRELOAD_CARRIES_NOT;
     if (!is_ordered) {
         give_order(page, goal);
@@ -56,6 +58,42 @@ enum preload_carry_answer page_carry(struct preload_page *page, bool is_away)
         return PRELOAD_CARRIES_DONE;
     give_order(page, PRELOAD_CARRY_KEEP); /* the next time it is tried again */
     return PRELOAD_CARRIES_FAILED;
+}
+
+enum preload_carry_answer page_relocate(struct preload_page *page, enum preload_place place)
+{
+    uint32_t order = atomic_load(&page->carry_order), done = atomic_load(&page->carry_done);
+    if (atomic_load(&page->carry_state) != PRELOAD_CARRY_IS_AWAY)
+        return PRELOAD_CARRIES_NOT;
+    if ((order & PRELOAD_CARRY_GOAL_MASK) != PRELOAD_CARRY_TO_HOST) {
+        if (page_lies(page) != PRELOAD_PLACE_NEIGHBOUR)
+            return PRELOAD_CARRIES_DONE;
+        page_set_place(page, place);
+        give_order(page, PRELOAD_CARRY_TO_HOST);
+        return PRELOAD_CARRIES_STILL;
+    }
+    if (done != order)
+        return PRELOAD_CARRIES_STILL;
+    if (page_lies(page) != PRELOAD_PLACE_NEIGHBOUR)
+        return PRELOAD_CARRIES_DONE;
+    give_order(page, PRELOAD_CARRY_KEEP); /* the next time it is tried again */
+    return PRELOAD_CARRIES_FAILED;
+}
+
+void page_set_place(struct preload_page *page, enum preload_place place)
+{
+    atomic_store(&page->carry_place, place);
+}
+
+bool page_can_use(const struct preload_page *page, enum preload_place place)
+{
+    return place == PRELOAD_PLACE_OWN || (atomic_load(&page->carry_places) >> place & 1);
+}
+
+enum preload_place page_lies(const struct preload_page *page)
+{
+    uint32_t place = atomic_load(&page->carry_lies);
+    return place < PRELOAD_PLACES ? (enum preload_place)place : PRELOAD_PLACE_OWN;
 }
 
 /* The library keeps the gate of a new page closed while the memory is not here. No other gate of a
@@ -93,7 +131,8 @@ const char *page_why_not_carried(const struct preload_page *page)
         [PRELOAD_CARRY_CALLS] = "a call of it, or its work on the GPU, did not end",
         [PRELOAD_CARRY_NO_HOST_MEMORY] = "there is no host memory for its buffers or its copy",
         [PRELOAD_CARRY_NO_GPU_MEMORY] = "its GPU has too little free memory",
-        [PRELOAD_CARRY_DRIVER] = "a call of the driver failed"};
+        [PRELOAD_CARRY_DRIVER] = "a call of the driver failed",
+        [PRELOAD_CARRY_NO_ROOM] = "it was handed no memory for its copy"};
     uint32_t why = atomic_load(&page->carry_why);
     return why < PRELOAD_CARRY_WHYS ? reasons[why] : reasons[PRELOAD_CARRY_DRIVER];
 }

@@ -31,6 +31,25 @@ enum preload_carry_answer {
  */
 enum preload_carry_answer page_carry(struct preload_page *page, bool is_away);
 
+/*
+ * Has a copy that lies on a neighbour GPU go to the host, while the blocks stay away. Called again
+ * and again, as page_carry.
+ *
+ * place: on the host; what it needs was handed over
+ *
+ * PRELOAD_CARRIES_NOT: the blocks are not away.
+ */
+enum preload_carry_answer page_relocate(struct preload_page *page, enum preload_place place);
+
+/* Says where the copy of the next AWAY goes. */
+void page_set_place(struct preload_page *page, enum preload_place place);
+
+/* Can the library of the process use the place? */
+bool page_can_use(const struct preload_page *page, enum preload_place place);
+
+/* Returns where the copy of the blocks lies, which are away. */
+enum preload_place page_lies(const struct preload_page *page);
+
 /* Brings back what was left away by an owner that ended in the middle of an order, and then opens
  * the gate: of a process that is to run. To be called again and again. */
 void page_heal(struct preload_page *page);

@@ -110,10 +110,10 @@ static struct preload_page *create_page(int *ret_fd)
     return page;
 }
 
-static bool send_welcome(struct connection *connection, int page_fd)
+static bool send_with_descriptor(
+    struct connection *connection, struct preload_message *message, int fd)
 {
-    struct preload_message welcome = preload_message_of(PRELOAD_WELCOME);
-    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
+    struct iovec part = {.iov_base = message, .iov_len = sizeof(*message)};
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof(int))];
@@ -125,9 +125,9 @@ static bool send_welcome(struct connection *connection, int page_fd)
     control.header.cmsg_level = SOL_SOCKET;
     control.header.cmsg_type = SCM_RIGHTS;
     control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.header), &page_fd, sizeof(page_fd));
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
     return sendmsg(connection->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-           (ssize_t)sizeof(welcome);
+           (ssize_t)sizeof(*message);
 }
 
 /* Returns whether the connection follows the protocol and continues. */
@@ -143,9 +143,27 @@ static bool take_hello(struct connection *connection)
         return false;
     connection->role = ROLE_PROCESS;
     hooks->begins(hooks->context, &connection->process);
-    bool sent = send_welcome(connection, fd);
+    struct preload_message welcome = preload_message_of(PRELOAD_WELCOME);
+    bool sent = send_with_descriptor(connection, &welcome, fd);
     close(fd);
     return sent;
+}
+
+/* ---- memory for its copy ---- */
+
+bool preload_give_room(struct preload_process *process, enum preload_place place, uint64_t bytes,
+    uint64_t offset, int fd)
+{
+    struct connection *connection = (struct connection *)((char *)process -
+                                                          offsetof(struct connection, process));
+    struct preload_message room = preload_message_of(PRELOAD_ROOM);
+    room.reason = (uint8_t)place;
+    room.bytes = bytes;
+    room.held_bytes = offset;
+    if (fd >= 0)
+        return send_with_descriptor(connection, &room, fd);
+    return send(connection->fd, &room, sizeof(room), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           (ssize_t)sizeof(room);
 }
 
 /* ---- a thread that waits ---- */

@@ -114,6 +114,17 @@ void preload_listener_destroy(struct preload_listener *listener);
  */
 void preload_answer(struct preload_waiter *waiter, enum preload_kind kind, uint64_t bound_ms);
 
+/*
+ * Hands memory for a copy to a process (preload/copy_place.h).
+ *
+ * offset: in the file, of a pool's
+ * fd:     the caller's; it may be closed afterwards. -1: what was handed over is given back
+ *
+ * Returns false: the process does not read, or has ended.
+ */
+bool preload_give_room(struct preload_process *process, enum preload_place place, uint64_t bytes,
+    uint64_t offset, int fd);
+
 /* Return the first and the following one, in the order in which they came; NULL: no more. */
 struct preload_process *preload_next_process(
     struct preload_listener *listener, const struct preload_process *after);

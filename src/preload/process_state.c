@@ -96,6 +96,7 @@ static void take_page(struct process_state *state, int fd)
     atomic_store(&page->waits, atomic_load(&old->waits));
     atomic_store(&page->waited_ms, atomic_load(&old->waited_ms));
     atomic_store(&page->beat_ms, coarse_ms());
+    copy_room_drop(&state->room); /* of an order that has ended with its daemon */
     carrier_publish(state, page);
     collectives_publish(state, page);
     step_watch_publish(state, page);
@@ -122,16 +123,46 @@ static void say_hello(struct process_state *state)
         hang_up(state);
 }
 
-/* Takes a WELCOME that came, and hangs up when the connection is no longer there. */
+/* Takes what is handed over, or, without a descriptor, gives back what was. A child that is forked
+ * now must not keep the memory: connection.c closes its descriptor there. */
+static void keep_room(struct process_state *state, const struct preload_message *message, int fd)
+{
+    copy_room_drop(&state->room);
+    bool is_place = message->reason > PRELOAD_PLACE_OWN && message->reason < PRELOAD_PLACES;
+    if (fd < 0)
+        return;
+    if (!is_place) {
+        close(fd);
+        return;
+    }
+    state->room = (struct copy_room){
+        (enum preload_place)message->reason, fd, message->bytes, message->held_bytes};
+    connection_keep_from_children(fd);
+}
+
+/* Takes a WELCOME or ROOM that came, and hangs up when the connection is no longer there. */
 static void listen_to_daemon(struct process_state *state, int ms)
 {
     struct preload_message message;
-    int page;
+    int page = -1;
     int r = state->daemon ? connection_receive(state->daemon, ms, &message, &page) : 0;
     if (r == 1 && message.kind == PRELOAD_WELCOME && page >= 0)
         take_page(state, page);
+    else if (r == 1 && message.kind == PRELOAD_ROOM)
+        keep_room(state, &message, page);
+    else if (page >= 0)
+        close(page);
     if (r < 0)
         hang_up(state);
+}
+
+void process_take_room(struct process_state *state, struct copy_room *ret_room)
+{
+    futex_lock(&state->lock);
+    listen_to_daemon(state, 0);
+    *ret_room = state->room;
+    state->room = (struct copy_room){0};
+    futex_unlock(&state->lock);
 }
 
 void process_renew_connection(struct process_state *state)

@@ -52,6 +52,7 @@ struct process_state {
     struct imports imports;
     _Atomic uint32_t known_uuids; /* a bit for each that was read */
     struct connection *daemon;    /* NULL: none */
+    struct copy_room room;        /* the last that the daemon has handed over */
     uint64_t hello_ms;            /* when the last HELLO was sent */
 };
 
@@ -83,6 +84,9 @@ bool process_is_due(_Atomic uint64_t *last_ms, uint64_t period_ms);
 /* Once a second, from whatever call: says in the page that the process calls CUDA, and renews the
  * connection. */
 void process_beat(struct process_state *state);
+
+/* Takes what the daemon has handed over for the next copy; the caller drops it. */
+void process_take_room(struct process_state *state, struct copy_room *ret_room);
 
 /* The rest is called with `lock` held. */
 

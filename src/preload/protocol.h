@@ -9,6 +9,8 @@
  *     process                       daemon
  *     HELLO task, attempt      ->
  *                              <-   WELCOME, with the descriptor of its page (page.h)
+ *                              <-   ROOM place, bytes: with the descriptor of memory for the copy
+ *                                   that the next order of the carrier makes (copy_place.h)
  *
  *     WAIT bytes, GPU, held    ->
  *                              <-   BOUND bound_ms: wait at most so long
@@ -43,6 +45,7 @@ enum preload_kind {
     PRELOAD_BOUND,
     PRELOAD_RETRY,
     PRELOAD_FAIL,
+    PRELOAD_ROOM,
 };
 
 /* The reason of a WAIT. */
@@ -57,13 +60,13 @@ struct preload_message {
     uint32_t magic;
     uint8_t version;
     uint8_t kind;   /* enum preload_kind */
-    uint8_t reason; /* enum preload_reason; of a WAIT only */
+    uint8_t reason; /* enum preload_reason, of a WAIT; enum preload_place, of a ROOM */
     uint8_t reserved;
     uint64_t task;
     uint32_t attempt;
     uint32_t ordinal;    /* of the GPU in the process */
-    uint64_t bytes;      /* of the allocation */
-    uint64_t held_bytes; /* by the process on that GPU */
+    uint64_t bytes;      /* of the allocation, or of the room */
+    uint64_t held_bytes; /* by the process on that GPU; of a ROOM: where it begins in the file */
     uint64_t bound_ms;   /* of a BOUND */
     unsigned char gpu_uuid[16];
 };

@@ -19,7 +19,7 @@ import time
 
 MESSAGE = struct.Struct("=IBBBBQIIQQQ16s")
 MAGIC = 0x50434C43
-HELLO, WAIT, WELCOME, BOUND, RETRY, FAIL = range(1, 7)
+HELLO, WAIT, WELCOME, BOUND, RETRY, FAIL, ROOM = range(1, 8)
 MEMORY, CONTEXT, OVER_CAP = range(1, 4)
 PAGE_SIZE = 4096
 PAGE_MAGIC = 0x6C6C6F63
@@ -41,12 +41,14 @@ DEVICES, DEVICE_SIZE = 72, 56
 CARRY_ORDER, CARRY_DONE, CARRY_STATE, CARRY_WHY, CARRY_ERROR = 968, 972, 976, 980, 984
 CARRY_BYTES, CARRY_OUT_US, CARRY_IN_US = 992, 1000, 1008
 HELD, UNDER_WAY, COMMUNICATORS, COMMUNICATOR_SIZE, COMMUNICATORS_MAX = 1016, 1020, 1024, 32, 32
-KEEP, AWAY, HERE = range(3)  # what the daemon orders
+CARRY_PLACE, CARRY_LIES, CARRY_PLACES = 988, 990, 991
+KEEP, AWAY, HERE, TO_HOST = range(4)  # what the daemon orders
+OWN, POOL, NEIGHBOUR = range(3)  # where a copy lies (enum preload_place)
 # where the memory is, and why it is not elsewhere (src/preload/page.h)
 NO_BLOCKS, IS_HERE, IS_WAITING, IS_COPYING = range(4)
 IS_RELEASING, IS_AWAY, IS_RETURNING, IS_LOST = range(4, 8)
 WHYS = """can off no-mapping several-gpus managed shared contexts other-memory linked captures
-gate-open calls no-host-memory no-gpu-memory driver""".split()
+gate-open calls no-host-memory no-gpu-memory driver no-room""".split()
 # struct preload_steps (src/preload/step_page.h)
 STEPS, STEPS_TIMED_US, STEPS_UNIT, STEPS_SOURCE, STEPS_MARKED = 2048, 2056, 2064, 2068, 2072
 NO_STEPS, STEPS_OF_CALLS, STEPS_REPORTED = range(3)
@@ -130,6 +132,15 @@ class Page:
             time.sleep(0.0005)
         return self.why()
 
+    def set_place(self, place):
+        struct.pack_into("=H", self.map, CARRY_PLACE, place)
+
+    def lies(self):
+        return self.map[CARRY_LIES]
+
+    def places(self):
+        return self.map[CARRY_PLACES]
+
     def why(self):
         return WHYS[self.u32(CARRY_WHY)]
 
@@ -169,6 +180,7 @@ class PreloadDaemon:
     def __init__(self, path, on_wait, cap_bytes=0, answers_hello=True):
         self.on_wait, self.cap_bytes, self.answers_hello = on_wait, cap_bytes, answers_hello
         self.pages, self.waits, self.connections = {}, [], set()
+        self.processes = {}  # pid: the connection
         self.lock, self.changed = threading.Lock(), threading.Condition()
         self.path = path
         if os.path.exists(path):
@@ -212,6 +224,18 @@ class PreloadDaemon:
         except OSError:
             pass
 
+    def give_room(self, pid, place, size, fd, offset=0):
+        """Hands a process memory for its copy, by a descriptor."""
+        packet = MESSAGE.pack(MAGIC, 1, ROOM, place, 0, 0, 0, 0, size, offset, 0, bytes(16))
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+        self.processes[pid].sendmsg([packet], rights)
+        self.pages[pid].set_place(place)
+
+    def give_back(self, pid):
+        """What was handed over and is not used is given back."""
+        self.processes[pid].send(MESSAGE.pack(MAGIC, 1, ROOM, 0, 0, 0, 0, 0, 0, 0, 0, bytes(16)))
+        self.pages[pid].set_place(OWN)
+
     def _accept(self):
         while True:
             try:
@@ -243,6 +267,7 @@ class PreloadDaemon:
         if fields[2] == HELLO and self.answers_hello:
             page = Page(self.cap_bytes)
             self.pages[pid] = page
+            self.processes[pid] = connection
             packet = MESSAGE.pack(MAGIC, 1, WELCOME, 0, 0, 0, 0, 0, 0, 0, 0, bytes(16))
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [page.fd]))]
             connection.sendmsg([packet], rights)

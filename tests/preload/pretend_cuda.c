@@ -557,6 +557,15 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
     return fails("cuMemcpyDtoHAsync_v2") ? 700 : CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemcpyDtoDAsync_v2(
+    CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    wait_while_held(HOLD_COPY_ACROSS);
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return fails("cuMemcpyDtoDAsync_v2") ? 700 : CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuMemcpyHtoDAsync_v2(
     CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)

@@ -19,6 +19,12 @@ struct pretend_gpu {
     _Atomic uint64_t held; /* a bit for each call that does not return (enum held_call) */
 };
 
-enum held_call { HOLD_COPY_OUT = 1, HOLD_UNMAP = 2, HOLD_CREATE = 4, HOLD_COPY_BACK = 8 };
+enum held_call {
+    HOLD_COPY_OUT = 1,
+    HOLD_UNMAP = 2,
+    HOLD_CREATE = 4,
+    HOLD_COPY_BACK = 8,
+    HOLD_COPY_ACROSS = 16
+};
 
 #endif

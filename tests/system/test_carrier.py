@@ -464,6 +464,127 @@ class Phases(Carrier):
         self.check_end(neighbour, self.daemon.pages[neighbour.pid])
 
 
+class Neighbour(Carrier):
+    """The copy goes to memory of another GPU, which the daemon hands over."""
+
+    HOLD_COPY_OUT, HOLD_COPY_ACROSS = 1, 16
+
+    def hand_over(self, program, mib=MAPPED_MIB, place=pd.NEIGHBOUR):
+        fd = os.memfd_create("neighbour")
+        os.ftruncate(fd, mib * MIB)
+        self.daemon.give_room(program.pid, place, mib * MIB, fd)
+        self.addCleanup(os.close, fd)
+        return fd
+
+    def check_whole(self, program):
+        self.say(program, "check")
+        self.assertEqual(self.hear(program), "True")
+
+    def test_there_and_back(self):
+        program, page = self.begin(HOLDER)
+        self.assertEqual(page.places(), 1 << pd.OWN | 1 << pd.NEIGHBOUR)
+        for _ in range(3):
+            fd = self.hand_over(program)
+            self.order_away(page)
+            self.assertEqual((page.lies(), self.gpu.get("used")), (pd.NEIGHBOUR, 0))
+            self.assertIn(bytes([1]) * MIB, os.pread(fd, MAPPED_MIB * MIB, 0))
+            self.order_here(page)
+            self.assertEqual(page.lies(), pd.OWN)
+            self.check_whole(program)
+        self.check_end(program, page)
+
+    def test_it_goes_to_the_host_and_then_back(self):
+        program, page = self.begin(HOLDER)
+        self.hand_over(program)
+        self.order_away(page)
+        page.set_place(pd.OWN)
+        self.assertEqual(page.carry(pd.TO_HOST), "can")
+        self.assertEqual((page.where(), page.lies()), (pd.IS_AWAY, pd.OWN))
+        self.order_here(page)
+        self.check_end(program, page)
+
+    def test_a_way_to_the_host_that_fails_leaves_it_there(self):
+        program, page = self.begin(HOLDER, PRETEND_CUDA_FAILS="cuMemcpyDtoHAsync_v2")
+        self.hand_over(program)
+        self.order_away(page)
+        page.set_place(pd.OWN)
+        self.assertEqual(page.carry(pd.TO_HOST), "driver")
+        self.assertEqual((page.where(), page.lies()), (pd.IS_AWAY, pd.NEIGHBOUR))
+        self.order_here(page)
+        self.check_end(program, page)
+
+    def test_without_memory_that_suits_it_stays(self):
+        program, page = self.begin(HOLDER)
+        page.set_place(pd.NEIGHBOUR)
+        self.order_away(page, "no-room")
+        self.hand_over(program, MAPPED_MIB - 2)
+        self.order_away(page, "no-room")
+        self.hand_over(program)
+        page.set_place(7)
+        self.order_away(page, "no-room")
+        self.hand_over(program)
+        self.order_away(page)
+        self.order_here(page)
+        self.check_end(program, page)
+
+    def test_memory_that_cannot_be_mapped(self):
+        program, page = self.begin(HOLDER, PRETEND_CUDA_FAILS="cuMemImportFromShareableHandle")
+        self.hand_over(program)
+        self.order_away(page, "driver")
+        page.set_place(pd.OWN)
+        self.order_away(page)
+        self.order_here(page)
+        self.check_end(program, page)
+
+    def test_a_copy_that_fails(self):
+        program, page = self.begin(HOLDER, PRETEND_CUDA_FAILS="cuMemcpyDtoDAsync_v2")
+        self.hand_over(program)
+        self.order_away(page, "driver")
+        self.check_end(program, page)
+
+    def test_the_daemon_ends_in_the_middle(self):
+        program, page = self.begin(HOLDER)
+        self.hand_over(program)
+        page.set_gate(True)
+        self.gpu.set("held", self.HOLD_COPY_ACROSS)
+        page.set_order(pd.AWAY)
+        self.daemon.wait_until(lambda: page.where() == pd.IS_COPYING)
+        page = Phases.next_daemon(self, program)
+        self.daemon.wait_until(lambda: page.where() == pd.IS_AWAY)
+        self.assertEqual(page.lies(), pd.NEIGHBOUR)
+        page.set_gate(True)
+        page.set_order(pd.TO_HOST)
+        page = Phases.next_daemon(self, program)
+        page.set_gate(True)
+        self.order_here(page)
+        self.check_end(program, page)
+
+    def test_a_child_does_not_keep_the_memory(self):
+        """What is handed over and not used yet is closed in a child, and given back on request."""
+        program, page = self.begin(
+            """
+            begin(); alloc(4)
+            def neighbours():
+                links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+                return sum("neighbour" in os.readlink(l) for l in links if os.path.islink(l))
+            say("ready"); line()
+            while not neighbours(): time.sleep(0.01)
+            reader, writer = os.pipe()
+            if os.fork() == 0:
+                os.write(writer, bytes([neighbours()]))
+                os._exit(0)
+            say(neighbours(), os.read(reader, 1)[0])
+            while neighbours(): time.sleep(0.01)
+            say("given back")
+            """
+        )
+        self.hand_over(program)
+        self.say(program, "look")
+        self.assertEqual(self.hear(program), "1 0")
+        self.daemon.give_back(program.pid)
+        self.assertEqual(self.hear(program), "given back")
+
+
 class WhoCannot(Carrier):
     def check(self, text, why, **options):
         program, page = self.begin(text + "\nsay('ready'); line()", **options)

@@ -2,14 +2,21 @@
 /* Orders to carriers and ranks of a task's processes, by their pages (preload/page_orders.h). */
 #include "daemon/preload/preload_state.h"
 
-/* Returns NULL when the process runs without the library. */
-static struct preload_page *find_page(struct preload_manager *manager, uint64_t task, pid_t pid)
+/* Return NULL when the process runs without the library. */
+static struct preload_process *find_process(
+    struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process)))
         if (process->peer.task == task && process->peer.pid == pid)
-            return process->page;
+            return process;
     return NULL;
+}
+
+static struct preload_page *find_page(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    struct preload_process *process = find_process(manager, task, pid);
+    return process ? process->page : NULL;
 }
 
 enum preload_carry_answer preload_manager_carry(
@@ -17,6 +24,32 @@ enum preload_carry_answer preload_manager_carry(
 {
     struct preload_page *page = find_page(manager, task, pid);
     return page ? page_carry(page, is_away) : PRELOAD_CARRIES_NOT;
+}
+
+bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, pid_t pid,
+    enum preload_place place, uint64_t bytes, uint64_t offset, int fd)
+{
+    struct preload_process *process = find_process(manager, task, pid);
+    if (!process || !page_can_use(process->page, place))
+        return false;
+    bool is_new = place != PRELOAD_PLACE_OWN || atomic_load(&process->page->carry_place) != place;
+    if (is_new && !preload_give_room(process, place, bytes, offset, fd))
+        return false;
+    page_set_place(process->page, place);
+    return true;
+}
+
+enum preload_carry_answer preload_manager_relocate(
+    struct preload_manager *manager, uint64_t task, pid_t pid, enum preload_place place)
+{
+    struct preload_page *page = find_page(manager, task, pid);
+    return page ? page_relocate(page, place) : PRELOAD_CARRIES_NOT;
+}
+
+enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    const struct preload_page *page = find_page(manager, task, pid);
+    return page ? page_lies(page) : PRELOAD_PLACE_OWN;
 }
 
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)

@@ -57,6 +57,24 @@ enum preload_gate_answer preload_manager_set_gate(
 enum preload_carry_answer preload_manager_carry(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away);
 
+/*
+ * Says where the process's next copy goes (preload/copy_place.h), and hands over the memory.
+ *
+ * fd: the caller's; it may be closed afterwards. -1: for the process's own memory
+ *
+ * Returns false: the process does not read, has ended, or its library cannot use the place.
+ */
+bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, pid_t pid,
+    enum preload_place place, uint64_t bytes, uint64_t offset, int fd);
+
+/* Has a copy of the process that lies on a neighbour GPU go to the place on the host that it was
+ * given; to be called again until it answers. */
+enum preload_carry_answer preload_manager_relocate(
+    struct preload_manager *manager, uint64_t task, pid_t pid, enum preload_place place);
+
+/* Returns where the copy of the process lies, whose memory is away. */
+enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* Can the carrier of the process take its memory away, as far as its page says now? */
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid);
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the content of a process's blocks lies while they are away from its GPU (carrier.h):
+ *
+ *     OWN         host memory of the process itself
+ *     POOL        host memory that the daemon hands over, a file that both have mapped
+ *     NEIGHBOUR   free memory of another GPU, which the daemon's helper has taken and hands over
+ *
+ * What is handed over comes with a descriptor (PRELOAD_ROOM in protocol.h) before the order that
+ * uses it. Memory of a neighbour is the driver's shareable handle: this process may see its own GPU
+ * only, and maps the memory all the same. Once it is mapped it belongs to this process: it ends
+ * with it, whatever becomes of the helper and the daemon.
+ *
+ *     room    bytes 6 MiB  | block 1: 4 MiB | block 2: 2 MiB |      copy_at 0 and 4 MiB
+ *
+ * A copy has the same form in each place, so that it can move from one to another.
+ *
+ * Contract: the caller is the carrier's thread, with the context of the blocks.
+ */
+#ifndef COLLOC_PRELOAD_COPY_PLACE_H
+#define COLLOC_PRELOAD_COPY_PLACE_H
+
+#include "preload/block_mapping.h"
+#include "preload/page.h"
+#include "preload/staging.h"
+
+/* What the daemon has handed over. */
+struct copy_room {
+    enum preload_place place; /* PRELOAD_PLACE_OWN: nothing */
+    int fd;                   /* closed by copy_room_drop */
+    uint64_t bytes, offset;   /* in the file of a pool */
+};
+
+/* All zero: there is no copy. */
+struct copy_place {
+    enum preload_place kind;
+    uint64_t bytes; /* of the copy; 0: there is none */
+
+    char *host; /* the copy, of a place on the host */
+    void *room; /* and the mapping that it is in */
+    size_t room_bytes;
+
+    CUdeviceptr at; /* the copy, of a place on a GPU; mapped for the blocks' GPU */
+    CUmemGenericAllocationHandle handle;
+};
+
+/* Closes the room's descriptor, and forgets it. */
+void copy_room_drop(struct copy_room *room);
+
+/*
+ * Makes a place for all blocks that can be taken away, and says where in it each goes (`copy_at`).
+ *
+ * device:    of the blocks
+ * room:      used, or not: the caller drops it
+ * ret_error: the driver's, with PRELOAD_CARRY_DRIVER
+ *
+ * Returns PRELOAD_CARRY_CAN; PRELOAD_CARRY_NO_HOST_MEMORY; PRELOAD_CARRY_NO_ROOM: what was handed
+ * over is not for this place, or is too small; PRELOAD_CARRY_DRIVER: the driver does not map it.
+ */
+enum preload_carry_why copy_place_open(struct copy_place *place, enum preload_place kind,
+    const struct copy_room *room, CUdevice device, struct blocks *blocks, int *ret_error);
+
+/* Copy all blocks to the place, or back, and wait for it. Return the driver's first error. */
+CUresult copy_place_store(
+    struct copy_place *place, struct staging *staging, const struct blocks *blocks);
+CUresult copy_place_load(
+    struct copy_place *place, struct staging *staging, const struct blocks *blocks);
+
+/* Copies what is on a neighbour to a place on the host that was opened for the same blocks. */
+CUresult copy_place_move(
+    const struct copy_place *from, struct copy_place *to, struct staging *staging);
+
+/* Gives the memory back. A place that is none is fine. */
+void copy_place_close(struct copy_place *place);
+
+#endif
