@@ -64,7 +64,7 @@ static enum suspend_refusal check_carried(const struct suspend_facts *facts)
         return facts->is_mps_client ? SUSPEND_MPS : SUSPEND_NCCL;
     if (!facts->n_processes)
         return SUSPEND_NO_CUDA;
-    if (suspend_has_ranks(facts) && (facts->is_mps_client || !facts->counts_collectives))
+    if (suspend_has_ranks(facts) && !facts->counts_collectives)
         return SUSPEND_NCCL; /* one would wait at the gate for the other */
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }

@@ -288,6 +288,16 @@ static bool uses_memory_of(const struct scenario_run *run, const struct task *ta
     return false;
 }
 
+/* How many contexts of the suspended task are in the memory of the GPU? */
+static int count_contexts(const struct scenario_run *run, const struct task *task, int gpu)
+{
+    const struct task_yield *yield = &task->run->yield;
+    int n = 0;
+    for (int i = 0; i < yield->n_context_gpus && task_context_gpu(task) >= 0; i++)
+        n += share_memory(run, yield->context_gpus[i], gpu);
+    return n;
+}
+
 /* The allocation that found too little memory waits. Returns false if the task has taken none since
  * the last sample. */
 static bool make_wait(struct scenario_run *run, const struct task *task)
@@ -347,8 +357,8 @@ static double sum_tasks(
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id)) {
         const struct scenario_task *what = &run->scenario.tasks[task->id];
-        if (task_context_gpu(task) >= 0 && share_memory(run, task_context_gpu(task), gpu))
-            used_bytes += reading_assume(task->run->yield.context_bytes, 0);
+        used_bytes += count_contexts(run, task, gpu) *
+                      reading_assume(task->run->yield.context_bytes, 0);
         if (!uses_memory_of(run, task, gpu))
             continue;
         double taken = memory_taken(run, task->id, sim_now_us(run->sim));

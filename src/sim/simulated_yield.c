@@ -29,21 +29,21 @@ static bool is_client(const struct simulation_run *run, const struct simulated_t
     return core_task(sim_core(run->sim), task->running.id)->run->share.sharing == SHARING_MPS;
 }
 
-/* What stays on the place of a suspended task. */
+/* What stays on each place of a suspended task. */
 static int64_t context_bytes(const struct simulation_run *run, int64_t held)
 {
     int64_t bytes = run->simulation->laws->context_bytes;
     return held < bytes ? held : bytes;
 }
 
-/* A client of MPS keeps its context. Returns what stays. */
+/* Clients of MPS keep their contexts. Returns what stays on each place. */
 static int64_t leave_context(struct simulation_run *run, const struct simulated_task *task)
 {
     int64_t held = held_bytes(run, task),
             stays = is_client(run, task) ? context_bytes(run, held) : 0;
     free_memory(run, task);
-    if (stays > 0)
-        simulation_run_check(run, gpu_memory_take(run->gpus.places[task->running.places[0]].memory,
+    for (int i = 0; i < task->running.n_places && stays > 0; i++)
+        simulation_run_check(run, gpu_memory_take(run->gpus.places[task->running.places[i]].memory,
                                       task->running.id, stays));
     return stays;
 }

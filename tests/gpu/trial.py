@@ -23,8 +23,8 @@ TRAIN = os.path.join(HERE, "train.py")
 class TrialDaemon:
     """One collocd in a temporary folder."""
 
-    def __init__(self, programs, **settings):
-        self.programs = os.path.abspath(programs)
+    def __init__(self, programs, gpus="0", **settings):
+        self.programs, self.managed = os.path.abspath(programs), gpus
         self.folder = tempfile.mkdtemp(prefix="colloc-trial-")
         self.socket = os.path.join(self.folder, "s")
         self.settings = settings
@@ -37,7 +37,7 @@ class TrialDaemon:
             f"--socket={self.socket}",
             f"--state-dir={self.folder}/state",
             f"--shim={self.programs}/colloc-shim",
-            "--gpus=0",
+            f"--gpus={self.managed}",
         ]
         command += [f"--{key.replace('_', '-')}={value}" for key, value in self.settings.items()]
         self.process = subprocess.Popen(command, stderr=self.log, start_new_session=True)

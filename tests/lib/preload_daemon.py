@@ -169,6 +169,54 @@ class Page:
         struct.pack_into("=Q", self.map, CAP, cap_bytes)
 
 
+class ProcessPage:
+    """The page of a running process, read from outside: with the rights to trace it."""
+
+    PHASES = "none here waiting copying releasing away returning lost".split()
+
+    def __init__(self, pid, daemon):
+        """daemon: the pid of collocd; the process keeps the pages of former ones."""
+        of_daemon, own = self.pages_of(daemon), self.pages_of(pid)
+        starts = [own[inode] for inode in own if inode in of_daemon]
+        if not starts:
+            raise RuntimeError(f"process {pid} has no page of collocd")
+        self.memory, self.start = os.open(f"/proc/{pid}/mem", os.O_RDONLY), starts[0]
+
+    @staticmethod
+    def pages_of(pid):
+        """inode: address"""
+        with open(f"/proc/{pid}/maps") as maps:
+            rows = [line.split() for line in maps if "memfd:colloc-preload" in line]
+        return {row[4]: int(row[0].split("-")[0], 16) for row in rows}
+
+    def close(self):
+        os.close(self.memory)
+
+    def _number(self, at, size):
+        return int.from_bytes(os.pread(self.memory, size, self.start + at), "little")
+
+    def u32(self, at):
+        return self._number(at, 4)
+
+    def u64(self, at):
+        return self._number(at, 8)
+
+    def phase(self):
+        """ "held": collectives are; "gate": it is closed, and no order is carried out."""
+        where = self.PHASES[self.u32(CARRY_STATE)]
+        if where != "here":
+            return where
+        return "gate" if self.u32(GATE) else "held" if self.u32(HELD) else where
+
+    def wait_phase(self, *phases, limit_s=10):
+        """Without a pause: some last for a few milliseconds. Returns the phase then."""
+        end = time.monotonic() + limit_s
+        phase = self.phase()
+        while phase not in phases and time.monotonic() < end:
+            phase = self.phase()
+        return phase
+
+
 class Wait:
     def __init__(self, connection, pid, fields):
         self.connection, self.pid = connection, pid

@@ -228,8 +228,6 @@ NEVER_RETURNS = "--hangs=1"  # a call, as the library counts it
 OTHER_MEMORY = "--pool-mib=400"  # most of its memory is of a kind that is not carried
 NCCL = "--nccl=1"  # linked with it, as PyTorch is
 RANK = "--rank=$RANK"
-# One of two ranks, each on its GPU, that wait for each other in every step.
-RANKS = "--device=$LOCAL_RANK --rank=$LOCAL_RANK --all-reduce=1"
 
 
 class Carried(Suspend):
@@ -313,7 +311,8 @@ class Carried(Suspend):
         """The driver takes no part: their contexts stay."""
         task = self.start_two(RANK)
         self.colloc("suspend", str(task))
-        self.assertEqual({row[1:] for row in self.processes().values()}, {(32, "")})
+        ranks = self.processes_of(task)
+        self.assertEqual([self.processes()[pid][1:] for pid in ranks], [(32, "")] * 2)
         self.colloc("resume", str(task))
         self.goes_on(task)
 
@@ -399,12 +398,6 @@ class CarriedClients(Carried):
 
     settings = {"sample-period": "100ms", "carrier": "yes", "sharing": "mps"}
     context_mib = 32  # of the emulated driver
-
-    def test_two_ranks_of_nccl(self):
-        task = self.start_two(RANK)
-        refused = self.colloc("suspend", str(task), code=1).stderr
-        self.assertIn("communicate through NCCL", refused)
-        self.goes_on(task)
 
     def start_program(self, extra="", fails="", **members):
         task, pid = super().start_program(extra, fails, **members)
@@ -495,102 +488,6 @@ class CarriedClients(Carried):
         self.colloc("resume", str(task))
         self.goes_on(task)
         self.assertEqual(self.servers(), before)
-
-
-class CarriedRanks(Suspend):
-    """Two ranks of NCCL on two GPUs give way together: their blocks leave, NCCL's memory and the
-    contexts stay."""
-
-    gpus = "3xA100-40GB"
-    settings = {"sample-period": "100ms", "carrier": "yes"}
-    rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
-
-    def start_ranks(self, **members):
-        task = self.submit(
-            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {TRAINING} {RANKS} & done\n"
-            "wait -n; kill 0",
-            gpus=2,
-            **members,
-        )
-        self.wait_steps(task, 4)
-        until(lambda: len(self.ranks(task)) == 2, "two ranks")
-        return task
-
-    def ranks(self, task):
-        shims = processes_with(f"{self.state}/tasks/{task}/")
-        return [pid for pid in self.processes() if pid in shims]
-
-    def wait_steps(self, task, before):
-        until(lambda: self.output(task).count("step") > before + 6, "further steps")
-
-    def goes_on(self, task):
-        self.wait_state(task, "RUNNING")
-        self.wait_steps(task, self.output(task).count("step"))
-
-    def used_mib(self):
-        return [gpu["mem_used_mib"] for gpu in self.get("/v1/gpus")["gpus"]]
-
-    def settled(self, task):
-        def state():
-            now = self.task(task)["state"]
-            return now if now in ("RUNNING", "SUSPENDED") else None
-
-        return until(state, "the task to run or to be suspended")
-
-    def suspend(self, task):
-        """The carrier is ready a moment after the first step."""
-        until(
-            lambda: "SUSPENDED" in self.colloc("suspend", str(task), code=None).stdout,
-            "its suspension",
-        )
-
-    def test_they_give_way_and_come_back(self):
-        """Only to their GPUs, though another one is free."""
-        task = self.start_ranks()
-        gpus = sorted(self.task(task)["gpus"])
-        for _ in range(3):
-            self.suspend(task)
-            self.assertEqual(self.task(task)["state"], "SUSPENDED")
-            until(lambda: max(self.used_mib()) < 100, "their memory to be free")
-            self.colloc("resume", str(task))
-            self.goes_on(task)
-            self.assertEqual(sorted(self.task(task)["gpus"]), gpus)
-        self.assertEqual(self.task(task)["attempt_count"], 1)
-
-    def test_kills(self):
-        """collocd is killed at random instants; or at the end a rank, which ends the task."""
-        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
-        task = self.start_ranks()
-        ranks = self.ranks(task)
-        for _ in range(self.rounds):
-            verb = "resume" if self.settled(task) == "SUSPENDED" else "suspend"
-            connection = self.connection()
-            connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
-            end = time.monotonic() + chance.random() * 0.4
-            until(lambda: time.monotonic() > end)
-            self.restart(signal.SIGKILL)
-            connection.close()
-            self.assertTrue(all(map(is_alive, ranks)), self.output(task)[-500:])
-        if self.settled(task) == "SUSPENDED":
-            self.act("resume", task)
-        self.goes_on(task)
-        self.assertEqual(self.task(task)["attempt_count"], 1)
-
-    def test_a_rank_is_killed(self):
-        """At random instants of a suspension: the task ends as it would without it, and leaves no
-        memory."""
-        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
-        for _ in range(self.rounds // 2):
-            task = self.start_ranks(requeue=False)
-            victim = self.ranks(task)[0]
-            connection = self.connection()
-            connection.request("POST", f"/v1/tasks/{task}/suspend", "{}")
-            end = time.monotonic() + chance.random() * 0.4
-            until(lambda: time.monotonic() > end)
-            os.kill(victim, signal.SIGKILL)
-            connection.close()
-            self.wait(task, "FAILED")
-            until(lambda: not self.processes(), "no process to be left")
 
 
 class Gate(Suspend):

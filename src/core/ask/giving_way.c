@@ -49,17 +49,20 @@ static bool is_mps_client(const struct task *task)
     return task->run->share.sharing == SHARING_MPS;
 }
 
-/* The processes of a client of MPS on its GPU, as last listed. */
+/* The processes of a task of clients of MPS on its GPUs, as last listed. */
 struct clients {
     int n, carried; /* all; those whose memory the carrier can take away */
 };
 
 static struct clients list_clients(const struct core *core, const struct task *task)
 {
-    const struct resident *on = task->n_gpus == 1
-                                    ? gpu_view_resident(&core->view.gpus[task->gpus[0]], task->id)
-                                    : NULL;
-    return on ? (struct clients){on->hooked + on->unhooked, on->carried} : (struct clients){0};
+    struct clients clients = {0};
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct resident *on = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
+        clients.n += on ? on->hooked + on->unhooked : 0;
+        clients.carried += on ? on->carried : 0;
+    }
+    return clients;
 }
 
 /* The carrier has to take away the memory of all its processes: the driver takes none of them. */
@@ -115,10 +118,15 @@ struct reading core_bytes_of(const struct core *core, const struct task *task)
     return most;
 }
 
+bool core_keeps_contexts(const struct task *task)
+{
+    return is_mps_client(task) || task->run->yield.context_bytes.valid;
+}
+
 double core_freed_bytes(const struct task *task, double used_bytes)
 {
     struct reading context = task->run->yield.context_bytes;
-    double kept = is_mps_client(task) ? reading_assume(context, SUSPENSION_CONTEXT_BYTES) : 0;
+    double kept = core_keeps_contexts(task) ? reading_assume(context, SUSPENSION_CONTEXT_BYTES) : 0;
     return fmax(0, used_bytes - kept);
 }
 
@@ -126,7 +134,7 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
     struct suspension_cost cost = core->suspension_cost;
     double bytes = core_freed_bytes(task, reading_assume(core_bytes_of(core, task), 0));
-    if (is_mps_client(task))
+    if (core_keeps_contexts(task))
         cost = suspension_cost_of_client(&cost);
     return suspension_time_us(&cost, bytes) + resumption_time_us(&cost, bytes);
 }
@@ -153,10 +161,6 @@ static const char *why_client_stays(
         snprintf(text, size,
             "it is a client of MPS, which the driver cannot suspend, and the "
             "setting carrier is off");
-    else if (task->n_gpus > 1)
-        snprintf(text, size,
-            "it is a client of MPS on several GPUs, which the carrier does not "
-            "take off them");
     else if (clients.n == 0)
         snprintf(text, size, "it is a client of MPS, and no process of it has GPU memory yet");
     else

@@ -11,8 +11,12 @@ enum { CORE_RUN_PER_COST = 20 };
 /* Can NVIDIA's driver, or the carrier, suspend the running task, as far as is known? */
 bool core_can_suspend(const struct core *core, const struct task *task);
 
-/* How much of the memory that the task uses on a GPU is free there while it is suspended: of a
- * client of MPS, all but its context. */
+/* Do contexts of the task stay on its GPUs while it is suspended, as far as is known: of clients of
+ * MPS, and of ranks of NCCL, which are known from their first suspension on? */
+bool core_keeps_contexts(const struct task *task);
+
+/* How much of the memory that the task uses on a GPU is free there while it is suspended: all but a
+ * context that stays. */
 double core_freed_bytes(const struct task *task, double used_bytes);
 
 /* Have the running task's processes long not used its GPUs (setting unused-after)? */

@@ -100,8 +100,8 @@ static bool stays_closed(const struct core *core, const struct task *out, enum v
         return true;
     case VERDICT_NOT_IDLE:
     case VERDICT_MPS_FULL:
-    case VERDICT_ONE_PROCESS: /* the context of a client of MPS stays */
-        return !core_can_suspend(core, out) || out->run->share.sharing == SHARING_MPS;
+    case VERDICT_ONE_PROCESS:
+        return !core_can_suspend(core, out) || core_keeps_contexts(out);
     case VERDICT_EXCLUSIVE:
     case VERDICT_FULL:
     case VERDICT_OTHER_MPS_USER:

@@ -69,6 +69,8 @@ static void test_the_task(void **state)
             facts.suspended_max_bytes = 0);
     REFUSED(SUSPEND_ALLOWED, facts.counts_collectives = facts.is_by_carrier = facts.has_nccl = true;
             facts.n_processes = 2);
+    REFUSED(SUSPEND_ALLOWED, facts.counts_collectives = facts.is_by_carrier = facts.has_nccl = true;
+            facts.is_mps_client = true; facts.n_processes = 2);
     REFUSED(SUSPEND_NCCL, facts.counts_collectives = facts.has_nccl = true; facts.n_processes = 2);
     REFUSED(SUSPEND_NCCL,
             facts.counts_collectives = facts.is_by_carrier = facts.has_nccl = facts.is_move = true;
