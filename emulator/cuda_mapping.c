@@ -16,9 +16,9 @@
 
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
-    enum { MAPS_MEMORY = 102 };
+    enum { MAPS_MEMORY = 102, SHARES_BY_DESCRIPTOR = 103 };
 
-    *value = attribute == MAPS_MEMORY;
+    *value = attribute == MAPS_MEMORY || attribute == SHARES_BY_DESCRIPTOR;
     return CUDA_OK;
 }
 
