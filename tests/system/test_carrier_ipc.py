@@ -15,7 +15,7 @@ import test_carrier as tc  # noqa: E402
 pd, MIB = tc.pd, tc.MIB
 
 INVALID_VALUE, INVALID_CONTEXT, NOT_SUPPORTED = 1, 201, 801
-OTHER_USER = 65534  # nobody
+OTHER_USER = 65534  # of no user of tests
 EVALUATES = (
     tc.BLOCKS
     + """
