@@ -8,6 +8,7 @@
 #ifndef COLLOC_EMULATOR_CUDA_INTERFACE_H
 #define COLLOC_EMULATOR_CUDA_INTERFACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -108,6 +109,37 @@ CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
 CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
 CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
 CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *at, CUipcMemHandle handle, unsigned flags);
+CUresult cuIpcCloseMemHandle(CUdeviceptr at);
+CUresult cuMemExportToShareableHandle(
+    void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags);
+CUresult cuMemImportFromShareableHandle(
+    CUmemGenericAllocationHandle *handle, void *shareable, int type);
+CUresult cuMemGetAllocationPropertiesFromHandle(
+    CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
+
+/* Memory of this process, or that of another one which it has opened. */
+enum { CUDA_BLOCKS_MAX = 64 };
+struct cuda_block {
+    void *at;              /* its address, or its handle; NULL: unused */
+    int64_t bytes;         /* of the GPU */
+    int64_t foreign_bytes; /* of another process; 0: it is this one's */
+    size_t host_bytes;     /* that `at` has an address for */
+    CUdevice device;
+    int memory; /* a memfd with its content */
+    bool is_handle, is_exportable;
+};
+
+/* Returns the block with an address or a handle, or NULL. */
+struct cuda_block *cuda_block_at(const void *at);
+
+/* Makes a block of another process's memory, which it closes when it is released. Returns NULL:
+ * there are too many, or this process does not use a GPU. */
+struct cuda_block *cuda_block_of_memory(int memory, size_t bytes, size_t host_bytes);
+
+/* Returns the current context, or NULL. */
+CUcontext cuda_current_context(void);
 
 /* Returns the world after cuInit, otherwise NULL. */
 struct world *cuda_world(void);

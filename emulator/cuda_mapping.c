@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The emulated libcuda's virtual memory management, as the carrier of the preloaded library needs
- * it: ranges of addresses are ranges of the process, and memory that is mapped there is new memory
- * of the host. So what is not copied is lost, and an access without memory is a crash. Memory of
+ * it: ranges of addresses are ranges of the process, and what is mapped there is the host's memory
+ * of a handle. So what is not copied is lost, and an access without memory is a crash. Memory of
  * the GPU is taken and given back by cuMemCreate and cuMemRelease (cuda_memory.c).
  *
  * Copies take the host's own time, and several threads may call these functions.
@@ -29,12 +29,13 @@ CUresult cuMemGetAllocationGranularity(
     return CUDA_OK;
 }
 
-static int replace_range(CUdeviceptr at, size_t bytes, int protection)
+/* `memory`: of a handle; -1: none. It cannot be used before cuMemSetAccess. */
+static CUresult replace_range(CUdeviceptr at, size_t bytes, int memory)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    int flags = memory >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+    void *room = mmap((void *)at, bytes, PROT_NONE, flags | MAP_NORESERVE | MAP_FIXED, memory, 0);
 
-    return mmap((void *)at, bytes, protection, flags, -1, 0) == MAP_FAILED ? CUDA_OUT_OF_MEMORY
-                                                                           : CUDA_OK;
+    return room == MAP_FAILED ? CUDA_OUT_OF_MEMORY : CUDA_OK;
 }
 
 CUresult cuMemAddressReserve(
@@ -54,7 +55,11 @@ CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
 CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
     unsigned long long flags)
 {
-    return replace_range(at, bytes, PROT_NONE);
+    const struct cuda_block *block = cuda_block_at((void *)handle);
+
+    if (!block || (block->foreign_bytes && (int64_t)bytes > block->foreign_bytes))
+        return CUDA_INVALID_VALUE;
+    return replace_range(at, bytes, block->memory);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const void *access, size_t count)
@@ -64,7 +69,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const void *access, size_t
 
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
-    return replace_range(at, bytes, PROT_NONE);
+    return replace_range(at, bytes, -1);
 }
 
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)

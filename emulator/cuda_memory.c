@@ -11,12 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "emulator/cuda_interface.h"
 #include "emulator/memory.h"
-
-enum { BLOCKS_MAX = 64 };
 
 /* Chosen: less than a real context takes, so that a probe fits beside any training. */
 static const int64_t CONTEXT_BYTES = 32 * MIB;
@@ -29,12 +28,7 @@ struct CUctx_st {
 static struct CUctx_st contexts[SEATS_MAX];
 static CUcontext current;
 static struct process *self;
-static struct block {
-    void *at; /* NULL: unused */
-    int64_t bytes;
-    size_t host_bytes;
-    CUdevice device;
-} blocks[BLOCKS_MAX];
+static struct cuda_block blocks[CUDA_BLOCKS_MAX];
 
 /* Enters the world once this process may call CUDA. */
 static struct world *enter_when_running(void)
@@ -83,7 +77,7 @@ static void part_if_unused(struct world *world)
 
     for (int i = 0; i < SEATS_MAX; i++)
         used |= contexts[i].is_retained;
-    for (int i = 0; i < BLOCKS_MAX; i++)
+    for (int i = 0; i < CUDA_BLOCKS_MAX; i++)
         used |= blocks[i].at != NULL;
     if (!used && self) {
         world_part(world, self);
@@ -206,31 +200,53 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     return CUDA_OK;
 }
 
-/* Address space of the host; memory comes with what is written. Returns NULL: there is none. */
-static void *map_host(size_t bytes)
+/* Puts host memory behind a block. Its pages come with what is written. `host_bytes`: how much of
+ * it has an address. */
+static bool map_host(struct cuda_block *block, size_t bytes, size_t host_bytes)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    int memory = memfd_create("colloc-emulator", MFD_CLOEXEC);
+    void *at = MAP_FAILED;
 
-    return at == MAP_FAILED ? NULL : at;
+    if (memory >= 0 && ftruncate(memory, (off_t)bytes) == 0)
+        at = mmap(NULL, host_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory, 0);
+    if (at == MAP_FAILED && memory >= 0)
+        close(memory);
+    *block = (struct cuda_block){
+        .at = at == MAP_FAILED ? NULL : at, .host_bytes = host_bytes, .memory = memory};
+    return block->at;
+}
+
+static void unmap_host(struct cuda_block *block)
+{
+    munmap(block->at, block->host_bytes);
+    close(block->memory);
+    block->at = NULL;
+}
+
+static struct cuda_block *unused_block(void)
+{
+    for (int i = 0; i < CUDA_BLOCKS_MAX; i++)
+        if (!blocks[i].at)
+            return &blocks[i];
+    return NULL;
 }
 
 /* Memory of the GPU, and `host_bytes` of the host's for what lies in it. */
 static CUresult take_block(
-    CUdevice device, size_t bytes, size_t host_bytes, struct block **ret_block)
+    CUdevice device, size_t bytes, size_t host_bytes, struct cuda_block **ret_block)
 {
-    struct block *block = blocks;
-
-    while (block < blocks + BLOCKS_MAX && block->at)
-        block++;
-    void *at = block < blocks + BLOCKS_MAX ? map_host(host_bytes) : NULL;
-    struct world *world = at ? enter_when_running() : NULL;
+    struct cuda_block *block = unused_block(), fresh;
+    bool has_memory = block && map_host(&fresh, bytes, host_bytes);
+    struct world *world = has_memory ? enter_when_running() : NULL;
     CUresult r = world ? take_memory(world, (int64_t)bytes, device) : CUDA_OUT_OF_MEMORY;
+
     if (r == CUDA_OK) {
-        *block = (struct block){at, (int64_t)bytes, host_bytes, device};
+        fresh.bytes = (int64_t)bytes;
+        fresh.device = device;
+        *block = fresh;
         *ret_block = block;
-    } else if (at) {
-        munmap(at, host_bytes);
+    } else if (has_memory) {
+        unmap_host(&fresh);
     }
     if (world)
         world_leave(world);
@@ -240,23 +256,47 @@ static CUresult take_block(
 /* Waits while the process is suspended, as every CUDA call does then. */
 static CUresult free_block(void *at)
 {
-    for (int i = 0; at && i < BLOCKS_MAX; i++) {
-        if (blocks[i].at != at)
-            continue;
-        struct world *world = enter_when_running();
-        give_back(blocks[i].bytes, seat_of(blocks[i].device));
-        blocks[i].at = NULL;
-        part_if_unused(world);
-        world_leave(world);
-        munmap(at, blocks[i].host_bytes);
-        return CUDA_OK;
-    }
-    return CUDA_INVALID_VALUE;
+    struct cuda_block *block = cuda_block_at(at);
+    struct world *world = block ? enter_when_running() : NULL;
+
+    if (!world)
+        return CUDA_INVALID_VALUE;
+    give_back(block->bytes, seat_of(block->device));
+    unmap_host(block);
+    part_if_unused(world);
+    world_leave(world);
+    return CUDA_OK;
+}
+
+struct cuda_block *cuda_block_at(const void *at)
+{
+    for (int i = 0; at && i < CUDA_BLOCKS_MAX; i++)
+        if (blocks[i].at == at)
+            return &blocks[i];
+    return NULL;
+}
+
+struct cuda_block *cuda_block_of_memory(int memory, size_t bytes, size_t host_bytes)
+{
+    struct cuda_block *block = self ? unused_block() : NULL;
+    void *at = block ? mmap(NULL, host_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0)
+                     : MAP_FAILED;
+
+    if (at == MAP_FAILED)
+        return NULL;
+    *block = (struct cuda_block){
+        .at = at, .host_bytes = host_bytes, .memory = memory, .foreign_bytes = (int64_t)bytes};
+    return block;
+}
+
+CUcontext cuda_current_context(void)
+{
+    return current;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
 {
-    struct block *block;
+    struct cuda_block *block;
 
     if (!current)
         return CUDA_INVALID_CONTEXT;
@@ -276,19 +316,12 @@ CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
     return r;
 }
 
-/* The handle is the address: no other process can open it. */
-CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
-{
-    if (!current)
-        return CUDA_INVALID_CONTEXT;
-    *handle = (CUipcMemHandle){{0}};
-    memcpy(handle->reserved, &at, sizeof(at));
-    return CUDA_OK;
-}
-
 CUresult cuMemFree_v2(CUdeviceptr at)
 {
-    return free_block((void *)at);
+    const struct cuda_block *block = cuda_block_at((void *)at);
+
+    return block && !block->is_handle && !block->foreign_bytes ? free_block((void *)at)
+                                                               : CUDA_INVALID_VALUE;
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
@@ -317,7 +350,7 @@ CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *prop, unsigned long long flags)
 {
-    struct block *block;
+    struct cuda_block *block;
 
     if (!cuda_world())
         return CUDA_NOT_INITIALIZED;
@@ -326,8 +359,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     if (cuda_seat(prop->location.id).gpu < 0)
         return CUDA_INVALID_DEVICE;
     CUresult r = take_block(prop->location.id, bytes, 1, &block);
-    if (r == CUDA_OK)
+    if (r == CUDA_OK) {
+        block->is_handle = true;
+        block->is_exportable = prop->requestedHandleTypes;
         *handle = (CUmemGenericAllocationHandle)block->at;
+    }
     return r;
 }
 

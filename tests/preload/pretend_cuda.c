@@ -404,7 +404,8 @@ static void renew_range(uint64_t at, size_t bytes, int memory)
 {
     int flags = memory ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     if (find_range(at))
-        mmap((void *)(uintptr_t)at, bytes, PROT_NONE, flags | MAP_FIXED, memory ? memory : -1, 0);
+        (void)mmap(
+            (void *)(uintptr_t)at, bytes, PROT_NONE, flags | MAP_FIXED, memory ? memory : -1, 0);
 }
 
 EXPORT CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset,
@@ -451,7 +452,8 @@ static int share_content(struct block *block)
     if (memory < 0 || ftruncate(memory, (off_t)block->bytes) < 0)
         return -1;
     if (content && pwrite(memory, content, block->bytes, 0) == (ssize_t)block->bytes)
-        mmap(content, block->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
+        (void)mmap(
+            content, block->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
     return block->memory = memory;
 }
 

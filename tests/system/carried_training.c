@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +39,10 @@ typedef struct {
     char bytes[128];
 } nccl_id;
 
+typedef struct {
+    unsigned char bytes[64];
+} ipc_handle;
+
 /* The functions, by their names there. */
 static struct {
     int (*cuInit)(unsigned flags);
@@ -48,6 +53,8 @@ static struct {
     int (*cuMemcpyDtoH_v2)(void *to, uint64_t from, size_t bytes);
     int (*cuCtxSynchronize)(void);
     int (*cuMemCreate)(uint64_t *handle, size_t bytes, const memory_properties *of, uint64_t flags);
+    int (*cuIpcGetMemHandle)(ipc_handle *handle, uint64_t at);
+    int (*cuIpcOpenMemHandle_v2)(uint64_t *at, ipc_handle handle, unsigned flags);
     int (*ncclCommInitRank)(void **communicator, int ranks, nccl_id id, int rank);
     int (*ncclAllReduce)(const void *from, void *to, size_t n, int type, int operation,
         void *communicator, void *stream);
@@ -58,7 +65,8 @@ static struct {
     long steps; /* 0: until `end` exists */
     const char *end, *idle, *grows;
     long has_nccl, rank, communicates; /* rank: of two; -1: none */
-    long hangs;
+    long hangs, shares;
+    const char *opens; /* a handle of legacy IPC, in hexadecimal */
 } options = {.n_blocks = 6, .first_mib = 8, .rank = -1};
 
 static struct block {
@@ -106,6 +114,8 @@ static void find_functions(void)
     FIND(cuda, cuMemcpyDtoH_v2);
     FIND(cuda, cuCtxSynchronize);
     FIND(cuda, cuMemCreate);
+    FIND(cuda, cuIpcGetMemHandle);
+    FIND(cuda, cuIpcOpenMemHandle_v2);
     if (!options.has_nccl)
         return;
     /* As PyTorch is linked: found in the program's own scope, where the library stands before. */
@@ -197,6 +207,42 @@ static void hang(void)
         pause();
 }
 
+/* ---- memory of two processes ---- */
+
+/* Another program opens the first block, and leaves the next byte there. */
+static void share_block(struct block *block)
+{
+    char text[16 + 2 * sizeof(ipc_handle)];
+    int status = -1, n = snprintf(text, sizeof text, "--opens=");
+    ipc_handle handle;
+    CALL(cuIpcGetMemHandle, &handle, block->at);
+    for (size_t i = 0; i < sizeof handle.bytes; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%02x", handle.bytes[i]);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "carried-training", text, "--blocks=0", NULL);
+        _exit(FAILED);
+    }
+    check(child < 0 || waitpid(child, &status, 0) != child || status != 0, "the other program");
+    block->byte++;
+}
+
+static void open_block(const char *text)
+{
+    struct block block = {.bytes = (size_t)options.first_mib * MIB, .byte = 10};
+    ipc_handle handle;
+    for (size_t i = 0; i < sizeof handle.bytes; i++)
+        check(sscanf(text + 2 * i, "%2hhx", &handle.bytes[i]) != 1, "--opens");
+    CALL(cuIpcOpenMemHandle_v2, &block.at, handle, 1);
+    copy = malloc(block.bytes);
+    wanted = malloc(block.bytes);
+    check(!copy || !wanted, "malloc");
+    check_block(&block);
+    memset(copy, block.byte + 1, block.bytes);
+    CALL(cuMemcpyHtoD_v2, block.at, copy, block.bytes);
+    print("opened");
+}
+
 static bool exists(const char *path)
 {
     return path && access(path, F_OK) == 0;
@@ -246,6 +292,8 @@ static const struct {
     {"--rank=", &options.rank, NULL},
     {"--all-reduce=", &options.communicates, NULL},
     {"--hangs=", &options.hangs, NULL},
+    {"--shares=", &options.shares, NULL},
+    {"--opens=", NULL, &options.opens},
 };
 
 static void read_option(const char *word)
@@ -277,6 +325,12 @@ int main(int argc, char **argv)
     CALL(cuCtxSetCurrent, context);
     for (int i = 0; i < options.n_blocks; i++)
         take_block((size_t)(options.first_mib + i), (unsigned char)(10 + i));
+    if (options.opens) {
+        open_block(options.opens);
+        return 0;
+    }
+    if (options.shares)
+        share_block(&blocks[0]);
     if (options.pool_mib)
         take_pool((size_t)options.pool_mib);
     if (options.rank >= 0)

@@ -228,6 +228,7 @@ NEVER_RETURNS = "--hangs=1"  # a call, as the library counts it
 OTHER_MEMORY = "--pool-mib=400"  # most of its memory is of a kind that is not carried
 NCCL = "--nccl=1"  # linked with it, as PyTorch is
 RANK = "--rank=$RANK"
+SHARES = "--shares=1"  # its first block, with a child
 
 
 class Carried(Suspend):
@@ -284,6 +285,18 @@ class Carried(Suspend):
         self.check_suspended(pid, by_carrier=False)
         self.assertTrue(any("most of its memory is in pools" in line for line in self.log))
         self.colloc("resume", str(task))
+        self.goes_on(task)
+
+    def test_memory_that_it_shares(self):
+        """With a child that it starts. Neither way takes it; it goes on with what that wrote."""
+        task, pid = self.start_program(SHARES)
+        self.assertIn("opened", self.output(task))
+        until(lambda: self.task(task)["carrier_obstacle"], "the page to say so")
+        shown = self.colloc("show", str(task)).stdout
+        self.assertIn("it shares GPU memory with another process", shown)
+        refused = self.colloc("suspend", str(task), code=None)
+        self.assertIn("share GPU memory (CUDA IPC)", refused.stdout + refused.stderr)
+        self.colloc("resume", str(task), code=None)
         self.goes_on(task)
 
     def start_two(self, extra, fails=""):

@@ -17,6 +17,7 @@ FOLDER = os.environ["EMULATOR_FOLDER"]
 LIMIT_S = 20
 RUNNING, LOCKED, CHECKPOINTED, FAILED = range(4)
 INVALID_VALUE, OUT_OF_MEMORY, OPERATING_SYSTEM, ILLEGAL_STATE, NOT_SUPPORTED = 1, 2, 304, 401, 801
+INVALID_CONTEXT = 201
 
 
 class LockArgs(C.Structure):
@@ -48,6 +49,10 @@ class Allocation(C.Structure):
         ("meta", C.c_void_p),
         ("flags", C.c_ubyte * 8),
     ]
+
+
+class IpcHandle(C.Structure):
+    _fields_ = [("bytes", C.c_ubyte * 64)]
 
 
 class Driver(unittest.TestCase):
@@ -289,8 +294,7 @@ class Checkpoint(Driver):
         self.assertEqual(device.value, 1)
         size = C.c_size_t(30000 << 20)  # more than the host has to give
         self.assertEqual(self.cuda.cuMemAllocManaged(C.byref(at), size, 1), 0)
-        handle = (C.c_char * 64)()
-        self.assertEqual(self.cuda.cuIpcGetMemHandle(handle, at), 0)
+        self.assertEqual(self.cuda.cuIpcGetMemHandle(C.byref(IpcHandle()), at), 0)
         self.assertEqual(self.cuda.cuMemFree_v2(at), 0)
 
     def test_memory_without_a_context(self):
@@ -306,6 +310,104 @@ class Checkpoint(Driver):
         self.assertEqual(create(5), INVALID_VALUE)
         self.assertEqual(self.cuda.cuMemRelease(handle), 0)
         self.assertIsNone(self.process(os.getpid()))
+
+
+class TwoProcesses(Driver):
+    """Memory that another process opens: by a handle of legacy IPC, or by a descriptor."""
+
+    # Opens what its arguments say, and prints what it has found there. It leaves an 8 there.
+    OTHER = """
+import ctypes as C, sys
+library, way, text = sys.argv[1:]
+cuda, at, context, room = C.CDLL(library), C.c_uint64(), C.c_void_p(), C.create_string_buffer(4)
+class Handle(C.Structure):
+    _fields_ = [("bytes", C.c_ubyte * 64)]
+cuda.cuIpcOpenMemHandle_v2.argtypes = [C.c_void_p, Handle, C.c_uint]
+cuda.cuIpcCloseMemHandle.argtypes = [C.c_uint64]
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+def opened():
+    return cuda.cuIpcOpenMemHandle_v2(C.byref(at), Handle.from_buffer_copy(bytes.fromhex(text)), 1)
+def mapped():
+    handle = C.c_uint64()
+    return (cuda.cuMemImportFromShareableHandle(C.byref(handle), C.c_void_p(int(text)), 1) or
+            cuda.cuMemAddressReserve(C.byref(at), C.c_size_t(2 << 20), 0, 0, 0) or
+            cuda.cuMemMap(at, C.c_size_t(2 << 20), C.c_size_t(0), handle, 0) or
+            cuda.cuMemSetAccess(at, C.c_size_t(2 << 20), None, C.c_size_t(0)))
+r = opened() if way == "legacy" else mapped()
+if r == 0:
+    assert cuda.cuMemcpyDtoH_v2(room, at, C.c_size_t(4)) == 0
+    assert cuda.cuMemcpyHtoD_v2(at, bytes([8] * 4), C.c_size_t(4)) == 0
+print(r, room.raw[0])
+if way == "legacy" and r == 0:
+    first = at.value
+    print(opened(), at.value == first)
+    print([cuda.cuIpcCloseMemHandle(at) for _ in range(3)])
+"""
+
+    def setUp(self):
+        super().setUp()
+        context = C.c_void_p()
+        self.assertEqual(self.cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0), 0)
+        self.assertEqual(self.cuda.cuCtxSetCurrent(context), 0)
+
+    def other(self, way, text, **options):
+        command = ["python3", "-c", self.OTHER, self.cuda._name, way, str(text)]
+        out = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, **options)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        return out.stdout.split("\n")[:-1]
+
+    def first_byte(self, at):
+        room = C.create_string_buffer(4)
+        self.assertEqual(self.cuda.cuMemcpyDtoH_v2(room, at, C.c_size_t(4)), 0)
+        return room.raw[0]
+
+    def fill(self, at):
+        self.assertEqual(self.cuda.cuMemcpyHtoD_v2(at, bytes([7] * 4), C.c_size_t(4)), 0)
+
+    def test_legacy_ipc(self):
+        at, handle = C.c_uint64(), IpcHandle()
+        self.assertEqual(self.cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(3 << 20)), 0)
+        self.fill(at)
+        self.assertEqual(self.cuda.cuIpcGetMemHandle(C.byref(handle), at), 0)
+        text = bytes(handle.bytes).hex()
+        answers = ["0 7", "0 True", f"[0, 0, {INVALID_VALUE}]"]
+        self.assertEqual(self.other("legacy", text), answers)
+        self.assertEqual(self.first_byte(at), 8)
+        again = C.c_uint64()
+        r = self.cuda.cuIpcOpenMemHandle_v2(C.byref(again), handle, 1)
+        self.assertEqual(r, INVALID_CONTEXT)  # its own process
+        self.assertEqual(self.cuda.cuMemFree_v2(at), 0)
+        self.assertEqual(self.other("legacy", text), [f"{INVALID_VALUE} 0"])
+        self.assertEqual(self.other("legacy", "00" * 64), [f"{INVALID_VALUE} 0"])
+
+    def mapped(self, handle_types):
+        at, handle, size = C.c_uint64(), C.c_uint64(), C.c_size_t(2 << 20)
+        wanted = Allocation(type=1, handle_types=handle_types, location_type=1, device=0)
+        for r in (
+            self.cuda.cuMemCreate(C.byref(handle), size, C.byref(wanted), C.c_ulonglong(0)),
+            self.cuda.cuMemAddressReserve(C.byref(at), size, 0, 0, 0),
+            self.cuda.cuMemMap(at, size, C.c_size_t(0), handle, 0),
+            self.cuda.cuMemSetAccess(at, size, None, C.c_size_t(0)),
+        ):
+            self.assertEqual(r, 0)
+        return at, handle
+
+    def test_mapped_memory(self):
+        at, handle = self.mapped(1)
+        self.fill(at)
+        legacy, memory = IpcHandle(), C.c_int(-1)
+        self.assertEqual(self.cuda.cuIpcGetMemHandle(C.byref(legacy), at), INVALID_VALUE)
+        export = lambda it, kind: self.cuda.cuMemExportToShareableHandle(
+            C.byref(memory), it, kind, C.c_ulonglong(0)
+        )
+        self.assertEqual(export(handle, 2), INVALID_VALUE)
+        self.assertEqual(export(self.mapped(0)[1], 1), INVALID_VALUE)
+        self.assertEqual(export(handle, 1), 0)
+        self.addCleanup(os.close, memory.value)
+        answers = self.other("descriptor", memory.value, pass_fds=[memory.value])
+        self.assertEqual(answers, ["0 7"])
+        self.assertEqual(self.first_byte(at), 8)
 
 
 class Slow(Driver):
