@@ -493,16 +493,14 @@ class Part:
     # ---- slots ----
 
     def slots(self):
-        """Each asks for 60 % of the memory, so that only one of them is on the GPUs."""
-        daemon = self.new_daemon(slots="yes", slot_length="2s")
-        total_gib = daemon.gpus()[0]["mem_total_mib"] / 1024
-        steps, batch = (120, 4) if self.small else (500, 32)
+        """The daemon admits one task at a time."""
+        daemon = self.new_daemon(slots="yes", slot_length="2s", tasks_per_gpu="1")
+        steps, batch = (300, 4) if self.small else (600, 32)
         works = [self.new("ddp-resnet50", steps=steps, batch=batch, pace=0.01) for _ in range(2)]
         reference = self.new("ddp-resnet50", steps=steps, batch=batch)
         begin = time.monotonic()
         for work in works:
-            memory = f"--memory={int(0.6 * total_gib)}GiB"
-            work.submit(daemon, "--gpus=2", memory, "--smact=0.2")
+            work.submit(daemon, "--gpus=2", "--memory=5GiB", "--smact=0.2")
         reference.start()
         story, last = [], None
         while self.left_s() > 10:

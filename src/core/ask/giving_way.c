@@ -130,11 +130,19 @@ double core_freed_bytes(const struct task *task, double used_bytes)
     return fmax(0, used_bytes - kept);
 }
 
+/* With the carrier, a task on several GPUs is taken for ranks of NCCL until it has been suspended:
+ * one process for all of them is seldom, and is learned then. */
+static bool is_by_carrier_alone(const struct core *core, const struct task *task)
+{
+    return core_keeps_contexts(task) ||
+           (core->settings.carries_mps && task->n_gpus > 1 && task->run->yield.suspensions == 0);
+}
+
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
     struct suspension_cost cost = core->suspension_cost;
     double bytes = core_freed_bytes(task, reading_assume(core_bytes_of(core, task), 0));
-    if (core_keeps_contexts(task))
+    if (is_by_carrier_alone(core, task))
         cost = suspension_cost_of_client(&cost);
     return suspension_time_us(&cost, bytes) + resumption_time_us(&cost, bytes);
 }
