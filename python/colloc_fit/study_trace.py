@@ -101,7 +101,6 @@ ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0",
 # client of MPS, whose memory alone is carried away.
 TURNS = ["--slots=yes", "--slot-length=20s"]
 SHORT_TURNS = ["--carrier=yes", "--slots=yes", "--slot-length=5s"]
-ALONE_SHARE = 0.6  # of a GPU: one task of such a size is there at a time
 WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
@@ -131,10 +130,10 @@ WAYS = {
         (),
     ),
     # A client that is away keeps its context there: no GPU is idle for an exclusive task.
-    "fifo-mps": (["--sharing=mps", "--mps-memory-limit=no"], ("alone",)),
+    "fifo-mps": (["--sharing=mps", "--tasks-per-gpu=1"], ("memory",)),
     "slots-carrier-mps": (
-        ["--sharing=mps", "--mps-memory-limit=no", "--preload=yes", *SHORT_TURNS],
-        ("alone",),
+        ["--sharing=mps", "--tasks-per-gpu=1", "--preload=yes", *SHORT_TURNS],
+        ("memory",),
     ),
 }
 
@@ -347,7 +346,6 @@ def plan(tasks, alone, gpu_mib, loading=None):
             ballast_gib=round(ballast_mib / 1024, 2),
             smact=smact,
             memory_mib=round(seen["memory_mib"] + ballast_mib),
-            alone_mib=round(ALONE_SHARE * gpu_mib),
             data=data,
         )
 
@@ -380,17 +378,23 @@ def estimate_all(programs, tasks, gpu):
             task["estimate_mib"] = round(estimate + 1024 * task["ballast_gib"])
 
 
+def preloaded_environment(library, carrier):
+    """The library counts calls for the carrier from the first one of a process on: the server's."""
+    variables = {"LD_PRELOAD": library} if library else {}
+    return {**variables, "COLLOC_PRELOAD_CARRIER": "1"} if library and carrier else variables
+
+
 class ForkServer:
     """Starts trainings with their libraries loaded; without it Python does."""
 
-    def __init__(self, library=None):
+    def __init__(self, library=None, carrier=False):
         self.socket = os.path.join(tempfile.mkdtemp(prefix="colloc-fork-"), "s")
         self.process = subprocess.Popen(
             [sys.executable, FORK_SERVER, "serve", self.socket, *LIBRARIES],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **({"LD_PRELOAD": library} if library else {})},
+            env={**os.environ, **preloaded_environment(library, carrier)},
         )
         timer = threading.Timer(LOAD_LIMIT_S, self.process.kill)
         timer.start()
@@ -461,16 +465,22 @@ class Server:
         return self.log_text()
 
 
-def preloaded_library(programs, ways):
-    """The library that lets allocations wait, if some way wants it."""
-    wanted = any("--preload=yes" in WAYS[FORMER_NAMES.get(way, way)][0] for way in ways)
-    return os.path.join(programs, "libcolloc-preload.so") if wanted else None
+def is_set(setting, ways):
+    """In one of the ways?"""
+    return any(setting in WAYS[FORMER_NAMES.get(way, way)][0] for way in ways)
+
+
+def start_fork_server(programs, ways):
+    """With the library that lets allocations wait, and the carrier, if some way wants it."""
+    library = os.path.join(programs, "libcolloc-preload.so")
+    return ForkServer(
+        library if is_set("--preload=yes", ways) else None, is_set("--carrier=yes", ways)
+    )
 
 
 def submit(server, task, declared, launcher):
     options = {
         "memory": f"--memory={task['memory_mib']}MiB",
-        "alone": f"--memory={task['alone_mib']}MiB",
         "estimate": f"--memory={task['estimate_mib']}MiB" if "estimate_mib" in task else None,
         "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
         "expect": f"--expect={task['alone_s'] + launcher.start_s:.1f}s",
@@ -807,7 +817,7 @@ def main():
     gpu = kind_of(nvidia_smi("name")[0])
     if any("estimate" in WAYS[way][1] for way in options.ways if way in WAYS):
         estimate_all(programs, tasks, gpu)
-    fork_server = ForkServer(preloaded_library(programs, options.ways)) if options.fork else None
+    fork_server = start_fork_server(programs, options.ways) if options.fork else None
     launcher = Launcher(fork_server)
     seen = {
         "gpu": gpu,
