@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps a second as libcolloc-preload.so counts them, beside the counts of the trainings.
 
-    tests/gpu/step_rate_trial.py LIBRARY OUT.jsonl SECONDS [DEVICE]
+    tests/gpu/step_rate_trial.py LIBRARY OUT.jsonl SECONDS [DEVICE [NAME,NAME...]]
     tests/gpu/step_rate_trial.py --page OUT.jsonl[.xz]  # the tables of docs/measured/steps.md
 
 The twelve trainings of step_rate_trainings.py start together, since most of their start is on the
@@ -14,6 +14,8 @@ CPU, and wait. Then, in SECONDS in all, on a GPU without other users:
               meanwhile say what it is alone? And beside one that is stopped for half of the time.
     launch    launch-cost beside this file, if it is there: the time of a launch without the library
               and with it, in turns
+
+With names only these train, alone and then all of them together.
 
 The other end of the library is tests/lib/preload_daemon.py (or preload_daemon.py beside this file),
 so no colloc has to run. A row for each training and part is written when it is known:
@@ -185,12 +187,15 @@ def thin(samples, begin):
 
 
 class Trial:
-    def __init__(self, library, path, seconds, device):
+    def __init__(self, library, path, seconds, device, names=None):
         import preload_daemon as pd
 
         self.library, self.device = os.path.abspath(library), device
         self.out = open(path, "a")
         self.begin, self.seconds = time.monotonic(), seconds
+        self.names, self.groups = (names, [names]) if names else (NAMES, GROUPS)
+        self.alone_part, self.shared_part = (0.4, 0.22) if names else (ALONE, SHARED)
+        self.rest_part = 0 if names else PROBE + LAUNCH
         self.folder = tempfile.mkdtemp(prefix="step-rate")
         self.daemon = pd.PreloadDaemon(
             os.path.join(self.folder, "socket"), lambda wait: [(pd.FAIL, 0)]
@@ -207,7 +212,7 @@ class Trial:
         print(f"{time.monotonic() - self.begin:6.1f} s", json.dumps(text), flush=True)
 
     def start(self):
-        for name in NAMES:
+        for name in self.names:
             self.trainings[name] = Training(name, self)
 
     def gather(self, until):
@@ -250,23 +255,23 @@ class Trial:
         return rows
 
     def alone(self):
-        seconds = ALONE * self.seconds / len(NAMES)
-        rest = seconds + (SHARED + PROBE + LAUNCH) * self.seconds
+        seconds = self.alone_part * self.seconds / len(self.names)
+        rest = seconds + (self.shared_part + self.rest_part) * self.seconds
         done = set()
         while self.left() > rest:
-            waiting = [n for n in NAMES if n in self.ready and n not in done]
+            waiting = [n for n in self.names if n in self.ready and n not in done]
             if waiting:
                 done.add(waiting[0])
                 for row in self.run(waiting[:1], seconds, "alone"):
                     self.write(row)
-            elif all(n in self.ready or self.trainings[n].error for n in NAMES):
+            elif all(n in self.ready or self.trainings[n].error for n in self.names):
                 break
             else:
                 self.gather(time.monotonic() + 0.5)
 
     def shared(self):
-        seconds = SHARED * self.seconds / len(GROUPS)
-        for group in GROUPS:
+        seconds = self.shared_part * self.seconds / len(self.groups)
+        for group in self.groups:
             names = [name for name in group if name in self.ready]
             for row in self.run(names, seconds, "shared") if names else []:
                 self.write(row)
@@ -453,12 +458,14 @@ def page(path):
     print("\n".join(line for line in summarise(rows) if line.startswith(("within", "probe", "a "))))
 
 
-def main(library, path, seconds, device="cuda"):
-    trial = Trial(library, path, float(seconds), device)
+def main(library, path, seconds, device="cuda", names=""):
+    chosen = [name for name in names.split(",") if name]
+    trial = Trial(library, path, float(seconds), device, chosen)
+    parts = [trial.alone, trial.shared] + ([] if chosen else [trial.probe, trial.launch])
     try:
         trial.start()
         trial.gather(trial.begin + READY_MAX * trial.seconds)
-        for part in (trial.alone, trial.shared, trial.probe, trial.launch):
+        for part in parts:
             try:
                 part()
             except Exception as problem:  # the other parts are worth their time
@@ -472,6 +479,6 @@ def main(library, path, seconds, device="cuda"):
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--page":
         sys.exit(page(sys.argv[2]))
-    if len(sys.argv) not in (4, 5):
+    if len(sys.argv) not in (4, 5, 6):
         sys.exit(__doc__)
     sys.exit(main(*sys.argv[1:]))
