@@ -41,6 +41,10 @@ def program(name):
     return os.path.abspath(os.path.join(BUILD, PROGRAMS[name]))
 
 
+with open(program("collocd"), "rb") as collocd:
+    SANITIZED = b"__asan_init" in collocd.read()
+
+
 def read(path, mode="r"):
     with open(path, mode, **({} if "b" in mode else {"errors": "replace"})) as file:
         return file.read()
