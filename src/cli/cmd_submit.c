@@ -258,6 +258,8 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
         r = container ? 0 : -EINVAL;
     }
     if (r == 0)
+        r = submit_take_arguments(&task, arguments, &fault);
+    if (r == 0)
         r = follow_script(invocation, arguments, &task, &fault);
     if (r == 0) {
         submit_warn_without_network(&task);

@@ -15,6 +15,7 @@
 #include "cli/export_kernels.h"
 #include "cli/pytorch.h"
 #include "cli/script_estimate.h"
+#include "cli/submit_check.h"
 #include "estimator/physics/gpu_traits.h"
 #include "training/name_list.h"
 
@@ -42,8 +43,8 @@ static int check_command(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
     static const int of_task[] = {TASK_SUMMARY, TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION,
-        TASK_SEQ, TASK_INPUT, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL, TASK_MICRO_BATCHES,
-        TASK_OFFLOAD};
+        TASK_CHECKPOINTING, TASK_SEQ, TASK_INPUT, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL,
+        TASK_MICRO_BATCHES, TASK_OFFLOAD};
     static const int of_pytorch[] = {
         ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_CLASSES, ESTIMATE_LABELS};
     const char *name = NULL;
@@ -159,7 +160,9 @@ static int gather_task(
         r = take_export(invocation, task, fault);
     if (r == 0)
         r = check_source(invocation, task, fault);
-    return r < 0 ? r : taskfile_read_summary(task, fault);
+    if (r == 0)
+        r = taskfile_read_summary(task, fault);
+    return r < 0 ? r : submit_take_arguments(task, NULL, fault);
 }
 
 static bool wants_fake_peak(const struct task_description *task)

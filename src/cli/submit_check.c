@@ -25,8 +25,10 @@
 #include "cli/print.h"
 #include "core/dependency.h"
 #include "core/stop_spec.h"
+#include "model/export.h"
 #include "taskfile/array_spec.h"
 #include "taskfile/metric_source.h"
+#include "taskfile/training_arguments.h"
 
 /* ---- programs ---- */
 
@@ -230,16 +232,32 @@ int submit_check_python(const char *file, struct fault *fault)
     return 0;
 }
 
+enum { TAKEN_SIZE = 256 }; /* the task's options that are taken from its arguments, as text */
+
 /* Only the estimate of a network's memory reads them. */
 void submit_warn_without_network(const struct task_description *task)
 {
     static const enum task_option of_network[] = {TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION,
-        TASK_SEQ, TASK_PARALLEL, TASK_MICRO_BATCHES, TASK_OFFLOAD};
+        TASK_CHECKPOINTING, TASK_SEQ, TASK_PARALLEL, TASK_MICRO_BATCHES, TASK_OFFLOAD};
     for (size_t i = 0; !task->values[TASK_SUMMARY].set && i < ARRAY_SIZE(of_network); i++)
         if (task->values[of_network[i]].set)
             print_error("warning: --%s has no effect without a model summary: give --summary, or "
                         "--estimate=script",
                 task_options[of_network[i]].name);
+}
+
+int submit_take_arguments(
+    struct task_description *task, const char *const *arguments, struct fault *fault)
+{
+    char taken[TAKEN_SIZE];
+    if (!task->values[TASK_SUMMARY].set || !task->summary ||
+        export_detect(task->summary, strlen(task->summary)))
+        return 0;
+    int r = training_arguments_apply(
+        task->script, arguments, task->values, fault, taken, sizeof taken);
+    if (r == 0 && *taken)
+        print_error("for the estimate, from the command's arguments: %s", taken);
+    return r;
 }
 
 /* Not refused: a task's processes may share its own GPUs by MPS. */

@@ -42,6 +42,17 @@ void submit_warn_of_words(
 /* Warns on stderr of options that describe a network, where no model summary shows one. */
 void submit_warn_without_network(const struct task_description *task);
 
+/*
+ * Sets what is not given of the training from its arguments, for the estimate from its summary, and
+ * prints what was taken. An export says all itself.
+ *
+ * arguments: of the task, NULL-terminated, or NULL
+ *
+ * Returns 0, or -ENOMEM with a fault.
+ */
+int submit_take_arguments(
+    struct task_description *task, const char *const *arguments, struct fault *fault);
+
 /* Warns on stderr of --sharing for a task that shares its GPUs with no other. */
 void submit_warn_of_sharing(const struct task_description *task);
 

@@ -37,6 +37,7 @@ struct estimate_request {
     enum optimizer optimizer;
     const char *optimizer_text; /* the user's name for OPTIMIZER_OTHER, for notes; or NULL */
     enum precision precision;
+    bool checkpointing;     /* the repeated blocks run again in the backward pass */
     int gpus;               /* of the task: one process on each; 0 and 1 are the same */
     enum parallel parallel; /* how they divide the model */
     int parallel_degree;    /* of tensor or pipeline parallelism; 0: all GPUs */

@@ -18,7 +18,7 @@
 #include "estimator/physics/physics.h"
 #include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
-#include "model/trained_layers.h"
+#include "model/trained_sums.h"
 
 /* Uses the user's own runs, which are more exact than the layers. Returns whether they say how much
  * the task takes. */
@@ -84,9 +84,9 @@ static int estimate_last_layers(
     if (!model.layers)
         return fault_set(fault, ENOMEM, "out of memory");
     memcpy(model.layers, request->model->layers, model.n_layers * sizeof *model.layers);
-    trained_layers_assume_last(&model, model.trainable_printed.known
-                                           ? model.trainable_printed.value
-                                           : 1); /* the last layer that has any */
+    trained_sums_take_last(&model, model.trainable_printed.known
+                                       ? model.trainable_printed.value
+                                       : 1); /* the last layer that has any */
     changed.model = &model;
     int r = physics_run(&changed, fault, &unused, &physics);
     free(model.layers);
@@ -110,6 +110,24 @@ static int ask_what_is_trained(const struct estimate_request *request, double al
         last_bytes / MIB);
 }
 
+static int ask_for_type(const struct estimate_request *request, double bytes, struct fault *fault,
+    struct estimate *ret_estimate)
+{
+    struct estimate_request changed = *request;
+    struct estimate unused = {.estimator = "graph"};
+    struct physics physics;
+    if (!physics_asks_for_type(request))
+        return 0;
+    changed.precision = PRECISION_BF16_TRUE;
+    int r = physics_run(&changed, fault, &unused, &physics);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    return estimate_note(ret_estimate, 0,
+        "are its weights in 32 or in 16 bit? %.0f MiB in 32, %.0f MiB in 16: give --precision=fp32, "
+        "amp or bf16-true",
+        bytes / MIB, process_bytes(&physics) / MIB);
+}
+
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
@@ -119,6 +137,7 @@ static int run(
         return r;
     ret_estimate->bytes = reading_of(process_bytes(&physics));
     r = ask_what_is_trained(request, ret_estimate->bytes.value, fault, ret_estimate);
+    r = r == 0 ? ask_for_type(request, ret_estimate->bytes.value, fault, ret_estimate) : r;
     if (r != 0)
         return r;
     ret_estimate->floor_bytes = reading_of(

@@ -72,6 +72,7 @@ struct layer {
     enum tristate trainable;
     enum tristate in_place;
     enum tristate drops;           /* of a dropout: with a probability above 0 */
+    bool in_adapter;               /* of a printed module: it is part of an adapter */
     int weight_bits;               /* of a quantised weight; 0: as the training's precision says */
     int rank;                      /* number of dimensions in the text, or LAYER_RANK_UNKNOWN */
     int64_t shape[MODEL_RANK_MAX]; /* of the (first) output, without the batch */
@@ -111,6 +112,7 @@ struct model {
     struct count trainable_printed;
     struct count parameters_trained; /* not known: the text does not say that some are not */
     bool trained_is_open;            /* some are not trained, and the text does not say which */
+    bool gradients_reach_all;        /* what is trained stands in all blocks, or before them */
     bool is_quantised;               /* some layers' weights are */
     struct printed_sizes printed;
     struct count

@@ -47,3 +47,19 @@ bool module_is_gate(const struct model *model, size_t module)
             return false;
     return convolutions == 2 && span_ends(layers[i - 1].type, "igmoid");
 }
+
+bool module_is_adapted(const struct model *model, size_t module, size_t *ret_second)
+{
+    const struct layer *layers = model->layers;
+    size_t end = module_end(model, module), base = module + 1, second;
+    if (base >= end || layers[module].in_adapter || layers[base].in_adapter)
+        return false;
+    second = module_end(model, base);
+    for (size_t k = second; k < end; k = module_end(model, k))
+        if (layers[k].in_adapter) {
+            if (ret_second)
+                *ret_second = second;
+            return true;
+        }
+    return false;
+}

@@ -9,6 +9,7 @@
  *                      a member of a list reads a map made before (feature_pyramid.c)
  *     a module begins  one that makes a factor for each channel reads one place
  *     a module ends    one that scales its input, or attends, leaves its size; branches are joined;
+ *                      a layer with an adapter has the layer's size;
  *                      a list puts out its largest map
  *
  * What a layer reads whose channels differ from the current map's is found in layer_source.c.
@@ -40,10 +41,19 @@ static bool scales_input(const struct shape_walk *walk, const struct open_module
            walk->current.rank > 0 && walk->current.channels == module->entry.channels;
 }
 
+/* Its result is added to that layer's. */
+static void leave_adapted(struct shape_walk *walk, const struct open_module *module)
+{
+    const struct feature_map *made = &walk->made[module->layer + 1];
+    if (made->channels > 0 && module_is_adapted(walk->model, module->layer, NULL))
+        walk->current = *made;
+}
+
 static void leave_module(struct shape_walk *walk, const struct open_module *module)
 {
     if (scales_input(walk, module) || layer_is_attention(&walk->model->layers[module->layer]))
         walk->current = module->entry;
+    leave_adapted(walk, module);
     parallel_branches_leave(walk, module);
     feature_pyramid_leave(walk, module);
     walk->made[module->layer] = walk->current;
@@ -67,9 +77,19 @@ static bool is_used_as_function(const struct shape_walk *walk)
     return attention && walk->model->layers[attention->layer].kind == LAYER_ATTENTION;
 }
 
+/* An adapter reads what the layer beside it reads. */
+static void enter_adapter(struct shape_walk *walk, size_t i)
+{
+    const struct open_module *module = shape_walk_parent(walk, i);
+    size_t second;
+    if (module && module_is_adapted(walk->model, module->layer, &second) && i == second)
+        walk->current = module->entry;
+}
+
 static void begin_row(struct shape_walk *walk, size_t i)
 {
     leave_modules(walk, walk->model->layers[i].depth);
+    enter_adapter(walk, i);
     parallel_branches_enter(walk, i);
     pooled_shortcut_enter_beside(walk, i);
     feature_pyramid_enter_member(walk, i);

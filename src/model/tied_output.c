@@ -39,6 +39,8 @@ static const char *const sharing_classes[] = {
     "Gemma3ForCausalLM",
 };
 
+enum { BITS_PACKED = 4 }; /* of weights of which a byte has two */
+
 static bool is_of_sharing_class(const struct model *model)
 {
     for (size_t i = 0; i < model->n_layers; i++)
@@ -68,15 +70,21 @@ static struct layer *find_output(struct model *model, const struct layer *embedd
     return NULL;
 }
 
-/* Is the printed total less by the layer's parameters? */
+/* Is the printed total less by the layer's parameters? Two weights of 4 bit may count as one, and
+ * what is trained may stand outside of the layers. */
 static bool is_counted_once(const struct model *model, const struct layer *layer)
 {
-    int64_t sum = -model->parameters_shared;
-    for (size_t i = 0; i < model->n_layers; i++)
-        if (__builtin_add_overflow(sum, model->layers[i].parameters, &sum))
+    int64_t sum = -model->parameters_shared, packed = 0;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *one = &model->layers[i];
+        if (__builtin_add_overflow(sum, one->parameters, &sum))
             return false;
-    return model->parameters_printed.known &&
-           sum - layer->parameters == model->parameters_printed.value;
+        packed += one->weight_bits == BITS_PACKED ? one->in_size * one->out_size / 2 : 0;
+    }
+    int64_t missing = model->parameters_printed.value - (sum - layer->parameters);
+    bool is_outside = model->trainable_printed.known && model->trainable_printed.value > 0 &&
+                      missing == model->trainable_printed.value;
+    return model->parameters_printed.known && (missing == 0 || missing == -packed || is_outside);
 }
 
 void tied_output_find(struct model *model)

@@ -13,7 +13,7 @@
  * Layers whose weights are quantised cannot be trained: they have no gradient.
  *
  * Tables say it for each layer: torchinfo by parentheses, Keras by a column. torchsummary has the
- * sums alone: if the last layers have exactly as many parameters as are trained, it is these.
+ * sums alone, and so does a module's text behind PEFT's line: trained_sums.c.
  */
 #include "model/trained_layers.h"
 
@@ -23,6 +23,7 @@
 #include "base/array.h"
 #include "model/format.h"
 #include "model/named_parameters.h"
+#include "model/trained_sums.h"
 
 /* Names of the modules that hold an adapter's weights (peft.tuners, peft 0.13). Each is the whole
  * name or its beginning. */
@@ -97,6 +98,7 @@ static void mark_adapters(struct model *model)
             within = -1;
         if (within < 0 && is_adapter(layer->name))
             within = layer->depth;
+        layer->in_adapter = within >= 0;
         layer->trainable = within >= 0 ? TRISTATE_YES : TRISTATE_NO;
     }
 }
@@ -140,23 +142,11 @@ int trained_layers_find(struct model *model, struct span text)
         return r;
     mark_quantised(model);
     struct count all = printed_by_peft(text, "all params:");
-    if (all.known && !model->parameters_printed.known) {
+    if (all.known) { /* exact, unlike the "Total params: 356 M" of a later summary */
         model->parameters_printed = all;
         model->trainable_printed = printed_by_peft(text, "trainable params:");
     }
     return 0;
-}
-
-bool trained_layers_assume_last(struct model *model, int64_t count)
-{
-    int64_t trained = 0;
-    for (size_t i = model->n_layers; i-- > 0;) {
-        struct layer *layer = &model->layers[i];
-        bool is_trained = trained < count && !layer->weight_bits;
-        layer->trainable = is_trained ? TRISTATE_YES : TRISTATE_NO;
-        trained += is_trained ? layer->parameters : 0;
-    }
-    return trained == count;
 }
 
 static void forget_trained(struct model *model)
@@ -177,7 +167,7 @@ static void use_printed_sums(struct model *model)
     if (is_marked || model->format == SUMMARY_KERAS || !trained->known || trained->value <= 0 ||
         !model->parameters_printed.known || trained->value >= model->parameters_printed.value)
         return;
-    if (trained_layers_assume_last(model, trained->value))
+    if (trained_sums_find(model, trained->value))
         return;
     forget_trained(model);
     model->trained_is_open = true;

@@ -18,12 +18,4 @@ int trained_layers_find(struct model *model, struct span text);
 /* Sets model->parameters_trained and model->trained_is_open. To be called after the sums. */
 void trained_layers_sum_up(struct model *model);
 
-/*
- * Marks layers from the end as trained until they have `count` parameters, and the others as not
- * trained: a new head on a network that is kept.
- *
- * Returns whether their parameters are exactly as many.
- */
-bool trained_layers_assume_last(struct model *model, int64_t count);
-
 #endif

@@ -15,6 +15,7 @@
 #include "model/network.h"
 #include "policy/policies.h"
 #include "taskfile/estimate_options.h"
+#include "taskfile/training_arguments.h"
 
 /* Returns a copy in which no line begins with "#SBATCH"; NULL without memory. */
 static char *without_slurm_lines(const char *text)
@@ -67,6 +68,10 @@ int job_script_parse(const char *text, const struct job_script_settings *setting
                 ? taskfile_parse("script", copy, strlen(copy), fault, &ret_script->description)
                 : 0;
     free(copy);
+    char taken[1];
+    if (r == 0 && ret_script->description.values[TASK_SUMMARY].set)
+        r = training_arguments_apply(ret_script->description.script, NULL,
+            ret_script->description.values, fault, taken, sizeof taken);
     return r < 0 ? r : set_request(settings, ret_script, fault);
 }
 

@@ -18,6 +18,7 @@ int estimate_options_apply(
     request->sequence_length = values[TASK_SEQ].number;
     request->optimizer_text = values[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);
+    request->checkpointing = values[TASK_CHECKPOINTING].number != 0;
     request->gpus = (int)option_number_or(&values[TASK_GPUS], 1);
     if (request->gpus == 0)
         return fault_set(fault, EINVAL, "gpus=0: without a GPU there is no GPU memory to estimate");

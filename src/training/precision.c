@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The numeric precisions of a training: a table and its parser. The estimators calculate the memory
- * of each; this table only has whether autocast is on.
+ * of each; this table only has whether autocast is on, and weights in 16 bit.
  */
 #include "training/precision.h"
 
@@ -12,11 +12,11 @@
 #include "training/name_list.h"
 
 const char *const precision_names[PRECISIONS] = {
-    "fp32", "tf32", "bf16", "fp16", "amp", "fp8", NULL};
+    "fp32", "tf32", "bf16", "fp16", "amp", "fp8", "bf16-true", "fp16-true", NULL};
 
 static const struct {
     const char *aliases[3];
-    bool is_autocast;
+    bool is_autocast, has_half_weights;
     const char *note;
 } table[PRECISIONS] = {
     [PRECISION_FP32] = {.aliases = {"float32", "32"}},
@@ -27,6 +27,9 @@ static const struct {
     [PRECISION_FP16] = {.aliases = {"float16", "half", "16-mixed"},
         .is_autocast = true,
         .note = "fp16: taken as autocast (weights in fp32)"},
+    [PRECISION_BF16_TRUE] = {.aliases = {"pure-bf16", "bfloat16-true"}, .has_half_weights = true},
+    [PRECISION_FP16_TRUE] = {.aliases = {"16-true", "pure-fp16", "float16-true"},
+        .has_half_weights = true},
     [PRECISION_AMP] = {.aliases = {"mixed", "autocast"}, .is_autocast = true},
     [PRECISION_FP8] = {.aliases = {"float8"},
         .is_autocast = true,
@@ -76,6 +79,11 @@ const char *precision_canonical(const char *text)
 bool precision_is_autocast(enum precision precision)
 {
     return table[precision].is_autocast;
+}
+
+bool precision_has_half_weights(enum precision precision)
+{
+    return table[precision].has_half_weights;
 }
 
 const char *precision_note(enum precision precision)

@@ -5,8 +5,10 @@
  * Contract:
  *   1. bf16, fp16 and fp8 mean mixed precision, as in training scripts (`--bf16`, `--fp16` of
  *      Hugging Face's Trainer, "bf16-mixed" of Lightning): torch.autocast over weights, gradients
- *      and optimizer states in 32 bit. Training whose weights are in 16 bit takes less.
- *   2. tf32 is a way to multiply: it takes the memory of fp32.
+ *      and optimizer states in 32 bit.
+ *   2. bf16-true and fp16-true mean weights, gradients, states and activations in 16 bit, without
+ *      autocast (Lightning's "bf16-true"; `model.to(torch.bfloat16)`).
+ *   3. tf32 is a way to multiply: it takes the memory of fp32.
  */
 #ifndef COLLOC_TRAINING_PRECISION_H
 #define COLLOC_TRAINING_PRECISION_H
@@ -24,6 +26,8 @@ enum precision {
     PRECISION_FP16,
     PRECISION_AMP,
     PRECISION_FP8,
+    PRECISION_BF16_TRUE,
+    PRECISION_FP16_TRUE,
     PRECISIONS
 };
 
@@ -49,6 +53,9 @@ const char *precision_canonical(const char *text);
 
 /* Are activations in 16 bit, by torch.autocast? */
 bool precision_is_autocast(enum precision precision);
+
+/* Are the weights in 16 bit, and with them gradients, states and activations? */
+bool precision_has_half_weights(enum precision precision);
 
 /* Returns a note for estimates at this precision, or NULL. */
 const char *precision_note(enum precision precision);

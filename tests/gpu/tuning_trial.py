@@ -212,8 +212,11 @@ def print_options(words):
     method = option_of(words, "--method", "")
     half = script == "tune_language.py" or method == "peft"
     usual = "bf16" if half else "amp" if script == "tune_libraries.py" else "fp32"
-    precision = option_of(words, "--precision", usual)
-    options = [f"--batch={option_of(words, '--batch-size', '4')}"]
+    precision = option_of(words, "--precision", usual).replace("bf16", "bf16-true")
+    batch = "64" if script == "tune_pictures.py" else "4"
+    options = [f"--batch={option_of(words, '--batch-size', batch)}"]
+    if "--checkpointing" in words:
+        options.append("--checkpointing")
     if script == "convolve.py":
         options.append("--optimizer=momentum")
     else:
@@ -713,7 +716,7 @@ HEAD = ["| from | trainings | median | p95 | worst |", "| --- | --- | --- | --- 
 def tuning_tables(colloc, measured):
     runs, exports, prints = measured.known_runs(), measured.of("export"), measured.of("print")
     lines, script, printed = [], [], []
-    for name, _ in read_list("tunings.list"):
+    for name, words in read_list("tunings.list"):
         if name not in runs:
             lines.append(f"| {name} | not run | | | |")
             continue
@@ -721,9 +724,7 @@ def tuning_tables(colloc, measured):
         export = exports.get(name, {}).get("value")
         by_script = estimate_text(colloc, export, "--export") if export else None
         text = prints.get(name, {}).get("value")
-        by_print = (
-            estimate_text(colloc, text, "--summary", *prints[name]["options"]) if text else None
-        )
+        by_print = estimate_text(colloc, text, "--summary", *print_options(words)) if text else None
         script.append((by_script, took))
         printed.append((by_print, took))
         lines.append(

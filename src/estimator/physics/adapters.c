@@ -15,22 +15,20 @@
 #include "estimator/physics/adapters.h"
 
 #include "estimator/physics/attention.h"
+#include "model/module_tree.h"
 
 static void begin_adapted(struct builder *builder, size_t i)
 {
     const struct model *model = builder->extents.model;
-    bool is_adapted = i + 1 < model->n_layers && builder->current != TAPE_NONE &&
-                      model->layers[i + 1].depth > model->layers[i].depth &&
-                      span_is(model->layers[i + 1].name, "base_layer");
-    if (!is_adapted)
+    size_t second;
+    if (builder->current == TAPE_NONE || !module_is_adapted(model, i, &second))
         return;
     struct adapter_scope scope = {.base = i + 1,
-        .second = builder_end_of(model, i + 1),
+        .second = second,
         .end = builder_end_of(model, i),
         .entry = builder->current,
         .base_output = TAPE_NONE};
-    if (scope.second < scope.end)
-        builder->adapter = scope;
+    builder->adapter = scope;
 }
 
 /* The sum; the module around it takes it for the output of a linear layer. */
@@ -48,8 +46,32 @@ static int end_adapted(struct builder *builder)
     if (sum < 0)
         return sum;
     builder->tape->doubts.n_merges--; /* the text shows it */
+    builder->adapted = sum;
     struct op whole = {.inputs = {scope.entry, TAPE_NONE, TAPE_NONE}, .output = sum};
     return base->kind == LAYER_LINEAR ? attention_leave(builder, base, &whole) : 0;
+}
+
+/* Returns what the layer itself read, which need not be the tensor before it: a projection of
+ * attention reads what the others do. */
+static int input_of_base(const struct builder *builder)
+{
+    const struct tape *tape = builder->tape;
+    const struct op *last = &tape->ops[tape->n_ops - 1];
+    bool is_base = tape->n_ops > 0 && last->layer == (int)builder->adapter.base &&
+                   last->inputs[0] != TAPE_NONE;
+    return is_base ? last->inputs[0] : builder->adapter.entry;
+}
+
+/* An adapter in 32 bit beside weights of 16 casts what it reads. */
+static int raise_entry(struct builder *builder)
+{
+    int raised = builder_merge(
+        builder, builder->current, TAPE_NONE, false, builder_extent(builder, builder->current));
+    if (raised < 0)
+        return raised;
+    builder->tape->tensors[raised].element_bytes = SINGLE_BYTES;
+    builder->tape->doubts.n_merges--; /* PEFT does it always */
+    return 0;
 }
 
 int adapters_enter(struct builder *builder, size_t i)
@@ -62,7 +84,11 @@ int adapters_enter(struct builder *builder, size_t i)
     }
     if (scope->end > 0 && i == scope->second) {
         scope->base_output = builder->current;
+        scope->entry = input_of_base(builder);
         builder->current = scope->entry;
+        int r = builder->tape->half_weights ? raise_entry(builder) : 0;
+        if (r < 0)
+            return r;
     }
     if (scope->end == 0 && i < builder->extents.model->n_layers)
         begin_adapted(builder, i);

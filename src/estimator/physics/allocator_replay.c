@@ -41,10 +41,10 @@ enum { UNITS_MOST = 3 }; /* of FSDP at a time: this unit, the next one, the grad
 static void take_buckets(struct tape_replay *replay)
 {
     const struct tape *tape = replay->tape;
-    double bytes = tape->loose_parameters * SINGLE_BYTES;
+    double bytes = tape->loose_parameters * tape_weight_bytes_each(tape);
     for (size_t i = tape->n_ops; i-- > 0;) {
         if (!tape->ops[i].frozen)
-            bytes += (tape->ops[i].weight + tape->ops[i].bias) * SINGLE_BYTES;
+            bytes += (tape->ops[i].weight + tape->ops[i].bias) * op_weight_bytes(&tape->ops[i]);
         if (bytes < DIVISION_BUCKET_BYTES)
             continue;
         tape_replay_take(replay, bytes);
@@ -62,7 +62,8 @@ static int gather_units(
     const struct division *division = &replay->tape->division;
     int n = 1 + division->gathers_next + backward;
     for (int i = 0; i < n; i++)
-        ret_blocks[i] = tape_replay_take(replay, division->unit * SINGLE_BYTES);
+        ret_blocks[i] = tape_replay_take(
+            replay, division->unit * tape_weight_bytes_each(replay->tape));
     return n;
 }
 
@@ -84,20 +85,20 @@ static void set_up(struct tape_replay *replay, const struct gpu_traits *gpu)
         double bytes = op_weight_bytes(op) * tape->division.weights;
         blocks->weight = tape_replay_take(replay, op->weight * bytes);
         blocks->bias = tape_replay_take(replay, op->bias * bytes);
-        blocks->buffers = tape_replay_take(replay, op->buffers * SINGLE_BYTES);
+        blocks->buffers = tape_replay_take(replay, op->buffers * tape_weight_bytes_each(tape));
     }
     replay->loose = tape_replay_take(
-        replay, tape->loose_parameters * SINGLE_BYTES * tape->division.weights);
+        replay, tape->loose_parameters * tape_weight_bytes_each(tape) * tape->division.weights);
     tape_replay_take(replay, tape->loose_frozen_bytes * tape->division.weights);
     if (tape->division.buckets)
         take_buckets(replay);
     replay->loose_gradient = LIFE_NONE;
     replay->output = replay->loss = LIFE_NONE;
     replay->workspace_bytes = tape->multiplies ? (double)gpu->workspace_bytes : 0;
-    double parameters = tape_trained_parameters(tape) * SINGLE_BYTES;
+    double trained = tape_trained_bytes(tape);
     replay->footprint.weights = tape_weight_bytes(tape) * tape->division.weights;
-    replay->footprint.gradients = parameters * tape->division.gradients;
-    replay->footprint.states = parameters * tape->division.states * replay->optimizer->states;
+    replay->footprint.gradients = trained * tape->division.gradients;
+    replay->footprint.states = trained * tape->division.states * replay->optimizer->states;
 }
 
 static void zero_grad(struct tape_replay *replay)
@@ -133,40 +134,48 @@ static void make_tensor(struct tape_replay *replay, int tensor)
         tape_replay_release(replay, &last);
 }
 
-static void run_forward(struct tape_replay *replay)
+void tape_replay_forward(struct tape_replay *replay, size_t i)
 {
     const struct tape *tape = replay->tape;
-    for (size_t i = 0; i < tape->n_ops; i++) {
-        const struct op *op = &tape->ops[i];
-        struct parameter_blocks *blocks = &replay->parameters[i];
-        blocks->copy = tape_replay_take(
-            replay, (op->weight + op->tied) * tape_replay_copied_bytes(replay, op));
-        if (!op->in_place)
-            make_tensor(replay, op->output);
-        tape_replay_blas_workspace(replay, op, false);
-        blocks->kept = tape_replay_take(replay, op->kept_bytes * tape->batch);
-        int unpacked = tape_replay_take(replay, op->unpacked);
-        tape_replay_scratch(replay, i, CONV_FORWARD);
-        tape_replay_release(replay, &unpacked);
-        if (tape->tensors[op->output].needs_no_gradient)
-            tape_replay_release(replay, &blocks->copy);
-        for (int k = 0; k < OP_INPUTS; k++)
-            if (op->inputs[k] != TAPE_NONE)
-                release_unused(replay, op->inputs[k], (int)i);
-        release_unused(replay, op->output, (int)i);
+    const struct op *op = &tape->ops[i];
+    struct parameter_blocks *blocks = &replay->parameters[i];
+    blocks->copy = tape_replay_take(
+        replay, (op->weight + op->tied) * tape_replay_copied_bytes(replay, op));
+    if (!op->in_place)
+        make_tensor(replay, op->output);
+    tape_replay_blas_workspace(replay, op, false);
+    blocks->kept = tape_replay_take(replay, op->kept_bytes * tape->batch);
+    int unpacked = tape_replay_take(replay, op->unpacked);
+    tape_replay_scratch(replay, i, CONV_FORWARD);
+    tape_replay_release(replay, &unpacked);
+    if (tape->tensors[op->output].needs_no_gradient)
+        tape_replay_release(replay, &blocks->copy);
+    for (int k = 0; k < OP_INPUTS; k++)
+        if (op->inputs[k] != TAPE_NONE)
+            release_unused(replay, op->inputs[k], (int)i);
+    release_unused(replay, op->output, (int)i);
+}
+
+static void run_forward(struct tape_replay *replay)
+{
+    for (size_t i = 0; i < replay->tape->n_ops; i++) {
+        tape_replay_forward(replay, i);
+        tape_replay_drop(replay, i);
     }
 }
 
 static void take_states(struct tape_replay *replay)
 {
-    double bytes = SINGLE_BYTES * replay->tape->division.states;
+    double share = replay->tape->division.states;
     for (int s = 0; s < replay->optimizer->states; s++) {
         for (size_t i = 0; i < replay->tape->n_ops; i++) {
             const struct op *op = &replay->tape->ops[i];
+            double bytes = op_weight_bytes(op) * share;
             tape_replay_take(replay, op->frozen ? 0 : op->weight * bytes);
             tape_replay_take(replay, op->frozen ? 0 : op->bias * bytes);
         }
-        tape_replay_take(replay, replay->tape->loose_parameters * bytes);
+        tape_replay_take(
+            replay, replay->tape->loose_parameters * tape_weight_bytes_each(replay->tape) * share);
     }
 }
 
@@ -174,17 +183,19 @@ static void take_states(struct tape_replay *replay)
 static size_t take_temporaries(struct tape_replay *replay, int *ret_temporaries)
 {
     size_t n = 0;
-    double bytes = SINGLE_BYTES * replay->tape->division.states;
+    double share = replay->tape->division.states;
     if (!replay->optimizer->temporaries)
         return 0;
     for (size_t i = 0; i < replay->tape->n_ops; i++) {
         const struct op *op = &replay->tape->ops[i];
         if (op->frozen)
             continue;
+        double bytes = op_weight_bytes(op) * share;
         ret_temporaries[n++] = tape_replay_take(replay, op->weight * bytes);
         ret_temporaries[n++] = tape_replay_take(replay, op->bias * bytes);
     }
-    ret_temporaries[n++] = tape_replay_take(replay, replay->tape->loose_parameters * bytes);
+    ret_temporaries[n++] = tape_replay_take(
+        replay, replay->tape->loose_parameters * tape_weight_bytes_each(replay->tape) * share);
     return n;
 }
 

@@ -55,7 +55,7 @@ enum { WINDOW_TOKENS = 49, COSINE_WINDOW_TOKENS = 64, WINDOW_HEAD_WIDTH = 32 };
  */
 static double pair_bytes(const struct builder *builder)
 {
-    bool half = builder->tape->autocast;
+    bool half = tape_is_half(builder->tape);
     double element = half ? HALF_BYTES : SINGLE_BYTES;
     double dropout = builder->drops_within ? MASK_BYTES + element : 0;
     return SOFTMAX_BYTES + (half ? HALF_BYTES : 0) + dropout;
@@ -162,8 +162,8 @@ int attention_enter(struct builder *builder, const struct layer *layer)
 int attention_source(const struct builder *builder)
 {
     const struct attention_scope *scope = &builder->scope;
-    if (adapters_are_open(builder) && builder->adapter.base_output != TAPE_NONE)
-        return TAPE_NONE; /* in an adapter */
+    if (adapters_is_second(builder))
+        return TAPE_NONE;
     return scope->open && !scope->done && scope->n > 0 && scope->n < 3 ? scope->source : TAPE_NONE;
 }
 
@@ -173,7 +173,7 @@ static int append_attention(struct builder *builder, const int inputs[static 3],
     double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
     bool grouped = inputs[1] != TAPE_NONE && builder->tape->tensors[inputs[1]].last < query->last;
     double per_pair = builder->scope.scores ? pair_bytes(builder) : 0;
-    if (grouped && !builder->tape->autocast) /* fused kernels share keys in 16 bit only */
+    if (grouped && !tape_is_half(builder->tape)) /* fused kernels share keys in 16 bit only */
         per_pair = SOFTMAX_BYTES;
     struct op op = {.kind = LAYER_ATTENTION,
         .layer = TAPE_NONE,
@@ -199,7 +199,7 @@ int attention_scores(struct builder *builder, const struct layer *layer)
            copies = scope->channels ? CHANNEL_COPIES * result->elements * result->element_bytes : 0;
     /* A linear layer has mixed the heads (arXiv:2003.02436): the product reads its result, and
      * autocast's copy of that is counted for each pair. */
-    if (result->elements == scores && !builder->tape->autocast)
+    if (result->elements == scores && !tape_is_half(builder->tape))
         copies += scores * SINGLE_BYTES;
     return keep_pairs(builder, scores, copies);
 }
@@ -305,7 +305,7 @@ int attention_take_whole(struct builder *builder, size_t i)
         return 0;
     struct extent now = builder_extent(builder, builder->current);
     double tokens = now.last > 0 ? now.elements / now.last : 0,
-           bytes = builder->tape->autocast ? HALF_BYTES : SINGLE_BYTES;
+           bytes = tape_is_half(builder->tape) ? HALF_BYTES : SINGLE_BYTES;
     struct op op = {.kind = LAYER_ATTENTION,
         .layer = (int)i,
         .inputs = {builder->current, TAPE_NONE, TAPE_NONE},

@@ -6,11 +6,6 @@
 
 #include "estimator/physics/tape.h"
 
-/* Operations [begin, end) of the tape. */
-struct block_range {
-    size_t begin, end;
-};
-
 struct block_ranges {
     struct block_range *ranges; /* in order, without overlaps */
     size_t n, capacity;

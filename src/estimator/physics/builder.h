@@ -60,6 +60,7 @@ struct builder {
     struct attention_scope scope;
     struct branch_scope branches;
     struct adapter_scope adapter;
+    int adapted; /* the result of the last layer with an adapter; TAPE_NONE */
     struct partition partition;
     bool calls_activations;
     bool drops_within; /* dropout between the layers has an effect */

@@ -87,11 +87,36 @@ static int apply_autocast(
     return bytes;
 }
 
+/*
+ * Applies weights in 16 bit: the type of the output, and casts that are kept. A batch of 32 bit is
+ * cast first. A normalisation written in Python keeps its input in 32 bit, and its result before
+ * the weight in 16 bit if that is trained. Adapters are in 32 bit (PEFT's autocast_adapter_dtype),
+ * and so are their inputs (adapters.c).
+ */
+static int apply_half_weights(
+    const struct builder *builder, struct saved_tensors *keep, struct op *op)
+{
+    const struct tensor *input = op->inputs[0] == TAPE_NONE
+                                     ? NULL
+                                     : &builder->tape->tensors[op->inputs[0]];
+    if (adapters_is_second(builder))
+        return SINGLE_BYTES;
+    if (input && keep->raised) {
+        op->kept_bytes += (SINGLE_BYTES + (op->frozen ? 0 : HALF_BYTES)) * input->elements;
+        op->keeps_inputs = false;
+        keep->maps = 0;
+    } else if (input && input->is_data && op->keeps_inputs) {
+        op->kept_bytes += HALF_BYTES * input->elements;
+        op->keeps_inputs = false;
+    }
+    return HALF_BYTES;
+}
+
 /* nn.MultiheadAttention: packed projections, their copy in another layout, and the result in two.
  */
 static void add_packed_attention(const struct builder *builder, struct extent extent, struct op *op)
 {
-    double bytes = builder->tape->autocast ? HALF_BYTES : SINGLE_BYTES;
+    double bytes = tape_is_half(builder->tape) ? HALF_BYTES : SINGLE_BYTES;
     op->kept_bytes += (PACKED_PROJECTIONS + PACKED_RESULTS) * extent.elements * bytes;
     op->macs += 2 * extent.elements * builder->extents.sequence;
 }
@@ -160,7 +185,7 @@ static void add_recurrence(const struct builder *builder, const struct layer *la
     const struct saved_tensors *keep, struct extent extent, struct op *op)
 {
     struct recurrent recurrent;
-    double bytes = builder->tape->autocast ? HALF_BYTES : SINGLE_BYTES;
+    double bytes = tape_is_half(builder->tape) ? HALF_BYTES : SINGLE_BYTES;
     double inputs = op->inputs[0] == TAPE_NONE ? 0 : builder->tape->tensors[op->inputs[0]].last;
     if (!recurrent_of(layer, layer->in_size != LAYER_SIZE_UNKNOWN ? (double)layer->in_size : inputs,
             extent, bytes, &recurrent)) {
@@ -186,7 +211,8 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
     int r = layer_input_find(builder, layer, extent, &op);
     if (r < 0)
         return r;
-    int bytes = apply_autocast(builder, &keep, &op);
+    int bytes = builder->tape->half_weights ? apply_half_weights(builder, &keep, &op)
+                                            : apply_autocast(builder, &keep, &op);
     if (layer->kind == LAYER_RECURRENT)
         add_recurrence(builder, layer, &keep, extent, &op);
     else

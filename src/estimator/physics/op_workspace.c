@@ -24,7 +24,7 @@ double op_workspace(const struct tape *tape, size_t i, enum conv_pass pass, uint
     if (op->kind != LAYER_CONV ||
         (pass == CONV_INPUT_GRADIENT && (!has_input || tape->tensors[op->inputs[0]].is_data)))
         return 0;
-    double element = tape->autocast ? HALF_BYTES : SINGLE_BYTES, scale = element * tape->batch;
+    double element = tape_is_half(tape) ? HALF_BYTES : SINGLE_BYTES, scale = element * tape->batch;
     const struct tensor none = {0}, *out = &tape->tensors[op->output],
                         *in = has_input ? &tape->tensors[op->inputs[0]] : &none;
     double channels = op->turned ? in->last : in->first;
@@ -37,7 +37,7 @@ double op_workspace(const struct tape *tape, size_t i, enum conv_pass pass, uint
         .out_positions = out->first > 0 ? out->elements / out->first : 0,
         .taps = op->window,
         .groups = groups_of(op, channels, out->first),
-        .half = tape->autocast,
+        .half = tape_is_half(tape),
         .pass = pass};
     return workspace_of(&convolution) * workspace_variant(variant, i * CONV_PASSES + pass);
 }

@@ -72,6 +72,18 @@ static void describe_trained(const struct model *model, struct estimate *ret_est
             "makes these 32 bit");
 }
 
+/* Language models of which a part is trained are loaded in 16 bit as often as in 32. */
+bool physics_asks_for_type(const struct estimate_request *request)
+{
+    const struct model *model = request->model;
+    bool is_open = !request->export && request->precision == PRECISION_NOT_GIVEN &&
+                   model->parameters_trained.known && !model->is_quantised,
+         embeds = false;
+    for (size_t i = 0; is_open && i < model->n_layers; i++)
+        embeds |= model->layers[i].kind == LAYER_EMBEDDING;
+    return is_open && embeds;
+}
+
 /* Adds notes about what makes the estimate uncertain. */
 static void describe_doubts(
     const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
@@ -109,9 +121,13 @@ static void describe_doubts(
             "the GPU when they start, unless they are set to grow");
     describe_optimizer(request, ret_estimate);
     describe_trained(request->model, ret_estimate);
+    if (request->checkpointing && tape->n_recomputed == 0)
+        estimate_note(
+            ret_estimate, 0, "no repeated block is seen: estimated without checkpointing");
     if (precision_note(request->precision) && !request->model->is_quantised)
         estimate_note(ret_estimate, 0, "%s", precision_note(request->precision));
-    if (request->precision == PRECISION_NOT_GIVEN && !request->model->is_quantised)
+    if (request->precision == PRECISION_NOT_GIVEN && !request->model->is_quantised &&
+        !physics_asks_for_type(request))
         estimate_note(ret_estimate, 0,
             "no precision is given (--precision): estimated for fp32; amp takes about half");
     if (request->model->batch.known && request->model->batch.value > 1 &&
@@ -177,7 +193,7 @@ static double fourier_bytes(const struct op *op, const struct tensor *in, const 
  */
 static void measure_alignment(const struct tape *tape, struct physics *physics)
 {
-    double all = 0, unaligned = 0, step = tape->autocast ? ALIGN_HALF : ALIGN_SINGLE;
+    double all = 0, unaligned = 0, step = tape_is_half(tape) ? ALIGN_HALF : ALIGN_SINGLE;
     for (size_t i = 0; i < tape->n_ops; i++) {
         const struct op *op = &tape->ops[i];
         if (op->kind != LAYER_CONV || op->inputs[0] == TAPE_NONE)
@@ -205,7 +221,7 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
     physics->parameters = tape->parameters;
     physics->depth = (double)tape->n_ops;
     physics->sequence = tape->sequence;
-    physics->autocast = tape->autocast;
+    physics->autocast = tape_is_half(tape);
     measure_alignment(tape, physics);
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
     physics->activity = activity_of_tape(
@@ -422,7 +438,7 @@ static int play_summary(const struct physics_constants *constants,
     if (r != 0)
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
     physics->context_bytes = context_of(
-        constants, request, tape.multiplies, tape.convolves || tape.autocast);
+        constants, request, tape.multiplies, tape.convolves || tape_is_half(&tape));
     const struct optimizer_traits *optimizer = optimizer_traits(request->optimizer);
     enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
     if (parallel == PARALLEL_TP)
@@ -456,7 +472,7 @@ static enum evidence evidence_of(
     if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
         doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
         doubts->unshaped_share > doubtful_share || request->model->trained_is_open ||
-        doubts->most_taps >= taps_doubtful ||
+        doubts->most_taps >= taps_doubtful || physics_asks_for_type(request) ||
         request->offload != OFFLOAD_NONE) /* no such training was compared with its estimate */
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&

@@ -50,4 +50,8 @@ int physics_run_with(const struct physics_constants *constants,
 int physics_run(const struct estimate_request *request, struct fault *fault,
     struct estimate *estimate, struct physics *ret_physics);
 
+/* Does the type of the weights, which the request does not say, decide the estimate? The request
+ * has a model. */
+bool physics_asks_for_type(const struct estimate_request *request);
+
 #endif

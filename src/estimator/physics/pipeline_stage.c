@@ -130,6 +130,8 @@ static int replay_stage(const struct tape *whole, const struct stage *stage,
     struct tape tape = *whole;
     bool is_last = stage->number + 1 == pipeline->stages;
     tape.n_ops = stage->end - stage->begin;
+    tape.recomputed = NULL;
+    tape.n_recomputed = 0;
     tape.batch = ceil(whole->batch / pipeline->micro_batches);
     if (stage->number > 0)
         tape.loose_parameters = tape.loose_frozen = tape.loose_frozen_bytes = 0;

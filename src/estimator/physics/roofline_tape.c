@@ -58,7 +58,7 @@ static struct kernel kernel_of_op(const struct tape *tape, const struct op *op)
     const struct tensor *output = &tape->tensors[op->output];
     double channels = fmax(1, op->kind == LAYER_CONV ? output->first : output->last),
            outputs = output->elements * tape->batch, depth = op->weight / channels, groups = 1;
-    struct kernel kernel = {.half = tape->autocast,
+    struct kernel kernel = {.half = tape_is_half(tape),
         .macs = op->macs * tape->batch,
         .bytes = tensor_bytes(tape, op->output) + op->weight * STEP_FP32_BYTES,
         .outputs = outputs};
@@ -111,7 +111,7 @@ static void add_hidden(struct step_load *load, const struct tape *tape, const st
 {
     const struct tensor *output = &tape->tensors[op->output];
     struct kernel kernel = {.kind = KERNEL_SIMPLE,
-        .half = tape->autocast,
+        .half = tape_is_half(tape),
         .bytes = READ_AND_WRITE * tensor_bytes(tape, op->output),
         .outputs = output->elements * tape->batch};
     step_load_kernel(load, &kernel, FORWARD_AND_BACKWARD * load->rates->hidden);

@@ -73,7 +73,7 @@ static struct saved_tensors of_kind(const struct layer *layer)
             return (struct saved_tensors){.input = true, .single_precision = true};
         bool python = type.size > 7 &&
                       span_is((struct span){type.at + type.size - 7, 7}, "RMSNorm");
-        return (struct saved_tensors){.input = true, .maps = python ? 2 : 0};
+        return (struct saved_tensors){.input = true, .maps = python ? 2 : 0, .raised = python};
     }
     case LAYER_ACTIVATION:
     case LAYER_POOL:

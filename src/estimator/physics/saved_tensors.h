@@ -19,6 +19,7 @@ struct saved_tensors {
                       them */
     bool single_precision; /* autocast runs it in 32 bit */
     bool half_precision;   /* autocast runs it in 16 bit */
+    bool raised;           /* its Python code computes in 32 bit, and turns the result back */
     bool promotes;         /* its output has its parameters' type: 32 bit */
 };
 

@@ -23,6 +23,7 @@
 
 #include "estimator/physics/adapters.h"
 #include "estimator/physics/attention.h"
+#include "estimator/physics/block_range.h"
 #include "estimator/physics/blocks.h"
 #include "estimator/physics/branches.h"
 #include "estimator/physics/builder.h"
@@ -39,6 +40,14 @@ enum { HEAD_SCALES = 3, HEAD_MAPS = 8 }; /* keep_head_maps */
 /* Chosen: scales of a detector's heads are nearer. A search of all for each takes seconds. */
 enum { HEADS_APART = 1000 };
 
+/* Was the last operation a linear layer, or one with its adapter? */
+static bool follows_linear(const struct builder *builder)
+{
+    const struct tape *tape = builder->tape;
+    return tape->n_ops > 0 && (tape->ops[tape->n_ops - 1].kind == LAYER_LINEAR ||
+                                  builder->adapted == builder->current);
+}
+
 /*
  * Some printed modules list an activation after both layers around it ("fc1, fc2, act"). Returns
  * the index of the activation that belongs before linear layer `i`; 0: none.
@@ -47,16 +56,17 @@ static size_t activation_before(const struct builder *builder, size_t i)
 {
     const struct model *model = builder->extents.model;
     const struct layer *layer = &model->layers[i];
-    const struct tape *tape = builder->tape;
-    if (!builder->extents.from_arguments || tape->n_ops == 0 ||
-        tape->ops[tape->n_ops - 1].kind != LAYER_LINEAR)
+    bool is_base = adapters_are_open(builder) && i == builder->adapter.base;
+    size_t after = is_base ? builder->adapter.end : i + 1; /* of it and its adapter */
+    int depth = is_base ? layer->depth - 1 : layer->depth;
+    if (!builder->extents.from_arguments || !follows_linear(builder))
         return 0;
     double width = builder_extent(builder, builder->current).last;
     bool narrows = layer->in_size != LAYER_SIZE_UNKNOWN
                        ? (double)layer->in_size == width && layer->out_size < layer->in_size
                        : (double)layer->parameters < width * width;
-    for (size_t k = i + 1; narrows && k < model->n_layers && k <= i + ACTIVATION_WITHIN; k++) {
-        if (model->layers[k].depth != layer->depth || !model->layers[k].leaf)
+    for (size_t k = after; narrows && k < model->n_layers && k < after + ACTIVATION_WITHIN; k++) {
+        if (model->layers[k].depth != depth || !model->layers[k].leaf)
             return 0;
         if (model->layers[k].kind == LAYER_ACTIVATION)
             return k;
@@ -256,13 +266,22 @@ static int enlarge_to_image(struct builder *builder)
 static double count_most_taps(const struct tape *tape)
 {
     double most = 0;
-    for (size_t i = 0; i < tape->n_ops && !tape->autocast; i++) {
+    for (size_t i = 0; i < tape->n_ops && !tape_is_half(tape); i++) {
         const struct op *op = &tape->ops[i];
         bool counts = op->kind == LAYER_CONV && op->inputs[0] != TAPE_NONE &&
                       !tape->tensors[op->inputs[0]].is_data;
         most = counts ? fmax(most, op->window) : most;
     }
     return most;
+}
+
+/* Fine-tunings of models that compute their own loss are mostly run by a loop that takes the loss
+ * out of the output, as transformers' Trainer does; its output is not held. */
+static bool is_tuned_by_library(const struct builder *builder)
+{
+    const struct model *model = builder->extents.model;
+    return !builder->tape->division.sends_result && model->parameters_trained.known &&
+           model->n_layers > 0 && !model->layers[0].leaf && library_raises_logits(model);
 }
 
 static void sum_up(struct builder *builder)
@@ -273,11 +292,24 @@ static void sum_up(struct builder *builder)
     tape->sequence = builder->extents.sequence;
     tape->doubts.most_taps = count_most_taps(tape);
     tape->raises_logits = library_raises_logits(model);
+    tape->releases_result = is_tuned_by_library(builder);
     tape->doubts.unshaped_share /= (double)(model->n_leaves ? model->n_leaves : 1);
     if (builder->all_elements > 0)
         tape->doubts.unknown_share = builder->unknown_elements / builder->all_elements;
     if (model->parameters > 0)
         tape->doubts.hidden_share = (double)model->parameters_hidden / (double)model->parameters;
+}
+
+/* Gradient checkpointing, as transformers has it: of each repeated block. */
+static int find_recomputed(struct builder *builder)
+{
+    struct tape *tape = builder->tape;
+    struct block_ranges blocks;
+    if (block_ranges_find(tape, builder->extents.model, &blocks) < 0)
+        return fault_set(builder->fault, ENOMEM, "out of memory");
+    tape->recomputed = blocks.ranges;
+    tape->n_recomputed = blocks.n;
+    return 0;
 }
 
 bool tape_is_autocast(const struct estimate_request *request)
@@ -292,9 +324,12 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     bool autocast = tape_is_autocast(request);
     struct tape tape = {.batch = (double)estimate_batch(request).value,
         .autocast = autocast,
+        .half_weights = precision_has_half_weights(request->precision),
         .division = division_of(request),
+        .gradients_reach_all = request->model->gradients_reach_all,
         .doubts = {.unknown_layer = TAPE_NONE}};
-    struct builder builder = {.tape = &tape, .current = TAPE_NONE, .fault = fault};
+    struct builder builder = {
+        .tape = &tape, .current = TAPE_NONE, .adapted = TAPE_NONE, .fault = fault};
     int r = extent_context_init(request, &builder.extents, ret_why);
     if (r != 0)
         return r;
@@ -309,6 +344,8 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
         r = enlarge_to_image(&builder);
     trained_part_mark(&tape);
     sum_up(&builder);
+    if (r == 0 && request->checkpointing)
+        r = find_recomputed(&builder);
     builder_fini(&builder);
     if (r == 0 && tape.n_ops == 0) {
         *ret_why = "no layer of the summary has a size";
@@ -325,5 +362,6 @@ void tape_fini(struct tape *tape)
 {
     free(tape->ops);
     free(tape->tensors);
+    free(tape->recomputed);
     *tape = (struct tape){0};
 }

@@ -66,6 +66,11 @@ struct tape_doubts {
     size_t n_guessed;      /* operations whose input was not found */
 };
 
+/* Operations [begin, end) of the tape. */
+struct block_range {
+    size_t begin, end;
+};
+
 struct tape {
     struct op *ops;
     struct tensor *tensors;
@@ -76,15 +81,32 @@ struct tape {
     double loose_parameters;                 /* in no operation */
     double loose_frozen, loose_frozen_bytes; /* beside these: that are not trained */
     bool autocast;
-    bool multiplies, convolves; /* the libraries that the network uses */
-    bool raises_logits;         /* the model's own loss turns 16-bit logits into 32 bit first */
-    double sequence;            /* tokens per sample; 0 where there are none */
+    bool half_weights;              /* weights and all that follows from their type are in 16 bit */
+    bool multiplies, convolves;     /* the libraries that the network uses */
+    bool gradients_reach_all;       /* model.h */
+    bool raises_logits;             /* the model's own loss turns 16-bit logits into 32 bit first */
+    bool releases_result;           /* the loop keeps the loss alone, not the model's output */
+    double sequence;                /* tokens per sample; 0 where there are none */
+    struct block_range *recomputed; /* blocks that run again in the backward pass, in order */
+    size_t n_recomputed;
     struct tape_doubts doubts;
     struct division division; /* among the processes of a training on several GPUs */
 };
 
-/* Tests whether activations are in 16 bit: as the precision says; where none is given, if the
- * network's weights are quantised. The request has a model. */
+/* Tests whether activations are in 16 bit: by autocast, or as the weights are. */
+static inline bool tape_is_half(const struct tape *tape)
+{
+    return tape->autocast || tape->half_weights;
+}
+
+/* Returns the bytes of an element of a weight that no operation stores otherwise. */
+static inline int tape_weight_bytes_each(const struct tape *tape)
+{
+    return tape->half_weights ? HALF_BYTES : SINGLE_BYTES;
+}
+
+/* Tests whether activations are in 16 bit by autocast: as the precision says; where none is given,
+ * if the network's weights are quantised. The request has a model. */
 bool tape_is_autocast(const struct estimate_request *request);
 
 /*

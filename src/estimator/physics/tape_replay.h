@@ -4,6 +4,7 @@
  *
  *     allocator_replay.c      the steps; weights, the forward pass, the optimizer
  *     tape_replay_backward.c  the loss and the backward pass
+ *     tape_replay_again.c     blocks that are computed again
  *     tape_replay_blocks.c    blocks, and the workspaces of kernels
  *     tensor_lives.c          when each tensor is needed
  *     op_workspace.c          the workspaces of convolutions
@@ -66,6 +67,23 @@ bool tape_replay_casts_weights(const struct tape_replay *replay, const struct op
 /* Returns the bytes of an element of the weight's copy that the operation computes with and
  * autograd keeps: cast by autocast, or standardised. 0: it computes with the weight. */
 double tape_replay_copied_bytes(const struct tape_replay *replay, const struct op *op);
+
+/* ---- allocator_replay.c ---- */
+
+/* Runs operation `i` forward. */
+void tape_replay_forward(struct tape_replay *replay, size_t i);
+
+/* ---- tape_replay_again.c ---- */
+
+/* After operation `i` has run forward: if it ends a block that is computed again, releases what was
+ * made in the block, but for its results. */
+void tape_replay_drop(struct tape_replay *replay, size_t i);
+
+/* Before operation `i` runs backward: if it ends such a block, computes the block again. */
+void tape_replay_repeat(struct tape_replay *replay, size_t i);
+
+/* After operation `i` has run backward: if it begins such a block, releases the block's inputs. */
+void tape_replay_leave(struct tape_replay *replay, size_t i);
 
 /* ---- tape_replay_backward.c ---- */
 

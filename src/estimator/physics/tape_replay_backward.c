@@ -35,7 +35,7 @@ static int weight_gradient(struct tape_replay *replay, size_t i)
         return LIFE_NONE;
     int gradient = tape_replay_take(
         replay, (op->weight + op->tied) *
-                    (tape_replay_casts_weights(replay, op) ? HALF_BYTES : SINGLE_BYTES));
+                    (tape_replay_casts_weights(replay, op) ? HALF_BYTES : op_weight_bytes(op)));
     tape_replay_scratch(replay, i, CONV_WEIGHT_GRADIENT);
     return gradient;
 }
@@ -69,7 +69,7 @@ static void keep_part(struct tape_replay *replay, int *gradient)
 static void accumulate_gradient(
     struct tape_replay *replay, const struct op *op, struct parameter_blocks *blocks, int computed)
 {
-    double bytes = (op->weight + op->tied) * SINGLE_BYTES;
+    double bytes = (op->weight + op->tied) * op_weight_bytes(op);
     int gradient = computed;
     if (op->frozen)
         return;
@@ -104,7 +104,8 @@ static void backward_op(struct tape_replay *replay, size_t i)
     tape_replay_scratch(replay, i, CONV_INPUT_GRADIENT);
     tape_replay_release(replay, &unpacked);
     int computed = weight_gradient(replay, i);
-    blocks->bias_gradient = tape_replay_take(replay, op->frozen ? 0 : op->bias * SINGLE_BYTES);
+    blocks->bias_gradient = tape_replay_take(
+        replay, op->frozen ? 0 : op->bias * op_weight_bytes(op));
     tape_replay_release(replay, &replay->lives[op->output].gradient);
     tape_replay_release(replay, &blocks->kept);
     tape_replay_release(replay, &blocks->copy);
@@ -131,8 +132,14 @@ static void compute_loss(struct tape_replay *replay)
     tape_replay_release(replay, &single);
     if (tape->result != (int)tape->n_tensors - 1) /* within the loss */
         tape_replay_release(replay, &replay->lives[tape->n_tensors - 1].block);
+    if (tape->releases_result)
+        tape_replay_release(replay, &replay->lives[replay->lives[tape->result].root].block);
     int gradient = tape_replay_take(replay, bytes);
     single = raises ? tape_replay_take(replay, bytes) : LIFE_NONE;
+    if (raises && tape->releases_result) { /* the cast comes after what it casts */
+        tape_replay_release(replay, &gradient);
+        tape_replay_release(replay, &replay->loss);
+    }
     add_gradient(replay, (int)tape->n_tensors - 1);
     tape_replay_release(replay, &gradient);
     tape_replay_release(replay, &single);
@@ -151,9 +158,13 @@ void tape_replay_backward(struct tape_replay *replay)
         add_gradient(replay, tape->result);
     else
         compute_loss(replay);
-    for (size_t i = tape->n_ops; i-- > 0;)
+    for (size_t i = tape->n_ops; i-- > 0;) {
+        tape_replay_repeat(replay, i);
         backward_op(replay, i);
-    replay->loose_gradient = tape_replay_take(replay, tape->loose_parameters * SINGLE_BYTES);
+        tape_replay_leave(replay, i);
+    }
+    replay->loose_gradient = tape_replay_take(
+        replay, tape->loose_parameters * tape_weight_bytes_each(tape));
     keep_part(replay, &replay->loose_gradient);
     replay->output = output->block; /* a loop's variable holds it until the next step's output */
     output->block = LIFE_NONE;

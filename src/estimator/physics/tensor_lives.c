@@ -22,6 +22,24 @@ static void note_use(struct tensor_life *lives, int tensor, int op)
     lives[lives[tensor].root].last_use = op;
 }
 
+/* A block that is computed again keeps what it reads and does not make, for its second run. */
+static void keep_inputs_of_repeated(const struct tape *tape, struct tensor_life *lives)
+{
+    for (size_t n = 0; n < tape->n_recomputed; n++) {
+        const struct block_range *range = &tape->recomputed[n];
+        int first_made = tape->ops[range->begin].output;
+        for (size_t i = range->begin; i < range->end; i++)
+            for (int k = 0; k < OP_INPUTS; k++) {
+                int tensor = tape->ops[i].inputs[k];
+                if (tensor == TAPE_NONE || lives[tensor].root >= first_made)
+                    continue;
+                struct tensor_life *root = &lives[lives[tensor].root];
+                if (root->first_keep == LIFE_NONE || root->first_keep > (int)range->begin)
+                    root->first_keep = (int)range->begin;
+            }
+    }
+}
+
 void tensor_lives_find(const struct tape *tape, struct tensor_life *lives)
 {
     for (size_t t = 0; t < tape->n_tensors; t++)
@@ -41,4 +59,5 @@ void tensor_lives_find(const struct tape *tape, struct tensor_life *lives)
         if (op->keeps_output)
             note_keep(lives, op->output, (int)i);
     }
+    keep_inputs_of_repeated(tape, lives);
 }

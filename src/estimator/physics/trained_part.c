@@ -36,6 +36,8 @@ static double stored_bytes(const struct builder *builder, const struct layer *la
     bool is_frozen = layer->trainable == TRISTATE_NO;
     if (layer->weight_bits)
         return quantised_bytes(layer);
+    if (builder->tape->half_weights)
+        return layer->in_adapter ? SINGLE_BYTES : HALF_BYTES;
     return is_frozen && builder->extents.model->is_quantised ? HALF_BYTES : SINGLE_BYTES;
 }
 
@@ -44,7 +46,7 @@ void trained_part_set_storage(
 {
     op->weight_bytes = stored_bytes(builder, layer);
     if (layer->weight_bits)
-        op->unpacked = op->weight * (builder->tape->autocast ? HALF_BYTES : SINGLE_BYTES);
+        op->unpacked = op->weight * (tape_is_half(builder->tape) ? HALF_BYTES : SINGLE_BYTES);
 }
 
 void trained_part_add_loose(struct builder *builder, const struct layer *layer, double parameters)
@@ -61,7 +63,7 @@ void trained_part_add_loose(struct builder *builder, const struct layer *layer, 
 /* Does the operation's output require a gradient? */
 static bool is_reached(const struct tape *tape, const struct op *op)
 {
-    bool is = op_is_trained(op);
+    bool is = op_is_trained(op) || (tape->gradients_reach_all && op->kind != LAYER_INPUT);
     for (int i = 0; i < OP_INPUTS; i++)
         if (op->inputs[i] != TAPE_NONE)
             is |= !tape->tensors[op->inputs[i]].needs_no_gradient;
@@ -102,13 +104,23 @@ double tape_trained_parameters(const struct tape *tape)
     return trained > 0 ? trained : 0;
 }
 
-double tape_weight_bytes(const struct tape *tape)
+double tape_trained_bytes(const struct tape *tape)
 {
-    double bytes = (tape->parameters - tape->loose_frozen) * SINGLE_BYTES +
-                   tape->loose_frozen_bytes;
+    double each = tape_weight_bytes_each(tape), bytes = tape_trained_parameters(tape) * each;
     for (size_t i = 0; i < tape->n_ops; i++) {
         const struct op *op = &tape->ops[i];
-        bytes += (op->weight + op->bias) * (op_weight_bytes(op) - SINGLE_BYTES);
+        bytes += op->frozen ? 0 : (op->weight + op->bias) * (op_weight_bytes(op) - each);
+    }
+    return bytes;
+}
+
+double tape_weight_bytes(const struct tape *tape)
+{
+    double each = tape_weight_bytes_each(tape),
+           bytes = (tape->parameters - tape->loose_frozen) * each + tape->loose_frozen_bytes;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        const struct op *op = &tape->ops[i];
+        bytes += (op->weight + op->bias) * (op_weight_bytes(op) - each);
     }
     return bytes;
 }

@@ -39,6 +39,9 @@ static inline bool op_is_trained(const struct op *op)
 /* Returns how many of the tape's parameters are trained. */
 double tape_trained_parameters(const struct tape *tape);
 
+/* Returns the bytes of these, which are those of their gradients and of each optimizer state. */
+double tape_trained_bytes(const struct tape *tape);
+
 /* Returns the bytes of all weights. */
 double tape_weight_bytes(const struct tape *tape);
 

@@ -139,6 +139,71 @@ static void test_attention_of_a_quantised_network(void **state)
     drop(&b);
 }
 
+/* Weights, gradients and states in 16 bit; the adapter's in 32, and so is what it reads. */
+static void test_weights_of_16_bit(void **state)
+{
+    struct built b = built_of(ADAPTED("Linear"), PRECISION_BF16_TRUE);
+    double others = BASE + 100 * 64 + 6500;
+    assert_true(b.footprint.weights == others * 2 + ADAPTER * 4);
+    assert_true(b.footprint.gradients == ADAPTER * 4.0);
+    assert_true(b.footprint.states == 2 * ADAPTER * 4.0);
+    const struct op *low = NULL;
+    for (size_t i = 0; i < b.tape.n_ops; i++)
+        if (b.tape.ops[i].kind == LAYER_DROPOUT)
+            low = &b.tape.ops[i];
+    assert_non_null(low);
+    assert_int_equal(b.tape.tensors[low->output].element_bytes, SINGLE_BYTES);
+    assert_int_equal(b.tape.tensors[last_of(&b, LAYER_LINEAR)->output].element_bytes, HALF_BYTES);
+    assert_false(b.tape.autocast);
+    drop(&b);
+    b = built_of(CHAIN("4,160", "4,160"), PRECISION_FP16_TRUE);
+    assert_true(b.footprint.weights == (2 * HIDDEN + HEAD) * 2.0);
+    assert_true(b.footprint.states == 2 * (2 * HIDDEN + HEAD) * 2.0);
+    drop(&b);
+}
+
+/* Layers of own classes, whose first one is called otherwise than in PEFT, and two of which stand
+ * beside each other: each adapter reads what its layer reads. */
+static void test_adapters_of_own_classes(void **state)
+{
+#define OWN(NAME, IN, OUT)                                                                         \
+    "    (" NAME "): LowRank(\n      (base): Linear(in_features=" IN ", out_features=" OUT         \
+    ", bias=False)\n      (lora_A): Linear(in_features=" IN ", out_features=4, bias=False)\n"      \
+    "      (lora_B): Linear(in_features=4, out_features=" OUT ", bias=False)\n    )\n"
+    struct built b = built_of(
+        "Net(\n  (wte): Embedding(100, 64)\n  (attn): SelfAttention(\n" OWN("q", "64", "64")
+            OWN("k", "64", "32") OWN("v", "64", "32") OWN("o", "64", "64") "  )\n)\n",
+        PRECISION_FP32);
+    int table = b.tape.ops[0].output, read_table = 0;
+    for (size_t i = 1; i < b.tape.n_ops; i++)
+        read_table += b.tape.ops[i].kind == LAYER_LINEAR && b.tape.ops[i].inputs[0] == table;
+    assert_int_equal(read_table, 6); /* query, key, value, and their adapters */
+    assert_int_equal(count_kind(&b.tape, LAYER_ATTENTION), 1);
+    drop(&b);
+}
+
+/* Three blocks of equal size: without checkpointing each keeps its inner maps, with it one does. */
+static void test_checkpointing_keeps_the_inputs_of_blocks(void **state)
+{
+    static const char net[] =
+        "Net(\n  (wte): Embedding(100, 64)\n  (layers): ModuleList(\n    (0-7): 8 x Block(\n"
+        "      (up): Linear(in_features=64, out_features=6400, bias=False)\n      (act): GELU()\n"
+        "      (down): Linear(in_features=6400, out_features=64, bias=False)\n    )\n  )\n)\n";
+    struct estimate_request request = {
+        .batch = 64, .sequence_length = 1024, .precision = PRECISION_FP32};
+    struct built all, again;
+    build(net, request, "sgd", &all);
+    request.checkpointing = true;
+    build(net, request, "sgd", &again);
+    double tokens = 64 * 1024, inner = tokens * 6400 * 4, outer = tokens * 64 * 4;
+    assert_int_equal(again.tape.n_recomputed, 8);
+    assert_true(all.footprint.live > 8 * 2 * inner);
+    assert_true(again.footprint.live < 4 * inner + 12 * outer);
+    assert_true(again.footprint.live > 2 * inner + 8 * outer);
+    drop(&all);
+    drop(&again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +212,9 @@ int main(void)
         cmocka_unit_test(test_a_frozen_convolution_keeps_its_input),
         cmocka_unit_test(test_an_adapter_stands_beside_its_layer),
         cmocka_unit_test(test_quantised_weights),
+        cmocka_unit_test(test_weights_of_16_bit),
+        cmocka_unit_test(test_adapters_of_own_classes),
+        cmocka_unit_test(test_checkpointing_keeps_the_inputs_of_blocks),
         cmocka_unit_test(test_attention_of_a_quantised_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

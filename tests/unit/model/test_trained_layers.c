@@ -226,10 +226,102 @@ static void test_classes_that_share_the_embedding(void **state)
     model_destroy(model);
 }
 
+/* ---- by the number of trained parameters alone ---- */
+
+#define HEADED(BLOCKS)                                                                             \
+    "Net(\n  (wte): Embedding(10, 8)\n  (layers): ModuleList(\n" BLOCKS "  )\n"                    \
+    "  (head): Linear(in_features=8, out_features=2, bias=True)\n)\n"
+#define BLOCKS                                                                                     \
+    "    (0-2): 3 x Block(\n      (norm): LayerNorm((8,), eps=1e-05, elementwise_affine=True)\n"   \
+    "      (fc): Linear(in_features=8, out_features=8, bias=True)\n    )\n"
+#define ADAPTERS                                                                                   \
+    "    (0-2): 3 x Adapter(\n      (layer): Linear(in_features=8, out_features=8, bias=True)\n"   \
+    "      (down): Linear(in_features=8, out_features=2, bias=True)\n"                             \
+    "      (up): Linear(in_features=2, out_features=8, bias=True)\n    )\n"
+
+enum { TABLE = 80, NORM = 16, FC = 72, NEW_HEAD = 18, BOTTLENECK = 16 + 2 + 16 + 8 };
+
+static struct model *parse_with_sums(const char *text, int64_t trained, int64_t outside)
+{
+    char all[2000];
+    struct model *model = parse_text(text);
+    int64_t listed = model->parameters;
+    model_destroy(model);
+    snprintf(all, sizeof all, "%strainable params: %lld || all params: %lld || trainable%%: 1\n",
+        text, (long long)trained, (long long)(listed + outside));
+    return parse_text(all);
+}
+
+static int count_trained(const struct model *model, const char *name)
+{
+    int n = 0;
+    for (size_t i = 0; i < model->n_layers; i++)
+        n += span_is(model->layers[i].name, name) && model->layers[i].trainable == TRISTATE_YES;
+    return n;
+}
+
+static void test_usual_ways_of_tuning_by_their_sums(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t trained, outside;
+        int fc, norm, down, head; /* layers of this name that are trained */
+        bool reach_all;
+    } cases[] = {
+        {HEADED(BLOCKS), NEW_HEAD, 0, 0, 0, 0, 1, false},
+        {HEADED(BLOCKS), NORM + FC, 0, 1, 1, 0, 0, false},
+        {HEADED(BLOCKS), 2 * (NORM + FC) + NEW_HEAD, 0, 2, 2, 0, 1, false},
+        {HEADED(BLOCKS), 3 * NORM, 0, 0, 3, 0, 0, true},
+        {HEADED(BLOCKS), 3 * NORM + NEW_HEAD, 0, 0, 3, 0, 1, true},
+        {HEADED(BLOCKS), 3 * (8 + 8) + 2, 0, 0, 0, 0, 0, true},        /* biases */
+        {HEADED(BLOCKS), 3 * (8 + 8) + NEW_HEAD, 0, 0, 3, 0, 1, true}, /* as many as norms */
+        {HEADED(ADAPTERS), 3 * BOTTLENECK, 0, 0, 0, 3, 0, true},
+        {HEADED(ADAPTERS), 3 * BOTTLENECK + NEW_HEAD, 0, 0, 0, 3, 1, true},
+        {HEADED(BLOCKS), 5 * 8, 5 * 8, 0, 0, 0, 0, true}, /* a prompt */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct model *model = parse_with_sums(cases[i].text, cases[i].trained, cases[i].outside);
+        assert_false(model->trained_is_open);
+        assert_int_equal(model->gradients_reach_all, cases[i].reach_all);
+        assert_int_equal(count_trained(model, "fc"), cases[i].fc);
+        assert_int_equal(count_trained(model, "norm"), cases[i].norm);
+        assert_int_equal(count_trained(model, "down"), cases[i].down);
+        assert_int_equal(count_trained(model, "head"), cases[i].head);
+        assert_int_equal(count_trained(model, "layer"), 0);
+        model_destroy(model);
+    }
+}
+
+static void test_a_sum_that_fits_no_way_stays_open(void **state)
+{
+    struct model *model = parse_with_sums(HEADED(BLOCKS), 77, 0);
+    assert_true(model->trained_is_open);
+    assert_false(model->gradients_reach_all);
+    assert_false(model->parameters_trained.known);
+    model_destroy(model);
+}
+
+/* Two weights of 4 bit count as one where a program counts what is stored; and a later summary's
+ * rounded total does not count. */
+static void test_totals_of_packed_and_of_rounded_weights(void **state)
+{
+    struct model *model = parse_text(
+        "trainable params: 48 || all params: 1,064 || trainable%: 4.5\n" ADAPTED("Linear4bit"));
+    assert_int_equal(layer_called(model, "head")->parameters, 0);
+    model_destroy(model);
+    model = parse_text("trainable params: 48 || all params: 1,128 || trainable%: 4.2553\n" ADAPTED(
+        "Linear") "Trainable params: 48\nTotal params: 1 K\n");
+    assert_int_equal(layer_called(model, "head")->parameters, 0);
+    model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adapters_alone_are_trained),
+        cmocka_unit_test(test_usual_ways_of_tuning_by_their_sums),
+        cmocka_unit_test(test_a_sum_that_fits_no_way_stays_open),
+        cmocka_unit_test(test_totals_of_packed_and_of_rounded_weights),
         cmocka_unit_test(test_a_printed_total_shows_shared_weights),
         cmocka_unit_test(test_quantised_layers),
         cmocka_unit_test(test_names_of_quantised_layers),

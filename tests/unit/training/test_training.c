@@ -36,14 +36,16 @@ static void test_what_is_no_precision_is_an_error_with_the_list(void **state)
     struct fault fault;
     enum precision precision;
     assert_int_equal(precision_parse("precision", "foo", &fault, &precision), -EINVAL);
-    assert_string_equal(
-        fault.text, "precision=foo: must be one of fp32, tf32, bf16, fp16, amp, fp8");
+    assert_string_equal(fault.text,
+        "precision=foo: must be one of fp32, tf32, bf16, fp16, amp, fp8, bf16-true, fp16-true");
 }
 
 static void test_mixed_precisions_are_autocast_and_say_so(void **state)
 {
     for (enum precision p = PRECISION_NOT_GIVEN; p < PRECISIONS; p++)
-        assert_int_equal(precision_is_autocast(p), p >= PRECISION_BF16);
+        assert_int_equal(precision_is_autocast(p), p >= PRECISION_BF16 && p <= PRECISION_FP8);
+    for (enum precision p = PRECISION_NOT_GIVEN; p < PRECISIONS; p++)
+        assert_int_equal(precision_has_half_weights(p), p >= PRECISION_BF16_TRUE);
     assert_non_null(strstr(precision_note(PRECISION_BF16), "weights in fp32"));
     assert_non_null(strstr(precision_note(PRECISION_FP8), "not known"));
     assert_null(precision_note(PRECISION_FP32));
