@@ -12,20 +12,11 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Programs that import PyTorch and start the script in other processes.
-LAUNCHERS = (
-    "torchrun",
-    "accelerate",
-    "deepspeed",
-    "torch.distributed.run",
-    "torch.distributed.launch",
-)
-
 
 def _is_launcher():
     with open("/proc/self/cmdline", encoding="utf-8", errors="replace") as file:
-        words = file.read().split("\0")[1:4]
-    return any(os.path.basename(word) in LAUNCHERS for word in words)
+        words = file.read().split("\0")[:-1]
+    return importlib.import_module("colloc_script.launchers").is_launcher(words)
 
 
 def _import_hidden():

@@ -106,5 +106,56 @@ class Ending(unittest.TestCase):
         self.assertNotIn("sys.exit", self.reason(text))
 
 
+class Launchers(unittest.TestCase):
+    """Their own processes are not followed; those that they start are."""
+
+    def setUp(self):
+        sys.path.insert(0, PYTHON)
+        from colloc_script import launchers
+
+        self.is_launcher = launchers.is_launcher
+
+    def test_launchers(self):
+        for line in (
+            "python /opt/bin/torchrun --nproc_per_node=2 train.py",
+            "python3 -u /opt/bin/accelerate launch train.py",
+            "python -m torch.distributed.run train.py",
+            "python -W ignore -X dev -mtorch.distributed.launch train.py",
+            "python -u -m deepspeed.launcher.launch train.py",
+        ):
+            self.assertTrue(self.is_launcher(line.split()), line)
+
+    def test_scripts_whose_arguments_are_called_so(self):
+        for line in (
+            "python train.py --method accelerate",
+            "python train.py torchrun",
+            "python -m train --with deepspeed",
+            "python -W accelerate train.py",
+            "python -c accelerate_this torchrun",
+            "python -X",
+            "python -m",
+            "python",
+        ):
+            self.assertFalse(self.is_launcher(line.split()), line)
+
+    def test_a_followed_process(self):
+        """The process itself reads its command line."""
+        with tempfile.TemporaryDirectory(prefix="colloc-test-") as folder:
+            stand_in = os.path.join(folder, "torch.py")
+            with open(stand_in, "w", encoding="utf-8") as out:
+                out.write("")
+            with open(os.path.join(folder, "train.py"), "w", encoding="utf-8") as out:
+                out.write("import sys\nprint('torch' in sys.meta_path[0]._calls)\n")
+            inject = os.path.join(PYTHON, "colloc_script", "inject")
+            environment = dict(
+                os.environ, COLLOC_SCRIPT_FOLDER=folder, PYTHONPATH=f"{inject}:{folder}"
+            )
+            output = subprocess.run(
+                [sys.executable, "train.py", "--method", "accelerate"],
+                cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+            ).stdout  # fmt: skip
+            self.assertEqual(output.strip(), "True")
+
+
 if __name__ == "__main__":
     unittest.main()
