@@ -143,8 +143,8 @@ static const struct option {
         "takes more than that and the margin, until as much is free"},
     {"carrier", LIVE(carrier), &setting_flag, "yes|no", NULL,
         "with preload: the library in a task's processes takes their GPU memory off the GPU and "
-        "puts it back when the task is suspended and resumed, several times as fast as the driver; "
-        "not for tasks that share CUDA tensors between processes (docs/carrier.md)"},
+        "puts it back when the task is suspended and resumed, several times as fast as the driver, "
+        "also for clients of MPS; on x86_64 (docs/carrier.md)"},
     CORE(ORDER),
     CORE(USAGE_HALF_LIFE),
     {"shares", LIVE(shares), &setting_text, "FILE", "",
@@ -441,6 +441,13 @@ static void choose_folders(struct config *config)
 /* Neither the file nor the command line has a value. */
 #define SHARING_NOT_SET SHARINGS
 
+/* The library counts a process's calls of the driver on x86_64 only (preload/call_stubs.c). */
+#if defined(__x86_64__)
+enum { CAN_CARRY = true };
+#else
+enum { CAN_CARRY = false };
+#endif
+
 void config_defaults(struct config *config)
 {
     *config = (struct config){
@@ -463,6 +470,7 @@ void config_defaults(struct config *config)
             "Other tasks share it. Start such work by `colloc run -- COMMAND` or `colloc "
             "submit`, and end this process.",
         .preload = true,
+        .carrier = CAN_CARRY,
         .memory_wait_us = WAIT_BOUND_MS * MS_US,
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * DAY_US,

@@ -42,7 +42,7 @@ static CUresult open_handle(__typeof__(&cuIpcOpenMemHandle) driver, CUdeviceptr 
     struct share_handle own;
     if (!at || !share_handle_read(handle, &own))
         return driver(at, *handle, flags);
-    return imports_open(&own, at);
+    return imports_open(&own, flags, at);
 }
 
 /* As before CUDA 11. */

@@ -63,7 +63,7 @@ static CUresult fetch_memory(
     int fd = connect_exporter(&handle->key);
     *ret_memory = -1;
     if (fd < 0)
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_HANDLE;
     bool is_whole = send(fd, handle, sizeof *handle, MSG_NOSIGNAL) == (ssize_t)sizeof *handle &&
                     receive_answer(fd, ret_answer, ret_memory);
     close(fd);
@@ -72,7 +72,7 @@ static CUresult fetch_memory(
     if (*ret_memory >= 0)
         close(*ret_memory);
     return is_whole && ret_answer->result != CUDA_SUCCESS ? ret_answer->result
-                                                          : CUDA_ERROR_INVALID_VALUE;
+                                                          : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* ---- the table ---- */
@@ -254,12 +254,14 @@ static CUresult map_import(struct process_state *state, const struct share_answe
     return is_noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult imports_open(const struct share_handle *handle, CUdeviceptr *ret_at)
+CUresult imports_open(const struct share_handle *handle, unsigned flags, CUdeviceptr *ret_at)
 {
     struct process_state *state = process_state_get();
     struct import fresh = {.handle = *handle};
     struct share_answer answer;
     int memory;
+    if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!state)
         return CUDA_ERROR_OUT_OF_MEMORY;
     fresh.context = (CUcontext)(uintptr_t)allocation_current_context();

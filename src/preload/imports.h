@@ -33,11 +33,11 @@ struct imports {
 /*
  * Opens a block of another process for the current context.
  *
- * Returns CUDA_SUCCESS with its address; CUDA_ERROR_INVALID_CONTEXT: it is of this process, as the
- * driver says; CUDA_ERROR_INVALID_VALUE: it was freed, or its process has ended or is another
- * user's.
+ * Returns as the driver: CUDA_SUCCESS with its address; CUDA_ERROR_INVALID_CONTEXT: it is of this
+ * process; CUDA_ERROR_INVALID_VALUE: it was freed, or the flags are others than the driver takes;
+ * CUDA_ERROR_INVALID_HANDLE: its process has ended, is another user's or cannot be found.
  */
-CUresult imports_open(const struct share_handle *handle, CUdeviceptr *ret_at);
+CUresult imports_open(const struct share_handle *handle, unsigned flags, CUdeviceptr *ret_at);
 
 /* Closes what was opened at an address. Returns false: nothing was, the driver is to close it. */
 bool imports_close(CUdeviceptr at, CUresult *ret_r);

@@ -14,7 +14,7 @@ import test_carrier as tc  # noqa: E402
 
 pd, MIB = tc.pd, tc.MIB
 
-INVALID_VALUE, INVALID_CONTEXT, NOT_SUPPORTED = 1, 201, 801
+INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE = 1, 201, 400
 OTHER_USER = 65534  # of no user of tests
 EVALUATES = (
     tc.BLOCKS
@@ -27,9 +27,10 @@ def handle(at):
     it = Handle()
     r = cuda.cuIpcGetMemHandle(c.byref(it), c.c_uint64(at))
     return r or bytes(it.bytes).hex()
-def opened(text):
+def opened(text, flags=1):
     at = c.c_uint64()
-    r = cuda.cuIpcOpenMemHandle_v2(c.byref(at), Handle.from_buffer_copy(bytes.fromhex(text)), 1)
+    it = Handle.from_buffer_copy(bytes.fromhex(text))
+    r = cuda.cuIpcOpenMemHandle_v2(c.byref(at), it, flags)
     return at.value if r == 0 else -r
 def close(at):
     return cuda.cuIpcCloseMemHandle(at)
@@ -191,6 +192,14 @@ class Handles(Ipc):
         self.assertEqual(self.ask(one, "sum([free(at) for at in each])"), "0")
         self.assertEqual(self.gpu.get("used"), 0)
 
+    def test_it_is_opened_with_the_flag_that_the_driver_wants(self):
+        """As with the driver."""
+        _, handle = self.exporter()
+        other = self.importer(handle)
+        for flags in (0, 2, 3):
+            self.assertEqual(self.ask(other, f"opened('{handle}', {flags})"), f"-{INVALID_VALUE}")
+        self.assertEqual(self.ask(other, "close(at), close(at)"), "(0, 0)")
+
     def test_its_own_process_cannot_open_it(self):
         """As with the driver."""
         one, handle = self.exporter()
@@ -250,7 +259,7 @@ class Ends(Ipc):
         one.wait(20)
         self.assertEqual(self.ask(other, "has(at, 3, 7)"), "True")
         self.assertEqual(self.ask(other, f"opened('{handle}') == at"), "True")
-        self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_VALUE}")
+        self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_HANDLE}")
 
     def test_a_child_of_the_exporter_does_not_hold_its_socket(self):
         """An importer would wait for the answer of a process that has none."""
@@ -261,7 +270,7 @@ class Ends(Ipc):
         try:
             one.kill()
             one.wait(20)
-            self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_VALUE}")
+            self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_HANDLE}")
         finally:
             os.kill(child, signal.SIGKILL)
 
@@ -346,8 +355,9 @@ class Refused(Ipc):
             "another magic": "00" + handle[2:],
         }
         for name, text in wrong.items():
+            r = INVALID_HANDLE if name == "another socket" else INVALID_VALUE
             with self.subTest(name):
-                self.assertEqual(self.ask(other, f"opened('{text}')"), f"-{INVALID_VALUE}")
+                self.assertEqual(self.ask(other, f"opened('{text}')"), f"-{r}")
         self.assertGreater(int(self.ask(other, f"opened('{handle}')")), 0)
 
     def request(self, handle, user=None):
@@ -386,7 +396,7 @@ print(data.hex(), len(control))
         _, handle = self.exporter()
         other = self.program()
         self.do(other, f"r = os.setresuid({OTHER_USER}, {OTHER_USER}, {OTHER_USER})")
-        self.assertEqual(self.ask(other, f"opened('{handle}')"), f"-{INVALID_VALUE}")
+        self.assertEqual(self.ask(other, f"opened('{handle}')"), f"-{INVALID_HANDLE}")
 
     @unittest.skipIf(os.geteuid(), "only root can become another user")
     def test_a_socket_of_another_user(self):
@@ -403,7 +413,7 @@ print(data.hex(), len(control))
             thief.listen()
         finally:
             os.seteuid(0)
-        self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_VALUE}")
+        self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_HANDLE}")
         thief.settimeout(20)
         connection, _ = thief.accept()
         with connection:

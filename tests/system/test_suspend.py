@@ -294,10 +294,12 @@ class Carried(Suspend):
         until(lambda: self.task(task)["carrier_obstacle"], "the page to say so")
         shown = self.colloc("show", str(task)).stdout
         self.assertIn("it shares GPU memory with another process", shown)
-        refused = self.colloc("suspend", str(task), code=None)
-        self.assertIn("share GPU memory (CUDA IPC)", refused.stdout + refused.stderr)
-        self.colloc("resume", str(task), code=None)
+        self.check_sharing_is_refused(task)
         self.goes_on(task)
+
+    def check_sharing_is_refused(self, task):
+        refused = self.colloc("suspend", str(task), code=1)
+        self.assertIn("share GPU memory (CUDA IPC)", refused.stderr)
 
     def start_two(self, extra, fails=""):
         task = self.submit(
@@ -447,6 +449,11 @@ class CarriedClients(Carried):
 
         found = processes_with(self.folder)
         return [pid for pid in found if program_of(pid) == "nvidia-cuda-mps-server"]
+
+    def check_sharing_is_refused(self, task):
+        self.colloc("suspend", str(task))
+        self.wait_state(task, "PAUSED")
+        self.colloc("resume", str(task))
 
     def test_moved(self):
         """Never: also not while it is suspended, though another GPU is free."""

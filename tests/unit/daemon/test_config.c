@@ -125,9 +125,25 @@ static void the_carrier_has_its_costs(void **state)
     assert_int_equal(READ("--carrier=yes"), 0);
     assert_int_equal(config.core.suspension_cost.suspend_us_per_gib,
         suspension_cost_by_carrier().suspend_us_per_gib);
-    assert_int_equal(READ("--carrier=yes", "--preload=no"), 0);
-    assert_int_equal(config.core.suspension_cost.suspend_us_per_gib,
-        suspension_cost_default().suspend_us_per_gib);
+    assert_true(config.core.carries_mps);
+    const char *const without[] = {"--carrier=no", "--preload=no"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        assert_int_equal(READ(without[i]), 0);
+        assert_int_equal(config.core.suspension_cost.suspend_us_per_gib,
+            suspension_cost_default().suspend_us_per_gib);
+        assert_false(config.core.carries_mps);
+    }
+}
+
+/* On x86_64, where the library counts calls. */
+static void the_carrier_is_on_by_default(void **state)
+{
+    assert_int_equal(READ("--state-dir=/tmp/state"), 0);
+#if defined(__x86_64__)
+    assert_true(config.carrier && config.core.carries_mps);
+#else
+    assert_false(config.carrier || config.core.carries_mps);
+#endif
 }
 
 static void the_state_dir_is_absolute(void **state)
@@ -325,6 +341,7 @@ int main(void)
         cmocka_unit_test(preemption_excludes_slots),
         cmocka_unit_test(stop_queue_excludes_what_contradicts_it),
         cmocka_unit_test(the_carrier_has_its_costs),
+        cmocka_unit_test(the_carrier_is_on_by_default),
         cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),
         cmocka_unit_test(a_file_reports_each_mistake_with_its_line),
