@@ -18,15 +18,29 @@
 #include "base/moment.h"
 #include "cli/estimate_report.h"
 #include "cli/print.h"
+#include "cli/saved_report.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "cli/usage_report.h"
+#include "sharing/gpu_kind.h"
 
-enum { REPORT_MONTH, REPORT_FROM, REPORT_TO, REPORT_BY, REPORT_CO2, REPORT_ESTIMATES, REPORT_CSV };
+enum {
+    REPORT_MONTH,
+    REPORT_FROM,
+    REPORT_TO,
+    REPORT_BY,
+    REPORT_CO2,
+    REPORT_ESTIMATES,
+    REPORT_SAVED,
+    REPORT_CSV
+};
 
-static const char *const keys[] = {
-    [REPORT_BY_USER] = "user", [REPORT_BY_PROJECT] = "project", [REPORT_BY_GPU] = "gpu", NULL};
+static const char *const keys[] = {[REPORT_BY_USER] = "user",
+    [REPORT_BY_PROJECT] = "project",
+    [REPORT_BY_GPU] = "gpu",
+    [REPORT_BY_TASK] = "task",
+    NULL};
 
 static const struct option_spec options[] = {
     [REPORT_MONTH] = {.name = "month",
@@ -45,7 +59,7 @@ static const struct option_spec options[] = {
         .kind = OPTION_CHOICE,
         .argument = "WHAT",
         .choices = keys,
-        .help = "a row for each user, project or gpu; default: user"},
+        .help = "a row for each user, project, gpu or task; default: user"},
     [REPORT_CO2] = {.name = "co2-per-kwh",
         .kind = OPTION_INTEGER,
         .argument = "GRAMS",
@@ -54,6 +68,10 @@ static const struct option_spec options[] = {
     [REPORT_ESTIMATES] = {.name = "estimates",
         .kind = OPTION_FLAG,
         .help = "instead, compare the estimates of GPU memory with the peaks of completed tasks"},
+    [REPORT_SAVED] = {.name = "saved",
+        .kind = OPTION_FLAG,
+        .help = "instead, print the ledger: what sharing GPUs saved or cost, against tasks that "
+                "run alone in the same order"},
     [REPORT_CSV] = {.name = "csv",
         .kind = OPTION_FLAG,
         .help = "print CSV: a line of column names, then one line for each row"},
@@ -168,13 +186,17 @@ static const char legend[] =
     "\nHELD counts a GPU once for each task on it: shared GPUs make it more than the hours above.\n"
     "FAIRNESS: mean completion time, relative to that alone on an equal share of the GPUs.";
 
+static const char *const headers[] = {[REPORT_BY_USER] = "USER",
+    [REPORT_BY_PROJECT] = "PROJECT",
+    [REPORT_BY_GPU] = "GPU",
+    [REPORT_BY_TASK] = "TASK"};
+
 /* The first line has the hours in which GPUs were free, which belong to no row. */
 static void print_report(const struct report_query *query, const struct report *report)
 {
     char from[CELL_SIZE], to[CELL_SIZE];
     json_auto_t *from_s = json_real(query->from_s), *to_s = json_real(query->to_s);
     struct table_column named[ARRAY_SIZE(columns)];
-    static const char *const headers[] = {"USER", "PROJECT", "GPU"};
     memcpy(named, columns, sizeof named);
     named[0].header = headers[query->by];
     printf("From %s to %s: %d GPU%s, free for %.1f of %.1f GPU hours\n\n",
@@ -210,6 +232,10 @@ static json_t *row_json(const struct report_query *query, const struct report_ro
     if (row->name)
         json_object_set_new(object, keys[query->by], json_string(row->name));
     json_object_set_new(object, "tasks", counts_tasks ? json_integer(row->tasks) : json_null());
+    if (query->is_ledger) {
+        saved_report_add(object, row);
+        return object;
+    }
     json_object_set_new(
         object, "attempts", counts_tasks ? json_integer(row->attempts) : json_null());
     json_object_set_new(object, "gpu_hours_held", json_real(row->held_h));
@@ -399,6 +425,8 @@ static void print_answer(const struct invocation *invocation, const struct repor
         print_report_json(query, &report);
     else if (invocation->values[REPORT_CSV].number)
         print_report_csv(query, &report);
+    else if (query->is_ledger)
+        saved_report_print(headers[query->by], &report);
     else
         print_report(query, &report);
     report_fini(&report);
@@ -422,12 +450,19 @@ static int run(const struct invocation *invocation)
 {
     const char *by = invocation->values[REPORT_BY].text;
     struct report_query query = {.by = REPORT_BY_USER};
+    struct gpu_kinds kinds;
+    struct fault fault;
     json_auto_t *tasks = NULL, *gpus = NULL, *share = NULL;
     for (int i = 0; by && keys[i]; i++)
         if (strcmp(keys[i], by) == 0)
             query.by = (enum report_key)i;
     if (invocation->values[REPORT_ESTIMATES].number && invocation->values[REPORT_BY].set) {
         print_error("report: give --estimates or --by");
+        return EXIT_USAGE;
+    }
+    query.is_ledger = invocation->values[REPORT_SAVED].number;
+    if (query.is_ledger && invocation->values[REPORT_ESTIMATES].number) {
+        print_error("report: give --estimates or --saved");
         return EXIT_USAGE;
     }
     if (invocation->common[COMMON_JSON].number && invocation->values[REPORT_CSV].number) {
@@ -447,6 +482,7 @@ static int run(const struct invocation *invocation)
         query.tasks = json_object_get(tasks, "tasks");
         query.gpus = json_object_get(gpus, "gpus");
         query.users = json_object_get(share, "users");
+        query.kinds = gpu_kinds_init(&kinds, &fault) == 0 ? &kinds : NULL;
         print_answer(invocation, &query);
         if (member_text(tasks, "warning", NULL))
             print_error("%s", member_text(tasks, "warning", NULL));
@@ -467,6 +503,7 @@ const struct command command_report = {
                    "FAIRNESS compares the completion times of the tasks that ended with those "
                    "that they would have alone on an equal share of the GPUs: above 1, others "
                    "took a part of the share (finish-time fairness).\n\n"
+                   "--saved prints the ledger of sharing (docs/ledger.md).\n\n"
                    "--estimates prints a row for each estimator: the median error and its 95th "
                    "percentile, as parts of the peak; the tasks that took more than was estimated; "
                    "the sums of estimates and of peaks, on each GPU. The estimate is the quantile "

@@ -23,17 +23,20 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/clamp.h"
+#include "base/units.h"
 #include "cli/task_view.h"
+#include "sharing/gpu_kind.h"
 
 #define HOUR_S 3600.0
 
 /* A task on one GPU. */
-struct span {
+struct gpu_span {
     const char *gpu; /* its UUID */
     double since_s, until_s;
     size_t task; /* in `infos` */
@@ -43,6 +46,10 @@ struct span {
 struct task_info {
     const json_t *task;
     const char *user;
+    char id[24];
+    struct { /* parts of its held hours; `alone` to `high`: what an hour would take alone */
+        double known, shared, measured, unknown, alone, low, high;
+    } ledger;
     double whole_h;         /* on GPUs, in the period or not */
     double smact, energy_j; /* negative: not known */
     bool is_counted;        /* it held a GPU in the period */
@@ -52,7 +59,7 @@ struct making {
     const struct report_query *query;
     struct report *report;
     struct task_info *infos;
-    struct span *spans;
+    struct gpu_span *spans;
     size_t n_infos, n_spans, spans_capacity;
 };
 
@@ -65,7 +72,7 @@ static int add_spans(struct making *making, const json_t *gpus, double since_s, 
     size_t i;
     json_t *gpu;
     json_array_foreach(gpus, i, gpu) {
-        const struct span span = {json_string_value(gpu), since_s, until_s, task, is_repeated};
+        const struct gpu_span span = {json_string_value(gpu), since_s, until_s, task, is_repeated};
         if (!span.gpu || until_s <= since_s)
             continue;
         making->infos[task].whole_h += (until_s - since_s) / HOUR_S;
@@ -98,6 +105,23 @@ static int add_attempt(
     return add_spans(making, gpus, since_s, until_s, task, is_repeated);
 }
 
+/* Its mean speed counts for all of its hours. A task without the record is of an older daemon. */
+static void read_ledger(struct task_info *info)
+{
+    const json_t *ledger = json_object_get(info->task, "ledger");
+    double held_s = member_number(ledger, "held_s", 0);
+    info->ledger.unknown = 1;
+    if (held_s <= 0)
+        return;
+    info->ledger.shared = member_number(ledger, "shared_s", 0) / held_s;
+    info->ledger.measured = member_number(ledger, "measured_s", 0) / held_s;
+    info->ledger.unknown = fmin(1, member_number(ledger, "unknown_s", 0) / held_s);
+    info->ledger.known = 1 - info->ledger.unknown;
+    info->ledger.alone = member_number(ledger, "alone_s", 0) / held_s;
+    info->ledger.low = member_number(ledger, "alone_low_s", 0) / held_s;
+    info->ledger.high = member_number(ledger, "alone_high_s", 0) / held_s;
+}
+
 /* An attempt that was followed by another has to be repeated: its hours count as such. */
 static int add_task(struct making *making, const json_t *task)
 {
@@ -108,6 +132,9 @@ static int add_task(struct making *making, const json_t *task)
         .user = member_text(task, "user", "?"),
         .smact = member_number(task, "smact_mean", -1),
         .energy_j = member_number(task, "energy_j", -1)};
+    snprintf(making->infos[number].id, sizeof making->infos[number].id, "%.0f",
+        member_number(task, "id", 0));
+    read_ledger(&making->infos[number]);
     json_array_foreach(attempts, i, attempt) {
         if (add_attempt(making, attempt, making->query->to_s, number,
                 i + 1 < json_array_size(attempts)) < 0)
@@ -146,6 +173,8 @@ static const char *name_of(
 {
     if (query->by == REPORT_BY_GPU)
         return label_of(query, gpu);
+    if (query->by == REPORT_BY_TASK)
+        return info->id;
     return query->by == REPORT_BY_USER ? info->user : project_of(query, info->user);
 }
 
@@ -153,7 +182,7 @@ static const char *name_of(
 static struct report_row *find_row(struct report *report, const char *name)
 {
     int at = 0;
-    while (at < report->n && strcmp(report->rows[at].name, name) < 0)
+    while (at < report->n && strverscmp(report->rows[at].name, name) < 0)
         at++;
     if (at < report->n && strcmp(report->rows[at].name, name) == 0)
         return &report->rows[at];
@@ -168,11 +197,51 @@ static struct report_row *find_row(struct report *report, const char *name)
     return &report->rows[at];
 }
 
+/* ---- the ledger ---- */
+
+/* What a GPU draws more while it has work than while it idles; negative: not known. A MIG
+ * instance's part of it is not known. */
+static double awake_more_w(const struct report_query *query, const char *uuid)
+{
+    size_t i;
+    json_t *gpu;
+    json_array_foreach(query->gpus, i, gpu) {
+        if (strcmp(member_text(gpu, "uuid", ""), uuid) != 0)
+            continue;
+        int64_t bytes = (int64_t)(member_number(gpu, "mem_total_mib", 0) * (double)MIB);
+        const struct gpu_kind *kind = query->kinds && !*member_text(gpu, "parent_uuid", "")
+                                          ? gpu_kinds_find_product(
+                                                query->kinds, member_text(gpu, "name", ""), bytes)
+                                          : NULL;
+        return kind ? kind->awake_w - kind->idle_w : -1;
+    }
+    return -1;
+}
+
+/* Hours of a span, of which the task occupied a part, as others were there. */
+static void add_ledger(struct ledger_sums *sums, const struct task_info *info, double hours,
+    double occupied, double more_w)
+{
+    double known = info->ledger.known;
+    sums->held_h += hours;
+    sums->shared_h += info->ledger.shared * hours;
+    sums->measured_h += info->ledger.measured * hours;
+    sums->unknown_h += info->ledger.unknown * hours;
+    sums->alone_h += info->ledger.alone * hours;
+    sums->low_h += info->ledger.low * hours;
+    sums->high_h += info->ledger.high * hours;
+    sums->occupied_h += known * occupied;
+    if (more_w >= 0)
+        sums->energy_j += (info->ledger.alone * hours - known * occupied) * HOUR_S * more_w;
+    else
+        sums->energy_unknown_h += hours;
+}
+
 /* ---- the sweep ---- */
 
 /* `hours` of a span while other tasks held the GPU too: `saved`. */
-static void add_hours(struct report_row *row, const struct span *span, const struct task_info *info,
-    double hours, double saved)
+static void add_hours(struct report_row *row, const struct gpu_span *span,
+    const struct task_info *info, double hours, double saved)
 {
     row->held_h += hours;
     row->saved_h += saved;
@@ -188,27 +257,31 @@ static void add_hours(struct report_row *row, const struct span *span, const str
         row->energy_j += info->energy_j * hours / info->whole_h;
 }
 
-static int count_span(struct making *making, const struct span *span, double hours, double saved)
+static int count_span(
+    struct making *making, const struct gpu_span *span, double hours, double saved)
 {
     struct task_info *info = &making->infos[span->task];
     struct report_row *row = find_row(making->report, name_of(making->query, info, span->gpu));
     if (!row)
         return -ENOMEM;
+    double more_w = awake_more_w(making->query, span->gpu);
     add_hours(row, span, info, hours, saved);
     add_hours(&making->report->total, span, info, hours, saved);
+    add_ledger(&row->ledger, info, hours, hours - saved, more_w);
+    add_ledger(&making->report->total.ledger, info, hours, hours - saved, more_w);
     info->is_counted = true;
     return 0;
 }
 
 static int by_gpu_and_time(const void *a, const void *b)
 {
-    const struct span *one = a, *other = b;
+    const struct gpu_span *one = a, *other = b;
     int order = strcmp(one->gpu, other->gpu);
     return order ? order : (one->since_s > other->since_s) - (one->since_s < other->since_s);
 }
 
 /* The next moment after `time_s` at which a span of the GPU begins or ends. */
-static double next_change(const struct span *spans, size_t n, double time_s)
+static double next_change(const struct gpu_span *spans, size_t n, double time_s)
 {
     double next_s = INFINITY;
     for (size_t i = 0; i < n && spans[i].since_s < next_s; i++) {
@@ -222,7 +295,7 @@ static double next_change(const struct span *spans, size_t n, double time_s)
 
 /* Between two changes. */
 static int count_segment(
-    struct making *making, const struct span *spans, size_t n, double since_s, double until_s)
+    struct making *making, const struct gpu_span *spans, size_t n, double since_s, double until_s)
 {
     int present = 0, r = 0;
     for (size_t i = 0; i < n && spans[i].since_s <= since_s; i++)
@@ -239,7 +312,7 @@ static int count_segment(
 }
 
 /* Spans that have ended before all following ones are skipped, so that a sweep is short. */
-static int sweep_gpu(struct making *making, struct span *spans, size_t n)
+static int sweep_gpu(struct making *making, struct gpu_span *spans, size_t n)
 {
     int r = 0;
     for (double time_s = spans[0].since_s; n > 0 && r == 0;) {
@@ -353,8 +426,82 @@ static int count_tasks(struct making *making)
             add_to_row(making, &making->infos[i],
                 find_row(report, name_of(making->query, &making->infos[i], "")));
     }
-    for (int i = 0; i < report->n && !by_gpu; i++)
+    bool has_shares = !by_gpu && making->query->by != REPORT_BY_TASK;
+    for (int i = 0; i < report->n && has_shares; i++)
         add_ideal(making, &report->rows[i], free_s, share);
+    free(free_s);
+    return 0;
+}
+
+/* ---- the same tasks alone ---- */
+
+static const json_t *first_attempt(const json_t *task)
+{
+    return json_array_get(json_object_get(task, "attempts"), 0);
+}
+
+static const json_t *last_gpus(const json_t *task)
+{
+    const json_t *attempts = json_object_get(task, "attempts");
+    size_t n = json_array_size(attempts);
+    return json_object_get(json_array_get(attempts, n ? n - 1 : 0), "gpu_uuids");
+}
+
+static int by_start(const void *a, const void *b)
+{
+    double one = member_number(
+        first_attempt(((const struct task_info *)a)->task), "started_at", INFINITY);
+    double other = member_number(
+        first_attempt(((const struct task_info *)b)->task), "started_at", INFINITY);
+    return (one > other) - (one < other);
+}
+
+/* When the task would end, alone on the GPUs that it had, after those that started before it;
+ * `free_s`: of each GPU, since when it is free. */
+static double end_alone(const struct making *making, const struct task_info *info, double *free_s)
+{
+    const json_t *uuids = last_gpus(info->task);
+    double begin_s = member_number(first_attempt(info->task), "started_at", 0);
+    double work_s = member_number(json_object_get(info->task, "ledger"), "alone_s", 0);
+    size_t i, k;
+    json_t *gpu, *uuid;
+    for (int pass = 0; pass < 2; pass++) {
+        json_array_foreach(making->query->gpus, i, gpu) {
+            json_array_foreach(uuids, k, uuid) {
+                if (strcmp(json_string_value(uuid), member_text(gpu, "uuid", "")) != 0)
+                    continue;
+                if (pass == 0)
+                    begin_s = fmax(begin_s, free_s[i]);
+                else
+                    free_s[i] = begin_s + work_s;
+            }
+        }
+    }
+    return begin_s + work_s;
+}
+
+/* The tasks one after the other on each GPU, in the order of their starts. */
+static int add_ends_alone(struct making *making)
+{
+    struct report *report = making->report;
+    double *free_s = calloc(json_array_size(making->query->gpus) + 1, sizeof *free_s);
+    if (!free_s)
+        return -ENOMEM;
+    qsort(making->infos, making->n_infos, sizeof *making->infos, by_start);
+    for (size_t i = 0; i < making->n_infos; i++) {
+        const struct task_info *info = &making->infos[i];
+        if (!info->is_counted || info->ledger.known < 1)
+            continue;
+        double end_s = end_alone(making, info, free_s);
+        const char *gpu = json_string_value(json_array_get(last_gpus(info->task), 0));
+        if (!has_ended_within(making->query, info->task) || !gpu)
+            continue;
+        double sooner_h = (end_s - member_number(info->task, "ended_at", 0)) / HOUR_S;
+        struct report_row *row = find_row(report, name_of(making->query, info, gpu));
+        if (row)
+            row->ledger.sooner_h += sooner_h;
+        report->total.ledger.sooner_h += sooner_h;
+    }
     free(free_s);
     return 0;
 }
@@ -402,6 +549,8 @@ int report_make(const struct report_query *query, struct report *ret_report)
         r = sweep_all_gpus(&making);
     if (r == 0)
         r = count_tasks(&making);
+    if (r == 0)
+        r = add_ends_alone(&making);
     free(making.infos);
     free(making.spans);
     return r;
@@ -413,6 +562,11 @@ void report_fini(struct report *report)
         free(report->rows[i].name);
     free(report->rows);
     *report = (struct report){0};
+}
+
+double report_saved_h(const struct ledger_sums *sums)
+{
+    return sums->alone_h - sums->occupied_h;
 }
 
 double report_fairness(const struct report_row *row)

@@ -71,6 +71,16 @@ uint64_t core_next_advance_id(const struct core *core);
 int core_check_advance(
     const struct core *core, const struct advance *advance, int64_t now_us, struct fault *fault);
 
+/* The speed of a task, relative to a plain process that has the GPUs to itself. */
+struct speed_now {
+    struct reading speed; /* 0: it is paused */
+    bool is_shared;       /* others compute on its GPUs */
+};
+
+/* Predicts how fast a task is beside those that compute on its GPUs now. Not valid where the
+ * activity of one of them is not known, or an external process is there. */
+struct speed_now core_speed_now(const struct core *core, const struct task *task);
+
 /* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
 

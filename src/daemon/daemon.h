@@ -19,8 +19,8 @@
  * A part calls those below it. A call up is a hook, which wiring.c connects. What the parts share
  * are src/service, and tables that call no part:
  *
- *     tasks and attempts    job, jobs, array_tasks, attempt_list, dependencies, learned_peak,
- *                           overrun, preallocation, service_port, state_dir, turns
+ *     tasks and attempts    job, jobs, alone_time, array_tasks, attempt_list, dependencies,
+ *                           learned_peak, overrun, preallocation, service_port, state_dir, turns
  *     what was              audit, command_estimates, command_history, inputs, retention,
  *                           run_history
  *     GPUs and figures      calibration, exposition, gpu_report, metric_names, metric_query,

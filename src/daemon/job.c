@@ -25,6 +25,7 @@ void job_free(struct job *job)
     json_decref(job->overruns);
     free(job->subject);
     free(job->steps.alone);
+    free(job->alone_time);
     free(job);
 }
 

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/alone_time.h"
 #include "daemon/attempt_list.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/audit.h"
@@ -205,6 +206,7 @@ static void gpus_polled(void *context, int64_t poll)
     mps_review(daemon->mps);
     suspension_polled(daemon->suspension, poll);
     preload_manager_polled(daemon->preload);
+    alone_time_note_all(daemon->core, daemon->jobs, driver_now_us(daemon->driver));
     command_estimates_note_steps(
         daemon->driver, daemon->core, daemon->jobs, &daemon->run_history.commands);
     outside_polled(daemon->outside);

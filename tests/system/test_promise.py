@@ -4,10 +4,9 @@
 import signal
 import unittest
 
-from daemon_case import SANITIZED, DaemonCase, until
+from daemon_case import DaemonCase, until
 
 
-@unittest.skipIf(SANITIZED, "the training makes its steps too slowly")
 class Promises(DaemonCase):
     gpus = "1xA100-40GB"
     settings = {"suspend": "no", "policy": "predictive"}
@@ -44,6 +43,27 @@ class Promises(DaemonCase):
         self.measured(task)
         self.assertEqual(self.act("cancel", task).status, 200)
         self.wait_state(other, "RUNNING")
+
+    def test_the_ledger(self):
+        """Two tasks that share a GPU: what it says of them is what the emulator did to them."""
+        one, two = (self.promised(0.6, 100) for _ in range(2))
+        beside = lambda task: (self.task(task)["ledger"] or {"shared_s": 0})["shared_s"]
+        until(lambda: beside(one) > 8 and beside(two) > 8, "time beside each other")
+        self.assertEqual(self.act("cancel", two).status, 200)
+        self.measured(one)  # it is alone now: its steps beside the other one are measured
+        until(lambda: self.task(one)["ledger"]["measured_s"] > 3, "a measured ledger")
+        self.assertEqual(self.act("cancel", one).status, 200)
+        for task, is_measured in ((one, True), (two, False)):
+            found = self.wait(task)["ledger"]
+            self.assertEqual(found["unknown_s"], 0)
+            self.assertEqual(found["measured_s"] > 0, is_measured)
+            # By the interference model two such tasks run at 0.6 of their speed.
+            lost = (found["held_s"] - found["alone_s"]) / found["shared_s"]
+            self.assertAlmostEqual(lost, 0.4, delta=0.1)
+            self.assertLessEqual(found["alone_low_s"], found["alone_s"])
+            self.assertLessEqual(found["alone_s"], found["alone_high_s"])
+        shown = self.colloc("report", "--saved", "--by=task").stdout
+        self.assertRegex(shown, r"(?m)^all +2 ")
 
     def test_it_is_not_placed_where_it_would_be_slower(self):
         task = self.promised(0.9, 1.1)

@@ -30,13 +30,33 @@ function spansOf(task, now) {
 const newRow = (name) => ({
   name, tasks: 0, held: 0, used: 0, idle: 0, repeated: 0, saved: 0, kwh: 0,
   unknownActivity: 0, unknownEnergy: 0, jct: 0, idealJct: 0,
+  ledger: { shared: 0, measured: 0, unknown: 0, alone: 0, low: 0, high: 0, occupied: 0 },
 });
+
+// What sharing saved (struct ledger_sums in src/cli/usage_report.h): a task's mean speed counts for all
+// of its hours; a task without a record of it is not known.
+function addLedger(sums, ledger, hours, occupied) {
+  const held = ledger?.held_s ?? 0;
+  if (held <= 0) {
+    sums.unknown += hours;
+    return;
+  }
+  const unknown = Math.min(1, ledger.unknown_s / held);
+  sums.shared += (hours * ledger.shared_s) / held;
+  sums.measured += (hours * ledger.measured_s) / held;
+  sums.unknown += hours * unknown;
+  sums.alone += (hours * ledger.alone_s) / held;
+  sums.low += (hours * ledger.alone_low_s) / held;
+  sums.high += (hours * ledger.alone_high_s) / held;
+  sums.occupied += occupied * (1 - unknown);
+}
 
 function addHours(row, { task, repeated }, wholeHours, hours, saved) {
   const smact = task.smact_mean ?? null;
   const energy = task.energy_j ?? null;
   row.held += hours;
   row.saved += saved;
+  addLedger(row.ledger, task.ledger, hours, hours - saved);
   if (repeated) row.repeated += hours;
   if (smact === null) row.unknownActivity += hours;
   else row.used += smact * hours;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/alone_time.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/overrun.h"
@@ -156,6 +157,7 @@ static void report_exit(
     bool by_mps = task->run->share.sharing == SHARING_MPS;
     live_attempt_remove(live_attempt_find(attempts, task->id));
     gpus_end_usage(attempts->parts.gpus, job);
+    alone_time_note_end(attempts->parts.core, task, job, ended_us);
     job_note_exit(job, failure.class, detail);
     driver_feed(attempts->parts.driver, &event, detail);
     json_decref(detail);

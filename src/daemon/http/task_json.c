@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "core/sharing_choice.h"
+#include "daemon/alone_time.h"
 #include "daemon/attempt_list.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/gpus/gpus_query.h"
@@ -347,6 +348,11 @@ static void add_service(json_t *object, const struct task *task)
     json_object_set_new(object, "restart_count", json_integer(task->run->service.restarts));
 }
 
+static void add_ledger(json_t *object, const struct job *job)
+{
+    json_object_set_new(object, "ledger", alone_time_json(job));
+}
+
 /* null where no speed was promised, and where it is not known. */
 static void add_promise(const struct http *http, json_t *object, const struct task *task)
 {
@@ -435,6 +441,7 @@ json_t *http_task_json(struct http *http, const struct task *task)
     json_object_set_new(object, "stop_rank", http_stop_json(http, task));
     add_outcome(http, object, task, job);
     add_steps(object, task, job);
+    add_ledger(object, job);
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());
     return object;
 }

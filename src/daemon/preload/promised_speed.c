@@ -71,12 +71,13 @@ static void begin_window(struct job_steps *steps, bool is_alone, int64_t now_us)
     alone->is_alone = is_alone;
 }
 
-static void note_alone(struct speed_alone *alone, double per_s)
+static void note_alone(struct speed_alone *alone, double per_s, double mode_speed)
 {
     double weight = 1.0 / (alone->windows + 1), before = reading_or(alone->per_s, 0);
     if (weight < WEIGHT_LEAST)
         weight = WEIGHT_LEAST;
     alone->per_s = reading_of(before + weight * (per_s - before));
+    alone->mode_speed = mode_speed;
     alone->windows++;
 }
 
@@ -89,14 +90,15 @@ static void report_slowdown(
 }
 
 /* A window has ended. Returns the slowdown in it. */
-static struct reading end_window(const struct job_steps *steps)
+static struct reading end_window(
+    const struct core *core, const struct task *task, const struct job_steps *steps)
 {
     struct speed_alone *alone = steps->alone;
     double n = steps->total - alone->steps, s = steps->timed_s - alone->timed_s;
     if (n < WINDOW_STEPS || s <= 0)
         return READING_NONE;
     if (alone->is_alone)
-        note_alone(alone, n / s);
+        note_alone(alone, n / s, reading_or(core_speed_now(core, task).speed, 1));
     return alone->per_s.valid ? reading_of(alone->per_s.value * s / n) : READING_NONE;
 }
 
@@ -116,7 +118,7 @@ static void note_task(struct preload_manager *manager, const struct task *task, 
     int64_t lasts_us = now_us - alone->begun_us;
     if (lasts_us < WINDOW_US || (!has_steps && lasts_us < WINDOW_MAX_US))
         return;
-    struct reading slowdown = end_window(steps);
+    struct reading slowdown = end_window(manager->parts.core, task, steps);
     begin_window(steps, now_alone, now_us);
     if (task->request.slowdown_max.valid)
         report_slowdown(manager, task, slowdown);

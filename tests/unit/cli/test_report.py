@@ -101,6 +101,65 @@ class Report(CliCase):
         self.daemon.tasks = []
         self.assertNotIn("FAIRNESS", self.colloc("report"))
 
+    def shared(self, task, user, since_h, until_h, speed, **ledger):
+        """A task beside others for all of its time, at a speed that is known within 10 %."""
+        held_s = (until_h - since_h) * HOUR
+        ledger = {
+            "held_s": held_s,
+            "shared_s": held_s,
+            "measured_s": held_s,
+            "unknown_s": 0,
+            "alone_s": speed * held_s,
+            "alone_low_s": 0.9 * speed * held_s,
+            "alone_high_s": 1.1 * speed * held_s,
+            **ledger,
+        }
+        return ended(task, user, attempt(["GPU-a"], since_h, until_h), ledger=ledger)
+
+    def test_the_ledger(self):
+        self.daemon.gpus = [
+            {**GPUS[0], "name": "NVIDIA H200", "mem_total_mib": 143771},
+            {**GPUS[1], "name": "Unheard-of", "mem_total_mib": 1000},
+        ]
+        self.daemon.tasks = [
+            self.shared(1, "ada", 0, 4, 0.7),
+            self.shared(2, "bob", 0, 4, 0.8, measured_s=0),
+            ended(3, "bob", attempt(["GPU-b"], 0, 2)),  # by a daemon that did not keep it
+        ]
+        answer = self.report("--saved")
+        self.check(answer["total"], gpu_hours_held=10, gpu_hours_alone=6, gpu_hours_occupied=4)
+        self.check(answer["total"], gpu_hours_saved=2, gpu_hours_saved_low=1.4)
+        self.check(answer["total"], gpu_hours_saved_high=2.6, gpu_hours_speed_measured=4)
+        self.check(answer["total"], gpu_hours_speed_unknown=2, gpu_hours_energy_unknown=2)
+        # Alone the first ends after 2.8 hours and the second after 6, not both after 4.
+        self.check(answer["total"], hours_sooner=-1.2 + 2)
+        # An H200 draws 45 W more awake than idle, as data/gpu-kinds.txt has it.
+        self.check(answer["total"], energy_saved_kwh=2 * (120 - 75) / 1000)
+        rows = self.rows("--saved")
+        self.check(rows["ada"], gpu_hours_saved=2.8 - 2, hours_sooner=-1.2)
+        self.check(rows["bob"], gpu_hours_saved=3.2 - 2, hours_sooner=2)
+        by_gpu = self.rows("--saved", by="gpu")
+        self.check(by_gpu["0"], gpu_hours_saved=2)
+        self.assertIsNone(by_gpu["1"]["gpu_hours_saved"])
+        self.assertEqual(
+            [row["task"] for row in self.report("--saved", "--by=task")["rows"]], list("123")
+        )
+        text = self.colloc("report", "--saved", "--from", DAY, "--to", "2026-11-02")
+        self.assertRegex(
+            text, r"ada +1 +4\.0 h +2\.8 h +0\.8 h +0\.5 and 1\.1 h +29 % +-1\.2 h .*100 % +0 %"
+        )
+        self.assertIn("ALONE: GPU hours that the same work takes", text)
+
+    def test_a_ledger_of_one_period(self):
+        """Half of the time of two tasks is in the period: half of what they saved."""
+        self.daemon.tasks = [self.shared(1, "ada", -4, 4, 0.9), self.shared(2, "ada", -4, 4, 0.9)]
+        self.check(self.report("--saved")["total"], gpu_hours_saved=4 * 0.8, gpu_hours_alone=7.2)
+
+    def test_bad_words_of_the_ledger(self):
+        self.daemon.tasks = [self.shared(1, "ada", 0, 4, 0.7, held_s=0)]
+        self.assertIsNone(self.report("--saved")["total"]["gpu_hours_saved"])
+        self.assertIn("--saved", self.complaint("report", "--saved", "--estimates", code=2))
+
     def test_the_period_cuts(self):
         self.daemon.tasks = [
             ended(1, "ada", attempt(["GPU-a"], -6, 2), smact_mean=1, energy_j=8 * 3.6e6),
@@ -257,7 +316,19 @@ import { fairnessOf, makeReport } from "%s";
 const given = JSON.parse(readFileSync(0, "utf8"));
 const { gpuCount, freeHours, rows, total } = makeReport(given);
 const known = (value, unknown, row) => (unknown > 0 && unknown >= row.held ? null : value);
-const figures = (row) => ({
+const ledger = ({ name, held, ledger: sums }) => {
+  const is_known = sums.alone > 0;
+  return {
+    name, gpu_hours_held: held, gpu_hours_shared: sums.shared,
+    gpu_hours_speed_measured: sums.measured, gpu_hours_speed_unknown: sums.unknown,
+    gpu_hours_alone: is_known ? sums.alone : null,
+    gpu_hours_occupied: is_known ? sums.occupied : null,
+    gpu_hours_saved: is_known ? sums.alone - sums.occupied : null,
+    gpu_hours_saved_low: is_known ? sums.low - sums.occupied : null,
+    gpu_hours_saved_high: is_known ? sums.high - sums.occupied : null,
+  };
+};
+const figures = given.saved ? ledger : (row) => ({
   name: row.name, tasks: row.name !== null && given.by === "gpu" ? null : row.tasks,
   gpu_hours_held: row.held, gpu_hours_repeated: row.repeated, gpu_hours_saved: row.saved,
   gpu_hours_used: known(row.used, row.unknownActivity, row),
@@ -277,9 +348,13 @@ class InThePage(Report):
 
     def report(self, *words):
         expected = super().report(*words)
+        if expected["by"] == "task":  # the page has no such rows
+            return expected
         given = {"tasks": self.daemon.tasks, "gpus": self.daemon.gpus, "by": expected["by"]}
         given.update(
-            users=self.daemon.share["users"], **{"from": BEGIN, "until": BEGIN + 24 * HOUR}
+            saved="--saved" in words,
+            users=self.daemon.share["users"],
+            **{"from": BEGIN, "until": BEGIN + 24 * HOUR},
         )
         done = subprocess.run(
             ["node", "--input-type=module", "-e", PAGE % os.path.abspath(REPORT_JS)],

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger of sharing: usage_report.c adds it up, docs/ledger.md says what it means.
+ *
+ *     USER TASKS   HELD  ALONE  SAVED       BETWEEN  PART  SOONER   ENERGY MEASURED UNKNOWN
+ *     ada     41 96.0 h 71.2 h 20.1 h 18.8 and 21.9 h 28 % 120.4 h 1.01 kWh     83 %     0 %
+ */
+#include "cli/saved_report.h"
+
+#include "base/array.h"
+#include "cli/table.h"
+
+static const struct table_column columns[] = {
+    {"", TABLE_CUT},
+    {"TASKS", TABLE_RIGHT},
+    {"HELD", TABLE_RIGHT},
+    {"ALONE", TABLE_RIGHT},
+    {"SAVED", TABLE_RIGHT},
+    {"BETWEEN", TABLE_RIGHT},
+    {"PART", TABLE_RIGHT},
+    {"SOONER", TABLE_RIGHT},
+    {"ENERGY", TABLE_RIGHT},
+    {"MEASURED", TABLE_RIGHT},
+    {"UNKNOWN", TABLE_RIGHT},
+};
+
+static bool is_known(const struct ledger_sums *sums)
+{
+    return sums->alone_h > 0;
+}
+
+static bool knows_energy(const struct ledger_sums *sums)
+{
+    return is_known(sums) && sums->energy_unknown_h < sums->held_h;
+}
+
+static void add_share(struct table *table, double part_h, double of_h)
+{
+    if (of_h > 0)
+        table_cell(table, NULL, "%.0f %%", 100 * part_h / of_h);
+    else
+        table_cell(table, NULL, "-");
+}
+
+static void add_row(struct table *table, const struct report_row *row)
+{
+    const struct ledger_sums *sums = &row->ledger;
+    double saved_h = report_saved_h(sums);
+    table_row(table);
+    table_cell(table, NULL, "%s", row->name ? row->name : "all");
+    table_cell(table, NULL, "%lld", (long long)row->tasks);
+    table_cell(table, NULL, "%.1f h", sums->held_h);
+    if (is_known(sums)) {
+        table_cell(table, NULL, "%.1f h", sums->alone_h);
+        table_cell(table, NULL, "%.1f h", saved_h);
+        table_cell(table, NULL, "%.1f and %.1f h", sums->low_h - sums->occupied_h,
+            sums->high_h - sums->occupied_h);
+        table_cell(table, NULL, "%.0f %%", 100 * saved_h / sums->alone_h);
+        table_cell(table, NULL, "%.1f h", sums->sooner_h);
+    } else {
+        for (int i = 0; i < 5; i++)
+            table_cell(table, NULL, "-");
+    }
+    if (knows_energy(sums))
+        table_cell(table, NULL, "%.2f kWh", sums->energy_j / 3.6e6);
+    else
+        table_cell(table, NULL, "-");
+    add_share(table, sums->measured_h, sums->shared_h);
+    add_share(table, sums->unknown_h, sums->held_h);
+}
+
+static const char legend[] =
+    "\nALONE: GPU hours that the same work takes on GPUs without other tasks. SAVED: ALONE less\n"
+    "the hours that GPUs were occupied; PART of ALONE. SOONER: hours that tasks ended sooner\n"
+    "than alone, in the same order. MEASURED: of the time beside others, how much is from\n"
+    "measured speeds; the rest is predicted, but for what is UNKNOWN and left out.";
+
+void saved_report_print(const char *header, const struct report *report)
+{
+    struct table_column named[ARRAY_SIZE(columns)];
+    for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+        named[i] = columns[i];
+    named[0].header = header;
+    struct table *table = table_create(named, ARRAY_SIZE(named));
+    for (int i = 0; i < report->n; i++)
+        add_row(table, &report->rows[i]);
+    if (report->n > 0)
+        add_row(table, &report->total);
+    table_print(table, "No task held a GPU.");
+    table_destroy(table);
+    if (report->n > 0)
+        puts(legend);
+}
+
+static void set_known(json_t *object, const char *key, double value, bool known)
+{
+    json_object_set_new(object, key, known ? json_real(value) : json_null());
+}
+
+void saved_report_add(json_t *object, const struct report_row *row)
+{
+    const struct ledger_sums *sums = &row->ledger;
+    bool known = is_known(sums);
+    json_object_set_new(object, "gpu_hours_held", json_real(sums->held_h));
+    json_object_set_new(object, "gpu_hours_shared", json_real(sums->shared_h));
+    set_known(object, "gpu_hours_alone", sums->alone_h, known);
+    set_known(object, "gpu_hours_occupied", sums->occupied_h, known);
+    set_known(object, "gpu_hours_saved", report_saved_h(sums), known);
+    set_known(object, "gpu_hours_saved_low", sums->low_h - sums->occupied_h, known);
+    set_known(object, "gpu_hours_saved_high", sums->high_h - sums->occupied_h, known);
+    set_known(object, "hours_sooner", sums->sooner_h, known);
+    set_known(object, "energy_saved_kwh", sums->energy_j / 3.6e6, knows_energy(sums));
+    json_object_set_new(object, "gpu_hours_speed_measured", json_real(sums->measured_h));
+    json_object_set_new(object, "gpu_hours_speed_unknown", json_real(sums->unknown_h));
+    json_object_set_new(object, "gpu_hours_energy_unknown", json_real(sums->energy_unknown_h));
+}

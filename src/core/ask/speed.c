@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The speed of a task beside those that compute on its GPUs now, by the interference model. A task
+ * that has taken no memory yet is starting: it does not use the GPU, so the others do not slow it
+ * down, nor it them.
+ */
+#include <math.h>
+
+#include "core/gpu_sharers.h"
+#include "core/questions.h"
+#include "core/state/state.h"
+#include "sharing/interference_cache.h"
+
+/* Also where its memory is not known: it may compute. */
+static bool computes(const struct resident *resident)
+{
+    bool is_starting = resident->mem_used_bytes.valid && resident->most_bytes <= 0;
+    return !resident->is_stopped && !is_starting;
+}
+
+static struct speed_now speed_on(
+    const struct core *core, const struct gpu_view *gpu, const struct resident *own)
+{
+    struct sharer sharers[GPU_SHARERS_MAX];
+    double speeds[GPU_SHARERS_MAX];
+    int n = 0, place = 0;
+    bool has_external = reading_or(gpu->external_processes, 0) > 0, is_known = !has_external;
+    if (gpu->n_residents > GPU_SHARERS_MAX)
+        return (struct speed_now){READING_NONE, .is_shared = true};
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        if (!computes(resident))
+            continue;
+        if (resident == own)
+            place = n;
+        is_known &= resident->expect.smact.valid;
+        gpu_sharer_set(
+            &sharers[n++], &resident->expect, resident->sharing, resident->thread_percent);
+    }
+    bool is_shared = n > 1 || has_external, is_plain = own->sharing == SHARING_STREAMS;
+    if (!is_shared && (is_plain || !is_known))
+        return (struct speed_now){reading_of(1), .is_shared = false};
+    if (!is_known)
+        return (struct speed_now){READING_NONE, .is_shared = true};
+    interference_speeds_cached(
+        core->view.constants ? core->view.constants : &interference_measured, sharers, n, speeds);
+    return (struct speed_now){reading_of(speeds[place]), is_shared};
+}
+
+struct speed_now core_speed_now(const struct core *core, const struct task *task)
+{
+    struct speed_now now = {reading_of(1), .is_shared = false};
+    if (task->state != TASK_RUNNING)
+        return (struct speed_now){reading_of(0), .is_shared = false};
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        const struct resident *own = gpu_view_resident(gpu, task->id);
+        if (!own || !computes(own))
+            continue;
+        struct speed_now here = speed_on(core, gpu, own);
+        now.is_shared |= here.is_shared;
+        now.speed = !here.speed.valid || !now.speed.valid
+                        ? READING_NONE
+                        : reading_of(fmin(now.speed.value, here.speed.value));
+    }
+    return now;
+}
