@@ -324,9 +324,10 @@ class Part:
             name: self.start(name, batch, steps, carrier=False, **options)
             for name, (steps, batch) in kinds.items()
         }
+        others = {} if "NO_REFERENCES" in os.environ else self.kinds  # of the other parts
         references = {
             name: self.start(name, batch, steps, carrier=False)
-            for name, (steps, batch, _) in self.kinds.items()
+            for name, (steps, batch, _) in others.items()
         }
         for name, training in references.items():
             training.end(80)

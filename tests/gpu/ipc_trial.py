@@ -326,55 +326,67 @@ class Part:
     # ---- torch.multiprocessing ----
 
     def torch(self):
+        """All at the same time, but for MPS: a process takes ten seconds to import PyTorch."""
         n = 40 if self.small else 200
         methods = ["spawn"] if self.small else ["spawn", "forkserver", "fork"]
         for mps in (False, True):
-            for method in methods:
-                if time.monotonic() > self.end - 12:
-                    self.note("not run: no time is left", {"method": method, "mps": mps})
-                    continue
-                self.share_all(method, n, mps)
+            if time.monotonic() > self.end - 12:
+                self.note("not run: no time is left", {"part": "torch", "mps": mps})
+                continue
+            started = {
+                f"{method}, {mode}": self.start_share(method, mode, n, mps)
+                for method in methods
+                for mode in MODES
+            }
+            for name, process in started.items():
+                self.note_share(f"torch, {name}" + (", MPS" if mps else ""), process)
         self.trial.end_mps()
 
-    def share_all(self, method, n, mps):
-        """All modes at the same time."""
-        command = [sys.executable, os.path.join(HERE, "ipc_share.py"), method, str(n)]
-        started = {
-            mode: subprocess.Popen(
-                command,
-                env=self.environment(mode, mps),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for mode in MODES
-        }
-        for mode, process in started.items():
-            name = f"torch, {method}, {mode}" + (", MPS" if mps else "")
-            try:
-                out, err = process.communicate(timeout=max(5, self.end - time.monotonic() - 3))
-                row = json.loads(out.splitlines()[-1]) if out.strip() else {}
-            except subprocess.TimeoutExpired:
-                process.kill()
-                out, err = process.communicate()
-                row = {"ran_past": True}
-            row["rc"] = process.returncode
-            if row["rc"] or row.get("errors") or "loop" not in row:
-                row["says"] = err[-600:]
-            self.note(name, row)
+    def start_share(self, method, mode, n, mps):
+        return subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "ipc_share.py"), method, str(n)],
+            env=self.environment(mode, mps),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def note_share(self, name, process):
+        try:
+            out, err = process.communicate(timeout=max(2, self.end - time.monotonic() - 3))
+            row = json.loads(out.splitlines()[-1]) if out.strip() else {}
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            row = {"ran_past": True}
+        row["rc"] = process.returncode
+        if row["rc"] or row.get("errors") or "loop" not in row:
+            row["says"] = err[-600:]
+        self.note(name, row)
 
     def cupy(self):
         script = os.path.join(self.work, "share_cupy.py")
         with open(script, "w") as out:
             out.write(CUPY)
-        for mps in (False, True):
-            for mode in MODES:
-                env = self.environment(mode, mps)
-                run = subprocess.run(
-                    [sys.executable, script], env=env, capture_output=True, text=True, timeout=25
-                )
-                row = {"rc": run.returncode, "says": (run.stdout.strip() or run.stderr)[-300:]}
-                self.note(f"cupy, {mode}" + (", MPS" if mps else ""), row)
+        started = {
+            f"cupy, {mode}"
+            + (", MPS" if mps else ""): subprocess.Popen(
+                [sys.executable, script],
+                env=self.environment(mode, mps),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for mps in (False, True)
+            for mode in MODES
+        }
+        for name, process in started.items():
+            try:
+                out, _ = process.communicate(timeout=max(2, self.end - time.monotonic() - 2))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out = "ran past its limit"
+            self.note(name, {"rc": process.poll(), "says": out.strip()[-300:]})
         self.trial.end_mps()
 
     # ---- costs ----
