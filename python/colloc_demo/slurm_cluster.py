@@ -72,7 +72,7 @@ class SlurmCluster:
     slurm:      other settings of slurm.conf
     partitions: lines of slurm.conf beside those of colloc's partitions
     has_tls:    colloc-slurm and the agents have a key instead of munge
-    agent:      other settings of the agents
+    agents:     other settings of the agents, by node
     kind:       of the GPUs: a name, and a file with it where the emulator does not know the name
     settings:   those of colloc-slurm; none: plain Slurm with exclusive GPUs
     """
@@ -85,13 +85,13 @@ class SlurmCluster:
         slurm=None,
         partitions=(),
         has_tls=False,
-        agent=None,
+        agents=None,
         kind=(GPU_KIND, None),
         **settings,
     ):
         self.name, self.programs = name, programs
         self.options, self.settings = options, settings
-        self.agent_settings, self.kind = agent or {}, kind
+        self.agent_settings, self.kind = agents or {}, kind
         self.slurm_settings = {"MinJobAge": 36000, **(slurm or {})}
         self.partitions, self.has_tls = partitions, has_tls
         self.began, self.submitted = 0, {}
@@ -225,7 +225,7 @@ class SlurmCluster:
             "nvml-library": os.path.join(self.programs, "libnvidia-ml.so.1"),
             "sample-period": self.compressed(1, SAMPLE_S),
             "gpm-interval": self.compressed(0.5, SAMPLE_S / 2),
-            **self.agent_settings,
+            **self.agent_settings.get(node, {}),
         }
         return slurm.spawn(
             self.program("collocd"),

@@ -51,8 +51,9 @@ MISSING = re.compile(r"Batch JobId=(\d+) missing from batch node")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 LOST_NODE_S = 12
 JOBS_MAX = 24  # that are not done; chosen: more than the GPUs take at once
-JOB = """#!/bin/bash
-#COLLOC --memory=10GiB --smact=0.2
+# Notes that it has begun, and that a former run of it has not ended.
+BEGIN = """#!/bin/bash
+#COLLOC {needs}
 cd {marks}
 before=$(cat {name}.pid 2>/dev/null)
 environment=$([ -z "$before" ] || tr '\\0' '\\n' </proc/$before/environ) 2>/dev/null
@@ -61,7 +62,8 @@ then echo "twice $(date +%s.%N) $before" >>{name}
 fi
 echo $$ >{name}.pid
 echo "start $(date +%s.%N)" >>{name}
-sleep {seconds}
+"""
+JOB = """sleep {seconds}
 if [ {crashes} = 1 ] && [ -z "$SLURM_RESTART_COUNT" ]
 then echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1
 fi
@@ -79,6 +81,10 @@ def why_not():
 
 class Cluster(loopback.Loopback):
     """Each node has a folder of configuration, because its plugin has a socket."""
+
+    emulated = ("--gpus", "2xA100-80GB")
+    controller_options = ()
+    agent_options = ()
 
     def __init__(self):
         settings = {"SlurmdTimeout": 6, "MinJobAge": 100000, "MaxJobCount": 100000}
@@ -122,7 +128,7 @@ class Cluster(loopback.Loopback):
         self.start_controller()
         for name in self.nodes:
             emulated = self.path(f"work/gpus-{name}")
-            self.run(program("emulator"), "create", "--gpus", "2xA100-80GB", emulated)
+            self.run(program("emulator"), "create", *self.emulated, emulated)
             self.start_agent(name)
 
     def start_controller(self):
@@ -138,6 +144,7 @@ class Cluster(loopback.Loopback):
             "--poll=300ms",
             "--settle=1ms",
             "--settle-max=1ms",
+            *self.controller_options,
             log="controller",
         )
 
@@ -150,12 +157,15 @@ class Cluster(loopback.Loopback):
             f"--munge-socket={self.path('munge/socket')}",
             f"--node-socket={self.path(f'run/{name}.sock')}",
             f"--state-dir={self.path(f'run/state-{name}')}",
+            *self.agent_options,
             log=f"agent-{name}",
             **self.node_env(name),
         )
 
 
 class Campaign:
+    kinds = ("controller", "agent", "slurmctld", "slurmd")
+
     def __init__(self, cluster, seed):
         self.cluster, self.random = cluster, random.Random(seed)
         self.submitted = {}  # name: (time of the answer, id, name that it depends on)
@@ -165,15 +175,19 @@ class Campaign:
 
     # ---- jobs ----
 
+    def write_job(self, name, crashes):
+        """Its script, and further options of sbatch."""
+        seconds = round(self.random.uniform(0.5, 4), 2)
+        begin = self.write_begin(name, "--memory=10GiB --smact=0.2")
+        return begin + JOB.format(name=name, crashes=int(crashes), seconds=seconds), ()
+
+    def write_begin(self, name, needs):
+        return BEGIN.format(needs=needs, marks=self.cluster.path("marks"), name=name)
+
     def submit(self, crashes=False, after=None):
         name = f"job{len(self.submitted)}"
-        script = JOB.format(
-            marks=self.cluster.path("marks"),
-            name=name,
-            crashes=int(crashes),
-            seconds=round(self.random.uniform(0.5, 4), 2),
-        )
-        options = ["--partition=gpu", f"--job-name={name}", "--output=%j.out"]
+        script, more = self.write_job(name, crashes)
+        options = ["--partition=gpu", f"--job-name={name}", "--output=%j.out", *more]
         if after:
             options.append(f"--dependency=afterok:{self.submitted[after][1]}")
         done = self.cluster.run("sbatch", "--parsable", *options, text=script, check=False)
@@ -206,9 +220,18 @@ class Campaign:
 
     # ---- crashes ----
 
+    def check_alive(self):
+        """All that was not killed lives."""
+        cluster = self.cluster
+        daemons = [cluster.controller, *cluster.agents.values(), *cluster.slurmd.values()]
+        for daemon in (*daemons, cluster.slurmctld):
+            if not daemon.is_alive():
+                raise AssertionError(f"process {daemon.pid} ({daemon.log}) has ended by itself")
+
     def crash_one(self):
+        self.check_alive()
         cluster, name = self.cluster, self.random.choice(self.cluster.nodes)
-        kind = self.random.choice(["controller", "agent", "slurmctld", "slurmd"])
+        kind = self.random.choice(self.kinds)
         self.kills[kind] = self.kills.get(kind, 0) + 1
         later_s = self.random.random()
         if kind == "controller":
@@ -232,6 +255,8 @@ class Campaign:
                 cluster.skip_ids()
             cluster.start_slurmctld()
             self.note_forgotten(before, self.slurm_states())
+        elif kind == "job":
+            self.kill_job()
         else:
             cluster.slurmd[name].kill()
             time.sleep(LOST_NODE_S if self.random.random() < 0.125 else later_s)
@@ -279,6 +304,7 @@ class Campaign:
         return lines, listed.returncode == 0
 
     def is_over(self):
+        self.check_alive()
         left, is_answered = self.list_left()
         self.help_slurm(left)
         time.sleep(0.5)
@@ -402,19 +428,20 @@ class Campaign:
             counts["lost"].append(name)
 
 
-def main():
+def run(name, make_cluster, make_campaign, bad):
+    """bad: the lists of judge() that must be empty. Returns the exit status."""
     parser = argparse.ArgumentParser(description="Kills the parts of a Slurm cluster with colloc.")
     parser.add_argument("--seed", type=int, default=0, help="0: a random one")
     parser.add_argument("--crashes", type=int, default=300, help="how many (default: 300)")
     args = parser.parse_args()
     reason = why_not()
     if reason:
-        print(f"slurm campaign: skipped: {reason}")
+        print(f"{name}: skipped: {reason}")
         return 0
     seed = args.seed or random.randrange(1, 1 << 32)
-    print(f"slurm campaign: --seed={seed} --crashes={args.crashes}", flush=True)
-    with Cluster() as cluster:
-        campaign = Campaign(cluster, seed)
+    print(f"{name}: --seed={seed} --crashes={args.crashes}", flush=True)
+    with make_cluster() as cluster:
+        campaign = make_campaign(cluster, seed)
         cluster.start_colloc()
         try:
             campaign.run(args.crashes)
@@ -423,15 +450,15 @@ def main():
             raise
         counts = campaign.judge()
         print(f"crashes: {campaign.kills}\njobs: {counts}", flush=True)
-        is_good = not (counts["lost"] or counts["twice"] or counts["orphaned"])
-        if not is_good:
+        found = [job for each in bad for job in counts[each]]
+        if found:
             states = campaign.slurm_states()
-            for name in counts["lost"] + counts["twice"] + counts["orphaned"]:
-                print(name, campaign.submitted[name], campaign.marks(name), states.get(name))
+            for job in found:
+                print(job, campaign.submitted.get(job), campaign.marks(job), states.get(job))
             print(f"kills of slurmctld: {campaign.slurmctld_kills}")
             print(f"FAILED: again with --seed={seed} --crashes={args.crashes}\n{cluster.logs()}")
-    return 0 if is_good else 1
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("slurm campaign", Cluster, Campaign, ("lost", "twice", "orphaned")))

@@ -48,7 +48,7 @@ class GivesWayCase(unittest.TestCase):
             "test",
             programs,
             options,
-            agent=suspends(programs, options, **self.agent),
+            agents={"n0": suspends(programs, options, **self.agent)},
             kind=(KIND, kinds),
             policy="magm",
             **settings,

@@ -175,10 +175,11 @@ static int apply_resuming(struct core *core, struct task *task, const struct eve
     int *gpus = calloc((size_t)event->yield.n, sizeof *gpus);
     if (!gpus)
         return -ENOMEM;
+    memcpy(gpus, event->yield.gpus, (size_t)event->yield.n * sizeof *gpus);
     queue_remove(task);
-    core_remove_context(core, task);
+    core_remove_context(core, task); /* may free the list of the event */
     task_move(task, TASK_RESUMING);
-    task->gpus = memcpy(gpus, event->yield.gpus, (size_t)event->yield.n * sizeof *gpus);
+    task->gpus = gpus;
     task->n_gpus = event->yield.n;
     for (int i = 0; i < task->n_gpus; i++)
         if (core_add_to_gpu(core, task, gpus[i], event->time_us) < 0)

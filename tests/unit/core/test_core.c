@@ -177,8 +177,8 @@ static void why_a_client_of_mps_is_not_suspended(void **state)
     core_destroy(core);
 }
 
-/* Both processes keep their places among the clients of the server. */
-static void the_context_of_a_suspended_client_counts(void **state)
+/* Of two processes that are clients of MPS. */
+static struct core *start_suspended(enum event_kind how)
 {
     struct core *core = start(2);
     struct core_settings settings = core_settings_default();
@@ -189,12 +189,21 @@ static void the_context_of_a_suspended_client_counts(void **state)
     assert_int_equal(world_submit(core, 2, 1, request), 0);
     assert_int_equal(world_input(core, 3, EVENT_STARTED, 1), 0);
     assert_int_equal(sample_client(core, SECOND_US, 2, 2), 0);
-    assert_int_equal(world_input(core, 2 * SECOND_US, EVENT_SUSPEND, 1), 0);
+    struct event going = {.kind = how, .time_us = 2 * SECOND_US, .task = 1};
+    going.yield.reason = YIELD_TO_MEMORY;
+    assert_int_equal(how == EVENT_SUSPEND ? core_step(core, &going) : core_apply(core, &going), 0);
     struct event suspended = {.kind = EVENT_SUSPENDED,
         .time_us = 3 * SECOND_US,
         .task = 1,
         .yielded = {.bytes = reading_of(20.0 * GIB), .context_bytes = reading_of(1.0 * GIB)}};
-    assert_int_equal(core_step(core, &suspended), 0);
+    assert_int_equal(core_apply(core, &suspended), 0);
+    return core;
+}
+
+/* Both processes keep their places among the clients of the server. */
+static void the_context_of_a_suspended_client_counts(void **state)
+{
+    struct core *core = start_suspended(EVENT_SUSPEND);
     const struct gpu_view *gpu = &core_view(core)->gpus[0];
     assert_int_equal(gpu->n_residents, 0);
     assert_int_equal(gpu_view_mps_clients(gpu), 2);
@@ -207,6 +216,21 @@ static void the_context_of_a_suspended_client_counts(void **state)
         .exited = {.failure = FAILURE_PROGRAM, .code = 1}};
     assert_int_equal(core_step(core, &exited), 0);
     assert_int_equal(gpu_view_mps_clients(gpu), 0);
+    core_destroy(core);
+}
+
+/* The event may name the list that the core frees meanwhile. */
+static void a_task_comes_back_to_the_gpus_of_its_contexts(void **state)
+{
+    struct core *core = start_suspended(EVENT_SUSPENDING);
+    const struct task *task = core_task(core, 1);
+    struct event resuming = {.kind = EVENT_RESUMING, .time_us = 4 * SECOND_US, .task = 1};
+    assert_int_equal(task->run->yield.n_context_gpus, 1);
+    resuming.yield.gpus = task->run->yield.context_gpus;
+    resuming.yield.n = 1;
+    assert_int_equal(core_apply(core, &resuming), 0);
+    assert_int_equal(task->state, TASK_RESUMING);
+    assert_int_equal(task->gpus[0], 0);
     core_destroy(core);
 }
 
@@ -1359,6 +1383,7 @@ int main(void)
         cmocka_unit_test(a_task_is_not_moved_to_memory_that_an_unseen_one_may_still_take),
         cmocka_unit_test(why_a_client_of_mps_is_not_suspended),
         cmocka_unit_test(the_context_of_a_suspended_client_counts),
+        cmocka_unit_test(a_task_comes_back_to_the_gpus_of_its_contexts),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
         cmocka_unit_test(cancels_shorten_the_schedule_once),
