@@ -272,6 +272,15 @@ class Limits(Care):
         self.assertIn(", mps, 30 % of the SMs, at most 4.0 GiB", self.story(task, "PLACE")[0])
         self.refused(400, "thread_percentage", script="true", thread_percentage=101)
 
+    def test_priority_is_for_those_that_were_promised_a_speed(self):
+        own = {"CUDA_MPS_CLIENT_PRIORITY": "0"}
+        plain = self.submit("env", memory_mib=1000, environment=own)
+        promised = self.submit("env", memory_mib=1000, max_slowdown=1.5)
+        for task, priority in ((plain, 1), (promised, 0)):
+            self.wait(task, "COMPLETED")
+            lines = self.output(task).splitlines()
+            self.assertIn(f"CUDA_MPS_CLIENT_PRIORITY={priority}", lines)
+
     def test_frameworks_own_limits_by_streams(self):
         """8192 MiB and the margin of 2048, of the 40336 that tasks can have of a GPU."""
         self.restart(sharing="streams", framework_memory_limit="yes")

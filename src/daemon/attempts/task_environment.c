@@ -240,10 +240,23 @@ static int limit_memory(struct environment *environment, const struct task *task
                : -ENOMEM;
 }
 
+/* NVIDIA's words: 0 is the normal priority of a client, 1 the one below it. */
+enum { MPS_PRIORITY_NORMAL = 0, MPS_PRIORITY_BELOW_NORMAL = 1 };
+
+/* Kernels of a client below the normal priority start where those of others leave room. Tasks that
+ * were promised a speed, and services, have the normal one, and all others the one below. */
+static int mps_priority(const struct task *task)
+{
+    bool is_first = task->request.slowdown_max.valid || task->request.service.is_service;
+    return is_first ? MPS_PRIORITY_NORMAL : MPS_PRIORITY_BELOW_NORMAL;
+}
+
 int environment_join_mps(
     struct environment *environment, const struct task *task, const char *pipe_dir)
 {
     int r = environment_add(environment, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_dir);
+    if (r == 0)
+        r = environment_add(environment, "CUDA_MPS_CLIENT_PRIORITY=%d", mps_priority(task));
     if (r == 0 && task->run->share.thread_percent)
         r = environment_add(
             environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", task->run->share.thread_percent);
