@@ -156,6 +156,10 @@ static void forget_trained(struct model *model)
             model->layers[i].trainable = TRISTATE_UNKNOWN;
 }
 
+/* Chosen: less than the estimate's error. Programs that count the parameters of each module take
+ * one that two modules share, or a buffer, for one that is not trained. */
+static const double negligible_share = 0.01;
+
 /* Where only the sums show that some are not trained. */
 static void use_printed_sums(struct model *model)
 {
@@ -169,6 +173,13 @@ static void use_printed_sums(struct model *model)
         return;
     if (trained_sums_find(model, trained->value))
         return;
+    bool are_nearly_all = (double)trained->value >
+                              (1 - negligible_share) * (double)model->parameters_printed.value ||
+                          trained->value >= model->parameters; /* counted at every level */
+    if (are_nearly_all) {
+        forget_trained(model);
+        return;
+    }
     forget_trained(model);
     model->trained_is_open = true;
 }

@@ -4,7 +4,8 @@
  *
  * Shapes in the text are used; they are scaled if they were printed for another sequence length. A
  * printed module has no shapes: then the size of a layer over tokens is the sequence length times
- * its width, which follows from the constructor's arguments.
+ * its width, which follows from the constructor's arguments. Where no length is given, it is the
+ * number of positions that the network has embeddings for.
  *
  * Example: the output of Linear(in_features=768, out_features=3072) over 128 tokens has 128 * 3072
  * elements.
@@ -12,6 +13,11 @@
 #include "estimator/physics/extent.h"
 
 #include <math.h>
+
+#include "base/array.h"
+#include "model/format.h"
+
+enum { UNUSED_ROWS = 2 }; /* longest_sequence */
 
 static bool is_convolutional(const struct model *model)
 {
@@ -36,6 +42,33 @@ static const struct layer *first_embedding(const struct model *model)
     return first;
 }
 
+static bool is_position_table(const struct layer *layer)
+{
+    static const char *const names[] = {"wpe", "pos_embed", "positional_embedding"};
+    bool is = span_find_text(layer->name, "position") < layer->name.size;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        is |= span_starts(layer->name, names[i]);
+    return is && layer->kind == LAYER_EMBEDDING && layer->in_size != LAYER_SIZE_UNKNOWN;
+}
+
+/* Returns the tokens for which a network has embeddings of their positions, and so the longest
+ * sequence that it takes; 0: it has none, or tables of several lengths. RoBERTa's and OPT's have two
+ * rows more than positions. */
+static double longest_sequence(const struct model *model)
+{
+    int64_t rows = 0;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (!is_position_table(layer))
+            continue;
+        if (rows != 0 && rows != layer->in_size)
+            return 0;
+        rows = layer->in_size;
+    }
+    int64_t without = rows - UNUSED_ROWS;
+    return without > 1 && (without & (without - 1)) == 0 ? (double)without : (double)rows;
+}
+
 int extent_context_init(const struct estimate_request *request, struct extent_context *ret_context,
     const char **ret_why)
 {
@@ -52,6 +85,10 @@ int extent_context_init(const struct estimate_request *request, struct extent_co
             "the summary holds no output shapes: give the shape of one sample with --input, print it "
             "with torchinfo or torchsummary, or give --export";
         return ESTIMATE_UNKNOWN;
+    }
+    if (context.from_arguments && embedding && context.sequence == 0) {
+        context.sequence = longest_sequence(model);
+        context.is_longest = context.sequence > 0;
     }
     if (context.from_arguments && embedding && context.sequence == 0) {
         *ret_why = "the summary holds no output shapes: give the length of the sequence with --seq";

@@ -31,6 +31,7 @@ struct extent_context {
     double sequence;       /* tokens per sample, or SEQUENCE_UNKNOWN */
     double shown_sequence; /* tokens in the printed shapes, or SEQUENCE_UNKNOWN */
     bool from_arguments;   /* no shapes in the text */
+    bool is_longest;       /* `sequence` is not given: it is the longest that the network takes */
 };
 
 /* Prepares the context. Returns 0; or ESTIMATE_UNKNOWN, with a text in *ret_why, if the text has no

@@ -121,6 +121,11 @@ static void describe_doubts(
             "the GPU when they start, unless they are set to grow");
     describe_optimizer(request, ret_estimate);
     describe_trained(request->model, ret_estimate);
+    if (tape->sequence_is_longest)
+        estimate_note(ret_estimate, 0,
+            "no sequence length is given (--seq): estimated for %.0f tokens, the longest for which it "
+            "has embeddings of positions",
+            tape->sequence);
     if (request->checkpointing && tape->n_recomputed == 0)
         estimate_note(
             ret_estimate, 0, "no repeated block is seen: estimated without checkpointing");

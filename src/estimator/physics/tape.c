@@ -290,6 +290,7 @@ static void sum_up(struct builder *builder)
     const struct model *model = builder->extents.model;
     tape->parameters = (double)model->parameters;
     tape->sequence = builder->extents.sequence;
+    tape->sequence_is_longest = builder->extents.is_longest;
     tape->doubts.most_taps = count_most_taps(tape);
     tape->raises_logits = library_raises_logits(model);
     tape->releases_result = is_tuned_by_library(builder);

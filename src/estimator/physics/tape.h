@@ -86,6 +86,7 @@ struct tape {
     bool gradients_reach_all;       /* model.h */
     bool raises_logits;             /* the model's own loss turns 16-bit logits into 32 bit first */
     bool releases_result;           /* the loop keeps the loss alone, not the model's output */
+    bool sequence_is_longest;       /* it is not given: the longest that the network takes */
     double sequence;                /* tokens per sample; 0 where there are none */
     struct block_range *recomputed; /* blocks that run again in the backward pass, in order */
     size_t n_recomputed;

@@ -670,6 +670,31 @@ static void test_answers(void **state)
     assert_non_null(strstr(e.note, "no output shapes"));
 }
 
+/* Without --seq a network is taken at the longest sequence that it has positions for; RoBERTa's and
+ * OPT's tables have two rows more. Where no table says it, the note asks for the length. */
+static void test_the_longest_sequence(void **state)
+{
+#define OVER_POSITIONS(NAME, ROWS)                                                                 \
+    "Net(\n  (words): Embedding(1000, 64)\n  (" NAME "): Embedding(" ROWS ", 64)\n"                \
+    "  (fc): Linear(in_features=64, out_features=1000, bias=True)\n)\n"
+    static const struct {
+        const char *text, *note;
+    } cases[] = {{OVER_POSITIONS("position_embeddings", "512"), "estimated for 512 tokens"},
+        {OVER_POSITIONS("wpe", "1024"), "estimated for 1024 tokens"},
+        {OVER_POSITIONS("embed_positions", "2050"), "estimated for 2048 tokens"},
+        {OVER_POSITIONS("position_embeddings", "514"), "estimated for 512 tokens"},
+        {OVER_POSITIONS("position_embeddings", "500"), "estimated for 500 tokens"}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_non_null(strstr(estimate(cases[i].text, 8, 0).note, cases[i].note));
+    static const char *const without[] = {OVER_POSITIONS("types", "512"),
+        OVER_POSITIONS("position_embeddings", "2"),
+        "Net(\n  (a_position): Embedding(32, 64)\n  (b_position): Embedding(64, 64)\n)\n"};
+    assert_non_null(strstr(
+        estimate(without[0], 8, ESTIMATE_UNKNOWN).note, "length of the sequence with --seq"));
+    assert_non_null(strstr(estimate(without[1], 8, 0).note, "estimated for 2 tokens"));
+    estimate(without[2], 8, ESTIMATE_UNKNOWN);
+}
+
 /* What is odd but readable is answered, with less trust and the reason. */
 static void test_suspect_summaries(void **state)
 {
@@ -738,6 +763,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_the_longest_sequence),
         cmocka_unit_test(test_several_gpus),
         cmocka_unit_test(test_units_are_repeated_blocks),
         cmocka_unit_test(test_offload),

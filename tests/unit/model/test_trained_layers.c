@@ -301,6 +301,26 @@ static void test_a_sum_that_fits_no_way_stays_open(void **state)
     model_destroy(model);
 }
 
+/* A program that takes a shared bias for one that is not trained: no question is asked. */
+static void test_nearly_all_are_trained(void **state)
+{
+    struct model *model = parse_text(
+        "Net(\n  (a): Linear(in_features=100, out_features=100, bias=True), 10,100 params\n"
+        "  (b): Linear(in_features=100, out_features=100, bias=True), 10,100 params\n"
+        "), 20,200 params\nTotal params: 20,200\nTrainable params: 20,150\n"
+        "Non-trainable params: 50\n");
+    assert_false(model->trained_is_open);
+    assert_false(model->parameters_trained.known);
+    assert_int_equal(layer_called(model, "a")->trainable, TRISTATE_UNKNOWN);
+    model_destroy(model);
+    model = parse_text(/* counted at every level, with a mask that is no parameter */
+        "Net(\n  (a): Linear(in_features=100, out_features=100, bias=True), 10,100 params\n"
+        "), 10,100 params\nTotal params: 30,200\nTrainable params: 20,200\n"
+        "Non-trainable params: 10,000\n");
+    assert_false(model->trained_is_open);
+    model_destroy(model);
+}
+
 /* Two weights of 4 bit count as one where a program counts what is stored; and a later summary's
  * rounded total does not count. */
 static void test_totals_of_packed_and_of_rounded_weights(void **state)
@@ -321,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_adapters_alone_are_trained),
         cmocka_unit_test(test_usual_ways_of_tuning_by_their_sums),
         cmocka_unit_test(test_a_sum_that_fits_no_way_stays_open),
+        cmocka_unit_test(test_nearly_all_are_trained),
         cmocka_unit_test(test_totals_of_packed_and_of_rounded_weights),
         cmocka_unit_test(test_a_printed_total_shows_shared_weights),
         cmocka_unit_test(test_quantised_layers),
