@@ -25,7 +25,7 @@ def made(n_bytes, seed):
 
 
 def consume(requests, answers):
-    """Answers with digests, and changes what it is told to change."""
+    """Answers with digests, and changes what it is asked to change."""
     while True:
         word, tensor = requests.get()
         if word == "end":

@@ -613,7 +613,7 @@ cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
 assert cuda.cuInit(0) == 0
 assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
 assert cuda.cuCtxSetCurrent(context) == 0
-assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(3000 << 20)) == 0
+assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(300 << 20)) == 0
 print("ready", flush=True)
 for path in sys.argv[1:]:
     while not os.path.exists(path):
