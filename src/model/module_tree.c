@@ -57,8 +57,7 @@ bool module_is_adapted(const struct model *model, size_t module, size_t *ret_sec
     second = module_end(model, base);
     for (size_t k = second; k < end; k = module_end(model, k))
         if (layers[k].in_adapter) {
-            if (ret_second)
-                *ret_second = second;
+            *ret_second = second;
             return true;
         }
     return false;

@@ -23,7 +23,7 @@ bool module_is_gate(const struct model *model, size_t module);
  * Tests whether module `i` is a layer with an adapter: its first row is not part of an adapter, and
  * a later one is, whatever they are called.
  *
- * ret_second: the first row that reads what the first row reads; may be NULL
+ * ret_second: the first row that reads what the first row reads; as it was where there is none
  */
 bool module_is_adapted(const struct model *model, size_t module, size_t *ret_second);
 

@@ -28,6 +28,7 @@ static void enter_module(struct shape_walk *walk, size_t i)
         return;
     struct open_module *module = &walk->open[walk->n_open++];
     *module = (struct open_module){.layer = i, .entry = walk->current};
+    module_is_adapted(walk->model, i, &module->adapter);
     feature_pyramid_enter(walk, module);
     if (module_is_gate(walk->model, i))
         for (int k = 0; k < walk->current.rank; k++)
@@ -45,7 +46,7 @@ static bool scales_input(const struct shape_walk *walk, const struct open_module
 static void leave_adapted(struct shape_walk *walk, const struct open_module *module)
 {
     const struct feature_map *made = &walk->made[module->layer + 1];
-    if (made->channels > 0 && module_is_adapted(walk->model, module->layer, NULL))
+    if (module->adapter && made->channels > 0)
         walk->current = *made;
 }
 
@@ -81,8 +82,7 @@ static bool is_used_as_function(const struct shape_walk *walk)
 static void enter_adapter(struct shape_walk *walk, size_t i)
 {
     const struct open_module *module = shape_walk_parent(walk, i);
-    size_t second;
-    if (module && module_is_adapted(walk->model, module->layer, &second) && i == second)
+    if (module && i == module->adapter)
         walk->current = module->entry;
 }
 

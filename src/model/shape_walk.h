@@ -16,6 +16,8 @@ enum { SHAPE_LOOK_BACK = 400, SHAPE_LOOK_AHEAD = 400 };
 struct open_module {
     size_t layer; /* its own row */
     struct feature_map entry;
+    size_t adapter; /* the first row that reads what its first row reads; 0: it is no layer with an
+                     * adapter */
     /* parallel_branches.c: */
     struct span branch;        /* the name of the last layer that is a branch, or a part of one */
     int n_branches;            /* that have begun */

@@ -51,9 +51,9 @@ static bool is_position_table(const struct layer *layer)
     return is && layer->kind == LAYER_EMBEDDING && layer->in_size != LAYER_SIZE_UNKNOWN;
 }
 
-/* Returns the tokens for which a network has embeddings of their positions, and so the longest
- * sequence that it takes; 0: it has none, or tables of several lengths. RoBERTa's and OPT's have two
- * rows more than positions. */
+/* Returns the tokens for which a network has embeddings of positions, and so the longest
+ * sequence that it takes; 0: it has none, or tables of several lengths. RoBERTa's and OPT's tables
+ * have two rows more than positions. */
 static double longest_sequence(const struct model *model)
 {
     int64_t rows = 0;
