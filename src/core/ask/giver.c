@@ -43,8 +43,18 @@ const struct task *core_find_giver(const struct core *core, const struct task *t
     return found;
 }
 
-bool core_stopped_before(const struct task *other, const struct task *task)
+static bool stopped_before(const struct task *other, const struct task *task)
 {
+    const struct task_yield *yield = &other->run->yield;
     return other != task && other->state == TASK_PAUSED &&
-           other->run->yield.since_us < task->run->yield.since_us && task_shares_gpu(task, other);
+           yield->reason == task->run->yield.reason && !yield->by_user &&
+           yield->since_us < task->run->yield.since_us && task_shares_gpu(task, other);
+}
+
+bool core_comes_back_first(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < core->n_tasks; i++)
+        if (stopped_before(core->tasks[i], task))
+            return false;
+    return true;
 }

@@ -14,7 +14,8 @@
 const struct task *core_find_giver(
     const struct core *core, const struct task *task, int64_t now_us);
 
-/* Was it stopped for such a task before `other` was, on a GPU of both? Then it goes on first. */
-bool core_stopped_before(const struct task *other, const struct task *task);
+/* Of the tasks that are paused for the same reason on a GPU of this one, the one that was paused
+ * first goes on first: is it this one? */
+bool core_comes_back_first(const struct core *core, const struct task *task);
 
 #endif

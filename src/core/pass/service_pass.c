@@ -52,16 +52,6 @@ static bool may_go_on(const struct core *core, const struct task *task, int64_t 
     return true;
 }
 
-/* Of paused tasks on a GPU, the one that was paused first continues first. */
-static bool comes_back_first(const struct core *core, const struct task *task)
-{
-    for (int i = 0; i < core->n_tasks; i++) {
-        if (core_waits_for_service(core->tasks[i]) && core_stopped_before(core->tasks[i], task))
-            return false;
-    }
-    return true;
-}
-
 int core_schedule_services(struct core *core, int64_t now_us)
 {
     int r = 0;
@@ -70,7 +60,7 @@ int core_schedule_services(struct core *core, int64_t now_us)
         if (core_has_latency_target(task) && task->state == TASK_RUNNING)
             r = help_service(core, task, now_us);
         else if (task->state == TASK_PAUSED && core_waits_for_service(task) && !task->ending &&
-                 may_go_on(core, task, now_us) && comes_back_first(core, task))
+                 may_go_on(core, task, now_us) && core_comes_back_first(core, task))
             r = core_continue_task(core, task, now_us);
     }
     return r;
