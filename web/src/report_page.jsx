@@ -77,6 +77,36 @@ function Figure({ rows }) {
   );
 }
 
+// Of each row: what its work would take on GPUs without others, and how much of that sharing saved.
+function Ledger({ rows, total }) {
+  const known = rows.filter(({ ledger }) => ledger.alone > 0);
+  const most = Math.max(...known.map(({ ledger }) => Math.max(ledger.alone, ledger.occupied)), 0);
+  if (most <= 0) return null;
+  const part = (some, all) => (all > 0 ? `${((100 * some) / all).toFixed(0)} %` : UNKNOWN);
+  const textOf = ({ ledger: l, held }) =>
+    `${hours(l.alone - l.occupied)} saved (${(l.low - l.occupied).toFixed(1)} to ${hours(l.high - l.occupied)}) ` +
+    `of ${hours(l.alone)} alone; speed beside others measured ${part(l.measured, l.shared)}, unknown ${part(l.unknown, held)}`;
+  return (
+    <figure class="sums ledger">
+      <figcaption class="legend dim">
+        <span><i class="swatch activity" /> GPU hours that tasks occupied</span>
+        <span><i class="swatch external" /> saved by sharing, against tasks alone on their GPUs</span>
+      </figcaption>
+      {known.map((row) => (
+        <div key={row.name} title={`${row.name}: ${textOf(row)}`}>
+          <span>{row.name}</span>
+          <svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={`${row.name}: ${textOf(row)}`}>
+            <rect class="held" width={(100 * row.ledger.alone) / most} height="10" />
+            <rect class="used" width={(100 * row.ledger.occupied) / most} height="10" />
+          </svg>
+          <span class="number">{hours(row.ledger.alone - row.ledger.occupied)}</span>
+        </div>
+      ))}
+      <p class="dim">All: {textOf(total)}.</p>
+    </figure>
+  );
+}
+
 function saveCsv(report, co2, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([reportCsv(report, co2)], { type: "text/csv" }));
@@ -138,6 +168,7 @@ export function Report() {
             {report.gpuCount} GPUs, free for {report.freeHours.toFixed(1)} of {all.toFixed(1)} GPU hours
           </p>
           <Figure rows={report.rows} />
+          <Ledger rows={report.rows} total={report.total} />
           <div class="scroll">
             <table class="cards">
               <thead>
