@@ -8,6 +8,7 @@
  *                no sample shows yet: what is free is not for others
  *     RETURN     a suspended task whose context has stayed there waits to be resumed there: no task
  *                of the queue starts there, suspended tasks may be resumed
+ *     RECALL     the same of ranks that must be back in time: no other task comes there at all
  *     HEAD       the head of the main queue is predicted to start there; others may start where
  *                that does not delay it
  *
@@ -26,6 +27,7 @@ enum claim_kind {
     CLAIM_DRAIN,
     CLAIM_CLOSED,
     CLAIM_RETURN,
+    CLAIM_RECALL,
     CLAIM_HEAD,
     CLAIM_KINDS
 };
@@ -35,7 +37,7 @@ enum {
     CLAIMS_NONE = 0,
     CLAIMS_DRAIN = 1 << CLAIM_DRAIN,
     CLAIMS_HEAD = 1 << CLAIM_HEAD,
-    CLAIMS_RETURN = 1 << CLAIM_RETURN,
+    CLAIMS_RETURN = 1 << CLAIM_RETURN | 1 << CLAIM_RECALL,
     CLAIMS_LEAVING = 1 << CLAIM_DRAIN | 1 << CLAIM_CLOSED, /* its memory is for another task */
     CLAIMS_BARRING = CLAIMS_LEAVING | 1 << CLAIM_EXCLUSIVE | CLAIMS_RETURN, /* tasks may not come */
     CLAIMS_PASSING = CLAIMS_LEAVING | CLAIMS_RETURN |

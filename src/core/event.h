@@ -180,6 +180,7 @@ struct event {
             int64_t took_us;              /* of SUSPENDED, RESUMED and MOVED */
             struct reading context_bytes; /* of SUSPENDED: of that, what stays on its GPU, as the
                                              context of an MPS client; not valid: nothing does */
+            bool has_ranks; /* of SUSPENDED: ranks of NCCL, which must be back in time */
         } yielded;
         struct {
             enum suspension_failure why;

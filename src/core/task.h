@@ -180,6 +180,7 @@ struct task_yield {
     struct reading bytes;         /* on each GPU, when it was suspended; never 0 */
     struct reading context_bytes; /* how much of `bytes` stayed so, the last time in this attempt;
                                      not valid: nothing does */
+    bool has_ranks;               /* ranks of NCCL: it must be back in time; of this attempt */
     int mps_clients;              /* how many clients of MPS these processes are */
     int64_t since_us;             /* since when it does not compute; 0: it does */
     int64_t resumed_us;           /* when it last came back in this attempt; 0: never */

@@ -77,6 +77,8 @@ static bool is_memory_open(
         return refuse_gpu(ret_verdict, VERDICT_DRAINED, gpu->claims[CLAIM_DRAIN], 0, 0);
     if (gpu->claims[CLAIM_CLOSED])
         return refuse_gpu(ret_verdict, kind_of_closed(gpu), gpu->claims[CLAIM_CLOSED], 0, 0);
+    if (gpu->claims[CLAIM_RECALL] && gpu->claims[CLAIM_RECALL] != query->task->id)
+        return refuse_gpu(ret_verdict, VERDICT_RETURN, gpu->claims[CLAIM_RECALL], 0, 0);
     if (gpu->claims[CLAIM_RETURN] && query->task->state != TASK_SUSPENDED)
         return refuse_gpu(ret_verdict, VERDICT_RETURN, gpu->claims[CLAIM_RETURN], 0, 0);
     return true;

@@ -252,7 +252,9 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         .yielded.took_us = state->yield_us};
     if (event.kind == EVENT_SUSPENDED && state->resident_bytes >= 1)
         event.yielded.bytes = reading_of((double)(int64_t)state->resident_bytes);
-    if (event.kind == EVENT_SUSPENDED && is_client(task))
+    event.yielded.has_ranks = event.kind == EVENT_SUSPENDED &&
+                              run->scenario.tasks[task->id].are_ranks;
+    if (event.kind == EVENT_SUSPENDED && (is_client(task) || event.yielded.has_ranks))
         event.yielded.context_bytes = reading_of(
             fmin(CONTEXT_BYTES, fmax(1, state->resident_bytes)));
     if (event.kind != EVENT_SUSPENDED && !state->waits)

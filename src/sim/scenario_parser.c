@@ -231,7 +231,7 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"slot", FLAG(request.takes_turns)},
         {"held", FLAG(held)}, {"deaf", FLAG(deaf)}, {"unlaunchable", FLAG(unlaunchable)},
         {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)},
-        {"unhooked", FLAG(unhooked)}, {"uncarried", FLAG(uncarried)},
+        {"unhooked", FLAG(unhooked)}, {"uncarried", FLAG(uncarried)}, {"ranks", FLAG(are_ranks)},
         {"without-library", FLAG(request.without_library)}, {"limited", FLAG(request.limited)},
         {"service", FLAG(request.service.is_service)}};
 #undef FLAG

@@ -30,7 +30,7 @@ struct scenario_task {
     double slows; /* of a promised task: how much longer it takes for each GPU's worth of activity
                      beside it, as measured; 0: it is not measured */
     int exit_code;
-    bool deaf, unlaunchable, unsuspendable, unhooked, uncarried;
+    bool deaf, unlaunchable, unsuspendable, unhooked, uncarried, are_ranks;
     int uid;
     bool held;
     struct task_request request;

@@ -297,6 +297,7 @@ static const struct field yielded_fields[] = {
     {"bytes", FIELD_WHOLE, AT(yielded.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"took_us", FIELD_INT64, AT(yielded.took_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"context_bytes", FIELD_WHOLE, AT(yielded.context_bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"ranks", FIELD_BOOL, AT(yielded.has_ranks), OPTIONAL, 0, 0, NULL},
 };
 
 static const struct field suspension_failed_fields[] = {

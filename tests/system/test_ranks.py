@@ -7,9 +7,11 @@ each phase.
 """
 import contextlib
 import itertools
+import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import unittest
 
@@ -60,6 +62,12 @@ class Ranks(ts.Suspend):
     def used_mib(self):
         return [gpu["mem_used_mib"] for gpu in self.get("/v1/gpus")["gpus"]]
 
+    def last_event(self, kind):
+        """Its body in the event log."""
+        with sqlite3.connect(os.path.join(self.state, "colloc.db")) as log:
+            query = "SELECT body FROM events WHERE kind = ? ORDER BY seq DESC LIMIT 1"
+            return json.loads(log.execute(query, (kind,)).fetchone()[0])
+
     def settled(self, task):
         """A task of clients of MPS is only paused until the next daemon has heard of carriers."""
 
@@ -82,6 +90,7 @@ class Together(Ranks):
         for _ in range(3):
             self.suspend(task)
             self.assertEqual(self.task(task)["state"], "SUSPENDED")
+            self.assertTrue(self.last_event("SUSPENDED")["ranks"])  # the core recalls them
             until(lambda: max(self.used_mib()) < 100, "their memory to be free")
             self.colloc("resume", str(task))
             self.goes_on(task)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/queue_pause.h"
+#include "core/ask/waits.h"
 #include "core/questions.h"
 #include "core/state/fifo_marks.h"
 #include "core/state/state.h"
@@ -56,10 +57,52 @@ int64_t core_advance_deadline_us(const struct core *core, int64_t now_us)
     return earliest;
 }
 
+int64_t core_recall_us(const struct task *task)
+{
+    const struct task_yield *yield = &task->run->yield;
+    return yield->has_ranks && task_context_gpu(task) >= 0
+               ? yield->since_us + SUSPENSION_RANKS_AWAY_US
+               : TIME_NEVER;
+}
+
+static int64_t earliest_recall_us(const struct core *core)
+{
+    int64_t earliest_us = TIME_NEVER;
+    for (const struct task *task = core->suspended_queue.first; task; task = task->next) {
+        int64_t us = core_recall_us(task);
+        if (us > core->last_pass_us && us < earliest_us)
+            earliest_us = us;
+    }
+    return earliest_us;
+}
+
+static bool waits_beside(
+    const struct core *core, const struct task *absent, const struct task *running)
+{
+    for (int i = 0; i < running->n_gpus; i++)
+        if (gpu_view_has_context(&core->view.gpus[running->gpus[i]], absent->id))
+            return true;
+    return false;
+}
+
+/* Where ranks take part, all that wait get a turn before the first ranks have to be back. */
+static int64_t slot_us_of(const struct core *core, const struct task *task)
+{
+    bool has_ranks = task->run->yield.has_ranks;
+    int64_t n_waiting = core_queued_count(core) > 0;
+    for (const struct task *other = core->suspended_queue.first; other; other = other->next) {
+        n_waiting += core_waits_for_turn(other);
+        has_ranks |= core_waits_for_turn(other) && other->run->yield.has_ranks &&
+                     waits_beside(core, other, task);
+    }
+    int64_t bound_us = SUSPENSION_RANKS_AWAY_US / (n_waiting > 1 ? n_waiting : 1);
+    return has_ranks && bound_us < core->settings.slot_us ? bound_us : core->settings.slot_us;
+}
+
 int64_t core_slot_end_us(const struct core *core, const struct task *task)
 {
     int64_t least_us = CORE_RUN_PER_COST * core_yield_cost_us(core, task);
-    int64_t slot_us = core->settings.slot_us;
+    int64_t slot_us = slot_us_of(core, task);
     return task_runs_since_us(task) + (slot_us > least_us ? slot_us : least_us);
 }
 
@@ -102,7 +145,9 @@ int64_t core_deadline_us(const struct core *core)
         return 0;
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
     int64_t promise_us = next_promise_us(core);
+    int64_t recall_us = earliest_recall_us(core);
     earliest = advance_us < earliest ? advance_us : earliest;
+    earliest = recall_us < earliest ? recall_us : earliest;
     earliest = promise_us < earliest ? promise_us : earliest;
     earliest = preemption_us < earliest ? preemption_us : earliest;
     int64_t decision_us = core_decision_deadline_us(core);

@@ -239,7 +239,8 @@ static int plan_queue(struct core *core, int64_t now_us)
     return policy->plan(core, now_us, &core->plan);
 }
 
-static const struct stop_rule by_rank = {may_be_stopped, is_stopped_rather, YIELD_TO_TASK};
+static const struct stop_rule by_rank = {
+    may_be_stopped, is_stopped_rather, YIELD_TO_TASK, .takes_place = false};
 
 int core_schedule_preempting(struct core *core, int64_t now_us)
 {

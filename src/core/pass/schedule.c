@@ -21,6 +21,7 @@
 #include "core/pass/memory_answer.h"
 #include "core/pass/preempt.h"
 #include "core/pass/promise_pass.h"
+#include "core/pass/recall.h"
 #include "core/pass/recovery.h"
 #include "core/pass/service_pass.h"
 #include "core/pass/slots.h"
@@ -54,6 +55,7 @@ static const struct pass_stage stages[] = {
     {"promises", core_schedule_promises, "tasks give way to those without their promised speed"},
     {"recovery", core_schedule_recovery, "tasks that ran out of GPU memory start, or GPUs drain"},
     {"failing", core_empty_failing_gpus, "tasks leave GPUs that fail"},
+    {"recall", core_recall_ranks, "ranks of NCCL come back in time"},
     {"reserved", core_schedule_advances, "users with a reservation now start their tasks"},
     {"queues", schedule_queues, "suspended tasks are resumed, the main queue starts"},
     {"unused", core_reclaim_unused, "tasks that do not use their GPUs give way to those that wait"},

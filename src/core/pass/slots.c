@@ -81,7 +81,8 @@ bool core_has_turns(const struct core *core)
     return false;
 }
 
-static const struct stop_rule by_slot = {may_be_stopped, runs_longer, YIELD_TO_SLOT};
+static const struct stop_rule by_slot = {
+    may_be_stopped, runs_longer, YIELD_TO_SLOT, .takes_place = true};
 
 static int stop_for(struct core *core, const struct task *next, int64_t now_us)
 {

@@ -64,7 +64,7 @@ static bool is_over_smact_max(const struct core *core, const struct gpu_view *gp
 static bool takes_its_place(
     const struct stop_rule *rule, const struct task *out, const struct task *in)
 {
-    return rule->reason == YIELD_TO_SLOT || in->request.priority > out->request.priority;
+    return rule->takes_place || in->request.priority > out->request.priority;
 }
 
 /* Would `in` have its memory on the GPU, and SMs, when `out` had left it? */

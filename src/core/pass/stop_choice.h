@@ -15,6 +15,7 @@ struct stop_rule {
         const struct core *core, const struct task *a, const struct task *b, int64_t now_us);
 
     enum yield_reason reason; /* YIELD_UNUSED: to stop a task gives the head memory, no SMs */
+    bool takes_place;         /* of a task that is as active, whatever the priorities */
 };
 
 /* Stops tasks for the head, if it has to wait and that helps. Returns 0 or -ENOMEM. */

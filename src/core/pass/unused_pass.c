@@ -37,7 +37,8 @@ static bool costs_less(
     return core_yield_cost_us(core, a) < core_yield_cost_us(core, b);
 }
 
-static const struct stop_rule by_use = {may_be_stopped, costs_less, YIELD_UNUSED};
+static const struct stop_rule by_use = {
+    may_be_stopped, costs_less, YIELD_UNUSED, .takes_place = false};
 
 /* The oldest suspended task that could be resumed now if there was room. */
 static const struct task *first_suspended(struct core *core, int64_t now_us)

@@ -164,6 +164,7 @@ static int apply_suspended(struct core *core, struct task *task, const struct ev
     task->run->yield.cost_us += event->yielded.took_us;
     task->run->yield.suspensions++;
     task->run->yield.context_bytes = event->yielded.context_bytes;
+    task->run->yield.has_ranks = event->yielded.has_ranks;
     return become_suspended(core, task, event->time_us);
 }
 

@@ -18,17 +18,27 @@ void core_release_reservation(struct core *core)
     core->reserved_for = 0;
 }
 
-bool core_keep_for_return(struct core *core, const struct task *task)
+static bool keep_for(struct core *core, const struct task *task, enum claim_kind kind)
 {
     const struct task_yield *yield = &task->run->yield;
     if (task_context_gpu(task) < 0)
         return false;
     for (int i = 0; i < yield->n_context_gpus; i++) {
-        uint64_t *claim = &core->view.gpus[yield->context_gpus[i]].claims[CLAIM_RETURN];
+        uint64_t *claim = &core->view.gpus[yield->context_gpus[i]].claims[kind];
         *claim = *claim ? *claim : task->id;
     }
     core->any_return = true;
     return true;
+}
+
+bool core_keep_for_return(struct core *core, const struct task *task)
+{
+    return keep_for(core, task, CLAIM_RETURN);
+}
+
+bool core_keep_for_recall(struct core *core, const struct task *task)
+{
+    return keep_for(core, task, CLAIM_RECALL);
 }
 
 void core_release_returns(struct core *core)

@@ -78,6 +78,7 @@ void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
     task->run->yield.by_user = task->run->yield.is_unused = task->run->yield.is_frozen = false;
     core_remove_context(core, task);
     task->run->yield.bytes = task->run->yield.context_bytes = READING_NONE;
+    task->run->yield.has_ranks = false;
     core_end_memory_wait(core, task, ended_us);
 }
 

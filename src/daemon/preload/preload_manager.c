@@ -153,20 +153,15 @@ bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_
     return (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
 }
 
-/* PyTorch's watchdog calls CUDA, so it stands still with its process: after 480 s its monitor ends
- * the process (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC), and a collective times out 600 s after its start
- * (ProcessGroupNCCL.cpp of PyTorch 2.3 to 2.11). Chosen: half of the shorter one. */
-static const int64_t RANKS_AWAY_US = 240 * SECOND_US;
-
-/* Ranks of NCCL that a user has suspended come back in time. Others come back as soon as there is
- * memory anyway. */
+/* Ranks of NCCL that a user has suspended come back in time: from then on the core sees to it, as
+ * for those that it has suspended itself (core/pass/recall.h). */
 static void recall_ranks(struct preload_manager *manager, const struct preload_process *process)
 {
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     struct event event = driver_event(manager->parts.driver, EVENT_RESUME, process->peer.task);
     if (task && task->state == TASK_SUSPENDED && task->run->yield.by_user &&
         task->run->yield.context_gpus && page_is_in_communicator(process->page) &&
-        event.time_us - task->run->yield.since_us > RANKS_AWAY_US)
+        event.time_us - task->run->yield.since_us > SUSPENSION_RANKS_AWAY_US)
         driver_feed(manager->parts.driver, &event, NULL);
 }
 

@@ -70,6 +70,15 @@ struct reading suspension_context_bytes(const struct suspension *s)
     return reading_of(fmax(1, bytes.value));
 }
 
+bool suspension_are_ranks(const struct suspension *s)
+{
+    bool are_ranks = false;
+    for (size_t i = 0; i < s->record.n_processes; i++)
+        are_ranks |= !preload_manager_has_no_ranks(
+            s->parts.preload, s->orders->task, s->record.processes[i].pid);
+    return are_ranks && s->record.n_processes > 1;
+}
+
 enum carrier_use suspension_ask_carrier(
     const struct suspension *s, const struct task *task, char *ret_why, size_t size)
 {

@@ -110,8 +110,10 @@ void suspension_complete_order(struct suspension *s, enum event_kind kind)
     const struct order *order = s->orders;
     struct event event = driver_event(s->parts.driver, kind, order->task);
     event.yielded.bytes = suspension_record_bytes(&s->record);
-    if (kind == EVENT_SUSPENDED && s->record.are_clients)
+    if (kind == EVENT_SUSPENDED && s->record.are_clients) {
         event.yielded.context_bytes = suspension_context_bytes(s);
+        event.yielded.has_ranks = suspension_are_ranks(s);
+    }
     event.yielded.took_us = clock_monotonic_us() - order->started_us;
     suspension_save_speed(s);
     suspension_report_speed(s);

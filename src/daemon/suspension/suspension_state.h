@@ -157,6 +157,9 @@ void suspension_carry(struct suspension *s, bool is_away, suspension_carried *ne
  * are away. */
 struct reading suspension_context_bytes(const struct suspension *s);
 
+/* Are its processes ranks of NCCL, or may be? */
+bool suspension_are_ranks(const struct suspension *s);
+
 /* ---- order_groups.c ---- */
 
 /* All facts are known: suspends the task, or refuses it. */
