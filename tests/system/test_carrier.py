@@ -623,6 +623,29 @@ class WhoCannot(Carrier):
             "other-memory",
         )
 
+    def test_a_library_that_is_linked_with_the_driver(self):
+        """Also one that is loaded later, and no longer when it is gone."""
+        program, page = self.begin(
+            """
+            begin(); alloc(4)
+            library = os.path.join(os.environ["LD_LIBRARY_PATH"], "liblinked-library.so")
+            say("ready"); line()
+            linked = c.CDLL(library)
+            say("loaded"); line()
+            c.CDLL(None).dlclose(c.c_void_p(linked._handle))
+            say("closed"); line()
+            """
+        )
+        self.daemon.wait_until(lambda: page.where() == pd.IS_HERE)
+        self.assertEqual(page.why(), "can")
+        self.say(program, "")
+        self.assertEqual(self.hear(program), "loaded")
+        self.daemon.wait_until(lambda: page.why() == "linked")
+        self.order_away(page, "linked")
+        self.say(program, "")
+        self.assertEqual(self.hear(program), "closed")
+        self.daemon.wait_until(lambda: page.why() == "can")
+
     def test_no_room_for_the_buffers(self):
         self.check("begin(); alloc(4)", "no-host-memory", PRETEND_CUDA_FAILS="cuMemHostAlloc")
 
