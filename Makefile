@@ -5,6 +5,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 3600
 SOAK_SLURM_CRASHES ?= 300
+SOAK_SLURM_SUSPEND_CRASHES ?= 500
 
 .PHONY: all with-tests demo demo-slurm try test check soak test-gpu bench evaluate fuzz lint format install uninstall dist deb deps clean
 
@@ -58,6 +59,7 @@ soak: with-tests
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm_login.py Login.test_page_in_a_browser
 	python3 tests/faults/slurm_forgets.py
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_campaign.py --crashes=$(SOAK_SLURM_CRASHES)
+	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_suspend_campaign.py --crashes=$(SOAK_SLURM_SUSPEND_CRASHES)
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm.py
 	BUILD=$(BUILD) scripts/test-slurm
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_hostile.py

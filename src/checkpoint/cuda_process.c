@@ -254,19 +254,23 @@ static bool read_limit(const char *folder, const char *name, double *ret_bytes)
     return true;
 }
 
-struct reading cgroup_memory_left(const char *path, const char *except)
+/* What a hierarchy of cgroups has: v2, or the controller "memory" of v1. */
+static const struct memory_files {
+    const char *mount, *limit, *high, *current; /* high: above it processes are slowed down */
+} UNIFIED = {CGROUP_MOUNT, "memory.max", "memory.high", "memory.current"},
+  MEMORY_V1 = {CGROUP_MOUNT "/memory", "memory.limit_in_bytes", "", "memory.usage_in_bytes"};
+
+/* folder: below the mount; changed */
+static struct reading memory_left(
+    char *folder, const struct memory_files *files, const char *except)
 {
-    char folder[4096];
     double left = INFINITY, limit, high, current;
-    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder ||
-        strncmp(folder, CGROUP_MOUNT, strlen(CGROUP_MOUNT)) != 0)
-        return READING_NONE;
-    for (char *slash = folder; strlen(folder) >= strlen(CGROUP_MOUNT); *slash = '\0') {
-        bool has_limit = strcmp(folder, except) != 0 && read_limit(folder, "memory.max", &limit);
-        if (has_limit && read_limit(folder, "memory.high", &high))
-            limit = fmin(limit, high); /* above it the kernel slows the process down */
+    for (char *slash = folder; strlen(folder) >= strlen(files->mount); *slash = '\0') {
+        bool has_limit = strcmp(folder, except) != 0 && read_limit(folder, files->limit, &limit);
+        if (has_limit && *files->high && read_limit(folder, files->high, &high))
+            limit = fmin(limit, high);
         if (has_limit && isfinite(limit)) {
-            if (!read_limit(folder, "memory.current", &current))
+            if (!read_limit(folder, files->current, &current))
                 return READING_NONE;
             left = fmin(left, fmax(0, limit - current));
         }
@@ -275,21 +279,52 @@ struct reading cgroup_memory_left(const char *path, const char *except)
     return reading_of(left);
 }
 
-/* "0::/user.slice/...", the line of the v2 hierarchy. Without one there are no such limits. */
+struct reading cgroup_memory_left(const char *path, const char *except)
+{
+    char folder[4096];
+    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder ||
+        strncmp(folder, CGROUP_MOUNT, strlen(CGROUP_MOUNT)) != 0)
+        return READING_NONE;
+    return memory_left(folder, &UNIFIED, except);
+}
+
+/* "0::/user.slice/..." of v2, "8:memory:/slurm/..." of v1. Returns the hierarchy, or NULL: its
+ * cgroups have no limits of memory. */
+static const struct memory_files *hierarchy_of(struct span line, struct span *ret_path)
+{
+    const char *end = line.at + line.size, *names, *path;
+    names = memchr(line.at, ':', line.size);
+    path = names ? memchr(names + 1, ':', (size_t)(end - names - 1)) : NULL;
+    if (!path)
+        return NULL;
+    *ret_path = (struct span){path + 1, (size_t)(end - path - 1)};
+    for (const char *name = ++names, *next; name < path; name = next + 1) {
+        next = memchr(name, ',', (size_t)(path - name));
+        next = next ? next : path;
+        if (span_is((struct span){name, (size_t)(next - name)}, "memory"))
+            return &MEMORY_V1;
+    }
+    return span_starts(line, "0::/") ? &UNIFIED : NULL;
+}
+
+/* Each line of /proc/PID/cgroup is a hierarchy. */
 struct reading cgroup_memory_left_of(pid_t pid, const char *except)
 {
-    struct span line, text;
-    char path[4096], *data;
+    struct span line, path, text;
+    char folder[4200], *data;
     size_t size;
     if (process_read_entry(pid, "cgroup", STATUS_LIMIT, &data, &size) < 0)
         return READING_NONE;
     struct reading left = reading_of(INFINITY);
     text = (struct span){data, size};
-    while (span_next_line(&text, &line)) {
-        if (!span_starts(line, "0::/"))
+    while (left.valid && span_next_line(&text, &line)) {
+        const struct memory_files *files = hierarchy_of(line, &path);
+        if (!files)
             continue;
-        snprintf(path, sizeof path, CGROUP_MOUNT "%.*s", (int)(line.size - 3), line.at + 3);
-        left = cgroup_memory_left(path, except);
+        snprintf(folder, sizeof folder, "%s%.*s", files->mount, (int)path.size, path.at);
+        struct reading of = memory_left(folder, files, except);
+        if (!of.valid || of.value < left.value)
+            left = of;
     }
     free(data);
     return left;

@@ -48,14 +48,14 @@ struct reading host_memory_parse(struct span meminfo);
 struct reading host_memory_available(void);
 
 /*
- * The memory that the tightest limit of a cgroup or one above it leaves, in bytes; INFINITY: there
+ * The memory that the tightest limit of a cgroup (v2) or one above it leaves, in bytes; INFINITY: there
  * is no limit; not valid: it cannot be read.
  *   path:   the cgroup's absolute path below /sys/fs/cgroup
  *   except: the path of one whose own limit does not count; ""
  */
 struct reading cgroup_memory_left(const char *path, const char *except);
 
-/* The same for the cgroup (v2) of a process. */
+/* The same for the cgroups of a process: v2, and the controller "memory" of v1. */
 struct reading cgroup_memory_left_of(pid_t pid, const char *except);
 
 #endif

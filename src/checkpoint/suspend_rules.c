@@ -151,8 +151,8 @@ static const struct {
     [SUSPEND_HOST_MEMORY] = {"host-memory", "the host has too little free memory for the task's "
                                             "GPU memory"},
     [SUSPEND_CGROUP_MEMORY] = {"cgroup-memory",
-        "a memory limit above the task's cgroup leaves too little for the task's GPU memory: the "
-        "kernel would kill the task"},
+        "a memory limit of its cgroups leaves too little for its GPU memory: the kernel would kill "
+        "it"},
     [SUSPEND_MOVE_ONE_GPU] = {"one-gpu", "this machine has no other GPU"},
     [SUSPEND_MOVE_TOO_OLD] = {"driver-too-old",
         "this NVIDIA driver cannot restore a process on another GPU: driver 580 or newer is "

@@ -2,6 +2,7 @@
 """Jobs that leave their GPUs at the controller's word, and come back: the agent of a node. A
 program stands for the controller (test_slurm_gives_way.py has the real one)."""
 
+import contextlib
 import os
 import random
 import time
@@ -13,17 +14,40 @@ from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase
 TRAINING = os.path.abspath(os.path.join(BUILD, "tests", "system", "carried-training"))
 
 
+def memory_cgroup():
+    """A new cgroup below that of this process, and the name of the file of its limit; or None."""
+    for line in read("/proc/self/cgroup").splitlines():
+        _, names, path = line.split(":", 2)
+        is_v1 = "memory" in names.split(",")
+        mount = "/sys/fs/cgroup" + ("/memory" if is_v1 else "")
+        folder = f"{mount}{path}".rstrip("/") + f"/colloc-test-{os.getpid()}"
+        limit = "memory.limit_in_bytes" if is_v1 else "memory.max"
+        with contextlib.suppress(OSError):
+            os.mkdir(folder)
+            if os.path.exists(f"{folder}/{limit}"):
+                return folder, limit
+            os.rmdir(folder)
+    return None, None
+
+
+def remove_cgroup(folder):
+    """Whether it is still there: processes in it have not ended."""
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+    return os.path.exists(folder)
+
+
 class GivesWayCase(NodeCase):
     options = ["--carrier=yes", f"--checkpoint={CHECKPOINT}"]
 
     def start_agent(self, *options, **env):
         super().start_agent(f"--preload-library={LIBRARY}", *self.options, *options, **env)
 
-    def start_training(self, *options):
+    def start_training(self, *options, before="true"):
         folder = self.slurm.path("work")
         script = (
             f"export LD_LIBRARY_PATH={EMULATOR} COLLOC_EMULATOR={folder}/gpus\n"
-            f"exec {TRAINING} --end={folder}/end --idle={folder}/idle"
+            f"{before}; exec {TRAINING} --end={folder}/end --idle={folder}/idle"
         )
         job = self.sbatch(script, "--gres=shard:i1:10", "--hold", *options)
         self.hub.say(f"pin n0 {job} streams")
@@ -183,6 +207,33 @@ class GivesWay(GivesWayCase):
         self.assertIn("preloaded library", self.entry(report, job)["why"])
         self.goes_on(job)
         self.end(job)
+
+    def test_a_memory_limit_that_its_copy_would_exceed(self):
+        """Slurm would end the job for it."""
+        cgroup, limit = memory_cgroup()
+        if not cgroup:
+            self.skipTest("cannot make a cgroup with a limit of memory here")
+        self.addCleanup(until, lambda: not remove_cgroup(cgroup), "the end of the cgroup")
+        job = self.start_training(before=f"echo $$ >{cgroup}/cgroup.procs")
+        with open(f"{cgroup}/{limit}", "w", encoding="ascii") as file:
+            file.write(str(self.used_bytes(cgroup) + 40 * MIB))
+        self.order(job)
+        report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
+        self.assertEqual(self.entry(report, job)["failed"], "not-now")
+        self.assertIn("memory limit", self.entry(report, job)["why"])
+        self.goes_on(job)
+        with open(f"{cgroup}/{limit}", "w", encoding="ascii") as file:
+            file.write(str(self.used_bytes(cgroup) + 1000 * MIB))
+        self.order()
+        self.hub.wait_report(lambda r: not self.entry(r, job).get("failed"))
+        self.send_out(job)
+        self.order()
+        self.wait_where(job, "here")
+        self.end(job)
+
+    def used_bytes(self, cgroup):
+        names = ("memory.current", "memory.usage_in_bytes")
+        return int(read(next(p for p in (f"{cgroup}/{n}" for n in names) if os.path.exists(p))))
 
     def test_a_job_that_calls_no_cuda(self):
         job = self.start_training()
