@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of the exporter: of PyTorch, of JAX (--jax), of kernels (--add-kernels)."""
+"""The command line of the exporter: of PyTorch, of JAX (--jax), of kernels (--add-kernels), and of
+the rate of a loader (--loader)."""
 import contextlib
 import importlib
 import sys
@@ -11,10 +12,15 @@ from .user_code import Mistake
 
 
 def main():
-    is_jax = "--jax" in sys.argv[1:]
-    (need_jax if is_jax else need_torch)()
-    adds = any(word.startswith("--add-kernels") for word in sys.argv[1:])
-    name = ".compiled_step" if is_jax else ".kernels_command" if adds else ".pytorch_command"
+    commands = {
+        "--jax": (".compiled_step", need_jax),
+        "--add-kernels": (".kernels_command", need_torch),
+        "--loader": (".loader_command", lambda: None),
+    }
+    words = [word.split("=")[0] for word in sys.argv[1:]]
+    chosen = next((word for word in words if word in commands), None)
+    name, need = commands.get(chosen, (".pytorch_command", need_torch))
+    need()
     command = importlib.import_module(name, __package__)
     options = command.parse(sys.argv[1:])
     warnings.simplefilter("ignore")

@@ -4,13 +4,18 @@
     scripts/study-activity --simulate COLLOC    docs/measured/activity/effect.csv: the gains with
                                                 the activity of data/traces/tasks.txt and with that
                                                 derived from an H100 (tests/gpu/catalogue_trial.py)
-    scripts/study-activity                      the tables of docs/measured/activity.md, from that
-                                                file and the measurements beside it
+    scripts/study-activity --estimate COLLOC DATA
+                                                docs/measured/activity/waits.csv: the activity that
+                                                is estimated from the authors' summaries
+    scripts/study-activity                      the tables of docs/measured/activity.md, from these
+                                                files and the measurements beside them
 
 COLLOC: the program. Settings and machine are those of scripts/evaluate.
+DATA: the folder of the reference implementation's summaries (*.model; github.com/itu-rad/CARMA).
 """
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -111,6 +116,64 @@ def simulate(colloc):
                 file.write(f'"{row}",{activity},{numbers}\n')
 
 
+# ---- estimates ----
+
+GPU = "A100-40GB"
+TOKENS = 512
+SUMMARIES = {  # model -> the file of its summary; %s: the batch
+    "bert_base": "BERT_base",
+    "bert_large": "BERT_large",
+    "gpt2_large": "gpt2_large",
+    "xlnet_base": "xlnet_base_cased",
+    "xlnet_large": "xlnet_large_cased",
+    "efficientnet_b0": "efficientnet_%s",
+    "inception_v3": "inceptionv3_%s",
+    "mobilenet_v2": "mobilenet_%s",
+    "resnet50": "resnet50_%s",
+    "vgg16": "vgg_%s",
+    "xception": "Xception_%s",
+}
+
+
+def rate_of(task):
+    return IMAGES[task["dataset"]] * int(task["epochs"]) / float(task["solo_s"])
+
+
+def loader_rate(tasks):
+    """Images a second that the authors' machine loaded: the most that one of the trainings got."""
+    return max(rate_of(task) for task in tasks if task["dataset"] == "imagenet")
+
+
+def estimate_of(colloc, data, task, rate):
+    """The estimate of the graph for one of the trainings; rate: of the loader, or None."""
+    name = SUMMARIES[task["model"]]
+    path = os.path.join(data, (name % task["batch"] if "%" in name else name) + ".model")
+    words = [colloc, "estimate", path, "--estimator=graph", "--json", f"--gpu={GPU}"]
+    words += [f"--batch={task['batch']}", f"--gpus={task['gpus']}"]
+    if task["dataset"] not in IMAGES:
+        words.append(f"--seq={TOKENS}")
+    if rate:
+        words.append(f"--loader-rate={rate:.4f}")
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["estimates"][0]
+
+
+def estimate(colloc, data):
+    published = read_published()
+    tasks = {t["task"]: t for t in read_tasks() if t["task"] in published}
+    rate = loader_rate(list(tasks.values()))
+    with open(os.path.join(FOLDER, "waits.csv"), "w", encoding="utf-8") as file:
+        file.write("task,gpus,published,step_ms,smact,loader_rate,smact_with_loader\n")
+        for name, task in tasks.items():
+            has_images = task["dataset"] in IMAGES
+            alone = estimate_of(colloc, data, task, None)
+            loaded = estimate_of(colloc, data, task, rate) if has_images else alone
+            file.write(
+                f"{name},{task['gpus']},{task['smact']},{alone['step_ms']:.3f},"
+                f"{alone['smact']:.4f},{rate if has_images else 0:.1f},{loaded['smact']:.4f}\n"
+            )
+
+
 # ---- the page ----
 
 
@@ -185,14 +248,35 @@ def effect_table():
     return markdown(["", "published", "as in tasks.txt", *derived], rows)
 
 
+def waits_table():
+    with open(os.path.join(FOLDER, "waits.csv"), encoding="utf-8", newline="") as file:
+        cells = list(csv.DictReader(file))
+    names = "smact", "smact_with_loader"
+    errors = {n: [abs(float(c[n]) - float(c["published"])) for c in cells] for n in names}
+    rows = [
+        [c["task"], c["gpus"], c["published"], *(f"{float(c[n]):.2f}" for n in names)]
+        for c in cells
+    ]
+    means = [f"**{sum(errors[n]) / len(cells):.3f}**" for n in names]
+    rows.append(["mean error", "", "", *means])
+    return markdown(["training", "GPUs", "published", "estimated", "with the loader's rate"], rows)
+
+
 def tables():
     """Name of a block of the page -> its Markdown."""
-    return {"trainings": trainings_table(), "effect": effect_table()}
+    return {
+        "trainings": trainings_table(),
+        "effect": effect_table(),
+        "waits": waits_table(),
+    }
 
 
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--simulate":
         simulate(sys.argv[2])
+        return
+    if len(sys.argv) == 4 and sys.argv[1] == "--estimate":
+        estimate(sys.argv[2], sys.argv[3])
         return
     if len(sys.argv) != 1:
         sys.exit(__doc__)

@@ -216,7 +216,7 @@ const struct command command_estimate = {
                     TASK_OPTION_BIT(TASK_CHECKPOINTING) | TASK_OPTION_BIT(TASK_SEQ) |
                     TASK_OPTION_BIT(TASK_INPUT) | TASK_OPTION_BIT(TASK_GPUS) |
                     TASK_OPTION_BIT(TASK_PARALLEL) | TASK_OPTION_BIT(TASK_MICRO_BATCHES) |
-                    TASK_OPTION_BIT(TASK_OFFLOAD),
+                    TASK_OPTION_BIT(TASK_OFFLOAD) | TASK_OPTION_BIT(TASK_LOADER_RATE),
     .operand = OPERAND_FILE,
     .max_operands = -1,
     .run = run,

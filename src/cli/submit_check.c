@@ -238,7 +238,8 @@ enum { TAKEN_SIZE = 256 }; /* the task's options that are taken from its argumen
 void submit_warn_without_network(const struct task_description *task)
 {
     static const enum task_option of_network[] = {TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION,
-        TASK_CHECKPOINTING, TASK_SEQ, TASK_PARALLEL, TASK_MICRO_BATCHES, TASK_OFFLOAD};
+        TASK_CHECKPOINTING, TASK_SEQ, TASK_PARALLEL, TASK_MICRO_BATCHES, TASK_OFFLOAD,
+        TASK_LOADER_RATE};
     for (size_t i = 0; !task->values[TASK_SUMMARY].set && i < ARRAY_SIZE(of_network); i++)
         if (task->values[of_network[i]].set)
             print_error("warning: --%s has no effect without a model summary: give --summary, or "

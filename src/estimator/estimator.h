@@ -43,6 +43,7 @@ struct estimate_request {
     int parallel_degree;    /* of tensor or pipeline parallelism; 0: all GPUs */
     int micro_batches;      /* of a pipeline, in one step; 0: as many as stages */
     enum offload offload;   /* to the host's memory */
+    double loader_rate;     /* samples a second that one process loads; 0: it never waits */
     const char *gpu_kind;   /* "NVIDIA A100-SXM4-40GB" */
     uint32_t uid;           /* whose task it is: see past_runs_of */
     const struct past_run *history;
@@ -80,7 +81,8 @@ struct estimate {
                                        * which take what is free; valid if p99 is with them */
     struct reading floor_bytes;       /* the least memory that it can run with */
     struct reading step_us, smact,
-        dram_active; /* of one training step alone on the GPU; activities 0..1 */
+        dram_active; /* of one training step alone on the GPU; activities 0..1, over the step with
+                      * its wait for data (estimate_request.loader_rate) */
     enum evidence evidence;
     char note[512]; /* for the user: why there is no estimate, or what it does not include; "":
                      * nothing */

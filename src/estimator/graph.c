@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "estimator/estimator_table.h"
 #include "estimator/physics/physics.h"
@@ -128,6 +129,26 @@ static int ask_for_type(const struct estimate_request *request, double bytes, st
         bytes / MIB, process_bytes(&physics) / MIB);
 }
 
+/* The GPU computes a step while the next batch is loaded: the step takes as long as the slower of
+ * both, and the GPU's work is spread over it. */
+static void set_activity(const struct estimate_request *request, const struct activity *activity,
+    struct estimate *ret_estimate)
+{
+    struct count batch = estimate_batch(request);
+    double loading_us = request->loader_rate > 0 && batch.known
+                            ? (double)batch.value / request->loader_rate * SECOND_US
+                            : 0;
+    double step_us = fmax(activity->step_us, loading_us);
+    double busy = activity->step_us / step_us;
+    ret_estimate->step_us = reading_of(step_us);
+    ret_estimate->smact = reading_of(activity->smact * busy);
+    ret_estimate->dram_active = reading_of(activity->dram * busy);
+    if (busy < 1)
+        estimate_note(ret_estimate, 0,
+            "the GPU waits for data for %.0f %% of a step, with %.6g samples a second",
+            100 * (1 - busy), request->loader_rate);
+}
+
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
@@ -142,11 +163,8 @@ static int run(
         return r;
     ret_estimate->floor_bytes = reading_of(
         physics.context_bytes + physics.footprint.live - physics.guess_live);
-    if (physics.activity.step_us > 0) {
-        ret_estimate->step_us = reading_of(physics.activity.step_us);
-        ret_estimate->smact = reading_of(physics.activity.smact);
-        ret_estimate->dram_active = reading_of(physics.activity.dram);
-    }
+    if (physics.activity.step_us > 0)
+        set_activity(request, &physics.activity, ret_estimate);
     double physical = ret_estimate->bytes.value;
     bool is_known = apply_own_runs(request, ret_estimate);
     if (ret_estimate->bytes.value != physical)

@@ -26,6 +26,7 @@ int estimate_options_apply(
     request->parallel_degree = parallel_degree(values[TASK_PARALLEL].text);
     request->micro_batches = (int)values[TASK_MICRO_BATCHES].number;
     request->offload = offload_parse(values[TASK_OFFLOAD].text);
+    request->loader_rate = (double)values[TASK_LOADER_RATE].number / MILLION;
     request->declared_bytes = values[TASK_MEMORY].number;
     return precision_parse("precision", values[TASK_PRECISION].text, fault, &request->precision);
 }

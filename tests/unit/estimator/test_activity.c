@@ -361,6 +361,35 @@ static void test_a_loss_at_the_image_size_is_a_guess(void **state)
     assert_non_null(strstr(guessed.note, "but for P50"));
 }
 
+static struct estimate estimate_with_loader(double rate)
+{
+    struct model *model;
+    struct estimate estimate;
+    assert_int_equal(model_parse(large, strlen(large), NULL, &model), 0);
+    struct estimate_request request = {
+        .model = model, .batch = 64, .gpu_kind = "NVIDIA H200", .loader_rate = rate};
+    assert_int_equal(estimate_run("graph", &request, NULL, &estimate), 0);
+    model_destroy(model);
+    return estimate;
+}
+
+/* Half of the rate at which the GPU computes halves its activity; a faster loader changes nothing,
+ * nor does any loader the memory. */
+static void test_a_gpu_waits_for_its_data(void **state)
+{
+    struct estimate alone = estimate_with_loader(0);
+    double rate = 64 / (alone.step_us.value / 1e6);
+    struct estimate fast = estimate_with_loader(2 * rate), slow = estimate_with_loader(rate / 2);
+    assert_float_equal(fast.smact.value, alone.smact.value, 1e-9);
+    assert_float_equal(fast.step_us.value, alone.step_us.value, 1e-6);
+    assert_null(strstr(fast.note, "waits for data"));
+    assert_float_equal(slow.smact.value, alone.smact.value / 2, 1e-9);
+    assert_float_equal(slow.dram_active.value, alone.dram_active.value / 2, 1e-9);
+    assert_float_equal(slow.step_us.value, 2 * alone.step_us.value, 1e-3);
+    assert_non_null(strstr(slow.note, "waits for data for 50 % of a step"));
+    assert_true(slow.bytes.value == alone.bytes.value);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_a_deep_product_is_split),
         cmocka_unit_test(test_a_step_is_as_long_as_the_slower_of_host_and_gpu),
         cmocka_unit_test(test_a_norm_over_the_batch_has_a_block_for_each_channel),
+        cmocka_unit_test(test_a_gpu_waits_for_its_data),
         cmocka_unit_test(test_convolutions_by_kind),
         cmocka_unit_test(test_views_and_chains),
         cmocka_unit_test(test_lists_of_an_optimizer),

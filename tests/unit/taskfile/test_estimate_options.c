@@ -23,6 +23,7 @@ static void each_option_is_in_the_request(void **state)
         [TASK_OFFLOAD] = {.set = true, .text = offload},
         [TASK_MICRO_BATCHES] = {.set = true, .number = 8},
         [TASK_MEMORY] = {.set = true, .number = 3 * GIB},
+        [TASK_LOADER_RATE] = {.set = true, .number = 612 * (int64_t)MILLION},
     };
     struct estimate_request request = {.gpu_kind = "NVIDIA H200"};
     struct fault fault = {0};
@@ -37,6 +38,7 @@ static void each_option_is_in_the_request(void **state)
     assert_int_equal(request.offload, OFFLOAD_OPTIMIZER);
     assert_int_equal(request.micro_batches, 8);
     assert_int_equal(request.declared_bytes, 3 * GIB);
+    assert_true(request.loader_rate == 612);
     assert_string_equal(request.gpu_kind, "NVIDIA H200");
 }
 
