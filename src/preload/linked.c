@@ -93,7 +93,7 @@ static int read_changes(struct dl_phdr_info *object, size_t size, void *ret_chan
     return 1;
 }
 
-/* Asked each second by the carrier's thread: hundreds of objects are read when they have changed. */
+/* Asked each second by the carrier's thread: the objects are read when others have been loaded. */
 bool linked_with_driver(void)
 {
     static uint64_t known_changes;
