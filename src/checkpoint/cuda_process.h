@@ -48,8 +48,8 @@ struct reading host_memory_parse(struct span meminfo);
 struct reading host_memory_available(void);
 
 /*
- * The memory that the tightest limit of a cgroup (v2) or one above it leaves, in bytes; INFINITY: there
- * is no limit; not valid: it cannot be read.
+ * The memory that the tightest limit of a cgroup (v2) or one above it leaves, in bytes; INFINITY:
+ * there is no limit; not valid: it cannot be read.
  *   path:   the cgroup's absolute path below /sys/fs/cgroup
  *   except: the path of one whose own limit does not count; ""
  */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The fault campaign for jobs of Slurm that give way: kills the controller, the agents, the slurmd's
-and the jobs themselves at random instants, while jobs leave their GPUs and come back.
+"""The fault campaign for jobs of Slurm that give way: kills the controller, the agents, the
+slurmd's and the jobs themselves at random instants, while jobs leave their GPUs and come back.
 
 usage: slurm_suspend_campaign.py [--seed=N] [--crashes=N]
 
@@ -9,7 +9,8 @@ The cluster is that of slurm_campaign.py, with small GPUs, the preloaded library
 job is a training that reads and compares all of its GPU memory in each step. All hold more memory
 than they declare, and half of them take still more later, so that allocations wait and others
 leave; a quarter have a higher priority; a quarter make a pause, and leave until it is over.
-slurmctld is not killed: so nothing is Slurm's own doing.
+slurmctld is not killed: all that is Slurm's own doing is an end of which a killed slurmd said
+nothing.
 
 What must hold at the end, beside what slurm_campaign.py says:
     broken    each training has ended well, with all of its memory, unless it was killed itself

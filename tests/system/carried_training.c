@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A training as the preloaded library and its carrier see it: blocks of GPU memory, each filled
- * with a byte of its own, that every step reads back and compares. So a block that was lost, or
+ * with another byte, that every step reads back and compares. So a block that was lost, or
  * came back with other contents, ends it. It finds CUDA by dlsym, as Python's frameworks do, and
  * has no sanitizer, since it is run with a preloaded library.
  *
@@ -202,8 +202,8 @@ static void reduce(const struct block *sums, int64_t value)
     check(sum != 2 * value, "the sum of the ranks");
 }
 
-/* As a call that does not return: the library counts it in its page, which the file of that name is.
- * Never returns. */
+/* As a call that does not return: the library counts it in its page, which is the file of that
+ * name. Never returns. */
 static void hang(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
