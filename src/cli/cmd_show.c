@@ -110,6 +110,7 @@ static const struct field fields[] = {
     {"Memory note", "mem_text", scalar_text},
     {"Estimate", "estimate_mib", mib_text},
     {"Estimator", "estimator", scalar_text},
+    {"Estimate of", "estimate_evidence", scalar_text},
     {"Memory now", "mem_used_mib", mib_text},
     {"Memory peak", "mem_peak_mib", mib_text},
     {"Memory waits", "memory_waits", count_text},

@@ -43,6 +43,7 @@ static const struct {
     {"user", offsetof(struct job, user)},
     {"command", offsetof(struct job, command)},
     {"estimator", offsetof(struct job, estimator)},
+    {"estimate_evidence", offsetof(struct job, estimate_evidence)},
     {"probe", offsetof(struct job, probe_path)},
 };
 
@@ -124,6 +125,7 @@ void job_note_estimate(struct job *job, const json_t *detail)
 {
     read_estimate(job, detail);
     job->estimator = COMMAND_HISTORY_ESTIMATOR;
+    job->estimate_evidence = "";
 }
 
 void job_note_cancel(struct job *job, const json_t *detail)

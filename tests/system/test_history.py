@@ -29,7 +29,12 @@ class History(DaemonCase):
         ended = self.wait(first, "COMPLETED")
         self.assertEqual(ended["subject"]["batch"], 32)
         self.assertIn("A100", ended["gpu_kind"])
-        known = self.task(self.train_network(32, 4000))["estimate_mib"]
+        self.assertEqual(ended["estimate_evidence"], "summary")
+        second = self.task(self.train_network(32, 4000))
+        self.assertEqual(second["estimate_evidence"], "same run")
+        shown = self.colloc("show", str(second["id"])).stdout
+        self.assertRegex(shown, r"(?m)^Estimate of +same run$")
+        known = second["estimate_mib"]
         self.assertGreaterEqual(known, ended["mem_peak_mib"])
         self.assertLess(known, 1.2 * ended["mem_peak_mib"])
         self.assertNotAlmostEqual(known, self.task(first)["estimate_mib"], delta=10)
@@ -38,6 +43,7 @@ class History(DaemonCase):
             self.colloc("estimate", "--history").stdout, r"^1 task, median error [0-9.]+ %, "
         )
         self.restart()
+        self.assertEqual(self.task(second["id"])["estimate_evidence"], "same run")
         self.assertEqual(self.task(self.train_network(32, 4000))["estimate_mib"], known)
 
     def test_ended_tasks_of_a_period_and_state(self):

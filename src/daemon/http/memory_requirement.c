@@ -62,6 +62,9 @@ static void keep_prediction(const struct estimate *estimate, struct submission *
         return;
     json_object_set_new(
         submission->detail, "predicted_bytes", json_integer((json_int_t)estimate->bytes.value));
+    if (estimate->evidence != EVIDENCE_NONE)
+        json_object_set_new(submission->detail, "estimate_evidence",
+            json_string(evidence_name(estimate->evidence)));
     if (estimate->p99_bytes.valid && estimate->p99_bytes.value <= (double)EVENT_NUMBER_MAX)
         json_object_set_new(
             submission->detail, "p99_bytes", json_integer((json_int_t)estimate->p99_bytes.value));
@@ -235,6 +238,7 @@ static int apply_earlier_runs(const struct http *http, const struct command_runs
     int64_t bytes = command_runs_bytes(runs);
     json_object_set_new(submission->detail, "predicted_bytes", json_integer(bytes));
     json_object_del(submission->detail, "p99_bytes");
+    json_object_del(submission->detail, "estimate_evidence");
     return set_need(COMMAND_HISTORY_ESTIMATOR, reading_of((double)bytes), submission, fault);
 }
 
@@ -305,6 +309,8 @@ static void make_sane(struct requirement_answer *answer)
         answer->n_warnings = 0;
     for (int i = 0; i < answer->n_warnings; i++)
         answer->warnings[i][REQUIREMENT_WARNING_SIZE - 1] = '\0';
+    if ((int)answer->estimate.evidence < 0 || answer->estimate.evidence >= EVIDENCE_KINDS)
+        answer->estimate.evidence = EVIDENCE_NONE;
     if (!estimator_find(answer->estimator))
         snprintf(answer->estimator, sizeof answer->estimator, "none");
     if (!(smact->value >= 0 && smact->value <= 1))

@@ -262,6 +262,8 @@ static void add_request(
     json_object_set_new(object, "smact_expected", json_reading(request->expect.smact, 1));
     json_object_set_new(
         object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
+    json_object_set_new(object, "estimate_evidence",
+        job && *job->estimate_evidence ? json_string(job->estimate_evidence) : json_null());
     json_object_set_new(
         object, "subject", job && job->subject ? json_loads(job->subject, 0, NULL) : json_null());
     json_object_set_new(
