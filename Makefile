@@ -20,7 +20,8 @@ demo:
 	$(MAKE) all
 	scripts/demo
 
-# The same on two Slurm clusters of 16 emulated GPUs each, without and with colloc. Needs root.
+# The same on two Slurm clusters of 16 emulated GPUs each, without and with colloc; then two jobs whose
+# memory does not fit together. Needs root.
 demo-slurm:
 	scripts/install-deps build slurm
 	$(MAKE) all

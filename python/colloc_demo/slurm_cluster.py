@@ -234,6 +234,7 @@ class SlurmCluster:
             log=f"agent-{node}",
             COLLOC_EMULATOR=self.gpu_file(node),
             PATH=self.programs + ":" + slurm.env["PATH"],
+            LD_LIBRARY_PATH=self.programs,
         )
 
     def is_connected(self, agent):

@@ -75,6 +75,7 @@ class DemoSlurm(unittest.TestCase):
         # On exclusive GPUs the third task waits for the end of the first; on shared ones none does.
         self.assertGreater(result["exclusive"]["avg_wait_s"], 2 * result["magm"]["avg_wait_s"])
         self.assertRegex(text, r"Completed tasks +4 +4\n")
+        self.assertIn("both completed, none crashed", " ".join(text.split()))
 
     def test_interrupted(self):
         process = self.start(TRACE)
