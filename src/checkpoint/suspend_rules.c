@@ -101,9 +101,10 @@ static enum suspend_refusal check_host_memory(const struct suspend_facts *facts)
     double wanted = facts->gpu_bytes.value, available = facts->host_available_bytes.value;
     if (wanted + (double)facts->suspended_bytes > (double)facts->suspended_max_bytes)
         return SUSPEND_OVER_MAX;
-    if (wanted + (double)suspend_host_reserve((int64_t)available) > available)
+    double own = fmax(0, wanted - facts->pool_bytes);
+    if (own + (double)suspend_host_reserve((int64_t)available) > available)
         return SUSPEND_HOST_MEMORY;
-    return wanted > facts->cgroup_left_bytes.value ? SUSPEND_CGROUP_MEMORY : SUSPEND_ALLOWED;
+    return own > facts->cgroup_left_bytes.value ? SUSPEND_CGROUP_MEMORY : SUSPEND_ALLOWED;
 }
 
 enum suspend_refusal suspend_check(const struct suspend_facts *facts)

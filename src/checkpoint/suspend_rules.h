@@ -35,6 +35,7 @@ struct suspend_facts {
     bool is_paused;              /* stopped or frozen: the driver would hang on it */
     bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
     struct reading gpu_bytes;    /* memory that the host has to hold */
+    double pool_bytes;           /* of it, what host memory will hold that exists already */
     struct reading host_available_bytes; /* MemAvailable of /proc/meminfo */
     struct reading cgroup_left_bytes;    /* of the tightest limit above its processes */
     int64_t suspended_bytes;             /* of other tasks, on the host now */

@@ -145,6 +145,10 @@ static const struct option {
         "with preload: the library in a task's processes takes their GPU memory off the GPU and "
         "puts it back when the task is suspended and resumed, several times as fast as the driver, "
         "also for clients of MPS; on x86_64 (docs/carrier.md)"},
+    {"carrier-pool", LIVE(carrier_pool), &setting_size, "SIZE", NULL,
+        "with carrier: host memory that the daemon holds ready for copies of tasks' GPU memory, "
+        "so that suspensions need not wait for it; 0: a sixteenth of the host's memory; less than "
+        "64MiB: none"},
     CORE(ORDER),
     CORE(USAGE_HALF_LIFE),
     {"shares", LIVE(shares), &setting_text, "FILE", "",

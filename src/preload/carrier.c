@@ -19,7 +19,7 @@ enum {
 };
 
 /* Those that copy_place.c can open. */
-#define PLACES (1U << PRELOAD_PLACE_OWN | 1U << PRELOAD_PLACE_NEIGHBOUR)
+#define PLACES (1U << PRELOAD_PLACE_OWN | 1U << PRELOAD_PLACE_POOL | 1U << PRELOAD_PLACE_NEIGHBOUR)
 
 /* Chosen, as the daemon's limit for calls that synchronise. */
 #define CALLS_LIMIT_US UINT64_C(30000000)
@@ -114,10 +114,18 @@ static enum preload_carry_why why_not(struct process_state *state)
 
 /* ---- back ---- */
 
+/* Nothing is in the kept room then. */
+static void give_back_recalled(struct carrier *carrier)
+{
+    if (atomic_load(&carrier->kept.is_recalled))
+        kept_room_drop(&carrier->kept);
+}
+
 static void drop_copy(struct carrier *carrier)
 {
     copy_place_close(&carrier->place);
     atomic_store(&carrier->lies, PRELOAD_PLACE_OWN);
+    give_back_recalled(carrier);
 }
 
 /* Takes away what this way back has put behind blocks: the copy is still whole. */
@@ -202,8 +210,8 @@ static enum preload_carry_why open_place(struct process_state *state, struct cop
     if (wanted >= PRELOAD_PLACES)
         return PRELOAD_CARRY_NO_ROOM;
     process_take_room(state, &room);
-    enum preload_carry_why why = copy_place_open(
-        ret_place, (enum preload_place)wanted, &room, carrier->device, &carrier->blocks, &error);
+    enum preload_carry_why why = copy_place_open(ret_place, (enum preload_place)wanted, &room,
+        &carrier->kept, carrier->device, &carrier->blocks, &error);
     copy_room_drop(&room);
     if (error != CUDA_SUCCESS)
         note_driver(carrier, error);
@@ -318,9 +326,11 @@ static void carry_out_order(struct process_state *state, uint32_t order)
 /* Between orders it says whether the memory could be carried now. */
 static void look_around(struct process_state *state)
 {
-    if (atomic_load(&state->carrier.state) == PRELOAD_CARRY_IS_HERE)
+    if (atomic_load(&state->carrier.state) == PRELOAD_CARRY_IS_HERE) {
+        give_back_recalled(&state->carrier);
         atomic_store(&state->carrier.why,
             is_prepared(&state->carrier) ? why_not(state) : PRELOAD_CARRY_NO_HOST_MEMORY);
+    }
     futex_lock(&state->lock);
     process_renew_connection(state);
     carrier_publish(state, process_page(state));

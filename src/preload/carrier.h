@@ -50,6 +50,7 @@ struct carrier {
     _Atomic uint32_t has_thread;
     struct staging staging;
     struct copy_place place; /* of the copy, while the blocks are away */
+    struct kept_room kept;   /* the carrier's thread maps and unmaps it */
 
     /* As in the page; a new daemon's page gets them. */
     _Atomic uint32_t state, why, lies;

@@ -53,6 +53,56 @@ static enum preload_carry_why open_own(struct copy_place *place)
     return PRELOAD_CARRY_CAN;
 }
 
+/* ---- host memory of the daemon's ---- */
+
+void kept_room_drop(struct kept_room *kept)
+{
+    if (kept->mapping)
+        munmap(kept->mapping, kept->mapping_bytes);
+    kept->mapping = NULL;
+    kept->host = NULL;
+    kept->bytes = 0;
+    atomic_store(&kept->is_recalled, 0);
+}
+
+/* At a multiple of a huge page, as in the file: only then can the page tables have huge ones. */
+static bool map_room(struct kept_room *kept, const struct copy_room *room)
+{
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    size_t bytes = room->bytes + HUGE_PAGE_BYTES;
+    char *range = mmap(NULL, bytes, PROT_NONE, how, -1, 0);
+    if (range == MAP_FAILED)
+        return false;
+    char *host = range + -(uintptr_t)range % HUGE_PAGE_BYTES;
+    if (mmap(host, room->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, room->fd,
+            (off_t)room->offset) == MAP_FAILED) {
+        munmap(range, bytes);
+        return false;
+    }
+    madvise(host, room->bytes, MADV_HUGEPAGE);
+    madvise(host, room->bytes, MADV_DONTFORK);
+    madvise(host, room->bytes, MADV_DONTDUMP);
+    kept->mapping = range;
+    kept->mapping_bytes = bytes;
+    kept->host = host;
+    kept->bytes = room->bytes;
+    return true;
+}
+
+static enum preload_carry_why open_pool(
+    struct copy_place *place, const struct copy_room *room, struct kept_room *kept)
+{
+    bool is_new = room->place == PRELOAD_PLACE_POOL;
+    if (is_new || atomic_load(&kept->is_recalled))
+        kept_room_drop(kept);
+    if (is_new && !map_room(kept, room))
+        return PRELOAD_CARRY_NO_HOST_MEMORY;
+    if (kept->bytes < place->bytes)
+        return PRELOAD_CARRY_NO_ROOM;
+    place->host = kept->host;
+    return PRELOAD_CARRY_CAN;
+}
+
 /* ---- the memory of another GPU ---- */
 
 typedef CUresult import_handle(
@@ -138,23 +188,24 @@ static CUresult copy_neighbour(const struct copy_place *place, struct staging *s
 
 /* ---- any place ---- */
 
-static enum preload_carry_why open_kind(
-    struct copy_place *place, const struct copy_room *room, CUdevice device, int *ret_error)
+static enum preload_carry_why open_kind(struct copy_place *place, const struct copy_room *room,
+    struct kept_room *kept, CUdevice device, int *ret_error)
 {
     if (place->kind == PRELOAD_PLACE_OWN)
         return open_own(place);
+    if (place->kind == PRELOAD_PLACE_POOL)
+        return open_pool(place, room, kept);
     if (room->place != place->kind || room->bytes < place->bytes)
         return PRELOAD_CARRY_NO_ROOM;
-    if (place->kind == PRELOAD_PLACE_NEIGHBOUR)
-        return open_neighbour(place, room, device, ret_error);
-    return PRELOAD_CARRY_NO_ROOM;
+    return open_neighbour(place, room, device, ret_error);
 }
 
 enum preload_carry_why copy_place_open(struct copy_place *place, enum preload_place kind,
-    const struct copy_room *room, CUdevice device, struct blocks *blocks, int *ret_error)
+    const struct copy_room *room, struct kept_room *kept, CUdevice device, struct blocks *blocks,
+    int *ret_error)
 {
     *place = (struct copy_place){.kind = kind, .bytes = lay_out(blocks)};
-    enum preload_carry_why why = open_kind(place, room, device, ret_error);
+    enum preload_carry_why why = open_kind(place, room, kept, device, ret_error);
     if (why != PRELOAD_CARRY_CAN)
         copy_place_close(place);
     return why;
@@ -185,7 +236,7 @@ CUresult copy_place_move(
 
 void copy_place_close(struct copy_place *place)
 {
-    if (place->host)
+    if (place->room)
         munmap(place->room, place->room_bytes);
     close_neighbour(place);
     *place = (struct copy_place){0};

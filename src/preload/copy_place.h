@@ -3,7 +3,7 @@
  * Where the content of a process's blocks lies while they are away from its GPU (carrier.h):
  *
  *     OWN         host memory of the process itself
- *     POOL        host memory that the daemon hands over, a file that both have mapped
+ *     POOL        host memory of the daemon's: a file that was made and touched for this process
  *     NEIGHBOUR   free memory of another GPU, which the daemon's helper has taken and hands over
  *
  * What is handed over comes with a descriptor (PRELOAD_ROOM in protocol.h) before the order that
@@ -15,10 +15,16 @@
  *
  * A copy has the same form in each place, so that it can move from one to another.
  *
+ * The file of a pool stays mapped while the blocks are on their GPU again, for their next way out:
+ * its pages are in the page tables then. It is of this process alone, so what is left in it is
+ * read by no other process.
+ *
  * Contract: the caller is the carrier's thread, with the context of the blocks.
  */
 #ifndef COLLOC_PRELOAD_COPY_PLACE_H
 #define COLLOC_PRELOAD_COPY_PLACE_H
+
+#include <stdatomic.h>
 
 #include "preload/block_mapping.h"
 #include "preload/page.h"
@@ -31,13 +37,22 @@ struct copy_room {
     uint64_t bytes, offset;   /* in the file of a pool */
 };
 
+/* The pool's file that is mapped. All zero: none. */
+struct kept_room {
+    char *host;     /* whole huge pages begin here */
+    uint64_t bytes; /* from there */
+    void *mapping;
+    size_t mapping_bytes;
+    _Atomic uint32_t is_recalled; /* the daemon wants it back, or is another one by now */
+};
+
 /* All zero: there is no copy. */
 struct copy_place {
     enum preload_place kind;
     uint64_t bytes; /* of the copy; 0: there is none */
 
     char *host; /* the copy, of a place on the host */
-    void *room; /* and the mapping that it is in */
+    void *room; /* and the mapping that it is in; NULL: that of the kept room */
     size_t room_bytes;
 
     CUdeviceptr at; /* the copy, of a place on a GPU; mapped for the blocks' GPU */
@@ -47,18 +62,23 @@ struct copy_place {
 /* Closes the room's descriptor, and forgets it. */
 void copy_room_drop(struct copy_room *room);
 
+/* Unmaps it. */
+void kept_room_drop(struct kept_room *kept);
+
 /*
  * Makes a place for all blocks that can be taken away, and says where in it each goes (`copy_at`).
  *
  * device:    of the blocks
  * room:      used, or not: the caller drops it
+ * kept:      used for a pool when `room` is none of it; else replaced by that
  * ret_error: the driver's, with PRELOAD_CARRY_DRIVER
  *
  * Returns PRELOAD_CARRY_CAN; PRELOAD_CARRY_NO_HOST_MEMORY; PRELOAD_CARRY_NO_ROOM: what was handed
  * over is not for this place, or is too small; PRELOAD_CARRY_DRIVER: the driver does not map it.
  */
 enum preload_carry_why copy_place_open(struct copy_place *place, enum preload_place kind,
-    const struct copy_room *room, CUdevice device, struct blocks *blocks, int *ret_error);
+    const struct copy_room *room, struct kept_room *kept, CUdevice device, struct blocks *blocks,
+    int *ret_error);
 
 /* Copy all blocks to the place, or back, and wait for it. Return the driver's first error. */
 CUresult copy_place_store(

@@ -97,6 +97,7 @@ static void take_page(struct process_state *state, int fd)
     atomic_store(&page->waited_ms, atomic_load(&old->waited_ms));
     atomic_store(&page->beat_ms, coarse_ms());
     copy_room_drop(&state->room); /* of an order that has ended with its daemon */
+    atomic_store(&state->carrier.kept.is_recalled, 1);
     carrier_publish(state, page);
     collectives_publish(state, page);
     step_watch_publish(state, page);
@@ -129,8 +130,11 @@ static void keep_room(struct process_state *state, const struct preload_message 
 {
     copy_room_drop(&state->room);
     bool is_place = message->reason > PRELOAD_PLACE_OWN && message->reason < PRELOAD_PLACES;
-    if (fd < 0)
+    if (fd < 0) {
+        if (message->reason == PRELOAD_PLACE_POOL)
+            atomic_store(&state->carrier.kept.is_recalled, 1);
         return;
+    }
     if (!is_place) {
         close(fd);
         return;
@@ -140,8 +144,9 @@ static void keep_room(struct process_state *state, const struct preload_message 
     connection_keep_from_children(fd);
 }
 
-/* Takes a WELCOME or ROOM that came, and hangs up when the connection is no longer there. */
-static void listen_to_daemon(struct process_state *state, int ms)
+/* Takes a WELCOME or ROOM that came, and hangs up when the connection is no longer there. Returns
+ * whether one came. */
+static bool listen_to_daemon(struct process_state *state, int ms)
 {
     struct preload_message message;
     int page = -1;
@@ -154,12 +159,14 @@ static void listen_to_daemon(struct process_state *state, int ms)
         close(page);
     if (r < 0)
         hang_up(state);
+    return r == 1;
 }
 
 void process_take_room(struct process_state *state, struct copy_room *ret_room)
 {
     futex_lock(&state->lock);
-    listen_to_daemon(state, 0);
+    while (listen_to_daemon(state, 0))
+        continue;
     *ret_room = state->room;
     state->room = (struct copy_room){0};
     futex_unlock(&state->lock);

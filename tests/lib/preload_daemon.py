@@ -279,9 +279,10 @@ class PreloadDaemon:
         self.processes[pid].sendmsg([packet], rights)
         self.pages[pid].set_place(place)
 
-    def give_back(self, pid):
+    def give_back(self, pid, place=OWN):
         """What was handed over and is not used is given back."""
-        self.processes[pid].send(MESSAGE.pack(MAGIC, 1, ROOM, 0, 0, 0, 0, 0, 0, 0, 0, bytes(16)))
+        packet = MESSAGE.pack(MAGIC, 1, ROOM, place, 0, 0, 0, 0, 0, 0, 0, bytes(16))
+        self.processes[pid].send(packet)
         self.pages[pid].set_place(OWN)
 
     def _accept(self):

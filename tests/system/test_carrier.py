@@ -464,6 +464,109 @@ class Phases(Carrier):
         self.check_end(neighbour, self.daemon.pages[neighbour.pid])
 
 
+class Pool(Carrier):
+    """The copy goes to host memory of the daemon's, a file that the process keeps mapped."""
+
+    FILE = "pretend-room"
+
+    def hand_over(self, program, mib=MAPPED_MIB):
+        fd = os.memfd_create(self.FILE, os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, mib * MIB)
+        self.addCleanup(os.close, fd)
+        self.daemon.give_room(program.pid, pd.POOL, mib * MIB, fd)
+        return fd
+
+    def has_mapped(self, program):
+        with open(f"/proc/{program.pid}/maps") as maps:
+            return self.FILE in maps.read()
+
+    def has_open(self, program):
+        folder = f"/proc/{program.pid}/fd"
+        return any(self.FILE in os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder))
+
+    def out_and_back(self, program, page):
+        self.order_away(page)
+        self.assertEqual((page.lies(), self.gpu.get("used")), (pd.POOL, 0))
+        self.order_here(page)
+        self.assertEqual(page.lies(), pd.OWN)
+        self.say(program, "check")
+        self.assertEqual(self.hear(program), "True")
+
+    def test_one_file_for_all_ways_out(self):
+        program, page = self.begin(HOLDER)
+        fd = self.hand_over(program)
+        for _ in range(3):
+            self.out_and_back(program, page)
+            self.assertIn(bytes([1]) * MIB, os.pread(fd, MAPPED_MIB * MIB, 0))
+            os.pwrite(fd, bytes(MAPPED_MIB * MIB), 0)  # nothing of it is needed any more
+            self.assertTrue(self.has_mapped(program))
+            self.assertFalse(self.has_open(program))
+        self.check_end(program, page)
+
+    def test_a_larger_file_takes_its_place(self):
+        program, page = self.begin(HOLDER)
+        self.hand_over(program, MAPPED_MIB - 2)
+        self.order_away(page, "no-room")
+        self.order_away(page, "no-room")
+        self.hand_over(program, MAPPED_MIB + 64)
+        self.out_and_back(program, page)
+        self.check_end(program, page)
+
+    def test_it_is_given_back(self):
+        program, page = self.begin(HOLDER)
+        self.hand_over(program)
+        self.out_and_back(program, page)
+        self.daemon.give_back(program.pid, pd.POOL)
+        self.daemon.wait_until(lambda: not self.has_mapped(program))
+        page.set_place(pd.POOL)
+        self.order_away(page, "no-room")
+        self.hand_over(program)
+        self.out_and_back(program, page)
+        self.check_end(program, page)
+
+    def test_the_next_daemon_gets_it_back(self):
+        program, page = self.begin(HOLDER)
+        self.hand_over(program)
+        self.order_away(page)
+        self.daemon.close()
+        self.start_daemon()
+        self.daemon.wait_until(lambda: program.pid in self.daemon.pages)
+        page = self.daemon.pages[program.pid]
+        self.assertEqual((page.where(), page.lies()), (pd.IS_AWAY, pd.POOL))
+        self.assertTrue(self.has_mapped(program))
+        self.order_here(page)
+        self.daemon.wait_until(lambda: not self.has_mapped(program))
+        self.check_end(program, page)
+
+    def test_a_child_does_not_have_it(self):
+        program, page = self.begin(
+            HOLDER.replace("say(all(", "fork_and_wait() and say(all(").replace(
+                "begin()",
+                "import os\n"
+                "def fork_and_wait():\n"
+                "    child = os.fork()\n"
+                "    if not child: os._exit('pretend-room' in open('/proc/self/maps').read())\n"
+                "    return os.waitpid(child, 0)[1] == 0\n"
+                "begin()",
+                1,
+            )
+        )
+        self.hand_over(program)
+        self.out_and_back(program, page)
+        self.check_end(program, page)
+
+    def test_a_file_that_cannot_be_mapped(self):
+        program, page = self.begin(HOLDER)
+        fd = os.open("/dev/null", os.O_RDONLY)
+        self.daemon.give_room(program.pid, pd.POOL, MAPPED_MIB * MIB, fd)
+        os.close(fd)
+        self.order_away(page, "no-host-memory")
+        page.set_place(pd.OWN)
+        self.order_away(page)
+        self.order_here(page)
+        self.check_end(program, page)
+
+
 class Neighbour(Carrier):
     """The copy goes to memory of another GPU, which the daemon hands over."""
 
@@ -482,7 +585,7 @@ class Neighbour(Carrier):
 
     def test_there_and_back(self):
         program, page = self.begin(HOLDER)
-        self.assertEqual(page.places(), 1 << pd.OWN | 1 << pd.NEIGHBOUR)
+        self.assertEqual(page.places(), 1 << pd.OWN | 1 << pd.POOL | 1 << pd.NEIGHBOUR)
         for _ in range(3):
             fd = self.hand_over(program)
             self.order_away(page)

@@ -408,6 +408,117 @@ class Carried(Suspend):
         return until(state, "the task to run or to be suspended")
 
 
+class Pooled(Suspend):
+    """The carrier's copies go to host memory that the daemon has made ready (docs/carrier.md)."""
+
+    settings = {"sample-period": "100ms", "carrier": "yes", "suspend-memory-max": "4GiB"}
+    blocks_mib, blocks = 350, "--blocks=20 --first-mib=8"
+    start_program, wait_steps, goes_on = Carried.start_program, Carried.wait_steps, Carried.goes_on
+
+    def rooms(self):
+        """path: MiB of each file that the daemon holds ready."""
+        folder, found = f"/proc/{self.process.pid}/fd", {}
+        for name in os.listdir(folder):
+            path = f"{folder}/{name}"
+            try:
+                if "colloc-room" in os.readlink(path):
+                    found[path] = os.stat(path).st_blocks * 512 // MIB
+            except OSError:
+                pass  # closed meanwhile
+        return found
+
+    def start_with_room(self, **members):
+        task, pid = self.start_program(self.blocks, **members)
+        return task, pid, self.wait_room()
+
+    def wait_room(self):
+        def find():
+            return next((p for p, mib in self.rooms().items() if mib > self.blocks_mib), None)
+
+        room = until(find, "its room")
+        until(lambda: os.stat(room).st_blocks * 512 == os.stat(room).st_size, "its last page")
+        until(lambda: not self.is_mapped_by_daemon(), "the end of the daemon's work")
+        return room
+
+    def is_mapped_by_daemon(self):
+        return "colloc-room" in read(f"/proc/{self.process.pid}/maps")
+
+    def mapped_mib(self, pid):
+        """Of its room, in the process."""
+        lines = [line for line in read(f"/proc/{pid}/maps").splitlines() if "colloc-room" in line]
+        ends = [[int(end, 16) for end in line.split()[0].split("-")] for line in lines]
+        return sum(end - begin for begin, end in ends) // MIB
+
+    def own_mib(self, pid):
+        return int(re.search(r"RssAnon:\s+(\d+)", read(f"/proc/{pid}/status"))[1]) // 1024
+
+    def out_and_back(self, task, pid):
+        before = self.own_mib(pid)
+        self.assertIn("SUSPENDED", self.colloc("suspend", str(task)).stdout)
+        self.assertGreaterEqual(self.mapped_mib(pid), self.blocks_mib)
+        self.assertLess(self.own_mib(pid), before + self.blocks_mib // 4)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
+    def test_it_is_the_same_memory_each_time(self):
+        task, pid, room = self.start_with_room()
+        inode = os.stat(room).st_ino
+        for _ in range(3):
+            self.out_and_back(task, pid)
+            self.assertEqual(os.stat(room).st_ino, inode)
+
+    def test_it_needs_none_of_the_tasks_own_limit(self):
+        task, pid, _ = self.start_with_room(host_memory_mib=256)
+        path = (cgroup_of(pid) or "") + "/memory.max"
+        if not os.path.exists(path):
+            self.skipTest("cgroups have no memory controller here")
+        self.colloc("suspend", str(task))
+        self.assertLess(int(read(path)), (self.blocks_mib + 256) * MIB)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
+    def test_nothing_of_it_is_left_for_another_task(self):
+        task, pid, room = self.start_with_room()
+        self.out_and_back(task, pid)
+        with open(room, "rb") as file:
+            self.assertTrue(any(file.read(64 * MIB)))
+        self.colloc("cancel", str(task))
+        self.wait_state(task, "CANCELLED")
+        until(lambda: not self.rooms(), "the end of its room")
+        task, pid, room = self.start_with_room()
+        with open(room, "rb") as file:
+            while piece := file.read(64 * MIB):
+                self.assertFalse(any(piece))
+        self.out_and_back(task, pid)
+
+    def test_the_next_daemon_brings_it_back(self):
+        task, pid, _ = self.start_with_room()
+        self.colloc("suspend", str(task))
+        self.restart(signal.SIGKILL)
+        self.assertGreaterEqual(self.mapped_mib(pid), self.blocks_mib)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+        until(lambda: not self.mapped_mib(pid), "the end of the first daemon's room")
+        self.wait_room()
+        self.out_and_back(task, pid)
+
+    def test_a_room_that_it_has_from_a_daemon_that_was_killed(self):
+        task, pid, _ = self.start_with_room()
+        self.out_and_back(task, pid)
+        self.restart(signal.SIGKILL)
+        until(lambda: not self.mapped_mib(pid), "the end of the first daemon's room")
+        self.wait_room()
+        self.out_and_back(task, pid)
+
+    def test_without_enough_it_is_its_own_memory(self):
+        self.restart(carrier_pool="256MiB")
+        task, pid = self.start_program(self.blocks)
+        self.assertIn("SUSPENDED", self.colloc("suspend", str(task)).stdout)
+        self.assertEqual((self.mapped_mib(pid), self.rooms()), (0, {}))
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
+
 class CarriedClients(Carried):
     """Clients of MPS are suspended by the carrier alone: their contexts stay on their GPU."""
 

@@ -39,6 +39,28 @@ bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, p
     return true;
 }
 
+uint64_t preload_manager_room_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    const struct preload_process *process = find_process(manager, task, pid);
+    return process ? room_pool_covers(manager->rooms, process) : 0;
+}
+
+bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    struct preload_process *process = find_process(manager, task, pid);
+    return process && room_pool_lend(manager->rooms, process);
+}
+
+void preload_manager_limit_rooms(struct preload_manager *manager, int64_t idle_max_bytes)
+{
+    room_pool_limit(manager->rooms, idle_max_bytes > 0 ? (uint64_t)idle_max_bytes : 0);
+}
+
+struct room_totals preload_manager_rooms(const struct preload_manager *manager)
+{
+    return room_pool_totals(manager->rooms);
+}
+
 enum preload_carry_answer preload_manager_relocate(
     struct preload_manager *manager, uint64_t task, pid_t pid, enum preload_place place)
 {

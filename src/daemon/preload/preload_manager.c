@@ -7,6 +7,7 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_state.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 
 /* ---- exact peaks ---- */
@@ -177,6 +179,42 @@ struct reading preload_manager_calls_idle_us(
     return READING_NONE;
 }
 
+/* ---- host memory for copies ---- */
+
+/* Returns the NUMA node of a GPU; -1: not known. */
+static int node_of(const struct gpu_info *info)
+{
+    char path[80], bus[sizeof info->pci_bus_id], *text;
+    size_t size, i = 0;
+    for (; info->pci_bus_id[i]; i++)
+        bus[i] = (char)tolower((unsigned char)info->pci_bus_id[i]);
+    bus[i] = '\0';
+    /* NVML writes eight digits of the domain, the kernel four. */
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", i > 12 ? bus + i - 12 : bus);
+    if (file_read(path, 32, NULL, &text, &size) < 0)
+        return -1;
+    int node = atoi(text);
+    free(text);
+    return node;
+}
+
+static void note_room(struct preload_manager *manager, struct preload_process *process)
+{
+    struct gpu_report report;
+    double used = 0;
+    int node = -1;
+    for (size_t i = 0; gpus_report(manager->parts.gpus, i, &report); i++) {
+        const struct gpu_sample *sample = report.sample;
+        for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++) {
+            if (sample->processes.item[k].pid != process->peer.pid)
+                continue;
+            used += reading_or(sample->processes.item[k].used_bytes, 0);
+            node = node_of(report.info);
+        }
+    }
+    room_pool_note(manager->rooms, process, (uint64_t)used, node);
+}
+
 void preload_manager_polled(struct preload_manager *manager)
 {
     struct preload_process *process = NULL;
@@ -190,7 +228,9 @@ void preload_manager_polled(struct preload_manager *manager)
         wake_if_unused(manager, process);
         recall_ranks(manager, process);
         carry_orders_heal(process, core_task(manager->parts.core, process->peer.task));
+        note_room(manager, process);
     }
+    room_pool_review(manager->rooms, manager->listener);
     memory_waits_poll(manager);
 }
 
@@ -253,6 +293,7 @@ static void on_begins(void *context, struct preload_process *process)
     struct preload_manager *manager = context;
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     process->data = calloc(1, sizeof(struct known_process));
+    room_pool_connected(manager->rooms, process);
     bool is_off = task && (task_state_is_changing(task->state) || task->state == TASK_SUSPENDED);
     page_set_gate(process->page, is_off); /* a thread at the gate of an earlier daemon, perhaps */
     if (manager->parts.config->memory_cap && task && task->run->share.sharing != SHARING_MPS &&
@@ -302,6 +343,11 @@ struct preload_manager *preload_manager_create(const struct preload_manager_opti
     if (!manager)
         return NULL;
     manager->parts = *options;
+    manager->rooms = room_pool_create(options->loop, options->config);
+    if (!manager->rooms) {
+        free(manager);
+        return NULL;
+    }
     return manager;
 }
 
@@ -326,6 +372,8 @@ void preload_manager_open(struct preload_manager *manager)
 void preload_manager_close(struct preload_manager *manager)
 {
     struct preload_process *process = NULL;
+    if (manager)
+        room_pool_close(manager->rooms);
     if (!manager || !manager->listener)
         return;
     while ((process = preload_next_process(manager->listener, process))) {
@@ -337,8 +385,10 @@ void preload_manager_close(struct preload_manager *manager)
 
 void preload_manager_destroy(struct preload_manager *manager)
 {
-    if (manager)
-        preload_listener_destroy(manager->listener);
+    if (!manager)
+        return;
+    preload_listener_destroy(manager->listener);
+    room_pool_destroy(manager->rooms);
     free(manager);
 }
 

@@ -13,6 +13,7 @@
 #define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 
 #include "daemon/preload/preload_options.h"
+#include "daemon/preload/room_pool.h"
 #include "preload/page_orders.h"
 
 struct preload_manager;
@@ -74,6 +75,20 @@ enum preload_carry_answer preload_manager_relocate(
 
 /* Returns where the copy of the process lies, whose memory is away. */
 enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_t task, pid_t pid);
+
+/* Returns how much of the process's next copy would lie in the daemon's host memory
+ * (room_pool.h): all of it, or 0. */
+uint64_t preload_manager_room_bytes(struct preload_manager *manager, uint64_t task, pid_t pid);
+
+/* Has the next copy of the process go there. Returns false: it cannot. */
+bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, pid_t pid);
+
+/* Limits the host memory held ready for copies: what suspended tasks leave of suspend-memory-max.
+ */
+void preload_manager_limit_rooms(struct preload_manager *manager, int64_t idle_max_bytes);
+
+/* Returns how much host memory is held ready for copies. */
+struct room_totals preload_manager_rooms(const struct preload_manager *manager);
 
 /* Can the carrier of the process take its memory away, as far as its page says now? */
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid);

@@ -4,12 +4,14 @@
 #define COLLOC_DAEMON_PRELOAD_STATE_H
 
 #include "daemon/preload/preload_manager.h"
+#include "daemon/preload/room_pool.h"
 #include "preload/exact_peak.h"
 #include "preload/preload_listener.h"
 #include "preload/step_rate.h"
 
 struct preload_manager {
     struct preload_manager_options parts;
+    struct room_pool *rooms;
     struct preload_listener *listener; /* NULL: tasks run without the library */
     char socket[sizeof(((struct config *)0)->socket_path) + 16];
     uint64_t opened_ms;   /* in the loop's time */

@@ -5,6 +5,7 @@
  *
  *     host-memory-share: 64 GiB    task: 9 GiB, GPU memory 70 GiB    suspended: 79 GiB
  *
+ * What goes to host memory of the daemon's (preload/room_pool.h) does not count there.
  * So the limit is raised before the task is suspended, and restored when it runs again. The record
  * has the former limit, so that each of these steps may be repeated, also by another daemon.
  */
@@ -44,9 +45,13 @@ void suspension_lend_memory(const struct suspension *s)
     int64_t bytes = s->record.memory_max_bytes;
     if (!bytes)
         return;
+    if (s->record.is_carried)
+        bytes -= (int64_t)suspension_room_bytes(s);
     for (size_t i = 0; i < s->record.n_processes; i++)
         for (size_t k = 0; k < s->record.processes[i].n_memory; k++)
             bytes += s->record.processes[i].memory[k].bytes;
+    if (bytes < s->record.memory_max_bytes) /* a page may claim anything */
+        bytes = s->record.memory_max_bytes;
     set_limit(s, bytes + bytes / MARGIN_DIVISOR);
 }
 

@@ -43,8 +43,32 @@ static void ask_carriers(struct suspension *s)
         order->carry.next(s, answer);
 }
 
+/* Rooms may have come or gone since the facts were gathered: what is not in one is lent to the
+ * task's cgroup. */
+static void choose_places(struct suspension *s)
+{
+    uint64_t task = s->orders->task;
+    for (size_t i = 0; i < s->record.n_processes; i++) {
+        pid_t pid = s->record.processes[i].pid;
+        if (!preload_manager_lend_room(s->parts.preload, task, pid))
+            preload_manager_give_room(s->parts.preload, task, pid, PRELOAD_PLACE_OWN, 0, 0, -1);
+    }
+    suspension_lend_memory(s);
+}
+
+uint64_t suspension_room_bytes(const struct suspension *s)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < s->record.n_processes && s->parts.config->carrier; i++)
+        bytes += preload_manager_room_bytes(
+            s->parts.preload, s->orders->task, s->record.processes[i].pid);
+    return bytes;
+}
+
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next)
 {
+    if (is_away)
+        choose_places(s);
     s->orders->carry.is_away = is_away;
     s->orders->carry.next = next;
     s->orders->carry.begun_us = clock_monotonic_us();

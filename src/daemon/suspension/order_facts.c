@@ -123,10 +123,10 @@ static void on_gpus(void *context, const struct helper_reply *reply)
 }
 
 /* Host memory that other suspended tasks take, or will take once their processes let them. */
-static int64_t count_suspended(const struct suspension *s)
+static int64_t count_suspended(const struct suspension *s, const struct order *first)
 {
     int64_t sum = 0;
-    for (const struct order *order = s->orders->next; order; order = order->next)
+    for (const struct order *order = first; order; order = order->next)
         sum += (int64_t)order->host_bytes;
     for (const struct task *task = core_next_task(s->parts.core, 0); task;
          task = core_next_task(s->parts.core, task->id))
@@ -223,6 +223,13 @@ static int64_t memory_max(const struct suspension *s)
     return set ? set : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
 }
 
+void suspension_limit_rooms(struct suspension *s)
+{
+    if (s->parts.config->carrier)
+        preload_manager_limit_rooms(
+            s->parts.preload, memory_max(s) - count_suspended(s, s->orders));
+}
+
 void suspension_gather_facts(struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
@@ -239,7 +246,7 @@ void suspension_gather_facts(struct suspension *s)
         .is_mig = is_on_mig(s, task),
         .host_available_bytes = host_memory_available(),
         .cgroup_left_bytes = reading_of(INFINITY),
-        .suspended_bytes = count_suspended(s),
+        .suspended_bytes = count_suspended(s, s->orders->next),
         .suspended_max_bytes = memory_max(s),
     };
     collect_processes(s, task);

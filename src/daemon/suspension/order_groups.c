@@ -263,6 +263,14 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
 
 /* ---- by the carrier, and the rest by the driver ---- */
 
+/* The driver's copy is the task's own memory, all of it. */
+static enum suspend_refusal check_without_rooms(struct suspension *s)
+{
+    bool was_counted = s->facts.pool_bytes > 0; /* else it was checked so, or by another daemon */
+    s->facts.pool_bytes = 0;
+    return was_counted ? suspend_check(&s->facts) : SUSPEND_ALLOWED;
+}
+
 static void on_left_to_driver(struct suspension *s, enum preload_carry_answer answer)
 {
     if (answer == PRELOAD_CARRIES_LOST) {
@@ -274,10 +282,17 @@ static void on_left_to_driver(struct suspension *s, enum preload_carry_answer an
         return;
     }
     s->record.is_carried = false;
-    if (suspension_save_record(s, s->orders->task) < 0)
+    if (suspension_save_record(s, s->orders->task) < 0) {
         retry_or_give_up(s, "the state folder cannot be written");
-    else
-        run_group(s, GROUP_SUSPENDED);
+        return;
+    }
+    enum suspend_refusal refusal = check_without_rooms(s);
+    if (refusal != SUSPEND_ALLOWED) {
+        refuse_order(s, refusal);
+        return;
+    }
+    suspension_lend_memory(s);
+    run_group(s, GROUP_SUSPENDED);
 }
 
 /* The memory of clients of MPS has to leave by the carrier or not at all. */
@@ -415,6 +430,7 @@ void suspension_run_suspension(struct suspension *s)
 /* All is known: suspend it, or say why not. */
 void suspension_decide(struct suspension *s)
 {
+    s->facts.pool_bytes = (double)suspension_room_bytes(s);
     enum suspend_refusal refusal = suspend_check(&s->facts);
     if (refusal != SUSPEND_ALLOWED) {
         refuse_order(s, refusal);

@@ -385,6 +385,7 @@ void suspension_move(struct suspension *s, uint64_t task)
 
 void suspension_polled(struct suspension *s, int64_t poll)
 {
+    suspension_limit_rooms(s);
     if (!s->awaited_poll || poll < s->awaited_poll)
         return;
     s->awaited_poll = 0;

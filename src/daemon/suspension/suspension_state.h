@@ -134,7 +134,8 @@ void suspension_report_speed(struct suspension *s);
 /* Finds the attempt's cgroup, and notes its memory limit in the record. */
 void suspension_note_memory_limit(struct suspension *s);
 
-/* Raises that limit by the GPU memory of the record's processes; may be repeated. */
+/* Raises that limit by the GPU memory of the record's processes, without what the daemon's memory
+ * holds; may be repeated. */
 void suspension_lend_memory(const struct suspension *s);
 
 /* Sets the limit back. */
@@ -145,10 +146,16 @@ void suspension_return_memory(const struct suspension *s);
 /* Collects the task's processes and the facts about them, then decides. */
 void suspension_gather_facts(struct suspension *s);
 
+/* Leaves the daemon's memory for copies what suspended tasks leave of suspend-memory-max. */
+void suspension_limit_rooms(struct suspension *s);
+
 /* ---- order_carrier.c ---- */
 
 /* Takes into account how long the carriers took that have just answered. */
 void suspension_learn_carry(struct suspension *s, enum copy_way way);
+
+/* Returns how much of the copies of the record's processes would lie in the daemon's memory. */
+uint64_t suspension_room_bytes(const struct suspension *s);
 
 /* Has all processes of the record take their memory away, or bring it back, and calls `next`. */
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next);

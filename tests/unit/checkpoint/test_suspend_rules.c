@@ -95,6 +95,8 @@ static void test_host_memory(void **state)
 {
     REFUSED(SUSPEND_HOST_MEMORY, facts.host_available_bytes = reading_of(8.0 * GIB));
     REFUSED(SUSPEND_ALLOWED, facts.host_available_bytes = reading_of(9.4 * GIB));
+    REFUSED(
+        SUSPEND_ALLOWED, facts.cgroup_left_bytes = reading_of(GIB), facts.pool_bytes = 6.5 * GIB);
     REFUSED(SUSPEND_CGROUP_MEMORY, facts.cgroup_left_bytes = reading_of(7.2 * GIB));
     REFUSED(SUSPEND_ALLOWED, facts.cgroup_left_bytes = reading_of(7.4 * GIB));
     REFUSED(SUSPEND_OVER_MAX, facts.suspended_bytes = 33 * GIB);

@@ -207,6 +207,26 @@ enum preload_carry_answer preload_manager_carry(
     return PRELOAD_CARRIES_NOT;
 }
 
+bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, pid_t pid,
+    enum preload_place place, uint64_t bytes, uint64_t offset, int fd)
+{
+    return true;
+}
+
+bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return false;
+}
+
+uint64_t preload_manager_room_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return 0;
+}
+
+void preload_manager_limit_rooms(struct preload_manager *manager, int64_t idle_max_bytes)
+{
+}
+
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     return false;
