@@ -89,6 +89,8 @@ static bool read_record(const json_t *record, struct command_runs *ret)
         ret->crashed_bytes = bytes;
     if (ret->peak_bytes > 0 && json_is_number(smact))
         ret->smact = json_number_value(smact);
+    if (ret->peak_bytes > 0)
+        ret->alone_per_s = json_number_value(json_object_get(record, "steps_per_s_alone"));
     return bytes > 0 && (ret->peak_bytes > 0 || ret->crashed_bytes > 0);
 }
 
@@ -168,6 +170,9 @@ static void add_run(struct command_runs *runs, const struct command_runs *run)
         runs->crashed_bytes = run->crashed_bytes;
     if (runs->smact < run->smact)
         runs->smact = run->smact;
+    bool is_slower = run->alone_per_s < runs->alone_per_s;
+    if (run->alone_per_s > 0 && (is_slower || runs->alone_per_s <= 0))
+        runs->alone_per_s = run->alone_per_s; /* the lowest: then no promise is missed by it */
 }
 
 bool command_history_take_early(

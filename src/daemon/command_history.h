@@ -32,6 +32,7 @@ struct command_runs {
     int64_t early_bytes;   /* the same of a run that has made its second step; 0: none */
     int64_t crashed_bytes; /* the highest peak of a run that ran out of GPU memory; 0: none */
     double smact;          /* the highest mean SM activity of a completed run; negative: unknown */
+    double alone_per_s;    /* the lowest steps a second alone of a completed run; 0: unknown */
     uint16_t next;         /* in its bucket: 1 + the index of another one; 0: none */
 };
 

@@ -71,6 +71,14 @@ static void read_estimate(struct job *job, const json_t *detail)
     job->p99_bytes = bytes_of(detail, "p99_bytes");
 }
 
+/* Of an earlier run of the command: until it is measured in this one. */
+static void read_speed_alone(struct job *job, const json_t *detail)
+{
+    double per_s = json_number_value(json_object_get(detail, "alone_per_s"));
+    if (per_s > 0 && (job->steps.alone = calloc(1, sizeof *job->steps.alone)))
+        *job->steps.alone = (struct speed_alone){.per_s = reading_of(per_s), .mode_speed = 1};
+}
+
 static void read_submission(struct job *job, const json_t *detail)
 {
     const json_t *subject = json_object_get(detail, "subject");
@@ -82,6 +90,7 @@ static void read_submission(struct job *job, const json_t *detail)
         json_string_value(json_object_get(detail, "preallocation")));
     job->port = (int)json_integer_value(json_object_get(detail, "port"));
     read_estimate(job, detail);
+    read_speed_alone(job, detail);
 }
 
 struct job *job_create(uint64_t id, uid_t uid, const json_t *detail)

@@ -45,7 +45,7 @@ struct alone_time {
 struct speed_alone {
     struct reading per_s;
     double mode_speed;     /* of that: as the way of sharing lets it, relative to a plain process */
-    int windows;           /* that it is the mean of */
+    int windows;           /* that it is the mean of; 0: it is that of an earlier run */
     uint32_t units;        /* how often what a step is may have changed */
     double steps, timed_s; /* in all when the window began */
     int64_t begun_us;      /* when that was, of the core's clock; 0: there is none */

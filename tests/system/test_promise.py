@@ -65,6 +65,21 @@ class Promises(DaemonCase):
         shown = self.colloc("report", "--saved", "--by=task").stdout
         self.assertRegex(shown, r"(?m)^all +2 ")
 
+    def test_an_earlier_run_says_its_speed_alone(self):
+        options = "--steps=100000000 --smact=0.5"
+        run = lambda seconds, **members: self.train(
+            2000, seconds, options, memory_mib=2000, smact=0.5, **members
+        )
+        earlier = run(2500)
+        until(lambda: self.task(earlier)["steps_per_s_alone"], "its speed alone")
+        found = self.wait(earlier, "COMPLETED")
+        self.assertGreater(found["steps_per_s_alone"], 0)
+        other = self.promised(0.3, 100)
+        self.wait_state(other, "RUNNING")
+        again = self.measured(run(2500, max_slowdown=50))
+        self.assertIsNone(again["steps_per_s_alone"])  # it was never alone
+        self.assertGreater(again["slowdown"], 1)
+
     def test_it_is_not_placed_where_it_would_be_slower(self):
         task = self.promised(0.9, 1.1)
         self.wait_state(task, "RUNNING")

@@ -225,6 +225,8 @@ static void apply_earlier_activity(const struct command_runs *runs, struct submi
     struct reading *smact = &submission->event.submit.request.expect.smact;
     if (runs && runs->smact >= 0 && !smact->valid)
         *smact = reading_of(runs->smact);
+    if (runs && runs->alone_per_s > 0)
+        json_object_set_new(submission->detail, "alone_per_s", json_real(runs->alone_per_s));
 }
 
 /* What earlier runs of the command took, where nothing else is known, or the estimate is lower. */

@@ -8,8 +8,9 @@
  *     └── speed alone: 8.2 ──┘      1.46           1.44      times as long
  *
  * A window lasts five seconds, and at least four steps. It begins anew when a task comes to a GPU
- * of it or stops computing there, so each is of one mix. Without a window alone the slowdown is
- * unknown.
+ * of it or stops computing there, so each is of one mix. Before the first window alone the speed
+ * alone is that of earlier runs of the same command (command_history.h); without any, the slowdown
+ * is unknown.
  */
 #include <stdlib.h>
 
@@ -21,6 +22,7 @@
 #define WINDOW_US     (5 * SECOND_US)
 #define WINDOW_STEPS  4
 #define WINDOW_MAX_US (600 * SECOND_US) /* then it makes no steps: an evaluation, perhaps */
+#define OTHER_STEPS   1.1               /* faster than alone: an earlier run made other steps */
 #define WEIGHT_LEAST  0.125             /* of a new window alone in the mean: speeds drift */
 
 /* Does another task compute on the GPU, or an external process, as far as is known? */
@@ -97,6 +99,8 @@ static struct reading end_window(
     double n = steps->total - alone->steps, s = steps->timed_s - alone->timed_s;
     if (n < WINDOW_STEPS || s <= 0)
         return READING_NONE;
+    if (alone->windows == 0 && alone->per_s.valid && n / s > OTHER_STEPS * alone->per_s.value)
+        alone->per_s = READING_NONE;
     if (alone->is_alone)
         note_alone(alone, n / s, reading_or(core_speed_now(core, task).speed, 1));
     return alone->per_s.valid ? reading_of(alone->per_s.value * s / n) : READING_NONE;

@@ -45,6 +45,31 @@ static void the_highest_peak_counts(void **state)
     command_history_fini(&history);
 }
 
+static void take_speed(struct command_history *history, const char *state, double per_s)
+{
+    json_t *subject = json_object();
+    command_history_keep_key(subject, 1);
+    json_t *record = json_pack("{s:s, s:f, s:i, s:i, s:f, s:o}", "state", state, "mem_peak_mib",
+        1000.0, "gpus_requested", 1, "uid", 7, "steps_per_s_alone", per_s, "subject", subject);
+    command_history_take(history, record);
+    json_decref(record);
+}
+
+static void the_lowest_speed_alone_counts(void **state)
+{
+    (void)state;
+    struct command_history history = {0};
+    take(&history, 7, 1, "COMPLETED", 1000, 0.5); /* never alone */
+    assert_float_equal(command_history_find(&history, 7, 1)->alone_per_s, 0, 1e-9);
+    take_speed(&history, "COMPLETED", 9);
+    take_speed(&history, "COMPLETED", 8);
+    take_speed(&history, "COMPLETED", 10);
+    take_speed(&history, "FAILED", 1);
+    take_speed(&history, "COMPLETED", -1);
+    assert_float_equal(command_history_find(&history, 7, 1)->alone_per_s, 8, 1e-9);
+    command_history_fini(&history);
+}
+
 /* A training that has made its second step, and its end. */
 static void a_running_training_is_known_early(void **state)
 {
@@ -173,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_highest_peak_counts),
+        cmocka_unit_test(the_lowest_speed_alone_counts),
         cmocka_unit_test(a_running_training_is_known_early),
         cmocka_unit_test(a_crash_makes_it_unknown),
         cmocka_unit_test(the_oldest_command_goes_first),
