@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints docs/measured/carrier-ipc.md from the results of ipc_trial.py.
+
+    tests/gpu/ipc_page.py docs/measured/carrier-ipc.jsonl >docs/measured/carrier-ipc.md
+"""
+import json
+import sys
+
+from carrier_page import span, table
+
+HEAD = """# Shared GPU memory beside the carrier, on an H200
+
+After this page you know that programs share GPU memory by CUDA IPC with the carrier
+([carrier.md](../carrier.md#sharing-by-cuda-ipc)) as without it, where the driver's answers differ,
+and what the carrier costs a program that is never suspended. One NVIDIA H200, driver 580.159.04,
+PyTorch 2.11, CuPy 14.2, 29 November 2026, one run. [carrier-ipc.jsonl](carrier-ipc.jsonl) has the
+raw results; this page is made of them.
+
+    tests/gpu/ipc_trial.py BUNDLE docs/measured/carrier-ipc.jsonl SECONDS
+    tests/gpu/carrier_mps_trial.py BUNDLE docs/measured/carrier-ipc.jsonl SECONDS losses
+    tests/gpu/ipc_page.py docs/measured/carrier-ipc.jsonl >docs/measured/carrier-ipc.md
+"""
+WAYS = {"plain": "without colloc", "library": "library, no carrier", "carrier": "carrier"}
+
+
+def of(rows, beginning):
+    """Rows by what follows in their names."""
+    return {k[len(beginning) :]: v for k, v in rows.items() if k.startswith(beginning)}
+
+
+def torch(rows):
+    lines = []
+    for name, row in of(rows, "torch, ").items():
+        method, mode, *mps = name.split(", ")
+        if "loop" not in row:
+            why = "ran past the limit" if row.get("ran_past") else f"failed: {row.get('rc')}"
+            lines.append([method, WAYS[mode], "MPS client" if mps else "time-sliced", why])
+            lines[-1] += ["", "", "", ""]
+            continue
+        lines.append(
+            [
+                method,
+                WAYS[mode],
+                "MPS client" if mps else "time-sliced",
+                f"{row['sent_equal']} of {row['sent']}",
+                f"{row['got_equal']} of {row['got']}" if "got" in row else "failed",
+                f"{row['loop_equal']} of {row['loop']}",
+                row["loop_s"],
+                {True: "right", False: "wrong"}.get(row.get("loaded_right"), "-"),
+            ]
+        )
+    head = ["start", "with", "sharing", "sent", "received", "loop", "loop (s)", "DataLoader"]
+    return table(head, lines)
+
+
+def cupy(rows):
+    lines = [
+        [WAYS[name.split(", ")[0]], "MPS client" if "MPS" in name else "time-sliced", row["says"]]
+        for name, row in of(rows, "cupy, ").items()
+    ]
+    return table(["with", "sharing", "the child saw it, the parent saw the change"], lines)
+
+
+def differing(row):
+    """A question that the other one was not asked is no difference."""
+    return {k: v for k, v in row.get("differ", {}).items() if None not in v}
+
+
+def answers(rows):
+    found = of(rows, "answers, ")
+    names = ("library", "carrier", "carrier, MPS")
+    lines = [
+        [name, question, *both]
+        for name in names
+        for question, both in differing(found.get(name, {})).items()
+    ]
+    counts = [f"{len(differing(found[name]))} ({name})" for name in names if name in found]
+    text = (
+        f"Of {found['plain']['asked']} answers differ: {', '.join(counts)}. Negative: an error.\n\n"
+    )
+    text += table(["with", "answer", "without colloc", "with"], lines)
+    if any("flags 0" in line[1] for line in lines):
+        text += (
+            "\nSince this run a block is opened with the driver's flag only, and one whose process has"
+            "\nended gives 400. The third close follows from the open with flags 0.\n"
+        )
+    return text
+
+
+def checkpoint(rows):
+    lines = []
+    for name, row in of(rows, "checkpoint, ").items():
+        calls, after = row["calls"], row["after"]
+        results = ", ".join(map(str, calls["results"]))
+        content = "equal" if after is True else after
+        lines.append([name, results, calls.get("out_s"), calls.get("in_s"), content])
+    head = [
+        "64 MiB of memory",
+        "lock, checkpoint, restore, unlock",
+        "out (s)",
+        "back (s)",
+        "content",
+    ]
+    return table(head, lines)
+
+
+def allocations(rows):
+    lines = []
+    if not of(rows, "allocations"):
+        return "Not measured.\n"
+    for name, row in of(rows, "allocations").items():
+        for kind in ("private", "exportable"):
+            lines.append(
+                [
+                    "MPS client" if "MPS" in name else "time-sliced",
+                    "can be exported" if kind == "exportable" else "cannot",
+                    span([r[0] for r in row[kind]]),
+                    span([r[1] for r in row[kind]]),
+                ]
+            )
+    return table(["sharing", "400 blocks of 20 MiB", "made in (s)", "unmade in (s)"], lines)
+
+
+def steps(rows):
+    row = rows.get("steps, ResNet-50, batch 32")
+    if not row:
+        return "Not measured.\n"
+    without, with_it = row["ms_without_and_with"]
+    lines = [[row["pairs"], without, with_it, f"{100 * (row['median_of_ratios'] - 1):+.2f} %"]]
+    return table(["pairs", "without (ms)", "with the carrier (ms)", "median of the ratios"], lines)
+
+
+def losses(rows):
+    lines = [
+        [name, row["steps"][1], row["out_and_in"], "equal" if row["equal"] else "differ"]
+        for name, row in of(rows, "losses ").items()
+    ]
+    if not lines:
+        return "Not measured.\n"
+    return table(["training", "steps", "times out and back", "losses, bit for bit"], lines)
+
+
+def main():
+    with open(sys.argv[1]) as lines:
+        rows = {}
+        for row in map(json.loads, lines):
+            rows[row.pop("result")] = row
+    parts = {
+        "torch.multiprocessing": torch,
+        "CuPy": cupy,
+        "The driver's answers": answers,
+        "The driver's checkpoint": checkpoint,
+        "Blocks that can be exported": allocations,
+        "A step without suspension, ResNet-50, batch 32": steps,
+        "Losses": losses,
+    }
+    print(HEAD)
+    if not of(rows, "allocations"):
+        print("This is a run with `--small` of 54 s, which ended before its last parts.\n")
+    for title, part in parts.items():
+        print(f"## {title}\n\n{part(rows)}")
+
+
+if __name__ == "__main__":
+    main()
