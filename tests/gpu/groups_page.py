@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints docs/measured/groups.md from the results of groups_trial.py.
 
-    tests/gpu/groups_page.py docs/measured/groups.jsonl >docs/measured/groups.md
+    tests/gpu/groups_page.py docs/measured/groups.jsonl SECONDS [--small] >docs/measured/groups.md
 
 What is not among the results is not on the page, and parts that did not come to an end are named.
 """
@@ -19,12 +19,16 @@ behind, and how long moves take ([carrier.md](../carrier.md#ranks-of-one-trainin
 November 2026, PyTorch 2.11, one run. [groups.jsonl](groups.jsonl) has the raw results; this page is
 made of them.
 
-    tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl {seconds}
-    tests/gpu/groups_page.py docs/measured/groups.jsonl >docs/measured/groups.md
+    tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl {options}
+    tests/gpu/groups_page.py docs/measured/groups.jsonl {options} >docs/measured/groups.md
 
 All trainings run under collocd with `carrier: yes`, time-sliced where nothing else is said, and are
 suspended and resumed by `colloc suspend` and `colloc resume`. A reference runs beside them without
 colloc; losses are compared bit for bit, of all ranks, as far as both came.
+"""
+SMALL = """
+This run was the short one, in miniature: all its parts ran at the same time, so that up to a dozen
+trainings shared each GPU. So its times say nothing about speed, and most parts had no time left.
 """
 KINDS = {
     "losses ddp": "DDP, ResNet-50",
@@ -192,12 +196,12 @@ def describe_places(seen):
             and sum(tasks.values()) == 1
             and newest["gpu"] == gpu
             and all(f'gpu="{gpu}"' in line for line in places["metrics"])
-            and len(places["metrics"]) > 0
         )
     moved = [p["process"] for p in seen if len(p.get("process", [])) == 3]
     wrong = sum(own != by_bus for own, _, by_bus in moved)
+    metrics = "`/v1/metrics` " if any(places["metrics"] for places in seen) else ""
     return (
-        f"A second after a move `colloc show`, `colloc gpus`, `/v1/metrics` and the newest series "
+        f"A second after a move `colloc show`, `colloc gpus`, {metrics}and the newest series "
         f"named the GPU on which the driver listed the process in {right} of {len(seen)} moves. The "
         f"process itself asked CUDA for the UUID and the bus id of its GPU: the UUID was that of "
         f"the new GPU each time, and NVML's GPU with that bus id another one in {wrong} of "
@@ -233,8 +237,9 @@ def main():
         everything = [json.loads(line) for line in source]
     rows = {row["result"]: row for row in everything}
     rows["big"] = [row for row in everything if row["result"] == "big"]
-    seconds = sys.argv[2] if len(sys.argv) > 2 else "354"
-    text = HEAD.format(machine=machine_of(rows["machine"]), seconds=seconds)
+    options = " ".join(sys.argv[2:])
+    text = HEAD.format(machine=machine_of(rows["machine"]), options=options)
+    text += SMALL if "--small" in options else ""
     text += section("Out and in", losses(rows))
     text += section("Both ranks at once, by phase", big(rows))
     text += section("Turns", slots(rows))
