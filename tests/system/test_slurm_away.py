@@ -146,6 +146,8 @@ class GivesWay(GivesWayCase):
         self.send_out(job)
         self.agent.kill()
         self.agent.wait()
+        # A write that the kill has ended.
+        open(self.slurm.path(f"run/state/out/{job}.aB3dE6"), "w", encoding="ascii").close()
         self.start_agent()
         self.wait_where(job, "out")
         self.order()

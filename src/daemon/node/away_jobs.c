@@ -66,13 +66,25 @@ static struct away_job *add_job(struct away_jobs *away, uint32_t number)
     return job;
 }
 
+/* What a write left that a kill has ended: the folder has nothing but records. */
+static void remove_leftover(const struct away_jobs *away, const char *name)
+{
+    char path[1024];
+    if (*name == '.')
+        return;
+    snprintf(path, sizeof path, "%s/out/%.255s", away->node->parts.config->state_dir, name);
+    unlink(path);
+}
+
 static void load_record(struct away_jobs *away, const char *name)
 {
     char path[600], *data;
     size_t size;
     int64_t number;
-    if (parse_int64(name, 1, UINT32_MAX, &number) < 0)
+    if (parse_int64(name, 1, UINT32_MAX, &number) < 0) {
+        remove_leftover(away, name);
         return;
+    }
     write_path(away, (uint32_t)number, path, sizeof path);
     struct suspension_record record;
     int r = file_read(path, FILE_MAX, NULL, &data, &size);
