@@ -396,11 +396,11 @@ class Part:
 class NvmlClock(threading.Thread):
     """How long NVML takes to answer, in milliseconds."""
 
-    def __init__(self):
+    def __init__(self, gpu=0):
         super().__init__(daemon=True)
         self.nvml, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
         self.nvml.nvmlInit_v2()
-        self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+        self.nvml.nvmlDeviceGetHandleByIndex_v2(gpu, ctypes.byref(self.device))
         self.times = []
         self.start()
 
@@ -454,17 +454,17 @@ def end_all():
         time.sleep(0.1)
 
 
-def run_parts(arguments, parts, output, deadline, work):
+def run_parts(arguments, parts, output, deadline, work, limits=LIMITS_S, script=__file__):
     """Parts of a group run at the same time."""
     for group in parts:
-        limit = max(LIMITS_S[part] for part in group)
+        limit = max(limits[part] for part in group)
         limit = min(limit, deadline - time.monotonic() - 4)
         if limit < 8:
             write(output, {"result": "not run: no time is left", "parts": group})
             continue
         begin = time.monotonic()
         commands = [
-            [sys.executable, os.path.abspath(__file__), *arguments, "--part", work, part]
+            [sys.executable, os.path.abspath(script), *arguments, "--part", work, part]
             for part in group
         ]
         env = dict(os.environ, PART_SECONDS=str(limit))
@@ -511,27 +511,28 @@ def summarise(output):
             print(f"{key}: {json.dumps(row)[:230]}")
 
 
-def main():
-    if len(sys.argv) < 4:
-        sys.exit(__doc__)
+# Speeds are not of interest in a small trial.
+GROUPS = [["collocd"], ["speed"], ["turns"], ["neighbour"], ["losses"]]
+SMALL_GROUPS = [["turns", "losses", "neighbour"], ["collocd"], ["speed"]]
+
+
+def run_trial(script, part_class, limits, groups, small_groups):
+    """Of the script's arguments: all parts, or one of them in this process."""
     programs, output, seconds = os.path.abspath(sys.argv[1]), sys.argv[2], float(sys.argv[3])
     rest = sys.argv[4:]
     small = "--small" in rest
     if "--part" in rest:
         work, part = rest[rest.index("--part") + 1 :]
-        getattr(Part(programs, output, work, small), part)()
+        getattr(part_class(programs, output, work, small), part)()
         os._exit(0)  # threads of this trial may wait for ever
     deadline = time.monotonic() + seconds
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     chosen = [word for word in rest if word != "--small"]
-    groups = [["collocd"], ["speed"], ["turns"], ["neighbour"], ["losses"]]
-    if small:  # speeds are not of interest there
-        groups = [["turns", "losses", "neighbour"], ["collocd"], ["speed"]]
-    groups = [[part] for part in chosen] or groups
+    groups = [[part] for part in chosen] or (small_groups if small else groups)
     arguments = [programs, output, sys.argv[3]] + (["--small"] if small else [])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
         try:
-            run_parts(arguments, groups, output, deadline, work)
+            run_parts(arguments, groups, output, deadline, work, limits, script)
             compare(output, work)
         finally:
             end_all()
@@ -539,4 +540,6 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    run_trial(__file__, Part, LIMITS_S, GROUPS, SMALL_GROUPS)
