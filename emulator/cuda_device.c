@@ -113,6 +113,7 @@ static const struct symbol {
     {"cuMemcpyDtoH", 3020, (any_function *)cuMemcpyDtoH_v2},
     {"cuMemCreate", 10020, (any_function *)cuMemCreate},
     {"cuMemRelease", 10020, (any_function *)cuMemRelease},
+    {"cuMemExportToShareableHandle", 10020, (any_function *)cuMemExportToShareableHandle},
     {"cuCheckpointProcessGetState", 12080, (any_function *)cuCheckpointProcessGetState},
     {"cuCheckpointProcessLock", 12080, (any_function *)cuCheckpointProcessLock},
     {"cuCheckpointProcessCheckpoint", 12080, (any_function *)cuCheckpointProcessCheckpoint},

@@ -116,18 +116,22 @@ CUresult cuMemExportToShareableHandle(
     void *shareable, CUmemGenericAllocationHandle handle, int type, unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *shareable, int type);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemGetAllocationPropertiesFromHandle(
     CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle);
 
 /* Memory of this process, or that of another one which it has opened. */
 enum { CUDA_BLOCKS_MAX = 64 };
+#define CUDA_MEMORY_NAME "colloc-emulator-gpu%d-unit%d" /* of its memfd */
 struct cuda_block {
     void *at;              /* its address, or its handle; NULL: unused */
     int64_t bytes;         /* of the GPU */
     int64_t foreign_bytes; /* of another process; 0: it is this one's */
     size_t host_bytes;     /* that `at` has an address for */
     CUdevice device;
-    int memory; /* a memfd with its content */
+    int memory;       /* a memfd with its content, */
+    struct seat lent; /* and if `is_lent`, memory of this GPU, which the process does not see */
+    bool is_lent;
     bool is_handle, is_exportable;
 };
 
@@ -137,6 +141,10 @@ struct cuda_block *cuda_block_at(const void *at);
 /* Makes a block of another process's memory, which it closes when it is released. Returns NULL:
  * there are too many, or this process does not use a GPU. */
 struct cuda_block *cuda_block_of_memory(int memory, size_t bytes, size_t host_bytes);
+
+/* Counts a block of memory of a GPU that this process does not see: as with NVIDIA's driver it
+ * belongs to the last process that has it. Returns false when the GPU has too little. */
+bool cuda_block_take_lent(struct cuda_block *block, struct seat seat);
 
 /* Returns the current context, or NULL. */
 CUcontext cuda_current_context(void);

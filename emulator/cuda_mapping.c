@@ -121,3 +121,9 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
     memcpy((void *)to, from, bytes);
     return call_fails("cuMemcpyHtoDAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
 }
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    memcpy((void *)to, (const void *)from, bytes);
+    return call_fails("cuMemcpyDtoDAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
+}

@@ -8,6 +8,7 @@
  * Calls of a locked or suspended process wait, as NVIDIA's do.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -202,9 +203,13 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 
 /* Puts host memory behind a block. Its pages come with what is written. `host_bytes`: how much of
  * it has an address. */
-static bool map_host(struct cuda_block *block, size_t bytes, size_t host_bytes)
+static bool map_host(struct cuda_block *block, CUdevice device, size_t bytes, size_t host_bytes)
 {
-    int memory = memfd_create("colloc-emulator", MFD_CLOEXEC);
+    char name[64];
+    struct seat seat = cuda_seat(device);
+
+    snprintf(name, sizeof(name), CUDA_MEMORY_NAME, seat.gpu, seat.unit);
+    int memory = memfd_create(name, MFD_CLOEXEC);
     void *at = MAP_FAILED;
 
     if (memory >= 0 && ftruncate(memory, (off_t)bytes) == 0)
@@ -236,7 +241,7 @@ static CUresult take_block(
     CUdevice device, size_t bytes, size_t host_bytes, struct cuda_block **ret_block)
 {
     struct cuda_block *block = unused_block(), fresh;
-    bool has_memory = block && map_host(&fresh, bytes, host_bytes);
+    bool has_memory = block && map_host(&fresh, device, bytes, host_bytes);
     struct world *world = has_memory ? enter_when_running() : NULL;
     CUresult r = world ? take_memory(world, (int64_t)bytes, device) : CUDA_OUT_OF_MEMORY;
 
@@ -261,7 +266,7 @@ static CUresult free_block(void *at)
 
     if (!world)
         return CUDA_INVALID_VALUE;
-    give_back(block->bytes, seat_of(block->device));
+    give_back(block->bytes, block->is_lent ? block->lent : seat_of(block->device));
     unmap_host(block);
     part_if_unused(world);
     world_leave(world);
@@ -287,6 +292,22 @@ struct cuda_block *cuda_block_of_memory(int memory, size_t bytes, size_t host_by
     *block = (struct cuda_block){
         .at = at, .host_bytes = host_bytes, .memory = memory, .foreign_bytes = (int64_t)bytes};
     return block;
+}
+
+bool cuda_block_take_lent(struct cuda_block *block, struct seat seat)
+{
+    struct world *world = enter_when_running();
+    bool is_taken = world && join_world(world) &&
+                    memory_take(world, self, seat, block->foreign_bytes) == 0;
+
+    if (is_taken) {
+        block->bytes = block->foreign_bytes;
+        block->lent = seat;
+        block->is_lent = true;
+    }
+    if (world)
+        world_leave(world);
+    return is_taken;
 }
 
 CUcontext cuda_current_context(void)

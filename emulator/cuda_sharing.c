@@ -33,10 +33,26 @@ CUresult cuMemExportToShareableHandle(
     return CUDA_OK;
 }
 
+/* Is the memory that of a GPU that this process does not see? Its file's name says which one. */
+static bool is_lent(int memory, struct seat *ret_seat)
+{
+    char path[64], name[96] = "";
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
+    if (readlink(path, name, sizeof(name) - 1) < 0 ||
+        sscanf(name, "/memfd:" CUDA_MEMORY_NAME, &ret_seat->gpu, &ret_seat->unit) != 2)
+        return false;
+    for (int i = 0; cuda_seat(i).gpu >= 0; i++)
+        if (cuda_seat(i).gpu == ret_seat->gpu)
+            return false;
+    return true;
+}
+
 CUresult cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *handle, void *shareable, int type)
 {
     struct stat status;
+    struct seat seat;
     int memory = fcntl((int)(intptr_t)shareable, F_DUPFD_CLOEXEC, 0);
 
     if (memory < 0 || type != POSIX_FILE_DESCRIPTOR || fstat(memory, &status) < 0) {
@@ -50,6 +66,10 @@ CUresult cuMemImportFromShareableHandle(
         return CUDA_OUT_OF_MEMORY;
     }
     block->is_handle = true;
+    if (is_lent(memory, &seat) && !cuda_block_take_lent(block, seat)) {
+        cuMemRelease((CUmemGenericAllocationHandle)block->at);
+        return CUDA_OUT_OF_MEMORY;
+    }
     *handle = (CUmemGenericAllocationHandle)block->at;
     return CUDA_OK;
 }

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/gpu_permutation.h"
+#include "checkpoint/lent_memory.h"
 #include "checkpoint/probe_process.h"
 #include "checkpoint/reservations.h"
 
@@ -93,6 +94,12 @@ static int reserve_memory(struct helper *helper, const struct helper_request *re
         &helper->reservations, &helper->driver, request->pid, device, request->bytes);
 }
 
+static int lend_memory(const struct helper *helper, const struct helper_request *request)
+{
+    int device = cuda_driver_find(&helper->driver, request->gpu);
+    return device < 0 ? -EINVAL : lent_memory_send(&helper->driver, device, request->bytes);
+}
+
 static int read_moves(
     const struct cuda_driver *driver, const struct helper_request *request, int *ret_to)
 {
@@ -149,6 +156,8 @@ static int call_driver(
         return reserve_memory(helper, request);
     case HELPER_RESUME:
         return resume_process(helper, request);
+    case HELPER_LEND:
+        return lend_memory(helper, request);
     case HELPER_RELEASE:
         return release_memory(helper, request);
     default:

@@ -72,6 +72,9 @@ struct cuda_allocation {
     unsigned char flags[8];
 };
 
+/* Of handle_types: a descriptor. */
+enum { CUDA_HANDLE_DESCRIPTOR = 1 };
+
 _Static_assert(sizeof(struct cuda_allocation) == 32, "as CUmemAllocationProp");
 
 #endif

@@ -42,6 +42,7 @@ static const struct symbol required[] = {
     SYMBOL(copy_to_host, "cuMemcpyDtoH", 3020),
     SYMBOL(memory_create, "cuMemCreate", 10020),
     SYMBOL(memory_release, "cuMemRelease", 10020),
+    SYMBOL(memory_export, "cuMemExportToShareableHandle", 10020),
 };
 
 static const struct symbol checkpoint[] = {

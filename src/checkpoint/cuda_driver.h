@@ -39,6 +39,7 @@ struct cuda_driver {
     int (*memory_create)(
         uint64_t *handle, size_t bytes, const struct cuda_allocation *, unsigned long long flags);
     int (*memory_release)(uint64_t handle);
+    int (*memory_export)(void *descriptor, uint64_t handle, int type, unsigned long long flags);
 
     int (*process_state)(int pid, int *state);
     int (*process_lock)(int pid, struct cuda_lock_args *);

@@ -14,9 +14,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "checkpoint/lent_memory.h"
 
 /* Neither which GPUs another program may see nor a way to become an MPS client: the helper works on
  * all GPUs, and on processes of users with and without MPS. */
@@ -30,7 +33,8 @@ struct helper {
     bool is_dropped;     /* the owner has nothing more to do with it */
     uv_process_t process;
     uv_pipe_t to, from;
-    int open; /* handles of these three */
+    int descriptors; /* the socket that they come from (lent_memory.h) */
+    int open;        /* handles of the first three */
     bool is_over;
     char line[HELPER_LINE_MAX];
     size_t size;
@@ -70,6 +74,8 @@ static void on_handle_closed(uv_handle_t *handle)
     while (*link != helper)
         link = &(*link)->next;
     *link = helper->next;
+    if (helper->descriptors >= 0)
+        close(helper->descriptors);
     free_if_unused(helper->owner);
     free(helper);
 }
@@ -191,16 +197,17 @@ static char **make_environment(void)
     return list;
 }
 
-static int spawn_helper(struct helper_client *client, struct helper *helper)
+static int spawn_helper(struct helper_client *client, struct helper *helper, int descriptors)
 {
     char **environment = make_environment();
     char *arguments[] = {client->program, NULL};
-    uv_stdio_container_t stdio[3] = {
+    uv_stdio_container_t stdio[LENT_MEMORY_SOCKET + 1] = {
         {.flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_READABLE_PIPE),
             .data.stream = (uv_stream_t *)&helper->to},
         {.flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE),
             .data.stream = (uv_stream_t *)&helper->from},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
+        {.flags = UV_INHERIT_FD, .data.fd = descriptors},
     };
     const uv_process_options_t options = {
         .file = client->program,
@@ -208,7 +215,7 @@ static int spawn_helper(struct helper_client *client, struct helper *helper)
         .env = environment,
         .exit_cb = on_exit_of_helper,
         .stdio = stdio,
-        .stdio_count = 3,
+        .stdio_count = LENT_MEMORY_SOCKET + 1,
     };
     int r = environment ? uv_spawn(client->loop, &helper->process, &options) : UV_ENOMEM;
     free(environment);
@@ -228,7 +235,13 @@ static int start_helper(struct helper_client *client)
     helper->next = client->helpers;
     client->helpers = client->helper = helper;
     client->open++;
-    int r = spawn_helper(client, helper);
+    int ends[2] = {-1, -1};
+    int r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
+    helper->descriptors = ends[0];
+    if (r == 0)
+        r = spawn_helper(client, helper, ends[1]);
+    if (ends[1] >= 0)
+        close(ends[1]);
     if (r < 0) {
         helper->is_over = true;
         drop_helper(client);
@@ -292,6 +305,29 @@ int helper_client_call(struct helper_client *client, const struct helper_request
     }
     uv_timer_start(&client->limit, on_limit, (uint64_t)(limit_us / MS_US) + 1, 0);
     return 0;
+}
+
+int helper_client_take_descriptor(struct helper_client *client)
+{
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {.msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.room,
+        .msg_controllen = sizeof control.room};
+    int fd = -1;
+    if (!client->helper ||
+        recvmsg(client->helper->descriptors, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+        return -1;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof fd))
+        memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    return fd;
 }
 
 bool helper_client_is_busy(const struct helper_client *client)

@@ -42,6 +42,10 @@ void helper_client_close(struct helper_client *client);
 int helper_client_call(struct helper_client *client, const struct helper_request *request,
     int64_t limit_us, helper_on_reply *on_reply, void *context);
 
+/* Takes the descriptor that came with the reply to a HELPER_LEND; the caller closes it. Returns -1:
+ * none came. */
+int helper_client_take_descriptor(struct helper_client *client);
+
 /* Returns whether a call is under way: then no other may begin. */
 bool helper_client_is_busy(const struct helper_client *client);
 

@@ -35,6 +35,7 @@ static const struct {
     [HELPER_RESUME] = {"restore", MOVES},
     [HELPER_RELEASE] = {"release", NOTHING},
     [HELPER_UNLOCK] = {"unlock", NOTHING},
+    [HELPER_LEND] = {"lend", GPU_AND_BYTES},
 };
 
 static const char *const states[] = {

@@ -9,6 +9,7 @@
  *     lock 4711 88123 10000                   801 310 - CUDA_ERROR_NOT_SUPPORTED
  *     checkpoint 4711 88123                   0 3617900 -
  *     reserve 4711 88123 GPU-03... 7841251328
+ *     lend 4711 88123 GPU-03... 7841251328
  *     restore 4711 88123 GPU-8f...>GPU-03...
  *     release 4711 88123
  *     unlock 4711 88123
@@ -43,6 +44,7 @@ enum helper_call {
     HELPER_RESUME,  /* frees what is reserved for the process, and at once restores it */
     HELPER_RELEASE,
     HELPER_UNLOCK,
+    HELPER_LEND, /* takes memory on a GPU and sends its descriptor (lent_memory.h) */
     HELPER_CALLS
 };
 
@@ -55,7 +57,7 @@ struct helper_request {
     pid_t pid;
     uint64_t born;                           /* its start, in clock ticks since boot */
     int64_t timeout_ms;                      /* of a lock */
-    int64_t bytes;                           /* to reserve, */
+    int64_t bytes;                           /* to reserve or to lend, */
     char gpu[GPU_UUID_SIZE];                 /* on this GPU */
     struct gpu_move moves[HELPER_MOVES_MAX]; /* of a restore */
     size_t n_moves;

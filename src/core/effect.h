@@ -14,7 +14,9 @@ enum effect_kind {
     EFFECT_RESUME,  /* put it on its GPUs; answer with RESUMED or SUSPENSION_FAILED */
     EFFECT_MOVE,    /* to task->run->yield.to_gpus; answer with MOVED or SUSPENSION_FAILED */
     EFFECT_PAUSE,   /* freeze its processes */
-    EFFECT_CONTINUE,     /* let frozen processes continue */
+    EFFECT_CONTINUE, /* let frozen processes continue */
+    EFFECT_RELOCATE, /* take its copy from run->yield.neighbour to the host; answer with RELOCATED
+                        or SUSPENSION_FAILED */
     EFFECT_GRANT_MEMORY, /* its allocation that waits is tried again */
     EFFECT_DENY_MEMORY,  /* its allocation that waits fails as it would have */
 };

@@ -36,7 +36,8 @@ enum event_kind {
     EVENT_SUSPENDED,         /* it is off its GPUs */
     EVENT_RESUMED,           /* it runs on the GPUs of RESUMING */
     EVENT_MOVED,             /* it runs on the GPUs of MOVING */
-    EVENT_SUSPENSION_FAILED, /* instead of one of these three */
+    EVENT_RELOCATED,         /* its copy lies on the host now */
+    EVENT_SUSPENSION_FAILED, /* instead of one of these four */
     EVENT_MEMORY_WAIT,     /* an allocation waits in its process for GPU memory; may be repeated */
     EVENT_MEMORY_WAIT_END, /* it waits no longer, by itself */
     EVENT_DEPENDENCY, /* a dependency of the task holds, or never can: decided by the core where it
@@ -64,6 +65,7 @@ enum event_kind {
     EVENT_RESTART,       /* the service has ended: it is run again, but not at once */
     EVENT_END,           /* it is done, in this state */
     EVENT_SUSPENDING,    /* it is taken off its GPUs */
+    EVENT_RELOCATING,    /* its copy goes from the neighbour GPU to the host */
     EVENT_RESUMING,      /* it is put on these GPUs */
     EVENT_MOVING,        /* it is moved to these GPUs */
     EVENT_PAUSE,         /* its processes are frozen */
@@ -169,18 +171,22 @@ struct event {
         } place;
         enum task_state end;
         struct {
-            const int *gpus; /* of MOVE, MOVING and RESUMING */
+            const int *gpus; /* of MOVE, MOVING and RESUMING; of SUSPENDING the neighbour that its
+                                copy goes to, if n is 1 */
             int n;
             enum yield_reason reason; /* of SUSPENDING, MOVING and PAUSE */
             uint64_t to_task;         /* the task that it gives way to; 0: none */
-            struct reading bytes;     /* of MOVING: its memory on each new GPU; never 0 */
+            struct reading bytes;     /* of MOVING: its memory on each new GPU; never 0. Of
+                                         SUSPENDING with a neighbour: what it holds */
         } yield;
         struct {
             struct reading bytes;         /* of SUSPENDED: its memory on each GPU; never 0 */
             int64_t took_us;              /* of SUSPENDED, RESUMED and MOVED */
             struct reading context_bytes; /* of SUSPENDED: of that, what stays on its GPU, as the
                                              context of an MPS client; not valid: nothing does */
-            bool has_ranks; /* of SUSPENDED: ranks of NCCL, which must be back in time */
+            bool has_ranks;            /* of SUSPENDED: ranks of NCCL, which must be back in time */
+            struct reading copy_bytes; /* of SUSPENDED: of that, what lies on the neighbour of
+                                             SUSPENDING; not valid: the copy is on the host */
         } yielded;
         struct {
             enum suspension_failure why;

@@ -77,6 +77,7 @@ static void gpu_view_fini(struct gpu_view *gpu)
     window_fini(&gpu->pcie);
     free(gpu->residents);
     free(gpu->absent);
+    free(gpu->copies);
 }
 
 void core_destroy(struct core *core)

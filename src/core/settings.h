@@ -46,15 +46,16 @@ struct core_settings {
     int recoveries_max;          /* starts after a GPU memory crash, per task */
     int requeues_max;            /* starts after ends that were not the task's fault, per task */
     double filler_smact;         /* a task with a higher expected SMACT nearly fills a GPU */
-    int filler_percent; /* such a task, beside other MPS clients, gets this share of the SMs, in
+    int filler_percent;    /* such a task, beside other MPS clients, gets this share of the SMs, in
                             per cent; 0: all */
-    bool mps_mem_limit; /* limit an MPS client to its known requirement and the margin */
-    bool can_suspend;   /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
-    bool stays_on_gpus; /* no task is moved, nor resumed on other GPUs than it had */
-    bool carries_mps;   /* clients of MPS, too, by the library in their processes */
-    bool can_pause;     /* EFFECT_PAUSE and CONTINUE */
-    bool preload;       /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
-    bool preempt;       /* running tasks give way by priority and rank (core/pass/preempt.c) */
+    bool mps_mem_limit;    /* limit an MPS client to its known requirement and the margin */
+    bool can_suspend;      /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
+    bool stays_on_gpus;    /* no task is moved, nor resumed on other GPUs than it had */
+    bool carries_mps;      /* clients of MPS, too, by the library in their processes */
+    bool neighbour_memory; /* with carries_mps: EFFECT_RELOCATE, and copies on other GPUs */
+    bool can_pause;        /* EFFECT_PAUSE and CONTINUE */
+    bool preload;          /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
+    bool preempt;          /* running tasks give way by priority and rank (core/pass/preempt.c) */
     bool make_room; /* a task is moved so that a waiting one can start (core/pass/make_room.c) */
     bool expires_elsewhere; /* another resource manager ends tasks at their time limit */
     bool look_ahead;        /* with preempt: the order of the queue is chosen by simulating several

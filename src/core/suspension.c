@@ -57,6 +57,13 @@ struct suspension_cost suspension_cost_of_client(const struct suspension_cost *c
     return of_client;
 }
 
+/* Fixed: until the gate is closed and no call is in flight, as of a client. */
+struct suspension_cost suspension_cost_to_neighbour(void)
+{
+    return (struct suspension_cost){
+        .fixed_us = 100 * MS_US, .suspend_us_per_gib = 5 * MS_US, .resume_us_per_gib = 6 * MS_US};
+}
+
 static int64_t time_us(int64_t fixed_us, int64_t us_per_gib, double bytes)
 {
     return fixed_us + llround((double)us_per_gib * bytes / (double)GIB);

@@ -182,13 +182,19 @@ struct task_yield {
                                      not valid: nothing does */
     bool has_ranks;               /* ranks of NCCL: it must be back in time; of this attempt */
     int mps_clients;              /* how many clients of MPS these processes are */
-    int64_t since_us;             /* since when it does not compute; 0: it does */
-    int64_t resumed_us;           /* when it last came back in this attempt; 0: never */
-    int64_t retry_us;             /* its resumption failed: not tried again before */
-    int failures;                 /* of resumptions, since the last that succeeded */
-    int64_t stopped_us;           /* not computing, all attempts; finished stops only */
-    int64_t attempt_stopped_us;   /* the same of this attempt */
-    int64_t cost_us;              /* of that: suspending, resuming and moving */
+    int neighbour;         /* with has_neighbour: the GPU that has, or is to have, the copy of its
+                           memory while it is suspended (ask/neighbour.h) */
+    bool has_neighbour;    /* else that copy is on the host */
+    bool is_relocating;    /* that copy goes to the host */
+    bool neighbour_failed; /* in this attempt: not tried again */
+    int64_t relocate_retry_us;  /* the way to the host failed: not tried again before */
+    int64_t since_us;           /* since when it does not compute; 0: it does */
+    int64_t resumed_us;         /* when it last came back in this attempt; 0: never */
+    int64_t retry_us;           /* its resumption failed: not tried again before */
+    int failures;               /* of resumptions, since the last that succeeded */
+    int64_t stopped_us;         /* not computing, all attempts; finished stops only */
+    int64_t attempt_stopped_us; /* the same of this attempt */
+    int64_t cost_us;            /* of that: suspending, resuming and moving */
     int suspensions, moves, pauses;
 };
 

@@ -119,6 +119,24 @@ double gpu_view_pending_bytes(const struct gpu_view *gpu)
     return bytes;
 }
 
+static double sum_copies(const struct gpu_view *gpu, bool is_there)
+{
+    double bytes = 0;
+    for (int i = 0; i < gpu->n_copies; i++)
+        bytes += gpu->copies[i].is_there == is_there ? gpu->copies[i].bytes : 0;
+    return bytes;
+}
+
+double gpu_view_copied_bytes(const struct gpu_view *gpu)
+{
+    return sum_copies(gpu, true);
+}
+
+double gpu_view_coming_bytes(const struct gpu_view *gpu)
+{
+    return sum_copies(gpu, false);
+}
+
 struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
 {
     struct reading bytes = gpu->mem_used_bytes;
@@ -126,6 +144,7 @@ struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
         bytes.value -= reading_assume(resident->mem_used_bytes, 0);
+    bytes.value -= gpu_view_copied_bytes(gpu);
     return bytes;
 }
 
@@ -142,7 +161,7 @@ static bool is_idle_besides(const struct gpu_view *gpu, double bytes)
 
 bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu)
 {
-    return gpu->n_absent == 0 && is_idle_besides(gpu, 0);
+    return gpu->n_absent == 0 && gpu->n_copies == 0 && is_idle_besides(gpu, 0);
 }
 
 bool gpu_view_is_idle_but_for(const struct gpu_view *gpu, const struct task *task)

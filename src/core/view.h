@@ -117,6 +117,13 @@ struct absent_client {
     int mps_clients; /* its processes that are clients of MPS, as last listed */
 };
 
+/* The copy of a suspended task's memory, for which this GPU lends free memory (ask/neighbour.h). */
+struct lent_copy {
+    uint64_t task;
+    double bytes;
+    bool is_there; /* else it is on its way there */
+};
+
 /* Chosen: samples of a resident that has taken its memory which show how active it is. */
 enum { RISEN_SAMPLES_ENOUGH = 3 };
 
@@ -138,8 +145,10 @@ struct gpu_view {
     struct reading smact_level;       /* of the window: since mix_since_us, once seen long enough */
     struct reading utilisation_level; /* likewise; an upper bound of SMACT */
     int64_t granted_us;               /* when an allocation that waited there last got its memory */
-    size_t residents_capacity, absent_capacity;
+    size_t residents_capacity, absent_capacity, copies_capacity;
     struct absent_client *absent;
+    struct lent_copy *copies; /* of tasks that are suspended on other GPUs */
+    int n_copies;
     struct gpu_identity id;
     int64_t mix_since_us; /* since when the same tasks have been active there */
     struct window smact, utilisation;
@@ -200,6 +209,10 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
 /* Returns how many clients of MPS its tasks are: at least one for each task that shares by MPS.
  * Suspended ones count, too. */
 int gpu_view_mps_clients(const struct gpu_view *gpu);
+
+/* Returns the bytes of copies that lie on the GPU, or are on their way there. */
+double gpu_view_copied_bytes(const struct gpu_view *gpu);
+double gpu_view_coming_bytes(const struct gpu_view *gpu);
 
 /* Has the task's context stayed on the GPU? */
 bool gpu_view_has_context(const struct gpu_view *gpu, uint64_t task);
@@ -323,8 +336,8 @@ double resident_outstanding_bytes(const struct resident *resident);
  * minutes first, with or without a CUDA context. */
 double gpu_view_pending_bytes(const struct gpu_view *gpu);
 
-/* Returns the bytes in use that no resident of the memory domain is known to use. Not valid without
- * a sample. */
+/* Returns the bytes in use that no resident of the memory domain is known to use, and no copy of a
+ * suspended task. Not valid without a sample. */
 struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu);
 
 /* Returns by how much the residents of the memory domain were last seen to use more than is in use

@@ -163,6 +163,7 @@ static const struct option {
         "it is suspended until its next turn"},
     CORE(SLOT),
     CORE(CAN_SUSPEND),
+    CORE(NEIGHBOUR_MEMORY),
     {"suspend-memory-max", LIVE(suspend_memory_max), &setting_size, "SIZE", NULL,
         "host memory that suspended tasks may take together; 0: half of the host's memory"},
     {"suspend-any-driver", LIVE(suspend_any_driver), &setting_flag, "yes|no", NULL,

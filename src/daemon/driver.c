@@ -327,6 +327,9 @@ static void carry_out(struct driver *driver, struct pending_effect effect)
     case EFFECT_MOVE:
         driver->hooks.move(driver->hooks.context, effect.task);
         break;
+    case EFFECT_RELOCATE:
+        driver->hooks.relocate(driver->hooks.context, effect.task);
+        break;
     case EFFECT_PAUSE:
         driver->hooks.pause(driver->hooks.context, effect.task);
         break;

@@ -26,6 +26,10 @@ struct driver_hooks {
     void (*resume)(void *context, uint64_t task);
     void (*move)(void *context, uint64_t task);
 
+    /* Take the copy of the suspended task from the neighbour GPU to the host; RELOCATED or
+     * SUSPENSION_FAILED follows. */
+    void (*relocate)(void *context, uint64_t task);
+
     /* Freeze the task's processes, or let them continue. */
     void (*pause)(void *context, uint64_t task);
     void (*unpause)(void *context, uint64_t task);

@@ -66,6 +66,12 @@ static void driver_move(void *context, uint64_t task)
     suspension_move(daemon->suspension, task);
 }
 
+static void driver_relocate(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    suspension_relocate(daemon->suspension, task);
+}
+
 static void driver_pause(void *context, uint64_t task)
 {
     struct daemon *daemon = context;
@@ -149,6 +155,7 @@ int wiring_create_driver(struct daemon *daemon, int64_t last_us, struct fault *f
             .suspend = driver_suspend,
             .resume = driver_resume,
             .move = driver_move,
+            .relocate = driver_relocate,
             .pause = driver_pause,
             .unpause = driver_unpause,
             .answer_memory = driver_answer_memory,

@@ -50,7 +50,9 @@ static size_t list_gpus(const int *gpus, int n, char *text, size_t size)
 static void describe_yield(const struct event *event, char *text, size_t size)
 {
     bool has_reason = event->kind != EVENT_MOVE && event->kind != EVENT_RESUMING;
-    size_t used = list_gpus(event->yield.gpus, event->yield.n, text, size);
+    bool has_copy = event->kind == EVENT_SUSPENDING && event->yield.n > 0;
+    size_t used = has_copy ? (size_t)snprintf(text, size, " to gpu%d", event->yield.gpus[0])
+                           : list_gpus(event->yield.gpus, event->yield.n, text, size);
     if (has_reason && used < size)
         used += (size_t)snprintf(
             text + used, size - used, " for %s", yield_reason_name(event->yield.reason));
@@ -134,10 +136,12 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_SUSPENDED] = "suspended",
         [EVENT_RESUMED] = "resumed",
         [EVENT_MOVED] = "moved",
+        [EVENT_RELOCATED] = "relocated",
         [EVENT_SUSPENSION_FAILED] = "suspension-failed",
         [EVENT_MEMORY_WAIT] = "memory-wait",
         [EVENT_MEMORY_WAIT_END] = "memory-wait-end",
         [EVENT_SUSPENDING] = "suspending",
+        [EVENT_RELOCATING] = "relocating",
         [EVENT_RESUMING] = "resuming",
         [EVENT_MOVING] = "moving",
         [EVENT_PAUSE] = "pause",

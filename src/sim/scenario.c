@@ -195,31 +195,50 @@ static bool is_client(const struct task *task)
     return task->run->share.sharing == SHARING_MPS;
 }
 
+/* So it does of a task whose copy goes to a neighbour. */
+static bool keeps_context(const struct task *task)
+{
+    bool is_away = task->state == TASK_SUSPENDED || task->state == TASK_RESUMING;
+    return is_client(task) || task->run->yield.has_neighbour ||
+           (is_away && task->run->yield.context_bytes.valid);
+}
+
+static struct suspension_cost cost_of(
+    const struct scenario_run *run, const struct task *task, enum effect_kind effect)
+{
+    if (task->run->yield.has_neighbour && effect != EFFECT_RELOCATE)
+        return suspension_cost_to_neighbour();
+    return keeps_context(task) ? suspension_cost_of_client(&run->scenario.settings.suspension_cost)
+                               : run->scenario.settings.suspension_cost;
+}
+
 /* Suspending and resuming take as long as the settings expect; pausing takes no time. */
 static void on_yield(
     void *context, struct sim *sim, const struct task *task, enum effect_kind effect)
 {
     struct scenario_run *run = context;
-    struct suspension_cost cost = run->scenario.settings.suspension_cost;
+    struct suspension_cost cost;
     struct task_state_now *state = &run->tasks[task->id];
     int64_t took_us = 0, now_us = sim_now_us(sim);
-    double stays = is_client(task) ? CONTEXT_BYTES : 0;
-    if (is_client(task))
-        cost = suspension_cost_of_client(&cost);
+    double stays = keeps_context(task) ? CONTEXT_BYTES : 0;
+    cost = cost_of(run, task, effect);
     if (effect == EFFECT_CONTINUE)
         begin_computing(run, task->id);
     if (effect == EFFECT_PAUSE)
         stop_computing(run, task->id);
     if (effect == EFFECT_GRANT_MEMORY || effect == EFFECT_DENY_MEMORY)
         end_memory_wait(run, task->id, effect == EFFECT_GRANT_MEMORY);
-    if (effect != EFFECT_SUSPEND && effect != EFFECT_RESUME && effect != EFFECT_MOVE)
+    if (effect != EFFECT_SUSPEND && effect != EFFECT_RESUME && effect != EFFECT_MOVE &&
+        effect != EFFECT_RELOCATE)
         return;
-    if (effect != EFFECT_RESUME) {
+    if (effect == EFFECT_RELOCATE)
+        took_us += suspension_time_us(&cost, fmax(0, state->resident_bytes - stays));
+    else if (effect != EFFECT_RESUME) {
         state->resident_bytes = memory_taken(run, task->id, now_us);
         took_us += suspension_time_us(&cost, fmax(0, state->resident_bytes - stays));
         stop_computing(run, task->id);
     }
-    if (effect != EFFECT_SUSPEND)
+    if (effect == EFFECT_RESUME || effect == EFFECT_MOVE)
         took_us += resumption_time_us(&cost, fmax(0, state->resident_bytes - stays));
     state->yield_us = took_us;
     schedule_wakeup(run, WAKE_YIELDED, now_us + took_us, task->id, task->attempts);
@@ -244,9 +263,10 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         fail_to_yield(run, task);
         return;
     }
-    struct event event = {.kind = task->state == TASK_SUSPENDING ? EVENT_SUSPENDED
-                                  : task->state == TASK_RESUMING ? EVENT_RESUMED
-                                                                 : EVENT_MOVED,
+    struct event event = {.kind = task->run->yield.is_relocating   ? EVENT_RELOCATED
+                                  : task->state == TASK_SUSPENDING ? EVENT_SUSPENDED
+                                  : task->state == TASK_RESUMING   ? EVENT_RESUMED
+                                                                   : EVENT_MOVED,
         .time_us = wakeup->time_us,
         .task = task->id,
         .yielded.took_us = state->yield_us};
@@ -254,10 +274,14 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         event.yielded.bytes = reading_of((double)(int64_t)state->resident_bytes);
     event.yielded.has_ranks = event.kind == EVENT_SUSPENDED &&
                               run->scenario.tasks[task->id].are_ranks;
-    if (event.kind == EVENT_SUSPENDED && (is_client(task) || event.yielded.has_ranks))
+    if (event.kind == EVENT_SUSPENDED && (keeps_context(task) || event.yielded.has_ranks))
         event.yielded.context_bytes = reading_of(
             fmin(CONTEXT_BYTES, fmax(1, state->resident_bytes)));
-    if (event.kind != EVENT_SUSPENDED && !state->waits)
+    if (event.kind == EVENT_SUSPENDED && task->run->yield.has_neighbour)
+        event.yielded.copy_bytes = reading_of(
+            fmax(1, floor(state->resident_bytes - CONTEXT_BYTES)));
+    bool runs_again = event.kind == EVENT_RESUMED || event.kind == EVENT_MOVED;
+    if (runs_again && !state->waits)
         begin_computing(run, task->id);
     note_error(run, sim_step(run->sim, &event));
 }
@@ -342,6 +366,12 @@ static bool kill_if_full(struct scenario_run *run, int gpu, double used_bytes)
     return true;
 }
 
+static bool has_copy_on(const struct task *task, int gpu)
+{
+    bool is_away = task->state == TASK_SUSPENDED || task->state == TASK_RESUMING;
+    return is_away && task->run->yield.has_neighbour && task->run->yield.neighbour == gpu;
+}
+
 /* Sums memory and activity of the tasks on the GPU, and lists their memory in the sample. Returns
  * the bytes in use. */
 static double sum_tasks(
@@ -361,6 +391,8 @@ static double sum_tasks(
         const struct scenario_task *what = &run->scenario.tasks[task->id];
         used_bytes += count_contexts(run, task, gpu) *
                       reading_assume(task->run->yield.context_bytes, 0);
+        if (has_copy_on(task, gpu))
+            used_bytes += fmax(0, run->tasks[task->id].resident_bytes - CONTEXT_BYTES);
         if (!uses_memory_of(run, task, gpu))
             continue;
         double taken = memory_taken(run, task->id, sim_now_us(run->sim));

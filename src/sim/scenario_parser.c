@@ -203,6 +203,14 @@ static int read_gpus(
     return 0;
 }
 
+/* "nvlink": all GPUs so far are joined by it */
+static int read_links(struct scenario *scenario)
+{
+    for (int i = 0; i < scenario->n_gpus; i++)
+        memset(scenario->gpus[i].distances, 'A', (size_t)i);
+    return 0;
+}
+
 /* A story may have times that collocd does not take, such as memory that settles at once. The
  * carrier has its own costs. */
 static int read_setting(
@@ -615,6 +623,8 @@ static int read_line(struct scenario *scenario, struct span line, struct fault *
     const char *first = words.word[0], *second = words.n > 1 ? words.word[1] : "";
     if (strncmp(first, "t=", 2) == 0)
         return read_timed(scenario, &words, fault);
+    if (words.n == 1 && strcmp(first, "nvlink") == 0)
+        return read_links(scenario);
     if (words.n < 2)
         return refuse_word(fault, first);
     const struct gpu_line *gpus = find_gpu_line(first);

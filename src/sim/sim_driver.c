@@ -215,6 +215,7 @@ static void carry_out(struct sim *sim, const struct effect *effect)
     case EFFECT_SUSPEND:
     case EFFECT_RESUME:
     case EFFECT_MOVE:
+    case EFFECT_RELOCATE:
     case EFFECT_PAUSE:
     case EFFECT_CONTINUE:
     case EFFECT_GRANT_MEMORY:

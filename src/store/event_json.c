@@ -298,6 +298,7 @@ static const struct field yielded_fields[] = {
     {"took_us", FIELD_INT64, AT(yielded.took_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"context_bytes", FIELD_WHOLE, AT(yielded.context_bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"ranks", FIELD_BOOL, AT(yielded.has_ranks), OPTIONAL, 0, 0, NULL},
+    {"copy_bytes", FIELD_WHOLE, AT(yielded.copy_bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
 static const struct field suspension_failed_fields[] = {
@@ -405,12 +406,13 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_STOP] = FIELDS(stop_fields),
     [EVENT_LATENCY] = FIELDS(latency_fields),
     [EVENT_SPEED] = FIELDS(speed_fields),
-    [EVENT_SUSPENDING] = FIELDS(yield_fields),
+    [EVENT_SUSPENDING] = FIELDS(moving_fields),
     [EVENT_MOVING] = FIELDS(moving_fields),
     [EVENT_PAUSE] = FIELDS(yield_fields),
     [EVENT_SUSPENDED] = FIELDS(yielded_fields),
     [EVENT_RESUMED] = FIELDS(yielded_fields),
     [EVENT_MOVED] = FIELDS(yielded_fields),
+    [EVENT_RELOCATED] = FIELDS(yielded_fields),
     [EVENT_SUSPENSION_FAILED] = FIELDS(suspension_failed_fields),
     [EVENT_DEPENDENCY] = FIELDS(dependency_end_fields),
     [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
@@ -534,9 +536,12 @@ static int encode_free(json_t *object, const int64_t *free_us, int n)
     return json_object_set_new(object, "free_us", list) < 0 ? -1 : r;
 }
 
-static bool names_destination(enum event_kind kind)
+/* A suspension names the neighbour GPU for its copy, if it has one. */
+static bool names_destination(const struct event *event)
 {
-    return kind == EVENT_MOVE || kind == EVENT_MOVING || kind == EVENT_RESUMING;
+    enum event_kind kind = event->kind;
+    return kind == EVENT_MOVE || kind == EVENT_MOVING || kind == EVENT_RESUMING ||
+           (kind == EVENT_SUSPENDING && event->yield.n > 0);
 }
 
 /* The run at the front of the elements. */
@@ -608,7 +613,7 @@ static int encode_body(json_t *object, const struct event *event)
         r = encode_gpus(object, event);
     else if (event->kind == EVENT_PLACE)
         r = encode_indices(object, event->place.gpus, event->place.n);
-    else if (names_destination(event->kind))
+    else if (names_destination(event))
         r = encode_indices(object, event->yield.gpus, event->yield.n);
     else if (event->kind == EVENT_FIFO)
         r = encode_free(object, event->fifo.free_us, event->fifo.n);
@@ -1043,6 +1048,10 @@ int event_decode(
         return decode_free(&decoding, body, event);
     case EVENT_PLACE:
         return decode_indices(&decoding, body, &event->place.gpus, &event->place.n);
+    case EVENT_SUSPENDING:
+        if (!json_object_get(body, "gpus"))
+            return 0;
+        return decode_indices(&decoding, body, &event->yield.gpus, &event->yield.n);
     case EVENT_MOVE:
     case EVENT_MOVING:
     case EVENT_RESUMING:

@@ -32,7 +32,7 @@ import carrier_trial as ct
 from trial import TrialDaemon
 
 pd, until = ct.pd, cm.until
-LIMITS_S = {"owner": 30, "speed": 130, "collocd": 80, "pinned": 75}
+LIMITS_S = {"owner": 30, "speed": 130, "collocd": 80, "pinned": 100}
 SLACK_BYTES = 64 << 20  # the training may allocate between the loan and the order
 GRAIN = 2 << 20
 
@@ -297,6 +297,7 @@ class Part(cm.Part):
         page, result = training.page, {}
         result["gib"] = round(page.u64(pd.CARRY_BYTES) / 2**30, 2)
         result["near"] = [self.swap_near(training) for _ in range(times)]
+        page.set_place(pd.OWN)
         result["host"] = [training.swap(0.1) for _ in range(2)]
         result["wanted"] = [self.swap_wanted(training) for _ in range(1 if times < 5 else 2)]
         n = len(training.steps)
@@ -387,8 +388,8 @@ class Part(cm.Part):
         beside.kill()
 
 
-GROUPS = [["owner"], ["speed"], ["pinned"]]
-SMALL_GROUPS = [["owner"], ["speed"], ["pinned"]]
+GROUPS = [["owner"], ["speed"], ["pinned"], ["collocd"]]
+SMALL_GROUPS = [["owner", "pinned"], ["collocd"], ["speed"]]
 
 if __name__ == "__main__":
     if len(sys.argv) < 4:

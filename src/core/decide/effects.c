@@ -40,6 +40,8 @@ static void keep_lists(struct core *core, struct event *event)
         event->place.gpus = task->gpus;
     else if (event->kind == EVENT_RESUMING)
         event->yield.gpus = task->gpus;
+    else if (event->kind == EVENT_SUSPENDING)
+        event->yield.gpus = event->yield.n ? &task->run->yield.neighbour : NULL;
     else if (event->kind == EVENT_MOVING)
         event->yield.gpus = task->run->yield.to_gpus;
     else if (event->kind == EVENT_FIFO)

@@ -9,6 +9,7 @@
 #include "core/decide/give_way.h"
 
 #include "core/ask/giving_way.h"
+#include "core/ask/neighbour.h"
 #include "core/ask/placement.h"
 #include "core/decide/effects.h"
 #include "core/state/claims.h"
@@ -18,6 +19,14 @@ static int decide_effect(struct core *core, const struct event *event, enum effe
 {
     int r = core_decide(core, event);
     return r < 0 ? r : core_add_effect(core, effect, event->task, NULL);
+}
+
+/* What NVIDIA's driver reports, in whole bytes. It lists a process before it has memory: 0 is no
+ * answer. */
+static struct reading whole_bytes(struct reading bytes)
+{
+    return bytes.valid && bytes.value >= 1 ? reading_of((double)(int64_t)bytes.value)
+                                           : READING_NONE;
 }
 
 int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
@@ -32,15 +41,13 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
         .yield = {.reason = reason, .to_task = to_task}};
     if (!can_suspend && !core->settings.can_pause)
         return 0;
+    int neighbour = can_suspend ? core_find_neighbour(core, task, reason, to_task, now_us) : -1;
+    if (neighbour >= 0) {
+        event.yield.gpus = &neighbour;
+        event.yield.n = 1;
+        event.yield.bytes = whole_bytes(core_bytes_of(core, task));
+    }
     return decide_effect(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
-}
-
-/* What NVIDIA's driver reports, in whole bytes. It lists a process before it has memory: 0 is no
- * answer. */
-static struct reading whole_bytes(struct reading bytes)
-{
-    return bytes.valid && bytes.value >= 1 ? reading_of((double)(int64_t)bytes.value)
-                                           : READING_NONE;
 }
 
 int core_move_task(struct core *core, const struct task *task, const int *gpus,
@@ -51,6 +58,12 @@ int core_move_task(struct core *core, const struct task *task, const int *gpus,
         .task = task->id,
         .yield = {gpus, task->n_gpus, reason, to_task, whole_bytes(bytes)}};
     return decide_effect(core, &event, EFFECT_MOVE);
+}
+
+int core_relocate_copy(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct event event = {.kind = EVENT_RELOCATING, .time_us = now_us, .task = task->id};
+    return decide_effect(core, &event, EFFECT_RELOCATE);
 }
 
 int core_continue_task(struct core *core, const struct task *task, int64_t now_us)
@@ -80,6 +93,8 @@ int core_repeat_effect(struct core *core, const struct task *task)
     };
     if (effects[task->state])
         return core_add_effect(core, (enum effect_kind)effects[task->state], task->id, NULL);
+    if (task->run->yield.is_relocating)
+        return core_add_effect(core, EFFECT_RELOCATE, task->id, NULL);
     bool may_be_frozen = task->state == TASK_RUNNING && task->run->yield.pauses;
     return may_be_frozen ? core_add_effect(core, EFFECT_CONTINUE, task->id, NULL) : 0;
 }

@@ -14,6 +14,9 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
 int core_move_task(struct core *core, const struct task *task, const int *gpus,
     struct reading bytes, enum yield_reason reason, uint64_t to_task, int64_t now_us);
 
+/* Has the copy of a suspended task go from its neighbour GPU to the host. Returns 0 or -ENOMEM. */
+int core_relocate_copy(struct core *core, const struct task *task, int64_t now_us);
+
 /* Lets a paused task continue. Returns 0 or -ENOMEM. */
 int core_continue_task(struct core *core, const struct task *task, int64_t now_us);
 

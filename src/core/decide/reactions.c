@@ -63,8 +63,8 @@ static int evict_task(struct core *core, uint64_t id, int64_t now_us)
     return r < 0 ? r : core_kill_task(core, task);
 }
 
-/* Ends the suspended tasks whose contexts were on a GPU that the driver reports lost: they can come
- * back to no other. A GPU that is not listed may be listed again. */
+/* Ends the suspended tasks whose contexts or copies were on a GPU that the driver reports lost: they
+ * can come back to no other. A GPU that is not listed may be listed again. */
 static int evict_absent(struct core *core, const struct core_sample *sample, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[sample->gpu];
@@ -72,6 +72,9 @@ static int evict_absent(struct core *core, const struct core_sample *sample, int
     for (int i = 0; i < gpu->n_absent && sample->lost && r == 0; i++)
         if (!core_find_task(core, gpu->absent[i].task)->ending)
             r = evict_task(core, gpu->absent[i].task, now_us);
+    for (int i = 0; i < gpu->n_copies && sample->lost && r == 0; i++)
+        if (gpu->copies[i].is_there && !core_find_task(core, gpu->copies[i].task)->ending)
+            r = evict_task(core, gpu->copies[i].task, now_us);
     return r;
 }
 
@@ -161,6 +164,7 @@ int core_react_to_input(struct core *core, const struct event *event)
     case EVENT_SUSPENDED:
     case EVENT_RESUMED:
     case EVENT_MOVED:
+    case EVENT_RELOCATED:
     case EVENT_SUSPENSION_FAILED:
         return core_after_yield(core, task, event);
     default:

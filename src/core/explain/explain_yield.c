@@ -83,6 +83,10 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
     if (task->state == TASK_MOVING)
         text_line_add(line, "to GPU %s ", core->view.gpus[task->run->yield.to_gpus[0]].id.label);
     add_yield_reason(line, task);
+    if (task->state == TASK_SUSPENDED && task->run->yield.has_neighbour)
+        text_line_add(line, "; its memory %s GPU %s",
+            task->run->yield.is_relocating ? "goes to the host from" : "lies on",
+            core->view.gpus[task->run->yield.neighbour].id.label);
     if (task->ending)
         text_line_add(line, "; it is being ended");
     else if (task->run->yield.by_user)

@@ -19,6 +19,7 @@
 #include "core/pass/main_queue_pass.h"
 #include "core/pass/make_room.h"
 #include "core/pass/memory_answer.h"
+#include "core/pass/neighbour_pass.h"
 #include "core/pass/preempt.h"
 #include "core/pass/promise_pass.h"
 #include "core/pass/recall.h"
@@ -61,6 +62,7 @@ static const struct pass_stage stages[] = {
     {"unused", core_reclaim_unused, "tasks that do not use their GPUs give way to those that wait"},
     {"host", core_schedule_host, "tasks that need no GPU start"},
     {"room", core_make_room, "a task is moved so that the head can start"},
+    {"lent", core_return_lent_memory, "copies leave the memory of GPUs that tasks want"},
 };
 
 const struct pass_stage *core_pass_stages(int *ret_n)

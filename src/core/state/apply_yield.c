@@ -150,9 +150,44 @@ static int apply_suspending(struct core *core, struct task *task, const struct e
 {
     if (task->state != TASK_RUNNING || task->ending)
         return CORE_NOT_NOW;
+    if (event->yield.n > 0 && !core_are_gpus(core, event->yield.gpus, event->yield.n))
+        return CORE_NOT_NOW;
     begin_stop(core, task, event);
     mark_leaving(core, task);
     task_move(task, TASK_SUSPENDING);
+    return event->yield.n > 0 ? core_add_copy(core, task, event->yield.gpus[0],
+                                    reading_assume(event->yield.bytes, 0))
+                              : 0;
+}
+
+/* Where its copy lies: on the neighbour, or on the host, though that was not the plan. */
+static void note_place(struct core *core, struct task *task, struct reading copy_bytes)
+{
+    if (!task->run->yield.has_neighbour)
+        return;
+    if (copy_bytes.valid) {
+        core_note_copied(core, task, copy_bytes.value);
+        return;
+    }
+    task->run->yield.neighbour_failed = true;
+    core_remove_copy(core, task);
+}
+
+static int apply_relocating(struct task *task)
+{
+    if (task->state != TASK_SUSPENDED || !task->run->yield.has_neighbour ||
+        task->run->yield.is_relocating || task->ending)
+        return CORE_NOT_NOW;
+    task->run->yield.is_relocating = true;
+    return 0;
+}
+
+static int apply_relocated(struct core *core, struct task *task, const struct event *event)
+{
+    if (!task->run->yield.is_relocating)
+        return CORE_NOT_NOW;
+    task->run->yield.cost_us += event->yielded.took_us;
+    core_remove_copy(core, task);
     return 0;
 }
 
@@ -165,13 +200,14 @@ static int apply_suspended(struct core *core, struct task *task, const struct ev
     task->run->yield.suspensions++;
     task->run->yield.context_bytes = event->yielded.context_bytes;
     task->run->yield.has_ranks = event->yielded.has_ranks;
+    note_place(core, task, event->yielded.copy_bytes);
     return become_suspended(core, task, event->time_us);
 }
 
 static int apply_resuming(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_SUSPENDED || task_stays_suspended(task) ||
-        !core_are_gpus(core, event->yield.gpus, event->yield.n))
+        task->run->yield.is_relocating || !core_are_gpus(core, event->yield.gpus, event->yield.n))
         return CORE_NOT_NOW;
     int *gpus = calloc((size_t)event->yield.n, sizeof *gpus);
     if (!gpus)
@@ -196,6 +232,7 @@ static int apply_resumed(struct core *core, struct task *task, const struct even
     task->run->yield.failures = 0;
     task->run->yield.retry_us = 0;
     task->run->yield.moves += task->gpus[0] != task->run->yield.from_gpu;
+    core_remove_copy(core, task);
     run_again(core, task, event->time_us);
     return 0;
 }
@@ -293,6 +330,11 @@ static void retry_later(struct task *task, int64_t now_us)
 static int apply_suspension_failed(struct core *core, struct task *task, const struct event *event)
 {
     bool is_suspended = event->suspension_failed.is_suspended;
+    if (task->run->yield.is_relocating && is_suspended) {
+        task->run->yield.is_relocating = false;
+        task->run->yield.relocate_retry_us = event->time_us + RETRY_FIRST_US;
+        return 0;
+    }
     if (!task_state_is_changing(task->state) || (task->state == TASK_SUSPENDING && is_suspended) ||
         (task->state == TASK_RESUMING && !is_suspended))
         return CORE_NOT_NOW;
@@ -303,6 +345,8 @@ static int apply_suspension_failed(struct core *core, struct task *task, const s
     if (!may_retry && !is_suspended)
         task->run->yield.cannot_suspend = true;
     retry_later(task, event->time_us);
+    if (!is_suspended)
+        core_remove_copy(core, task);
     if (is_suspended)
         return become_suspended(core, task, event->time_us);
     int64_t resumed_us = task->run->yield.resumed_us;
@@ -370,6 +414,10 @@ int core_apply_yield(struct core *core, struct task *task, const struct event *e
         return apply_suspending(core, task, event);
     case EVENT_SUSPENDED:
         return apply_suspended(core, task, event);
+    case EVENT_RELOCATING:
+        return apply_relocating(task);
+    case EVENT_RELOCATED:
+        return apply_relocated(core, task, event);
     case EVENT_RESUMING:
         return apply_resuming(core, task, event);
     case EVENT_RESUMED:

@@ -209,6 +209,51 @@ void core_remove_context(struct core *core, struct task *task)
     yield->n_context_gpus = 0;
 }
 
+/* ---- copies that lie on a neighbour ---- */
+
+int core_add_copy(struct core *core, struct task *task, int gpu, double bytes)
+{
+    struct gpu_view *view = &core->view.gpus[gpu];
+    const struct lent_copy copy = {.task = task->id, .bytes = bytes};
+    if (ARRAY_APPEND(view->copies, view->n_copies, view->copies_capacity, copy) < 0)
+        return -ENOMEM;
+    task->run->yield.neighbour = gpu;
+    task->run->yield.has_neighbour = true;
+    core->n_copies++;
+    core_note_open(core, gpu);
+    return 0;
+}
+
+/* The last sample does not show it. */
+void core_note_copied(struct core *core, const struct task *task, double bytes)
+{
+    int at = task->run->yield.neighbour;
+    struct gpu_view *gpu = &core->view.gpus[at];
+    for (int i = 0; i < gpu->n_copies; i++)
+        if (gpu->copies[i].task == task->id)
+            gpu->copies[i] = (struct lent_copy){task->id, bytes, true};
+    if (gpu->mem_used_bytes.valid)
+        gpu->mem_used_bytes.value += bytes;
+    core_note_open(core, at);
+}
+
+void core_remove_copy(struct core *core, struct task *task)
+{
+    int at = task->run->yield.neighbour;
+    if (!task->run->yield.has_neighbour)
+        return;
+    struct gpu_view *gpu = &core->view.gpus[at];
+    for (int i = 0; i < gpu->n_copies; i++) {
+        if (gpu->copies[i].task != task->id)
+            continue;
+        gpu->copies[i] = gpu->copies[--gpu->n_copies];
+        break;
+    }
+    task->run->yield.has_neighbour = task->run->yield.is_relocating = false;
+    core->n_copies--;
+    core_note_open(core, at);
+}
+
 bool core_are_gpus(const struct core *core, const int *gpus, int n)
 {
     for (int i = 0; i < n; i++)

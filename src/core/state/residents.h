@@ -48,6 +48,12 @@ int core_keep_contexts(struct core *core, struct task *task);
 /* They are no longer those of a suspended task. */
 void core_remove_context(struct core *core, struct task *task);
 
+/* The copy of the task's memory is to lie on a neighbour GPU, lies there, or does not any more.
+ * core_add_copy returns 0 or -ENOMEM. */
+int core_add_copy(struct core *core, struct task *task, int gpu, double bytes);
+void core_note_copied(struct core *core, const struct task *task, double bytes);
+void core_remove_copy(struct core *core, struct task *task);
+
 /* The task gives up its GPUs; one without a GPU is no longer noted as on the host. */
 void core_release_gpus(struct core *core, struct task *task, int64_t now_us);
 

@@ -61,8 +61,8 @@ int core_end_memory_wait(struct core *core, struct task *task, int64_t now_us)
 void core_begin_attempt(struct task *task)
 {
     struct task_yield *yield = &task->run->yield;
-    yield->cannot_suspend = false;
-    yield->resumed_us = yield->retry_us = yield->attempt_stopped_us = 0;
+    yield->cannot_suspend = yield->neighbour_failed = false;
+    yield->resumed_us = yield->retry_us = yield->relocate_retry_us = yield->attempt_stopped_us = 0;
     yield->failures = 0;
     task->run->memory_wait.n_unpaid = 0;
     core_begin_service(task);
@@ -77,6 +77,7 @@ void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
         queue_remove(task);
     task->run->yield.by_user = task->run->yield.is_unused = task->run->yield.is_frozen = false;
     core_remove_context(core, task);
+    core_remove_copy(core, task);
     task->run->yield.bytes = task->run->yield.context_bytes = READING_NONE;
     task->run->yield.has_ranks = false;
     core_end_memory_wait(core, task, ended_us);

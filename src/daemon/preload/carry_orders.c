@@ -74,6 +74,12 @@ enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_
     return page ? page_lies(page) : PRELOAD_PLACE_OWN;
 }
 
+bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    const struct preload_page *page = find_page(manager, task, pid);
+    return page && atomic_load(&page->carry_state) >= PRELOAD_CARRY_COPYING;
+}
+
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     struct preload_page *page = find_page(manager, task, pid);

@@ -90,6 +90,9 @@ void preload_manager_limit_rooms(struct preload_manager *manager, int64_t idle_m
 /* Returns how much host memory is held ready for copies. */
 struct room_totals preload_manager_rooms(const struct preload_manager *manager);
 
+/* Is its memory away? */
+bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* Can the carrier of the process take its memory away, as far as its page says now? */
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid);
 

@@ -67,7 +67,7 @@ uint64_t suspension_room_bytes(const struct suspension *s)
 
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next)
 {
-    if (is_away)
+    if (is_away && !s->orders->is_near)
         choose_places(s);
     s->orders->carry.is_away = is_away;
     s->orders->carry.next = next;

@@ -130,7 +130,7 @@ static int64_t count_suspended(const struct suspension *s, const struct order *f
         sum += (int64_t)order->host_bytes;
     for (const struct task *task = core_next_task(s->parts.core, 0); task;
          task = core_next_task(s->parts.core, task->id))
-        if (task->state == TASK_SUSPENDED)
+        if (task->state == TASK_SUSPENDED && !task->run->yield.has_neighbour)
             sum += (int64_t)fmax(0, reading_or(task->run->yield.bytes, 0) -
                                         reading_or(task->run->yield.context_bytes, 0)) *
                    task->request.gpus;
@@ -228,6 +228,24 @@ void suspension_limit_rooms(struct suspension *s)
     if (s->parts.config->carrier)
         preload_manager_limit_rooms(
             s->parts.preload, memory_max(s) - count_suspended(s, s->orders));
+}
+
+bool suspension_has_host_room(struct suspension *s, double bytes, char *why, size_t size)
+{
+    int64_t left_bytes = memory_max(s) - count_suspended(s, s->orders->next);
+    struct reading available = host_memory_available();
+    double reserve = available.valid ? (double)suspend_host_reserve((int64_t)available.value) : 0;
+    if (bytes > (double)left_bytes)
+        snprintf(why, size,
+            "its copy stays on the neighbour GPU: suspended tasks would take more "
+            "host memory than the setting suspend-memory-max allows");
+    else if (available.valid && bytes > available.value - reserve)
+        snprintf(why, size,
+            "its copy stays on the neighbour GPU: the host has too little free "
+            "memory for it");
+    else
+        return true;
+    return false;
 }
 
 void suspension_gather_facts(struct suspension *s)

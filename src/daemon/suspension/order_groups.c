@@ -115,8 +115,10 @@ static void fail_lost(struct suspension *s)
 
 static void on_brought_back(struct suspension *s, enum preload_carry_answer answer)
 {
+    const struct task *task = suspension_find_task(s, s->orders->task);
     if (answer == PRELOAD_CARRIES_DONE) {
-        suspension_learn_carry(s, CARRY_TO_GPU);
+        if (task && !task->run->yield.has_neighbour)
+            suspension_learn_carry(s, CARRY_TO_GPU);
         complete_resumption(s);
     } else if (answer == PRELOAD_CARRIES_FAILED && s->record.are_clients)
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, true,
@@ -313,13 +315,30 @@ static void fail_clients(struct suspension *s, enum preload_carry_answer answer)
         fail_suspension(s, SUSPENSION_NOT_NOW, why);
 }
 
+/* It was not handed the memory of the neighbour, or cannot map it. */
+static void on_back_for_host(struct suspension *s, enum preload_carry_answer answer)
+{
+    if (answer == PRELOAD_CARRIES_DONE)
+        suspension_go_to_host(s, "a process could not use the memory there");
+    else if (answer == PRELOAD_CARRIES_LOST)
+        fail_lost(s);
+    else
+        retry_or_give_up(s, "its memory cannot be put back");
+}
+
 static void on_clients_away(struct suspension *s, enum preload_carry_answer answer)
 {
+    bool is_near = s->orders->is_near;
+    if (answer != PRELOAD_CARRIES_DONE && is_near && answer != PRELOAD_CARRIES_LOST) {
+        suspension_carry(s, false, on_back_for_host);
+        return;
+    }
     if (answer != PRELOAD_CARRIES_DONE) {
         fail_clients(s, answer);
         return;
     }
-    suspension_learn_carry(s, CARRY_TO_HOST);
+    if (!is_near)
+        suspension_learn_carry(s, CARRY_TO_HOST);
     suspension_complete_order(s, EVENT_SUSPENDED);
 }
 
@@ -415,6 +434,8 @@ static void hold_ranks(struct suspension *s)
 void suspension_run_suspension(struct suspension *s)
 {
     struct order *order = s->orders;
+    if (suspension_lend_first(s))
+        return;
     suspension_lend_memory(s);
     if (order->gate_closed_us) {
         pass_gate(s);
@@ -431,14 +452,18 @@ void suspension_run_suspension(struct suspension *s)
 void suspension_decide(struct suspension *s)
 {
     s->facts.pool_bytes = (double)suspension_room_bytes(s);
-    enum suspend_refusal refusal = suspend_check(&s->facts);
+    bool is_near = suspension_may_go_near(s);
+    struct suspend_facts facts = s->facts;
+    if (is_near)
+        facts.gpu_bytes = reading_of(0);
+    enum suspend_refusal refusal = suspend_check(&facts);
     if (refusal != SUSPEND_ALLOWED) {
         refuse_order(s, refusal);
         return;
     }
-    s->orders->host_bytes = reading_or(s->facts.gpu_bytes, 0);
+    s->orders->host_bytes = reading_or(facts.gpu_bytes, 0);
     s->record.is_carried = s->parts.config->carrier;
-    s->record.are_clients = suspend_is_by_carrier_alone(&s->facts);
+    s->record.are_clients = is_near || suspend_is_by_carrier_alone(&s->facts);
     int r = suspension_save_record(s, s->orders->task);
     if (r < 0) {
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, false, "the state folder cannot be written");

@@ -32,6 +32,7 @@ void suspension_destroy(struct suspension *suspension);
 void suspension_suspend(struct suspension *suspension, uint64_t task);
 void suspension_resume(struct suspension *suspension, uint64_t task);
 void suspension_move(struct suspension *suspension, uint64_t task);
+void suspension_relocate(struct suspension *suspension, uint64_t task);
 
 /* Freezes the task's processes, or lets them continue. */
 void suspension_pause(struct suspension *suspension, uint64_t task);

@@ -49,7 +49,8 @@ bool suspension_load_record(struct suspension *s, const struct task *task)
     free(data);
     if (r < 0)
         log_error("%s: damaged", path);
-    bool is_this = task->state == TASK_RESUMING || s->record.number == suspension_count_stops(task);
+    bool is_this = task->state == TASK_RESUMING || task->state == TASK_SUSPENDED ||
+                   s->record.number == suspension_count_stops(task);
     return r == 0 && s->record.attempt == task->attempts && is_this;
 }
 

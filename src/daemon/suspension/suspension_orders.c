@@ -117,7 +117,9 @@ void suspension_complete_order(struct suspension *s, enum event_kind kind)
     event.yielded.took_us = clock_monotonic_us() - order->started_us;
     suspension_save_speed(s);
     suspension_report_speed(s);
-    if (kind != EVENT_SUSPENDED) {
+    if (kind == EVENT_SUSPENDED)
+        event.yielded.copy_bytes = suspension_near_bytes(s);
+    if (kind != EVENT_SUSPENDED && kind != EVENT_RELOCATED) {
         suspension_set_gate(s, false);
         suspension_return_memory(s);
     }
@@ -144,7 +146,8 @@ void suspension_fail_order(
 /* The state that the core gives the task while the order is carried out. */
 static enum task_state state_of(enum order_kind kind)
 {
-    static const enum task_state states[] = {TASK_SUSPENDING, TASK_RESUMING, TASK_MOVING};
+    static const enum task_state states[] = {
+        TASK_SUSPENDING, TASK_RESUMING, TASK_MOVING, TASK_SUSPENDED};
     return states[kind];
 }
 
@@ -159,13 +162,15 @@ static void begin_order(struct suspension *s)
     if (suspension_load_record(s, task)) {
         if (next_step)
             next_step(s);
+        else if (order->kind == ORDER_RELOCATE)
+            suspension_run_relocation(s);
         else if (order->kind == ORDER_RESUME || s->record.is_resuming)
             suspension_run_resumption(s, task);
         else
             suspension_run_suspension(s);
         return;
     }
-    if (order->kind == ORDER_RESUME) {
+    if (order->kind == ORDER_RESUME || order->kind == ORDER_RELOCATE) {
         suspension_fail_order(s, SUSPENSION_LOST, true, "the record of its processes is missing");
         return;
     }
@@ -345,6 +350,8 @@ void suspension_drop_order(struct suspension *s)
 static bool is_urgent(const struct task *task, enum order_kind kind)
 {
     enum yield_reason reason = task->run->yield.reason;
+    if (kind == ORDER_RELOCATE)
+        return true;
     return kind != ORDER_RESUME &&
            (reason == YIELD_TO_MEMORY || reason == YIELD_GPU_FAILING || yield_is_for_time(reason));
 }
@@ -381,6 +388,11 @@ void suspension_resume(struct suspension *s, uint64_t task)
 void suspension_move(struct suspension *s, uint64_t task)
 {
     add_order(s, task, ORDER_MOVE);
+}
+
+void suspension_relocate(struct suspension *s, uint64_t task)
+{
+    add_order(s, task, ORDER_RELOCATE);
 }
 
 void suspension_polled(struct suspension *s, int64_t poll)

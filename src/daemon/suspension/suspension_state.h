@@ -11,7 +11,7 @@
 
 enum { SUSPENSION_WHY_SIZE = 256 };
 
-enum order_kind { ORDER_SUSPEND, ORDER_RESUME, ORDER_MOVE };
+enum order_kind { ORDER_SUSPEND, ORDER_RESUME, ORDER_MOVE, ORDER_RELOCATE };
 
 /* The carriers of all processes have answered: done, or the worst of their answers. */
 typedef void suspension_carried(struct suspension *s, enum preload_carry_answer answer);
@@ -34,6 +34,8 @@ struct order {
     int64_t held_us;                         /* when its collectives were held */
     int64_t gate_closed_us;                  /* when; 0: its gates were not closed yet */
     double host_bytes;                       /* host memory that it was allowed to take */
+    bool is_near;         /* its processes have memory of a neighbour GPU for their copies */
+    bool has_near_failed; /* it goes on without */
     struct {
         bool is_away;
         int64_t begun_us;
@@ -72,6 +74,8 @@ struct suspension {
     bool is_without_library; /* one of its processes was started without the preloaded library */
     bool is_not_known;       /* one has not called CUDA since this daemon was started */
     size_t inspected;
+    size_t n_lent; /* processes that have got memory of a neighbour */
+    uint64_t lent_bytes;
     char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
     struct group_runner runner;
 };
@@ -166,6 +170,30 @@ struct reading suspension_context_bytes(const struct suspension *s);
 
 /* Are its processes ranks of NCCL, or may be? */
 bool suspension_are_ranks(const struct suspension *s);
+
+/* ---- order_facts.c ---- */
+
+/* Has the host memory for so much more of suspended tasks? Writes why not. */
+bool suspension_has_host_room(struct suspension *s, double bytes, char *why, size_t size);
+
+/* ---- order_neighbour.c ---- */
+
+/* May the copy of the order's task go to the neighbour GPU that the core has chosen? All facts are
+ * known. */
+bool suspension_may_go_near(const struct suspension *s);
+
+/* Hands memory of the neighbour GPU to the processes, and then runs the suspension. Returns false:
+ * the order needs none, or has it. */
+bool suspension_lend_first(struct suspension *s);
+
+/* The task is suspended as if there were no neighbour: its processes hold their memory. */
+void suspension_go_to_host(struct suspension *s, const char *why);
+
+/* Returns how much of the copies lies on the neighbour; not valid: nothing does. */
+struct reading suspension_near_bytes(const struct suspension *s);
+
+/* Moves the copies of the record's processes from the neighbour to the host. */
+void suspension_run_relocation(struct suspension *s);
 
 /* ---- order_groups.c ---- */
 
