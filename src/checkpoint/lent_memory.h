@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a GPU that is lent to a process which cannot name that GPU (docs/carrier.md): it is
- * created here, without a context, and goes as a descriptor through the daemon to the process, which
- * maps it for its own GPU.
+ * Memory of a GPU that is lent to a process which cannot name that GPU (docs/carrier.md). It is
+ * created here, without a context, and goes as a descriptor through the daemon to the process,
+ * which maps it for its own GPU:
  *
  *     colloc-checkpoint           daemon                   process
  *     create, export, release

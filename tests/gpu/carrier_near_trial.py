@@ -5,16 +5,15 @@ Writes JSON lines.
 
     tests/gpu/carrier_near_trial.py PROGRAMS OUTPUT SECONDS [--small] [PART ...]
 
-PROGRAMS: a folder made by scripts/bundle. It needs what carrier_trial.py needs, and two GPUs between
-which memory can be mapped. Each part is a process with its own time limit (carrier_mps_trial.py).
+PROGRAMS: a folder made by scripts/bundle. It needs what carrier_trial.py needs, and two GPUs
+between which memory can be mapped. Each part is a process with its own time limit
+(carrier_mps_trial.py).
 
 Parts, the first one first:
     owner      whose the lent memory is, in NVML, from its creation to the kill of its last user
     speed      ResNet-50 and ResNet-152 out and in by the neighbour, by host memory and by the
                driver's checkpoint, time-sliced and as MPS clients; the neighbour wants its memory
                back in the middle; a kill while the memory lies there. The others pause meanwhile
-    collocd    the same by collocd: two trainings in slots on one GPU, and a third task that takes
-               the other GPU
     pinned     steps and NVML's answers on the other GPU while 48 GiB are pinned, registered, copied
                and staged on the first
 """
@@ -29,10 +28,9 @@ import time
 
 import carrier_mps_trial as cm
 import carrier_trial as ct
-from trial import TrialDaemon
 
 pd, until = ct.pd, cm.until
-LIMITS_S = {"owner": 30, "speed": 130, "collocd": 80, "pinned": 100}
+LIMITS_S = {"owner": 30, "speed": 130, "pinned": 100}
 SLACK_BYTES = 64 << 20  # the training may allocate between the loan and the order
 GRAIN = 2 << 20
 
@@ -388,8 +386,8 @@ class Part(cm.Part):
         beside.kill()
 
 
-GROUPS = [["owner"], ["speed"], ["pinned"], ["collocd"]]
-SMALL_GROUPS = [["owner", "pinned"], ["collocd"], ["speed"]]
+GROUPS = [["owner"], ["speed"], ["pinned"]]
+SMALL_GROUPS = [["owner", "pinned"], ["speed"]]
 
 if __name__ == "__main__":
     if len(sys.argv) < 4:

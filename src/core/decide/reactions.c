@@ -63,8 +63,8 @@ static int evict_task(struct core *core, uint64_t id, int64_t now_us)
     return r < 0 ? r : core_kill_task(core, task);
 }
 
-/* Ends the suspended tasks whose contexts or copies were on a GPU that the driver reports lost: they
- * can come back to no other. A GPU that is not listed may be listed again. */
+/* Ends the suspended tasks whose contexts or copies were on a GPU that the driver reports lost:
+ * they can come back to no other. A GPU that is not listed may be listed again. */
 static int evict_absent(struct core *core, const struct core_sample *sample, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[sample->gpu];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies on a neighbour GPU (docs/carrier.md). The core has chosen the GPU; here each process of the
- * task is handed memory of it, before its gate is closed:
+ * Copies on a neighbour GPU (docs/carrier.md). The core has chosen the GPU; here each process of
+ * the task is handed memory of it, before its gate is closed:
  *
  *     lend (helper) -> descriptor -> ROOM (process)     for each process
  *     gates, AWAY                                       as of clients of MPS: contexts stay
