@@ -41,6 +41,7 @@ struct scenario_run {
         bool has_all;                /* its allocation that waited got the rest of its memory */
         bool waits;                  /* an allocation of it waits for memory */
         bool is_inactive;            /* from "idle" to "wake" */
+        bool went_near;              /* at its last suspension its copy went to a neighbour GPU */
         double held_bytes;           /* at the last sample; also while it waits */
         int finish_version;          /* counts plans of its end: only the last counts */
         double resident_bytes;       /* on each GPU, when it was suspended */
@@ -196,11 +197,9 @@ static bool is_client(const struct task *task)
 }
 
 /* So it does of a task whose copy goes to a neighbour. */
-static bool keeps_context(const struct task *task)
+static bool keeps_context(const struct scenario_run *run, const struct task *task)
 {
-    bool is_away = task->state == TASK_SUSPENDED || task->state == TASK_RESUMING;
-    return is_client(task) || task->run->yield.has_neighbour ||
-           (is_away && task->run->yield.context_bytes.valid);
+    return is_client(task) || run->tasks[task->id].went_near;
 }
 
 static struct suspension_cost cost_of(
@@ -208,8 +207,9 @@ static struct suspension_cost cost_of(
 {
     if (task->run->yield.has_neighbour && effect != EFFECT_RELOCATE)
         return suspension_cost_to_neighbour();
-    return keeps_context(task) ? suspension_cost_of_client(&run->scenario.settings.suspension_cost)
-                               : run->scenario.settings.suspension_cost;
+    return keeps_context(run, task)
+               ? suspension_cost_of_client(&run->scenario.settings.suspension_cost)
+               : run->scenario.settings.suspension_cost;
 }
 
 /* Suspending and resuming take as long as the settings expect; pausing takes no time. */
@@ -217,11 +217,12 @@ static void on_yield(
     void *context, struct sim *sim, const struct task *task, enum effect_kind effect)
 {
     struct scenario_run *run = context;
-    struct suspension_cost cost;
     struct task_state_now *state = &run->tasks[task->id];
     int64_t took_us = 0, now_us = sim_now_us(sim);
-    double stays = keeps_context(task) ? CONTEXT_BYTES : 0;
-    cost = cost_of(run, task, effect);
+    if (effect == EFFECT_SUSPEND)
+        state->went_near = task->run->yield.has_neighbour;
+    double stays = keeps_context(run, task) ? CONTEXT_BYTES : 0;
+    const struct suspension_cost cost = cost_of(run, task, effect);
     if (effect == EFFECT_CONTINUE)
         begin_computing(run, task->id);
     if (effect == EFFECT_PAUSE)
@@ -274,7 +275,7 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         event.yielded.bytes = reading_of((double)(int64_t)state->resident_bytes);
     event.yielded.has_ranks = event.kind == EVENT_SUSPENDED &&
                               run->scenario.tasks[task->id].are_ranks;
-    if (event.kind == EVENT_SUSPENDED && (keeps_context(task) || event.yielded.has_ranks))
+    if (event.kind == EVENT_SUSPENDED && (keeps_context(run, task) || event.yielded.has_ranks))
         event.yielded.context_bytes = reading_of(
             fmin(CONTEXT_BYTES, fmax(1, state->resident_bytes)));
     if (event.kind == EVENT_SUSPENDED && task->run->yield.has_neighbour)

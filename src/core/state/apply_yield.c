@@ -224,6 +224,14 @@ static int apply_resuming(struct core *core, struct task *task, const struct eve
     return 0;
 }
 
+/* The context of a time-sliced task has stayed only because its copy went to a neighbour: by the
+ * next suspension it may leave. */
+static void forget_context_of_neighbour(struct task_yield *yield, enum sharing sharing)
+{
+    if (sharing != SHARING_MPS && !yield->has_ranks)
+        yield->context_bytes = READING_NONE;
+}
+
 static int apply_resumed(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_RESUMING)
@@ -233,6 +241,7 @@ static int apply_resumed(struct core *core, struct task *task, const struct even
     task->run->yield.retry_us = 0;
     task->run->yield.moves += task->gpus[0] != task->run->yield.from_gpu;
     core_remove_copy(core, task);
+    forget_context_of_neighbour(&task->run->yield, task->run->share.sharing);
     run_again(core, task, event->time_us);
     return 0;
 }
