@@ -12,11 +12,11 @@ from carrier_page import table
 
 HEAD = """# Copies on a neighbour GPU, on two H200s
 
-After this page you know how fast the carrier ([carrier.md](../carrier.md)) takes a training's memory
-to another GPU over NVLink, beside host memory and the driver's checkpoint, whose that memory is, and
-what the other GPU notices of large copies and of pinned host memory. Two NVIDIA H200 of one host,
-driver 580, PyTorch 2.11, 32 cores, 29 November 2026, one run. [carrier-near.jsonl](carrier-near.jsonl)
-has the raw results; this page is made of them.
+After this page you know how fast the carrier ([carrier.md](../carrier.md)) takes a training's
+memory to another GPU over NVLink, beside host memory and the driver's checkpoint, whose that memory
+is, and what the other GPU notices of large copies and of pinned host memory. Two NVIDIA H200 of one
+host, driver 580, PyTorch 2.11, 32 cores, 29 November 2026, one run.
+[carrier-near.jsonl](carrier-near.jsonl) has the raw results; this page is made of them.
 
     tests/gpu/carrier_near_trial.py BUNDLE docs/measured/carrier-near.jsonl 250
     tests/gpu/carrier_near_page.py docs/measured/carrier-near.jsonl >docs/measured/carrier-near.md
@@ -145,8 +145,8 @@ def main():
         ),
         (
             "Whose the memory is",
-            "A process without a context creates the memory, another one that sees only its own GPU "
-            "maps it. NVML lists it for neither.",
+            "A process without a context creates the memory, another one that sees only its own "
+            "GPU maps it. NVML lists it for neither.",
             owner,
         ),
         (
