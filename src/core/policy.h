@@ -182,9 +182,10 @@ struct policy {
      *      (the core asks again for them every 30 s) and for samples that become too old.
      *   3. A resident that allocates its known requirement does not turn PLACE_WAIT into PLACE_NOW.
      *   4. A change of an activity level does not turn PLACE_WAIT into PLACE_NOW, unless the level
-     *      becomes known, unknown or 0, or crosses conditions->smact_max. (It may change the order
-     *      among GPUs that fit.) A rise of power or PCIe traffic does not either. Where tasks are
-     *      starting, a fall of the level may turn it (starting.c).
+     *      becomes known, unknown or 0, crosses conditions->smact_max, or falls above that by an
+     *      ACTIVITY_STEP, with smact_sum_max. (It may change the order among GPUs that fit.) A rise
+     *      of power or PCIe traffic does not either. Where tasks are starting, a fall of the level
+     *      may turn it (starting.c).
      *   5. GPUs that are reserved for another task do not turn PLACE_WAIT into PLACE_NOW for a task
      *      of one GPU. For the head of the queue, or a task that was it, memory may count as taken
      *      that residents will still take if they were backfilled before it. Without such residents

@@ -22,7 +22,7 @@ const struct core_setting core_setting_table[CORE_SETTINGS] = {
 static_assert(sizeof(enum window_statistic) == sizeof(int), "a choice is read and written as int");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
 static_assert(sizeof(enum recovery_rule) == sizeof(int), "and so is a rule of recovery");
-static_assert(sizeof(struct core_settings) == 368,
+static_assert(sizeof(struct core_settings) == 376,
     "a setting without a row in settings.def would be lost to the replay");
 
 static const char *name_in_scenarios(const struct core_setting *setting)
@@ -95,6 +95,7 @@ static void format_usage_window(const void *member, char *text, size_t size)
 const struct setting_kind setting_number = {SETTING_NUMBER, "a number", .max = 1e300};
 const struct setting_kind setting_slowdown = {
     SETTING_NUMBER, "a number from 1 to 1000", .min = 1, .max = 1000};
+const struct setting_kind setting_activity_sum = {SETTING_NUMBER, "a number from 0 to 2", .max = 2};
 const struct setting_kind setting_statistic = {SETTING_CHOICE, "mean, p95 or ewma",
     .names = window_statistic_names, .n_names = WINDOW_STATISTICS};
 const struct setting_kind setting_order = {

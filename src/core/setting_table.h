@@ -54,7 +54,7 @@ void core_setting_put_number(
     const struct core_setting *setting, double number, struct core_settings *settings);
 
 /* The kinds that belong to the core's settings. */
-extern const struct setting_kind setting_slowdown, setting_number, setting_statistic, setting_order,
-    setting_recovery, setting_half_life, setting_usage_window;
+extern const struct setting_kind setting_slowdown, setting_activity_sum, setting_number,
+    setting_statistic, setting_order, setting_recovery, setting_half_life, setting_usage_window;
 
 #endif

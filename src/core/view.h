@@ -185,6 +185,7 @@ struct cluster_view {
 /* The policies' settings. */
 struct conditions {
     double smact_max;        /* the dissertation: 0.80 (section 6.2.2) */
+    double smact_sum_max;    /* by MPS: of the level and a task's own; 0: smact_max alone counts */
     int64_t min_free_bytes;  /* for a task of unknown requirement; the dissertation: 5 GB */
     int64_t margin_bytes;    /* beyond the task's requirement; the dissertation: 2 GB */
     int64_t sample_valid_us; /* older samples count as none */
@@ -346,6 +347,14 @@ struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu);
 static inline double gpu_view_returned_bytes(const struct gpu_view *gpu)
 {
     return fmax(0, -reading_assume(gpu_view_unaccounted_bytes(gpu), 0));
+}
+
+/* Chosen: over smact_max a level counts in such steps, so that not each sample that shows a little
+ * less makes a scheduling pass. Returns the step that the level has reached. */
+#define ACTIVITY_STEP 0.05
+static inline double activity_step(double level)
+{
+    return ACTIVITY_STEP * floor(level / ACTIVITY_STEP);
 }
 
 /* Returns the free bytes as sampled. Not valid without a sample. */

@@ -76,6 +76,7 @@ static const struct option {
         "memory to reserve for a task: this quantile of the estimate's calibrated error "
         "distribution (0.5, 0.9 or 0.99); an estimator without calibration gives one value"},
     CORE(SMACT_MAX),
+    CORE(SMACT_SUM_MAX),
     CORE(MIN_FREE),
     CORE(MARGIN),
     CORE(TASKS_PER_GPU),

@@ -17,8 +17,9 @@
  *   5. Free memory, less the requirements of residents that have not allocated yet, is enough for
  *      the task: for its requirement and the margin, or min_free_bytes if its requirement is
  *      unknown.
- *   6. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
- *      unknown SMACT.
+ *   6. SMACT over the window is at most smact_max, or, beside clients of MPS, together with the
+ *      task's own at most smact_sum_max. Utilisation, which is never lower, replaces an unknown
+ *      SMACT.
  *   7. A task of SHARING_AUTO is time-sliced with others only where all together are predicted to
  *      gain.
  *   8. Power and PCIe traffic are below their limits, where these are set (load_limits.c).
@@ -237,20 +238,50 @@ static bool has_contexts_only(const struct gpu_view *gpu)
            gpu->external_processes.valid && gpu->external_processes.value == 0;
 }
 
+/* Would the task be a client of MPS beside such clients alone? Their kernels run at one time. */
+static bool joins_by_mps(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    enum sharing wanted = query->task->request.sharing;
+    bool is_wanted = wanted == SHARING_MPS || wanted == SHARING_AUTO;
+    bool may = is_wanted && !sharing_rules_out_mps(query->task) &&
+               reading_assume(gpu->external_processes, 1) == 0;
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while (may && (resident = memory_domain_resident(&walk)))
+        may = resident->sharing == SHARING_MPS;
+    return may;
+}
+
+#define ACTIVITY_FULL 0.99 /* chosen: above that a task would find no SM */
+
+/* The activity beside which the task may start. Example: smact_max 0.8, smact_sum_max 1.3. A task
+ * of 0.4 starts up to 0.9, one of 0.6 or of unknown activity up to 0.8. */
+static double most_activity(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    const struct conditions *conditions = query->conditions;
+    struct reading own = query->task->request.expect.smact;
+    double most = conditions->smact_max;
+    if (!own.valid || conditions->smact_sum_max - own.value <= most || !joins_by_mps(query, gpu))
+        return most;
+    return fmax(most, fmin(conditions->smact_sum_max - own.value, ACTIVITY_FULL));
+}
+
 bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     if (is_activity_of_others(gpu) || has_contexts_only(gpu))
         return true;
-    double max = query->conditions->smact_max;
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
+    const double usual = query->conditions->smact_max;
     if (!activity.valid)
-        return refuse_gpu(ret_verdict, VERDICT_SMACT_UNKNOWN, 0, 0, max);
+        return refuse_gpu(ret_verdict, VERDICT_SMACT_UNKNOWN, 0, 0, usual);
     enum verdict_kind kind = has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH;
-    if (activity.value > max + POLICY_ROUNDING)
+    double max = has_smact ? most_activity(query, gpu) : usual;
+    double level = max > usual ? activity_step(activity.value) : activity.value;
+    if (level > max + POLICY_ROUNDING)
         return refuse_gpu(ret_verdict, kind, 0, activity.value, max);
-    double expected = starting_expected_activity(query, gpu, activity.value);
+    double expected = starting_expected_activity(query, gpu, level);
     return expected <= max + POLICY_ROUNDING ||
            refuse_gpu(ret_verdict, VERDICT_SMACT_EXPECTED, 0, expected, max);
 }

@@ -10,7 +10,8 @@
  * PLACE_WAIT into PLACE_NOW. By the contract of `choose` (core/policy.h) that takes one of these:
  *
  *   1. The GPU had no recent sample before, or its health has changed.
- *   2. An activity level became known, unknown or 0, or crossed smact_max.
+ *   2. An activity level became known, unknown or 0, crossed smact_max, or fell above that by a
+ *      step (with smact_sum_max).
  *   3. The number of external processes has changed.
  *   4. Memory in use has fallen: of the GPU, of a resident, or of what no resident accounts for.
  *   5. A resident has settled; or, where tasks start beside others, has shown how active it is, or
@@ -120,6 +121,7 @@ struct admission_state {
     int64_t sampled_us;
     enum activity_class smact, utilisation;
     struct reading starting_level; /* of activity, while tasks are starting */
+    struct reading over_level;     /* of activity over smact_max, in steps */
     struct reading used_bytes, external_processes;
     enum activity_class power, pcie;  /* by their limits for a GPU */
     struct reading server_power;      /* in steps, where a server's power is limited */
@@ -136,6 +138,14 @@ static struct reading starting_level(
     return is_any ? level : READING_NONE;
 }
 
+/* Over smact_max another task may start the less there is, where the sum with its own counts. */
+static struct reading over_level(const struct conditions *conditions, const struct gpu_view *gpu)
+{
+    struct reading level = gpu->smact_level;
+    bool counts = conditions->smact_sum_max > 0 && level.value > conditions->smact_max;
+    return level.valid && counts ? reading_of(activity_step(level.value)) : READING_NONE;
+}
+
 static struct admission_state admission_state(const struct core *core, const struct gpu_view *gpu)
 {
     const struct conditions *conditions = &core->settings.conditions;
@@ -146,6 +156,7 @@ static struct admission_state admission_state(const struct core *core, const str
         .smact = activity_class(gpu->smact_level, max),
         .utilisation = activity_class(gpu->utilisation_level, max),
         .starting_level = starting_level(conditions, gpu),
+        .over_level = over_level(conditions, gpu),
         .used_bytes = gpu->mem_used_bytes,
         .external_processes = gpu->external_processes,
         .power = activity_class(gpu->power_level, conditions->power_max * gpu->id.power_limit_w),
@@ -173,6 +184,7 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
     return was_stale || before->health != now->health || before->smact != now->smact ||
            before->utilisation != now->utilisation ||
            has_fallen(before->starting_level, now->starting_level) ||
+           has_fallen(before->over_level, now->over_level) ||
            !reading_equals(before->external_processes, now->external_processes) ||
            has_fallen(before->used_bytes, now->used_bytes) || before->power != now->power ||
            before->pcie != now->pcie || has_fallen(before->server_power, now->server_power) ||

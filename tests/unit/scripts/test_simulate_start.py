@@ -44,6 +44,7 @@ class Unknown(unittest.TestCase):
                 way = ("--policy=predictive", script.BUSIER)
                 self.assertLess(self.array_of(memory_mib, smact, *way), 1.05)
                 self.assertLess(self.array_of(memory_mib, smact), 1.36)
+                self.assertLess(self.array_of(memory_mib, smact, script.TOGETHER), 1.2)
 
     def test_memory_that_does_not_fit(self):
         task = ("big", 600, int(0.4 * script.GPU_MIB), 0.3)
