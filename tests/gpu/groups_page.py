@@ -71,7 +71,7 @@ def losses(rows):
 
 
 def phase_times(row):
-    """Seconds between the first rank's entry into a phase and the last rank's entry into the next."""
+    """Seconds from the first rank's entry into a phase to the last one's into the next."""
     first = {}
     for seen in row["phases"]:
         for phase, at in seen:
@@ -202,10 +202,10 @@ def describe_places(seen):
     metrics = "`/v1/metrics` " if any(places["metrics"] for places in seen) else ""
     return (
         f"A second after a move `colloc show`, `colloc gpus`, {metrics}and the newest series "
-        f"named the GPU on which the driver listed the process in {right} of {len(seen)} moves. The "
-        f"process itself asked CUDA for the UUID and the bus id of its GPU: the UUID was that of "
-        f"the new GPU each time, and NVML's GPU with that bus id another one in {wrong} of "
-        f"{len(moved)}, since the bus id is still the old GPU's."
+        f"named the GPU on which the driver listed the process in {right} of {len(seen)} moves. "
+        "The process itself asked CUDA for the UUID and the bus id of its GPU: the UUID was that "
+        f"of the new GPU, and NVML's GPU with that bus id another one in {wrong} of {len(moved)}, "
+        "since the bus id stays that of the first GPU."
     )
 
 
