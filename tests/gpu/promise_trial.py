@@ -433,8 +433,8 @@ def ledger_rows(rows):
 def page(path):
     rows = read(path)
     alone = bare_alone(rows)
-    columns = "windows of 10 s | held in | one each second | held in | slowest window | speed | of the other | sum"
-    print(f"| promised 1.5 | beside | SMs | {columns} |")
+    columns = "windows of 10 s | held in | one each second | held in | slowest"
+    print(f"| promised 1.5 | beside | SMs | {columns} | speed | of the other | sum |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
         if row["part"] != "held" or "error" in row:
@@ -442,8 +442,8 @@ def page(path):
         found = held_row(row, alone)
         print(
             f"| {row['model']} | decoder | {row['thread_percentage']} % | {found['windows']} | "
-            f"{found['held']} | {found['sliding']} | {found['slid']} | {found['worst']:.2f} | {found['own']:.2f} | {found['other']:.2f} | "
-            f"{found['sum']:.2f} |"
+            f"{found['held']} | {found['sliding']} | {found['slid']} | {found['worst']:.2f} | "
+            f"{found['own']:.2f} | {found['other']:.2f} | {found['sum']:.2f} |"
         )
     print()
     print("| under MPS, without colloc | speed of the first | of the second | sum |")
