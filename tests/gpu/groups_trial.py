@@ -20,7 +20,6 @@ Parts, the first one first:
     mps      DDP whose ranks are clients of MPS
 """
 import ctypes
-import glob
 import json
 import os
 import random
