@@ -28,7 +28,8 @@ colloc; losses are compared bit for bit, of all ranks, as far as both came.
 """
 SMALL = """
 This run was the short one, in miniature: all its parts ran at the same time, so that up to a dozen
-trainings shared each GPU. So its times say nothing about speed, and most parts had no time left.
+trainings shared each GPU. So its times say nothing about speed, memory in use is also that of other
+parts, and most parts had no time left.
 """
 KINDS = {
     "losses ddp": "DDP, ResNet-50",
@@ -53,7 +54,7 @@ def losses(rows):
     lines = []
     for key, name in KINDS.items():
         row = rows.get(key)
-        if not row:
+        if not row or not row["out_and_in"]:
             continue
         times = [[f"{x:.2f}" for x in row.get(way, [])[1:]] for way in ("out_s", "in_s")]
         lines.append(
@@ -221,6 +222,8 @@ def rest(rows, everything):
             lines.append(f"- {', '.join(row['parts'])}: not run, no time was left")
         elif "not_run" in row:
             lines.append(f"- {key}: not run, no time was left")
+        elif row.get("out_and_in") == 0:
+            lines.append(f"- {key}: no suspension in the time that it had; losses: {equal(row)}")
         elif row.get("failed"):
             why = "; ".join(sorted({" ".join(filter(None, f))[:150] for f in row["failed"]}))
             lines.append(f"- {key}: {row['n_failed']} suspensions were refused: {why}")
