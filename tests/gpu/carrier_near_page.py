@@ -18,9 +18,18 @@ is, and what the other GPU notices of large copies and of pinned host memory. Tw
 host, driver 580, PyTorch 2.11, 32 cores, 29 November 2026, one run.
 [carrier-near.jsonl](carrier-near.jsonl) has the raw results; this page is made of them.
 
-    tests/gpu/carrier_near_trial.py BUNDLE docs/measured/carrier-near.jsonl 250
+{size}
+
+    tests/gpu/carrier_near_trial.py BUNDLE docs/measured/carrier-near.jsonl {arguments}
     tests/gpu/carrier_near_page.py docs/measured/carrier-near.jsonl >docs/measured/carrier-near.md
 """
+WHOLE = ("ResNet-50 has batches of 64, ResNet-152 of 256.", "250")
+SMALL = (
+    "It is the trial in miniature, with batches of 8 and 0.5 to 1.2 GiB: fixed times are a large "
+    "part of\nwhat it shows. The whole one, up to 47 GiB, was not run. Copies to host memory "
+    "were refused\nfor a mistake of this trial, which is corrected.",
+    "60 --small",
+)
 
 
 def span(seconds):
@@ -78,7 +87,7 @@ def speed(rows):
         "times as fast as the driver",
         "losses",
     ]
-    return table(head, lines)
+    return lines and table(head, lines)
 
 
 def wanted(rows):
@@ -98,7 +107,7 @@ def wanted(rows):
             )
     head = ["training", "to the neighbour (s)", "from there to the host (s)", "back (s)"]
     head += ["MiB left on the neighbour", "MiB there before and after a kill"]
-    return table(head, lines)
+    return lines and table(head, lines)
 
 
 def owner(rows):
@@ -114,7 +123,9 @@ def owner(rows):
             lines.append(
                 [what, row["when"], row["used_mib_gpu1"], listed, ", ".join(failed) or "-"]
             )
-    return table(["borrower", "when", "MiB used there", "processes listed", "failed calls"], lines)
+    return lines and table(
+        ["borrower", "when", "MiB used there", "processes listed", "failed calls"], lines
+    )
 
 
 def beside(rows):
@@ -129,7 +140,7 @@ def beside(rows):
             lines.append([row["what"], row["took_s"], *steps, *nvml])
     head = ["on the first GPU", "seconds", "median step (ms)", "p99", "worst", "steps"]
     head += ["NVML, first GPU: p99, worst (ms)", "NVML, other GPU: p99, worst (ms)"]
-    return table(head, lines)
+    return lines and table(head, lines)
 
 
 def main():
@@ -156,10 +167,11 @@ def main():
             beside,
         ),
     ]
-    print(HEAD)
+    size, arguments = WHOLE if "speed resnet152" in rows else SMALL
+    print(HEAD.format(size=size, arguments=arguments))
     for title, text, part in sections:
         body = part(rows)
-        print(f"## {title}\n\n{text}\n\n{body}\n")
+        print(f"## {title}\n\n{text}\n\n{body}\n" if body else f"## {title}\n\nNot run.\n")
 
 
 if __name__ == "__main__":
