@@ -230,7 +230,9 @@ static const char *image_of(const struct found *found, char ret_shape[static VAL
 {
     const char *side = found->values[SUBJECT_IMAGE];
     bool is_number = *side && strspn(side, "0123456789") == strlen(side) && strlen(side) < 8;
-    snprintf(ret_shape, VALUE_SIZE, is_number ? "3x%.8sx%.8s" : "", side, side);
+    *ret_shape = '\0';
+    if (is_number)
+        snprintf(ret_shape, VALUE_SIZE, "3x%.8sx%.8s", side, side);
     return ret_shape;
 }
 
