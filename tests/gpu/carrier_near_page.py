@@ -23,7 +23,12 @@ host, driver 580, PyTorch 2.11, 32 cores, 29 November 2026, one run.
     tests/gpu/carrier_near_trial.py BUNDLE docs/measured/carrier-near.jsonl {arguments}
     tests/gpu/carrier_near_page.py docs/measured/carrier-near.jsonl >docs/measured/carrier-near.md
 """
-WHOLE = ("ResNet-50 has batches of 64, ResNet-152 of 256.", "250")
+WHOLE = (
+    "ResNet-50 has batches of 64, ResNet-152 of 256. The parts ran in two leases, as the trainings "
+    "of the\nfirst did not all fit on the GPU; ResNet-152 as an MPS client was cut off by its time "
+    "limit.",
+    "250",
+)
 SMALL = (
     "It is the trial in miniature, with batches of 8 and 0.5 to 1.2 GiB: fixed times are a large "
     "part of\nwhat it shows. The whole one, up to 47 GiB, was not run. Copies to host memory "
@@ -163,7 +168,8 @@ def main():
         (
             "What the other GPU notices",
             "A ResNet-50 trains on the other GPU, and NVML is asked all 5 ms, while the first does "
-            "this:",
+            "this with 48 GiB, or with ResNet-152's memory (staged). To pin memory stops NVML's "
+            "answers for both GPUs; the carrier pins none at a suspension.",
             beside,
         ),
     ]

@@ -18,7 +18,6 @@ Parts, the first one first:
                and staged on the first
 """
 import array
-import ctypes
 import json
 import os
 import socket
@@ -311,11 +310,11 @@ class Part(cm.Part):
         self.lender = Lender()
         references = {}
         for name, (steps, batch, _) in self.kinds.items():
-            references[name] = self.start(name, batch, min(steps, 60), carrier=False)
-        super().speed()
-        for name, training in references.items():
-            training.end(30)
+            references[name] = self.start(name, batch, min(steps, 30), carrier=False)
+        for name, training in references.items():  # they end first: not all fit on the GPU
+            training.end(60)
             self.keep(f"reference {name}", training.losses)
+        super().speed()
         self.lender.end()
 
     # ---- what the other GPU sees ----
@@ -329,7 +328,7 @@ class Part(cm.Part):
         steps = beside.steps[self.n_steps :]
         self.n_steps = len(beside.steps)
         taken = {f"gpu{i}": clock.take() for i, clock in enumerate(clocks)}
-        row = {"took_s": seconds, "result": r, "steps": len(steps)}
+        row = {"took_s": seconds, "answer": r, "steps": len(steps)}
         row["p50_step_ms"] = round(1000 * sorted(steps)[len(steps) // 2], 2) if steps else None
         row["p99_step_ms"] = round(1000 * cm.p99(steps), 2) if steps else None
         row["worst_step_ms"] = round(1000 * max(steps), 2) if steps else None

@@ -11,22 +11,33 @@ from carrier_page import span, table
 
 HEAD = """# Host memory for copies, on an H200
 
-After this page you know what makes a copy of GPU memory to the host slow, and why the carrier
-([carrier.md](../carrier.md)) copies through small pinned buffers to pages that exist. One NVIDIA
-H200, driver 580.159.04, 32 cores, 29 November 2026, one run.
-[carrier-pool-copies.jsonl](carrier-pool-copies.jsonl) has the raw results; this page is made of
-them.
+After this page you know what makes a copy of GPU memory to the host slow, why the carrier
+([carrier.md](../carrier.md)) copies through small pinned buffers to pages that exist, and how much
+sooner a training leaves its GPU and comes back so. One NVIDIA H200, driver 580.159.04, 32 cores, 29
+November 2026, one run; another trial ran on the second GPU of the host meanwhile.
+[carrier-pool-copies.jsonl](carrier-pool-copies.jsonl) and
+[carrier-pool-trainings.jsonl](carrier-pool-trainings.jsonl) have the raw results; this page is made
+of them.
 
     cc -O2 -pthread tests/gpu/copy_ways.c -ldl -o copy_ways
     ./copy_ways 12 25 >docs/measured/carrier-pool-copies.jsonl
+    tests/gpu/pool_trial.py BUNDLE docs/measured/carrier-pool-trainings.jsonl 160
+    tests/gpu/pool_page.py docs/measured/carrier-pool-copies.jsonl \\
+        docs/measured/carrier-pool-trainings.jsonl >docs/measured/carrier-pool.md
 """
 AFTER = """
-The trial asked for huge pages by `madvise`. The machine's `shmem_enabled` was `never`, so these are
-pages of 4 KiB. Its memory grows as it is used, which is a part of the time of new pages.
+These copies asked for huge pages by `madvise`. The machine's `shmem_enabled` was `never`, so these
+are pages of 4 KiB. Its memory grows as it is used, which is a part of the time of new pages.
 
 So staging by eight lanes of 4 MiB needs no change: it is faster than to register the pages while
-copying. Pages that stay registered are faster still, by 25 to 37 %; the carrier does not use them,
-as they stay pinned.
+copying. Pages that stay registered are faster still, by about 30 %; the carrier does not use
+them, as they stay pinned.
+"""
+SWAPS = """\
+ResNet-50 has a batch of 64 and 6.6 GiB, ResNet-152 one of 256 and 47.5 GiB. "own": the copy is the
+training's own memory. "pool": the daemon's memory, made before in the background, with huge pages
+of a tmpfs that the daemon mounts nowhere. The aim is 8 times as fast as the driver's checkpoint the
+first time, and 12 times afterwards: **with the pool it is 15 times from the first time on.**
 """
 MAKING = {
     "make": "make new pages, one thread",
@@ -60,6 +71,7 @@ def copies(rows):
 
 def swaps(rows):
     print("\n## Trainings out and back\n")
+    print(SWAPS)
     lines = []
     for name in ("resnet50", "resnet152"):
         driver = rows.get(f"speed {name}, driver")
