@@ -75,6 +75,11 @@ bool helper_client_is_busy(const struct helper_client *client)
     return call.on_reply;
 }
 
+int helper_client_take_descriptor(struct helper_client *client)
+{
+    return -1; /* of a loan, which these tests do not ask for */
+}
+
 int helper_client_call(struct helper_client *client, const struct helper_request *request,
     int64_t limit_us, helper_on_reply *on_reply, void *context)
 {
@@ -203,6 +208,22 @@ uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, p
 
 enum preload_carry_answer preload_manager_carry(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
+{
+    return PRELOAD_CARRIES_NOT;
+}
+
+bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return false;
+}
+
+enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    return PRELOAD_PLACE_OWN;
+}
+
+enum preload_carry_answer preload_manager_relocate(
+    struct preload_manager *manager, uint64_t task, pid_t pid, enum preload_place place)
 {
     return PRELOAD_CARRIES_NOT;
 }
