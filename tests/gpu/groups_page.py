@@ -22,15 +22,24 @@ made of them.
     tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl {options}
     tests/gpu/groups_page.py docs/measured/groups.jsonl {options} >docs/measured/groups.md
 
-All trainings run under collocd with `carrier: yes`, time-sliced where nothing else is said, and are
-suspended and resumed by `colloc suspend` and `colloc resume`. A reference runs beside them without
-colloc; losses are compared bit for bit, of all ranks, as far as both came.
+All trainings run under collocd with `carrier: yes`, but for the moves by the driver, and are
+time-sliced where nothing else is said. They are suspended and resumed by `colloc suspend` and
+`colloc resume`. A reference runs beside them without colloc; losses are compared bit for bit, of
+all ranks, as far as both came.
 """
 SMALL = """
 This run was the short one, in miniature: all its parts ran at the same time, so that up to a dozen
 trainings shared each GPU. So its times say nothing about speed, memory in use is also that of other
 parts, and most parts had no time left.
 """
+TOGETHER = """The trainings of this part, also one that was never suspended, and their references
+ran at the same time on both GPUs. Each was suspended at random instants."""
+BIG = "DDP of ResNet-152, a rank on each GPU."
+BY_DRIVER = """{n} of the {all} suspensions came before the task had memory that the carrier takes.
+The driver alone made them, so that they say nothing about the carrier."""
+SCATTER = """That is said of ranks whose use of NCCL the library does not count, so that they cannot
+be held. The raw data do not name the call; in PyTorch `parallelize_module` divides the weights by
+a scatter, which is `ncclSend` and `ncclRecv`, and these are not counted. """
 KINDS = {
     "losses ddp": "DDP, ResNet-50",
     "losses fsdp": "`fully_shard`, a transformer of 12 blocks",
@@ -68,7 +77,8 @@ def losses(rows):
             ]
         )
     head = ["training", "times out and in", "GiB a rank", "out (s): median / most"]
-    return table(head + ["back (s)", "losses", "end"], lines) if lines else ""
+    said = f"{TOGETHER}\n\n"
+    return said + table(head + ["back (s)", "losses", "end"], lines) if lines else ""
 
 
 def phase_times(row):
@@ -109,7 +119,7 @@ def big(rows):
     head += ["copy to the host", "unmap", "mapped and copied back", "both commands"]
     end = rows.get("big, losses")
     said = f"Losses: {equal(end)}; {end['state']}." if end else ""
-    return table(head, lines) + ("\n" + said if said else "")
+    return BIG + "\n\n" + table(head, lines) + ("\n" + said if said else "")
 
 
 def slots(rows):
@@ -132,7 +142,21 @@ def slots(rows):
         f"{at} s: " + ", ".join(f"{state} (step {step})" for state, step in states)
         for at, *states in rows.get("slots", {}).get("story", [])
     ]
-    return table(head, lines) + ("\n" + "\n".join(f"- {line}" for line in story) if story else "")
+    said = []
+    running = [str(i + 1) for i, r in enumerate(ones) if r["state"] not in ("COMPLETED", "FAILED")]
+    if running and "slots" in rows:
+        after = f"{rows['slots']['total_s']:.0f} s, when the part's time was over"
+        said.append(f"Not ended after {after}: task {', '.join(running)}.")
+    by_driver = {
+        (line.split()[1][:8], line.split("task ")[1].split(":")[0])
+        for line in rows.get("slots, log", {"lines": []})["lines"]
+        if "the driver copies its memory" in line and "no memory that can be carried yet" in line
+    }
+    if by_driver:
+        total = sum(r["suspensions"] for r in ones)
+        said.append(BY_DRIVER.format(n=len(by_driver), all=total))
+    text = table(head, lines) + "".join(f"\n{words}\n" for words in said)
+    return text + ("\n" + "\n".join(f"- {line}" for line in story) if story else "")
 
 
 def kills(rows):
@@ -210,6 +234,22 @@ def describe_places(seen):
     )
 
 
+def refusal(row, rows):
+    """A training that was never suspended, though it was asked."""
+    lines = rows.get("losses, log", {"lines": []})["lines"]
+    said = [line.split("warning: ", 1)[1] for line in lines if "warning: " in line]
+    task = row["failed"][-1][0].partition("colloc: ")[2].partition(" is ")[0]
+    why = [line.partition(": ")[2] for line in said if line.startswith(task + ":")]
+    text = f"never suspended: {row['n_failed']} requests failed. "
+    if why:
+        text += f"The daemon's log: {'; '.join(why)}. "
+        text += SCATTER.replace("\n", " ") if "NCCL" in why[0] else ""
+    if row["state"] == "PAUSED":
+        text += "`colloc suspend` pauses what cannot be suspended, and the trial did not resume "
+        text += "it: the last requests failed since it was paused. "
+    return text + f"Losses until then: {equal(row)}"
+
+
 def rest(rows, everything):
     lines = []
     for row in everything:
@@ -222,6 +262,10 @@ def rest(rows, everything):
             lines.append(f"- {', '.join(row['parts'])}: not run, no time was left")
         elif "not_run" in row:
             lines.append(f"- {key}: not run, no time was left")
+        elif row.get("out_and_in") == 0 and row["state"] == "PAUSED":
+            lines.append(f"- {key}: {refusal(row, rows)}")
+        elif key.startswith("moves ") and row.get("moves") == []:
+            lines.append(f"- {key}: not moved, no time was left")
         elif row.get("out_and_in") == 0:
             lines.append(f"- {key}: no suspension in the time that it had; losses: {equal(row)}")
         elif row.get("failed"):
