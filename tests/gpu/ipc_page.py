@@ -51,7 +51,15 @@ def torch(rows):
             ]
         )
     head = ["start", "with", "sharing", "sent", "received", "loop", "loop (s)", "DataLoader"]
-    return table(head, lines)
+    text = table(head, lines)
+    if any("fork" in line and "failed" in line for line in lines):
+        text += (
+            "\nWith `fork` the process that sends to the parent was forked after the parent had"
+            "\nused CUDA, which PyTorch refuses, with and without colloc.\n"
+        )
+    if not any("MPS" in line[2] for line in lines):
+        text += "\nAs clients of MPS it was not run: no time was left.\n"
+    return text
 
 
 def cupy(rows):
@@ -76,14 +84,13 @@ def answers(rows):
         for question, both in differing(found.get(name, {})).items()
     ]
     counts = [f"{len(differing(found[name]))} ({name})" for name in names if name in found]
-    text = (
-        f"Of {found['plain']['asked']} answers differ: {', '.join(counts)}. Negative: an error.\n\n"
-    )
+    asked = found["plain"]["asked"]
+    text = f"Of {asked} answers differ: {', '.join(counts)}. Negative: an error.\n\n"
     text += table(["with", "answer", "without colloc", "with"], lines)
     if any("flags 0" in line[1] for line in lines):
         text += (
-            "\nSince this run a block is opened with the driver's flag only, and one whose process has"
-            "\nended gives 400. The third close follows from the open with flags 0.\n"
+            "\nSince this run a block is opened with the driver's flag only, and one whose process"
+            "\nhas ended gives 400. The third close follows from the open with flags 0.\n"
         )
     return text
 
@@ -115,11 +122,12 @@ def allocations(rows):
                 [
                     "MPS client" if "MPS" in name else "time-sliced",
                     "can be exported" if kind == "exportable" else "cannot",
-                    span([r[0] for r in row[kind]]),
-                    span([r[1] for r in row[kind]]),
+                    span([1000 * r[0] / row["blocks"] for r in row[kind]]),
+                    span([1000 * r[1] / row["blocks"] for r in row[kind]]),
                 ]
             )
-    return table(["sharing", "400 blocks of 20 MiB", "made in (s)", "unmade in (s)"], lines)
+    head = ["sharing", "blocks of 20 MiB", "each made in (ms)", "unmade in (ms)"]
+    return "The fastest and the slowest of five times 400 blocks.\n\n" + table(head, lines)
 
 
 def steps(rows):
@@ -128,7 +136,12 @@ def steps(rows):
         return "Not measured.\n"
     without, with_it = row["ms_without_and_with"]
     lines = [[row["pairs"], without, with_it, f"{100 * (row['median_of_ratios'] - 1):+.2f} %"]]
-    return table(["pairs", "without (ms)", "with the carrier (ms)", "median of the ratios"], lines)
+    head = ["pairs", "without (ms)", "with the carrier (ms)", "median of the ratios"]
+    text = (
+        "Two processes, which pause in turns. Processes of one program differ by some per cent,\n"
+        "so this says only that the one with the carrier was not slower.\n\n"
+    )
+    return text + table(head, lines)
 
 
 def losses(rows):
@@ -138,7 +151,10 @@ def losses(rows):
     ]
     if not lines:
         return "Not measured.\n"
-    return table(["training", "steps", "times out and back", "losses, bit for bit"], lines)
+    text = table(["training", "steps", "times out and back", "losses, bit for bit"], lines)
+    if rows["part losses"]["rc"] != 0:
+        text += "\nThe part ran past its time limit: the others, and clients of MPS, say nothing.\n"
+    return text
 
 
 def main():
