@@ -22,17 +22,19 @@ def rows(text):
 
 class Pages(unittest.TestCase):
     def test_start(self):
-        made = subprocess.run(
-            [sys.executable, os.path.join(ROOT, "tests", "gpu", "start_trial.py"), "--page"]
-            + [os.path.join(MEASURED, "start.jsonl")],
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
-        )
+        made = ""
+        for name in ("start.jsonl", "start-two.jsonl"):
+            made += subprocess.run(
+                [sys.executable, os.path.join(ROOT, "tests", "gpu", "start_trial.py"), "--page"]
+                + [os.path.join(MEASURED, name)],
+                stdout=subprocess.PIPE,
+                check=True,
+                text=True,
+            ).stdout
         with open(os.path.join(MEASURED, "start.md"), encoding="utf-8") as file:
             page = rows(file.read())
         self.assertGreater(len(page), 4)
-        self.assertEqual(page, rows(made.stdout))
+        self.assertEqual(page, rows(made))
 
 
 if __name__ == "__main__":
