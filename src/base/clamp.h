@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/* Returns the value, or the bound that it passes. Where `least` is above `most`, that is `least`. */
+/* Returns the value, or the bound that it passes. `least`, if that is
+ * above `most`. */
 static inline int64_t clamp_int64(int64_t value, int64_t least, int64_t most)
 {
     int64_t limited = value < most ? value : most;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the steps of a suspension may take, for the daemon of a server and the agent of a node. */
+/* How long the steps of a suspension may take: for collocd, and for the agent of a node. */
 #ifndef COLLOC_CHECKPOINT_ORDER_LIMITS_H
 #define COLLOC_CHECKPOINT_ORDER_LIMITS_H
 

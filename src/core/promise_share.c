@@ -60,8 +60,8 @@ static bool holds_on(const struct cluster_view *view, const struct task *task,
     return !own_max.valid || error <= speeds[n] * own_max.value;
 }
 
-static bool holds(const struct cluster_view *view, const struct task *task, const int *gpus, int n,
-    int percent, double error)
+static bool holds_everywhere(const struct cluster_view *view, const struct task *task,
+    const int *gpus, int n, int percent, double error)
 {
     for (int i = 0; i < n; i++)
         if (!holds_on(view, task, &view->gpus[gpus[i]], percent, error))
@@ -78,7 +78,7 @@ int promise_share_limit(
         return percent;
     for (int i = 0; i < 2; i++) {
         for (int limit = most; limit >= LEAST_PERCENT; limit -= STEP_PERCENT)
-            if (holds(view, task, gpus, n, limit == 100 ? 0 : limit, errors[i]))
+            if (holds_everywhere(view, task, gpus, n, limit == 100 ? 0 : limit, errors[i]))
                 return limit == most ? percent : limit;
     }
     return percent;

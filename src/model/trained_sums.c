@@ -6,8 +6,8 @@
  *
  * The usual ways of fine-tuning are few, and their sums have many digits: one that is right to the
  * last digit is taken for the way. Each is tried alone, and with the output layer, which is new in
- * most fine-tunings. Ways that train a few numbers in each block make the gradients flow through the
- * whole network: gradients_reach_all.
+ * most fine-tunings. Ways that train a few numbers in each block make the gradients flow through
+ * the whole network: gradients_reach_all.
  *
  *     the last layers              a new head
  *     the last blocks of a list    "the last two layers", stage 4 of ResNet
@@ -32,7 +32,7 @@ static bool can_be_trained(const struct layer *layer)
     return layer->parameters > 0 && !layer->weight_bits;
 }
 
-static void mark(struct layer *layer, bool is_trained)
+static void mark_layer(struct layer *layer, bool is_trained)
 {
     layer->trainable = is_trained ? TRISTATE_YES : TRISTATE_NO;
 }
@@ -71,7 +71,7 @@ static bool is_part(struct model *model, int64_t count, int64_t (*part_of)(const
     int64_t sum = 0, of_output = 0;
     for (size_t i = 0; i < model->n_layers; i++) {
         int64_t part = can_be_trained(&model->layers[i]) ? part_of(&model->layers[i]) : 0;
-        mark(&model->layers[i], part > 0 && part == model->layers[i].parameters);
+        mark_layer(&model->layers[i], part > 0 && part == model->layers[i].parameters);
         sum += part;
     }
     if (output != no_layer)
@@ -79,7 +79,7 @@ static bool is_part(struct model *model, int64_t count, int64_t (*part_of)(const
     if (sum == 0 || (sum != count && sum + of_output != count))
         return false;
     if (sum != count)
-        mark(&model->layers[output], true);
+        mark_layer(&model->layers[output], true);
     return true;
 }
 
@@ -113,7 +113,7 @@ static bool is_adapters(struct model *model, int64_t count)
         wrapped = wrapped >= 0 && layer->depth <= wrapped ? -1 : wrapped;
         if (within >= 0 && wrapped < 0 && layer->depth == within + 1 && is_wrapped(layer->name))
             wrapped = layer->depth;
-        mark(layer, within >= 0 && wrapped < 0 && can_be_trained(layer));
+        mark_layer(layer, within >= 0 && wrapped < 0 && can_be_trained(layer));
         sum += layer->trainable == TRISTATE_YES ? layer->parameters : 0;
         if (within < 0 && is_adapter_module(layer))
             within = layer->depth;
@@ -121,7 +121,7 @@ static bool is_adapters(struct model *model, int64_t count)
     if (sum > 0 && sum != count && output != no_layer &&
         model->layers[output].trainable == TRISTATE_NO &&
         sum + model->layers[output].parameters == count) {
-        mark(&model->layers[output], true);
+        mark_layer(&model->layers[output], true);
         return true;
     }
     return sum > 0 && sum == count;
@@ -135,7 +135,7 @@ bool trained_sums_take_last(struct model *model, int64_t count)
     for (size_t i = model->n_layers; i-- > 0;) {
         struct layer *layer = &model->layers[i];
         bool is_trained = trained < count && !layer->weight_bits;
-        mark(layer, is_trained);
+        mark_layer(layer, is_trained);
         trained += is_trained ? layer->parameters : 0;
     }
     return trained == count;
@@ -161,8 +161,9 @@ static void mark_range(struct model *model, size_t begin, size_t end, bool with_
 {
     size_t output = find_output(model);
     for (size_t i = 0; i < model->n_layers; i++)
-        mark(&model->layers[i], (i >= begin && i < end && can_be_trained(&model->layers[i])) ||
-                                    (with_output && i == output));
+        mark_layer(
+            &model->layers[i], (i >= begin && i < end && can_be_trained(&model->layers[i])) ||
+                                   (with_output && i == output));
 }
 
 /* Are the last elements of the list at `i` trained, but not all? The output layer may be, too. */
@@ -208,10 +209,10 @@ static bool is_outside(struct model *model, int64_t count)
     if (!is)
         return false;
     for (size_t i = 0; i < model->n_layers; i++)
-        mark(&model->layers[i], false);
+        mark_layer(&model->layers[i], false);
     model->layers[0].parameters += count;
     model->parameters += count;
-    mark(&model->layers[0], true);
+    mark_layer(&model->layers[0], true);
     return true;
 }
 

@@ -105,7 +105,7 @@ static bool is_false(const char *text)
     return is_one_of(text, words);
 }
 
-static void note(struct found *found, enum subject subject, const char *value)
+static void note_value(struct found *found, enum subject subject, const char *value)
 {
     char *known = found->values[subject];
     if (strchr(value, '$') || strlen(value) >= VALUE_SIZE)
@@ -141,9 +141,9 @@ static void read_word(const char *word, const char *next, struct found *found)
         if (strcmp(row->name, name) != 0)
             continue;
         if (!row->flag && value && !is_false(value))
-            note(found, row->subject, value);
+            note_value(found, row->subject, value);
         else if (row->flag && (!value || !is_false(value)))
-            note(found, row->subject, row->flag);
+            note_value(found, row->subject, row->flag);
     }
 }
 
@@ -236,7 +236,7 @@ static const char *image_of(const struct found *found, char ret_shape[static VAL
     return ret_shape;
 }
 
-static void append(char *taken, size_t size, const char *name, const char *value)
+static void append_option(char *taken, size_t size, const char *name, const char *value)
 {
     size_t n = strlen(taken);
     snprintf(taken + n, size - n, "%s--%s%s%s", n ? " " : "", name, value ? "=" : "",
@@ -255,7 +255,7 @@ static int set_option(enum task_option option, const char *text, struct option_v
         return 0;
     int r = option_set_text(spec, spec->name, text, &values[option], &unused);
     if (r == 0)
-        append(taken, size, spec->name, spec->kind == OPTION_FLAG ? NULL : text);
+        append_option(taken, size, spec->name, spec->kind == OPTION_FLAG ? NULL : text);
     return r == -ENOMEM ? r : 0;
 }
 

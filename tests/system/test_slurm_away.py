@@ -8,7 +8,7 @@ import random
 import time
 import unittest
 
-from daemon_case import BUILD, MIB, program, read, until
+from daemon_case import BUILD, MIB, read, until
 from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase
 
 TRAINING = os.path.abspath(os.path.join(BUILD, "tests", "system", "carried-training"))

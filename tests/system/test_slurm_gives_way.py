@@ -64,12 +64,12 @@ class GivesWayCase(unittest.TestCase):
         open(self.path(name), "w", encoding="utf-8").close()
 
     def start_training(self, name, *options, declared="--memory=300MiB --smact=0.1", first_mib=60):
-        """Of six blocks. It ends once the file of its name exists, and is idle as long as NAME-idle does."""
+        """Of six blocks. Ends once the file of its name exists; idle as long as NAME-idle does."""
         script = (
             f"#COLLOC {declared}\n"
             f"export LD_LIBRARY_PATH={EMULATOR} COLLOC_EMULATOR={self.cluster.gpu_file('n0')}\n"
-            f"exec {TRAINING} --first-mib={first_mib} --end={self.path(name)} --idle={self.path(name)}-idle"
-            f" --grows={self.path(name)}-grows --grows-mib=400\n"
+            f"exec {TRAINING} --first-mib={first_mib} --end={self.path(name)}"
+            f" --idle={self.path(name)}-idle --grows={self.path(name)}-grows --grows-mib=400\n"
         )
         words = ["--partition=gpu", f"--output={self.path(name)}.out", "--open-mode=append"]
         return self.slurm.sbatch("#!/bin/bash\n" + script, *words, *options)

@@ -12,7 +12,7 @@
 #include "sharing/interference_cache.h"
 
 /* Also where its memory is not known: it may compute. */
-static bool computes(const struct resident *resident)
+static bool may_compute(const struct resident *resident)
 {
     bool is_starting = resident->mem_used_bytes.valid && resident->most_bytes <= 0;
     return !resident->is_stopped && !is_starting;
@@ -24,12 +24,13 @@ static struct speed_now speed_on(
     struct sharer sharers[GPU_SHARERS_MAX];
     double speeds[GPU_SHARERS_MAX];
     int n = 0, place = 0;
-    bool has_external = reading_or(gpu->external_processes, 0) > 0, is_known = !has_external;
+    bool has_external = reading_assume(gpu->external_processes, 0) > 0;
+    bool is_known = !has_external;
     if (gpu->n_residents > GPU_SHARERS_MAX)
         return (struct speed_now){READING_NONE, .is_shared = true};
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
-        if (!computes(resident))
+        if (!may_compute(resident))
             continue;
         if (resident == own)
             place = n;
@@ -55,7 +56,7 @@ struct speed_now core_speed_now(const struct core *core, const struct task *task
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         const struct resident *own = gpu_view_resident(gpu, task->id);
-        if (!own || !computes(own))
+        if (!own || !may_compute(own))
             continue;
         struct speed_now here = speed_on(core, gpu, own);
         now.is_shared |= here.is_shared;

@@ -4,7 +4,7 @@
  * its tasks; where these are not known, the one with fewest tasks; of equal ones that with less
  * memory in use. Tasks that hold no memory and compute nothing do not count.
  *
- * A choice compares each GPU with several others, so what is expected of it is computed once before.
+ * A choice compares each GPU with several others, so what is expected of it is computed once.
  */
 #include "core/pass/drain_order.h"
 

@@ -60,7 +60,7 @@ static bool all_take_turns(const struct core *core, const struct task *task)
     return true;
 }
 
-static int recall(struct core *core, struct task *task, int64_t now_us)
+static int recall_task(struct core *core, struct task *task, int64_t now_us)
 {
     int r = core_try_resume(core, task, true, now_us, &core->placement);
     if (r < 0 || task->state != TASK_SUSPENDED || !core_keep_for_recall(core, task))
@@ -77,7 +77,7 @@ int core_recall_ranks(struct core *core, int64_t now_us)
     for (struct task *task = core->suspended_queue.first; task && r == 0; task = next) {
         next = task->next;
         if (core_recall_us(task) <= now_us && task->run->yield.retry_us <= now_us)
-            r = recall(core, task, now_us);
+            r = recall_task(core, task, now_us);
     }
     return r;
 }
