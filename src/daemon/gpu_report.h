@@ -24,6 +24,8 @@ struct misplaced_process {
     uint64_t task;
     pid_t pid;
     struct reading used_bytes;
+    int64_t since_us; /* it has been listed there */
+    bool is_lasting;  /* for so long that the task does use that GPU */
 };
 
 /* Memory that the driver lists for a process that has ended (gpus/listed_processes.c). */

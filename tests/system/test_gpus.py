@@ -777,6 +777,7 @@ class Misplaced(DaemonCase):
         first = self.train(3000, 1e6, memory_mib=4000, policy="exclusive")
         self.wait_state(first, "RUNNING")
         train = "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=0"
+        begun = time.monotonic()
         second = self.submit(f"export CUDA_VISIBLE_DEVICES=0; {train}", policy="exclusive")
         self.wait_state(second, "RUNNING")
         self.assertEqual(self.task(second)["gpus"], ["1"])
@@ -791,8 +792,9 @@ class Misplaced(DaemonCase):
         self.assertEqual([(p["task"], p["mem_used_mib"]) for p in misplaced], [(second, 3000)])
         self.assertEqual(gpus()[1]["misplaced_processes"], [])
         words = "it uses GPU 0, which it was not given: its script sets CUDA_VISIBLE_DEVICES"
+        until(lambda: words in (self.task(second)["reason_text"] or ""), "10 s there")
+        self.assertGreater(time.monotonic() - begun, 9, "it may only pass by")
         self.assertIn(words, self.colloc("show", str(second)).stdout)
-        self.assertIn(words, self.task(second)["reason_text"])
         self.assertIn(f"task {second} uses it, though it", self.colloc("gpus").stdout)
         until(lambda: self.task(second)["smact_mean"], "its activity")
         until(lambda: "taking its memory" not in (gpus()[1]["hold_off"] or ""), "GPU 1 settles")

@@ -62,7 +62,7 @@ class Record(DaemonCase):
             if not os.path.exists(csv_path):
                 return False
             with open(csv_path, encoding="utf-8") as file:
-                return any(row["command_processes"] == "1" for row in csv.DictReader(file))
+                return any(row.get("command_processes") == "1" for row in csv.DictReader(file))
 
         until(has_seen, "the training is the process's descendant")
         by_signal.send_signal(signal.SIGINT)

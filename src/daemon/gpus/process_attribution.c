@@ -24,6 +24,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "core/memory_domain.h"
@@ -263,12 +264,17 @@ static void add_absent(const struct gpus *gpus, const struct gpu_view *gpu,
 
 /* ---- misplaced processes ---- */
 
-static bool was_misplaced(const struct gpu_state *state, uint64_t task)
+/* Chosen: while clients of MPS make their contexts on one GPU, NVML lists them on all GPUs of the
+ * server: for one or two samples on two H200s (docs/measured/start.md). */
+#define MISPLACED_MIN_US (10 * SECOND_US)
+
+static const struct misplaced_process *find_misplaced_before(
+    const struct gpu_state *state, uint64_t task)
 {
     for (size_t i = 0; i < state->n_misplaced_before; i++)
         if (state->misplaced_before[i].task == task)
-            return true;
-    return false;
+            return &state->misplaced_before[i];
+    return NULL;
 }
 
 static void keep_misplaced_before(struct gpu_state *state)
@@ -286,8 +292,11 @@ static void keep_misplaced_before(struct gpu_state *state)
 static void add_misplaced(const struct gpus *gpus, struct gpu_state *state, uint64_t task,
     const struct gpu_process *process)
 {
-    const struct misplaced_process one = {task, process->pid, process->used_bytes};
-    bool is_news = !was_misplaced(state, task);
+    const struct misplaced_process *before = find_misplaced_before(state, task);
+    int64_t at_us = state->sample.at_us, since_us = before ? before->since_us : at_us;
+    const struct misplaced_process one = {
+        task, process->pid, process->used_bytes, since_us, at_us - since_us >= MISPLACED_MIN_US};
+    bool is_news = one.is_lasting && before && !before->is_lasting;
     for (size_t i = 0; i < state->n_misplaced; i++)
         is_news &= state->misplaced[i].task != task;
     if (ARRAY_APPEND(state->misplaced, state->n_misplaced, state->misplaced_capacity, one) == 0 &&

@@ -104,7 +104,7 @@ static void explain_misplaced(
     struct gpu_report gpu;
     for (size_t i = 0; gpus_report(http->parts.gpus, i, &gpu); i++)
         for (size_t k = 0; k < gpu.n_misplaced; k++)
-            if (gpu.misplaced[k].task == task->id) {
+            if (gpu.misplaced[k].task == task->id && gpu.misplaced[k].is_lasting) {
                 snprintf(text, size,
                     "it uses GPU %s, which it was not given: its script sets CUDA_VISIBLE_DEVICES; "
                     "colloc sets it, so remove that line",
