@@ -1184,7 +1184,7 @@ class Cost(Preload):
         )
         self.assertLess(allocation, 5000)
         self.assertLess(synchronisation, 1000)
-        self.assertLess(launch, 200)
+        self.assertLess(launch, 500)  # at a load of 14: 180 to 260
 
 
 if __name__ == "__main__":
