@@ -23,7 +23,7 @@ import json
 import os
 import sys
 
-from .user_code import Mistake, load
+from .user_code import Mistake, function_of
 
 VERSION = 1
 FIELDS = ("argument", "output", "alias", "temp", "generated_code", "peak")
@@ -262,15 +262,8 @@ def parse(arguments):
 
 def answer(options):
     """The text of the export that the command line asks for."""
-    module, _, function = options.source.rpartition(":")
     os.environ.setdefault(PREALLOCATE, "false")  # before JAX is imported
-    if not module:
-        raise Mistake(f"{options.source}: expected MODULE:FUNCTION or FILE.py:FUNCTION")
-    try:
-        make = getattr(load(module), function)
-    except (ImportError, AttributeError, FileNotFoundError) as error:
-        raise Mistake(f"{options.source}: {error}") from None
-    made = make(options.batch)
+    made = function_of(options.source)(options.batch)
     if not isinstance(made, tuple) or not callable(made[0]):
         raise Mistake(f"{options.source}: returned no tuple of the step and its arguments")
     description = jax_step(

@@ -11,7 +11,7 @@ import argparse
 import json
 import time
 
-from .user_code import Mistake, load
+from .user_code import Mistake, function_of
 
 
 def parse(arguments):
@@ -81,19 +81,8 @@ def measure(loader, seconds, clock=time.monotonic):
     return samples, now - begin
 
 
-def make_loader(source):
-    """Returns what the named function returns."""
-    library, _, name = source.rpartition(":")
-    if not library:
-        raise Mistake(f"{source}: expected MODULE:FUNCTION or FILE.py:FUNCTION")
-    try:
-        return getattr(load(library), name)()
-    except (ImportError, AttributeError, OSError) as error:
-        raise Mistake(f"{source}: {error}") from None
-
-
 def answer(options):
-    loader = make_loader(options.loader)
+    loader = function_of(options.loader)()
     samples, took = measure(loader, options.seconds)
     rate = samples / took
     return (

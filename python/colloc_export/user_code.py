@@ -20,3 +20,14 @@ def load(path):
         return module
     sys.path.insert(0, os.getcwd())
     return importlib.import_module(path)
+
+
+def function_of(source):
+    """The function that MODULE:FUNCTION or FILE.py:FUNCTION names. Raises Mistake."""
+    module, _, function = source.rpartition(":")
+    if not module:
+        raise Mistake(f"{source}: expected MODULE:FUNCTION or FILE.py:FUNCTION")
+    try:
+        return getattr(load(module), function)
+    except (ImportError, AttributeError, OSError) as error:
+        raise Mistake(f"{source}: {error}") from None
