@@ -26,6 +26,7 @@
 #include "cli/simulating_log.h"
 #include "cli/simulating_mixes.h"
 #include "core/setting_table.h"
+#include "core/stop_spec.h"
 #include "sim/service_totals.h"
 #include "sim/simulate.h"
 #include "sim/stretch.h"
@@ -67,6 +68,8 @@ enum {
     SIMULATE_HOST_CPUS,
     SIMULATE_HOST_MEMORY,
     SIMULATE_SMACT,
+    SIMULATE_STOP,
+    SIMULATE_CURVE_SEED,
     SIMULATE_SEED,
     SIMULATE_RESAMPLE,
     SIMULATE_KINDS,
@@ -143,6 +146,16 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_TEXT,
         .argument = "X",
         .help = "SM activity (0 to 1) of tasks whose catalogue has none; default: 0.5"},
+    [SIMULATE_STOP] = {.name = "stop",
+        .kind = OPTION_TEXT,
+        .argument = "RULE",
+        .help = "stop losing trials of the trace's arrays (its column array), as the option of "
+                "submit: asha:metric=NAME,min|max,rung=STEP[,factor=N]; default: none"},
+    [SIMULATE_CURVE_SEED] = {.name = "curve-seed",
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .help = "seed of the loss curves of trials for which the trace has no metric; default: 1",
+        .max = INT64_MAX},
     [SIMULATE_SEED] = {.name = "seed",
         .kind = OPTION_INTEGER,
         .argument = "N",
@@ -210,6 +223,7 @@ struct setup {
     struct cluster cluster;
     struct catalogue catalogue;
     struct simulating_mixes mixes;
+    struct halving_rule stop;
     FILE *missing_out; /* --mixes-missing, or NULL */
     struct simulation simulation;
     int log_trace;           /* the file in memory of a trace that was made of a log; or -1 */
@@ -312,6 +326,22 @@ static int set_suspension(
     return 0;
 }
 
+/* A trace that is drawn at random from another's rows has no arrays. */
+static int set_stop(const struct invocation *invocation, struct setup *setup, struct fault *fault)
+{
+    const char *rule = invocation->values[SIMULATE_STOP].text;
+    const struct option_value *seed = &invocation->values[SIMULATE_CURVE_SEED];
+    setup->simulation.curve_seed = seed->set ? (uint64_t)seed->number : 1;
+    if (!rule)
+        return seed->set ? fault_set(fault, EINVAL, "--curve-seed has a meaning with --stop only")
+                         : 0;
+    if (setup->simulation.resample)
+        return fault_set(fault, EINVAL,
+            "--stop: --resample draws single tasks, which are no arrays: use one of the two");
+    setup->simulation.stop = &setup->stop;
+    return stop_spec_parse(rule, fault, &setup->stop);
+}
+
 /* The power of a card is no sample of its instances here. Power changes decisions at other moments
  * than those at which sampling.c samples. */
 static int prepare_power(struct setup *setup, struct fault *fault)
@@ -345,6 +375,11 @@ static int read_log(struct setup *setup, struct fault *fault)
         simulation->trace, &setup->catalogue, setup->cluster.n_gpus, fault, &setup->log_trace);
     if (r < 0 || setup->log_trace < 0)
         return r;
+    if (simulation->stop)
+        return fault_set(fault, EINVAL,
+            "--stop: %.80s is the log of a cluster, which has no arrays: give a trace with the column "
+            "array",
+            simulation->trace);
     snprintf(
         setup->log_trace_path, sizeof setup->log_trace_path, "/proc/self/fd/%d", setup->log_trace);
     simulation->log = simulation->trace;
@@ -407,6 +442,8 @@ static int prepare_simulation(
         r = set_core_settings(invocation, &simulation->settings, fault);
     if (r == 0)
         r = set_suspension(invocation, simulation, fault);
+    if (r == 0)
+        r = set_stop(invocation, setup, fault);
     if (r == 0)
         r = number_of(invocation, SIMULATE_NEED_ERROR, 10, 0, fault, &simulation->need_error);
     if (r == 0)
@@ -559,6 +596,17 @@ static void print_preemption(const struct simulation_result *result)
             format_elapsed((int64_t)(result->memory_wait_s * 1e6), waited, sizeof waited));
 }
 
+/* The GPU time is that alone, as in the catalogue. */
+static void print_early_stop(const struct simulation_result *result)
+{
+    char saved[32];
+    printf("Early stop    %" PRId64
+           " trials stopped, which had %s of GPU time left; the best trial "
+           "of %" PRId64 " of %" PRId64 " arrays completed\n",
+        result->stopped, format_elapsed((int64_t)(result->saved_gpu_s * 1e6), saved, sizeof saved),
+        result->best_kept, result->arrays);
+}
+
 /* Preemption is only printed where tasks may be suspended. */
 static void print_result(const struct setup *setup, const struct simulation_result *result,
     const struct user_totals *users)
@@ -573,6 +621,8 @@ static void print_result(const struct setup *setup, const struct simulation_resu
     printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " left out, %" PRId64
            " OOM crashes\n",
         result->completed, result->failed, result->left_out, result->oom);
+    if (simulation->stop)
+        print_early_stop(result);
     if (simulation->settings.can_suspend)
         print_preemption(result);
     printf(
@@ -599,6 +649,14 @@ static void print_result_json(const struct setup *setup, const struct simulation
         json_object_set_new(object, "max_stretch", reading_json(result->max_stretch, 1));
         json_object_set_new(object, "memory_waits", json_integer(result->memory_waits));
         json_object_set_new(object, "memory_wait_s", json_real(result->memory_wait_s));
+    }
+    if (simulation->stop) {
+        json_object_set_new(object, "stopped", json_integer(result->stopped));
+        json_object_set_new(object, "saved_gpu_s", json_real(result->saved_gpu_s));
+        json_object_set_new(object, "arrays", json_integer(result->arrays));
+        json_object_set_new(object, "best_kept", json_integer(result->best_kept));
+        if (result->arrays)
+            json_object_set_new(object, "lower_bound_s", json_null());
     }
     if (simulation->mixes)
         json_object_set_new(object, "mixes", simulating_mixes_json(&setup->mixes));

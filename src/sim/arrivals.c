@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "sim/chance.h"
+#include "sim/loss_curve.h"
 
 #define ARRIVAL_S_MAX 1e10 /* chosen: its microseconds fit in 64 bits */
 
@@ -31,7 +32,7 @@ int arrivals_open(struct arrivals *arrivals, const char *path, const struct cata
 {
     static const char *const times[] = {"submit_s", "arrival_s", NULL};
     static const char *const tasks[] = {"task", NULL}, *const users[] = {"user", NULL};
-    *arrivals = (struct arrivals){.catalogue = catalogue};
+    *arrivals = (struct arrivals){.catalogue = catalogue, .array_column = -1, .metric_column = -1};
     if (!path)
         return list_catalogue(arrivals, fault);
     int r = columns_open(&arrivals->columns, path, fault);
@@ -47,11 +48,59 @@ int arrivals_open(struct arrivals *arrivals, const char *path, const struct cata
     return 0;
 }
 
+int arrivals_take_arrays(struct arrivals *arrivals, struct fault *fault)
+{
+    static const char *const arrays[] = {"array", NULL}, *const metrics[] = {"metric", NULL};
+    arrivals->array_column = columns_find(&arrivals->columns, arrays);
+    arrivals->metric_column = columns_find(&arrivals->columns, metrics);
+    if (arrivals->array_column >= 0)
+        return 0;
+    return columns_wrong(&arrivals->columns, fault,
+        "--stop is a rule for arrays: the first line must name the column \"array\", which has "
+        "the same value in all rows of an array");
+}
+
 void arrivals_close(struct arrivals *arrivals)
 {
     columns_close(&arrivals->columns);
     intern_fini(&arrivals->users);
+    intern_fini(&arrivals->arrays);
     free(arrivals->drawn);
+}
+
+/* Reads which array the row is of, and its metric. An array that is known, and is not that of the
+ * row before, has been left: its rows do not follow each other. */
+static int read_array(struct arrivals *arrivals, struct fault *fault, struct arrival *arrival)
+{
+    const struct columns *columns = &arrivals->columns;
+    const struct arrival *last = &arrivals->last;
+    const char *name = columns_get(columns, arrivals->array_column);
+    struct loss_curve curve;
+    if (!name)
+        return 0;
+    int n_before = arrivals->arrays.n;
+    arrival->array = intern_text(&arrivals->arrays, name);
+    if (arrival->array < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    bool is_first = arrivals->arrays.n > n_before;
+    if (!is_first && (arrival->array != last->array || arrival->time_us != last->time_us ||
+                         arrival->task != last->task || arrival->user != last->user))
+        return columns_wrong(columns, fault,
+            "the rows of the array \"%.60s\" must follow each other, with the same time, task and "
+            "user",
+            name);
+    if (arrival->task->service || arrival->task->epochs == 0)
+        return columns_wrong(columns, fault,
+            "the task \"%.60s\" of an array must be a training with epochs in the catalogue: they are "
+            "the steps of --stop",
+            arrival->task->name);
+    arrival->metric = columns_get(columns, arrivals->metric_column);
+    if (arrival->metric && loss_curve_parse(arrival->metric, &curve) < 0)
+        return columns_wrong(columns, fault,
+            "invalid metric \"%.60s\": give its values at the rungs and at the end, as in "
+            "0.9;0.5;nan",
+            arrival->metric);
+    return 0;
 }
 
 static int read_next(struct arrivals *arrivals, struct fault *fault, struct arrival *ret_arrival)
@@ -67,17 +116,22 @@ static int read_next(struct arrivals *arrivals, struct fault *fault, struct arri
     if (r == 0 || !name)
         return columns_wrong(&arrivals->columns, fault, "an arrival has a time and a task");
     const char *user = columns_get(&arrivals->columns, arrivals->user_column);
-    *ret_arrival = (struct arrival){llround(time_s * (double)SECOND_US),
-        catalogue_find(arrivals->catalogue, name), intern_text(&arrivals->users, user ? user : "")};
+    *ret_arrival = (struct arrival){.time_us = llround(time_s * (double)SECOND_US),
+        .task = catalogue_find(arrivals->catalogue, name),
+        .user = intern_text(&arrivals->users, user ? user : "")};
     if (ret_arrival->user < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     if (!ret_arrival->task)
         return columns_wrong(
             &arrivals->columns, fault, "the catalogue of tasks (--tasks) has no \"%.80s\"", name);
-    if (ret_arrival->time_us < arrivals->last_us)
+    if (ret_arrival->time_us < arrivals->last.time_us)
         return columns_wrong(&arrivals->columns, fault, "out of order: %g s comes after %g s",
-            time_s, (double)arrivals->last_us / (double)SECOND_US);
-    arrivals->last_us = ret_arrival->time_us;
+            time_s, (double)arrivals->last.time_us / (double)SECOND_US);
+    r = read_array(arrivals, fault, ret_arrival);
+    if (r < 0)
+        return r;
+    arrivals->last = *ret_arrival;
+    arrivals->last.metric = NULL;
     return 1;
 }
 
@@ -103,11 +157,10 @@ int arrivals_resample(struct arrivals *arrivals, uint64_t seed, struct fault *fa
         return fault_set(fault, ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         size_t gap = i ? 1 + chance_below(seed, 2 * i, n - 1) : 0;
-        drawn[i].time_us = i ? drawn[i - 1].time_us + read[gap].time_us - read[gap - 1].time_us
-                             : read[0].time_us;
+        int64_t time_us = i ? drawn[i - 1].time_us + read[gap].time_us - read[gap - 1].time_us
+                            : read[0].time_us;
         const struct arrival *from = &read[chance_below(seed, 2 * i + 1, n)];
-        drawn[i].task = from->task;
-        drawn[i].user = from->user;
+        drawn[i] = (struct arrival){.time_us = time_us, .task = from->task, .user = from->user};
     }
     arrivals->drawn = drawn;
     free(read);

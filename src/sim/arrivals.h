@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trace of arrivals: a table in order of time, with the columns "submit_s" (or "arrival_s"),
- * "task" and perhaps "user". It is read one arrival at a time.
+ * "task" and perhaps "user", "array" and "metric". It is read one arrival at a time.
  */
 #ifndef COLLOC_SIM_ARRIVALS_H
 #define COLLOC_SIM_ARRIVALS_H
@@ -15,12 +15,17 @@ struct arrivals {
     const struct catalogue *catalogue;
     int time_column, task_column, user_column; /* the last: -1, if there is none */
     struct intern users;
-    int64_t last_us; /* time of the previous arrival */
+    int array_column, metric_column; /* -1: none, or arrays are not taken */
+    struct intern arrays;
     struct arrival {
         int64_t time_us;
         const struct sim_task *task; /* of the catalogue */
         int user;                    /* in `users`; 0: none is given */
+        int array;                   /* in `arrays`; 0: it is of none */
+        const char *metric;          /* its loss curve's values, which are valid
+                                        (loss_curve_parse), until the next arrival; or NULL */
     } * drawn;                       /* of a trace that is no file; else NULL */
+    struct arrival last;             /* the previous one, without its metric */
     size_t n_drawn, drawn_capacity, next_drawn;
 };
 
@@ -45,6 +50,14 @@ void arrivals_close(struct arrivals *arrivals);
  * Returns 0, or -errno with a fault.
  */
 int arrivals_resample(struct arrivals *arrivals, uint64_t seed, struct fault *fault);
+
+/*
+ * From now on rows with the same value of "array" are an array, whose trials have the metric of
+ * "metric": to be called before the first arrival is read.
+ *
+ * Returns 0, or -EINVAL with a fault: the trace has no column "array".
+ */
+int arrivals_take_arrays(struct arrivals *arrivals, struct fault *fault);
 
 /* Reads the next arrival. Returns 1; 0 at the end; or -errno with the line in the fault. */
 int arrivals_next(struct arrivals *arrivals, struct fault *fault, struct arrival *ret_arrival);

@@ -173,11 +173,16 @@ static int read_number(const struct reader *reader, enum row_field field, double
 static int read_time(const struct reader *reader, const struct sim_task *known, struct fault *fault,
     struct sim_task *task)
 {
-    double epochs = 1, minutes = NAN;
+    double minutes = NAN;
     int r = read_number(reader, ROW_SOLO_S, 0, SOLO_S_MAX, fault, &task->solo_s);
-    if (r != 0)
+    if (r < 0)
         return r;
-    r = read_number(reader, ROW_EPOCHS, 1, 1e6, fault, &epochs);
+    bool has_time = r == 1;
+    task->epochs = known ? known->epochs : 0;
+    r = read_number(reader, ROW_EPOCHS, 1, 1e6, fault, &task->epochs);
+    if (r < 0 || has_time)
+        return r;
+    double epochs = r == 1 ? task->epochs : 1;
     if (r >= 0)
         r = read_number(reader, ROW_MINUTES, 0, SOLO_S_MAX / 60, fault, &minutes);
     if (r == 0)

@@ -24,9 +24,10 @@ struct sim_task {
                                           for how long it is kept; INFINITY: until the last training
                                           has ended */
     struct sim_service *service;       /* owned; NULL: a training */
-    int64_t memory_bytes;              /* the memory that it takes on each GPU */
-    struct need need;                  /* the memory requirement that the scheduler knows */
-    bool exclusive;                    /* it has its GPUs alone */
+    double epochs;        /* its steps, as reports of a metric count them; 0: not known */
+    int64_t memory_bytes; /* the memory that it takes on each GPU */
+    struct need need;     /* the memory requirement that the scheduler knows */
+    bool exclusive;       /* it has its GPUs alone */
     struct demand demand; /* power_w is that of the whole GPU; NAN where the catalogue has no figure
                              (demand_complete); of a service, while it answers a request */
 };

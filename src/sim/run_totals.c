@@ -50,7 +50,7 @@ void run_totals_calculate(
     const struct run_totals *totals, struct simulated_gpus *gpus, struct simulation_result *result)
 {
     const struct cluster *cluster = gpus->cluster;
-    double ended = fmax(1, (double)(result->completed + result->failed));
+    double ended = fmax(1, (double)(result->completed + result->failed + result->stopped));
     double smact_s = 0, energy_j = 0;
     if (totals->last_us == 0)
         return;
@@ -66,5 +66,6 @@ void run_totals_calculate(
     result->avg_jct_s = (double)totals->jct_us / ended / (double)SECOND_US;
     result->energy_mj = energy_j / 1e6;
     result->mean_smact = result->total_s > 0 ? smact_s / cluster->n_gpus / result->total_s : 0;
-    result->lower_bound_s = fmax(0, bound_end_s(&totals->bound) - seconds_of(totals->first_us));
+    if (!result->arrays) /* what stopped trials left undone depends on the order of the reports */
+        result->lower_bound_s = fmax(0, bound_end_s(&totals->bound) - seconds_of(totals->first_us));
 }

@@ -49,7 +49,6 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     switch ((enum simulation_wakeup)wakeup->kind) {
     case WAKE_ARRIVAL:
         submission_submit(run);
-        submission_schedule_next(run);
         simulated_services_check_end(run);
         break;
     case WAKE_MEMORY_STEP:
@@ -78,6 +77,9 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
         break;
     case WAKE_SERVICES_END:
         simulated_services_end(run);
+        break;
+    case WAKE_RUNG:
+        simulated_trial_on_rung(run, wakeup);
         break;
     }
 }
@@ -179,7 +181,7 @@ static void schedule_first(struct simulation_run *run)
     simulation_run_check(run, sampling_init(&run->sampling));
     if (simulation->every_second)
         simulation_run_wake(run, WAKE_SAMPLE, 0, 0, 0);
-    submission_schedule_next(run);
+    submission_schedule_first(run);
 }
 
 static int run_to_end(struct simulation_run *run)
@@ -239,8 +241,10 @@ static int check_end(const struct simulation_run *run, int r, struct fault *faul
 
 static void free_task(struct simulated_task *task)
 {
-    if (task)
-        free(task->service);
+    if (!task)
+        return;
+    free(task->service);
+    free(task->trial);
     free(task);
 }
 
@@ -249,6 +253,7 @@ static void clean_up(struct simulation_run *run)
     for (uint64_t i = 1; i <= run->n_tasks; i++)
         free_task(run->tasks[i]);
     free(run->tasks);
+    simulated_arrays_free(run);
     free(run->can_start);
     for (size_t i = 0; run->learned && i < run->simulation->catalogue->n; i++)
         learned_runs_fini(&run->learned[i]);
@@ -267,6 +272,8 @@ int simulate_trace(
 {
     struct simulation_run run = {.simulation = simulation, .fault = fault};
     int r = arrivals_open(&run.arrivals, simulation->trace, simulation->catalogue, fault);
+    if (r == 0 && simulation->stop)
+        r = arrivals_take_arrays(&run.arrivals, fault);
     if (r == 0 && simulation->resample)
         r = arrivals_resample(&run.arrivals, simulation->resample, fault);
     if (r == 0)

@@ -47,8 +47,10 @@ struct simulation {
     bool knows_activity; /* the scheduler knows each task's expected activity */
     bool knows_time;     /* the scheduler knows each task's expected time */
     bool take_turns;     /* tasks take turns in time slots (core/pass/slots.c) */
-    bool every_second;   /* take each sample that the daemon would take: slow */
-    FILE *trace_out;     /* a line for each event (sim/event_line.h), or NULL */
+    const struct halving_rule *stop; /* of the trace's arrays; NULL: their trials run to the end */
+    uint64_t curve_seed;             /* of the loss curves of trials without given values */
+    bool every_second;               /* take each sample that the daemon would take: slow */
+    FILE *trace_out;                 /* a line for each event (sim/event_line.h), or NULL */
     FILE *timeline_out, *tasks_out;  /* CSV (sim/records.h), or NULL */
     struct completions *completions; /* to be filled, or NULL */
     const struct mixes *mixes;       /* measured speeds, instead of the laws'; or NULL */
@@ -73,9 +75,13 @@ struct simulation_result {
                                                * that of first come, first served on whole GPUs;
                                                * only simulate_with_stretch calculates it, where
                                                * tasks end in both */
+    int64_t arrays, stopped;                  /* with a stop rule; trials that it stopped */
+    int64_t best_kept;                        /* arrays whose best trial was not stopped */
+    double saved_gpu_s;                       /* GPU time alone that stopped trials had left */
     int64_t left_out;                         /* tasks of the trace that fit no GPU */
     double energy_mj, mean_smact;             /* over all GPUs, within total_s */
-    double lower_bound_s;                     /* of total_s, for any policy (sim/bound.h) */
+    double lower_bound_s;                     /* of total_s, for any policy (sim/bound.h); 0: not
+                                               * known, as trials are stopped */
 };
 
 /*

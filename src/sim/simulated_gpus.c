@@ -379,11 +379,7 @@ void simulated_gpus_stop_task(
 void simulated_gpus_remove_task(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
 {
-    for (int i = 0; i < task->n_places; i++) {
-        struct place *place = &gpus->places[task->places[i]];
-        gpu_memory_release(place->memory, task->id);
-        if (remove_resident(place, task))
-            gpus->gpus[gpus->cluster->places[task->places[i]].gpu].n_residents--;
-    }
-    update_rates(gpus, task, now_us);
+    for (int i = 0; i < task->n_places; i++)
+        gpu_memory_release(gpus->places[task->places[i]].memory, task->id);
+    simulated_gpus_stop_task(gpus, task, now_us);
 }

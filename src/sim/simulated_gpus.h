@@ -86,12 +86,12 @@ void simulated_gpus_fini(struct simulated_gpus *gpus);
  */
 int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
 
-/* The task stops computing, if it did, and its memory is freed. */
-void simulated_gpus_remove_task(
-    struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
-
 /* The task stops computing and keeps its memory. Its left_s is up to date then. */
 void simulated_gpus_stop_task(
+    struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
+
+/* The same if it computes, and its memory is freed. */
+void simulated_gpus_remove_task(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
 
 /* Changes the demand of a task that computes. */

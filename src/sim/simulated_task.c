@@ -68,6 +68,8 @@ void simulated_task_on_speed_changed(void *context, struct running_task *running
         simulation_run_wake(run, WAKE_FINISH,
             run->computed_us + llround(seconds * (double)SECOND_US), running->id,
             ++task->finish_version);
+        if (task->trial)
+            simulated_trial_plan(run, task);
     }
     for (int i = 0; i < running->n_places; i++) {
         int place = running->places[i];
@@ -96,20 +98,25 @@ static void add_completion(struct simulation_run *run, const struct task *ended)
 static void add_ended_training(
     struct simulation_run *run, const struct simulated_task *task, const struct task *ended)
 {
-    bool completed = ended->state == TASK_COMPLETED;
-    *(completed ? &run->result.completed : &run->result.failed) += 1;
+    bool completed = ended->state == TASK_COMPLETED, stopped = ended->state == TASK_STOPPED;
+    double work_s = task->type->solo_s;
+    if (stopped)
+        work_s = fmax(0, task->solo_s - task->running.left_s);
+    else
+        *(completed ? &run->result.completed : &run->result.failed) += 1;
+    if (task->trial)
+        simulated_trial_end(run, task, ended);
     run->n_unended--;
     run_totals_add_ended(&run->totals, ended);
     run->result.suspensions += ended->run->yield.suspensions + ended->run->yield.pauses;
     run->result.moves += ended->run->yield.moves;
     run->result.memory_waits += ended->run->memory_wait.count;
     run->result.memory_wait_s += (double)ended->run->memory_wait.waited_us / (double)SECOND_US;
-    if (run->simulation->completions)
+    if (run->simulation->completions && !stopped)
         add_completion(run, ended);
     if (run->simulation->users)
-        simulation_run_check(
-            run, user_totals_add(run->simulation->users, ended,
-                     intern_get(&run->arrivals.users, (int)ended->uid), task->type->solo_s));
+        simulation_run_check(run, user_totals_add(run->simulation->users, ended,
+                                      intern_get(&run->arrivals.users, (int)ended->uid), work_s));
 }
 
 /* One that ends with the trainings ends no run. */
@@ -134,6 +141,7 @@ static void forget_task(struct simulation_run *run, struct simulated_task *task)
     run->tasks[id] = NULL;
     core_forget(sim_core(run->sim), id);
     free(task->service);
+    free(task->trial);
     free(task);
     if (completed && run->simulation->learns)
         submission_learn(run, completed, uid);
@@ -166,7 +174,8 @@ static void end_attempt(
 void simulated_task_kill(void *context, struct sim *sim, const struct task *killed)
 {
     struct simulation_run *run = context;
-    if (!run->tasks[killed->id]->service && !run->n_stuck && killed->ending != FAILURE_REQUEUED)
+    bool is_expected = killed->ending == FAILURE_REQUEUED || killed->ending == FAILURE_STOPPED;
+    if (!run->tasks[killed->id]->service && !run->n_stuck && !is_expected)
         simulation_run_check(run, -ENOTSUP);
     simulation_run_wake(run, WAKE_KILL, sim_now_us(sim), killed->id, killed->attempts);
 }

@@ -8,6 +8,7 @@
  *     simulated_yield.c  how a task gives way: suspended, resumed, moved, paused, or waiting
  *     simulated_service.c
  *                        the requests of a service, and how long they take
+ *     simulated_sweep.c  arrays with a stop rule: their reports, and what their stop saves
  *     sampling.c         which samples of the GPUs are taken
  *     simulated_gpus.c   speeds, activity, power
  *     run_totals.c       what the result is calculated from
@@ -17,6 +18,7 @@
 
 #include "sim/arrivals.h"
 #include "sim/learned_runs.h"
+#include "sim/loss_curve.h"
 #include "sim/records.h"
 #include "sim/run_totals.h"
 #include "sim/sampling.h"
@@ -28,15 +30,16 @@
 
 /* The wake-ups of a simulation. */
 enum simulation_wakeup {
-    WAKE_ARRIVAL,     /* the next task of the trace arrives */
-    WAKE_MEMORY_STEP, /* subject: task; version: attempt */
-    WAKE_FINISH,      /* subject: task; version: which plan of its end */
-    WAKE_YIELDED,     /* subject: task; version: attempt */
-    WAKE_WAITED,      /* subject: task; version: attempt: an allocation may have waited too long */
-    WAKE_SAMPLE,      /* subject: place; all places with every_second */
-    WAKE_KILL,        /* subject: task; version: attempt */
-    WAKE_SERVICE,     /* subject: task; once a second */
-    WAKE_SERVICES_END /* the last training has ended */
+    WAKE_ARRIVAL,      /* the next task of the trace arrives */
+    WAKE_MEMORY_STEP,  /* subject: task; version: attempt */
+    WAKE_FINISH,       /* subject: task; version: which plan of its end */
+    WAKE_YIELDED,      /* subject: task; version: attempt */
+    WAKE_WAITED,       /* subject: task; version: attempt: an allocation may have waited too long */
+    WAKE_SAMPLE,       /* subject: place; all places with every_second */
+    WAKE_KILL,         /* subject: task; version: attempt */
+    WAKE_SERVICE,      /* subject: task; once a second */
+    WAKE_SERVICES_END, /* the last training has ended */
+    WAKE_RUNG          /* subject: task; version: as of WAKE_FINISH */
 };
 
 /* The daemon reports the p99 of the last ten seconds (docs/services.md). */
@@ -52,6 +55,21 @@ struct simulated_service {
     double p99_s[SERVICE_REPORTS]; /* of the last seconds, a ring */
     int n_reports;                 /* of this attempt */
     struct service_total *total;   /* borrowed */
+};
+
+/* An array whose losing trials are stopped. */
+struct simulated_array {
+    uint64_t id;
+    double best_cost;  /* the least of its trials at their end, if none were stopped */
+    bool is_best_kept; /* a trial with that cost has completed */
+};
+
+/* The data of a task of such an array. */
+struct simulated_trial {
+    struct simulated_array *array; /* borrowed */
+    int next_rung;                 /* that it reports */
+    struct loss_curve curve;
+    double end_cost; /* that it has, or would have, after its last step */
 };
 
 /* A submitted task that has not ended. */
@@ -71,6 +89,7 @@ struct simulated_task {
     bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
     int64_t yield_us;   /* how long its suspension, resumption or move takes */
     struct simulated_service *service; /* NULL: a training */
+    struct simulated_trial *trial;     /* owned; NULL: of no array with a stop rule */
 };
 
 struct simulation_run {
@@ -93,6 +112,8 @@ struct simulation_run {
     int64_t services_change_us; /* when a service last changes its rate or ends; may be to come */
     struct service_totals services;
     size_t tasks_capacity;
+    struct simulated_array **arrays; /* owned */
+    size_t n_arrays, arrays_capacity;
     const struct running_task *changing; /* the task that is starting or ending now */
     struct run_totals totals;
     struct mix_use mix_use; /* of comparisons, whose caller does not ask for it */
@@ -110,10 +131,11 @@ void simulation_run_wake(struct simulation_run *run, enum simulation_wakeup kind
 
 /* ---- task_submission.c ---- */
 
-/* Reads the next arrival of the trace and schedules it. */
-void submission_schedule_next(struct simulation_run *run);
+/* Reads the first arrival of the trace and schedules it. */
+void submission_schedule_first(struct simulation_run *run);
 
-/* Submits the task that arrives now, or reports it and leaves it out if it fits no GPU. */
+/* Submits the task that arrives now, or its whole array; or reports it and leaves it out if it fits
+ * no GPU. Schedules the next arrival. */
 void submission_submit(struct simulation_run *run);
 
 /* A run of the task has completed: its waiting tasks learn from it. */
@@ -124,8 +146,8 @@ void submission_learn(struct simulation_run *run, const struct sim_task *type, u
 /* sim_world.start: begins an attempt of the task. */
 void simulated_task_start(void *context, struct sim *sim, const struct task *started);
 
-/* sim_world.kill: ends the attempt of a service; nothing in a trace makes the core end a training
- * early. */
+/* sim_world.kill: ends the attempt of a service or of a losing trial; nothing else in a trace makes
+ * the core end a training early. */
 void simulated_task_kill(void *context, struct sim *sim, const struct task *killed);
 
 /* WAKE_KILL: the attempt has been killed. */
@@ -168,6 +190,33 @@ void simulated_services_check_end(struct simulation_run *run);
 
 /* WAKE_SERVICES_END: cancels them. */
 void simulated_services_end(struct simulation_run *run);
+
+/* ---- simulated_sweep.c ---- */
+
+/* Adds an array of that id. Returns it, borrowed; NULL without memory. */
+struct simulated_array *simulated_array_create(struct simulation_run *run, uint64_t id);
+
+/*
+ * Makes a task a trial of the array.
+ *
+ * metric: the given values (loss_curve_parse); NULL: they are drawn
+ *
+ * Returns 0, -EINVAL or -ENOMEM.
+ */
+int simulated_trial_init(struct simulation_run *run, struct simulated_task *task,
+    struct simulated_array *array, const char *metric);
+
+/* Plans the report at the trial's next rung by its speed, which is up to date. */
+void simulated_trial_plan(struct simulation_run *run, struct simulated_task *task);
+
+/* WAKE_RUNG: the trial has reached the rung, if the plan is still the last. */
+void simulated_trial_on_rung(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* Counts a trial that has ended. */
+void simulated_trial_end(
+    struct simulation_run *run, const struct simulated_task *task, const struct task *ended);
+
+void simulated_arrays_free(struct simulation_run *run);
 
 /* ---- simulated_yield.c ---- */
 

@@ -3,7 +3,7 @@
  * Submits the tasks of the trace. Only the next arrival is in memory, so a trace may have any
  * length. When it is due, its task is submitted with the scheduler's knowledge by the settings of
  * the simulation: the memory requirement (exact, estimated, or with an error), the expected
- * activity, the expected time.
+ * activity, the expected time. With a stop rule the rows of an array are one submission.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static bool is_wanted(const struct simulation_run *run)
     return !only || strcmp(intern_get(&run->arrivals.users, run->next_arrival.user), only) == 0;
 }
 
-void submission_schedule_next(struct simulation_run *run)
+static void read_next(struct simulation_run *run)
 {
     int r;
     do {
@@ -32,8 +32,20 @@ void submission_schedule_next(struct simulation_run *run)
         r = arrivals_next(&run->arrivals, run->fault, &run->next_arrival);
     } while (r == 1 && !is_wanted(run));
     simulation_run_check(run, r);
-    if (r == 1)
+    if (r < 0)
+        run->next_arrival.task = NULL;
+}
+
+static void schedule_next(struct simulation_run *run)
+{
+    if (run->next_arrival.task)
         simulation_run_wake(run, WAKE_ARRIVAL, run->next_arrival.time_us, 0, 0);
+}
+
+void submission_schedule_first(struct simulation_run *run)
+{
+    read_next(run);
+    schedule_next(run);
 }
 
 /* ---- the scheduler's knowledge of a task ---- */
@@ -170,6 +182,68 @@ static void add_service(struct simulation_run *run, struct simulated_task *task,
     simulation_run_wake(run, WAKE_SERVICE, now_us + SECOND_US, task->running.id, 0);
 }
 
+/* Adds the task that arrives now, of a submission at that time. Returns it, or NULL. */
+static struct simulated_task *add_arrival(struct simulation_run *run, int64_t now_us)
+{
+    const struct sim_task *type = run->next_arrival.task;
+    struct simulated_task *task = add_task(run, type);
+    if (!task) {
+        simulation_run_check(run, -ENOMEM);
+        return NULL;
+    }
+    if (type->service) {
+        run_totals_add_service(&run->totals, now_us);
+        add_service(run, task, now_us);
+    } else {
+        run->n_unended++;
+        run->result.submitted++;
+        run_totals_add_submitted(&run->totals, now_us, type, task->solo_s);
+    }
+    return task;
+}
+
+/* Adds the trials of the array whose first one arrives now, and submits them at once. The array's
+ * id is below theirs, as the core wants it. */
+static void submit_array(struct simulation_run *run, struct event *event)
+{
+    struct array_element *elements = NULL;
+    size_t n = 0, capacity = 0;
+    int number = run->next_arrival.array;
+    if (ARRAY_RESERVE(run->tasks, run->tasks_capacity, run->n_tasks + 2) < 0) {
+        simulation_run_check(run, -ENOMEM);
+        return;
+    }
+    event->task = ++run->n_tasks;
+    run->tasks[event->task] = NULL;
+    struct simulated_array *array = simulated_array_create(run, event->task);
+    simulation_run_check(run, array ? 0 : -ENOMEM);
+    while (!run->error && run->next_arrival.task && run->next_arrival.array == number) {
+        struct simulated_task *task = add_arrival(run, event->time_us);
+        if (!task)
+            break;
+        const struct array_element element = {task->running.id, (int)n};
+        simulation_run_check(run, simulated_trial_init(run, task, array, run->next_arrival.metric));
+        simulation_run_check(run, ARRAY_APPEND(elements, n, capacity, element));
+        read_next(run);
+    }
+    event->submit.elements = elements;
+    event->submit.n_elements = (int)n;
+    event->submit.stop = *run->simulation->stop;
+    if (!run->error)
+        simulation_run_check(run, sim_step(run->sim, event));
+    free(elements);
+}
+
+static void submit_task(struct simulation_run *run, struct event *event)
+{
+    const struct simulated_task *task = add_arrival(run, event->time_us);
+    if (!task || run->error)
+        return;
+    event->task = task->running.id;
+    simulation_run_check(run, sim_step(run->sim, event));
+    read_next(run);
+}
+
 void submission_submit(struct simulation_run *run)
 {
     const struct sim_task *type = run->next_arrival.task;
@@ -178,22 +252,12 @@ void submission_submit(struct simulation_run *run)
     event.submit.request = request_for(run, type);
     event.submit.request.limited = run->simulation->settings.user_limits.usage_us > 0;
     if (!can_start(run, &event.submit.request))
-        return;
-    struct simulated_task *task = add_task(run, type);
-    if (!task) {
-        simulation_run_check(run, -ENOMEM);
-        return;
-    }
-    event.task = task->running.id;
-    if (type->service) {
-        run_totals_add_service(&run->totals, event.time_us);
-        add_service(run, task, event.time_us);
-    } else {
-        run->n_unended++;
-        run->result.submitted++;
-        run_totals_add_submitted(&run->totals, event.time_us, type, task->solo_s);
-    }
-    simulation_run_check(run, sim_step(run->sim, &event));
+        read_next(run);
+    else if (run->next_arrival.array)
+        submit_array(run, &event);
+    else
+        submit_task(run, &event);
+    schedule_next(run);
 }
 
 void submission_learn(struct simulation_run *run, const struct sim_task *type, uint32_t uid)

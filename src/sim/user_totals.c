@@ -86,7 +86,7 @@ static int simulate_alone(
     alone.cluster = &part;
     alone.only_user = user->name;
     int r = simulate_comparison(&alone, fault, &result);
-    double ended = (double)(result.completed + result.failed);
+    double ended = (double)(result.completed + result.failed + result.stopped);
     if (r == 0 && result.avg_jct_s > 0) {
         user->alone_wait_s = reading_of(result.avg_wait_s * ended);
         user->alone_jct_s = reading_of(result.avg_jct_s * ended);

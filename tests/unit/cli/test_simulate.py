@@ -924,6 +924,153 @@ class Results(SimulateCase):
         self.assertAlmostEqual(result["mean_smact"], 0.63 / 4)
 
 
+class EarlyStop(SimulateCase):
+    """Arrays by --stop. With the policy exclusive each trial runs alone, at the speed of its
+    catalogue: 27 epochs of 100 s."""
+
+    TASKS = "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w,epochs\n" + (
+        "trial,1,2700,4000,0.3,1,0.1,135,27\nwide,2,2700,4000,0.3,1,0.1,135,27\n"
+        "plain,1,2700,4000,0.3,1,0.1,135,-\n"
+    )
+    RULE = "--stop=asha:metric=loss,min,rung=3"
+
+    def words(self, rows, head="submit_s,task,array,metric"):
+        return (
+            "--trace="
+            + self.write("arrays.csv", head + "\n" + "".join(f"{row}\n" for row in rows)),
+            "--tasks=" + self.write("trials.csv", self.TASKS),
+        )
+
+    def run_stop(self, rows, *words, rule=RULE):
+        words = self.words(rows) + (rule,) + words
+        return json.loads(self.colloc("simulate", "--json", "--policy=exclusive", *words))
+
+    def test_the_example_of_the_rule(self):
+        """The reports at the first rung of the table in docs/sweeps.md, one GPU after the other:
+        rank 1 of 1, 2 of 2 (stopped), 1 of 3."""
+        lines = os.path.join(self.folder, "lines")
+        result = self.run_stop(
+            ["0,trial,s,0.5;0.3;0.2", "0,trial,s,0.7;0.6;0.6", "0,trial,s,0.4;0.2;0.1"],
+            "--gpus=1xA100-40GB",
+            "--trace-out=" + lines,
+        )
+        self.assertEqual(
+            {key: result[key] for key in ("stopped", "completed", "failed", "arrays", "best_kept")},
+            {"stopped": 1, "completed": 2, "failed": 0, "arrays": 1, "best_kept": 1},
+        )
+        self.assertEqual(result["saved_gpu_s"], 2400)
+        self.assertEqual(result["total_s"], 2700 + 300 + 2700)
+        self.assertEqual(result["avg_exec_s"], 5700 / 3)
+        self.assertIsNone(result["lower_bound_s"])
+        with open(lines, encoding="utf-8") as file:
+            stops = [line for line in file.read().splitlines() if "stop" in line or "STOP" in line]
+        self.assertEqual(
+            stops,
+            [
+                "t=3000 stop trial#3 rung=0 rank=2 of=2",
+                "t=3000 exit trial#3 stopped signal=15",
+                "t=3000 end trial#3 STOPPED",
+            ],
+        )
+
+    def test_diverged_and_maximised(self):
+        rows = ["0,wide,s,0.5;0.6;0.7", "0,wide,s,nan", "0,wide,s,0.4", "0,wide,s,0.9;0.1;0.1"]
+        result = self.run_stop(
+            rows, "--gpus=2xA100-40GB", rule="--stop=asha:metric=acc,max,rung=3,factor=2"
+        )
+        # at 3: 0.5 is 1 of 1; nan 2 of 2; 0.4 2 of 3; 0.9 1 of 4. At 6: 0.6 1 of 1; 0.1 2 of 2
+        self.assertEqual((result["stopped"], result["completed"]), (3, 1))
+        self.assertEqual(result["saved_gpu_s"], 2 * (2400 + 2400 + 2100))
+        self.assertEqual(result["best_kept"], 1)
+
+    def test_drawn_curves(self):
+        rows = [f"{100 * array},trial,s{array},-" for array in range(4) for _ in range(27)]
+        first, again, other = (
+            self.run_stop(rows, f"--curve-seed={seed}", "--gpus=4xA100-40GB") for seed in (1, 1, 2)
+        )
+        self.assertEqual(first, again)
+        self.assertNotEqual(first["saved_gpu_s"], other["saved_gpu_s"])
+        self.assertEqual(first["stopped"] + first["completed"], len(rows))
+        self.assertGreater(first["stopped"], len(rows) // 2)
+        self.assertGreater(first["completed"], 3)  # the best of an array is never stopped
+
+    def test_beside_others(self):
+        """Trials that share, are suspended and run again are judged as any: each ends once."""
+        rows = [f"{100 * array},trial,s{array},-" for array in range(4) for _ in range(9)]
+        for words in (
+            ["--sharing=streams", "--slots=2m"],
+            ["--sharing=mps", "--estimator=none"],
+            ["--preload", "--estimator=none"],
+        ):
+            with self.subTest(words):
+                arguments = self.words(rows) + (self.RULE, "--gpus=2xA100-40GB", *words)
+                result = json.loads(self.colloc("simulate", "--json", "--policy=magm", *arguments))
+                self.assertEqual(result["stopped"] + result["completed"], len(rows))
+                self.assertGreater(result["stopped"], 8)
+
+    def test_without_a_rule_arrays_are_tasks(self):
+        rows = ["0,trial,s,0.5", "0,trial,s,oops", "9,trial,s,-"]
+        words = self.words(rows) + ("--policy=exclusive", "--gpus=1xA100-40GB")
+        result = json.loads(self.colloc("simulate", "--json", *words))
+        self.assertEqual(result["completed"], 3)
+        self.assertNotIn("stopped", result)
+        self.assertIn("lower_bound_s", result)
+
+    def test_the_text(self):
+        words = self.words(["0,trial,s,0.5", "0,trial,s,0.7"]) + (self.RULE, "--gpus=1xA100-40GB")
+        self.assertIn(
+            "Early stop    1 trials stopped, which had 40:00 of GPU time left; the best trial of 1 "
+            "of 1 arrays completed\n",
+            self.colloc("simulate", "--policy=exclusive", *words),
+        )
+
+    def test_bad_input(self):
+        follow = (
+            'the rows of the array "s" must follow each other, with the same time, task and user'
+        )
+        for rows, complaint in [
+            (["0,trial,s,1", "1,trial,s,1"], "arrays.csv:3: " + follow),
+            (["0,trial,s,1", "0,wide,s,1"], "arrays.csv:3: " + follow),
+            (["0,trial,s,1", "0,trial,t,1", "0,trial,s,1"], "arrays.csv:4: " + follow),
+            (["0,trial,s,1", "0,trial,-,-", "0,trial,s,1"], "arrays.csv:4: " + follow),
+            (
+                ["0,plain,s,1"],
+                'arrays.csv:2: the task "plain" of an array must be a training with epochs in the '
+                "catalogue: they are the steps of --stop",
+            ),
+            (
+                ["0,trial,s,0.9;much"],
+                'arrays.csv:2: invalid metric "0.9;much": give its values at the rungs and at the '
+                "end, as in 0.9;0.5;nan",
+            ),
+        ]:
+            with self.subTest(rows):
+                words = self.words(rows) + (self.RULE,)
+                self.assertEqual(
+                    self.complaint("simulate", *words, code=2).replace(self.folder + "/", ""),
+                    complaint,
+                )
+        for words, complaint in [
+            (
+                [self.RULE],
+                "trace.csv:1: --stop is a rule for arrays: the first line must name the column "
+                '"array", which has the same value in all rows of an array',
+            ),
+            (["--curve-seed=2"], "--curve-seed has a meaning with --stop only"),
+            (
+                [self.RULE, "--resample=2"],
+                "--stop: --resample draws single tasks, which are no arrays: use one of the two",
+            ),
+            (
+                ["--stop=asha:metric=loss,min"],
+                "stop=asha:metric=loss,min: must be asha:metric=NAME,min|max,rung=STEP[,factor=N], "
+                "such as asha:metric=val_loss,min,rung=3",
+            ),
+        ]:
+            with self.subTest(words):
+                self.assertEqual(self.complaint_of(*words), complaint)
+
+
 class BadInput(SimulateCase):
     def test_traces(self):
         for trace, complaint in [
