@@ -74,6 +74,7 @@ int core_check_advance(
 /* The speed of a task, relative to a plain process that has the GPUs to itself. */
 struct speed_now {
     struct reading speed; /* 0: it is paused */
+    double alone;         /* if the others were not there: below 1 for a client of MPS */
     bool is_shared;       /* others compute on its GPUs */
 };
 

@@ -8,6 +8,10 @@
  *     its steps       480 / 10 per s       48 s, measured
  *                    160 s                126 s, of which 80 s were measured
  *
+ * A client of MPS that is alone is compared with itself, not with a plain process: how much that
+ * would be faster depends on the host, from nothing to what the model says. So the price of being a
+ * client widens the interval of a task that was beside others, and only of such a task.
+ *
  * The steps a second alone may be known later than the steps, when the others have ended: so both
  * are kept apart until the end.
  */
@@ -36,6 +40,7 @@ static void forget_steps(struct alone_time *time)
     time->steps = time->steps_s = time->steps_work_s = time->steps_unknown_s = 0;
 }
 
+/* `speed`: relative to that alone. */
 static void add_shared(
     struct alone_time *time, struct reading speed, double s, double steps, double steps_s)
 {
@@ -83,11 +88,14 @@ static void note_task(
         forget_steps(time);
     if (time->noted_us && s > 0) {
         time->held_s += s;
+        bool is_paused = task->state != TASK_RUNNING;
+        time->price_s += (1 - now.alone) * s;
+        now.speed.value /= now.alone;
         if (now.is_shared)
             add_shared(time, now.speed, s, job->steps.total - time->noted_steps,
                 job->steps.timed_s - time->noted_steps_s);
-        else
-            time->own_work_s += now.speed.value * s;
+        else if (!is_paused)
+            time->own_s += s;
     }
     begin_note(time, job, now_us);
 }
@@ -120,13 +128,19 @@ void alone_time_note_end(
 
 /* ---- what it comes to ---- */
 
+/* What a plain process is predicted to take alone, of the time of this one alone. */
+static double plain_part(const struct alone_time *time)
+{
+    double runs_s = time->own_s + time->shared_s;
+    return time->shared_s > 0 ? 1 - fmin(1, fmax(0, time->price_s / runs_s)) : 1;
+}
+
 struct alone_estimate alone_time_estimate(
     const struct alone_time *time, const struct speed_alone *alone)
 {
     bool is_measured = alone && alone->per_s.valid && alone->per_s.value > 0 && time->steps > 0;
     double per_s = is_measured ? alone->per_s.value : 1;
-    double mode_speed = is_measured && alone->mode_speed > 0 ? alone->mode_speed : 1;
-    double measured = is_measured ? time->steps / per_s * mode_speed : 0;
+    double measured = is_measured ? time->steps / per_s : 0;
     double guessed_s = time->rest_s, guessed = time->rest_work_s;
     if (!is_measured) {
         guessed_s += time->steps_s - time->steps_unknown_s;
@@ -134,14 +148,15 @@ struct alone_estimate alone_time_estimate(
     }
     guessed_s = fmax(0, guessed_s);
     guessed = fmin(fmax(0, guessed), guessed_s);
-    double sure = time->own_work_s;
+    double sure = time->own_s;
+    double plain = plain_part(time);
     return (struct alone_estimate){.held_s = time->held_s,
         .shared_s = time->shared_s,
         .measured_s = is_measured ? fmin(time->steps_s, time->shared_s) : 0,
         .unknown_s = fmin(
             time->shared_s, fmax(0, time->unknown_s + (is_measured ? 0 : time->steps_unknown_s))),
         .alone_s = sure + measured + guessed,
-        .low_s = sure + (1 - MEASURED_ERROR) * measured + (1 - PREDICTED_ERROR) * guessed,
+        .low_s = plain * (sure + (1 - MEASURED_ERROR) * measured + (1 - PREDICTED_ERROR) * guessed),
         .high_s = sure + (1 + MEASURED_ERROR) * measured +
                   fmin(guessed_s, (1 + PREDICTED_ERROR) * guessed)};
 }
@@ -160,10 +175,13 @@ json_t *alone_time_json(const struct job *job)
 
 static const size_t saved_members[] = {offsetof(struct alone_time, held_s),
     offsetof(struct alone_time, shared_s), offsetof(struct alone_time, unknown_s),
-    offsetof(struct alone_time, own_work_s), offsetof(struct alone_time, steps),
+    offsetof(struct alone_time, own_s), offsetof(struct alone_time, steps),
     offsetof(struct alone_time, steps_s), offsetof(struct alone_time, steps_work_s),
     offsetof(struct alone_time, steps_unknown_s), offsetof(struct alone_time, rest_s),
-    offsetof(struct alone_time, rest_work_s)};
+    offsetof(struct alone_time, rest_work_s), offsetof(struct alone_time, price_s)};
+
+/* A file that an earlier version wrote is without the last one. */
+enum { SAVED_LEAST = ARRAY_SIZE(saved_members) - 1 };
 
 static double *member_of(struct alone_time *time, size_t i)
 {
@@ -182,7 +200,7 @@ json_t *alone_time_save(const struct job *job)
 
 void alone_time_load(struct job *job, const json_t *saved)
 {
-    if (json_array_size(saved) != ARRAY_SIZE(saved_members) || job->alone_time ||
+    if (json_array_size(saved) < SAVED_LEAST || job->alone_time ||
         !(job->alone_time = calloc(1, sizeof *job->alone_time)))
         return;
     for (size_t i = 0; i < ARRAY_SIZE(saved_members); i++)

@@ -3,7 +3,7 @@
  * How long a task would have had its GPUs without others there: what the ledger of sharing rests on
  * (docs/ledger.md). Each poll of the GPUs adds the time since the one before:
  *
- *     no other computes there   the time itself, times what MPS lets a client that is alone do
+ *     no other computes there   the time itself: sharing saved and cost nothing
  *     others do, with steps     the steps, over its steps a second alone: measured
  *     others do, without        as fast as the interference model predicts
  */

@@ -76,7 +76,7 @@ static void read_speed_alone(struct job *job, const json_t *detail)
 {
     double per_s = json_number_value(json_object_get(detail, "alone_per_s"));
     if (per_s > 0 && (job->steps.alone = calloc(1, sizeof *job->steps.alone)))
-        *job->steps.alone = (struct speed_alone){.per_s = reading_of(per_s), .mode_speed = 1};
+        *job->steps.alone = (struct speed_alone){.per_s = reading_of(per_s)};
 }
 
 static void read_submission(struct job *job, const json_t *detail)

@@ -28,15 +28,16 @@ struct usage {
 
 /* What the task's time on its GPUs would be without others there (alone_time.h); all attempts. */
 struct alone_time {
-    double held_s;     /* with its GPUs, paused or not */
-    double shared_s;   /* of them: others computed there */
-    double unknown_s;  /* of them: how fast it was is not predicted */
-    double own_work_s; /* while no other computed there: what that takes a plain process */
-    double steps;      /* made while others computed there */
-    double steps_s;    /* the time these took, and below what it is predicted to take alone */
+    double held_s;    /* with its GPUs, paused or not */
+    double shared_s;  /* of them: others computed there */
+    double unknown_s; /* of them: how fast it was is not predicted */
+    double own_s;     /* of the rest: no other computed there, and it was not paused */
+    double steps;     /* made while others computed there */
+    double steps_s;   /* the time these took, and below what it is predicted to take alone */
     double steps_work_s, steps_unknown_s;
     double rest_s, rest_work_s; /* the same of the rest of the shared time: start, breaks */
-    int64_t noted_us;           /* of the core's clock; 0: it has no GPUs */
+    double price_s;   /* of own_s and shared_s: what being a client of MPS is predicted to take */
+    int64_t noted_us; /* of the core's clock; 0: it has no GPUs */
     double noted_steps, noted_steps_s;
     uint32_t noted_units; /* as those of struct speed_alone */
 };
@@ -44,7 +45,6 @@ struct alone_time {
 /* How fast the training is while it has its GPUs to itself, and the present window. */
 struct speed_alone {
     struct reading per_s;
-    double mode_speed;     /* of that: as the way of sharing lets it, relative to a plain process */
     int windows;           /* that it is the mean of; 0: it is that of an earlier run */
     uint32_t units;        /* how often what a step is may have changed */
     double steps, timed_s; /* in all when the window began */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Promises of speed (docs/promise.md): measured, held by pausing the task beside it, refused."""
 
+import json
 import signal
 import unittest
 
@@ -64,6 +65,21 @@ class Promises(DaemonCase):
             self.assertLessEqual(found["alone_s"], found["alone_high_s"])
         shown = self.colloc("report", "--saved", "--by=task").stdout
         self.assertRegex(shown, r"(?m)^all +2 ")
+
+    def test_a_client_of_mps_alone(self):
+        """What was not shared saved and cost nothing, and its speed alone is the measured one."""
+        task = self.train(
+            2000, 1500, "--steps=100000000 --smact=0.3", memory_mib=2000, smact=0.3, sharing="mps"
+        )
+        until(lambda: self.task(task)["steps_per_s_alone"], "its speed alone")
+        found = self.wait(task, "COMPLETED")
+        held = found["ledger"]["held_s"]
+        for key in ("alone_s", "alone_low_s", "alone_high_s"):
+            self.assertAlmostEqual(found["ledger"][key], held, delta=0.001 * held)
+        self.assertAlmostEqual(found["steps_per_s_alone"] / found["steps_per_s_mean"], 1, delta=0.2)
+        shown = self.colloc("report", "--saved", "--by=task", "--json").stdout
+        total = json.loads(shown)["total"]
+        self.assertAlmostEqual(total["gpu_hours_saved"], 0, delta=0.001 * held / 3600)
 
     def test_an_earlier_run_says_its_speed_alone(self):
         options = "--steps=100000000 --smact=0.5"

@@ -18,6 +18,23 @@ static bool may_compute(const struct resident *resident)
     return !resident->is_stopped && !is_starting;
 }
 
+static const struct interference_constants *constants_of(const struct core *core)
+{
+    return core->view.constants ? core->view.constants : &interference_measured;
+}
+
+/* A client of MPS waits for its launches also where no other task is. */
+static double speed_alone(const struct core *core, const struct resident *own)
+{
+    struct sharer sharer;
+    double speed;
+    if (own->sharing == SHARING_STREAMS || !own->expect.smact.valid)
+        return 1;
+    gpu_sharer_set(&sharer, &own->expect, own->sharing, own->thread_percent);
+    interference_speeds_cached(constants_of(core), &sharer, 1, &speed);
+    return speed;
+}
+
 static struct speed_now speed_on(
     const struct core *core, const struct gpu_view *gpu, const struct resident *own)
 {
@@ -26,8 +43,9 @@ static struct speed_now speed_on(
     int n = 0, place = 0;
     bool has_external = reading_assume(gpu->external_processes, 0) > 0;
     bool is_known = !has_external;
+    double alone = speed_alone(core, own);
     if (gpu->n_residents > GPU_SHARERS_MAX)
-        return (struct speed_now){READING_NONE, .is_shared = true};
+        return (struct speed_now){READING_NONE, alone, .is_shared = true};
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         if (!may_compute(resident))
@@ -38,21 +56,19 @@ static struct speed_now speed_on(
         gpu_sharer_set(
             &sharers[n++], &resident->expect, resident->sharing, resident->thread_percent);
     }
-    bool is_shared = n > 1 || has_external, is_plain = own->sharing == SHARING_STREAMS;
-    if (!is_shared && (is_plain || !is_known))
-        return (struct speed_now){reading_of(1), .is_shared = false};
+    if (n <= 1 && !has_external)
+        return (struct speed_now){reading_of(alone), alone, .is_shared = false};
     if (!is_known)
-        return (struct speed_now){READING_NONE, .is_shared = true};
-    interference_speeds_cached(
-        core->view.constants ? core->view.constants : &interference_measured, sharers, n, speeds);
-    return (struct speed_now){reading_of(speeds[place]), is_shared};
+        return (struct speed_now){READING_NONE, alone, .is_shared = true};
+    interference_speeds_cached(constants_of(core), sharers, n, speeds);
+    return (struct speed_now){reading_of(speeds[place]), alone, .is_shared = true};
 }
 
 struct speed_now core_speed_now(const struct core *core, const struct task *task)
 {
-    struct speed_now now = {reading_of(1), .is_shared = false};
+    struct speed_now now = {reading_of(1), 1, .is_shared = false};
     if (task->state != TASK_RUNNING)
-        return (struct speed_now){reading_of(0), .is_shared = false};
+        return (struct speed_now){reading_of(0), 1, .is_shared = false};
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         const struct resident *own = gpu_view_resident(gpu, task->id);
@@ -60,6 +76,7 @@ struct speed_now core_speed_now(const struct core *core, const struct task *task
             continue;
         struct speed_now here = speed_on(core, gpu, own);
         now.is_shared |= here.is_shared;
+        now.alone = fmin(now.alone, here.alone);
         now.speed = !here.speed.valid || !now.speed.valid
                         ? READING_NONE
                         : reading_of(fmin(now.speed.value, here.speed.value));

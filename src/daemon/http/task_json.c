@@ -287,8 +287,7 @@ static void add_steps(json_t *object, const struct task *task, const struct job 
         object, "steps_per_s_mean", known ? json_real(steps->total / steps->timed_s) : json_null());
     struct reading alone = steps && steps->alone && steps->alone->windows > 0 ? steps->alone->per_s
                                                                               : READING_NONE;
-    double mode_speed = alone.valid && steps->alone->mode_speed > 0 ? steps->alone->mode_speed : 1;
-    json_object_set_new(object, "steps_per_s_alone", json_reading(alone, mode_speed));
+    json_object_set_new(object, "steps_per_s_alone", json_reading(alone, 1));
     json_object_set_new(object, "step_source",
         !known                                  ? json_null()
         : steps->source == PRELOAD_STEPS_MARKED ? json_string("reported")

@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many times as long as alone a task takes now, for its promise (core/state/promise.h): the
- * steps a second of windows in which it was alone on its GPUs, over those of the last window.
- *
- *     alone          alone          beside b       beside b
- *     8.1 steps/s    8.3            5.6            5.7
- *     └── speed alone: 8.2 ──┘      1.46           1.44      times as long
- *
- * A window lasts five seconds, and at least four steps. It begins anew when a task comes to a GPU
- * of it or stops computing there, so each is of one mix. Before the first window alone the speed
- * alone is that of earlier runs of the same command (command_history.h); without any, the slowdown
- * is unknown.
+ * How many times as long as alone each task takes now (speed_window.h), for its promise: the core
+ * gets it (core/state/promise.h).
  */
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "daemon/preload/preload_state.h"
-
-/* Chosen. */
-#define WINDOW_US     (5 * SECOND_US)
-#define WINDOW_STEPS  4
-#define WINDOW_MAX_US (600 * SECOND_US) /* then it makes no steps: an evaluation, perhaps */
-#define OTHER_STEPS   1.1               /* faster than alone: an earlier run made other steps */
-#define WEIGHT_LEAST  0.125             /* of a new window alone in the mean: speeds drift */
+#include "daemon/preload/speed_window.h"
 
 /* Does another task compute on the GPU, or an external process, as far as is known? */
 static bool is_shared(const struct gpu_view *gpu)
@@ -63,26 +48,6 @@ static bool is_alone(const struct core *core, const struct task *task, int64_t *
     return is_alone;
 }
 
-static void begin_window(struct job_steps *steps, bool is_alone, int64_t now_us)
-{
-    struct speed_alone *alone = steps->alone;
-    alone->steps = steps->total;
-    alone->timed_s = steps->timed_s;
-    alone->begun_us = now_us;
-    alone->begun_units = alone->units;
-    alone->is_alone = is_alone;
-}
-
-static void note_alone(struct speed_alone *alone, double per_s, double mode_speed)
-{
-    double weight = 1.0 / (alone->windows + 1), before = reading_or(alone->per_s, 0);
-    if (weight < WEIGHT_LEAST)
-        weight = WEIGHT_LEAST;
-    alone->per_s = reading_of(before + weight * (per_s - before));
-    alone->mode_speed = mode_speed;
-    alone->windows++;
-}
-
 static void report_slowdown(
     struct preload_manager *manager, const struct task *task, struct reading slowdown)
 {
@@ -91,40 +56,13 @@ static void report_slowdown(
     driver_feed(manager->parts.driver, &event, NULL);
 }
 
-/* A window has ended. Returns the slowdown in it. */
-static struct reading end_window(
-    const struct core *core, const struct task *task, const struct job_steps *steps)
-{
-    struct speed_alone *alone = steps->alone;
-    double n = steps->total - alone->steps, s = steps->timed_s - alone->timed_s;
-    if (n < WINDOW_STEPS || s <= 0)
-        return READING_NONE;
-    if (alone->windows == 0 && alone->per_s.valid && n / s > OTHER_STEPS * alone->per_s.value)
-        alone->per_s = READING_NONE;
-    if (alone->is_alone)
-        note_alone(alone, n / s, reading_or(core_speed_now(core, task).speed, 1));
-    return alone->per_s.valid ? reading_of(alone->per_s.value * s / n) : READING_NONE;
-}
-
 static void note_task(struct preload_manager *manager, const struct task *task, struct job *job)
 {
-    struct job_steps *steps = &job->steps;
-    struct speed_alone *alone = steps->alone;
     int64_t since_us, now_us = driver_now_us(manager->parts.driver);
     bool now_alone = is_alone(manager->parts.core, task, &since_us);
-    if (alone->begun_units != alone->units) /* of other steps nothing is known */
-        *alone = (struct speed_alone){.per_s = READING_NONE};
-    if (!alone->begun_us || alone->begun_us < since_us || now_alone != alone->is_alone) {
-        begin_window(steps, now_alone, now_us);
-        return;
-    }
-    bool has_steps = steps->total - alone->steps >= WINDOW_STEPS;
-    int64_t lasts_us = now_us - alone->begun_us;
-    if (lasts_us < WINDOW_US || (!has_steps && lasts_us < WINDOW_MAX_US))
-        return;
-    struct reading slowdown = end_window(manager->parts.core, task, steps);
-    begin_window(steps, now_alone, now_us);
-    if (task->request.slowdown_max.valid)
+    struct reading slowdown;
+    if (speed_window_note(&job->steps, now_alone, since_us, now_us, &slowdown) &&
+        task->request.slowdown_max.valid)
         report_slowdown(manager, task, slowdown);
 }
 

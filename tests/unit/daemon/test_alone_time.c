@@ -9,13 +9,15 @@
 #include <cmocka.h>
 
 #include "daemon/alone_time.h"
+#include "policy/policies.h"
+#include "pretend_driver.h"
 
 /* The example of alone_time.c: 60 s alone, 20 s of start, 480 steps in 80 s. */
 static struct alone_time example(void)
 {
     return (struct alone_time){.held_s = 160,
         .shared_s = 100,
-        .own_work_s = 60,
+        .own_s = 60,
         .steps = 480,
         .steps_s = 80,
         .steps_work_s = 40,
@@ -35,12 +37,87 @@ static void its_steps_are_measured(void **state)
     assert_float_equal(e.high_s, 60 + 1.02 * 48 + 20, 1e-9); /* it cannot be faster than alone */
 }
 
-/* It was alone as a client of MPS, which lets it do 0.8 of what a plain process does. */
-static void alone_is_a_plain_process(void **state)
+/* A plain process is predicted to take 0.8 of its time alone: that is a bound, not the estimate. */
+static void the_price_of_mps_is_in_the_interval(void **state)
 {
     struct alone_time time = example();
-    struct speed_alone alone = {.per_s = reading_of(8), .mode_speed = 0.8};
-    assert_float_equal(alone_time_estimate(&time, &alone).alone_s, 126, 1e-9);
+    struct speed_alone alone = {.per_s = reading_of(10)};
+    time.price_s = 0.2 * 160;
+    struct alone_estimate e = alone_time_estimate(&time, &alone);
+    assert_float_equal(e.alone_s, 126, 1e-9);
+    assert_float_equal(e.low_s, 0.8 * (60 + 0.98 * 48 + 0.78 * 18), 1e-9);
+    assert_float_equal(e.high_s, 60 + 1.02 * 48 + 20, 1e-9);
+}
+
+/* It was never beside another: sharing saved and cost nothing, whatever MPS takes. */
+static void alone_all_the_time_it_saves_nothing(void **state)
+{
+    struct alone_time time = {.held_s = 160, .own_s = 160, .price_s = 32};
+    struct alone_estimate e = alone_time_estimate(&time, NULL);
+    assert_float_equal(e.alone_s, 160, 1e-9);
+    assert_float_equal(e.low_s, 160, 1e-9);
+    assert_float_equal(e.high_s, 160, 1e-9);
+}
+
+/* `n` tasks of 1 GiB on the GPU: a second has passed, so the core has waited for this sample. */
+static void sample_gpu(int n)
+{
+    struct task_memory tasks[2] = {{.task = 1, .mem_used_bytes = reading_of(GIB)},
+        {.task = 2, .mem_used_bytes = reading_of(GIB)}};
+    struct event event = driver_event(pretend.driver, EVENT_SAMPLE, 0);
+    event.time_us += SECOND_US;
+    event.sample = (struct core_sample){.mem_used_bytes = reading_of((double)n * GIB),
+        .smact = reading_of(0.3),
+        .utilisation = reading_of(0.3),
+        .external_processes = reading_of(0),
+        .tasks = tasks,
+        .n_tasks = n};
+    assert_int_equal(driver_feed(pretend.driver, &event, NULL), 0);
+}
+
+/* Notes of the real core: the client of MPS `n` of them, for 100 s. Returns its estimate. */
+static struct alone_estimate note_clients(int n)
+{
+    pretend_driver_begin(1);
+    struct core_settings settings = *core_get_settings(pretend.core);
+    settings.settle_us = 0;
+    core_configure(pretend.core, &settings);
+    const struct task_request request = {.gpus = 1,
+        .policy = &policy_first_fit,
+        .sharing = SHARING_MPS,
+        .need = {NEED_DECLARED, GIB},
+        .expect = {.smact = reading_of(0.6)}};
+    for (int id = 1; id <= n; id++) {
+        assert_int_equal(feed_request((uint64_t)id, request), 0);
+        assert_int_equal(feed(EVENT_STARTED, (uint64_t)id), 0);
+        sample_gpu(id);
+    }
+    assert_int_equal(core_task(pretend.core, (uint64_t)n)->state, TASK_RUNNING);
+    struct job *job = jobs_find(pretend.jobs, (uint64_t)n);
+    int64_t since_us = task_runs_since_us(core_task(pretend.core, (uint64_t)n));
+    alone_time_note_all(pretend.core, pretend.jobs, since_us + 100 * SECOND_US);
+    struct alone_estimate e = alone_time_estimate(job->alone_time, NULL);
+    pretend_driver_end();
+    return e;
+}
+
+static void a_client_alone_counts_as_itself(void **state)
+{
+    struct alone_estimate e = note_clients(1);
+    assert_float_equal(e.held_s, 100, 1e-6);
+    assert_float_equal(e.shared_s, 0, 1e-6);
+    assert_float_equal(e.alone_s, 100, 1e-6);
+    assert_float_equal(e.low_s, 100, 1e-6);
+}
+
+/* What the others delay it is predicted, relative to a client that is alone. */
+static void a_client_beside_another_has_an_interval(void **state)
+{
+    struct alone_estimate e = note_clients(2);
+    assert_float_equal(e.shared_s, 100, 1e-6);
+    assert_true(e.alone_s < 95 && e.alone_s > 50);
+    assert_true(e.low_s < 0.78 * e.alone_s); /* 22 %, and the price of MPS */
+    assert_true(e.high_s > e.alone_s && e.high_s <= 100);
 }
 
 static void without_a_speed_alone_it_is_predicted(void **state)
@@ -77,6 +154,8 @@ static void the_file_keeps_it(void **state)
     one->alone_time = malloc(sizeof time);
     *one->alone_time = time;
     json_t *saved = alone_time_save(one), *short_ = json_pack("[f]", 1.0);
+    json_t *older = json_deep_copy(saved);
+    json_array_remove(older, json_array_size(older) - 1);
     alone_time_load(two, none);
     alone_time_load(two, short_);
     alone_time_load(two, NULL);
@@ -84,6 +163,11 @@ static void the_file_keeps_it(void **state)
     alone_time_load(two, saved);
     json_t *before = alone_time_json(one), *after = alone_time_json(two);
     assert_true(json_equal(before, after));
+    struct job *three = job_create(3, 0, NULL);
+    alone_time_load(three, older); /* without the price of MPS, which earlier versions lack */
+    assert_float_equal(three->alone_time->rest_work_s, time.rest_work_s, 1e-9);
+    job_free(three);
+    json_decref(older);
     json_decref(before);
     json_decref(after);
     json_decref(saved);
@@ -98,7 +182,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_steps_are_measured),
-        cmocka_unit_test(alone_is_a_plain_process),
+        cmocka_unit_test(the_price_of_mps_is_in_the_interval),
+        cmocka_unit_test(alone_all_the_time_it_saves_nothing),
+        cmocka_unit_test(a_client_alone_counts_as_itself),
+        cmocka_unit_test(a_client_beside_another_has_an_interval),
         cmocka_unit_test(without_a_speed_alone_it_is_predicted),
         cmocka_unit_test(what_is_unknown_is_left_out),
         cmocka_unit_test(the_file_keeps_it),

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Before the first window alone the speed alone is that of earlier runs of the same command
+ * (command_history.h); without any, the slowdown is unknown. Windows alone are averaged, with a
+ * weight for a new one that does not get below an eighth: speeds drift.
+ */
+#include "daemon/preload/speed_window.h"
+
+#include "base/clock.h"
+
+/* Chosen. */
+#define WINDOW_US     (5 * SECOND_US)
+#define WINDOW_STEPS  4
+#define WINDOW_MAX_US (600 * SECOND_US) /* then it makes no steps: an evaluation, perhaps */
+#define OTHER_STEPS   1.1               /* faster than alone: an earlier run made other steps */
+#define WEIGHT_LEAST  0.125             /* of a new window alone in the mean: speeds drift */
+
+static void begin_window(struct job_steps *steps, bool is_alone, int64_t now_us)
+{
+    struct speed_alone *alone = steps->alone;
+    alone->steps = steps->total;
+    alone->timed_s = steps->timed_s;
+    alone->begun_us = now_us;
+    alone->begun_units = alone->units;
+    alone->is_alone = is_alone;
+}
+
+static void note_alone(struct speed_alone *alone, double per_s)
+{
+    double weight = 1.0 / (alone->windows + 1), before = reading_or(alone->per_s, 0);
+    if (weight < WEIGHT_LEAST)
+        weight = WEIGHT_LEAST;
+    alone->per_s = reading_of(before + weight * (per_s - before));
+    alone->windows++;
+}
+
+/* A window has ended. Returns the slowdown in it. */
+static struct reading end_window(const struct job_steps *steps)
+{
+    struct speed_alone *alone = steps->alone;
+    double n = steps->total - alone->steps, s = steps->timed_s - alone->timed_s;
+    if (n < WINDOW_STEPS || s <= 0)
+        return READING_NONE;
+    if (alone->windows == 0 && alone->per_s.valid && n / s > OTHER_STEPS * alone->per_s.value)
+        alone->per_s = READING_NONE;
+    if (alone->is_alone)
+        note_alone(alone, n / s);
+    return alone->per_s.valid ? reading_of(alone->per_s.value * s / n) : READING_NONE;
+}
+
+bool speed_window_note(struct job_steps *steps, bool is_alone, int64_t since_us, int64_t now_us,
+    struct reading *ret_slowdown)
+{
+    struct speed_alone *alone = steps->alone;
+    if (alone->begun_units != alone->units) /* of other steps nothing is known */
+        *alone = (struct speed_alone){.per_s = READING_NONE};
+    if (!alone->begun_us || alone->begun_us < since_us || is_alone != alone->is_alone) {
+        begin_window(steps, is_alone, now_us);
+        return false;
+    }
+    bool has_steps = steps->total - alone->steps >= WINDOW_STEPS;
+    int64_t lasts_us = now_us - alone->begun_us;
+    if (lasts_us < WINDOW_US || (!has_steps && lasts_us < WINDOW_MAX_US))
+        return false;
+    *ret_slowdown = end_window(steps);
+    begin_window(steps, is_alone, now_us);
+    return true;
+}
