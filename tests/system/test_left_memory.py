@@ -142,19 +142,28 @@ class LeftMemory(DaemonCase):
             rf"8\.8 GiB left behind by task {task} \(pid {pid}\); `colloc doctor` names the holder",
         )
 
-    def test_another_process_with_that_number_has_none_of_it(self):
+    def check_number_of_another(self, between):
+        """A process ends, and one of a task has its number. `between(replace)` calls `replace`,
+        which does both."""
         parent = subprocess.Popen(
             ["sleep", "1000"]
         )  # leads no session, which would keep its number
         self.addCleanup(parent.wait)
         self.addCleanup(parent.kill)
         self.list_pid(parent.pid)
-        until(lambda: (self.external() or {}).get("pid") == parent.pid)
-        self.kill(parent)
         with open(os.path.join(self.work, "again.py"), "w", encoding="utf-8") as file:
             file.write(AGAIN)
-        task = self.submit(f"{sys.executable} again.py {parent.pid} >got || echo none >got")
-        until(lambda: self.file("got").strip())
+        again = f"{sys.executable} again.py {parent.pid} >got || echo none >got"
+        task = self.submit(f"echo >ready; while [ ! -e go ]; do sleep 0.02; done; {again}")
+        until(lambda: self.file("ready"))
+        until(lambda: (self.external() or {}).get("pid") == parent.pid)
+
+        def replace():
+            self.kill(parent)
+            open(os.path.join(self.work, "go"), "wb").close()
+            until(lambda: self.file("got").strip())
+
+        between(replace)
         if self.file("got").strip() != str(parent.pid):
             self.skipTest("this machine gives no process a chosen number")
         until(lambda: (self.external() or {}).get("left_behind"))
@@ -164,6 +173,17 @@ class LeftMemory(DaemonCase):
         self.assertEqual([one["id"] for one in tasks], [task])
         self.assertEqual(tasks[0]["mem_used_mib"], 0)
         self.assertIn("left behind by an ended process", self.colloc("gpus").stdout)
+
+    def test_another_process_with_that_number_has_none_of_it(self):
+        self.check_number_of_another(lambda replace: replace())
+
+    def test_another_process_has_that_number_before_it_is_checked(self):
+        def while_the_daemon_sleeps(replace):
+            self.process.send_signal(signal.SIGSTOP)
+            replace()
+            self.process.send_signal(signal.SIGCONT)
+
+        self.check_number_of_another(while_the_daemon_sleeps)
 
     def file(self, name):
         path = os.path.join(self.work, name)

@@ -172,6 +172,9 @@ void gpu_state_fini(struct gpu_state *state);
  * until the next call. */
 struct listed_process *listed_process_note(struct gpus *gpus, pid_t pid, int64_t now_us);
 
+/* Reads in /proc whether the process still has its pid. */
+void listed_process_check(struct listed_process *process, int64_t now_us);
+
 /* Has the process ended so long ago that its memory is left behind? */
 bool listed_process_is_left(const struct listed_process *process, int64_t now_us);
 

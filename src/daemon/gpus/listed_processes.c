@@ -4,7 +4,7 @@
  * its memory, while a process that was forked from it keeps the device open (seen with driver
  * 580.159.04). Meanwhile the pid may be given to another process, which has nothing of that memory.
  * So a process is noted with its start time when it is listed first, and compared once a second as
- * long as it stays in the list:
+ * long as it stays in the list, and before it becomes a task's:
  *
  *     listed    /proc has                     the memory is
  *     100       100, started at 5             of process 100, of task 7
@@ -60,7 +60,7 @@ static unsigned long long read_born(pid_t pid, unsigned long long otherwise, pid
 }
 
 /* A process that was never seen alive may be one of another pid namespace. */
-static void check_process(struct listed_process *process, int64_t now_us)
+void listed_process_check(struct listed_process *process, int64_t now_us)
 {
     pid_t session = 0;
     unsigned long long born = read_born(process->pid, process->born, &session);
@@ -87,7 +87,7 @@ struct listed_process *listed_process_note(struct gpus *gpus, pid_t pid, int64_t
     }
     process->poll = gpus->polls_begun;
     if (process->checked_us == 0 || now_us - process->checked_us >= CHECK_PERIOD_US)
-        check_process(process, now_us);
+        listed_process_check(process, now_us);
     return process;
 }
 

@@ -81,8 +81,15 @@ static uint64_t former_task(const struct gpus *gpus, const struct listed_process
     return 0;
 }
 
+/* Is it known already that the process is of this attempt? */
+static bool is_known_of(const struct listed_process *process, uint64_t task, int attempt)
+{
+    return process->task == task && process->attempt == attempt;
+}
+
 /* Returns the task of the process; 0: none. The pid of a process that has ended may be another
- * process's by now: that is not asked. `process` may be NULL. */
+ * process's by now: that is not asked, and before a process becomes a task's it is made sure that
+ * it is still the one that was listed. `process` may be NULL. */
 static uint64_t find_task(
     struct gpus *gpus, pid_t pid, struct listed_process *process, int64_t at_us)
 {
@@ -91,11 +98,16 @@ static uint64_t find_task(
     int root = find_root(gpus, pid, at_us);
     if (root < 0)
         return 0;
-    if (process) {
-        process->task = gpus->roots.tasks[root];
-        process->attempt = gpus->roots.attempts[root];
-    }
-    return gpus->roots.tasks[root];
+    uint64_t task = gpus->roots.tasks[root];
+    int attempt = gpus->roots.attempts[root];
+    if (!process || is_known_of(process, task, attempt))
+        return task;
+    listed_process_check(process, at_us);
+    if (process->gone_us)
+        return former_task(gpus, process);
+    process->task = task;
+    process->attempt = attempt;
+    return task;
 }
 
 /*
