@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 
@@ -334,6 +335,17 @@ class DaemonCase(unittest.TestCase):
             f"exec colloc-pretend-train --memory-mib={mib} --seconds={seconds} {ramp} {options}",
             **members,
         )
+
+    def train_until_ended(self, mib, **members):
+        """Submits a pretend training that goes on, on however slow a machine, until the returned
+        function is called: then it completes."""
+        name = f"end-{uuid.uuid4()}"
+        task = self.submit(
+            f"colloc-pretend-train --memory-mib={mib} --seconds=1e9 --ramp-seconds=5 & "
+            f"while [ ! -e {name} ]; do sleep 0.02; done; kill $!; wait; exit 0",
+            **members,
+        )
+        return task, lambda: open(os.path.join(self.work, name), "wb").close()
 
     def refused(self, status, *words, body=None, path="/v1/tasks", method="POST", **members):
         """What is not accepted, and that the answer names what and where."""

@@ -530,8 +530,7 @@ class Pool(Carrier):
         self.order_away(page)
         self.daemon.close()
         self.start_daemon()
-        self.daemon.wait_until(lambda: program.pid in self.daemon.pages)
-        page = self.daemon.pages[program.pid]
+        page = self.page(program)
         self.assertEqual((page.where(), page.lies()), (pd.IS_AWAY, pd.POOL))
         self.assertTrue(self.has_mapped(program))
         self.order_here(page)

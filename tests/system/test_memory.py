@@ -14,9 +14,11 @@ class OneGpu(DaemonCase):
     gpus = "1xA100-40GB"
 
     def test_crash_beside_another_is_recovered_alone(self):
-        first = self.train(28000, 150)
+        first, end = self.train_until_ended(28000)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 27000 and not gpu["hold_off"])
         second = self.train(20000, 100)
+        until(lambda: self.task(second)["reason"] == "Recovering")
+        end()
         ended = self.wait(second, "COMPLETED")
         self.assertEqual(
             (ended["oom_count"], ended["attempt_count"], ended["exit_code"]), (1, 2, 0)
@@ -65,22 +67,24 @@ class OneGpu(DaemonCase):
 
     def test_a_library_that_finds_no_room(self):
         self.restart(margin="0", smact_max="1")
-        first = self.train(39300, 300, memory_mib=39300)
+        first, end = self.train_until_ended(39300, memory_mib=39300)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 39000 and not gpu["hold_off"])
         second = self.fail_as_cudnn()
+        until(lambda: self.task(second)["reason"] == "Recovering")
+        end()
         ended = self.wait(second, "COMPLETED")
         self.assertEqual((ended["oom_count"], ended["attempt_count"]), (1, 2))
         self.assertEqual(ended["attempts"][0]["reason"], "OutOfMemory")
         self.wait(first, "COMPLETED")
 
     def test_a_library_that_had_room(self):
-        self.train(20000, 100, memory_mib=20000)
+        self.train(20000, 1e6, memory_mib=20000)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 19000 and not gpu["hold_off"])
         failed = self.wait(self.fail_as_cudnn(), "FAILED")
         self.assertEqual((failed["oom_count"], failed["failure"]), (0, "program"))
 
     def test_recovery_survives_the_daemon(self):
-        first = self.train(28000, 300)
+        first, end = self.train_until_ended(28000)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 27000 and not gpu["hold_off"])
         second = self.train(20000, 100)
         until(lambda: self.task(second)["oom_count"] == 1)
@@ -90,6 +94,7 @@ class OneGpu(DaemonCase):
         self.assertEqual(self.task(second)["reason"], "Recovering")
         self.assertEqual(self.task(second)["attempts"], before)
         self.assertEqual([attempt["reason"] for attempt in before], ["OutOfMemory"])
+        end()
         self.assertEqual(self.wait(first, "COMPLETED")["attempt_count"], 1)
         self.assertEqual(self.wait(second, "COMPLETED")["attempt_count"], 2)
 
