@@ -6,6 +6,9 @@
  *     ncclCommInitRank      returns when all ranks are in it
  *     the first collective  returns when all ranks have called it: it makes the connections
  *     a later one           returns at once; its work ends when all ranks have launched it
+ *     ncclSend, ncclRecv    the same between two ranks; those of a group are one work
+ *     one that is captured  is launched by cuGraphLaunch (the libcuda of tests/preload calls back);
+ *                           the first one returns when all ranks have captured it
  *     cuCtxSynchronize      waits for the work (both pretend libcudas call back)
  *
  * A rank that is killed lets the others wait for ever. An all-reduce sums up to VALUES_MAX numbers
@@ -28,7 +31,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { OK = 0, SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 };
-enum { RANKS_MAX = 16, SLOTS = 8, VALUES_MAX = 64, GROUP_MAX = 16, PATH_SIZE = 512 };
+enum { RANKS_MAX = 16, SLOTS = 8, VALUES_MAX = 64, GROUP_MAX = 32, PATH_SIZE = 512 };
+enum { CAPTURED_MAX = 256 };
 enum { POLL_US = 200 }; /* chosen: a collective takes about as long */
 
 typedef struct {
@@ -38,14 +42,26 @@ typedef struct {
 /* The file. */
 struct meeting {
     _Atomic uint32_t joined; /* a bit for each rank */
-    _Atomic uint64_t launched[RANKS_MAX], done[RANKS_MAX];
+    _Atomic uint64_t launched[RANKS_MAX], done[RANKS_MAX], captured[RANKS_MAX];
     int64_t values[SLOTS][RANKS_MAX][VALUES_MAX];
+    struct lane { /* from a rank to another one */
+        _Atomic uint64_t sent, received, taken;
+        int64_t values[SLOTS][VALUES_MAX];
+    } lanes[RANKS_MAX][RANKS_MAX];
 };
 
-/* An all-reduce on its way. */
+enum kind { REDUCE, SEND, RECEIVE };
+
+/* What the GPU does next: an all-reduce, or the sends and receives of a group. */
 struct work {
-    int64_t *to;
-    size_t count;
+    int n;
+    struct part {
+        enum kind kind;
+        struct lane *lane;
+        uint64_t number; /* of the collectives, or of the lane's messages */
+        int64_t *to;
+        size_t count;
+    } parts[GROUP_MAX];
 };
 
 typedef struct communicator {
@@ -54,6 +70,7 @@ typedef struct communicator {
     int n_ranks, rank;
     _Atomic bool is_aborted;
     struct work work[SLOTS];
+    _Atomic uint64_t queued, finished;
     pthread_t thread;
 } * ncclComm_t;
 
@@ -120,30 +137,50 @@ static void let_driver_wait(void)
 
 /* ---- the GPU's part ---- */
 
-static void finish_collective(struct communicator *comm, uint64_t number)
+static void finish_reduce(struct communicator *comm, const struct part *part)
 {
-    const struct work *work = &comm->work[number % SLOTS];
-    for (size_t i = 0; i < work->count; i++) {
+    struct meeting *meeting = comm->meeting;
+    wait_for_all(comm, meeting->launched, part->number);
+    for (size_t i = 0; i < part->count && !atomic_load(&comm->is_aborted); i++) {
         int64_t sum = 0;
         for (int r = 0; r < comm->n_ranks; r++)
-            sum += comm->meeting->values[number % SLOTS][r][i];
-        work->to[i] = sum;
+            sum += meeting->values[part->number % SLOTS][r][i];
+        part->to[i] = sum;
     }
+    atomic_fetch_add(&meeting->done[comm->rank], 1);
+}
+
+static void wait_for_count(
+    const struct communicator *comm, const _Atomic uint64_t *count, uint64_t n)
+{
+    while (atomic_load(count) < n && !atomic_load(&comm->is_aborted))
+        wait_a_moment();
+}
+
+static void finish_message(struct communicator *comm, const struct part *part)
+{
+    bool is_sent = part->kind == SEND;
+    wait_for_count(comm, is_sent ? &part->lane->received : &part->lane->sent, part->number);
+    if (is_sent || atomic_load(&comm->is_aborted))
+        return;
+    memcpy(part->to, part->lane->values[part->number % SLOTS], part->count * sizeof *part->to);
+    atomic_fetch_add(&part->lane->taken, 1);
 }
 
 static void *run_gpu(void *argument)
 {
     struct communicator *comm = argument;
-    for (uint64_t number = 1;; number++) {
-        while (atomic_load(&comm->meeting->launched[comm->rank]) < number)
-            if (atomic_load(&comm->is_aborted))
-                return NULL;
+    for (uint64_t next = 0;; next++) {
+        wait_for_count(comm, &comm->queued, next + 1);
+        if (atomic_load(&comm->queued) <= next)
+            return NULL;
+        const struct work *work = &comm->work[next % SLOTS];
+        for (int i = 0; i < work->n; i++)
+            if (work->parts[i].kind == REDUCE)
+                finish_reduce(comm, &work->parts[i]);
             else
-                wait_a_moment();
-        wait_for_all(comm, comm->meeting->launched, number);
-        if (!atomic_load(&comm->is_aborted))
-            finish_collective(comm, number);
-        atomic_fetch_add(&comm->meeting->done[comm->rank], 1);
+                finish_message(comm, &work->parts[i]);
+        atomic_fetch_add(&comm->finished, 1);
         atomic_fetch_sub(&outstanding, 1);
     }
 }
@@ -151,30 +188,182 @@ static void *run_gpu(void *argument)
 /* ---- launches, also of groups ---- */
 
 static _Thread_local int depth;
-static _Thread_local struct launch {
+struct launch {
+    enum kind kind;
+    int peer;
     ncclComm_t comm;
     const int64_t *from;
     int64_t *to;
     size_t count;
-} group[GROUP_MAX];
+    uint64_t capture; /* of its stream; 0: none */
+};
+static _Thread_local struct launch group[GROUP_MAX];
 static _Thread_local int n_group;
 
-static void launch_one(const struct launch *launch)
+/* The GPU has finished what was at its place. */
+static struct work *begin_work(struct communicator *comm)
+{
+    uint64_t queued = atomic_load(&comm->queued);
+    if (queued >= SLOTS)
+        wait_for_count(comm, &comm->finished, queued + 1 - SLOTS);
+    struct work *work = &comm->work[queued % SLOTS];
+    work->n = 0;
+    return work;
+}
+
+static void queue_work(struct communicator *comm)
+{
+    atomic_fetch_add(&outstanding, 1);
+    atomic_fetch_add(&comm->queued, 1);
+}
+
+static void launch_reduce(const struct launch *launch)
 {
     struct communicator *comm = launch->comm;
     struct meeting *meeting = comm->meeting;
     uint64_t number = atomic_load(&meeting->launched[comm->rank]) + 1;
-    call_driver();
     if (number > SLOTS)
         wait_for_all(comm, meeting->done, number - SLOTS);
-    comm->work[number % SLOTS] = (struct work){launch->to, launch->count};
     memcpy(meeting->values[number % SLOTS][comm->rank], launch->from,
         launch->count * sizeof *launch->from);
-    atomic_fetch_add(&outstanding, 1);
+    struct work *work = begin_work(comm);
+    work->parts[work->n++] = (struct part){REDUCE, NULL, number, launch->to, launch->count};
+    queue_work(comm);
     atomic_fetch_add(&meeting->launched[comm->rank], 1);
     if (number == 1)
         wait_for_all(comm, meeting->launched, 1);
+}
+
+static struct part launch_send(const struct launch *launch)
+{
+    struct communicator *comm = launch->comm;
+    struct lane *lane = &comm->meeting->lanes[comm->rank][launch->peer];
+    uint64_t number = atomic_load(&lane->sent) + 1;
+    if (number > SLOTS)
+        wait_for_count(comm, &lane->taken, number - SLOTS);
+    memcpy(lane->values[number % SLOTS], launch->from, launch->count * sizeof *launch->from);
+    atomic_fetch_add(&lane->sent, 1);
+    return (struct part){SEND, lane, number, NULL, launch->count};
+}
+
+static struct part launch_receive(const struct launch *launch)
+{
+    struct communicator *comm = launch->comm;
+    struct lane *lane = &comm->meeting->lanes[launch->peer][comm->rank];
+    uint64_t number = atomic_fetch_add(&lane->received, 1) + 1;
+    return (struct part){RECEIVE, lane, number, launch->to, launch->count};
+}
+
+/* The first message between two ranks makes the connection. */
+static void launch_messages(ncclComm_t comm, const struct launch *launches, int n)
+{
+    struct work *work = begin_work(comm);
+    for (int i = 0; i < n; i++)
+        if (launches[i].comm == comm && launches[i].kind != REDUCE)
+            work->parts[work->n++] = launches[i].kind == SEND ? launch_send(&launches[i])
+                                                              : launch_receive(&launches[i]);
+    const struct work launched = *work;
+    queue_work(comm);
+    for (int i = 0; i < launched.n; i++) {
+        struct lane *lane = launched.parts[i].lane;
+        if (launched.parts[i].number == 1)
+            wait_for_count(comm, launched.parts[i].kind == SEND ? &lane->received : &lane->sent, 1);
+    }
+}
+
+static bool is_first_of_its_messages(const struct launch *launches, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (launches[k].kind != REDUCE && launches[k].comm == launches[i].comm)
+            return false;
+    return launches[i].kind != REDUCE;
+}
+
+static void launch_all(const struct launch *launches, int n)
+{
     call_driver();
+    for (int i = 0; i < n; i++)
+        if (launches[i].kind == REDUCE)
+            launch_reduce(&launches[i]);
+    for (int i = 0; i < n; i++)
+        if (is_first_of_its_messages(launches, i))
+            launch_messages(launches[i].comm, launches, n);
+    call_driver();
+}
+
+/* ---- captures ---- */
+
+typedef int get_capture_info(void *stream, int *status, uint64_t *number);
+typedef void set_launch(void (*launch)(uint64_t capture));
+
+static struct launch captured[CAPTURED_MAX];
+static int n_captured;
+
+static uint64_t capture_of(void *stream)
+{
+    get_capture_info *call;
+    uint64_t number = 0;
+    int status = 0;
+    find_in_driver("cuStreamGetCaptureInfo", &call);
+    return call && call(stream, &status, &number) == 0 && status ? number : 0;
+}
+
+/* What a graph's launch by the pretend libcuda does. */
+static void launch_graph(uint64_t capture)
+{
+    struct launch launches[GROUP_MAX];
+    int n = 0;
+    for (int i = 0; i < n_captured && n < GROUP_MAX; i++)
+        if (captured[i].capture == capture)
+            launches[n++] = captured[i];
+    if (n > 0)
+        launch_all(launches, n);
+}
+
+static void let_driver_launch(void)
+{
+    set_launch *call;
+    find_in_driver("cuGraphPretendWork", &call);
+    if (call)
+        call(launch_graph);
+}
+
+static void capture_one(const struct launch *launch)
+{
+    struct communicator *comm = launch->comm;
+    if (n_captured < CAPTURED_MAX)
+        captured[n_captured++] = *launch;
+    if (launch->kind == REDUCE && atomic_fetch_add(&comm->meeting->captured[comm->rank], 1) == 0)
+        wait_for_all(comm, comm->meeting->captured, 1);
+}
+
+/* ---- calls ---- */
+
+static void do_group(void)
+{
+    struct launch launches[GROUP_MAX];
+    int n = 0;
+    for (int i = 0; i < n_group; i++)
+        if (group[i].capture)
+            capture_one(&group[i]);
+        else
+            launches[n++] = group[i];
+    n_group = 0;
+    if (n > 0)
+        launch_all(launches, n);
+}
+
+static int add_launch(struct launch launch, void *stream)
+{
+    if (!launch.comm || launch.count > VALUES_MAX || n_group == GROUP_MAX)
+        return INVALID_ARGUMENT;
+    if (launch.kind != REDUCE && (launch.peer < 0 || launch.peer >= launch.comm->n_ranks))
+        return INVALID_ARGUMENT;
+    launch.capture = capture_of(stream);
+    group[n_group++] = launch;
+    if (depth == 0)
+        do_group();
+    return OK;
 }
 
 EXPORT int ncclGroupStart(void);
@@ -189,11 +378,8 @@ int ncclGroupEnd(void)
 {
     if (depth == 0)
         return INVALID_USAGE;
-    if (--depth > 0)
-        return OK;
-    for (int i = 0; i < n_group; i++)
-        launch_one(&group[i]);
-    n_group = 0;
+    if (--depth == 0)
+        do_group();
     return OK;
 }
 
@@ -202,21 +388,20 @@ EXPORT int ncclAllReduce(
 int ncclAllReduce(
     const void *from, void *to, size_t count, int type, int op, ncclComm_t comm, void *stream)
 {
-    const struct launch launch = {comm, from, to, count};
-    if (!comm || count > VALUES_MAX || n_group == GROUP_MAX)
-        return INVALID_ARGUMENT;
-    if (depth > 0)
-        group[n_group++] = launch;
-    else
-        launch_one(&launch);
-    return OK;
+    return add_launch((struct launch){REDUCE, 0, comm, from, to, count, 0}, stream);
 }
 
 EXPORT int ncclSend(
     const void *from, size_t count, int type, int peer, ncclComm_t comm, void *stream);
 int ncclSend(const void *from, size_t count, int type, int peer, ncclComm_t comm, void *stream)
 {
-    return OK;
+    return add_launch((struct launch){SEND, peer, comm, from, NULL, count, 0}, stream);
+}
+
+EXPORT int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, void *stream);
+int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, void *stream)
+{
+    return add_launch((struct launch){RECEIVE, peer, comm, NULL, to, count, 0}, stream);
 }
 
 /* ---- communicators ---- */
@@ -267,6 +452,7 @@ int ncclCommInitRank(ncclComm_t *ret_comm, int n_ranks, ncclUniqueId id, int ran
     }
     *ret_comm = comm;
     let_driver_wait();
+    let_driver_launch();
     atomic_fetch_or(&comm->meeting->joined, UINT32_C(1) << rank);
     while (atomic_load(&comm->meeting->joined) != (UINT32_C(1) << n_ranks) - 1)
         wait_a_moment();
@@ -286,6 +472,13 @@ EXPORT int ncclCommCount(ncclComm_t comm, int *ret_count);
 int ncclCommCount(ncclComm_t comm, int *ret_count)
 {
     *ret_count = comm->n_ranks;
+    return OK;
+}
+
+EXPORT int ncclCommUserRank(ncclComm_t comm, int *ret_rank);
+int ncclCommUserRank(ncclComm_t comm, int *ret_rank)
+{
+    *ret_rank = comm->rank;
     return OK;
 }
 

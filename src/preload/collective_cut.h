@@ -34,12 +34,30 @@
  *   there.)
  * - It is kept. When all have launched the same, no rank is behind, and no call is let in.
  *
+ * Sends and receives. A send waits for its receive, and the other way round: what two ranks have
+ * launched of a channel (message_page.h) is compared as what they have launched of a communicator
+ * of both. Only, the other end may have no count yet, since it has never used this channel, so that
+ * the daemon cannot let it in by a count. It lets it in by calls instead: each round allows one
+ * more call than the rank has made when it was read. A rank is thus only let in if it is behind at
+ * its next call, as with counts.
+ *
+ *     rank 0   sent 3 to rank 1; 40 calls      its GPU waits for rank 1
+ *     rank 1   received 2; 17 calls            behind: its 18th call is let in
+ *
+ * The calls of a group are launched together, and may make other ranks behind. So the finite set of
+ * the proof has each group with all that it launches. A program in which each group of each rank
+ * reaches into the next one of another rank, for ever, has no cut; the daemon gives up after its
+ * time. Known trainings end each step with a collective of all, which no group reaches over.
+ *
+ * CUDA graphs. What is captured counts once when it is captured, since NCCL may wait for its peers
+ * then, and again with each launch of the graph, which is one call (graph_collectives.h). NCCL
+ * wants both to be done by all ranks of what was captured.
+ *
  * tests/unit/preload/test_collective_cut.c checks this for random programs and interleavings.
  *
- * What is not covered is refused by the caller: sends and receives, whose counts differ between
- * ranks by nature; collectives in CUDA graphs, which are launched without a call of NCCL;
- * communicators with ranks elsewhere. A collective that was not counted is not a danger: it is in
- * flight when the GPU is to become idle, which then does not happen within its time.
+ * What is not covered is refused by the caller: communicators with ranks elsewhere. A collective
+ * that was not counted is not a danger: it is in flight when the GPU is to become idle, which then
+ * does not happen within its time.
  */
 #ifndef COLLOC_PRELOAD_COLLECTIVE_CUT_H
 #define COLLOC_PRELOAD_COLLECTIVE_CUT_H
@@ -48,18 +66,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "preload/message_page.h"
 #include "preload/page.h"
+
+enum { CUT_RANKS_MAX = 64 }; /* processes */
 
 /* One process of the task. */
 struct cut_rank {
-    bool is_under_way; /* a call of NCCL that was let in has not returned */
-    size_t n;
+    bool is_under_way;      /* a call of NCCL that was let in has not returned */
+    uint64_t calls;         /* that were let in and are counted: not more than were let in */
+    uint64_t calls_allowed; /* as read from the page; then the answer. 0: none by this */
+    size_t n, n_channels;
     struct cut_count {
         uint64_t communicator; /* not 0 */
         uint32_t n_ranks;      /* 0: not known */
+        uint32_t place;        /* which of them it is, and 1; 0: not known */
         uint64_t launched;
         uint64_t allowed; /* the answer: it may launch up to this number */
     } of[PRELOAD_COMMUNICATORS_MAX];
+    struct cut_channel {
+        uint64_t communicator;
+        uint64_t launched;
+        uint32_t ends; /* message_ends */
+    } channels[PRELOAD_CHANNELS_MAX];
 };
 
 enum cut_answer {
@@ -70,18 +99,24 @@ enum cut_answer {
 };
 
 /*
- * Sets `allowed` of all ranks by what they have launched.
+ * Sets `allowed` and `calls_allowed` of all ranks by what they have launched.
+ *
+ * n: at most CUT_RANKS_MAX
  *
  * Contract:
- * 1. `allowed` never becomes smaller while calls are held, if the counts are those of one hold.
+ * 1. `allowed` never becomes smaller while calls are held, if the counts are those of one hold;
+ *    `calls_allowed` may.
  * 2. After CUT_REACHED nothing is launched until the hold ends, whatever the order in which the
  *    ranks were read.
  */
 enum cut_answer collective_cut(struct cut_rank *ranks, size_t n);
 
-/* Of the process: is a call of NCCL let in while calls are held? */
-static inline bool cut_is_behind(const struct preload_page *page)
+/* Of the process, `n_calls` of whose calls of NCCL were let in: is the next one let in while calls
+ * are held? */
+static inline bool cut_is_behind(const struct preload_page *page, uint64_t n_calls)
 {
+    if (n_calls < atomic_load(&preload_page_calls(page)->allowed))
+        return true;
     for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX; i++)
         if (atomic_load(&page->communicators[i].launched) <
             atomic_load(&page->communicators[i].allowed))

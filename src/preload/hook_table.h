@@ -92,6 +92,13 @@
     HOOK(cuMemcpyHtoDAsync_v2_ptsz, "cuMemcpyHtoDAsync", 7000, 2)                                  \
     HOOK(cuGraphLaunch, "cuGraphLaunch", 10000, 1)                                                 \
     HOOK(cuGraphLaunch_ptsz, "cuGraphLaunch", 10000, 2)                                            \
+    HOOK(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, 1)                                    \
+    HOOK(cuGraphInstantiate_v12000, "cuGraphInstantiate", 12000, 1)                                \
+    HOOK(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 1)                     \
+    HOOK(cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 12000, 1)                   \
+    HOOK(cuGraphInstantiateWithParams_ptsz, "cuGraphInstantiateWithParams", 12000, 2)              \
+    HOOK(cuGraphDestroy, "cuGraphDestroy", 10000, 1)                                               \
+    HOOK(cuGraphExecDestroy, "cuGraphExecDestroy", 10000, 1)                                       \
     HOOK(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1)                                \
     HOOK(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2)                           \
     HOOK(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 1)                     \
@@ -165,6 +172,17 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
 CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream);
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream);
+CUresult cuGraphInstantiate_v2(
+    CUgraphExec *executable, CUgraph graph, void **node, char *text, size_t size);
+/* By cuGetProcAddress only, which returns cuGraphInstantiateWithFlags for it. */
+CUresult cuGraphInstantiate_v12000(
+    CUgraphExec *executable, CUgraph graph, unsigned long long flags);
+CUresult cuGraphInstantiateWithFlags(
+    CUgraphExec *executable, CUgraph graph, unsigned long long flags);
+CUresult cuGraphInstantiateWithParams(CUgraphExec *executable, CUgraph graph, void *params);
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *executable, CUgraph graph, void *params);
+CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphExecDestroy(CUgraphExec executable);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's functions that launch collectives, and those that make and end communicators
- * (collectives.h). PyTorch is linked with libnccl, so that the dynamic linker binds these. Only
- * functions that every NCCL since 2.18 has are here: a program may ask whether a newer one exists.
+ * NCCL's functions that launch collectives, sends and receives, and those that make and end
+ * communicators (collectives.h). PyTorch is linked with libnccl, so that the dynamic linker binds
+ * these. Only functions that every NCCL since 2.18 has are here: a program may ask whether a newer
+ * one exists.
  */
 #include <stddef.h>
 
 #include "preload/collectives.h"
 #include "preload/dlsym.h"
 #include "preload/hook_table.h"
+#include "preload/stream_capture.h"
 
 enum { NCCL_SUCCESS = 0, NCCL_INVALID_USAGE = 5, NCCL_IN_PROGRESS = 7 };
 
@@ -52,7 +54,8 @@ static int no_function(void)
 
 /* ---- collectives ---- */
 
-int ncclCommCount(ncclComm_t comm, int *count); /* not one of ours */
+int ncclCommCount(ncclComm_t comm, int *count); /* not ours, as the next one */
+int ncclCommUserRank(ncclComm_t comm, int *rank);
 
 static uint32_t count_ranks(void *comm)
 {
@@ -62,17 +65,32 @@ static uint32_t count_ranks(void *comm)
     return r == NCCL_SUCCESS && count > 0 ? (uint32_t)count : 0;
 }
 
-#define COLLECTIVE(NAME, PARAMETERS, ARGUMENTS)                                                    \
-    int NAME PARAMETERS;                                                                           \
-    int NAME PARAMETERS                                                                            \
+static uint32_t find_place(void *comm)
+{
+    NCCL(ncclCommUserRank);
+    int rank = -1;
+    int r = call(comm, &rank);
+    return r == NCCL_SUCCESS && rank >= 0 ? (uint32_t)rank + 1 : 0;
+}
+
+static struct communicator_size measure_size(void *comm)
+{
+    return (struct communicator_size){count_ranks(comm), find_place(comm)};
+}
+
+#define LAUNCH(NAME, MESSAGE, ARGUMENTS)                                                           \
     {                                                                                              \
         NCCL(NAME);                                                                                \
         collectives_enter();                                                                       \
-        collectives_add(comm, count_ranks);                                                        \
+        collectives_add(comm, MESSAGE, stream_capture(stream), measure_size);                      \
         int r = call ARGUMENTS;                                                                    \
         collectives_leave();                                                                       \
         return r;                                                                                  \
     }
+
+#define COLLECTIVE(NAME, PARAMETERS, ARGUMENTS)                                                    \
+    int NAME PARAMETERS;                                                                           \
+    int NAME PARAMETERS LAUNCH(NAME, (struct message){0}, ARGUMENTS)
 
 COLLECTIVE(ncclAllReduce,
     (const void *from, void *to, size_t count, int type, int op, ncclComm_t comm, CUstream stream),
@@ -95,27 +113,20 @@ COLLECTIVE(ncclAllGather,
     (const void *from, void *to, size_t count, int type, ncclComm_t comm, CUstream stream),
     (from, to, count, type, comm, stream))
 
-/* ---- between two ranks: not counted ---- */
+/* ---- between two ranks ---- */
 
 int ncclSend(const void *from, size_t count, int type, int peer, ncclComm_t comm, CUstream stream);
 int ncclSend(const void *from, size_t count, int type, int peer, ncclComm_t comm, CUstream stream)
-{
-    NCCL(ncclSend);
-    collectives_note_other();
-    return call(from, count, type, peer, comm, stream);
-}
+    LAUNCH(
+        ncclSend, ((struct message){MESSAGE_SENT, peer}), (from, count, type, peer, comm, stream))
 
-int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, CUstream stream);
-int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, CUstream stream)
-{
-    NCCL(ncclRecv);
-    collectives_note_other();
-    return call(to, count, type, peer, comm, stream);
-}
+        int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, CUstream stream);
+int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, CUstream stream) LAUNCH(
+    ncclRecv, ((struct message){MESSAGE_RECEIVED, peer}), (to, count, type, peer, comm, stream))
 
-/* ---- groups of calls ---- */
+    /* ---- groups of calls ---- */
 
-int ncclGroupStart(void);
+    int ncclGroupStart(void);
 int ncclGroupStart(void)
 {
     NCCL(ncclGroupStart);
@@ -130,6 +141,7 @@ int ncclGroupEnd(void);
 int ncclGroupEnd(void)
 {
     NCCL(ncclGroupEnd);
+    collectives_close();
     int r = call();
     collectives_leave();
     return r;
@@ -139,12 +151,17 @@ int ncclGroupEnd(void)
 
 /* Ends the creation of a communicator, whose calls have `collectives_enter_unheld` before them.
  * Returns the call's result `r`. */
-static int end_creation(int r, const ncclComm_t *comm, uint64_t id, uint32_t n_ranks)
+static int end_creation(int r, const ncclComm_t *comm, uint64_t id, struct communicator_size size)
 {
     if (is_ok(r) && comm && *comm)
-        collectives_note_communicator(*comm, id, n_ranks);
+        collectives_note_communicator(*comm, id, size);
     collectives_leave();
     return r;
+}
+
+static struct communicator_size size_of(int n_ranks, int rank)
+{
+    return (struct communicator_size){(uint32_t)n_ranks, (uint32_t)rank + 1};
 }
 
 int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank);
@@ -152,8 +169,8 @@ int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank)
 {
     NCCL(ncclCommInitRank);
     collectives_enter_unheld();
-    return end_creation(
-        call(comm, n_ranks, id, rank), comm, collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
+    return end_creation(call(comm, n_ranks, id, rank), comm, collectives_hash(&id, sizeof id),
+        size_of(n_ranks, rank));
 }
 
 int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank, void *config);
@@ -162,18 +179,22 @@ int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int r
     NCCL(ncclCommInitRankConfig);
     collectives_enter_unheld();
     return end_creation(call(comm, n_ranks, id, rank, config), comm,
-        collectives_hash(&id, sizeof id), (uint32_t)n_ranks);
+        collectives_hash(&id, sizeof id), size_of(n_ranks, rank));
 }
 
-/* Ranks without a colour get no communicator. How many ranks the part has is asked later: it may
- * not be there yet. */
+/* Ranks without a colour get no communicator. How many ranks the part has is asked later if it is
+ * not there yet: in a group, or without waiting. */
 int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *config);
 int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *config)
 {
     NCCL(ncclCommSplit);
     collectives_enter_unheld();
     uint64_t id = collectives_split_id(comm, colour);
-    return end_creation(call(comm, colour, key, part, config), part, id, 0);
+    int r = call(comm, colour, key, part, config);
+    struct communicator_size size = {0, 0};
+    if (r == NCCL_SUCCESS && part && *part)
+        size = measure_size(*part);
+    return end_creation(r, part, id, size);
 }
 
 /* The same handle may belong to another communicator afterwards. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the driver that are watched for the steps of a training only: copies to the GPU and
- * launches of graphs. Those of kernels are in hooks_code.c, synchronising ones in hooks_stream.c.
+ * Functions of the driver that are watched for the steps of a training only: copies to the GPU. The
+ * launches of kernels are in hooks_code.c, those of graphs in hooks_graph.c, synchronising calls in
+ * hooks_stream.c.
  */
 #include "preload/hook_table.h"
 #include "preload/step_watch.h"
@@ -28,16 +29,4 @@ CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t byte
 {
     step_watch(STEP_COPY, bytes);
     return HOOK_CALL(cuMemcpyHtoDAsync_v2_ptsz)(to, from, bytes, stream);
-}
-
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream)
-{
-    step_watch(STEP_GRAPH, (uint64_t)(uintptr_t)graph);
-    return HOOK_CALL(cuGraphLaunch)(graph, stream);
-}
-
-CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
-{
-    step_watch(STEP_GRAPH, (uint64_t)(uintptr_t)graph);
-    return HOOK_CALL(cuGraphLaunch_ptsz)(graph, stream);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's synchronising calls, which the gate holds (gate.h), and the captures of streams,
  * during which no allocation waits. */
+#include "preload/collectives.h"
 #include "preload/futex.h"
 #include "preload/gate.h"
 #include "preload/hook_table.h"
 #include "preload/step_watch.h"
+#include "preload/stream_capture.h"
 
 /* ---- through the gate ---- */
 
@@ -103,13 +105,12 @@ static bool is_known_to_be_idle(CUstream stream)
 }
 
 /* A capture that went wrong ends with an error. One that another thread has to end goes on. */
-static CUresult note_end(CUresult r, CUstream stream)
+static void note_end(CUresult r, CUstream stream)
 {
     struct process_state *state = process_state_peek();
     if (state && atomic_load(&state->captures) &&
         (r == CUDA_SUCCESS || is_known_to_be_idle(stream)))
         forget_capture(state, stream);
-    return r;
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
@@ -139,14 +140,31 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const 
         stream_or_threads(stream));
 }
 
+/* What of NCCL's was captured belongs to the graph (graph_collectives.h). */
+static uint64_t capture_with_collectives(CUstream stream)
+{
+    return collectives_are_in_graphs() ? stream_capture(stream) : 0;
+}
+
+static CUresult end_capture(CUresult r, CUstream stream, uint64_t capture, CUgraph *graph)
+{
+    note_end(r, stream);
+    if (capture)
+        collectives_end_capture(capture, r == CUDA_SUCCESS && graph ? *graph : NULL);
+    return r;
+}
+
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-    return note_end(HOOK_CALL(cuStreamEndCapture)(stream, graph), stream);
+    uint64_t capture = capture_with_collectives(stream);
+    return end_capture(HOOK_CALL(cuStreamEndCapture)(stream, graph), stream, capture, graph);
 }
 
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
 {
-    return note_end(HOOK_CALL(cuStreamEndCapture_ptsz)(stream, graph), stream_or_threads(stream));
+    uint64_t capture = capture_with_collectives(stream_or_threads(stream));
+    return end_capture(HOOK_CALL(cuStreamEndCapture_ptsz)(stream, graph), stream_or_threads(stream),
+        capture, graph);
 }
 
 /* Forgotten first: its handle may be used again at once. */

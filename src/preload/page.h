@@ -40,8 +40,8 @@ enum preload_flag {
     PRELOAD_EXPORTS = 1 << 5,      /* memory whose handle was exported to another process */
     PRELOAD_HAS_CONTEXTS = 1 << 6, /* contexts beside the primary one of its GPU */
     PRELOAD_SEES_COLLECTIVES = 1 << 7,  /* the library stands before NCCL's functions */
-    PRELOAD_OTHER_COLLECTIVES = 1 << 8, /* NCCL is used in a way that is not counted: sends and
-                                           receives, CUDA graphs, several GPUs of one process */
+    PRELOAD_OTHER_COLLECTIVES = 1 << 8, /* NCCL is used in a way that is not counted: by another way
+                                           to its functions, several GPUs of one process */
 };
 
 /* One communicator of NCCL, as this process is a rank of it. */
@@ -51,7 +51,7 @@ struct preload_communicator {
     _Atomic uint64_t launched; /* its collectives that this rank has launched */
     _Atomic uint64_t allowed;  /* the daemon's: up to this number they pass while they are held */
     _Atomic uint32_t n_ranks;  /* 0: not known */
-    uint32_t reserved;
+    _Atomic uint32_t place;    /* which of them this process is, and 1; 0: not known */
 };
 
 /* What the daemon orders of the carrier (docs/carrier.md): a serial number, and one of these in the

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "preload/collective_cut.h"
 #include "preload/futex.h"
 
 void page_set_gate(struct preload_page *page, bool is_closed)
@@ -188,6 +187,13 @@ static void allow_count(struct preload_page *page, const struct cut_count *count
             atomic_store(&page->communicators[i].allowed, count->allowed);
 }
 
+static void allow_rank(struct preload_page *page, const struct cut_rank *rank)
+{
+    for (size_t i = 0; i < rank->n; i++)
+        allow_count(page, &rank->of[i]);
+    atomic_store(&preload_page_calls(page)->allowed, rank->calls_allowed);
+}
+
 static enum preload_hold_answer answer_of(const struct ranks *ranks, enum cut_answer cut)
 {
     if (ranks->has_others)
@@ -214,8 +220,7 @@ enum preload_hold_answer pages_hold(struct preload_page *const *pages, size_t n)
         cut_rank_read(pages[i], &ranks->counts[i]);
     enum preload_hold_answer answer = answer_of(ranks, collective_cut(ranks->counts, ranks->n));
     for (size_t i = 0; i < ranks->n && answer != PRELOAD_HOLD_REACHED; i++) {
-        for (size_t k = 0; k < ranks->counts[i].n; k++)
-            allow_count(pages[i], &ranks->counts[i].of[k]);
+        allow_rank(pages[i], &ranks->counts[i]);
         hold_page(pages[i]);
     }
     free(ranks);

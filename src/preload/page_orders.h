@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "preload/collective_cut.h"
 #include "preload/page.h"
 
 /* Closes the gate; or opens it, with all collectives that are held, unless memory of the process is
@@ -66,7 +67,9 @@ bool page_is_in_communicator(const struct preload_page *page);
 /* Are its collectives counted? */
 bool page_counts_collectives(const struct preload_page *page);
 
-enum { PAGES_HELD_MAX = 64 }; /* as processes of a suspension (checkpoint/process_group.h) */
+enum {
+    PAGES_HELD_MAX = CUT_RANKS_MAX
+}; /* as processes of a suspension (checkpoint/process_group.h) */
 
 enum preload_hold_answer {
     PRELOAD_HOLD_REACHED,

@@ -51,6 +51,8 @@ WHYS = """can off no-mapping several-gpus managed shared contexts other-memory l
 gate-open calls no-host-memory no-gpu-memory driver no-room""".split()
 # struct preload_steps (src/preload/step_page.h)
 STEPS, STEPS_TIMED_US, STEPS_UNIT, STEPS_SOURCE, STEPS_MARKED = 2048, 2056, 2064, 2068, 2072
+# struct preload_calls (src/preload/message_page.h)
+CALLS, CALLS_ALLOWED, CHANNELS, CHANNEL_SIZE, CHANNELS_MAX = 2304, 2312, 2320, 24, 64
 NO_STEPS, STEPS_OF_CALLS, STEPS_REPORTED = range(3)
 USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE, COUNTS_CALLS = 1, 2, 4, 8, 16
 SEES_COLLECTIVES, OTHER_COLLECTIVES = 128, 256
@@ -146,6 +148,27 @@ class Page:
 
     def where(self):
         return self.u32(CARRY_STATE)
+
+    def channels(self):
+        """(id of the communicator, from, to): sends or receives of this process"""
+        found = {}
+        for place in range(CHANNELS_MAX):
+            number, launched, ends = struct.unpack_from(
+                "=QQI", self.map, CHANNELS + CHANNEL_SIZE * place
+            )
+            if number:
+                found[number, ends >> 16, ends & 0xFFFF] = launched
+        return found
+
+    def ranks(self):
+        """id of a communicator: which rank of it this process is"""
+        found = {}
+        for number, (place, _, _) in self.communicators().items():
+            found[number] = self.u32(COMMUNICATORS + COMMUNICATOR_SIZE * place + 28) - 1
+        return found
+
+    def allow_calls(self, calls):
+        struct.pack_into("=Q", self.map, CALLS_ALLOWED, calls)
 
     def communicators(self):
         """id: (place, collectives launched, number of ranks)"""

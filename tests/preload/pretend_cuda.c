@@ -54,7 +54,9 @@ static uint64_t pool_reserved, pool_high, pool_used;
 static struct capture {
     CUstream stream;
     pthread_t thread; /* that may end it */
+    uint64_t number;
 } captures[CAPTURES_MAX];
+static uint64_t captures_begun;
 
 static int take(uint64_t bytes)
 {
@@ -593,11 +595,45 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
     return to && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuGraphLaunch(void *graph, CUstream stream);
-CUresult cuGraphLaunch(void *graph, CUstream stream)
+/* ---- graphs: the handle of one is the number of its capture ---- */
+
+/* Of a library whose work is in graphs as well (emulator/nccl_library.c). */
+static void (*launch_graph)(uint64_t capture);
+
+EXPORT void cuGraphPretendWork(void (*launch)(uint64_t capture));
+void cuGraphPretendWork(void (*launch)(uint64_t capture))
+{
+    launch_graph = launch;
+}
+
+EXPORT CUresult cuGraphInstantiateWithFlags(
+    CUgraphExec *executable, CUgraph graph, unsigned long long flags);
+CUresult cuGraphInstantiateWithFlags(
+    CUgraphExec *executable, CUgraph graph, unsigned long long flags)
+{
+    *executable = (CUgraphExec)(void *)graph;
+    return graph && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable);
+CUresult cuGraphExecDestroy(CUgraphExec executable)
+{
+    return executable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream);
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
     (void)stream;
-    return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (executable && launch_graph)
+        launch_graph((uint64_t)(uintptr_t)executable);
+    return executable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
@@ -749,7 +785,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
     struct capture *capture = find_capture(NULL);
     if (!capture)
         return ERROR_ILLEGAL_STATE;
-    *capture = (struct capture){stream, pthread_self()};
+    *capture = (struct capture){stream, pthread_self(), ++captures_begun};
     return CUDA_SUCCESS;
 }
 
@@ -762,6 +798,17 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     if (!pthread_equal(capture->thread, pthread_self()))
         return ERROR_STREAM_CAPTURE_WRONG_THREAD;
     capture->stream = NULL;
+    if (graph)
+        *graph = (CUgraph)(uintptr_t)capture->number;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *number);
+CUresult cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *number)
+{
+    const struct capture *capture = find_capture(stream);
+    *status = stream && capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    *number = *status ? capture->number : 0;
     return CUDA_SUCCESS;
 }
 

@@ -58,6 +58,11 @@ static struct {
     int (*ncclCommInitRank)(void **communicator, int ranks, nccl_id id, int rank);
     int (*ncclAllReduce)(const void *from, void *to, size_t n, int type, int operation,
         void *communicator, void *stream);
+    int (*ncclSend)(
+        const void *from, size_t n, int type, int peer, void *communicator, void *stream);
+    int (*ncclRecv)(void *to, size_t n, int type, int peer, void *communicator, void *stream);
+    int (*ncclGroupStart)(void);
+    int (*ncclGroupEnd)(void);
 } call;
 
 static struct {
@@ -128,6 +133,10 @@ static void find_functions(void)
     void *scope = dlopen(NULL, RTLD_NOW);
     FIND(scope, ncclCommInitRank);
     FIND(scope, ncclAllReduce);
+    FIND(scope, ncclSend);
+    FIND(scope, ncclRecv);
+    FIND(scope, ncclGroupStart);
+    FIND(scope, ncclGroupEnd);
 }
 
 /* A context waits for no memory, as an allocation does with the library. */
@@ -188,6 +197,31 @@ static void join_ranks(void)
 {
     enum { RANKS = 2 };
     CALL(ncclCommInitRank, &communicator, RANKS, (nccl_id){"a test"}, (int)options.rank);
+}
+
+/* As PyTorch divides weights: the first rank sends, the other receives. */
+static void scatter(const struct block *to)
+{
+    int64_t value = 1;
+    if (options.rank == 0)
+        CALL(ncclSend, &value, 1, NCCL_INT64, 1, communicator, NULL);
+    else
+        CALL(ncclRecv, (void *)(uintptr_t)to->at, 1, NCCL_INT64, 0, communicator, NULL);
+}
+
+/* Each rank sends to the other, and receives, behind the sum. */
+static void exchange(const struct block *sums, int64_t value)
+{
+    int peer = 1 - (int)options.rank;
+    int64_t found = 0, *to = (int64_t *)(uintptr_t)sums->at + 1;
+    CALL(ncclGroupStart);
+    CALL(ncclSend, &value, 1, NCCL_INT64, peer, communicator, NULL);
+    CALL(ncclRecv, to, 1, NCCL_INT64, peer, communicator, NULL);
+    CALL(ncclGroupEnd);
+    sleep_ns(random() % (2 * STEP_NS));
+    synchronize();
+    CALL(cuMemcpyDtoH_v2, &found, sums->at + sizeof *to, sizeof found);
+    check(found != value, "the other rank's number");
 }
 
 /* Two ranks add the same number: twice that is the sum. */
@@ -274,8 +308,10 @@ static void train(const struct block *sums)
         for (int i = 0; i < n_blocks; i++)
             if (&blocks[i] != sums)
                 check_block(&blocks[i]);
-        if (sums)
+        if (sums) {
             reduce(sums, step);
+            exchange(sums, step);
+        }
         synchronize();
         print("step");
         sleep_ns(STEP_NS);
@@ -348,7 +384,10 @@ int main(int argc, char **argv)
         join_ranks();
     if (options.hangs)
         hang();
-    train(options.communicates ? take_block(1, 0) : NULL);
+    const struct block *sums = options.communicates ? take_block(1, 0) : NULL;
+    if (sums)
+        scatter(sums);
+    train(sums);
     print("whole");
     return 0;
 }

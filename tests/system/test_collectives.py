@@ -25,6 +25,7 @@ nccl.ncclCommInitRank.argtypes = [c.c_void_p, c.c_int, Id, c.c_int]
 nccl.ncclAllReduce.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_void_p,
                                c.c_void_p]
 nccl.ncclSend.argtypes = [c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_void_p, c.c_void_p]
+nccl.ncclRecv.argtypes = nccl.ncclSend.argtypes
 nccl.ncclCommDestroy.argtypes = [c.c_void_p]
 rank, ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["RANKS"])
 def join(number, n, place):
@@ -33,11 +34,17 @@ def join(number, n, place):
     assert nccl.ncclCommInitRank(c.byref(comm), n, name, place) == 0
     return comm
 kept = []  # what a group reads when it ends
-def reduce_at(comm, at, value):
+def keep(value):
     mine = (c.c_int64 * 4)(*[value] * 4)
     kept.append(mine)
-    del kept[:-8]
-    assert nccl.ncclAllReduce(mine, at, 4, 4, 0, comm, None) == 0
+    del kept[:-32]
+    return mine
+def reduce_at(comm, at, value, stream=None):
+    assert nccl.ncclAllReduce(keep(value), at, 4, 4, 0, comm, stream) == 0
+def send(comm, peer, value, stream=None):
+    assert nccl.ncclSend(keep(value), 4, 4, peer, comm, stream) == 0
+def receive_at(comm, peer, at, stream=None):
+    assert nccl.ncclRecv(at, 4, 4, peer, comm, stream) == 0
 def read_at(at):
     out = (c.c_int64 * 4)()
     assert cuda.cuMemcpyDtoH_v2(out, at, 32) == 0
@@ -72,6 +79,89 @@ while step < int(line_of_test):
         right = [2 * step] * 4 + [ranks * step + sum(range(ranks))] * 4
         if sums != right: say("wrong", step, sums, right)
 cuda.cuCtxSynchronize()
+say(all([has(*block) for block in blocks]))
+"""
+
+# Weights are scattered by rank 0. Then each step passes a value down a pipeline, ring-wise within a
+# group, now and then from all to all, and is reduced.
+MESSAGES = """
+begin()
+at = alloc(2)[1]
+blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
+for block in blocks: fill(*block)
+world = join(1, ranks, rank)
+chances = random.Random(rank)
+say("ready")
+if rank == 0:
+    nccl.ncclGroupStart()
+    for peer in range(1, ranks): send(world, peer, 100 + peer)
+    nccl.ncclGroupEnd()
+else:
+    receive_at(world, 0, at)
+    assert cuda.cuCtxSynchronize() == 0
+    if read_at(at) != [100 + rank] * 4: say("wrong scatter", read_at(at))
+step, following, previous = 0, (rank + 1) % ranks, (rank - 1) % ranks
+while step < int(os.environ["STEPS"]):
+    step += 1
+    if chances.random() < 0.2: time.sleep(chances.random() / 100)
+    if rank: receive_at(world, rank - 1, at)
+    if rank + 1 < ranks: send(world, rank + 1, step)
+    nccl.ncclGroupStart()
+    send(world, following, step + rank); receive_at(world, previous, at + 64)
+    nccl.ncclGroupEnd()
+    if step % 4 == 0:
+        nccl.ncclGroupStart()
+        for peer in range(ranks):
+            if peer == rank: continue
+            send(world, peer, step + 10 * rank)
+            receive_at(world, peer, at + 256 + 64 * peer)
+        nccl.ncclGroupEnd()
+    reduce_at(world, at + 128, step)
+    if step % 2 == 0:
+        assert cuda.cuCtxSynchronize() == 0
+        found = read_at(at + 64) + read_at(at + 128) + (read_at(at) if rank else [])
+        right = [step + previous] * 4 + [ranks * step] * 4 + ([step] * 4 if rank else [])
+        if found != right: say("wrong", step, found, right)
+    if step % 4 == 0:
+        others = [peer for peer in range(ranks) if peer != rank]
+        found = [read_at(at + 256 + 64 * peer)[0] for peer in others]
+        if found != [step + 10 * peer for peer in others]: say("wrong of all", step, found)
+cuda.cuCtxSynchronize()
+say(all([has(*block) for block in blocks]))
+"""
+
+# A step is captured once. Its all-reduce and its messages run with each launch of the graph.
+GRAPH = """
+begin()
+at = alloc(2)[1]
+blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
+for block in blocks: fill(*block)
+world = join(1, ranks, rank)
+following, previous = (rank + 1) % ranks, (rank - 1) % ranks
+mine = (c.c_int64 * 4)(*[rank] * 4)
+stream, graph, launched = c.c_void_p(64), c.c_void_p(), c.c_void_p()
+chances = random.Random(rank)
+assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+assert nccl.ncclAllReduce(mine, at, 4, 4, 0, world, stream) == 0
+nccl.ncclGroupStart()
+assert nccl.ncclSend(mine, 4, 4, following, world, stream) == 0
+receive_at(world, previous, at + 64, stream)
+nccl.ncclGroupEnd()
+assert cuda.cuStreamEndCapture(stream, c.byref(graph)) == 0
+assert cuda.cuGraphInstantiateWithFlags(c.byref(launched), graph, c.c_uint64(0)) == 0
+assert cuda.cuGraphDestroy(graph) == 0
+say("ready")
+step = 0
+while step < int(os.environ["STEPS"]):
+    step += 1
+    if chances.random() < 0.2: time.sleep(chances.random() / 100)
+    for i in range(4): mine[i] = step * (rank + 1)
+    assert cuda.cuGraphLaunch(launched, stream) == 0
+    assert cuda.cuCtxSynchronize() == 0
+    found = read_at(at) + read_at(at + 64)
+    right = [step * sum(range(1, ranks + 1))] * 4 + [step * (previous + 1)] * 4
+    if found != right: say("wrong", step, found, right)
+assert cuda.cuGraphExecDestroy(launched) == 0
 say(all([has(*block) for block in blocks]))
 """
 
@@ -113,20 +203,36 @@ class Ranks(tc.Carrier):
 
     def cut(self, pages):
         """One round of the rule. Returns whether the cut is reached."""
+        calls = [page.u64(pd.CALLS) for page in pages]
+        may_come = [page.u64(pd.CALLS_ALLOWED) > n for page, n in zip(pages, calls)]
         under_way = [page.u32(pd.UNDER_WAY) for page in pages]
         seen = [page.communicators() for page in pages]
+        behind = self.behind_in_messages(pages)
         most = {}
         for each in seen:
             for number, (_, launched, _) in each.items():
                 most[number] = max(most.get(number, 0), launched)
         self.hold_number += 1
-        is_reached = not any(under_way)
-        for page, each in zip(pages, seen):
+        is_reached = not any(under_way) and not any(may_come) and not any(behind)
+        for page, each, n, is_behind in zip(pages, seen, calls, behind):
+            page.allow_calls(n + 1 if is_behind else 0)
             for number, (place, launched, _) in each.items():
                 page.allow(place, most[number])
                 is_reached &= launched == most[number]
             page.hold(self.hold_number)
         return is_reached
+
+    @staticmethod
+    def behind_in_messages(pages):
+        """Whether each is: the other end of one of its channels has launched more."""
+        channels, ranks = [page.channels() for page in pages], [page.ranks() for page in pages]
+        behind = [False] * len(pages)
+        for own, places in zip(channels, ranks):
+            for (number, start, end), launched in own.items():
+                peer = end if places[number] == start else start
+                other = next(i for i, r in enumerate(ranks) if r.get(number) == peer)
+                behind[other] |= channels[other].get((number, start, end), 0) < launched
+        return behind
 
     def hold(self, pages):
         self.hold_number = 1
@@ -162,7 +268,16 @@ class Ranks(tc.Carrier):
 
 class Together(Ranks):
     def test_they_leave_and_come_back_again_and_again(self):
-        programs, pages = self.begin_ranks(TRAINING, steps=300)
+        self.check_again_and_again(TRAINING)
+
+    def test_with_sends_and_receives(self):
+        self.check_again_and_again(MESSAGES)
+
+    def test_with_collectives_in_a_cuda_graph(self):
+        self.check_again_and_again(GRAPH)
+
+    def check_again_and_again(self, training):
+        programs, pages = self.begin_ranks(training, steps=300)
         chances = random.Random(1)
         for _ in range(10):
             self.wait_for_steps(pages, 1 + chances.randrange(40))
@@ -225,6 +340,34 @@ class Together(Ranks):
         self.release(pages)
         for program in programs:
             self.assertEqual(self.output(program), [str(5 * self.ranks)])
+
+    def test_a_receiver_that_never_received_is_let_in(self):
+        programs, pages = self.begin_ranks(
+            """
+            begin(); at = alloc(2)[1]
+            world = join(1, ranks, rank)
+            say("ready")
+            if rank == 0: send(world, 1, 5)
+            elif rank == 1: line(); receive_at(world, 0, at); line(); receive_at(world, 2, at + 64)
+            else: line()
+            if rank == 2: send(world, 1, 6)
+            cuda.cuCtxSynchronize()
+            say(read_at(at)[0] + read_at(at + 64)[0] if rank == 1 else 11)
+            """
+        )
+        self.daemon.wait_until(lambda: pages[0].u32(pd.UNDER_WAY) == 1)  # it makes the connection
+        for page in pages:
+            page.hold(1)
+        self.say(programs[1], "go")
+        self.hold(pages)
+        self.assertEqual(list(pages[0].channels().values()), [1])
+        self.assertEqual(pages[0].channels(), pages[1].channels())
+        for program in programs[1:]:
+            self.say(program, "go")  # nothing more is let in
+        self.assertEqual([page.channels() for page in pages[2:]], [{}] * (self.ranks - 2))
+        self.release(pages)
+        for program in programs:
+            self.assertEqual(self.output(program), ["11"])
 
 
 class Ends(Ranks):
@@ -301,19 +444,32 @@ class Refused(Ranks):
     def test_what_is_not_counted_is_noted(self):
         self.assertEqual(self.check_other("reduce_at(world, at, 1)"), [False, False])
         self.daemon.close()
-        send = "nccl.ncclSend(at, 1, 4, 1 - rank, world, None)"
-        self.assertEqual(self.check_other(send), [True, True])
+        both = "nccl.ncclGroupStart(); send(world, 1 - rank, 1); receive_at(world, 1 - rank, at)\n"
+        self.assertEqual(self.check_other(both + "nccl.ncclGroupEnd()"), [False, False])
+        self.daemon.close()
+        own = "nccl.ncclGroupStart(); send(world, rank, 1); receive_at(world, rank, at)\n"
+        self.assertEqual(self.check_other(own + "nccl.ncclGroupEnd()"), [False, False])
+        self.daemon.close()
+        nowhere = "nccl.ncclSend((c.c_int64 * 4)(), 4, 4, 70000, world, None)"
+        self.assertEqual(self.check_other(nowhere), [True, True])
 
     def test_another_way_to_its_functions(self):
         found = self.check_other("c.CDLL('libnccl.so.2').ncclCommInitRank")
         self.assertEqual(found, [True, True])
 
-    def test_in_a_cuda_graph(self):
+    def test_a_graph_within_another_is_noted(self):
         text = """
-cuda.cuStreamBeginCapture_v2(c.c_void_p(64), 0)
-reduce_at(world, at, 1)
+stream, graph, launched = c.c_void_p(64), c.c_void_p(), c.c_void_p()
+cuda.cuStreamBeginCapture_v2(stream, 0)
+reduce_at(world, at, 1, stream)
+cuda.cuStreamEndCapture(stream, c.byref(graph))
+cuda.cuGraphInstantiateWithFlags(c.byref(launched), graph, c.c_uint64(0))
+cuda.cuStreamBeginCapture_v2(stream, 0)
 """
-        self.assertEqual(self.check_other(text), [True, True])
+        self.assertEqual(self.check_other(text), [False, False])
+        self.daemon.close()
+        within = text + "cuda.cuGraphLaunch(launched, stream)"
+        self.assertEqual(self.check_other(within), [True, True])
 
     def test_a_process_for_several_gpus_has_no_blocks(self):
         self.start_daemon()

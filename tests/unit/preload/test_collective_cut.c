@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cut of a training's ranks: cases by hand, and a model check. Its pretend ranks run a random
- * program of collectives over random communicators; one step of one rank, or one reading or writing
- * of one page by the daemon, is chosen at random until the cut is reached. A rank waits inside a
- * call, or later for all that it has launched, until its peers have come: as NCCL's do.
+ * program of collectives, and of groups of sends and receives, over random communicators; one step
+ * of one rank, or one reading or writing of one page by the daemon, is chosen at random until the
+ * cut is reached. A rank waits inside a call, or later for all that it has launched, until its
+ * peers have come: as NCCL's do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,26 @@ enum { RANKS = 5, COMMUNICATORS = 6, LENGTH = 60, PROGRAMS = 2000 };
 
 static struct cut_rank rank_of(uint64_t communicator, uint32_t n_ranks, uint64_t launched)
 {
-    return (struct cut_rank){.n = 1, .of = {{communicator, n_ranks, launched, 0}}};
+    return (struct cut_rank){
+        .n = 1, .of = {{.communicator = communicator, .n_ranks = n_ranks, .launched = launched}}};
+}
+
+/* The page, and what lies behind it. */
+union whole_page {
+    struct preload_page page;
+    char bytes[PRELOAD_PAGE_SIZE];
+};
+
+/* Two ranks of communicator 1, of which the first has sent. */
+static void make_pair(struct cut_rank *ranks)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        ranks[i] = rank_of(1, 2, 0);
+        ranks[i].of[0].place = i + 1;
+        ranks[i].calls = 40 + i;
+    }
+    ranks[0].n_channels = 1;
+    ranks[0].channels[0] = (struct cut_channel){1, 3, message_ends(0, 1)};
 }
 
 static void test_one_that_is_behind_may_follow(void **state)
@@ -64,20 +84,80 @@ static void test_none_at_all(void **state)
     assert_int_equal(collective_cut(&none, 1), CUT_REACHED);
 }
 
+static void test_a_send_lets_its_receiver_in_by_one_call(void **state)
+{
+    struct cut_rank ranks[2];
+    make_pair(ranks);
+    assert_int_equal(collective_cut(ranks, 2), CUT_NOT_YET);
+    assert_int_equal(ranks[0].calls_allowed, 0);
+    assert_int_equal(ranks[1].calls_allowed, 42);
+    ranks[1].n_channels = 1;
+    ranks[1].channels[0] = (struct cut_channel){1, 2, message_ends(0, 1)};
+    assert_int_equal(collective_cut(ranks, 2), CUT_NOT_YET);
+    assert_int_equal(ranks[1].calls_allowed, 42);
+    ranks[1].channels[0].launched = 3;
+    ranks[1].calls = 42;
+    assert_int_equal(collective_cut(ranks, 2), CUT_REACHED);
+    assert_int_equal(ranks[1].calls_allowed, 0);
+}
+
+static void test_the_other_way_is_another_channel(void **state)
+{
+    struct cut_rank ranks[2];
+    make_pair(ranks);
+    ranks[1].n_channels = 1;
+    ranks[1].channels[0] = (struct cut_channel){1, 3, message_ends(1, 0)};
+    assert_int_equal(collective_cut(ranks, 2), CUT_NOT_YET);
+    assert_int_equal(ranks[0].calls_allowed, 41);
+    assert_int_equal(ranks[1].calls_allowed, 42);
+}
+
+/* The communicator is gone in the rank that was waited for. */
+static void test_a_call_that_may_still_come_is_taken_back_first(void **state)
+{
+    struct cut_rank ranks[2];
+    make_pair(ranks);
+    assert_int_equal(collective_cut(ranks, 2), CUT_NOT_YET);
+    ranks[0].n_channels = 0;
+    assert_int_equal(collective_cut(ranks, 2), CUT_NOT_YET);
+    assert_int_equal(ranks[1].calls_allowed, 0);
+    assert_int_equal(collective_cut(ranks, 2), CUT_REACHED);
+}
+
+static void test_a_channel_to_elsewhere(void **state)
+{
+    struct cut_rank ranks[2];
+    make_pair(ranks);
+    ranks[0].channels[0].ends = message_ends(0, 2);
+    assert_int_equal(collective_cut(ranks, 2), CUT_INCOMPLETE);
+    make_pair(ranks);
+    ranks[0].of[0].place = 0; /* not known */
+    assert_int_equal(collective_cut(ranks, 2), CUT_INCOMPLETE);
+    make_pair(ranks);
+    ranks[0].channels[0].ends = message_ends(1, 2); /* not its own */
+    assert_int_equal(collective_cut(ranks, 2), CUT_INCOMPLETE);
+    make_pair(ranks);
+    ranks[0].channels[0].communicator = 9;
+    assert_int_equal(collective_cut(ranks, 2), CUT_INCOMPLETE);
+}
+
 /* A page may say anything: the same communicator twice, numbers of any size. */
 static void test_a_page_is_read_as_it_is(void **state)
 {
-    static struct preload_page page;
+    static union whole_page whole;
+    struct preload_page *page = &whole.page;
     struct cut_rank rank;
-    memset(&page, 0xff, sizeof page);
-    cut_rank_read(&page, &rank);
+    memset(&whole, 0xff, sizeof whole);
+    cut_rank_read(page, &rank);
     assert_true(rank.is_under_way);
     assert_int_equal(rank.n, 1);
-    memset(&page, 0, sizeof page);
-    page.communicators[3].id = 9;
-    page.communicators[3].launched = 4;
-    page.communicators[3].n_ranks = 2;
-    cut_rank_read(&page, &rank);
+    assert_int_equal(rank.n_channels, PRELOAD_CHANNELS_MAX);
+    assert_int_equal(collective_cut(&rank, 1), CUT_INCOMPLETE);
+    memset(&whole, 0, sizeof whole);
+    page->communicators[3].id = 9;
+    page->communicators[3].launched = 4;
+    page->communicators[3].n_ranks = 2;
+    cut_rank_read(page, &rank);
     assert_false(rank.is_under_way);
     assert_int_equal(rank.n, 1);
     assert_int_equal(rank.of[0].communicator, 9);
@@ -95,33 +175,57 @@ static unsigned chance(unsigned n)
     return (unsigned)(seed >> 33) % n;
 }
 
-/* A collective of the program. All ranks meet those of a communicator in the same order, so that
- * the program does not deadlock by itself. */
-struct collective {
+/* One call of each rank that takes part: a collective, or a group of sends and receives. All ranks
+ * meet them in the same order, so that the program does not deadlock by itself. */
+struct item {
     int communicator;
+    bool sends[RANKS][RANKS]; /* from, to; none: it is a collective */
+    bool is_messages;
     bool is_blocking; /* the call itself waits for the peers */
     bool is_awaited;  /* the program then waits for all that it has launched */
 };
 
-enum place { BEFORE, UNDER_WAY, LET_IN, INSIDE, AFTER };
+enum place { BEFORE, UNDER_WAY, LET_IN, COUNTED, INSIDE, AFTER };
 
 struct model {
     bool is_member[COMMUNICATORS][RANKS];
-    struct collective program[LENGTH];
+    struct item program[LENGTH];
     struct pretend_rank {
-        struct preload_page page;
-        int next; /* of the program */
+        union whole_page whole;
+        uint64_t calls; /* that were let in */
+        int next;       /* of the program */
+        int counted;    /* peers whose messages of this call are counted */
         enum place place;
     } ranks[RANKS];
     struct cut_rank read[RANKS]; /* by the daemon */
     int daemon_at;               /* it holds rank 0, ...; reads rank 0, ...; writes rank 0, ... */
+    bool has_calls;              /* of the rank that it reads */
     enum { HOLDS, READS, WRITES, IS_DONE } daemon_does;
     int bound[COMMUNICATORS]; /* what may ever be launched of each in this hold */
+    int message_bound[COMMUNICATORS][RANKS][RANKS];
 };
 
 static bool takes_part(const struct model *m, int rank, int at)
 {
-    return m->is_member[m->program[at].communicator][rank];
+    const struct item *item = &m->program[at];
+    bool takes = !item->is_messages && m->is_member[item->communicator][rank];
+    for (int peer = 0; peer < RANKS; peer++)
+        takes |= item->sends[rank][peer] || item->sends[peer][rank];
+    return takes;
+}
+
+static void make_item(struct model *m, struct item *item)
+{
+    *item = (struct item){.communicator = (int)chance(COMMUNICATORS),
+        .is_messages = chance(2) == 0,
+        .is_blocking = chance(3) == 0,
+        .is_awaited = chance(3) == 0};
+    const bool *is_member = m->is_member[item->communicator];
+    unsigned one_in = 1 + chance(4); /* all to all, some, or one or none */
+    for (int from = 0; from < RANKS && item->is_messages; from++)
+        for (int to = 0; to < RANKS; to++)
+            item->sends[from][to] = from != to && is_member[from] && is_member[to] &&
+                                    chance(one_in) == 0;
 }
 
 static void make_program(struct model *m)
@@ -133,23 +237,27 @@ static void make_program(struct model *m)
         for (int r = 0; r < n_ranks; r++)
             n += m->is_member[c][r] = c == 0 || chance(2);
         for (int r = 0; r < RANKS; r++) {
-            struct preload_communicator *communicator = &m->ranks[r].page.communicators[c];
+            struct preload_communicator *communicator = &m->ranks[r].whole.page.communicators[c];
             communicator->id = m->is_member[c][r] ? (uint64_t)c + 100 : 0;
             communicator->n_ranks = m->is_member[c][r] ? (uint32_t)n : 0;
+            communicator->place = (uint32_t)r + 1; /* the peers' names in the channels, too */
         }
     }
     for (int i = 0; i < LENGTH; i++)
-        m->program[i] = (struct collective){
-            (int)chance(COMMUNICATORS), chance(3) == 0, chance(3) == 0};
+        make_item(m, &m->program[i]);
 }
 
-/* The rank's part of the collective has been launched by all that take part in it. */
-static bool is_launched_by_all(const struct model *m, int at)
+/* What the rank's part waits for has been launched: of a collective all, of messages their other
+ * ends. */
+static bool is_launched_by_peers(const struct model *m, int rank, int at)
 {
+    const struct item *item = &m->program[at];
     for (int r = 0; r < RANKS; r++) {
-        const struct pretend_rank *rank = &m->ranks[r];
-        bool has_launched = rank->next > at || (rank->next == at && rank->place >= INSIDE);
-        if (takes_part(m, r, at) && !has_launched)
+        const struct pretend_rank *peer = &m->ranks[r];
+        bool has_launched = peer->next > at || (peer->next == at && peer->place >= INSIDE);
+        bool is_awaited = item->is_messages ? item->sends[rank][r] || item->sends[r][rank]
+                                            : takes_part(m, r, at);
+        if (is_awaited && !has_launched)
             return false;
     }
     return true;
@@ -158,46 +266,90 @@ static bool is_launched_by_all(const struct model *m, int at)
 static bool is_idle(const struct model *m, int rank, int before)
 {
     for (int i = 0; i < before; i++)
-        if (takes_part(m, rank, i) && !is_launched_by_all(m, i))
+        if (takes_part(m, rank, i) && !is_launched_by_peers(m, rank, i))
             return false;
     return true;
+}
+
+static uint64_t message_launched(const struct pretend_rank *rank, int communicator, uint32_t ends)
+{
+    const struct preload_calls *calls = preload_page_calls(&rank->whole.page);
+    for (int i = 0; i < PRELOAD_CHANNELS_MAX; i++)
+        if (calls->channels[i].communicator == (uint64_t)communicator + 100 &&
+            calls->channels[i].ends == ends)
+            return calls->channels[i].launched;
+    return 0;
+}
+
+static void count_message(struct pretend_rank *rank, int communicator, uint32_t ends)
+{
+    struct preload_channel *channel = preload_page_calls(&rank->whole.page)->channels;
+    uint64_t id = (uint64_t)communicator + 100;
+    while (channel->communicator && (channel->communicator != id || channel->ends != ends))
+        channel++;
+    channel->ends = ends;
+    channel->communicator = id;
+    channel->launched++;
+}
+
+/* Counts what this rank sends to its next peer and receives from it. Returns whether all is. */
+static bool count_some(struct model *m, int r)
+{
+    struct pretend_rank *rank = &m->ranks[r];
+    const struct item *item = &m->program[rank->next];
+    if (!item->is_messages) {
+        rank->whole.page.communicators[item->communicator].launched++;
+        return true;
+    }
+    int peer = rank->counted++;
+    if (item->sends[r][peer])
+        count_message(rank, item->communicator, message_ends((uint32_t)r, (uint32_t)peer));
+    if (item->sends[peer][r])
+        count_message(rank, item->communicator, message_ends((uint32_t)peer, (uint32_t)r));
+    return rank->counted == RANKS;
 }
 
 /* One step of a rank, as collectives.c and NCCL make them. */
 static void step_rank(struct model *m, int r)
 {
     struct pretend_rank *rank = &m->ranks[r];
-    struct preload_page *page = &rank->page;
+    struct preload_page *page = &rank->whole.page;
     while (rank->next < LENGTH && !takes_part(m, r, rank->next))
         rank->next++;
     if (rank->next == LENGTH)
         return;
-    const struct collective *collective = &m->program[rank->next];
+    const struct item *item = &m->program[rank->next];
     switch (rank->place) {
     case BEFORE:
         page->collectives_under_way = 1;
         rank->place = UNDER_WAY;
         break;
     case UNDER_WAY:
-        if (page->collectives_held && !cut_is_behind(page)) {
+        if (page->collectives_held && !cut_is_behind(page, rank->calls)) {
             page->collectives_under_way = 0;
             rank->place = BEFORE;
         } else {
+            rank->calls++;
+            rank->counted = 0;
             rank->place = LET_IN;
         }
         break;
     case LET_IN:
-        page->communicators[collective->communicator].launched++;
+        if (count_some(m, r))
+            rank->place = COUNTED;
+        break;
+    case COUNTED:
+        preload_page_calls(page)->counted++;
         rank->place = INSIDE;
         break;
     case INSIDE:
-        if (!collective->is_blocking || is_launched_by_all(m, rank->next)) {
+        if (!item->is_blocking || is_launched_by_peers(m, r, rank->next)) {
             page->collectives_under_way = 0;
             rank->place = AFTER;
         }
         break;
     case AFTER:
-        if (!collective->is_awaited || is_idle(m, r, rank->next + 1)) {
+        if (!item->is_awaited || is_idle(m, r, rank->next + 1)) {
             rank->next++;
             rank->place = BEFORE;
         }
@@ -210,6 +362,7 @@ static void note_bound(struct model *m)
 {
     bool is_in[LENGTH] = {false};
     for (int i = LENGTH - 1; i >= 0; i--) {
+        const struct item *item = &m->program[i];
         for (int r = 0; r < RANKS; r++) {
             const struct pretend_rank *rank = &m->ranks[r];
             bool is_begun = rank->next > i || (rank->next == i && rank->place >= UNDER_WAY);
@@ -217,22 +370,42 @@ static void note_bound(struct model *m)
             for (int k = i + 1; k < LENGTH; k++)
                 is_in[i] |= takes_part(m, r, i) && takes_part(m, r, k) && is_in[k];
         }
-        m->bound[m->program[i].communicator] += is_in[i];
+        m->bound[item->communicator] += is_in[i] && !item->is_messages;
+        for (int from = 0; from < RANKS; from++)
+            for (int to = 0; to < RANKS; to++)
+                m->message_bound[item->communicator][from][to] += is_in[i] && item->sends[from][to];
     }
+}
+
+/* The number of calls is read some time before the rest. */
+static void read_page(struct model *m)
+{
+    struct cut_rank *read = &m->read[m->daemon_at];
+    uint64_t calls = read->calls;
+    cut_rank_read(&m->ranks[m->daemon_at].whole.page, read);
+    if (m->has_calls)
+        read->calls = calls;
+    m->has_calls = !m->has_calls;
+}
+
+static void write_page(struct model *m)
+{
+    const struct cut_rank *answer = &m->read[m->daemon_at];
+    struct preload_page *page = &m->ranks[m->daemon_at].whole.page;
+    for (size_t i = 0; i < answer->n; i++)
+        page->communicators[answer->of[i].communicator - 100].allowed = answer->of[i].allowed;
+    preload_page_calls(page)->allowed = answer->calls_allowed;
 }
 
 static void step_daemon(struct model *m)
 {
-    struct preload_page *page = &m->ranks[m->daemon_at].page;
     if (m->daemon_does == HOLDS)
-        page->collectives_held = 1;
+        m->ranks[m->daemon_at].whole.page.collectives_held = 1;
     if (m->daemon_does == READS)
-        cut_rank_read(page, &m->read[m->daemon_at]);
-    for (size_t i = 0; m->daemon_does == WRITES && i < m->read[m->daemon_at].n; i++) {
-        const struct cut_count *count = &m->read[m->daemon_at].of[i];
-        page->communicators[count->communicator - 100].allowed = count->allowed;
-    }
-    if (++m->daemon_at < RANKS)
+        read_page(m);
+    if (m->daemon_does == WRITES)
+        write_page(m);
+    if (m->has_calls || ++m->daemon_at < RANKS)
         return;
     m->daemon_at = 0;
     if (m->daemon_does == HOLDS)
@@ -245,35 +418,44 @@ static void step_daemon(struct model *m)
 
 static void check_kept(struct model *m)
 {
-    uint64_t launched[COMMUNICATORS] = {0};
-    for (int c = 0; c < COMMUNICATORS; c++)
-        for (int r = 0; r < RANKS; r++)
-            if (m->is_member[c][r])
-                launched[c] = m->ranks[r].page.communicators[c].launched;
+    static struct pretend_rank before[RANKS];
+    memcpy(before, m->ranks, sizeof before);
     for (int i = 0; i < 200; i++) {
         step_rank(m, (int)chance(RANKS));
         for (int r = 0; r < RANKS; r++) {
             assert_true(is_idle(m, r, m->ranks[r].next));
-            for (int c = 0; c < COMMUNICATORS; c++)
-                if (m->is_member[c][r])
-                    assert_int_equal(m->ranks[r].page.communicators[c].launched, launched[c]);
+            assert_int_equal(m->ranks[r].calls, before[r].calls);
         }
+    }
+    for (int r = 0; r < RANKS; r++) {
+        m->ranks[r].whole.page.collectives_under_way = 0;
+        before[r].whole.page.collectives_under_way = 0;
+        assert_memory_equal(&m->ranks[r].whole, &before[r].whole, sizeof before[r].whole);
+        if (m->ranks[r].place == UNDER_WAY)
+            m->ranks[r].place = BEFORE;
     }
 }
 
 static void check_bound(const struct model *m)
 {
     for (int r = 0; r < RANKS; r++)
-        for (int c = 0; c < COMMUNICATORS; c++)
-            assert_true(m->ranks[r].page.communicators[c].launched <= (uint64_t)m->bound[c]);
+        for (int c = 0; c < COMMUNICATORS; c++) {
+            const struct pretend_rank *rank = &m->ranks[r];
+            assert_true(rank->whole.page.communicators[c].launched <= (uint64_t)m->bound[c]);
+            for (int from = 0; from < RANKS; from++)
+                for (int to = 0; to < RANKS; to++)
+                    assert_true(
+                        message_launched(rank, c, message_ends((uint32_t)from, (uint32_t)to)) <=
+                        (uint64_t)m->message_bound[c][from][to]);
+        }
 }
 
 /* Runs to the end once the hold is over: nothing was lost. */
 static void check_end(struct model *m)
 {
     for (int r = 0; r < RANKS; r++)
-        m->ranks[r].page.collectives_held = 0;
-    for (int i = 0; i < 100 * RANKS * LENGTH; i++)
+        m->ranks[r].whole.page.collectives_held = 0;
+    for (int i = 0; i < 200 * RANKS * LENGTH; i++)
         step_rank(m, (int)chance(RANKS));
     for (int r = 0; r < RANKS; r++)
         assert_int_equal(m->ranks[r].next, LENGTH);
@@ -285,8 +467,8 @@ static void test_random_programs_and_interleavings(void **state)
     for (unsigned i = 0; i < PROGRAMS; i++) {
         seed = i;
         make_program(&m);
-        unsigned of_daemon = 2 + chance(9), limit = 2000 * RANKS * LENGTH;
-        for (unsigned before = chance(4 * RANKS * LENGTH); before > 0; before--)
+        unsigned of_daemon = 2 + chance(9), limit = 4000 * RANKS * LENGTH;
+        for (unsigned before = chance(8 * RANKS * LENGTH); before > 0; before--)
             step_rank(&m, (int)chance(RANKS));
         while (m.daemon_does != IS_DONE) {
             assert_true(limit-- > 0); /* else a deadlock */
@@ -294,9 +476,8 @@ static void test_random_programs_and_interleavings(void **state)
                 step_daemon(&m);
             else
                 step_rank(&m, (int)chance(RANKS));
-            if (m.daemon_does != HOLDS)
-                check_bound(&m);
         }
+        check_bound(&m);
         check_kept(&m);
         check_end(&m);
     }
@@ -309,6 +490,10 @@ int main(void)
         cmocka_unit_test(test_a_call_under_way_is_awaited),
         cmocka_unit_test(test_ranks_elsewhere),
         cmocka_unit_test(test_none_at_all),
+        cmocka_unit_test(test_a_send_lets_its_receiver_in_by_one_call),
+        cmocka_unit_test(test_the_other_way_is_another_channel),
+        cmocka_unit_test(test_a_call_that_may_still_come_is_taken_back_first),
+        cmocka_unit_test(test_a_channel_to_elsewhere),
         cmocka_unit_test(test_a_page_is_read_as_it_is),
         cmocka_unit_test(test_random_programs_and_interleavings),
     };
