@@ -38,6 +38,23 @@ bool docker_find(char program[PATH_MAX])
     return false;
 }
 
+/* Reads to the end: docker writes the end of its line separately, and fails if the pipe is closed
+ * then. Returns how many bytes there were; what `text` has no room for is dropped. */
+static size_t read_to_end(int fd, char *text, size_t size)
+{
+    char dropped[256];
+    size_t used = 0, total = 0;
+    ssize_t n;
+    do {
+        bool has_room = used + 1 < size;
+        n = has_room ? read(fd, text + used, size - 1 - used) : read(fd, dropped, sizeof dropped);
+        used += n > 0 && has_room ? (size_t)n : 0;
+        total += n > 0 ? (size_t)n : 0;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    text[used] = '\0';
+    return total;
+}
+
 /* What a program prints, its first line. Returns whether it succeeded. */
 static bool read_output(const char *const *argv, char *text, size_t size)
 {
@@ -53,8 +70,7 @@ static bool read_output(const char *const *argv, char *text, size_t size)
         _exit(127);
     }
     close(ends[1]);
-    ssize_t n = child > 0 ? read(ends[0], text, size - 1) : -1;
-    text[n > 0 ? n : 0] = '\0';
+    size_t n = read_to_end(ends[0], text, child > 0 ? size : 1);
     text[strcspn(text, "\n")] = '\0';
     close(ends[0]);
     if (child > 0)
@@ -99,6 +115,10 @@ static int run(const struct invocation *invocation)
                     "it: %s (docs/containers.md)",
             id,
             driver == DOCKER_DRIVER_CGROUPFS ? "tasks have no cgroups here" : DOCKER_DRIVER_WORDS);
+    if (id && docker_starts_project(words))
+        print_error("docker: warning: the containers of compose are no part of task %s, and do not "
+                    "end with it: start them by `docker run` (docs/containers.md)",
+            id);
     word_list_add(&list, "docker");
     if (is_changed)
         docker_add_words(&list, words, &task);

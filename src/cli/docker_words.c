@@ -43,8 +43,8 @@ static int count_words(const char *option)
     return *letter && !letter[1] ? 2 : 1;
 }
 
-/* Returns how many words stand before the verb's options; 0: no container is made. */
-static int find_options(const char *const *words)
+/* Returns how many words stand before docker's verb. */
+static int find_verb(const char *const *words)
 {
     int i = 0;
     while (words[i] && *words[i] == '-') {
@@ -52,6 +52,13 @@ static int find_options(const char *const *words)
                         is_listed(global_flags, ARRAY_SIZE(global_flags), words[i]);
         i += is_alone || !words[i + 1] ? 1 : 2;
     }
+    return i;
+}
+
+/* Returns how many words stand before the verb's options; 0: no container is made. */
+static int find_options(const char *const *words)
+{
+    int i = find_verb(words);
     if (words[i] && strcmp(words[i], "container") == 0)
         i++;
     bool makes = words[i] && (strcmp(words[i], "run") == 0 || strcmp(words[i], "create") == 0);
@@ -61,6 +68,18 @@ static int find_options(const char *const *words)
 bool docker_makes_container(const char *const *words)
 {
     return find_options(words) > 0;
+}
+
+bool docker_starts_project(const char *const *words)
+{
+    static const char *const verbs[] = {"up", "run", "create", "start", "restart"};
+    int i = find_verb(words);
+    if (!words[i] || strcmp(words[i], "compose") != 0)
+        return false;
+    while (words[++i])
+        if (is_listed(verbs, ARRAY_SIZE(verbs), words[i]))
+            return true;
+    return false;
 }
 
 void docker_add_task(struct word_list *list, const struct docker_task *task, bool wants_gpus)

@@ -19,6 +19,10 @@ struct docker_task {
  * "docker", ended by NULL. */
 bool docker_makes_container(const char *const *words);
 
+/* Does the command line start containers of a project: docker compose up, run, start? Their cgroups
+ * are those of the compose file. */
+bool docker_starts_project(const char *const *words);
+
 /*
  * Appends docker's words with those of the task. GPUs that the words ask for become the task's; the
  * image and what follows it stay as they are.
