@@ -11,10 +11,6 @@
  *
  * The GPUs come by CDI (nvidia-ctk cdi generate), which names them as NVML counts them. The
  * container has no others, so CUDA counts them from 0 there: CUDA_VISIBLE_DEVICES is not passed on.
- *
- * A container's id stands in the name of its cgroup, which differs by program and cgroup driver:
- *
- *     docker-ID.scope  docker/ID    libpod-ID.scope  libpod-ID    cri-containerd-ID.scope
  */
 #include "cli/container.h"
 
@@ -27,8 +23,6 @@
 #include "base/array.h"
 #include "cli/docker_words.h"
 #include "cli/word_list.h"
-
-enum { ID_DIGITS = 64 };
 
 static void add_list(struct word_list *words, const char *const *list)
 {
@@ -120,33 +114,4 @@ void container_free(char **words)
     for (size_t i = 0; words && words[i]; i++)
         free(words[i]);
     free(words);
-}
-
-/* ---- the container of a process ---- */
-
-static bool is_id(const char *text)
-{
-    return strspn(text, "0123456789abcdef") == ID_DIGITS;
-}
-
-const char *container_find(const char *cgroup, char *ret_id)
-{
-    static const struct {
-        const char *before, *program;
-    } forms[] = {{"/docker-", "docker"}, {"/docker/", "docker"}, {"/libpod-", "podman"},
-        {"/cri-containerd-", "containerd"}};
-    const char *innermost = NULL, *program = NULL;
-    bool is_of_user = strstr(cgroup, "/user.slice/") != NULL;
-    for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
-        size_t length = strlen(forms[i].before);
-        for (const char *at = cgroup; (at = strstr(at, forms[i].before)); at++)
-            if (is_id(at + length) && at + length > innermost &&
-                (!is_of_user || strcmp(forms[i].program, "podman") == 0)) {
-                innermost = at + length;
-                program = forms[i].program;
-            }
-    }
-    if (innermost)
-        snprintf(ret_id, CONTAINER_ID_SIZE, "%s", innermost);
-    return program;
 }

@@ -32,16 +32,4 @@ int container_check_image(const char *image, struct fault *fault);
 
 void container_free(char **words);
 
-/*
- * Finds the container in a process's cgroup.
- *
- * cgroup: as /proc/PID/cgroup has it: "0::/system.slice/docker-4f2c....scope"
- * ret_id: its first 12 digits, as `docker ps` prints them; CONTAINER_ID_SIZE bytes
- *
- * Returns the program that runs containers of this form: "docker", "podman" or "containerd"; NULL:
- * it is in none. Users name cgroups below their logins (user.slice): there it is podman at most.
- */
-enum { CONTAINER_ID_SIZE = 13 };
-const char *container_find(const char *cgroup, char *ret_id);
-
 #endif

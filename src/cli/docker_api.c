@@ -2,7 +2,11 @@
 /*
  * GET /containers/ID/json of Docker's Engine API, by HTTP/1.0, whose answer ends with the
  * connection. A container's processes are mostly root's: who started it, dockerd does not say. The
- * home folder that is mounted in it tells whose it is.
+ * home folder that is mounted in it tells whose it is, or that of the compose file. `docker
+ * compose` leaves labels (those of its version 2.x and of docker-compose 1.29):
+ *
+ *     com.docker.compose.project              train
+ *     com.docker.compose.project.working_dir  /home/ada/train
  */
 #include "cli/docker_api.h"
 
@@ -24,6 +28,9 @@
 #define DOCKER_SOCKET "/var/run/docker.sock"
 #define UNIX_PREFIX   "unix://"
 #define HOME          "/home/"
+
+#define COMPOSE_PROJECT "com.docker.compose.project"
+#define COMPOSE_FOLDER  COMPOSE_PROJECT ".working_dir"
 
 enum { ANSWER_MAX = 1 << 20 }; /* bytes; chosen: a container's description has some 10 KiB */
 
@@ -54,17 +61,22 @@ static bool find_user(const char *source, char user[DOCKER_USER_SIZE])
 
 static void read_description(const json_t *description, struct docker_container *ret)
 {
+    const json_t *labels = json_object_get(json_object_get(description, "Config"), "Labels");
     const json_t *mount;
     size_t i;
+    const char *project = json_string_value(json_object_get(labels, COMPOSE_PROJECT));
+    const char *folder = json_string_value(json_object_get(labels, COMPOSE_FOLDER));
     const char *image = json_string_value(
         json_object_get(json_object_get(description, "Config"), "Image"));
     copy_text(image ? image : "?", ret->image, sizeof ret->image);
+    copy_text(project ? project : "", ret->project, sizeof ret->project);
     json_array_foreach(json_object_get(description, "Mounts"), i, mount) {
         const char *source = json_string_value(json_object_get(mount, "Source"));
         if (source && find_user(source, ret->user))
             return;
     }
-    *ret->user = '\0';
+    if (!folder || !find_user(folder, ret->user))
+        *ret->user = '\0';
 }
 
 int docker_answer_parse(struct span answer, struct docker_container *ret_container)

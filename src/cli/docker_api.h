@@ -5,11 +5,12 @@
 
 #include "base/text.h"
 
-enum { DOCKER_IMAGE_SIZE = 128, DOCKER_USER_SIZE = 33 };
+enum { DOCKER_IMAGE_SIZE = 128, DOCKER_USER_SIZE = 33, DOCKER_PROJECT_SIZE = 64 };
 
 struct docker_container {
     char image[DOCKER_IMAGE_SIZE]; /* as it was started: "lab/train:1" */
-    char user[DOCKER_USER_SIZE];   /* whose home is mounted in it; "": none */
+    char user[DOCKER_USER_SIZE];   /* whose home is mounted in it, or has the project; "": none */
+    char project[DOCKER_PROJECT_SIZE]; /* of docker compose; "": none */
 };
 
 /*

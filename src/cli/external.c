@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/container_cgroup.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "cli/container.h"
 #include "cli/docker_api.h"
 #include "cli/task_view.h"
 
@@ -72,6 +72,8 @@ static bool name_image(json_t *process, const char *id)
     int r = docker_container_read(id, &container);
     if (r == 0)
         json_object_set_new(process, "image", json_string(container.image));
+    if (r == 0 && *container.project)
+        json_object_set_new(process, "compose_project", json_string(container.project));
     if (r == 0 && *container.user)
         json_object_set_new(process, "files_of", json_string(container.user));
     return r == 0 || r == -ENOENT;
@@ -157,10 +159,12 @@ const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE])
     json_t *age_s = json_real(fmax(0, (double)time(NULL) - started_at));
     const char *container = member_text(process, "container", "");
     const char *image = member_text(process, "image", ""),
-               *of = member_text(process, "files_of", "");
-    snprintf(text, EXTERNAL_TEXT_SIZE, "%s%s%s: %s (pid %.0f%s%s%s%.60s) %s, %s old",
+               *of = member_text(process, "files_of", ""),
+               *project = member_text(process, "compose_project", "");
+    snprintf(text, EXTERNAL_TEXT_SIZE, "%s%s%s: %s (pid %.0f%s%s%s%.60s%s%.40s) %s, %s old",
         member_text(process, "user", "?"), *of ? " with files of " : "", of, command, pid,
         *container ? ", " : "", container, *image ? " of " : "", image,
+        *project ? ", compose project " : "", project,
         mib_text(json_object_get(process, "mem_used_mib"), memory), seconds_text(age_s, age));
     json_decref(age_s);
     return text;

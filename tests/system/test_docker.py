@@ -6,8 +6,10 @@ programs by mounts, so that no registry is needed.
 """
 
 import os
+import pwd
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 from daemon_case import (
@@ -22,6 +24,7 @@ from daemon_case import (
     until,
 )
 
+A_PERSON = 65534  # a person by its number, with a name on every Linux
 DOCKERD = shutil.which("dockerd", path="/usr/bin:/usr/sbin:/usr/local/bin")
 
 
@@ -29,6 +32,7 @@ DOCKERD = shutil.which("dockerd", path="/usr/bin:/usr/sbin:/usr/local/bin")
 @unittest.skipIf(SANITIZED, "programs of the sanitizer's build want all of /proc")
 class Docker(DaemonCase):
     gpus = "1xA100-40GB"
+    settings = {"outside": "message", "outside-after": "0"}
 
     def setUp(self):
         super().setUp()
@@ -137,6 +141,35 @@ class Docker(DaemonCase):
         self.env["DOCKER_HOST"] = self.host
         self.docker("kill", container)
 
+    def test_its_owner_gets_the_message(self):
+        """Its processes are root's. The user whose home is mounted gets the message; a container
+        without a home has no known owner."""
+        user = pwd.getpwuid(A_PERSON).pw_name
+        home = os.path.join("/home", user)
+        made = not os.path.exists(home)
+        os.makedirs(home, exist_ok=True)
+        if made:
+            self.addCleanup(os.rmdir, home)
+        data = tempfile.mkdtemp(prefix="colloc-test-", dir=home)
+        self.addCleanup(os.rmdir, data)
+        train = f"{program('pretend-train')} --memory-mib=3200 --seconds=1e6".split()
+        labels = ["--label=com.docker.compose.project=sweep", "-v", f"{data}:/data"]
+        containers = []
+        for options in ([], labels):
+            done = self.docker(*self.words(*train, options=["--detach", *options]))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            containers.append(done.stdout.decode()[:12])
+            self.wait_gpu(lambda gpu: len(gpu["foreign_processes"]) == len(containers), 0)
+        message = f"docker container {containers[1]}) of user {A_PERSON} uses GPU 0: its user gets"
+        until(lambda: message in "\n".join(self.log), "the message to the owner")
+        said = [line for line in self.log if "its user gets a message" in line]
+        self.assertEqual(len(said), 1, said)
+        shown = f"docker container {containers[1]} of lab/train:1, compose project sweep"
+        self.assertIn(shown, self.colloc("gpus").stdout)
+        self.assertIn(f"with files of {user}", self.colloc("gpus").stdout)
+        for container in containers:
+            self.docker("kill", container)
+
     def test_colloc_container_by_docker(self):
         mounts = " ".join(f"-v {path}:{path}:ro" for path in ("/usr", "/lib"))
         # The image has no programs, so its mounts come by docker's wrapper below.
@@ -177,6 +210,11 @@ class Docker(DaemonCase):
         self.assertIn("native.cgroupdriver=cgroupfs", said)
         words = f"run --label=colloc.task={task} --gpus=device=0 --env=NVIDIA_VISIBLE_DEVICES=0 img"
         self.assertIn(words, said)
+        task = self.submit(f"PATH={os.path.dirname(link)}:{self.work}; docker compose up -d")
+        self.wait(task, "COMPLETED")
+        said = self.read(f"colloc-{task}.out")
+        self.assertIn(f"the containers of compose are no part of task {task}", said)
+        self.assertIn("compose up -d", said)
 
 
 if __name__ == "__main__":

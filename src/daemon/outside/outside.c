@@ -4,6 +4,9 @@
  * processes are reviewed for messages. A service that has just been started is thus filtered within
  * a sample-period.
  *
+ * A message about a process of root in a container goes to the owner of the container
+ * (container_owners.h).
+ *
  * The names of outside-users are looked up before the filter is set, in the background. While a
  * directory of users does not answer, no filter is set: it would lock listed users out.
  */
@@ -18,6 +21,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "daemon/gpus/gpus_query.h"
+#include "daemon/outside/container_owners.h"
 #include "daemon/outside/outside_rule.h"
 #include "exec/cgroup.h"
 #include "exec/outside_filter.h"
@@ -36,6 +40,7 @@ struct outside {
     bool has_failed;               /* with these settings: it is in the log */
     int n_filtered;                /* cgroups; -1: not known yet */
     struct outside_rule rule;
+    struct container_owners *owners;
 };
 
 /* ---- the users that may ---- */
@@ -162,20 +167,37 @@ static void review_filter(struct outside *outside)
 
 /* ---- the messages ---- */
 
-static void send_message(struct outside *outside, const struct gpu_report *gpu, pid_t pid,
-    const struct process_facts *facts)
+/* A process of which a message may be sent. */
+struct external_use {
+    pid_t pid;
+    const struct process_facts *facts;
+    uid_t uid;                           /* of its user, or of its container's owner */
+    const struct container_owner *owner; /* NULL: it is its user's own */
+};
+
+/* "python (pid 47)", "python (pid 47, docker container 4f2c1ab83c1d)" */
+static void format_process(const struct external_use *of, char *text, size_t size)
 {
-    char process[PROCESS_NAME_SIZE + 32];
-    const struct name *user = names_of_uid(outside->options.names, facts->uid);
+    int n = snprintf(text, size, "%s (pid %d", of->facts->name, (int)of->pid);
+    snprintf(text + n, size - (size_t)n, "%s%s%s%s)", of->owner ? ", " : "",
+        of->owner ? of->owner->program : "", of->owner ? " container " : "",
+        of->owner ? of->owner->id : "");
+}
+
+static void send_message(
+    struct outside *outside, const struct gpu_report *gpu, const struct external_use *of)
+{
+    char process[PROCESS_NAME_SIZE + 80];
+    const struct name *user = names_of_uid(outside->options.names, of->uid);
     bool is_known = user->state == NAME_KNOWN;
-    snprintf(process, sizeof process, "%s (pid %d)", facts->name, (int)pid);
-    const struct outside_use use = {.uid = facts->uid,
+    format_process(of, process, sizeof process);
+    const struct outside_use use = {.uid = of->uid,
         .gid = is_known ? user->gid : NO_GROUP,
         .user = is_known ? user->name : "",
         .process = process,
         .gpu = gpu->info->index};
     log_info("outside: %s of user %u uses GPU %s: its user gets a message", process,
-        (unsigned)facts->uid, gpu->info->index);
+        (unsigned)of->uid, gpu->info->index);
     messages_note_outside(outside->options.messages, &use);
 }
 
@@ -188,17 +210,27 @@ static bool is_left(const struct gpu_report *gpu, pid_t pid)
     return false;
 }
 
+static void review_process(struct outside *outside, const struct gpu_report *gpu, pid_t pid)
+{
+    struct process_facts facts;
+    if (process_read(pid, &facts) < 0)
+        return;
+    struct external_use use = {.pid = pid, .facts = &facts, .uid = facts.uid};
+    if (!user_is_person(facts.uid))
+        use.owner = container_owners_find(outside->owners, pid);
+    if (use.owner)
+        use.uid = use.owner->uid;
+    bool is_young = facts.age_us < outside->options.config->outside_after_us;
+    if (outside_rule_review(
+            &outside->rule, use.uid, is_young, clock_monotonic_us(), &outside->users))
+        send_message(outside, gpu, &use);
+}
+
 static void review_processes(struct outside *outside, const struct gpu_report *gpu)
 {
-    for (size_t i = 0; i < gpu->n_external; i++) {
-        struct process_facts facts;
-        pid_t pid = gpu->external[i].pid;
-        if (!is_left(gpu, pid) && process_read(pid, &facts) == 0 &&
-            outside_rule_review(&outside->rule, facts.uid,
-                facts.age_us < outside->options.config->outside_after_us, clock_monotonic_us(),
-                &outside->users))
-            send_message(outside, gpu, pid, &facts);
-    }
+    for (size_t i = 0; i < gpu->n_external; i++)
+        if (!is_left(gpu, gpu->external[i].pid))
+            review_process(outside, gpu, gpu->external[i].pid);
 }
 
 void outside_polled(struct outside *outside)
@@ -214,6 +246,7 @@ void outside_polled(struct outside *outside)
     for (size_t i = 0; gpus_report(outside->options.gpus, i, &gpu); i++)
         if (gpu.view >= 0)
             review_processes(outside, &gpu);
+    container_owners_end_review(outside->owners);
 }
 
 /* ---- life ---- */
@@ -224,7 +257,11 @@ struct outside *outside_create(const struct outside_options *options)
     if (!outside)
         return NULL;
     outside->options = *options;
-    return outside;
+    outside->owners = container_owners_create(options->names);
+    if (outside->owners)
+        return outside;
+    free(outside);
+    return NULL;
 }
 
 void outside_check(const struct config *config)
@@ -248,5 +285,6 @@ void outside_destroy(struct outside *outside)
         return;
     outside_filter_destroy(outside->filter);
     outside_rule_fini(&outside->rule);
+    container_owners_destroy(outside->owners);
     free(outside);
 }

@@ -30,6 +30,26 @@ static void test_an_image(void **state)
     assert_string_equal(container.user, "");
 }
 
+/* The labels that docker-compose 1.29 and `docker compose` 2.x set, shortened. */
+static void test_compose(void **state)
+{
+    static const char answer[] = HEAD
+        "{\"Mounts\":[],\"Config\":{\"Image\":\"lab/train:1\",\"Labels\":{"
+        "\"com.docker.compose.config-hash\":\"b6\",\"com.docker.compose.project\":\"sweep\","
+        "\"com.docker.compose.project.working_dir\":\"/home/no-such-user/sweep\","
+        "\"com.docker.compose.service\":\"train\"}}}";
+    static const char wrong[] = HEAD
+        "{\"Config\":{\"Labels\":{\"com.docker.compose.project\":3,"
+        "\"com.docker.compose.project.working_dir\":[\"/home/root\"]}}}";
+    struct docker_container container;
+    (void)state;
+    assert_int_equal(docker_answer_parse(span_of(answer), &container), 0);
+    assert_string_equal(container.project, "sweep");
+    assert_string_equal(container.user, "");
+    assert_int_equal(docker_answer_parse(span_of(wrong), &container), 0);
+    assert_string_equal(container.project, "");
+}
+
 static void test_other_answers(void **state)
 {
     static const struct {
@@ -50,6 +70,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_image),
+        cmocka_unit_test(test_compose),
         cmocka_unit_test(test_other_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
