@@ -249,6 +249,9 @@ def describe(training):
             "checkpointing": False,
             "compiled": training.seen["compiled"],
             "cudnn_benchmark": _tries_kernels(training),
+            "cudnn_enabled": bool(torch.backends.cudnn.enabled),
+            "cudnn_deterministic": bool(torch.backends.cudnn.deterministic),
+            "cudnn_allow_tf32": bool(torch.backends.cudnn.allow_tf32),
             "channels_last": any(convs_use_channels_last(p) for p in parameters),
             "recurrent": any(
                 isinstance(m, torch.nn.RNNBase) for n in training.networks() for m in n.modules()

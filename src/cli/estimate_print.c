@@ -58,6 +58,8 @@ static json_t *estimates_json(const struct estimation *estimation)
             json_pack("{so,so,so,ss,ss}", "smact", scaled_json(answer->smact, 1), "dram_active",
                 scaled_json(answer->dram_active, 1), "step_ms", scaled_json(answer->step_us, 1e3),
                 "evidence", evidence_name(answer->evidence), "note", answer->note));
+        if (*answer->kernels)
+            json_object_set_new(row, "kernels", json_string(answer->kernels));
         json_array_append_new(array, row);
     }
     return array;

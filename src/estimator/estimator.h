@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/reading.h"
 #include "estimator/past_run.h"
+#include "kernels/kernel_answers.h"
 #include "model/export.h"
 #include "model/model.h"
 #include "training/optimizer.h"
@@ -45,7 +46,8 @@ struct estimate_request {
     enum offload offload;   /* to the host's memory */
     double loader_rate;     /* samples a second that one process loads; 0: it never waits */
     const char *gpu_kind;   /* "NVIDIA A100-SXM4-40GB" */
-    uint32_t uid;           /* whose task it is: see past_runs_of */
+    const struct kernel_answers *kernels; /* of this kind of GPU; NULL: none are kept */
+    uint32_t uid;                         /* whose task it is: see past_runs_of */
     const struct past_run *history;
     size_t n_history;
 };
@@ -72,6 +74,8 @@ enum evidence {
 /* Returns the name of a kind: "summary". */
 const char *evidence_name(enum evidence evidence);
 
+enum { ESTIMATE_KERNELS_SIZE = 256 };
+
 /* Per GPU, as nvidia-smi shows it for the process: CUDA context included. */
 struct estimate {
     const char *estimator;
@@ -84,6 +88,8 @@ struct estimate {
         dram_active; /* of one training step alone on the GPU; activities 0..1, over the step with
                       * its wait for data (estimate_request.loader_rate) */
     enum evidence evidence;
+    char kernels[ESTIMATE_KERNELS_SIZE]; /* where the workspaces of convolutions come from; "":
+                                          * there are none, or not of an export */
     char note[512]; /* for the user: why there is no estimate, or what it does not include; "":
                      * nothing */
 };

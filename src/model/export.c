@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_member.h"
 #include "base/json_text.h"
+#include "model/export_question.h"
 #include "model/format.h"
 
 void export_destroy(struct export *export)
@@ -23,6 +25,7 @@ void export_destroy(struct export *export)
     free(export->tensors);
     free(export->holds);
     free(export->convs);
+    free(export->shapes);
     compiled_step_fini(&export->compiled);
     step_work_fini(&export->work);
     free(export);
@@ -78,6 +81,17 @@ static int read_fake_peak(const json_t *root, struct export *export, struct faul
     return 0;
 }
 
+/* Its flags, where the training has set them; else PyTorch's defaults. */
+static struct export_cudnn read_cudnn(const json_t *root, const json_t *flags)
+{
+    const json_t *framework = json_object_get(root, "framework");
+    return (struct export_cudnn){
+        .is_known = export_asks_by_graph(member_text(framework, "version", NULL)) &&
+                    !json_is_false(json_object_get(flags, "cudnn_enabled")),
+        .tf32 = !json_is_false(json_object_get(flags, "cudnn_allow_tf32")),
+        .deterministic = json_is_true(json_object_get(flags, "cudnn_deterministic"))};
+}
+
 /* What holds for the whole export: version, batch, optimizer, precision. `every_batch` false means
  * that its sizes hold for this batch alone. */
 static int read_head(const json_t *root, struct export *export, struct fault *fault)
@@ -115,6 +129,7 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     export->not_modelled = json_is_true(json_object_get(flags, "checkpointing")) ||
                            json_is_true(json_object_get(flags, "compiled"));
     export->tries_kernels = json_is_true(json_object_get(flags, "cudnn_benchmark"));
+    export->cudnn = read_cudnn(root, flags);
     if (!whole_number(json_object_get(flags, "nccl_processes"), INT32_MAX, &export->processes))
         export->processes = 0;
     return read_fake_peak(root, export, fault);
@@ -451,6 +466,8 @@ static int read_kernels(
         r = read_conv(json_array_get(rows, i), i, export, fault, conv);
         if (r < 0)
             break;
+        conv->shape = i;
+        conv_shape_read(json_array_get(rows, i), &export->shapes[i]);
         set_reported(conv, reported, i, conv->pass == EXPORT_FORWARD ? 0 : 1);
         if (split_backward(export, conv, conv + 1)) {
             set_reported(conv + 1, reported, i, 0);
@@ -499,7 +516,8 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     if (n > EXPORT_TENSORS_MAX || iterations > EXPORT_TENSORS_MAX / n)
         return fault_set(fault, EFBIG, "convs: more than %d", EXPORT_TENSORS_MAX);
     export->convs = calloc(2 * n * iterations, sizeof *export->convs);
-    if (!export->convs)
+    export->shapes = calloc(n, sizeof *export->shapes);
+    if (!export->convs || !export->shapes)
         return fault_set(fault, ENOMEM, "out of memory");
     r = read_kernels(rows, &reported, export, fault);
     size_t kernels = export->n_step_convs = export->n_convs;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "kernels/conv_question.h"
 #include "model/compiled_step.h"
 #include "model/linear_size.h"
 #include "model/model.h"
@@ -57,9 +58,22 @@ struct export_hold {
 
 enum export_pass { EXPORT_FORWARD, EXPORT_INPUT_GRADIENT, EXPORT_WEIGHT_GRADIENT };
 
+/* What cuDNN chooses kernels of a convolution by. Maps have the batch in front, which depends on
+ * the estimate: it is not set. */
+struct conv_shape {
+    struct linear_size batch;
+    enum conv_type type;
+    int64_t groups;
+    bool channels_last, transposed;
+    int32_t rank; /* of maps and weight; 0: the file lacks something */
+    int32_t input[CONV_RANK_MAX], weight[CONV_RANK_MAX], output[CONV_RANK_MAX];
+    int32_t stride[CONV_SPACE_MAX], padding[CONV_SPACE_MAX], dilation[CONV_SPACE_MAX];
+};
+
 /* A convolution's kernel, for its workspace. Sizes in bytes are of its data type. */
 struct export_conv {
     int64_t tick;
+    size_t shape; /* index of `shapes` */
     struct linear_size input, output;
     int64_t weight, inputs, outputs;     /* the last two indices are channels */
     int64_t in_positions, out_positions; /* of a map for one sample: height times width */
@@ -68,6 +82,12 @@ struct export_conv {
     enum export_pass pass;
     struct count workspace; /* bytes, as the library reported to the exporter */
     struct count tried; /* the largest of all kernels, where PyTorch tries them; else not known */
+};
+
+/* How the training uses cuDNN (torch.backends.cudnn). */
+struct export_cudnn {
+    bool is_known; /* it asks as colloc does: its PyTorch is new enough, and cuDNN is not off */
+    bool tf32, deterministic;
 };
 
 /* The GPU whose library reported the convolutions' workspaces. */
@@ -97,7 +117,9 @@ struct export
                                 * say */
     struct export_conv *convs; /* of all iterations, by tick */
     size_t n_convs;
-    size_t n_step_convs;   /* of the last iteration: the last ones */
+    size_t n_step_convs; /* of the last iteration: the last ones */
+    struct conv_shape *shapes;
+    struct export_cudnn cudnn;
     struct step_work work; /* of the last iteration */
     struct export_measured measured;
     bool multiplies;            /* the training multiplies matrices, so that cuBLAS is loaded */

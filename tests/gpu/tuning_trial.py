@@ -7,7 +7,7 @@
     tests/gpu/tuning_trial.py page COLLOC FILE.xz PAGE               anywhere: the tables of a page
 
 BUNDLE is a folder of scripts/bundle; beside this file (or in its folder `tuning`) are the scripts,
-their lists `tunings.list` and `convolutions.list`, and ask_cudnn.c compiled as colloc-cudnn (a
+their lists `tunings.list` and `convolutions.list`, and the build's src/kernels/colloc-cudnn (a
 program of the same questions for cuDNN's legacy interface, colloc-cudnn-legacy, is optional). NAMEs
 choose lines of the lists. `measure` writes rows of JSON to OUTPUT/rows.jsonl as they are known, by
 `what`:

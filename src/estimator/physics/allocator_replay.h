@@ -49,7 +49,8 @@ int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits
 struct export_replay {
     double batch;      /* one that the export allows */
     bool use_measured; /* the workspaces that were measured for convolutions, where it has them */
-    uint32_t variant;  /* 0: workspaces as they are known; else each is changed by up to
+    const double *workspaces; /* of each of export->convs, in bytes; NULL: as measured or by rule */
+    uint32_t variant;         /* 0: workspaces as they are known; else each is changed by up to
                           WORKSPACE_CHANGE_MAX (workspace.h), in another way for each number */
 };
 

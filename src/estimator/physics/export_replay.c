@@ -61,9 +61,13 @@ static void allocate_tensor(struct player *player, const struct export *export, 
         player->footprint.largest_map = bytes;
 }
 
-/* Returns the workspace of a convolution: as measured by the exporter, else by rule. */
-static double scratch_of(const struct player *player, const struct export_conv *conv)
+/* Returns the workspace of a convolution: as cuDNN answered, as measured by the exporter, or by
+ * rule. */
+static double scratch_of(const struct player *player, const struct export *export, size_t i)
 {
+    const struct export_conv *conv = &export->convs[i];
+    if (player->how->workspaces)
+        return player->how->workspaces[i];
     static const enum conv_pass passes[] = {[EXPORT_FORWARD] = CONV_FORWARD,
         [EXPORT_INPUT_GRADIENT] = CONV_INPUT_GRADIENT,
         [EXPORT_WEIGHT_GRADIENT] = CONV_WEIGHT_GRADIENT};
@@ -95,7 +99,7 @@ static void run_conv(struct player *player, const struct export *export, size_t 
     bool is_first = player->n_convs_run++ < export->n_step_convs;
     if (is_first && player->how->use_measured && conv->tried.known)
         try_kernels(player, (double)conv->tried.value);
-    double bytes = scratch_of(player, conv) * workspace_variant(player->how->variant, i);
+    double bytes = scratch_of(player, export, i) * workspace_variant(player->how->variant, i);
     allocator_replay_workspace(&player->allocator, bytes, &player->footprint, &player->error);
 }
 

@@ -14,11 +14,13 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "estimator/estimator_table.h"
 #include "estimator/physics/compiled_replay.h"
+#include "estimator/physics/known_kernels.h"
 #include "estimator/physics/pipeline_stage.h"
 #include "estimator/physics/tensor_split.h"
 #include "training/name_list.h"
@@ -82,6 +84,24 @@ bool physics_asks_for_type(const struct estimate_request *request)
     for (size_t i = 0; is_open && i < model->n_layers; i++)
         embeds |= model->layers[i].kind == LAYER_EMBEDDING;
     return is_open && embeds;
+}
+
+/* Says where the workspaces of convolutions come from. `is_asked`: from request->kernels. */
+static void describe_kernels(const struct estimate_request *request, const struct physics *physics,
+    bool is_asked, struct estimate *ret_estimate)
+{
+    const struct export *export = request->export;
+    char *text = ret_estimate->kernels;
+    if (export->n_convs == 0)
+        return;
+    if (is_asked)
+        kernel_origin_text(&request->kernels->origin, text, sizeof ret_estimate->kernels);
+    else if (physics->knows_kernels)
+        snprintf(text, sizeof ret_estimate->kernels, "as measured on %s by --kernels",
+            export->measured.gpu);
+    else
+        snprintf(text, sizeof ret_estimate->kernels, "by rules%s",
+            export->tries_kernels ? ": with cudnn.benchmark all kernels are tried" : "");
 }
 
 /* Adds notes about what makes the estimate uncertain. */
@@ -292,19 +312,13 @@ static void divide_export(const struct estimate_request *request, struct estimat
             ret_estimate, 0, "the export is of one process: what %s saves is not taken away", way);
 }
 
-static int play_export(const struct physics_constants *constants,
-    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+/* Plays the export, and measures its layers. `workspaces`: as of struct export_replay. */
+static int replay_export(const struct physics_constants *constants,
+    const struct estimate_request *request, const double *workspaces, struct fault *fault,
     struct physics *physics)
 {
     const struct export *export = request->export;
     int64_t batch = estimate_batch(request).value;
-    if (!export->every_batch && batch != export->model->batch.value)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
-            "the export holds for a batch of %lld alone", (long long)export->model->batch.value);
-    physics->knows_kernels = allocator_replay_knows_kernels(
-        export, (double)batch, request->gpu_kind);
-    physics->tries_kernels = export->tries_kernels && !physics->knows_kernels;
-    describe_export(request, physics, ret_estimate);
     struct estimate_request layers = *request;
     struct tape tape;
     const char *why;
@@ -323,16 +337,41 @@ static int play_export(const struct physics_constants *constants,
     bool half = precision_is_autocast(export->precision);
     physics->context_bytes = context_of(
         constants, request, export->multiplies, export->n_convs > 0 || half);
-    struct export_replay how = {.batch = (double)batch, .use_measured = physics->knows_kernels};
+    struct export_replay how = {
+        .batch = (double)batch, .use_measured = physics->knows_kernels, .workspaces = workspaces};
     r = allocator_replay_export(export, &how, constants->gpu, fault, &physics->footprint);
     physics->convolves = export->n_convs > 0;
     if (r == 0 && physics->convolves)
         r = allocator_replay_range(export, &how, constants->gpu, fault, &physics->replay_range);
-    divide_export(request, ret_estimate, &physics->footprint);
     physics->footprint.weights = physics->footprint.gradients = WEIGHT_BYTES *
                                                                 (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights *
                                 optimizer_traits(export->optimizer)->states;
+    return r;
+}
+
+static int play_export(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
+{
+    const struct export *export = request->export;
+    int64_t batch = estimate_batch(request).value;
+    if (!export->every_batch && batch != export->model->batch.value)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+            "the export holds for a batch of %lld alone", (long long)export->model->batch.value);
+    physics->knows_kernels = allocator_replay_knows_kernels(
+        export, (double)batch, request->gpu_kind);
+    double *workspaces = NULL;
+    int r = physics->knows_kernels ? 0 : known_kernels_find(request, fault, &workspaces);
+    if (r < 0)
+        return r;
+    physics->knows_kernels |= workspaces != NULL;
+    physics->tries_kernels = export->tries_kernels && !physics->knows_kernels;
+    describe_export(request, physics, ret_estimate);
+    describe_kernels(request, physics, workspaces != NULL, ret_estimate);
+    r = replay_export(constants, request, workspaces, fault, physics);
+    free(workspaces);
+    divide_export(request, ret_estimate, &physics->footprint);
     return r;
 }
 

@@ -13,7 +13,9 @@
 #include "estimator/estimator.h"
 #include "estimator/physics/allocator_replay.h"
 #include "estimator/physics/compiled_replay.h"
+#include "estimator/physics/known_kernels.h"
 #include "estimator/physics/quantile.h"
+#include "model/export_question.h"
 
 static const struct gpu_traits bare = {.match = ""};
 static const struct export_replay once = {.batch = 1};
@@ -75,7 +77,7 @@ static void test_kernels(void **state)
         .measured = {1, "NVIDIA H200", false}};
     struct footprint footprint;
     struct fault fault = {""};
-    struct export_replay measured = {1, true, 0}, by_rule = {1, false, 0};
+    struct export_replay measured = {.batch = 1, .use_measured = true}, by_rule = {.batch = 1};
     assert_int_equal(allocator_replay_export(&export, &measured, &bare, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 200.0 * MIB);
     assert_int_equal(allocator_replay_export(&export, &by_rule, &bare, &fault, &footprint), 0);
@@ -91,6 +93,72 @@ static void test_kernels(void **state)
     assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
 }
 
+/* An estimate takes the answers that were kept if all are there, and says whose they are. */
+static void test_kept_answers(void **state)
+{
+    struct layer layer = {.kind = LAYER_CONV};
+    struct model model = {.layers = &layer, .n_layers = 1, .format = SUMMARY_EXPORT};
+    struct export_conv convs[2] = {{.tick = 1, .input = {0, 24 << 20}, .output = {0, 40 << 20}},
+        {.tick = 2, .shape = 1, .pass = EXPORT_WEIGHT_GRADIENT}};
+    struct conv_shape shapes[2];
+    for (int i = 0; i < 2; i++)
+        shapes[i] = (struct conv_shape){.batch = {0, 1},
+            .groups = 1,
+            .rank = 4,
+            .input = {0, 8 + i, 16, 16},
+            .weight = {32, 8 + i, 3, 3},
+            .output = {0, 32, 16, 16},
+            .stride = {1, 1},
+            .padding = {1, 1},
+            .dilation = {1, 1}};
+    struct export export = {.model = &model,
+        .every_batch = true,
+        .tensors = in_turn,
+        .n_tensors = 3,
+        .ticks = 6,
+        .convs = convs,
+        .n_convs = 2,
+        .n_step_convs = 2,
+        .shapes = shapes,
+        .cudnn = {true, true, false},
+        .last_iteration = -1};
+    struct kernel_answers answers = {.origin = {"NVIDIA H200", "580.1", 91900}};
+    struct estimate_request request = {.model = &model,
+        .export = &export,
+        .batch = 4,
+        .gpu_kind = "NVIDIA H200",
+        .kernels = &answers};
+    struct estimate estimate;
+    struct fault fault = {""};
+    struct conv_question missing[4];
+    assert_int_equal(known_kernels_missing(&request, 4, missing), 2);
+    assert_int_equal(kernel_answers_put(&answers, &missing[0], 1 << 20), 0);
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_int_equal(estimate.evidence, EVIDENCE_EXPORT);
+    assert_string_equal(estimate.kernels, "by rules");
+    double by_rules = estimate.bytes.value;
+    assert_int_equal(kernel_answers_put(&answers, &missing[1], (int64_t)4 << 30), 0);
+    assert_int_equal(known_kernels_missing(&request, 4, missing), 0);
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_int_equal(estimate.evidence, EVIDENCE_KERNELS);
+    assert_string_equal(estimate.kernels, "cuDNN 9.19.0 on NVIDIA H200, driver 580.1");
+    assert_true(estimate.bytes.value > by_rules + 3.0 * GIB);
+    /* The library has no kernel for it: then it is not known which one runs. */
+    struct conv_question none;
+    assert_int_equal(export_question(&export, &convs[1], 4, &none), KERNEL_OF_CUDNN);
+    assert_int_equal(kernel_answers_put(&answers, &none, KERNEL_NONE), 0);
+    assert_int_equal(known_kernels_missing(&request, 4, missing), 0);
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_true(estimate.bytes.value == by_rules);
+    /* cudnn.benchmark tries others. */
+    assert_int_equal(kernel_answers_put(&answers, &none, 0), 0);
+    export.tries_kernels = true;
+    assert_int_equal(known_kernels_missing(&request, 4, missing), 0);
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_int_equal(estimate.evidence, EVIDENCE_EXPORT);
+    kernel_answers_clear(&answers);
+}
+
 /* A workspace just below the hole that it fits into may need its own segment if it were larger; a
  * small one changes nothing. */
 static void test_range(void **state)
@@ -102,7 +170,7 @@ static void test_range(void **state)
         .ticks = 6,
         .convs = &conv,
         .n_convs = 1};
-    struct export_replay how = {1, true, 0};
+    struct export_replay how = {.batch = 1, .use_measured = true};
     struct fault fault = {""};
     double range = -1;
     assert_int_equal(allocator_replay_range(&export, &how, &bare, &fault, &range), 0);
@@ -274,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_lives),
         cmocka_unit_test(test_workspace),
         cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_kept_answers),
         cmocka_unit_test(test_range),
         cmocka_unit_test(test_names_hold),
         cmocka_unit_test(test_loop_goes_on),

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "model/export_question.h"
 #include "model/network.h"
 
 #define HEAD    "{\"colloc_export\":1,\"batch\":8,"
@@ -231,9 +232,144 @@ static void test_a_summary_is_a_summary(void **state)
     network_fini(&network);
 }
 
+/* ---- what cuDNN is asked ---- */
+
+static const char image_conv[] =
+    "\"input\":[8,16,16],\"weight\":[32,8,3,3],\"output\":[32,8,8],\"stride\":[2,2],"
+    "\"padding\":[1,1],\"dilation\":[1,1],\"groups\":1,\"transposed\":false,\"dtype\":\"float32\"";
+
+/* An export with one convolution forward, and another one of the same shape in backward, whose
+ * input's gradient is made at its tick. */
+static void parse_convs(const char *conv, const char *head, struct network *ret_network)
+{
+    char text[4096];
+    struct fault fault = {""};
+    snprintf(text, sizeof text,
+        "{\"colloc_export\":1,\"batch\":8,%s\"ticks\":8,"
+        "\"phases\":[{\"input\":0,\"forward\":0,\"loss\":2,\"backward\":3}],"
+        "\"tensors\":[[4096,0,0,-1,0],[0,8192,4,5,1]],\"convs\":["
+        "{\"tick\":1,\"phase\":\"forward\",\"batch\":[0,1],%s},"
+        "{\"tick\":4,\"phase\":\"backward\",\"batch\":[0,1],%s}]," LAYERS,
+        head, conv, conv);
+    if (parse(text, &fault, ret_network) < 0)
+        fail_msg("%s: %s", fault.text, text);
+}
+
+static void assert_questions(const char *conv, const char *const expected[3])
+{
+    struct network network;
+    parse_convs(conv, "", &network);
+    assert_int_equal(network.export->n_convs, 3);
+    for (size_t i = 0; i < 3; i++) {
+        struct conv_question question;
+        char line[CONV_QUESTION_LINE_SIZE];
+        assert_int_equal(export_question(network.export, &network.export->convs[i], 8, &question),
+            KERNEL_OF_CUDNN);
+        assert_true(conv_question_is_sane(&question));
+        conv_question_write(&question, line);
+        assert_string_equal(line, expected[i]);
+    }
+    network_fini(&network);
+}
+
+static void test_questions(void **state)
+{
+    assert_questions(image_conv,
+        (const char *const[]){"forward float32 nchw 1 0 8,8,16,16 32,8,3,3 8,32,8,8 2,2 1,1 1,1",
+            "input float32 nchw 1 0 8,8,16,16 32,8,3,3 8,32,8,8 2,2 1,1 1,1",
+            "weight float32 nchw 1 0 8,8,16,16 32,8,3,3 8,32,8,8 2,2 1,1 1,1"});
+    /* A sequence is an image of one row. */
+    assert_questions("\"input\":[8,256],\"weight\":[32,8,5],\"output\":[32,128],\"stride\":[2],"
+                     "\"padding\":[2],\"dilation\":[3],\"dtype\":\"float32\"",
+        (const char *const[]){"forward float32 nchw 1 0 8,8,1,256 32,8,1,5 8,32,1,128 1,2 0,2 1,3",
+            "input float32 nchw 1 0 8,8,1,256 32,8,1,5 8,32,1,128 1,2 0,2 1,3",
+            "weight float32 nchw 1 0 8,8,1,256 32,8,1,5 8,32,1,128 1,2 0,2 1,3"});
+    /* A transposed convolution is the gradient of another one. */
+    assert_questions("\"input\":[8,16,16],\"weight\":[8,4,2,2],\"output\":[4,32,32],"
+                     "\"stride\":[2,2],\"padding\":[0,0],\"dilation\":[1,1],\"transposed\":true,"
+                     "\"dtype\":\"float32\"",
+        (const char *const[]){"input float32 nchw 1 0 8,4,32,32 8,4,2,2 8,8,16,16 2,2 0,0 1,1",
+            "forward float32 nchw 1 0 8,4,32,32 8,4,2,2 8,8,16,16 2,2 0,0 1,1",
+            "weight float32 nchw 1 0 8,4,32,32 8,4,2,2 8,8,16,16 2,2 0,0 1,1"});
+}
+
+static enum kernel_of ask_first(const char *conv, const char *head, struct conv_question *ret)
+{
+    struct network network;
+    parse_convs(conv, head, &network);
+    enum kernel_of answer = export_question(network.export, &network.export->convs[0], 8, ret);
+    network_fini(&network);
+    return answer;
+}
+
+static void test_how_it_is_asked(void **state)
+{
+    static const char last[] =
+        "\"input\":[8,16,16],\"weight\":[32,8,3,3],\"output\":[32,8,8],\"stride\":[2,2],"
+        "\"padding\":[1,1],\"dilation\":[1,1],\"dtype\":\"bfloat16\",\"channels_last\":true";
+    struct conv_question question;
+    assert_int_equal(
+        ask_first(last, "\"flags\":{\"cudnn_allow_tf32\":false,\"cudnn_deterministic\":true},",
+            &question),
+        KERNEL_OF_CUDNN);
+    assert_true(question.channels_last && !question.tf32 && question.deterministic);
+    assert_int_equal(question.type, CONV_BFLOAT16);
+    /* As PyTorch runs a depthwise convolution by its own kernel, where channels are not last. */
+#define DEPTHWISE                                                                                  \
+    "\"input\":[8,16,16],\"weight\":[16,1,3,3],\"output\":[16,16,16],\"stride\":[1,1],"            \
+    "\"padding\":[1,1],\"dilation\":[1,1],\"groups\":8,\"dtype\":\"float16\""
+    assert_int_equal(ask_first(DEPTHWISE, "", &question), KERNEL_OF_PYTORCH);
+    assert_int_equal(
+        ask_first(DEPTHWISE ",\"channels_last\":true", "", &question), KERNEL_OF_CUDNN);
+}
+
+static void test_what_cannot_be_asked(void **state)
+{
+    static const struct {
+        const char *conv, *head;
+    } cases[] = {
+        {image_conv, "\"flags\":{\"cudnn_enabled\":false},"},
+        {image_conv, "\"framework\":{\"name\":\"pytorch\",\"version\":\"1.13.1+cu117\"},"},
+        {image_conv, "\"framework\":{\"name\":\"pytorch\",\"version\":\"2.0.1\"},"},
+        {"\"input\":[8,16,16],\"weight\":[32,8,3,3],\"output\":[32,8,8],\"dtype\":\"float32\"", ""},
+        {"\"input\":[8,16,16],\"weight\":[32,8,3,3],\"output\":[32,8,8],\"stride\":[2],"
+         "\"padding\":[1,1],\"dilation\":[1,1],\"dtype\":\"float32\"",
+            ""},
+        {"\"input\":[8,16,16],\"weight\":[32,8,3,3],\"output\":[32,8,8],\"stride\":[0,2],"
+         "\"padding\":[1,1],\"dilation\":[1,1],\"dtype\":\"float32\"",
+            ""},
+        {"\"input\":[8,16,16],\"weight\":[32,8,3,3],\"output\":[32,8,8],\"stride\":[2,2],"
+         "\"padding\":[1,1],\"dilation\":[1,1],\"dtype\":\"float8_e4m3fn\"",
+            ""},
+    };
+    struct conv_question question;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(ask_first(cases[i].conv, cases[i].head, &question), KERNEL_NOT_KNOWN);
+}
+
+/* Each question once, and those that have no answer yet. */
+static void test_missing_questions(void **state)
+{
+    struct network network;
+    struct conv_question missing[8];
+    struct kernel_answers answers = {0};
+    parse_convs(image_conv, "", &network);
+    assert_int_equal(export_questions_missing(network.export, 8, NULL, 8, missing), 3);
+    assert_int_equal(export_questions_missing(network.export, 8, NULL, 2, missing), 2);
+    assert_int_equal(kernel_answers_put(&answers, &missing[0], 0), 0);
+    assert_int_equal(export_questions_missing(network.export, 8, &answers, 8, missing), 2);
+    assert_int_equal(export_questions_missing(network.export, 16, &answers, 8, missing), 3);
+    kernel_answers_clear(&answers);
+    network_fini(&network);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_how_it_is_asked),
+        cmocka_unit_test(test_what_cannot_be_asked),
+        cmocka_unit_test(test_missing_questions),
         cmocka_unit_test(test_reads_all),
         cmocka_unit_test(test_work_of_a_step),
         cmocka_unit_test(test_loop),

@@ -3,8 +3,8 @@
  * What colloc uses of cuDNN's backend interface, without NVIDIA's headers: the values of
  * cudnn_graph.h, which are the same in cuDNN 8 and 9.
  */
-#ifndef COLLOC_TUNING_CUDNN_ABI_H
-#define COLLOC_TUNING_CUDNN_ABI_H
+#ifndef COLLOC_KERNELS_CUDNN_ABI_H
+#define COLLOC_KERNELS_CUDNN_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>

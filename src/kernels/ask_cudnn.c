@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cc -O2 -o colloc-cudnn ask_cudnn.c -ldl
- *
  * colloc-cudnn: asks cuDNN how much scratch memory its kernels take for convolutions of given
  * shapes. It makes plans and runs none, so beside a CUDA context it needs no memory of the GPU.
  *
  *     colloc-cudnn [--all] [--device=FILE | --write-device=FILE] LIBRARY < QUESTIONS
  *
- * LIBRARY is the libcudnn.so of the training. A question is a line: the pass, the type, the memory
- * format, whether products may be of TF32, whether only deterministic kernels serve, and the sizes
- * of the input, the weight, the output, and strides, paddings, dilations:
- *
- *     forward float32 nchw 1 0 64,3,224,224 64,3,7,7 64,64,112,112 2,2 3,3 1,1
- *
- * The answers, after a line for the library: bytes of the kernel that PyTorch takes without
- * `cudnn.benchmark`, the most bytes of a kernel that it tries with it, and how many there are (with
- * --all; else the first kernel alone is asked for); or `unknown`.
+ * LIBRARY is a libcudnn.so, which is loaded at run time: a build needs none. A question is a line
+ * (conv_question.h). The first line of output is the library's version; then there is one for each
+ * question: bytes of the kernel that PyTorch takes without `cudnn.benchmark`, the most bytes of a
+ * kernel that it tries with it, and how many there are (with --all; else the first kernel alone is
+ * asked for); or `unknown`, where there is no kernel.
  *
  *     cudnn 91900
  *     answer 67239936 4831838208 14
+ *
+ * Where it cannot ask, the only line is `error` and the reason.
  *
  * PyTorch's choice (aten/src/ATen/native/cudnn/Conv_v8.cpp): the first plan of the heuristics' list
  * that can be made, of the fallbacks' if there is none. It leaves out kernels that round inputs to
@@ -29,30 +25,27 @@
  * it is (cuDNN 9.8 and newer).
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cudnn_abi.h"
+#include "base/array.h"
+#include "kernels/conv_question.h"
+#include "kernels/cudnn_abi.h"
 
-enum { DIMENSIONS_MAX = 5, CONFIGS_MAX = 256, LINE_MAX_BYTES = 1024, DEVICE_MAX_BYTES = 1 << 20 };
+enum { CONFIGS_MAX = 256, DEVICE_MAX_BYTES = 1 << 20 }; /* chosen: more than there are */
 enum { ALIGNMENT = 16 }; /* bytes: as PyTorch says of a tensor of its allocator */
 
 enum tensor_role { INPUT, WEIGHT, OUTPUT, ROLES };
 
-struct list {
-    int64_t at[DIMENSIONS_MAX];
-    int64_t count;
-};
-
-struct question {
-    enum cudnn_abi_kind pass;
-    int64_t type;
-    bool channels_last, tf32, deterministic;
-    struct list shape[ROLES], stride, padding, dilation;
-};
+static const int64_t data_types[CONV_TYPES] = {[CONV_FLOAT32] = CUDNN_ABI_FLOAT,
+    [CONV_FLOAT64] = CUDNN_ABI_DOUBLE,
+    [CONV_FLOAT16] = CUDNN_ABI_HALF,
+    [CONV_BFLOAT16] = CUDNN_ABI_BFLOAT16};
+static const enum cudnn_abi_kind pass_kinds[] = {[CONV_ASK_FORWARD] = CUDNN_ABI_FORWARD,
+    [CONV_ASK_INPUT] = CUDNN_ABI_BACKWARD_DATA,
+    [CONV_ASK_WEIGHT] = CUDNN_ABI_BACKWARD_FILTER};
 
 struct asker {
     struct cudnn_abi cudnn;
@@ -64,98 +57,21 @@ struct answer {
     int64_t first, most, count; /* first: -1 until there is one */
 };
 
-/* ---- questions ---- */
-
-static bool parse_list(const char *text, struct list *ret_list)
-{
-    ret_list->count = 0;
-    while (text && *text && ret_list->count < DIMENSIONS_MAX) {
-        char *end;
-        errno = 0;
-        int64_t value = strtoll(text, &end, 10);
-        if (end == text || errno || value < 0 || value > INT32_MAX || (*end && *end != ','))
-            return false;
-        ret_list->at[ret_list->count++] = value;
-        text = *end ? end + 1 : end;
-    }
-    return text && !*text && ret_list->count > 0;
-}
-
-static bool find_word(const char *word, const char *const *words, const int64_t *values,
-    size_t count, int64_t *ret_value)
-{
-    for (size_t i = 0; word && i < count; i++)
-        if (strcmp(word, words[i]) == 0) {
-            *ret_value = values[i];
-            return true;
-        }
-    return false;
-}
-
-static bool parse_pass(const char *word, struct question *question)
-{
-    static const char *const words[] = {"forward", "input", "weight"};
-    static const int64_t values[] = {
-        CUDNN_ABI_FORWARD, CUDNN_ABI_BACKWARD_DATA, CUDNN_ABI_BACKWARD_FILTER};
-    int64_t pass = 0;
-    bool found = find_word(word, words, values, 3, &pass);
-    question->pass = (enum cudnn_abi_kind)pass;
-    return found;
-}
-
-static bool parse_type(const char *word, struct question *question)
-{
-    static const char *const words[] = {"float32", "float64", "float16", "bfloat16"};
-    static const int64_t values[] = {
-        CUDNN_ABI_FLOAT, CUDNN_ABI_DOUBLE, CUDNN_ABI_HALF, CUDNN_ABI_BFLOAT16};
-    return find_word(word, words, values, 4, &question->type);
-}
-
-static bool parse_flag(const char *word, const char *no, const char *yes, bool *ret_flag)
-{
-    *ret_flag = word && strcmp(word, yes) == 0;
-    return *ret_flag || (word && strcmp(word, no) == 0);
-}
-
-static bool is_consistent(const struct question *question)
-{
-    int64_t dimensions = question->stride.count;
-    bool same = question->padding.count == dimensions && question->dilation.count == dimensions;
-    for (int role = 0; role < ROLES; role++)
-        same = same && question->shape[role].count == dimensions + 2;
-    return same;
-}
-
-static bool parse_question(char *line, struct question *ret_question)
-{
-    char *rest = NULL;
-    *ret_question = (struct question){0};
-    bool good = parse_pass(strtok_r(line, " \n", &rest), ret_question) &&
-                parse_type(strtok_r(NULL, " \n", &rest), ret_question) &&
-                parse_flag(
-                    strtok_r(NULL, " \n", &rest), "nchw", "nhwc", &ret_question->channels_last) &&
-                parse_flag(strtok_r(NULL, " \n", &rest), "0", "1", &ret_question->tf32) &&
-                parse_flag(strtok_r(NULL, " \n", &rest), "0", "1", &ret_question->deterministic);
-    for (int role = 0; good && role < ROLES; role++)
-        good = parse_list(strtok_r(NULL, " \n", &rest), &ret_question->shape[role]);
-    return good && parse_list(strtok_r(NULL, " \n", &rest), &ret_question->stride) &&
-           parse_list(strtok_r(NULL, " \n", &rest), &ret_question->padding) &&
-           parse_list(strtok_r(NULL, " \n", &rest), &ret_question->dilation) &&
-           is_consistent(ret_question);
-}
-
 /* ---- descriptors ---- */
 
-static cudnn_abi_descriptor make(struct asker *asker, enum cudnn_abi_kind kind)
+static cudnn_abi_descriptor make_descriptor(struct asker *asker, enum cudnn_abi_kind kind)
 {
     cudnn_abi_descriptor made = NULL;
     return asker->cudnn.create_descriptor(kind, &made) == 0 ? made : NULL;
 }
 
 static void set_numbers(struct asker *asker, cudnn_abi_descriptor to,
-    enum cudnn_abi_attribute attribute, const struct list *list)
+    enum cudnn_abi_attribute attribute, const int32_t *numbers, int64_t count)
 {
-    asker->cudnn.set(to, attribute, CUDNN_ABI_TYPE_INT64, list->count, list->at);
+    int64_t wide[CONV_RANK_MAX];
+    for (int64_t i = 0; i < count; i++)
+        wide[i] = numbers[i];
+    asker->cudnn.set(to, attribute, CUDNN_ABI_TYPE_INT64, count, wide);
 }
 
 static void set_number(
@@ -177,51 +93,56 @@ static void set_descriptor(struct asker *asker, cudnn_abi_descriptor to,
     asker->cudnn.set(to, attribute, CUDNN_ABI_TYPE_DESCRIPTOR, 1, &value);
 }
 
-/* Strides in elements of a dense tensor, channels last or not. */
-static struct list strides_of(const struct list *shape, bool channels_last)
+/* Strides in elements of a dense tensor, channels last or not. A product beyond 64 bits is of no
+ * tensor: cuDNN refuses the wrapped number. */
+static void set_strides(struct asker *asker, cudnn_abi_descriptor to, const int32_t *shape,
+    int64_t rank, bool channels_last)
 {
-    struct list strides = {.count = shape->count};
-    int64_t step = 1;
+    int64_t strides[CONV_RANK_MAX];
+    uint64_t step = 1;
     if (channels_last) {
-        strides.at[1] = 1;
-        step = shape->at[1];
+        strides[1] = 1;
+        step = (uint64_t)shape[1];
     }
-    for (int64_t i = shape->count - 1; i >= 0; i--) {
+    for (int64_t i = rank - 1; i >= 0; i--) {
         if (channels_last && i == 1)
             continue;
-        strides.at[i] = step;
-        step *= shape->at[i];
+        strides[i] = (int64_t)step;
+        step *= (uint64_t)shape[i];
     }
-    return strides;
+    asker->cudnn.set(to, CUDNN_ABI_TENSOR_STRIDES, CUDNN_ABI_TYPE_INT64, rank, strides);
 }
 
 static cudnn_abi_descriptor make_tensor(
-    struct asker *asker, const struct question *question, enum tensor_role role)
+    struct asker *asker, const struct conv_question *question, enum tensor_role role)
 {
     static const int64_t id[ROLES] = {[INPUT] = 'x', [WEIGHT] = 'w', [OUTPUT] = 'y'};
-    cudnn_abi_descriptor tensor = make(asker, CUDNN_ABI_TENSOR);
-    struct list strides = strides_of(&question->shape[role], question->channels_last);
-    set_choice(asker, tensor, CUDNN_ABI_TENSOR_TYPE, CUDNN_ABI_TYPE_DATA_TYPE, question->type);
-    set_numbers(asker, tensor, CUDNN_ABI_TENSOR_DIMENSIONS, &question->shape[role]);
-    set_numbers(asker, tensor, CUDNN_ABI_TENSOR_STRIDES, &strides);
+    const int32_t *const shapes[ROLES] = {question->input, question->weight, question->output};
+    cudnn_abi_descriptor tensor = make_descriptor(asker, CUDNN_ABI_TENSOR);
+    set_choice(
+        asker, tensor, CUDNN_ABI_TENSOR_TYPE, CUDNN_ABI_TYPE_DATA_TYPE, data_types[question->type]);
+    set_numbers(asker, tensor, CUDNN_ABI_TENSOR_DIMENSIONS, shapes[role], question->rank);
+    set_strides(asker, tensor, shapes[role], question->rank, question->channels_last);
     set_number(asker, tensor, CUDNN_ABI_TENSOR_ID, id[role]);
     set_number(asker, tensor, CUDNN_ABI_TENSOR_ALIGNMENT, ALIGNMENT);
     asker->cudnn.finalize(tensor);
     return tensor;
 }
 
-static cudnn_abi_descriptor make_convolution(struct asker *asker, const struct question *question)
+static cudnn_abi_descriptor make_convolution(
+    struct asker *asker, const struct conv_question *question)
 {
-    cudnn_abi_descriptor made = make(asker, CUDNN_ABI_CONVOLUTION);
-    int64_t type = question->type == CUDNN_ABI_DOUBLE ? CUDNN_ABI_DOUBLE : CUDNN_ABI_FLOAT;
+    cudnn_abi_descriptor made = make_descriptor(asker, CUDNN_ABI_CONVOLUTION);
+    int64_t type = question->type == CONV_FLOAT64 ? CUDNN_ABI_DOUBLE : CUDNN_ABI_FLOAT;
+    int64_t dimensions = question->rank - 2;
     set_choice(asker, made, CUDNN_ABI_CONVOLUTION_COMPUTE, CUDNN_ABI_TYPE_DATA_TYPE, type);
     set_choice(asker, made, CUDNN_ABI_CONVOLUTION_MODE, CUDNN_ABI_TYPE_CONVOLUTION_MODE,
         CUDNN_ABI_CROSS_CORRELATION);
-    set_number(asker, made, CUDNN_ABI_CONVOLUTION_DIMENSIONS, question->stride.count);
-    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_STRIDES, &question->stride);
-    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_PRE_PADDINGS, &question->padding);
-    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_POST_PADDINGS, &question->padding);
-    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_DILATIONS, &question->dilation);
+    set_number(asker, made, CUDNN_ABI_CONVOLUTION_DIMENSIONS, dimensions);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_STRIDES, question->stride, dimensions);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_PRE_PADDINGS, question->padding, dimensions);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_POST_PADDINGS, question->padding, dimensions);
+    set_numbers(asker, made, CUDNN_ABI_CONVOLUTION_DILATIONS, question->dilation, dimensions);
     asker->cudnn.finalize(made);
     return made;
 }
@@ -234,13 +155,13 @@ static int first_attribute(enum cudnn_abi_kind pass)
                                              : CUDNN_ABI_FILTER_ALPHA;
 }
 
-static cudnn_abi_descriptor make_operation(
-    struct asker *asker, const struct question *question, cudnn_abi_descriptor parts[ROLES + 1])
+static cudnn_abi_descriptor make_operation(struct asker *asker,
+    const struct conv_question *question, cudnn_abi_descriptor parts[ROLES + 1])
 {
     enum { ALPHA, BETA, CONVOLUTION, FIRST_TENSOR };
     static const enum tensor_role order[] = {WEIGHT, INPUT, OUTPUT};
-    cudnn_abi_descriptor operation = make(asker, question->pass);
-    int from = first_attribute(question->pass);
+    cudnn_abi_descriptor operation = make_descriptor(asker, pass_kinds[question->pass]);
+    int from = first_attribute(pass_kinds[question->pass]);
     float one = 1, zero = 0;
     asker->cudnn.set(
         operation, (enum cudnn_abi_attribute)(from + ALPHA), CUDNN_ABI_TYPE_FLOAT, 1, &one);
@@ -266,9 +187,9 @@ static bool has_note(const int *notes, int64_t count, int note)
 
 /* Whether PyTorch leaves the kernel out (filterEngineConfigs). */
 static bool is_left_out(
-    struct asker *asker, const struct question *question, cudnn_abi_descriptor config)
+    struct asker *asker, const struct conv_question *question, cudnn_abi_descriptor config)
 {
-    cudnn_abi_descriptor engine = make(asker, CUDNN_ABI_ENGINE);
+    cudnn_abi_descriptor engine = make_descriptor(asker, CUDNN_ABI_ENGINE);
     int notes[CUDNN_ABI_NOTES_MAX];
     int64_t count = 0;
     asker->cudnn.get(
@@ -278,7 +199,7 @@ static bool is_left_out(
         CUDNN_ABI_NOTES_MAX, &count, notes);
     count = count < CUDNN_ABI_NOTES_MAX ? count : CUDNN_ABI_NOTES_MAX;
     asker->cudnn.destroy_descriptor(engine);
-    bool exact = question->type == CUDNN_ABI_FLOAT || !question->tf32;
+    bool exact = question->type == CONV_FLOAT32 || !question->tf32;
     return (question->deterministic && has_note(notes, count, CUDNN_ABI_NOTE_NONDETERMINISTIC)) ||
            (exact && has_note(notes, count, CUDNN_ABI_NOTE_DOWN_CONVERT_INPUTS)) ||
            (!question->tf32 && has_note(notes, count, CUDNN_ABI_NOTE_TENSOR_CORE));
@@ -287,7 +208,7 @@ static bool is_left_out(
 /* Returns the bytes of the kernel's workspace, or -1 where it cannot run. */
 static int64_t workspace_of_config(struct asker *asker, cudnn_abi_descriptor config)
 {
-    cudnn_abi_descriptor plan = make(asker, CUDNN_ABI_PLAN);
+    cudnn_abi_descriptor plan = make_descriptor(asker, CUDNN_ABI_PLAN);
     int64_t bytes = -1, count = 0;
     if (asker->handle)
         asker->cudnn.set(plan, CUDNN_ABI_PLAN_HANDLE, CUDNN_ABI_TYPE_HANDLE, 1, &asker->handle);
@@ -302,10 +223,10 @@ static int64_t workspace_of_config(struct asker *asker, cudnn_abi_descriptor con
 }
 
 /* Adds the kernels of one list of cuDNN's. */
-static void add_plans(struct asker *asker, const struct question *question,
+static void add_plans(struct asker *asker, const struct conv_question *question,
     cudnn_abi_descriptor graph, int mode, bool all, struct answer *answer)
 {
-    cudnn_abi_descriptor heuristics = make(asker, CUDNN_ABI_HEURISTICS);
+    cudnn_abi_descriptor heuristics = make_descriptor(asker, CUDNN_ABI_HEURISTICS);
     static cudnn_abi_descriptor configs[CONFIGS_MAX];
     int64_t count = 0, returned = 0;
     set_descriptor(asker, heuristics, CUDNN_ABI_HEURISTICS_GRAPH, graph);
@@ -317,7 +238,7 @@ static void add_plans(struct asker *asker, const struct question *question,
             heuristics, CUDNN_ABI_HEURISTICS_RESULTS, CUDNN_ABI_TYPE_DESCRIPTOR, 0, &count, NULL);
     count = count < CONFIGS_MAX ? count : CONFIGS_MAX;
     for (int64_t i = 0; i < count; i++)
-        configs[i] = make(asker, CUDNN_ABI_CONFIG);
+        configs[i] = make_descriptor(asker, CUDNN_ABI_CONFIG);
     if (count > 0)
         asker->cudnn.get(heuristics, CUDNN_ABI_HEURISTICS_RESULTS, CUDNN_ABI_TYPE_DESCRIPTOR, count,
             &returned, configs);
@@ -338,7 +259,7 @@ static void add_plans(struct asker *asker, const struct question *question,
     asker->cudnn.destroy_descriptor(heuristics);
 }
 
-static struct answer ask(struct asker *asker, const struct question *question, bool all)
+static struct answer ask_about(struct asker *asker, const struct conv_question *question, bool all)
 {
     struct answer answer = {.first = -1};
     cudnn_abi_descriptor parts[ROLES + 1];
@@ -346,7 +267,7 @@ static struct answer ask(struct asker *asker, const struct question *question, b
         parts[role] = make_tensor(asker, question, (enum tensor_role)role);
     parts[ROLES] = make_convolution(asker, question);
     cudnn_abi_descriptor operation = make_operation(asker, question, parts);
-    cudnn_abi_descriptor graph = make(asker, CUDNN_ABI_GRAPH);
+    cudnn_abi_descriptor graph = make_descriptor(asker, CUDNN_ABI_GRAPH);
     set_descriptor(asker, graph, CUDNN_ABI_GRAPH_OPERATIONS, operation);
     if (asker->handle)
         asker->cudnn.set(graph, CUDNN_ABI_GRAPH_HANDLE, CUDNN_ABI_TYPE_HANDLE, 1, &asker->handle);
@@ -379,10 +300,10 @@ static bool load_library(const char *path, struct cudnn_abi *ret_cudnn)
         {"cudnnBackendSetAttribute", &ret_cudnn->set},
         {"cudnnBackendGetAttribute", &ret_cudnn->get},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
         void *found = library ? dlsym(library, wanted[i].name) : NULL;
         if (!found) {
-            fprintf(stderr, "colloc-cudnn: %s\n", dlerror());
+            printf("error %s\n", dlerror());
             return false;
         }
         memcpy(wanted[i].place, &found, sizeof found);
@@ -392,7 +313,7 @@ static bool load_library(const char *path, struct cudnn_abi *ret_cudnn)
 
 static bool write_device(struct asker *asker, const char *path)
 {
-    cudnn_abi_descriptor device = make(asker, CUDNN_ABI_DEVICE);
+    cudnn_abi_descriptor device = make_descriptor(asker, CUDNN_ABI_DEVICE);
     static char text[DEVICE_MAX_BYTES];
     int64_t count = 0;
     int r = asker->cudnn.set(
@@ -418,7 +339,7 @@ static bool read_device(struct asker *asker, const char *path)
     size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
     if (file)
         fclose(file);
-    asker->device = make(asker, CUDNN_ABI_DEVICE);
+    asker->device = make_descriptor(asker, CUDNN_ABI_DEVICE);
     int r = asker->cudnn.set(
         asker->device, CUDNN_ABI_DEVICE_TEXT, CUDNN_ABI_TYPE_CHAR, (int64_t)size, text);
     if (r == 0)
@@ -427,6 +348,38 @@ static bool read_device(struct asker *asker, const char *path)
         fprintf(
             stderr, "colloc-cudnn: %s describes no device to this cuDNN (status %d)\n", path, r);
     return size > 0 && r == 0;
+}
+
+static void answer_questions(struct asker *asker, bool all)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t size;
+    while ((size = getline(&line, &capacity, stdin)) > 0) {
+        struct conv_question question;
+        struct answer answer = {.first = -1};
+        size -= line[size - 1] == '\n';
+        if (conv_question_read(line, (size_t)size, &question))
+            answer = ask_about(asker, &question, all);
+        if (answer.first < 0)
+            printf("unknown\n");
+        else
+            printf("answer %lld %lld %lld\n", (long long)answer.first, (long long)answer.most,
+                (long long)answer.count);
+        fflush(stdout);
+    }
+    free(line);
+}
+
+/* Opens the GPU, or reads the description of one. */
+static bool open_device(struct asker *asker, const char *described_by)
+{
+    if (described_by)
+        return read_device(asker, described_by);
+    int r = asker->cudnn.create(&asker->handle);
+    if (r != 0)
+        printf("error cuDNN cannot use the GPU (status %d)\n", r);
+    return r == 0;
 }
 
 int main(int argc, char **argv)
@@ -442,38 +395,20 @@ int main(int argc, char **argv)
             write_to = argv[i] + 15;
         else if (strcmp(argv[i], "--all") == 0)
             all = true;
+        else
+            break;
     }
     if (i + 1 != argc) {
-        fprintf(stderr, "usage: colloc-cudnn [--all] [--device=FILE] LIBRARY < QUESTIONS\n");
+        fprintf(stderr, "usage: colloc-cudnn [--all] [--device=FILE | --write-device=FILE] LIBRARY "
+                        "< QUESTIONS\n");
         return 2;
     }
-    if (!load_library(argv[i], &asker.cudnn))
+    if (!load_library(argv[i], &asker.cudnn) || !open_device(&asker, read_from))
         return 1;
-    if (read_from) {
-        if (!read_device(&asker, read_from))
-            return 1;
-    } else {
-        int r = asker.cudnn.create(&asker.handle);
-        if (r != 0) {
-            fprintf(stderr, "colloc-cudnn: cuDNN cannot use the GPU (status %d)\n", r);
-            return 1;
-        }
-    }
     printf("cudnn %zu\n", asker.cudnn.get_version());
+    fflush(stdout);
     if (write_to)
         write_device(&asker, write_to);
-    char line[LINE_MAX_BYTES];
-    while (fgets(line, sizeof line, stdin)) {
-        struct question question;
-        struct answer answer = {.first = -1};
-        if (parse_question(line, &question))
-            answer = ask(&asker, &question, all);
-        if (answer.first < 0)
-            printf("unknown\n");
-        else
-            printf("answer %lld %lld %lld\n", (long long)answer.first, (long long)answer.most,
-                (long long)answer.count);
-        fflush(stdout);
-    }
+    answer_questions(&asker, all);
     return 0;
 }
