@@ -18,7 +18,7 @@ same line. A call up is a hook.
     src/daemon/outside/
     src/daemon/messages/, scrape/
     src/daemon/http/
-    src/daemon/suspension/, metrics/
+    src/daemon/suspension/, metrics/, kernels/
     src/daemon/attempts/, node/
     src/daemon/preload/, mps/
     src/daemon/gpus/, services/
@@ -41,7 +41,7 @@ PARTS: List[List[str]] = [
     ["gpus", "services"],
     ["preload", "mps"],
     ["attempts", "node"],
-    ["suspension", "metrics"],
+    ["suspension", "metrics", "kernels"],
     ["http"],
     ["messages", "scrape"],
     ["outside"],

@@ -111,6 +111,7 @@ static const struct field fields[] = {
     {"Estimate", "estimate_mib", mib_text},
     {"Estimator", "estimator", scalar_text},
     {"Estimate of", "estimate_evidence", scalar_text},
+    {"Kernels", "estimate_kernels", scalar_text},
     {"Memory now", "mem_used_mib", mib_text},
     {"Memory peak", "mem_peak_mib", mib_text},
     {"Memory waits", "memory_waits", count_text},

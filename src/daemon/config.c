@@ -75,6 +75,11 @@ static const struct option {
     {"reserve-quantile", LIVE(reserve_quantile), &setting_quantile, "Q", NULL,
         "memory to reserve for a task: this quantile of the estimate's calibrated error "
         "distribution (0.5, 0.9 or 0.99); an estimator without calibration gives one value"},
+    {"kernels-memory", LIVE(kernels_memory), &setting_size, "SIZE", NULL,
+        "memory of a GPU that the program which asks cuDNN for convolutions' kernels may take for some "
+        "seconds, where as much is free (docs/estimate.md); 0: cuDNN is not asked"},
+    {"cudnn-library", LIVE(cudnn_library), &setting_text, "PATH", "libcudnn.so.9",
+        "path or name of the cuDNN library that is asked: best that of the trainings' PyTorch"},
     CORE(SMACT_MAX),
     CORE(SMACT_SUM_MAX),
     CORE(MIN_FREE),
@@ -288,6 +293,8 @@ static const struct option {
         "path of the colloc-shim program, which runs each task"},
     {"checkpoint", FIELD(checkpoint), &setting_text, "PATH", "(as installed)",
         "path of the colloc-checkpoint program, which calls the NVIDIA driver to suspend tasks"},
+    {"cudnn-program", FIELD(cudnn_program), &setting_text, "PATH", "(as installed)",
+        "path of the colloc-cudnn program, which asks cuDNN for the kernels of convolutions"},
     {"messenger", FIELD(messenger), &setting_text, "PATH", "(as installed)",
         "path of the colloc-message program, which delivers messages"},
     {"preload-library", FIELD(preload_library), &setting_text, "PATH", "(as installed)",
@@ -409,6 +416,8 @@ static void find_own_files(struct config *config)
     static const char *const shim_places[] = {"../" COLLOC_LIBEXEC_DIR "/colloc", "../exec", "."};
     static const char *const checkpoint_places[] = {
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../checkpoint", "."};
+    static const char *const cudnn_places[] = {
+        "../" COLLOC_LIBEXEC_DIR "/colloc", "../kernels", "."};
     static const char *const messenger_places[] = {
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../message", "."};
     static const char *const library_places[] = {"../" COLLOC_LIB_DIR "/colloc", "../preload", "."};
@@ -418,6 +427,7 @@ static void find_own_files(struct config *config)
     } files[] = {
         {"colloc-shim", COLLOC_SHIM_PATH, shim_places, config->shim},
         {"colloc-checkpoint", COLLOC_CHECKPOINT_PATH, checkpoint_places, config->checkpoint},
+        {"colloc-cudnn", COLLOC_CUDNN_PATH, cudnn_places, config->cudnn_program},
         {"colloc-message", COLLOC_MESSAGE_PATH, messenger_places, config->messenger},
         {"libcolloc-preload.so", COLLOC_PRELOAD_LIBRARY_PATH, library_places,
             config->preload_library},
@@ -459,6 +469,9 @@ void config_defaults(struct config *config)
     *config = (struct config){
         .sharing = SHARING_NOT_SET,
         .core = core_settings_default(),
+        .kernels_memory = 768 * MIB, /* 530 to 636 MiB were taken on an H200, of which the CUDA
+                                      * context is 520 (docs/measured/tunings.md) */
+        .cudnn_library = "libcudnn.so.9",
         .sample_period_us = SECOND_US,
         .metrics_bytes_max = 200 * MIB,
         .web = "on-demand",

@@ -10,6 +10,7 @@
  *     http/        the API: routes, submissions, JSON, metrics
  *     suspension/  tasks off their GPUs and back   metrics/   metrics over time, by a thread
  *     attempts/    runs of tasks' scripts: launch, watch, adopt
+ *     kernels/     asks cuDNN for the kernels of tasks' convolutions, and keeps the answers
  *     preload/     allocations that wait for GPUs  mps/       MPS control daemons of users
  *     gpus/        polls, attribution, usage       services/  how fast services answer
  *        |
@@ -46,6 +47,7 @@
 #include "daemon/inputs.h"
 #include "daemon/jobs.h"
 #include "daemon/kept_output.h"
+#include "daemon/kernels/kernel_asker.h"
 #include "daemon/messages/messages.h"
 #include "daemon/metrics/metric_recorder.h"
 #include "daemon/mig_replan.h"
@@ -87,6 +89,7 @@ struct daemon {
 
     struct attempts *attempts;
     struct gpus *gpus;
+    struct kernel_asker *kernels;
     struct http *http;
     struct metric_recorder *metrics; /* NULL: none are recorded */
     struct mps *mps;

@@ -44,6 +44,7 @@ static const struct {
     {"command", offsetof(struct job, command)},
     {"estimator", offsetof(struct job, estimator)},
     {"estimate_evidence", offsetof(struct job, estimate_evidence)},
+    {"estimate_kernels", offsetof(struct job, estimate_kernels)},
     {"probe", offsetof(struct job, probe_path)},
 };
 

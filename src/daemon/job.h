@@ -81,6 +81,7 @@ struct job {
     const char *command;           /* the command line as people read it; "": not known */
     const char *estimator;         /* "" when nothing was estimated */
     const char *estimate_evidence; /* what it is based on: a name of estimator.h; "": not known */
+    const char *estimate_kernels;  /* where the workspaces of convolutions come from; "": none */
     struct reading estimate_bytes; /* memory reserved for it */
     struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
     int64_t text_bytes;                        /* of its submission and its changes in the log */

@@ -52,6 +52,7 @@ static void stop_daemon(struct daemon *daemon)
     signal(SIGHUP, SIG_IGN); /* a reload now comes too late */
     notify_stopping(&daemon->notify);
     names_close(daemon->names);
+    kernel_asker_close(daemon->kernels);
     http_finish_submissions(daemon->http);
     driver_close(daemon->driver);
     mps_close(daemon->mps);
@@ -89,6 +90,7 @@ static void destroy_daemon(struct daemon *daemon)
     mps_destroy(daemon->mps);
     metric_recorder_destroy(daemon->metrics);
     preload_manager_destroy(daemon->preload);
+    kernel_asker_destroy(daemon->kernels);
     gpus_destroy(daemon->gpus);
     disk_destroy(daemon->disk);
     kept_output_destroy(daemon->kept_output);

@@ -4,13 +4,14 @@
  * of the lower part, a function in this file:
  *
  *     driver      start, kill, retry -----------------> attempts
+ *                 start ------------------------------> kernels
  *                 suspend, resume, move, pause -------> suspension
  *                 answer_memory ----------------------> preload
  *                 recorded ---------------------------> messages
  *                 record_end, ended ------------------> http, attempts, run history, jobs
  *     names       looked up --------------------------> http, jobs
  *     gpus        find_shim, cgroup_home, polled -----> attempts, suspension
- *                 polled -----------------------------> metrics, preload, mps
+ *                 polled -----------------------------> metrics, preload, mps, kernels
  *                 calls_idle_us, is_hooked, can_carry -> preload
  *                 health_changed ---------------------> messages
  *     mps         ready ------------------------------> attempts
@@ -39,6 +40,7 @@
 static void driver_start(void *context, uint64_t task)
 {
     struct daemon *daemon = context;
+    kernel_asker_review(daemon->kernels);
     attempts_start(daemon->attempts, task);
 }
 
@@ -217,6 +219,7 @@ static void gpus_polled(void *context, int64_t poll)
     command_estimates_note_steps(
         daemon->driver, daemon->core, daemon->jobs, &daemon->run_history.commands);
     outside_polled(daemon->outside);
+    kernel_asker_review(daemon->kernels);
 }
 
 static void gpus_health_changed(
@@ -369,6 +372,20 @@ static struct preload_manager *create_preload(struct daemon *daemon)
     return preload_manager_create(&options);
 }
 
+/* ---- cuDNN's ---- */
+
+static struct kernel_asker *create_kernels(struct daemon *daemon)
+{
+    const struct kernel_asker_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .core = daemon->core,
+        .driver = daemon->driver,
+        .gpus = daemon->gpus,
+    };
+    return kernel_asker_create(&options);
+}
+
 /* ---- the API's ---- */
 
 static void http_served(void *context)
@@ -398,6 +415,7 @@ static struct http *create_http(struct daemon *daemon)
         .attempts = daemon->attempts,
         .disk = daemon->disk,
         .gpus = daemon->gpus,
+        .kernels = daemon->kernels,
         .metrics = daemon->metrics,
         .mps = daemon->mps,
         .suspension = daemon->suspension,
@@ -521,6 +539,7 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->attempts = create_attempts(daemon);
     daemon->suspension = create_suspension(daemon);
     daemon->metrics = create_metrics(daemon);
+    daemon->kernels = create_kernels(daemon);
     daemon->http = create_http(daemon);
     daemon->web = create_web(daemon);
     daemon->scrape = create_scrape(daemon);
@@ -529,7 +548,7 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->services = create_services(daemon);
     bool all = daemon->disk && daemon->kept_output && daemon->retention && daemon->mig_replan &&
                daemon->mps && daemon->preload && daemon->attempts && daemon->gpus &&
-               daemon->suspension && daemon->http && daemon->web && daemon->scrape &&
-               daemon->services && daemon->outside;
+               daemon->suspension && daemon->kernels && daemon->http && daemon->web &&
+               daemon->scrape && daemon->services && daemon->outside;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

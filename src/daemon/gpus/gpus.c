@@ -201,6 +201,11 @@ size_t gpus_count(const struct gpus *gpus)
     return gpus->set ? gpus->set->count : 0;
 }
 
+const char *gpus_driver_version(const struct gpus *gpus)
+{
+    return gpus->set ? gpus->set->driver_version : "";
+}
+
 const char *gpus_why_none(const struct gpus *gpus)
 {
     return gpus->why_none;

@@ -17,6 +17,9 @@ size_t gpus_count(const struct gpus *gpus);
 /* Returns why there are none; "" where there are. */
 const char *gpus_why_none(const struct gpus *gpus);
 
+/* Returns the version of NVIDIA's driver; "" where there are no GPUs. */
+const char *gpus_driver_version(const struct gpus *gpus);
+
 /* Reports GPU `i`. Returns false when there are no more. */
 bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_report);
 

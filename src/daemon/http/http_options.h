@@ -12,6 +12,7 @@
 #include "daemon/driver.h"
 #include "daemon/gpus/gpus.h"
 #include "daemon/jobs.h"
+#include "daemon/kernels/kernel_asker.h"
 #include "daemon/metrics/metric_recorder.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/run_history.h"
@@ -43,6 +44,7 @@ struct http_options {
     struct attempts *attempts;
     struct disk *disk;
     struct gpus *gpus;
+    struct kernel_asker *kernels;
     struct metric_recorder *metrics; /* NULL: none are recorded */
     struct mps *mps;
     struct suspension *suspension;

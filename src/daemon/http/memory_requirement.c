@@ -6,6 +6,11 @@
  *
  *     estimate_summary    text of the summary ──► struct requirement_answer, plain data
  *     apply_answer        that ──► the submission's event, detail and warnings, in the loop
+ *
+ * Of an export the helper also returns the convolutions that cuDNN was never asked about. Then the
+ * loop has it asked (kernels/kernel_asker.h), and a second helper estimates with its answers:
+ *
+ *     estimate_summary ──► missing kernels ──► kernel_asker_ask ──► estimate_summary
  */
 #include "daemon/http/memory_requirement.h"
 
@@ -20,6 +25,8 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
+#include "daemon/kernels/kernel_asker.h"
+#include "estimator/physics/known_kernels.h"
 #include "model/network.h"
 #include "service/estimate_helpers.h"
 #include "taskfile/estimate_options.h"
@@ -55,6 +62,14 @@ static int set_need(
     return 0;
 }
 
+/* Keeps where the workspaces of convolutions come from, and why cuDNN was not asked. */
+static void keep_kernels(const char *kernels, struct submission *submission)
+{
+    const char *why = submission->why_not_asked;
+    json_object_set_new(submission->detail, "estimate_kernels",
+        *why ? json_sprintf("%s (cuDNN was not asked: %s)", kernels, why) : json_string(kernels));
+}
+
 /* Keeps the estimate itself, whatever is reserved: it is compared with the peak later. */
 static void keep_prediction(const struct estimate *estimate, struct submission *submission)
 {
@@ -65,6 +80,8 @@ static void keep_prediction(const struct estimate *estimate, struct submission *
     if (estimate->evidence != EVIDENCE_NONE)
         json_object_set_new(submission->detail, "estimate_evidence",
             json_string(evidence_name(estimate->evidence)));
+    if (*estimate->kernels)
+        keep_kernels(estimate->kernels, submission);
     if (estimate->p99_bytes.valid && estimate->p99_bytes.value <= (double)EVENT_NUMBER_MAX)
         json_object_set_new(
             submission->detail, "p99_bytes", json_integer((json_int_t)estimate->p99_bytes.value));
@@ -118,8 +135,11 @@ static double most_layers(const char *text)
     return lines * times;
 }
 
-static bool is_small(const char *text)
+/* An export is for a helper even if it is small, where cuDNN may have to be asked about it. */
+static bool is_small(const struct http *http, const char *text)
 {
+    if (kernel_asker_is_on(http->parts.kernels) && export_detect(text, strlen(text)))
+        return false;
     return strlen(text) <= SUMMARY_AT_ONCE && most_layers(text) <= LAYERS_AT_ONCE;
 }
 
@@ -140,8 +160,31 @@ static void keep_subject(const struct estimate_request *request, struct requirem
     answer->batch = batch.value;
 }
 
+/* What a helper returns. */
+struct helper_answer {
+    struct requirement_answer requirement;
+    size_t n_missing; /* questions for cuDNN */
+    char gpu_kind[96];
+    struct conv_question missing[KERNELS_ASKED_MAX];
+};
+
+/* Gives the request the kept answers of its kind of GPU; where some are missing, those of another
+ * driver. `missing`: gets the questions of the former; NULL: nothing can be asked. */
+static void choose_kernels(
+    const struct http *http, struct estimate_request *request, struct helper_answer *missing)
+{
+    if (!request->gpu_kind || !missing)
+        return;
+    request->kernels = kernel_asker_answers(http->parts.kernels, request->gpu_kind, false);
+    missing->n_missing = known_kernels_missing(request, KERNELS_ASKED_MAX, missing->missing);
+    snprintf(missing->gpu_kind, sizeof missing->gpu_kind, "%s", request->gpu_kind);
+    if (missing->n_missing > 0)
+        request->kernels = kernel_asker_answers(http->parts.kernels, request->gpu_kind, true);
+}
+
 static int estimate_network(const struct http *http, const struct submission *submission,
-    const struct network *network, struct requirement_answer *ret_answer, struct fault *fault)
+    const struct network *network, struct requirement_answer *ret_answer,
+    struct helper_answer *missing, struct fault *fault)
 {
     struct estimate_request request = {.model = network->model,
         .export = network->export,
@@ -153,6 +196,7 @@ static int estimate_network(const struct http *http, const struct submission *su
     if (r < 0)
         return r;
     keep_subject(&request, ret_answer);
+    choose_kernels(http, &request, missing);
     const char *name = estimator_choose(
         submission->options[TASK_ESTIMATOR].text, &request, http->parts.config->estimator);
     r = estimate_run(name, &request, fault, &ret_answer->estimate);
@@ -162,11 +206,10 @@ static int estimate_network(const struct http *http, const struct submission *su
     return r < 0 ? r : 0;
 }
 
-/* context: the submission; text: of the summary; NULL: there is none. */
-static int estimate_summary(
-    void *context, const char *text, size_t size, void *ret_answer, struct fault *fault)
+/* text: of the summary; NULL: there is none. missing: as choose_kernels. */
+static int estimate_text(const struct submission *submission, const char *text, size_t size,
+    struct requirement_answer *ret_answer, struct helper_answer *missing, struct fault *fault)
 {
-    const struct submission *submission = context;
     CLEANUP(network_fini) struct network network = {0};
     struct summary_source source;
     if (submission->event.submit.request.gpus == 0)
@@ -179,8 +222,16 @@ static int estimate_summary(
     if (r == 0 && network.model)
         keep_warnings(network.model, ret_answer);
     if (r == 0)
-        r = estimate_network(submission->http, submission, &network, ret_answer, fault);
+        r = estimate_network(submission->http, submission, &network, ret_answer, missing, fault);
     return r;
+}
+
+/* In a helper. context: the submission. */
+static int estimate_summary(
+    void *context, const char *text, size_t size, void *ret_answer, struct fault *fault)
+{
+    struct helper_answer *answer = ret_answer;
+    return estimate_text(context, text, size, &answer->requirement, answer, fault);
 }
 
 /* ---- what follows from it ---- */
@@ -292,10 +343,10 @@ int submission_set_requirement(
         return r;
     if (submission->answer)
         return apply_answer(http, source.name, submission->answer, submission, fault);
-    if (source.path || (source.text && !is_small(source.text)))
+    if (source.path || (source.text && !is_small(http, source.text)))
         return REQUIREMENT_LATER;
     size_t size = source.text ? strlen(source.text) : 0;
-    r = estimate_summary(submission, source.text, size, &answer, fault);
+    r = estimate_text(submission, source.text, size, &answer, NULL, fault);
     return r < 0 ? r : apply_answer(http, source.name, &answer, submission, fault);
 }
 
@@ -307,6 +358,7 @@ static void make_sane(struct requirement_answer *answer)
     struct reading *smact = &answer->estimate.smact;
     answer->estimator[sizeof answer->estimator - 1] = '\0';
     answer->estimate.note[sizeof answer->estimate.note - 1] = '\0';
+    answer->estimate.kernels[sizeof answer->estimate.kernels - 1] = '\0';
     if (answer->n_warnings < 0 || answer->n_warnings > MODEL_WARNINGS_MAX)
         answer->n_warnings = 0;
     for (int i = 0; i < answer->n_warnings; i++)
@@ -319,28 +371,79 @@ static void make_sane(struct requirement_answer *answer)
         *smact = (struct reading){0};
 }
 
-static void on_estimated(void *context, int r, const void *answer, const struct fault *fault)
+static int begin_helper(struct submission *submission);
+
+/* Goes on with the estimate that there is, or with a new one. */
+static void on_asked(void *context, const char *why)
 {
     struct submission *submission = context;
+    struct fault fault = {0};
+    int r = 0;
+    snprintf(submission->why_not_asked, sizeof submission->why_not_asked, "%s", why ? why : "");
+    if (!why) {
+        free(submission->answer);
+        submission->answer = NULL;
+        r = begin_helper(submission);
+        if (r == 0)
+            return;
+        fault_set(&fault, ENOMEM, "out of memory");
+    }
+    submission->on_estimated(submission, r, &fault);
+}
+
+/* Are they questions? The helper belongs to the user. */
+static bool are_sane(const struct helper_answer *answer)
+{
+    bool sane = answer->n_missing <= KERNELS_ASKED_MAX &&
+                memchr(answer->gpu_kind, '\0', sizeof answer->gpu_kind);
+    for (size_t i = 0; sane && i < answer->n_missing; i++)
+        sane = conv_question_is_sane(&answer->missing[i]);
+    return sane;
+}
+
+/* Has cuDNN asked about the kernels that are missing. Returns whether on_asked will be called. */
+static bool ask_for_kernels(struct submission *submission, const struct helper_answer *answer)
+{
+    if (submission->has_asked || answer->n_missing == 0 ||
+        !kernel_asker_is_on(submission->http->parts.kernels) || !are_sane(answer))
+        return false;
+    submission->has_asked = true;
+    const struct kernel_request request = {.uid = api_request_peer(submission->request).uid,
+        .gpu_kind = answer->gpu_kind,
+        .questions = answer->missing,
+        .n = answer->n_missing,
+        .context = submission,
+        .on_done = on_asked};
+    const char *why = kernel_asker_ask(submission->http->parts.kernels, &request);
+    if (why)
+        snprintf(submission->why_not_asked, sizeof submission->why_not_asked, "%s", why);
+    return !why;
+}
+
+static void on_estimated(void *context, int r, const void *ret_answer, const struct fault *fault)
+{
+    struct submission *submission = context;
+    const struct helper_answer *answer = ret_answer;
     struct fault words = *fault;
     if (r == 0) {
         submission->answer = malloc(sizeof *submission->answer);
         r = submission->answer ? 0 : fault_set(&words, ENOMEM, "out of memory");
     }
     if (r == 0) {
-        memcpy(submission->answer, answer, sizeof *submission->answer);
+        *submission->answer = answer->requirement;
         make_sane(submission->answer);
+        if (ask_for_kernels(submission, answer))
+            return;
     }
     submission->on_estimated(submission, r == ESTIMATE_BUSY ? -EBUSY : r, &words);
 }
 
-int requirement_begin(struct http *http, struct submission *submission,
-    void (*on_done)(struct submission *submission, int r, const struct fault *fault))
+static int begin_helper(struct submission *submission)
 {
     struct api_peer peer = api_request_peer(submission->request);
     struct estimate_work work = {.uid = peer.uid,
         .gid = peer.gid,
-        .answer_size = sizeof(struct requirement_answer),
+        .answer_size = sizeof(struct helper_answer),
         .context = submission,
         .estimate = estimate_summary,
         .on_done = on_estimated};
@@ -348,6 +451,12 @@ int requirement_begin(struct http *http, struct submission *submission,
     find_summary(api_request_body(submission->request), NULL, &source); /* checked before */
     work.path = source.path;
     work.text = source.text;
+    return estimate_helpers_begin(submission->http->estimate_helpers, &work);
+}
+
+int requirement_begin(struct http *http, struct submission *submission,
+    void (*on_done)(struct submission *submission, int r, const struct fault *fault))
+{
     submission->on_estimated = on_done;
-    return estimate_helpers_begin(http->estimate_helpers, &work);
+    return begin_helper(submission);
 }

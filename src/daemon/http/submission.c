@@ -23,8 +23,10 @@ void submission_unread(struct submission *submission)
     struct submission blank = {.next = submission->next,
         .http = submission->http,
         .request = submission->request,
-        .answer = submission->answer};
+        .answer = submission->answer,
+        .has_asked = submission->has_asked};
     memcpy(blank.user, submission->user, sizeof blank.user);
+    memcpy(blank.why_not_asked, submission->why_not_asked, sizeof blank.why_not_asked);
     release_read(submission);
     *submission = blank;
 }

@@ -264,6 +264,8 @@ static void add_request(
         object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
     json_object_set_new(object, "estimate_evidence",
         job && *job->estimate_evidence ? json_string(job->estimate_evidence) : json_null());
+    json_object_set_new(object, "estimate_kernels",
+        job && *job->estimate_kernels ? json_string(job->estimate_kernels) : json_null());
     json_object_set_new(
         object, "subject", job && job->subject ? json_loads(job->subject, 0, NULL) : json_null());
     json_object_set_new(
