@@ -560,20 +560,24 @@ int slurm_print_queue_line(const char *format, const json_t *task, FILE *out)
 
 /* ---- squeue -O and -S ---- */
 
-/* The names of squeue 22.05's -O that have a letter. */
+/* Of squeue -O, without a letter: "tres-alloc". */
+static const struct slurm_field allocated = {0, "TRES_ALLOC", NULL, 0, write_resources, NULL};
+
+/* The names of squeue 22.05's -O; "excnodes", which Open OnDemand sends, is that of later ones. */
 static const struct {
     const char *name;
     char letter;
 } long_names[] = {{"account", 'a'}, {"arrayjobid", 'F'}, {"arraytaskid", 'K'}, {"batchhost", 'B'},
-    {"command", 'o'}, {"comment", 'k'}, {"dependency", 'E'}, {"endtime", 'e'}, {"feature", 'f'},
-    {"groupid", 'G'}, {"groupname", 'g'}, {"jobarrayid", 'i'}, {"jobid", 'A'}, {"licenses", 'W'},
-    {"maxcpus", 'C'}, {"mincpus", 'c'}, {"minmemory", 'm'}, {"name", 'j'}, {"nice", 'y'},
+    {"command", 'o'}, {"comment", 'k'}, {"contiguous", 'O'}, {"cores", 'I'}, {"corespec", 'X'},
+    {"dependency", 'E'}, {"endtime", 'e'}, {"excnodes", 'x'}, {"feature", 'f'}, {"groupid", 'G'},
+    {"groupname", 'g'}, {"jobarrayid", 'i'}, {"jobid", 'A'}, {"licenses", 'W'}, {"maxcpus", 'C'},
+    {"mincpus", 'c'}, {"minmemory", 'm'}, {"mintmpdisk", 'd'}, {"name", 'j'}, {"nice", 'y'},
     {"nodelist", 'N'}, {"nodes", 'D'}, {"numcpus", 'C'}, {"numnodes", 'D'}, {"oversubscribe", 'h'},
     {"partition", 'P'}, {"prioritylong", 'Q'}, {"priority", 'Q'}, {"qos", 'q'}, {"reason", 'r'},
-    {"reasonlist", 'R'}, {"reqnodes", 'n'}, {"reservation", 'v'}, {"starttime", 'S'},
-    {"state", 'T'}, {"statecompact", 't'}, {"submittime", 'V'}, {"timeleft", 'L'},
-    {"timelimit", 'l'}, {"timeused", 'M'}, {"tres-per-node", 'b'}, {"userid", 'U'},
-    {"username", 'u'}, {"wckey", 'w'}, {"workdir", 'Z'}};
+    {"reasonlist", 'R'}, {"reqnodes", 'n'}, {"reservation", 'v'}, {"schednodes", 'Y'}, {"sct", 'z'},
+    {"sockets", 'H'}, {"starttime", 'S'}, {"state", 'T'}, {"statecompact", 't'}, {"threads", 'J'},
+    {"submittime", 'V'}, {"timeleft", 'L'}, {"timelimit", 'l'}, {"timeused", 'M'},
+    {"tres-per-node", 'b'}, {"userid", 'U'}, {"username", 'u'}, {"wckey", 'w'}, {"workdir", 'Z'}};
 
 enum { NAMED_WIDTH = 20 }; /* of a field without one: squeue(1) */
 
@@ -582,23 +586,28 @@ static const struct slurm_field *find_long_name(const char *name, size_t size)
     for (size_t i = 0; i < ARRAY_SIZE(long_names); i++)
         if (strlen(long_names[i].name) == size && strncasecmp(long_names[i].name, name, size) == 0)
             return find_letter(long_names[i].letter);
-    return NULL;
+    return size == strlen("tres-alloc") && strncasecmp("tres-alloc", name, size) == 0 ? &allocated
+                                                                                      : NULL;
 }
 
+/* "JobID,State:8,Name:.6|,Reason:\x1f": a width, and what is printed behind the field. */
 int slurm_print_named_line(const char *list, const json_t *task, FILE *out, char ret_unknown[64])
 {
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
         size_t size = strcspn(at, ",:");
         const struct slurm_field *field = find_long_name(at, size);
-        const char *width_text = at[size] == ':' ? at + size + 1 : "";
-        bool is_right = *width_text == '.';
-        long width = strtol(width_text + is_right, NULL, 10);
+        bool has_width = at[size] == ':', is_right = has_width && at[size + 1] == '.';
+        const char *start = at + size + 1 + is_right;
+        char *end = NULL;
+        long width = has_width ? strtol(start, &end, 10) : NAMED_WIDTH; /* ":": as long as it is */
+        const char *suffix = has_width ? end : at + size;
         if (!field || width < 0 || width > FIELD_WIDTH_MAX) {
             snprintf(ret_unknown, 64, "%.*s", (int)(size < 60 ? size : 60), at);
             return -EINVAL;
         }
         char *text = task ? field_text(field, task) : strdup(field->header);
-        print_cell(text, width ? width : NAMED_WIDTH, is_right, out);
+        print_cell(text, width, is_right, out);
+        fprintf(out, "%.*s", (int)strcspn(suffix, ","), suffix);
         free(text);
     }
     fputc('\n', out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `sinfo -h -o '%P %t %G'` prints "colloc* mix gpu:4": programs ask for partitions and nodes before
+ * `sinfo -h -o '%P %t %G'` prints "colloc* mix gpu:4", and `sinfo -hO partition,gresused:8` the same
+ * by names: programs ask for partitions and nodes before
  * they submit. There is one partition, "colloc", with this server as its node. A node is idle
  * without tasks on its GPUs, allocated when each GPU has one, else mixed.
  */
@@ -67,65 +68,105 @@ static void write_memory(const struct node *node, FILE *out)
     fprintf(out, "%ld", node->memory_mib);
 }
 
+static void write_used_gpus(const struct node *node, FILE *out)
+{
+    fprintf(out, "gpu:%d", node->used_gpus);
+}
+
+/* Tasks hold GPUs; CPUs are allocated to none. */
+static void write_cpu_counts(const struct node *node, FILE *out)
+{
+    fprintf(out, "0/%ld/0/%ld", node->cpus, node->cpus);
+}
+
 static void write_counts(const struct node *node, FILE *out)
 {
     fputs(node->used_gpus ? "1/0/0/1" : "0/1/0/1", out);
 }
 
 /* The headers, and what has no meaning here, are those of sinfo 22.05. */
-static const struct {
-    char letter;
+static const struct field {
+    char letter;      /* of -o; 0: it has none */
+    const char *name; /* of -O */
     const char *header, *constant;
     void (*write)(const struct node *node, FILE *out);
 } fields[] = {
-    {'a', "AVAIL", "up", NULL},
-    {'c', "CPUS", NULL, write_cpus},
-    {'D', "NODES", "1", NULL},
-    {'e', "FREE_MEM", "N/A", NULL},
-    {'E', "REASON", "none", NULL},
-    {'f', "AVAIL_FEATURES", "(null)", NULL},
-    {'F', "NODES(A/I/O/T)", NULL, write_counts},
-    {'G', "GRES", NULL, write_gpus},
-    {'h', "OVERSUBSCRIBE", "FORCE", NULL},
-    {'l', "TIMELIMIT", "infinite", NULL},
-    {'m', "MEMORY", NULL, write_memory},
-    {'n', "HOSTNAMES", NULL, write_host},
-    {'N', "NODELIST", NULL, write_host},
-    {'P', "PARTITION", "colloc*", NULL},
-    {'R', "PARTITION", "colloc", NULL},
-    {'t', "STATE", NULL, write_short_state},
-    {'T', "STATE", NULL, write_state},
+    {'a', "available", "AVAIL", "up", NULL},
+    {'c', "cpus", "CPUS", NULL, write_cpus},
+    {'C', "cpusstate", "CPUS(A/I/O/T)", NULL, write_cpu_counts},
+    {'D', "nodes", "NODES", "1", NULL},
+    {'e', "freemem", "FREE_MEM", "N/A", NULL},
+    {'E', "reason", "REASON", "none", NULL},
+    {'f', "features", "AVAIL_FEATURES", "(null)", NULL},
+    {'F', "nodeaiot", "NODES(A/I/O/T)", NULL, write_counts},
+    {'G', "gres", "GRES", NULL, write_gpus},
+    {0, "gresused", "GRES_USED", NULL, write_used_gpus},
+    {'h', "oversubscribe", "OVERSUBSCRIBE", "FORCE", NULL},
+    {'l', "time", "TIMELIMIT", "infinite", NULL},
+    {'m', "memory", "MEMORY", NULL, write_memory},
+    {'n', "nodehost", "HOSTNAMES", NULL, write_host},
+    {'N', "nodelist", "NODELIST", NULL, write_host},
+    {'P', "partition", "PARTITION", "colloc*", NULL},
+    {'R', "partitionname", "PARTITION", "colloc", NULL},
+    {'t', "statecompact", "STATE", NULL, write_short_state},
+    {'T', "statelong", "STATE", NULL, write_state},
 };
+
+enum { NAMED_WIDTH = 20 }; /* of a field without one: sinfo(1) */
+
+/* `width` 0: as long as it is. Returns 0 or -ENOMEM. */
+static int print_cell(
+    const struct field *field, const struct node *node, long width, bool is_right, FILE *out)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *cell = open_memstream(&text, &size);
+    if (!cell)
+        return -ENOMEM;
+    if (node && field->write)
+        field->write(node, cell);
+    else
+        fputs(node ? field->constant : field->header, cell);
+    fclose(cell);
+    int columns = width ? (int)width : (int)strlen(text);
+    fprintf(out, is_right ? "%*.*s" : "%-*.*s", columns, columns, text);
+    free(text);
+    return 0;
+}
 
 /* Prints one field, at "%.5a" or "%9P" or "%t". Returns 0 or -EINVAL. */
 static int print_field(const char **at, const struct node *node, FILE *out)
 {
     bool is_right = *++*at == '.';
     *at += is_right;
-    char *end, *text = NULL;
-    size_t size;
+    char *end;
     long width = strtol(*at, &end, 10);
     *at = end;
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-        if (fields[i].letter != **at || width < 0 || width > COLUMNS_MAX)
-            continue;
-        FILE *cell = open_memstream(&text, &size);
-        if (!cell)
-            return -ENOMEM;
-        if (node && fields[i].write)
-            fields[i].write(node, cell);
-        else
-            fputs(node ? fields[i].constant : fields[i].header, cell);
-        fclose(cell);
-        int columns = width ? (int)width : (int)strlen(text);
-        fprintf(out, is_right ? "%*.*s" : "%-*.*s", columns, columns, text);
-        free(text);
-        return 0;
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(fields) && **at; i++)
+        if (fields[i].letter == **at && width >= 0 && width <= COLUMNS_MAX)
+            return print_cell(&fields[i], node, width, is_right, out);
     return -EINVAL;
 }
 
-static int print_line(const char *format, const struct node *node, FILE *out)
+/* "nodehost:100,gres:.20,statelong" */
+static int print_named_line(const char *list, const struct node *node, FILE *out)
+{
+    int r = 0;
+    for (const char *at = list; *at && r == 0; at += strcspn(at, ","), at += *at == ',') {
+        size_t size = strcspn(at, ",:"), i = 0;
+        bool has_width = at[size] == ':', is_right = has_width && at[size + 1] == '.';
+        long width = has_width ? strtol(at + size + 1 + is_right, NULL, 10) : NAMED_WIDTH;
+        while (i < ARRAY_SIZE(fields) &&
+               (strlen(fields[i].name) != size || strncasecmp(fields[i].name, at, size) != 0))
+            i++;
+        bool is_known = i < ARRAY_SIZE(fields) && width >= 0 && width <= COLUMNS_MAX;
+        r = is_known ? print_cell(&fields[i], node, width, is_right, out) : -EINVAL;
+    }
+    fputc('\n', out);
+    return r;
+}
+
+static int print_lettered_line(const char *format, const struct node *node, FILE *out)
 {
     int r = 0;
     for (const char *at = format; *at && r == 0; at++)
@@ -135,6 +176,18 @@ static int print_line(const char *format, const struct node *node, FILE *out)
             fputc(*at, out);
     fputc('\n', out);
     return r;
+}
+
+/* What -o or -O wants. */
+struct form {
+    const char *text;
+    bool has_names; /* of -O */
+};
+
+static int print_line(const struct form *form, const struct node *node, FILE *out)
+{
+    return form->has_names ? print_named_line(form->text, node, out)
+                           : print_lettered_line(form->text, node, out);
 }
 
 static int read_node(struct node *ret_node)
@@ -156,15 +209,15 @@ static int read_node(struct node *ret_node)
     return EXIT_OK;
 }
 
-static int print_partition(const char *format, bool has_header, bool names_cluster)
+static int print_partition(const struct form *form, bool has_header, bool names_cluster)
 {
     struct node node;
     FILE *nothing = fopen("/dev/null", "w");
-    int r = nothing ? print_line(format, NULL, nothing) : 0;
+    int r = nothing ? print_line(form, NULL, nothing) : 0;
     if (nothing)
         fclose(nothing);
     if (r < 0) {
-        fprintf(stderr, "sinfo: error: Invalid node format specification: %.80s\n", format);
+        fprintf(stderr, "sinfo: error: Invalid node format specification: %.80s\n", form->text);
         return EXIT_REFUSED;
     }
     int code = read_node(&node);
@@ -173,8 +226,8 @@ static int print_partition(const char *format, bool has_header, bool names_clust
     if (names_cluster && has_header)
         puts("CLUSTER: colloc");
     if (has_header)
-        print_line(format, NULL, stdout);
-    print_line(format, &node, stdout);
+        print_line(form, NULL, stdout);
+    print_line(form, &node, stdout);
     return EXIT_OK;
 }
 
@@ -182,9 +235,10 @@ bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code
 {
     static const struct option options[] = {{"all", no_argument, NULL, 'a'},
         {"clusters", required_argument, NULL, 'M'}, {"format", required_argument, NULL, 'o'},
-        {"Node", no_argument, NULL, 'N'}, {"noheader", no_argument, NULL, 'h'},
-        {"partition", required_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
-    const char *format = NULL;
+        {"Format", required_argument, NULL, 'O'}, {"Node", no_argument, NULL, 'N'},
+        {"noheader", no_argument, NULL, 'h'}, {"partition", required_argument, NULL, 'p'},
+        {NULL, 0, NULL, 0}};
+    struct form form = {0};
     bool has_header = true, names_cluster = false, is_known = true;
     int option;
     char **arguments = calloc((size_t)count + 2, sizeof *arguments);
@@ -195,17 +249,19 @@ bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code
         arguments[i + 1] = (char *)(uintptr_t)words[i];
     opterr = 0;
     optind = 1;
-    while ((option = getopt_long(count + 1, arguments, ":aM:Nho:p:", options, NULL)) != -1) {
+    while ((option = getopt_long(count + 1, arguments, ":aM:Nho:O:p:", options, NULL)) != -1) {
         is_known &= option != '?' && option != ':';
-        format = option == 'o' ? optarg : format;
+        if (option == 'o' || option == 'O')
+            form = (struct form){optarg, option == 'O'};
         has_header &= option != 'h';
         names_cluster |= option == 'M';
     }
-    bool is_run = is_known && optind == count + 1 && (format || !has_header);
+    bool is_run = is_known && optind == count + 1 && (form.text || !has_header);
     free(arguments);
+    if (is_run && !form.text)
+        form.text = PARTITION_FORMAT;
     if (is_run)
-        *ret_exit_code = print_partition(
-            format ? format : PARTITION_FORMAT, has_header, names_cluster);
+        *ret_exit_code = print_partition(&form, has_header, names_cluster);
     return is_run;
 }
 

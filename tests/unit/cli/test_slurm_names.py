@@ -128,7 +128,8 @@ class SlurmNames(CliCase):
         self.assertIn("Invalid job state", self.run_as("squeue", "-t", "bogus", code=1))
 
     def test_submitit(self):
-        # submitit/slurm/slurm.py: SlurmInfoWatcher._make_command
+        # submitit 1.5.4, submitit/slurm/slurm.py: SlurmInfoWatcher._make_command,
+        # SlurmJob._interrupt and SlurmJobEnvironment._requeue
         text = self.run_as(
             "sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", "1", "-j", "2"
         )
@@ -146,7 +147,8 @@ class SlurmNames(CliCase):
         self.assertEqual(self.daemon.requests[0][1], "/v1/tasks/2/requeue")
 
     def test_snakemakes_executor_plugin(self):
-        # snakemake-executor-plugin-slurm, job_status_query.py
+        # snakemake-executor-plugin-slurm 2.7.1: job_status_query.py, accounts.py,
+        # job_cancellation.py and submit_string.py
         text = self.run_as(
             *"sacct -X --parsable2 --clusters all --noheader --format=JobIdRaw,State".split(),
             *"--starttime 2026-11-28T00:00 --endtime now --name run".split(),
@@ -156,9 +158,30 @@ class SlurmNames(CliCase):
             *"squeue --format=%i|%T --states=all --noheader --name run".split(),
         )
         self.assertEqual(text, "2|RUNNING\n")
+        self.assertIn(
+            "MinJobAge               = 300 sec\n", self.run_as("scontrol", "show", "config")
+        )
+        text = self.run_as(*"sacctmgr -n -s list user ada format=account%256".split())
+        self.assertEqual(text, "colloc".rjust(256) + " \n")
+        self.assertEqual(self.run_as("sinfo", "-o", "%P"), "PARTITION\ncolloc*\n")
+        self.assertTrue(self.run_as("scontrol", "show", "partition").startswith("PartitionName="))
+        done = self.run_as(
+            *"sbatch --parsable --job-name run --output".split(),
+            os.path.join(self.folder, "%j.log"),
+            *"--export=ALL --comment rule_a -A colloc -p colloc -t 60 --mem 1000".split(),
+            *"--gpus=1 --ntasks=1 --cpus-per-task=2 -D".split(),
+            self.folder,
+            "--wrap=python -m snakemake --target-jobs 'a:'",
+        )
+        self.assertEqual(done, "12\n")
+        body = [body for method, path, body in self.daemon.requests if method == "POST"][-1]
+        self.assertEqual((body["gpus"], body["cpus"], body["time_limit_s"]), (1, 2, 3600))
+        self.run_as("scancel", "1", "2", "--clusters=all")
+        cancelled = [body["tasks"] for _, path, body in self.daemon.requests if "cancel" in path]
+        self.assertEqual(cancelled, [[1, 2]])
 
     def test_snakemake_7_21_of_debian(self):
-        # snakemake/executors/slurm/slurm_submit.py
+        # snakemake 7.21.0 (Debian 12): snakemake/executors/slurm/slurm_submit.py
         self.assertEqual(
             self.run_as("sacct", "-nu", "root", "-o", "Account%20"), (" " * 21 + "\n") * 3
         )
@@ -193,12 +216,40 @@ class SlurmNames(CliCase):
         self.assertNotIn("LR", body["environment"])
 
     def test_nextflow(self):
-        # SlurmExecutor.groovy: queueStatusCommand
+        # Nextflow 26.09.1-edge, modules/nextflow/src/main/groovy/nextflow/executor/
+        # SlurmExecutor.groovy: queueStatusCommand, getDirectives and getSubmitCommandLine
         text = self.run_as("squeue", "--noheader", "-o", "%i %t", "-t", "all", "-u", "root")
         self.assertEqual(text, "1 PD\n2 R\n")
+        queue = "squeue --noheader -o".split() + ["%i %t"] + "-t all -p colloc -u root".split()
+        self.assertEqual(self.run_as(*queue), text)
+        script = os.path.join(self.folder, ".command.run")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(
+                "#!/bin/bash\n"
+                "#SBATCH -J nf-train_(1)\n"
+                f"#SBATCH -o {self.folder}/.command.log\n"
+                "#SBATCH --no-requeue\n"
+                "#SBATCH --signal B:USR2@30\n"
+                "#SBATCH -c 2\n"
+                "#SBATCH -t 01:30:00\n"
+                "#SBATCH --mem 1000M\n"
+                "#SBATCH -p colloc\n"
+                "true\n"
+            )
+        done = self.run_as("sbatch", ".command.run")
+        self.assertEqual(done, "Submitted batch job 12\n")
+        body = [body for method, path, body in self.daemon.requests if method == "POST"][-1]
+        self.assertEqual(
+            (body["name"], body["cpus"], body["time_limit_s"], body["host_memory_mib"]),
+            ("nf-train_(1)", 2, 5400, 1000),
+        )
+        self.run_as("scancel", "1", "2")
+        cancelled = [body["tasks"] for _, path, body in self.daemon.requests if "cancel" in path]
+        self.assertEqual(cancelled, [[1, 2]])
 
     def test_batchspawner(self):
-        # batchspawner.py: SlurmSpawner.batch_query_cmd
+        # batchspawner 1.3.1.dev (451dcf1), batchspawner/batchspawner.py:
+        # SlurmSpawner.batch_query_cmd
         self.assertEqual(self.run_as("squeue", "-h", "-j", "2", "-o", "%T %B"), f"RUNNING {HOST}\n")
         self.assertEqual(self.run_as("squeue", "-h", "-j", "1", "-o", "%T %B"), "PENDING n/a\n")
         text = self.run_as("squeue", "-h", "-j", "77", "-o", "%T %B", code=1)
@@ -206,7 +257,7 @@ class SlurmNames(CliCase):
         self.assertEqual(self.run_as("squeue", "-h", "-j", "77,1", "-o", "%i"), "1\n")
 
     def test_open_ondemand(self):
-        # OSC/ood_core: adapters/slurm.rb
+        # OSC/ood_core until 0.31.0, lib/ood_core/job/adapters/slurm.rb: letters by -o
         letters = [letter for letter in SLURM if letter != "b"] + ["P", "Q", "o", "m", "Z", "b"]
         text = self.run_as(
             *"squeue --all --states=all --noconvert -o".split(),
@@ -231,6 +282,73 @@ class SlurmNames(CliCase):
         for verb in ("hold", "release"):
             self.run_as("scontrol", verb, "1", "-M", "colloc")
             self.assertEqual(self.daemon.requests[0][1], f"/v1/tasks/1/{verb}")
+
+    def test_open_ondemand_by_names(self):
+        # OSC/ood_core 0.31.1, lib/ood_core/job/adapters/slurm.rb: squeue_args, all_squeue_fields,
+        # get_cluster_info, nodes, queues and accounts. Headers and values are those that Slurm
+        # 22.05.8 printed of a held job, but for ExcNodes, which it does not know.
+        fields = (
+            "Account JobID BatchHost MinCpus NumCPUs MinTmpDisk NumNodes EndTime Dependency "
+            "Feature ArrayJobID GroupName GroupID OverSubscribe Sockets JobArrayID Cores Name "
+            "Threads Comment ArrayTaskID TimeLimit TimeLeft MinMemory TimeUsed ReqNodes NodeList "
+            "Command Contiguous QOS Partition PriorityLong Reason StartTime StateCompact "
+            "State UserName UserID Reservation SubmitTime WCKey Licenses ExcNodes CoreSpec Nice SchedNodes SCT WorkDir "
+            "tres-alloc tres-per-node"
+        ).split()
+        text = self.run_as(
+            *"squeue --all --states=all --noconvert -O".split(),
+            ":\x1f,".join(fields) + ":\x1f,",
+            *"-u root -j 1 -M colloc".split(),
+        )
+        head, job = text.split("\x1f\n")[:2]
+        cluster, header = head.split("\n")
+        self.assertEqual(cluster, "CLUSTER: colloc")
+        headers = dict(zip(fields, header.split("\x1f")))
+        values = dict(zip(fields, job.split("\x1f")))
+        self.assertEqual(len(header.split("\x1f")), len(fields))
+        self.assertEqual(len(job.split("\x1f")), len(fields))
+        expected = {
+            "Account": ("ACCOUNT", "(null)"),
+            "JobID": ("JOBID", "1"),
+            "BatchHost": ("EXEC_HOST", "n/a"),
+            "MinTmpDisk": ("MIN_TMP_DISK", "0"),
+            "Sockets": ("SOCKETS_PER_NODE", "*"),
+            "Cores": ("CORES_PER_SOCKET", "*"),
+            "Threads": ("THREADS_PER_CORE", "*"),
+            "Contiguous": ("CONTIGUOUS", "0"),
+            "TimeLimit": ("TIME_LIMIT", "1:30:00"),
+            "PriorityLong": ("PRIORITY", values["PriorityLong"]),
+            "StateCompact": ("ST", "PD"),
+            "CoreSpec": ("CORE_SPEC", "N/A"),
+            "SchedNodes": ("SCHEDNODES", "(null)"),
+            "SCT": ("S:C:T", "*:*:*"),
+            "tres-alloc": ("TRES_ALLOC", values["tres-alloc"]),
+            "tres-per-node": ("TRES_PER_NODE", "gres:gpu:1"),
+        }
+        for name, pair in expected.items():
+            self.assertEqual((headers[name], values[name]), pair, name)
+        self.assertIn("cpu=1", values["tres-alloc"])
+        self.daemon.gpus = [{"index": "0", "tasks": [{"id": 2}]}, {"index": "1", "tasks": []}]
+        cpus = os.sysconf("SC_NPROCESSORS_ONLN")
+        self.assertEqual(self.run_as("sinfo", "-aho", "%F/%C"), f"1/0/0/1/0/{cpus}/0/{cpus}\n")
+        names = "nodehost:100,gres:20,gresused:30,statelong"
+        text = self.run_as("sinfo", "-ahNO", names, "-M", "colloc")
+        self.assertEqual(text, f"{HOST:100}{'gpu:2':20}{'gpu:1':30}{'mixed':20}\n")
+        text = self.run_as("sinfo", "-O", "StateCompact:.6,partition")
+        self.assertEqual(text, f" STATE{'PARTITION':20}\n   mix{'colloc*':20}\n")
+        for wrong in ("bogus", "gres:-3", "gres:999999", ":"):
+            self.assertIn("Invalid node format", self.run_as("sinfo", "-O", wrong, code=1))
+        text = self.run_as(
+            *"sacctmgr -nP show users withassoc format=account,qos where user=ada".split(),
+            "cluster=colloc",
+        )
+        self.assertEqual(text, "colloc|\n")
+        self.assertTrue(self.run_as("scontrol", "show", "part", "-o").startswith("PartitionName="))
+
+    def test_widths_and_suffixes_of_names(self):
+        # as squeue 22.05.8 prints a job called net with -O "JobID:8:,Name:.6|,State:"
+        text = self.run_as("squeue", "-j1", "-O", "JobID:8:,Name:.6|,State:")
+        self.assertEqual(text, "JOBID   :  NAME|STATE\n1       :   net|PENDING\n")
 
     def test_sacct_in_columns(self):
         self.assertEqual(
@@ -284,7 +402,7 @@ class SlurmNames(CliCase):
         self.assertEqual(self.run_as("scontrol", "show", "node", "other", code=1), "")
 
     def test_accounts(self):
-        # snakemake/executors/slurm/slurm_submit.py: test_account
+        # snakemake 7.21.0 (Debian 12), snakemake/executors/slurm/slurm_submit.py: test_account
         text = self.run_as("sacctmgr", "-n", "-s", "list", "user", "ada", "format=account%20")
         self.assertEqual(text, " " * 14 + "colloc \n")
         self.assertEqual(
