@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "core/gpu_sharers.h"
+#include "core/hold.h"
 #include "core/state/charges.h"
 #include "core/state/tasks.h"
 #include "sharing/interference_cache.h"
@@ -34,9 +35,6 @@
 #define MISSED_US       (9 * SECOND_US)  /* two reports: one slow step is no reason */
 #define SETTLE_US       (12 * SECOND_US) /* the reports after a change show its effect */
 #define HOLD_US         (120 * SECOND_US)
-
-/* Chosen: if the promise is missed within five holds after a task came, that task is the cause. */
-enum { HOLDS_TO_BLAME = 5, DOUBLINGS_MAX = 5 };
 
 /* Chosen: the median error of a predicted slowdown is 12 %, the largest a factor of two
  * (docs/measured/sharing.md). */
@@ -157,11 +155,9 @@ void core_note_gave_way_to_promise(struct core *core, const struct task *task, i
     if (!other || !core_has_promise(other) || !task_has_run(other))
         return;
     struct task_promise *promise = &other->run->promise;
-    bool is_again = promise->gave_way_us && promise->joined_us > promise->gave_way_us &&
-                    now_us - promise->joined_us < HOLDS_TO_BLAME * hold_us(other);
-    promise->doublings = !is_again                            ? 0
-                         : promise->doublings < DOUBLINGS_MAX ? promise->doublings + 1
-                                                              : DOUBLINGS_MAX;
+    bool has_joined = promise->gave_way_us && promise->joined_us > promise->gave_way_us;
+    promise->doublings = hold_next_doublings(
+        promise->doublings, HOLD_US, has_joined ? promise->joined_us : 0, now_us);
     promise->changed_us = promise->gave_way_us = now_us;
     promise->missed_since_us = 0;
     promise->n_gave_way++;

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "core/hold.h"
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 #include "core/state/waiting.h"
@@ -119,10 +120,6 @@ void core_note_joined(struct core *core, const struct task *task, int gpu, int64
     }
 }
 
-/* Chosen: if a service misses its target within five holds after a task came, that task is taken to
- * be the cause. */
-enum { HOLDS_TO_BLAME = 5, DOUBLINGS_MAX = 4 };
-
 void core_note_gave_way(struct core *core, const struct task *task, int64_t now_us)
 {
     struct task *other = core_find_task(core, task->run->yield.to_task);
@@ -130,11 +127,8 @@ void core_note_gave_way(struct core *core, const struct task *task, int64_t now_
     if (!other || !core_has_latency_target(other) || !task_has_run(other))
         return;
     struct task_service *service = &other->run->service;
-    bool is_to_blame = service->joined_us &&
-                       now_us - service->joined_us < HOLDS_TO_BLAME * hold_us(core, other);
-    service->doublings = !is_to_blame                         ? 0
-                         : service->doublings < DOUBLINGS_MAX ? service->doublings + 1
-                                                              : DOUBLINGS_MAX;
+    service->doublings = hold_next_doublings(
+        service->doublings, core->settings.service_hold_us, service->joined_us, now_us);
     service->changed_us = now_us;
     service->met_since_us = service->missed_since_us = 0;
     update_residents(core, other, now_us);
