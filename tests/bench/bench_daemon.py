@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real collocd over eight emulated GPUs in a temporary folder, under load (tests/bench/load.c).
 
-usage: bench_daemon.py BUILD_FOLDER [starts|rate|peers|cli|queue|people|idle|monitor ...]
+usage: bench_daemon.py BUILD_FOLDER [starts|rate|peers|cli|queue|people|idle|steps|monitor ...]
 Prints what tests/bench/bench.h describes. Task-spooler is run beside it where `tsp` is installed.
 """
 
@@ -26,6 +26,7 @@ PEER_STARTS = 60
 CLIENTS, QUEUED = 8, 10000
 USERS, TASKS_OF_USER, FIRST_UID = 200, 100, 64100
 IDLE_S = 20
+TRAININGS = 64
 SHORT_RUNS = 20
 UNKNOWN, RATE_LIMIT_S = 100, 20
 
@@ -420,6 +421,50 @@ def train(daemon, gpu):
     )
 
 
+def trainings_cost(build, options):
+    """Of a core, in per cent: collocd with TRAININGS tasks of one process each, all known to it."""
+    settings = ["--tasks-per-gpu=16", "--starting-max=8", "--policy=first-fit"]
+    with BenchDaemon(build, kind="H200", settings=settings) as daemon:
+        training = os.path.join(daemon.build, "emulator/colloc-pretend-train")
+        daemon.run(
+            "src/cli/colloc",
+            "submit",
+            f"--array=1-{TRAININGS}",
+            "--memory=1G",
+            "--smact=0.1",
+            "--output=/dev/null",
+            "--",
+            training,
+            "--memory-mib=500",
+            "--seconds=100000",
+            "--smact=0.1",
+            *options,
+        )
+        deadline = time.monotonic() + 120
+        while True:
+            tasks = json.loads(daemon.run("src/cli/colloc", "queue", "--json"))["tasks"]
+            ready = [t for t in tasks if t["steps_per_s"] or (not options and t["mem_used_mib"])]
+            if len(ready) == TRAININGS:
+                break
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{len(ready)} of {TRAININGS} trainings run")
+            time.sleep(0.5)
+        before = daemon.activity()[0]
+        time.sleep(IDLE_S)
+        cost = (daemon.activity()[0] - before) / IDLE_S * 100
+        daemon.run("src/cli/colloc", "cancel", "--user=" + getpass.getuser())
+        return cost
+
+
+def measure_steps(build):
+    """The same trainings with ten steps a second and without: the difference is the tracking."""
+    without = trainings_cost(build, [])
+    tracked = trainings_cost(build, ["--steps=1000000"])
+    what = f"speed tracking of {TRAININGS} processes: of one core"
+    row(what, "%", "median < 0.2", max(0, tracked - without))
+    row(f"collocd, {GPUS} GPUs, {TRAININGS} trainings, no steps", "%", "", without)
+
+
 def children_cpu_s():
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
@@ -520,6 +565,7 @@ MEASURES = {
     "queue": measure_queue,
     "people": measure_people,
     "idle": measure_idle,
+    "steps": measure_steps,
     "monitor": measure_monitor,
 }
 
