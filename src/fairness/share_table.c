@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses the file of shares. A line has up to four words, the first of which names the kind of the
- * line. A user's project must have been named before, so that a misspelt one is found. */
+/* Parses the file of shares. A line has up to five words, the first of which names the kind of the
+ * line, and the last may be a promise. A user's project must have been named before, so that a
+ * misspelt one is found. */
 #include "fairness/share_table.h"
 
 #include <ctype.h>
@@ -11,9 +12,12 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { WORDS_MAX = 4, WORD_BYTES = 64 }; /* "user ada vision 3"; Linux: names of 32 bytes */
+/* "user ada vision 3 max-slowdown=1.5"; Linux: names of 32 bytes */
+enum { WORDS_MAX = 5, WORD_BYTES = 64 };
 
-static const struct share_project default_project = {"default", 1};
+static const char promise_word[] = "max-slowdown=";
+
+static const struct share_project default_project = {.name = "default", .shares = 1};
 
 struct parsing {
     struct share_table *table;
@@ -71,6 +75,24 @@ static int take_shares(const struct line *line, int i, struct fault *fault, int 
     return 0;
 }
 
+/* Takes the promise off the end of the line. */
+static int take_promise(struct line *line, struct fault *fault, struct share_promise *ret_promise)
+{
+    const char *last = line->words[line->n - 1], *value = last + strlen(promise_word);
+    *ret_promise = (struct share_promise){.is_set = false};
+    if (strncmp(last, promise_word, strlen(promise_word)) != 0)
+        return 0;
+    line->n--;
+    ret_promise->is_set = true;
+    if (strcmp(value, "none") == 0)
+        return 0;
+    if (parse_double(value, 1, SHARE_PROMISE_MAX, &ret_promise->slowdown_max) < 0)
+        return fault_set(fault, EINVAL,
+            "'%s': a promise of speed is a number from 1 to %d (times as long as alone), or none",
+            last, SHARE_PROMISE_MAX);
+    return 0;
+}
+
 static int find_project(const struct share_table *table, const char *name)
 {
     for (int i = 0; i < table->n_projects; i++)
@@ -88,12 +110,14 @@ static bool is_project_name(const char *name)
 }
 
 /* The shares of "default" may be given, too, in the first line about a project or later. */
-static int take_project(struct parsing *parsing, const struct line *line)
+static int take_project(
+    struct parsing *parsing, const struct line *line, const struct share_promise *promise)
 {
     struct share_table *table = parsing->table;
     int shares = 1, r;
     if (line->n < 2 || line->n > 3)
-        return fault_set(parsing->fault, EINVAL, "expected 'project NAME [SHARES]'");
+        return fault_set(
+            parsing->fault, EINVAL, "expected 'project NAME [SHARES] [max-slowdown=TIMES]'");
     if (!is_project_name(line->words[1]))
         return fault_set(parsing->fault, EINVAL,
             "'%s': a project's name has letters, digits, '_', '.' and '-', at most %d",
@@ -108,6 +132,7 @@ static int take_project(struct parsing *parsing, const struct line *line)
     i = i < 0 ? table->n_projects++ : i;
     strcpy(table->projects[i].name, line->words[1]);
     table->projects[i].shares = shares;
+    table->projects[i].promise = *promise;
     return 0;
 }
 
@@ -140,11 +165,13 @@ static int add_user(struct parsing *parsing, const char *name, const struct user
     return 0;
 }
 
-static int take_user(struct parsing *parsing, const struct line *line)
+static int take_user(
+    struct parsing *parsing, const struct line *line, const struct share_promise *promise)
 {
-    struct user_shares user = {0};
-    if (line->n < 3)
-        return fault_set(parsing->fault, EINVAL, "expected 'user NAME PROJECT [SHARES]'");
+    struct user_shares user = {.promise = *promise};
+    if (line->n < 3 || line->n > 4)
+        return fault_set(
+            parsing->fault, EINVAL, "expected 'user NAME PROJECT [SHARES] [max-slowdown=TIMES]'");
     user.project = find_project(parsing->table, line->words[2]);
     if (user.project < 0)
         return fault_set(parsing->fault, EINVAL,
@@ -168,10 +195,13 @@ static int take_line(struct parsing *parsing, const char *text, size_t size)
     int r = split_line(text, size, parsing->fault, &line);
     if (r < 0 || line.n == 0)
         return r;
-    if (strcmp(line.words[0], "project") == 0)
-        return take_project(parsing, &line);
-    if (strcmp(line.words[0], "user") == 0)
-        return take_user(parsing, &line);
+    struct share_promise promise;
+    if ((r = take_promise(&line, parsing->fault, &promise)) < 0)
+        return r;
+    if (line.n > 0 && strcmp(line.words[0], "project") == 0)
+        return take_project(parsing, &line, &promise);
+    if (line.n > 0 && strcmp(line.words[0], "user") == 0)
+        return take_user(parsing, &line, &promise);
     bool is_yaml = strchr(line.words[0], ':') || strcmp(line.words[0], "-") == 0;
     return fault_set(parsing->fault, EINVAL, "'%s': a line begins with 'project' or 'user'%s",
         line.words[0],
@@ -202,11 +232,26 @@ struct user_shares share_table_find(const struct share_table *table, uint32_t ui
     return (struct user_shares){.uid = uid, .project = 0, .shares = 1};
 }
 
+struct reading share_table_promise(const struct share_table *table, uint32_t uid)
+{
+    struct user_shares user = share_table_find(table, uid);
+    const struct share_promise *promise = user.promise.is_set
+                                              ? &user.promise
+                                              : &table->projects[user.project].promise;
+    return promise->slowdown_max > 0 ? reading_of(promise->slowdown_max) : READING_NONE;
+}
+
+static bool same_promise(const struct share_promise *a, const struct share_promise *b)
+{
+    return a->is_set == b->is_set && a->slowdown_max == b->slowdown_max;
+}
+
 static bool same_projects(const struct share_table *a, const struct share_table *b)
 {
     for (int i = 0; i < a->n_projects && i < b->n_projects; i++)
         if (strcmp(a->projects[i].name, b->projects[i].name) != 0 ||
-            a->projects[i].shares != b->projects[i].shares)
+            a->projects[i].shares != b->projects[i].shares ||
+            !same_promise(&a->projects[i].promise, &b->projects[i].promise))
             return false;
     return a->n_projects == b->n_projects;
 }
@@ -215,7 +260,8 @@ bool share_table_equal(const struct share_table *a, const struct share_table *b)
 {
     for (int i = 0; i < a->n_users && i < b->n_users; i++)
         if (a->users[i].uid != b->users[i].uid || a->users[i].project != b->users[i].project ||
-            a->users[i].shares != b->users[i].shares)
+            a->users[i].shares != b->users[i].shares ||
+            !same_promise(&a->users[i].promise, &b->users[i].promise))
             return false;
     return a->n_users == b->n_users && same_projects(a, b);
 }

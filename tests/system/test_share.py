@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, program
+from daemon_case import DaemonCase, program, until
 from test_users import ADA, BOB, Several
 
 SHARES = "project vision 3\nproject speech\nuser 64001 vision 2\nuser 64002 speech\n"
@@ -113,13 +113,30 @@ class Shares(DaemonCase):
         for text, says in (
             ("project vision -1\n", r"stay as they are: shares: \S+:1: '-1': shares are a whole"),
             ("user no-such-user default\n", r":1: 'no-such-user': there is no such user"),
-            ("user root\n", r":1: expected 'user NAME PROJECT \[SHARES\]'"),
+            ("user root\n", r":1: expected 'user NAME PROJECT \[SHARES\]"),
         ):
             self.reload(text, says)
             self.assertEqual(self.projects(), {"default": 1, "vision": 5})
         os.remove(self.shares)
         self.process.send_signal(signal.SIGHUP)
         self.wait_log("stay as they are: shares: .*No such file")
+
+    def test_a_promise_by_default(self):
+        """Of the user's tasks that name none; a task that was submitted keeps its own."""
+        before = self.train(2000, 1e6)
+        self.reload("project vision max-slowdown=2\nuser root vision 1\n", "1 users are read")
+        promise = lambda task: self.task(task)["max_slowdown"]
+        by_default = self.train(2000, 1e6)
+        self.assertEqual(promise(by_default), 2)
+        self.assertEqual(promise(self.train(2000, 1e6, max_slowdown=1.25)), 1.25)
+        self.assertIsNone(promise(before))
+        self.assertEqual(self.get("/v1/share")["users"][0]["max_slowdown"], 2)
+        self.reload("project vision max-slowdown=2\nuser root vision max-slowdown=none\n", "read")
+        shown = lambda: self.get("/v1/share")["users"][0]["max_slowdown"]
+        until(lambda: shown() is None, "no promise by default")
+        self.assertIsNone(promise(self.train(2000, 1e6)))
+        self.restart(signal.SIGKILL)
+        self.assertEqual(promise(by_default), 2)
 
     def test_a_mistake_is_found_before_the_start(self):
         self.stop()

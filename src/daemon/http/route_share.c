@@ -36,11 +36,13 @@ static struct counts *count_tasks(const struct core *core)
 static json_t *user_json(
     struct http *http, const struct user_standing *user, const struct counts *counts)
 {
-    return json_pack("{s:s, s:I, s:s, s:i, s:f, s:f, s:i, s:i, s:i, s:i}", "user",
+    const struct share_table *table = core_get_settings(http->parts.core)->shares;
+    return json_pack("{s:s, s:I, s:s, s:i, s:f, s:f, s:i, s:i, s:i, s:i, s:o}", "user",
         names_of_uid(http->parts.names, user->uid)->name, "uid", (json_int_t)user->uid, "project",
         user->project, "shares", user->shares, "usage", (double)user->usage_us / (double)HOUR_US,
         "window_usage", (double)user->window_us / (double)HOUR_US, "fair_rank", user->fair_rank,
-        "gpus", user->n_gpus, "running", counts->running, "pending", counts->pending);
+        "gpus", user->n_gpus, "running", counts->running, "pending", counts->pending,
+        "max_slowdown", json_reading(share_table_promise(table, user->uid), 1));
 }
 
 static json_t *projects_json(const struct core *core, int64_t now_us)

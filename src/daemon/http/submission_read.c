@@ -327,6 +327,9 @@ static int set_request(const struct http *http, struct submission *submission, s
         request->expect.smact = reading_of((double)options[TASK_SMACT].number / MILLION);
     if (options[TASK_MAX_SLOWDOWN].set)
         request->slowdown_max = reading_of((double)options[TASK_MAX_SLOWDOWN].number / MILLION);
+    else
+        request->slowdown_max = share_table_promise(
+            &http->parts.config->share_table, submission->event.submit.uid);
     /* "default" is the daemon's setting. */
     if (sharing_parse(options[TASK_SHARING].text, &request->sharing) < 0)
         request->sharing = http->parts.config->sharing;

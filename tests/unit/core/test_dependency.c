@@ -376,10 +376,10 @@ static void a_projects_limits_hold(void **state)
     char text[256];
     share_table_init(&table);
     table.n_projects = 2;
-    table.projects[1] = (struct share_project){"vision", 1};
+    table.projects[1] = (struct share_project){.name = "vision", .shares = 1};
     table.n_users = 2;
-    table.users[0] = (struct user_shares){1, 1, 1};
-    table.users[1] = (struct user_shares){2, 1, 1};
+    table.users[0] = (struct user_shares){.uid = 1, .project = 1, .shares = 1};
+    table.users[1] = (struct user_shares){.uid = 2, .project = 1, .shares = 1};
     settings.shares = &table;
     settings.project_limits.gpus = 3;
     core_configure(core, &settings);
@@ -434,10 +434,10 @@ static struct core *core_with_window(struct share_table *table)
     struct core_settings settings = *core_get_settings(core);
     share_table_init(table);
     table->n_projects = 2;
-    table->projects[1] = (struct share_project){"vision", 1};
+    table->projects[1] = (struct share_project){.name = "vision", .shares = 1};
     table->n_users = 2;
-    table->users[0] = (struct user_shares){1, 1, 1};
-    table->users[1] = (struct user_shares){2, 1, 1};
+    table->users[0] = (struct user_shares){.uid = 1, .project = 1, .shares = 1};
+    table->users[1] = (struct user_shares){.uid = 2, .project = 1, .shares = 1};
     settings.shares = table;
     settings.usage_window_us = 32 * hour_us;
     core_configure(core, &settings);

@@ -23,8 +23,8 @@ static int reset(void **state)
 {
     share_table_init(&table);
     table.n_projects = 3;
-    table.projects[1] = (struct share_project){"vision", 3};
-    table.projects[2] = (struct share_project){"speech", 1};
+    table.projects[1] = (struct share_project){.name = "vision", .shares = 3};
+    table.projects[2] = (struct share_project){.name = "speech", .shares = 1};
     return 0;
 }
 

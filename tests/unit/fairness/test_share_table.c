@@ -57,6 +57,36 @@ static void a_file_is_read(void **state)
     check_user(4000000000u, "default", 1);
 }
 
+static double promise_of(uint32_t uid)
+{
+    return reading_or(share_table_promise(&table, uid), 0);
+}
+
+static void a_promise_is_the_users_or_the_projects(void **state)
+{
+    struct share_table before;
+    assert_int_equal(parse("project vision 3 max-slowdown=1.5\nproject speech\n"
+                           "user ada vision\nuser bob vision 2 max-slowdown=1.2\n"
+                           "user carl vision max-slowdown=none\nuser root speech"),
+        0);
+    assert_float_equal(promise_of(1), 1.5, 1e-9);
+    assert_float_equal(promise_of(2), 1.2, 1e-9);
+    assert_false(share_table_promise(&table, 3).valid);
+    assert_false(share_table_promise(&table, 0).valid);
+    assert_false(share_table_promise(&table, 77).valid); /* of the project default */
+    check_user(2, "vision", 2);
+    before = table;
+    assert_int_equal(parse("project default max-slowdown=3"), 0);
+    assert_float_equal(promise_of(77), 3, 1e-9);
+    assert_false(share_table_equal(&before, &table));
+    table = before;
+    table.users[2].promise.slowdown_max = 2;
+    assert_false(share_table_equal(&before, &table));
+    table = before;
+    table.projects[1].promise.slowdown_max = 2;
+    assert_false(share_table_equal(&before, &table));
+}
+
 static void without_a_file_all_are_equal(void **state)
 {
     struct share_table empty;
@@ -78,18 +108,27 @@ static void each_mistake_names_its_line(void **state)
         {"project a 1000001", EINVAL, "'1000001': shares"},
         {"project a 0.5", EINVAL, "'0.5': shares"},
         {"project a 99999999999999999999", EINVAL, "shares are a whole number"},
-        {"project", EINVAL, "expected 'project NAME [SHARES]'"},
-        {"project a 1 2", EINVAL, "expected 'project NAME [SHARES]'"},
+        {"project", EINVAL, "expected 'project NAME [SHARES] [max-slowdown=TIMES]'"},
+        {"project a 1 2", EINVAL, "expected 'project NAME [SHARES]"},
         {"project a/b 1", EINVAL, "a project's name has letters"},
         {"project a123456789012345678901234567890123 1", EINVAL, "at most 31"},
         {"project a 1\nproject a 2", EINVAL, "shares:2: project a: named twice"},
-        {"user ada", EINVAL, "expected 'user NAME PROJECT [SHARES]'"},
+        {"user ada", EINVAL, "expected 'user NAME PROJECT [SHARES]"},
         {"user ada vision", EINVAL, "'vision': no such project"},
         {"user unknown-user default", ENOENT, "'unknown-user': there is no such user"},
         {"user slow default", ETIMEDOUT, "'slow': the user cannot be looked up"},
         {"user ada default -1", EINVAL, "'-1': shares"},
         {"user ada default\nuser ada default 2", EINVAL, "shares:2: user ada: named twice"},
-        {"user ada default 1 1", EINVAL, "more words than expected"},
+        {"user ada default 1 1", EINVAL, "expected 'user NAME PROJECT [SHARES]"},
+        {"user ada default 1 1 1", EINVAL, "more words than expected"},
+        {"project a max-slowdown=0.9", EINVAL,
+            "shares:1: 'max-slowdown=0.9': a promise of speed is a number from 1 to 100"},
+        {"project a max-slowdown=101", EINVAL, "a promise of speed is a number"},
+        {"project a max-slowdown=nan", EINVAL, "a promise of speed is a number"},
+        {"project a max-slowdown=", EINVAL, "a promise of speed is a number"},
+        {"project a max-slowdown=2 3", EINVAL, "expected 'project NAME [SHARES]"},
+        {"project max-slowdown=2", EINVAL, "expected 'project NAME"},
+        {"max-slowdown=2", EINVAL, "'max-slowdown=2': a line begins with 'project' or 'user'"},
         {"group a", EINVAL, "'group': a line begins with 'project' or 'user'"},
         {"vision:\n  share: 2\n", EINVAL,
             "'vision:': a line begins with 'project' or 'user': the file is not YAML, but has lines "
@@ -155,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read),
+        cmocka_unit_test(a_promise_is_the_users_or_the_projects),
         cmocka_unit_test(without_a_file_all_are_equal),
         cmocka_unit_test(each_mistake_names_its_line),
         cmocka_unit_test(there_is_a_limit_of_projects),

@@ -92,9 +92,9 @@ static void old_settings_mean_what_they_meant(void **state)
 static void settings_are_read_back(void **state)
 {
     static const struct share_table shares = {.n_projects = 2,
-        .projects = {{"default", 1}, {"vision", 3}},
+        .projects = {{.name = "default", .shares = 1}, {.name = "vision", .shares = 3}},
         .n_users = 2,
-        .users = {{1000, 1, 2}, {4000000000u, 0, 5}}};
+        .users = {{.uid = 1000, .project = 1, .shares = 2}, {.uid = 4000000000u, .shares = 5}}};
     struct core_settings settings = core_settings_default();
     settings.policy = &policy_magm;
     settings.conditions.smact_max = 0.1 + 0.2;
