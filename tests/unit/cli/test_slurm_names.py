@@ -290,10 +290,10 @@ class SlurmNames(CliCase):
         fields = (
             "Account JobID BatchHost MinCpus NumCPUs MinTmpDisk NumNodes EndTime Dependency "
             "Feature ArrayJobID GroupName GroupID OverSubscribe Sockets JobArrayID Cores Name "
-            "Threads Comment ArrayTaskID TimeLimit TimeLeft MinMemory TimeUsed ReqNodes NodeList "
-            "Command Contiguous QOS Partition PriorityLong Reason StartTime StateCompact "
-            "State UserName UserID Reservation SubmitTime WCKey Licenses ExcNodes CoreSpec Nice SchedNodes SCT WorkDir "
-            "tres-alloc tres-per-node"
+            "Threads Comment ArrayTaskID TimeLimit TimeLeft MinMemory TimeUsed ReqNodes "
+            "NodeList Command Contiguous QOS Partition PriorityLong Reason StartTime "
+            "StateCompact State UserName UserID Reservation SubmitTime WCKey Licenses ExcNodes "
+            "CoreSpec Nice SchedNodes SCT WorkDir tres-alloc tres-per-node"
         ).split()
         text = self.run_as(
             *"squeue --all --states=all --noconvert -O".split(),
