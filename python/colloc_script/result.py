@@ -187,6 +187,7 @@ def _seen(training, optimizer, precision, start):
         "checkpointing": training.seen["checkpointing"],
         "compiled": training.seen["compiled"],
         "ddp": training.seen["ddp"],
+        "fsdp": training.seen["fsdp"],
         "cudnn_benchmark": _tries_kernels(training),
         "inference": training.seen["inference"],
     }

@@ -6,13 +6,14 @@ the buckets in which it sums gradients: a copy of them, unless they are views of
 """
 import contextlib
 import importlib
+import math
 import os
 import sys
 import types
 
 import torch
 
-from . import after_import
+from . import after_import, sharded
 from .device import GPU
 from .ending import CannotFollow
 
@@ -157,12 +158,63 @@ def _refuse_to_divide(kind, parallel):
     return refuse
 
 
-def _refuse_fsdp():
-    fsdp = sys.modules["torch.distributed.fsdp"]
-    refuse = _refuse_to_divide("FSDP", "fsdp")
-    fsdp.FullyShardedDataParallel.__init__ = refuse
-    if hasattr(fsdp, "fully_shard"):
-        fsdp.fully_shard = refuse
+class _Mesh:
+    """The GPUs of a training as a grid, of which this process is the first."""
+
+    def __init__(self, shape, names):
+        self.shape, self.mesh_dim_names, self.ndim = tuple(shape), names, len(shape)
+
+    def size(self, dim=None):
+        return math.prod(self.shape) if dim is None else self.shape[dim]
+
+    def __getitem__(self, names):
+        wanted = [names] if isinstance(names, str) else list(names)
+        return _Mesh([self.shape[self.mesh_dim_names.index(name)] for name in wanted], wanted)
+
+    def get_group(self, *_):
+        return None
+
+    def get_local_rank(self, *_):
+        return 0
+
+    def get_rank(self):
+        return 0
+
+
+def _make_mesh(_, shape, *, mesh_dim_names=None, **__):
+    return _Mesh(shape, list(mesh_dim_names) if mesh_dim_names else None)
+
+
+def _patch_fsdp(training, group):
+    """fully_shard is in torch.distributed.fsdp, and before PyTorch 2.6 in _composable.fsdp."""
+
+    def note(world):
+        training.seen["fsdp"] = world
+        group.note_nccl()
+
+    run = sharded._Run()
+    fully_shard = sharded.fully_shard_of(run, group, note)
+
+    def patch_module():
+        fsdp = sys.modules["torch.distributed.fsdp"]
+        wrapper = sharded._Wrapper(run, group, note)
+        sharded.patch_wrapper(fsdp.FullyShardedDataParallel, wrapper)
+        if hasattr(fsdp, "fully_shard"):
+            fsdp.fully_shard = fully_shard
+
+    def patch_composable():
+        sys.modules["torch.distributed._composable.fsdp"].fully_shard = fully_shard
+
+    def patch_mesh():
+        sys.modules["torch.distributed.device_mesh"].init_device_mesh = _make_mesh
+
+    after_import.call(
+        {
+            "torch.distributed.fsdp": patch_module,
+            "torch.distributed._composable.fsdp": patch_composable,
+            "torch.distributed.device_mesh": patch_mesh,
+        }
+    )
 
 
 def _refuse_deepspeed():
@@ -179,4 +231,5 @@ def patch(training):
     group = _Group(training)
     _patch_distributed(group)
     _patch_data_parallel(training, group)
-    after_import.call({"torch.distributed.fsdp": _refuse_fsdp, "deepspeed": _refuse_deepspeed})
+    _patch_fsdp(training, group)
+    after_import.call({"deepspeed": _refuse_deepspeed})

@@ -74,6 +74,7 @@ class Training:
             "compiled": False,
             "checkpointing": False,
             "ddp": 0,
+            "fsdp": 0,
             "processes": 0,
             "inference": False,
         }
