@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What it costs to read a summary and ask for an estimate, in time and in memory. Of the files
- * named on the command line, or of two networks made up here; and of the worst of the summaries
+ * named on the command line, or of two networks made up here, and of an export whose convolutions
+ * cuDNN has answered about; and of the worst of the summaries
  * below COLLOC_EVAL_DATA, if that is set.
  */
 #include <glob.h>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "bench.h"
 #include "estimator/estimator.h"
+#include "estimator/physics/known_kernels.h"
 #include "heap.h"
 
 enum { REPEATS = 3000, REPEATS_OF_MANY = 200, ROWS = 600, TRANSFORMER_ROWS = 354 };
@@ -124,6 +126,105 @@ static void measure_transformer(void)
     measure("transformer of 354 layers", text, n);
 }
 
+/* ---- an export with kept answers ---- */
+
+/* As many convolutions as ResNet-50 has, of HEIGHTS shapes. */
+enum { CONVS = 53, HEIGHTS = 20, EXPORT_SIZE = 128 << 10, QUESTIONS_MAX = 512 };
+enum { BACKWARD = CONVS + 2, TICKS = BACKWARD + 3 * CONVS + 4 };
+
+static int height_of(int conv)
+{
+    return 56 - conv % HEIGHTS;
+}
+
+/* Returns the tick at which the backward pass of a convolution begins: the last comes first. */
+static int backward_of(int conv)
+{
+    return BACKWARD + 3 * (CONVS - 1 - conv);
+}
+
+static size_t write_conv(char *text, size_t size, int conv, const char *phase, int tick)
+{
+    return (size_t)snprintf(text, size,
+        ",{\"tick\":%d,\"phase\":\"%s\",\"batch\":[0,1],\"input\":[64,%d,56],"
+        "\"weight\":[64,64,3,3],\"output\":[64,%d,56],\"stride\":[1,1],\"padding\":[1,1],"
+        "\"dilation\":[1,1],\"groups\":1,\"dtype\":\"float32\"}" +
+            (conv == 0 && tick == 1),
+        tick, phase, height_of(conv), height_of(conv));
+}
+
+/* A chain: each map is kept for the backward pass, and each gradient until the next one is there. */
+static size_t write_export(char text[EXPORT_SIZE])
+{
+    size_t n = (size_t)snprintf(text, EXPORT_SIZE,
+        "{\"colloc_export\":1,\"batch\":32,\"method\":\"script\","
+        "\"optimizer\":{\"name\":\"sgd\"},"
+        "\"precision\":\"fp32\",\"layers\":[{\"type\":\"Conv2d\",\"depth\":0,\"leaf\":true,"
+        "\"parameters\":1953792,\"shape\":[64,56,56],\"calls\":1}],\"ticks\":%d,"
+        "\"tensors\":[[7815168,0,0,-1,0]",
+        TICKS);
+    for (int i = 0; i < CONVS; i++)
+        n += (size_t)snprintf(text + n, EXPORT_SIZE - n, ",[0,%d,%d,%d,2]",
+            64 * height_of(i) * 56 * 4, 1 + i, backward_of(i) + 2);
+    for (int i = CONVS - 1; i >= 0; i--)
+        n += (size_t)snprintf(text + n, EXPORT_SIZE - n, ",[0,%d,%d,%d,3]",
+            64 * height_of(i) * 56 * 4, backward_of(i), backward_of(i) + 4);
+    n += (size_t)snprintf(text + n, EXPORT_SIZE - n, "],\"convs\":[");
+    for (int i = 0; i < CONVS; i++)
+        n += write_conv(text + n, EXPORT_SIZE - n, i, "forward", 1 + i);
+    for (int i = CONVS - 1; i >= 0; i--)
+        n += write_conv(text + n, EXPORT_SIZE - n, i, "backward", backward_of(i));
+    return n + (size_t)snprintf(text + n, EXPORT_SIZE - n, "]}");
+}
+
+static void answer_all(const struct estimate_request *request, struct kernel_answers *answers)
+{
+    static struct conv_question questions[QUESTIONS_MAX];
+    size_t n = known_kernels_missing(request, QUESTIONS_MAX, questions);
+    for (size_t i = 0; i < n; i++)
+        if (kernel_answers_put(answers, &questions[i], (int64_t)(i + 1) << 20) < 0)
+            exit(1);
+}
+
+static void estimate_or_exit(const struct estimate_request *request)
+{
+    struct estimate e;
+    struct fault fault = {""};
+    if (estimate_run("graph", request, &fault, &e) == 0 && e.evidence == EVIDENCE_KERNELS)
+        return;
+    fprintf(stderr, "not estimated by kept answers: %s\n", fault.text);
+    exit(1);
+}
+
+static void measure_kept_answers(void)
+{
+    static char text[EXPORT_SIZE];
+    static double took[REPEATS_OF_MANY];
+    struct kernel_answers answers = {.origin = {"NVIDIA H200", "580.1", 91900}};
+    struct export *export;
+    struct fault fault = {""};
+    if (export_parse(text, write_export(text), &fault, &export) < 0) {
+        fprintf(stderr, "%s\n", fault.text);
+        exit(1);
+    }
+    struct estimate_request request = {.model = export->model,
+        .export = export,
+        .batch = 32,
+        .gpu_kind = "NVIDIA H200",
+        .kernels = &answers};
+    answer_all(&request, &answers);
+    for (size_t i = 0; i < REPEATS_OF_MANY; i++) {
+        double before = bench_now_us();
+        estimate_or_exit(&request);
+        took[i] = bench_now_us() - before;
+    }
+    bench_sort(took, REPEATS_OF_MANY);
+    bench_row("estimate with cuDNN's kept answers: export of 53 convolutions", "us",
+        "median < 1000", took, REPEATS_OF_MANY);
+    kernel_answers_clear(&answers);
+    export_destroy(export);
+}
+
 /* The slowest of them, and the one that takes most memory. */
 static void measure_worst(char *const *paths, size_t n, size_t m)
 {
@@ -165,6 +266,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         measure_file(argv[i]);
     if (argc < 2) {
+        measure_kept_answers();
         measure_made_up();
         measure_transformer();
     }
