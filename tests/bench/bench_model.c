@@ -146,14 +146,13 @@ static int backward_of(int conv)
 static size_t write_conv(char *text, size_t size, int conv, const char *phase, int tick)
 {
     return (size_t)snprintf(text, size,
-        ",{\"tick\":%d,\"phase\":\"%s\",\"batch\":[0,1],\"input\":[64,%d,56],"
+        "%s{\"tick\":%d,\"phase\":\"%s\",\"batch\":[0,1],\"input\":[64,%d,56],"
         "\"weight\":[64,64,3,3],\"output\":[64,%d,56],\"stride\":[1,1],\"padding\":[1,1],"
-        "\"dilation\":[1,1],\"groups\":1,\"dtype\":\"float32\"}" +
-            (conv == 0 && tick == 1),
-        tick, phase, height_of(conv), height_of(conv));
+        "\"dilation\":[1,1],\"groups\":1,\"dtype\":\"float32\"}",
+        tick == 1 ? "" : ",", tick, phase, height_of(conv), height_of(conv));
 }
 
-/* A chain: each map is kept for the backward pass, and each gradient until the next one is there. */
+/* A chain: each map is kept for the backward pass, each gradient until the next one is there. */
 static size_t write_export(char text[EXPORT_SIZE])
 {
     size_t n = (size_t)snprintf(text, EXPORT_SIZE,
