@@ -114,7 +114,7 @@ enum placement_answer core_try_resumption(const struct core *core, const struct 
     struct task waiting = core_as_waiting(task);
     struct placement_query query = core_query(core, &waiting, NULL, now_us, ret_answer);
     query.passes_reservation = passes_reservation;
-    return node_choice_choose(
+    enum placement_answer answer = node_choice_choose(
         core_task_policy(core, task), &query, ret_answer->gpus, ret_answer->verdicts);
 }
 
@@ -126,6 +126,7 @@ bool core_backfills(const struct core *core, const struct task *head)
 /* Chosen, likewise: verdicts on GPUs for all tasks that are tried for backfill in a pass. */
 #define BACKFILL_VERDICTS_MAX (16 * CORE_BACKFILL_TRIES_MAX)
 
+    return task->run->yield.is_relocating ? PLACE_WAIT : answer;
 /* Chosen: tasks that are tried for backfill in a large cluster, too. */
 #define BACKFILL_TRIES_MIN 8
 

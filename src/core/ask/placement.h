@@ -29,7 +29,8 @@ bool core_finds_gpus(const struct core *core, const struct task *task, const uin
 struct task core_as_waiting(const struct task *task);
 
 /* Asks the policy of a suspended task for GPUs. `passes_reservation`: also those that are reserved
- * for the head of the main queue. */
+ * for the head of the main queue. A task whose copy is on its way from a neighbour GPU to the host
+ * waits for its end: the verdicts may then say that it fits. */
 enum placement_answer core_try_resumption(const struct core *core, const struct task *task,
     bool passes_reservation, int64_t now_us, struct placement *ret_answer);
 
