@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "core/ask/giving_way.h"
+#include "core/ask/queue_head.h"
 #include "core/ask/queue_pause.h"
 #include "core/ask/waits.h"
 #include "core/questions.h"
@@ -27,13 +28,33 @@ int64_t core_expires_us(const struct core *core, uint64_t id)
                    : TIME_NEVER;
 }
 
+/* When a task of a lower priority than the head may give way again. */
+static int64_t next_rested_us(const struct core *core)
+{
+    const struct task *head = core->settings.preempt ? core_head_of_queue(core) : NULL;
+    int64_t earliest_us = TIME_NEVER;
+    for (int i = 0; i < core->view.n_gpus && head; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct task *task = core_find_task(core, gpu->residents[k].task);
+            bool is_lower = task->request.priority < head->request.priority;
+            int64_t us = is_lower ? core_rested_us(core, task) : TIME_NEVER;
+            if (us > core->last_pass_us && us < earliest_us)
+                earliest_us = us;
+        }
+    }
+    return earliest_us;
+}
+
 /* Whether a task gives way depends on how long it has run, or the head has waited. */
 static int64_t next_preemption_us(const struct core *core)
 {
     bool may_give_way = core->settings.preempt || core->settings.make_room;
-    return may_give_way && core_queued_count(core) > 0
-               ? core->last_pass_us + CORE_BACKFILL_PERIOD_US
-               : TIME_NEVER;
+    if (!may_give_way || core_queued_count(core) == 0)
+        return TIME_NEVER;
+    int64_t rested_us = next_rested_us(core);
+    int64_t period_us = core->last_pass_us + CORE_BACKFILL_PERIOD_US;
+    return rested_us < period_us ? rested_us : period_us;
 }
 
 int64_t core_retry_us(const struct core *core)

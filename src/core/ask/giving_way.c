@@ -147,6 +147,14 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task)
     return suspension_time_us(&cost, bytes) + resumption_time_us(&cost, bytes);
 }
 
+int64_t core_rested_us(const struct core *core, const struct task *task)
+{
+    bool was_stopped = task->run->yield.suspensions + task->run->yield.pauses > 0;
+    bool costs_time = was_stopped && core_can_suspend(core, task); /* a pause costs none */
+    return task_runs_since_us(task) +
+           (costs_time ? CORE_RUN_PER_COST * core_yield_cost_us(core, task) : 0);
+}
+
 /* ---- a user's commands ---- */
 
 static int check_running(

@@ -31,6 +31,10 @@ struct reading core_bytes_of(const struct core *core, const struct task *task);
 /* What suspending and resuming the task would take, as far as its memory is known. */
 int64_t core_yield_cost_us(const struct core *core, const struct task *task);
 
+/* From when on may the running task give way to one of a higher priority? At once, but again only
+ * when it has computed CORE_RUN_PER_COST times as long as a stop costs. */
+int64_t core_rested_us(const struct core *core, const struct task *task);
+
 /* Can a user's SUSPEND or MOVE be met now? True for other events. */
 bool core_is_command_possible(const struct core *core, const struct event *event);
 

@@ -74,9 +74,7 @@ static bool has_begun(const struct core *core, const struct task *task, int64_t 
 
 static bool may_stop_for_priority(const struct core *core, const struct task *task, int64_t now_us)
 {
-    bool was_stopped = task->run->yield.suspensions + task->run->yield.pauses > 0;
-    int64_t least_us = was_stopped ? CORE_RUN_PER_COST * stop_cost_us(core, task) : 0;
-    return has_begun(core, task, now_us) && now_us - task_runs_since_us(task) >= least_us;
+    return has_begun(core, task, now_us) && core_rested_us(core, task) <= now_us;
 }
 
 #define RANK_FACTOR 4 /* chosen on resampled traces (seeds 1001 to 1010): 2 gains no more */
