@@ -9,6 +9,7 @@
 #include "core/ask/neighbour.h"
 
 #include "core/ask/giving_way.h"
+#include "core/ask/placement.h"
 #include "core/memory_domain.h"
 #include "core/state/tasks.h"
 
@@ -33,19 +34,6 @@ static double context_bytes(const struct task *task)
     return reading_assume(task->run->yield.context_bytes, (double)SUSPENSION_CONTEXT_BYTES);
 }
 
-/* What a task that waits needs on a GPU, as its admission compares it. */
-static double needed_bytes(const struct core *core, const struct task *task)
-{
-    const struct conditions *conditions = &core->settings.conditions;
-    if (task->run->memory_wait.bytes)
-        return (double)(task->run->memory_wait.bytes + conditions->margin_bytes);
-    if (task->run->yield.bytes.valid)
-        return task->run->yield.bytes.value + (double)conditions->margin_bytes;
-    return task->request.need.kind >= NEED_ESTIMATED
-               ? (double)(task->request.need.bytes + conditions->margin_bytes)
-               : (double)conditions->min_free_bytes;
-}
-
 /* May the task's context stay, of which the driver's way would free the GPU? */
 static bool may_context_stay(
     const struct core *core, const struct task *task, double bytes, uint64_t to_task)
@@ -56,7 +44,7 @@ static bool may_context_stay(
         return true; /* it stays in any case */
     double left = reading_assume(gpu_view_free_bytes(gpu), 0) + bytes - context_bytes(task);
     return other && !other->request.exclusive && !other->exclusive &&
-           needed_bytes(core, other) <= left;
+           core_needed_bytes(core, other) <= left;
 }
 
 /* ---- the neighbour ---- */

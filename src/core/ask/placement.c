@@ -108,6 +108,16 @@ struct task core_as_waiting(const struct task *task)
     return waiting;
 }
 
+double core_needed_bytes(const struct core *core, const struct task *task)
+{
+    const struct conditions *conditions = &core->settings.conditions;
+    if (task->run->memory_wait.bytes)
+        return (double)(task->run->memory_wait.bytes + conditions->margin_bytes);
+    const struct need need = core_as_waiting(task).request.need;
+    return need.kind >= NEED_ESTIMATED ? (double)need.bytes + (double)conditions->margin_bytes
+                                       : (double)conditions->min_free_bytes;
+}
+
 enum placement_answer core_try_resumption(const struct core *core, const struct task *task,
     bool passes_reservation, int64_t now_us, struct placement *ret_answer)
 {
@@ -116,6 +126,7 @@ enum placement_answer core_try_resumption(const struct core *core, const struct 
     query.passes_reservation = passes_reservation;
     enum placement_answer answer = node_choice_choose(
         core_task_policy(core, task), &query, ret_answer->gpus, ret_answer->verdicts);
+    return task->run->yield.is_relocating ? PLACE_WAIT : answer;
 }
 
 bool core_backfills(const struct core *core, const struct task *head)
@@ -126,7 +137,6 @@ bool core_backfills(const struct core *core, const struct task *head)
 /* Chosen, likewise: verdicts on GPUs for all tasks that are tried for backfill in a pass. */
 #define BACKFILL_VERDICTS_MAX (16 * CORE_BACKFILL_TRIES_MAX)
 
-    return task->run->yield.is_relocating ? PLACE_WAIT : answer;
 /* Chosen: tasks that are tried for backfill in a large cluster, too. */
 #define BACKFILL_TRIES_MIN 8
 

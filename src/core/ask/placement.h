@@ -28,6 +28,10 @@ bool core_finds_gpus(const struct core *core, const struct task *task, const uin
 /* A suspended task as policies see it: it needs the memory that it held. */
 struct task core_as_waiting(const struct task *task);
 
+/* What a task that waits needs free on a GPU, with the margin, as its admission compares it: for
+ * its allocation that waits, for what it held before it was suspended, or for its start. */
+double core_needed_bytes(const struct core *core, const struct task *task);
+
 /* Asks the policy of a suspended task for GPUs. `passes_reservation`: also those that are reserved
  * for the head of the main queue. A task whose copy is on its way from a neighbour GPU to the host
  * waits for its end: the verdicts may then say that it fits. */

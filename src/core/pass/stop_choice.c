@@ -25,14 +25,6 @@
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 
-static double needed_bytes(const struct core *core, const struct task *task)
-{
-    const struct conditions *conditions = &core->settings.conditions;
-    bool is_known = task->request.need.kind >= NEED_ESTIMATED;
-    return is_known ? (double)task->request.need.bytes + (double)conditions->margin_bytes
-                    : (double)conditions->min_free_bytes;
-}
-
 /* The memory that would be free when `out` had left it, or kept it, if it can only be paused. What
  * a resident of the memory domain will still take is not free. */
 static double left_without(
@@ -86,7 +78,7 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu,
                        : of_in + of_others <= SMACT_TOGETHER ||
                              (of_in <= of_out && takes_its_place(rule, out, in));
     bool may_share = !in->request.exclusive && has_sms;
-    return left_without(core, gpu, out) >= needed_bytes(core, in) && (is_empty || may_share);
+    return left_without(core, gpu, out) >= core_needed_bytes(core, in) && (is_empty || may_share);
 }
 
 /* Would the head still be kept off the GPU after the stop? A task that can only be paused stays on
