@@ -12,7 +12,10 @@
 
 bool core_waits_for_turn(const struct task *task)
 {
-    return task->state == TASK_SUSPENDED && task->queue && task->run->yield.reason == YIELD_TO_SLOT;
+    enum yield_reason reason = task->run->yield.reason;
+    bool is_in_turn = reason == YIELD_TO_SLOT ||
+                      (reason == YIELD_TO_MEMORY && task->request.takes_turns);
+    return task->state == TASK_SUSPENDED && task->queue && is_in_turn;
 }
 
 bool core_is_turn_of(const struct task *task, const struct task *head)

@@ -5,7 +5,8 @@
 
 #include "core/state/state.h"
 
-/* Is the task suspended because its time slot was over, and waits for the next? */
+/* Does the suspended task wait for its next time slot: since its slot was over, or since it takes
+ * turns and gave way to an allocation? */
 bool core_waits_for_turn(const struct task *task);
 
 /* Does the task that waits for its turn come before the head of the queue, or none? */

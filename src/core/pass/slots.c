@@ -4,7 +4,8 @@
  *
  * A running task that takes turns (struct task_request) is suspended for a waiting one when its
  * slot is over: after the setting `slot_us`, or 20 times as long as it takes to suspend and resume
- * it, if that is longer, so that at most 5 % of its time is lost. It then waits for its next turn.
+ * it, if that is longer, so that at most 5 % of its time is lost. It then waits for its next turn,
+ * as one does that gave way to an allocation within its slot.
  *
  * Tasks that wait for a turn, and the head of the main queue, come by priority, then in the order
  * in which they have begun to wait. A task is suspended for the first one that still has to wait
