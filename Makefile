@@ -56,7 +56,6 @@ soak: with-tests
 	    Carried.test_kills Carried.test_killed_tasks CarriedClients.test_kills CarriedClients.test_killed_tasks
 	COLLOC_BUILD=$(BUILD) COLLOC_RANK_KILLS=20 python3 tests/system/test_ranks.py Kills KilledClients
 	COLLOC_BUILD=$(BUILD) COLLOC_CARRIER_KILLS=200 python3 tests/system/test_carrier.py Phases
-	LD_LIBRARY_PATH=$(BUILD)/emulator:$(BUILD)/tests/system COLLOC_BUILD=$(BUILD) python3 tests/system/test_neighbour.py
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_calibrate.py
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm_login.py Login.test_page_in_a_browser
 	python3 tests/faults/slurm_forgets.py
