@@ -8,9 +8,10 @@ import random
 import time
 import unittest
 
-from daemon_case import BUILD, MIB, read, until
+from daemon_case import BUILD, MIB, program, read, until
 from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase
 
+CLOCK = os.path.abspath(os.path.join(BUILD, "tests", "system", "libshifted-clock.so"))
 TRAINING = os.path.abspath(os.path.join(BUILD, "tests", "system", "carried-training"))
 
 
@@ -42,6 +43,16 @@ class GivesWayCase(NodeCase):
 
     def start_agent(self, *options, **env):
         super().start_agent(f"--preload-library={LIBRARY}", *self.options, *options, **env)
+
+    def end_agent(self):
+        """The controller knows of it before the next one reports."""
+        self.agent.kill()
+        self.agent.wait()
+        self.hub.wait(lambda value: value == "gone n0")
+
+    def start_again(self, *options, **env):
+        self.start_agent(*options, **env)
+        self.hub.wait_report(lambda r: True)
 
     def start_training(self, *options, before="true"):
         folder = self.slurm.path("work")
@@ -83,6 +94,21 @@ class GivesWayCase(NodeCase):
         report = self.wait_where(job, "out")
         self.assertEqual(self.slurm.job(job)["JobState"], "RUNNING")
         return report
+
+    def is_decided(self, report, job):
+        entry = self.entry(report, job)
+        return entry.get("where") == "out" or "failed" in entry
+
+    def send_out_again(self, job):
+        """Its pages come with its next calls of CUDA: until then it cannot leave now."""
+        while True:
+            self.order(job)
+            entry = self.entry(self.hub.wait_report(lambda r: self.is_decided(r, job)), job)
+            if entry.get("where") == "out":
+                return
+            self.assertEqual(entry["failed"], "not-now", entry)
+            self.order()
+            self.hub.wait_report(lambda r: not self.entry(r, job).get("failed"))
 
     def end(self, job):
         """It ends by itself, with all that it had in its memory."""
@@ -152,6 +178,80 @@ class GivesWay(GivesWayCase):
         self.wait_where(job, "out")
         self.order()
         self.wait_where(job, "here")
+        self.goes_on(job)
+        self.end(job)
+
+    def test_an_agent_that_is_killed_while_it_is_here(self):
+        """The next one knows its steps, also without cgroups, and no others."""
+        job = self.start_training()
+        self.end_agent()
+        folder = self.slurm.path("run/state/steps")
+        (record,) = os.listdir(folder)
+        line = read(os.path.join(folder, record))
+        wrong = {
+            record.split("-")[0] + "-1": line,  # its pid was another process's then
+            f"{os.getpid()}-1": line,
+            "4000000-5": line,
+            "x": line,
+            "1-": "",
+        }
+        for name, text in wrong.items():
+            with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                file.write(text)
+        self.start_again()
+        until(lambda: os.listdir(folder) == [record], "no other record")
+        self.send_out_again(job)
+        self.order()
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.end(job)
+        until(lambda: not os.listdir(folder), "no record of a step that has ended")
+
+    def test_a_step_whose_record_is_damaged_stays_on_its_gpus(self):
+        job = self.start_training()
+        self.end_agent()
+        folder = self.slurm.path("run/state/steps")
+        path = os.path.join(folder, os.listdir(folder)[0])
+        with open(path, "w", encoding="ascii") as file:
+            file.write("start job=")
+        self.start_again()
+        self.goes_on(job)
+        self.order(job)
+        report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
+        self.assertIn(self.entry(report, job)["failed"], ("refused", "not-now"))
+        self.assertEqual(os.listdir(folder), [])
+        self.end(job)
+
+    def test_clocks_that_differ(self):
+        """The node is 40 s ahead: the lease of an order is counted by the node."""
+        self.end_agent()
+        ahead = {"LD_PRELOAD": CLOCK, "COLLOC_TEST_CLOCK_AHEAD_S": "40"}
+        self.start_again(**ahead)
+        job = self.start_training()
+        report = self.send_out(job)
+        self.assertGreater(report["time_us"] / 1e6 - time.time(), 20)
+        self.order()
+        self.wait_where(job, "here")
+        self.send_out(job)
+        self.end_agent()
+        self.start_again()  # its clock was set back
+        self.wait_where(job, "out")
+        self.hub.say("silent n0")
+        self.goes_on(job)
+        self.end(job)
+
+    def test_a_driver_that_is_too_old(self):
+        """Of nodes with different drivers each says what its own one cannot."""
+        self.slurm.run(program("emulator"), "set", "machine", "cuda=12040")
+        self.end_agent()
+        self.options = [f"--checkpoint={CHECKPOINT}"]
+        self.start_again()
+        job = self.start_training()
+        self.order(job)
+        report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
+        self.assertEqual(self.entry(report, job)["failed"], "refused")
+        self.assertIn("570", self.entry(report, job)["why"])
+        self.order()
         self.goes_on(job)
         self.end(job)
 

@@ -244,10 +244,25 @@ static size_t close_pages(struct away_jobs *away, bool *ret_is_busy)
     return n;
 }
 
+/* Did a step of the job, which may have the library, begin under an earlier agent? Then its pages
+ * come with its next calls of CUDA. */
+static bool is_of_before(const struct away_jobs *away)
+{
+    for (const struct node_step *step = away->node->steps; step; step = step->next)
+        if (step->job == away->present->job && step->is_of_before && step->is_pinned)
+            return true;
+    return false;
+}
+
 static void close_gates(struct away_jobs *away)
 {
     bool is_busy;
-    if (close_pages(away, &is_busy) > 0)
+    size_t n_without = close_pages(away, &is_busy);
+    if (n_without > 0 && is_of_before(away))
+        away_fail(away, NODE_JOB_NOT_NOW,
+            "a process of it has not called CUDA since the agent was started, as far as its "
+            "preloaded library can see");
+    else if (n_without > 0)
         away_fail(away, NODE_JOB_REFUSED,
             "a process of it runs without the preloaded library: a call that synchronizes would "
             "crash it");

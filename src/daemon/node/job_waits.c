@@ -7,9 +7,10 @@
  *     library  WAIT 14 GiB of GPU 0  ->  BOUND .. poll: too little free .. poll: RETRY
  *
  * The agent may end at any time: a thread that waits then tries once a second by itself, and comes
- * back to the next agent. That one knows neither steps nor pins of before. So it admits a process
- * that names a job which it does not know; what a user can reach by naming another job is an answer
- * to that user's own thread. Which jobs wait is decided by the pids that the kernel reports.
+ * back to the next agent. That one may know neither steps nor pins of before. So it admits a
+ * process that names a job which it does not know; what a user can reach by naming another job is
+ * an answer to that user's own thread. Which jobs wait is decided by the pids that the kernel
+ * reports.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -178,6 +178,8 @@ int node_open(struct node *node, struct fault *fault)
     node->is_open = true;
     int r = open_uplink(node, fault);
     if (r == 0)
+        step_records_load(node); /* before requests of the same steps */
+    if (r == 0)
         r = step_server_open(node, fault);
     if (r == 0 && slurmd_watch_open(node) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");

@@ -118,6 +118,7 @@ static void answer_start(struct step_connection *connection, struct node_step *s
     }
     log_warning("job %u starts without MPS: %s", step->job, fault.text);
     step->is_mps = false;
+    step_record_save(step);
     reply_and_close(connection, length ? text : "");
 }
 

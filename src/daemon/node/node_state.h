@@ -13,6 +13,7 @@ enum {
     PINS_KEPT = 256,
     CRASHES_KEPT = 16,
     STEP_BATCH = -5, /* Slurm's SLURM_BATCH_SCRIPT as a signed number */
+    NODE_STEP_RECORD_SIZE = sizeof "2147483647-18446744073709551615",
 };
 
 /* A step that Slurm runs on the node, from its slurmstepd's request to that process's end. */
@@ -27,9 +28,11 @@ struct node_step {
     pid_t stepd;
     uint64_t gpus; /* a bit for the number of each; 0: none */
     bool is_mps;
-    bool is_pinned;  /* by the controller, as far as this agent knows */
+    bool is_pinned;    /* by the controller, as far as this agent knows */
+    bool is_of_before; /* it began under an earlier agent */
     bool was_shared; /* another job or program was on one of its GPUs meanwhile, or may have been */
-    uv_poll_t end;   /* of a pidfd of slurmstepd */
+    char record[NODE_STEP_RECORD_SIZE]; /* name of its file; "": not written */
+    uv_poll_t end;                      /* of a pidfd of slurmstepd */
     int pidfd;
 };
 
@@ -114,6 +117,17 @@ void node_steps_note_sharing(struct node *node);
 
 /* Stops watching all steps; they continue. */
 void node_steps_close(struct node *node);
+
+/* ---- step_records.c ---- */
+
+/* Writes the step for the next agent. A failure is logged: it is then not known there. */
+void step_record_save(struct node_step *step);
+
+/* The step has ended. */
+void step_record_remove(const struct node_step *step);
+
+/* Adds the steps of an earlier agent whose slurmstepd still runs, and removes other records. */
+void step_records_load(struct node *node);
 
 /* ---- node_socket.c ---- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The steps that run on the node. slurmstepd says when one starts (node_socket.c); its end needs no
- * message: a pidfd of slurmstepd shows it, also when it was killed.
+ * message: a pidfd of slurmstepd shows it, also when it was killed. An agent that is restarted
+ * reads the steps of the one before it (step_records.c).
  *
  * A step's memory crash is worth a second run only if the step was not alone: from its start on the
  * agent notes whether another job, or a program of no job, was on one of its GPUs. The batch script
@@ -33,6 +34,7 @@ static void on_ended(uv_poll_t *poll, int status, int events)
 {
     struct node_step *step = poll->data;
     log_debug("job %u: a step has ended", step->job);
+    step_record_remove(step);
     remove_step(step);
     if (step->is_mps)
         mps_task_ended(step->node->parts.mps, step->uid, "");
@@ -58,6 +60,7 @@ struct node_step *node_step_add(struct node *node, const struct node_step *wante
     uv_poll_init(node->parts.loop, &step->end, pidfd);
     step->end.data = step;
     uv_poll_start(&step->end, UV_READABLE, on_ended);
+    step_record_save(step);
     return step;
 }
 

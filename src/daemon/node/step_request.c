@@ -4,6 +4,7 @@
 #include "daemon/node/step_request.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -35,7 +36,7 @@ static int take_word(struct step_request *request, const char *key, char *value)
         int64_t min, max;
     } numbers[] = {{"job", 1, UINT32_MAX}, {"step", INT32_MIN, INT32_MAX}, {"uid", 0, UINT32_MAX},
         {"gid", 0, UINT32_MAX}, {"status", INT32_MIN, INT32_MAX}, {"array", 1, UINT32_MAX},
-        {"task", 0, UINT32_MAX}};
+        {"task", 0, UINT32_MAX}, {"pinned", 0, 1}};
     int64_t number = 0;
     if (strcmp(key, "gpus") == 0)
         return parse_gpus(value, &request->gpus);
@@ -58,8 +59,10 @@ static int take_word(struct step_request *request, const char *key, char *value)
             request->status = (int)number;
         else if (i == 5)
             request->array_job = (uint32_t)number;
-        else
+        else if (i == 6)
             request->array_task = (uint32_t)number;
+        else
+            request->is_pinned = number;
     }
     return 0;
 }
@@ -81,4 +84,20 @@ int step_request_parse(char *packet, struct fault *fault, struct step_request *r
             return fault_set(fault, EINVAL, "%.40s: '%.40s' is not valid", word, value);
     }
     return ret_request->job ? 0 : fault_set(fault, EINVAL, "no job");
+}
+
+int step_request_write(const struct step_request *request, char *text, size_t size)
+{
+    char gpus[64 * sizeof "63"] = "", array[64] = "";
+    size_t n = 0;
+    for (unsigned i = 0; i < 64; i++)
+        if (request->gpus >> i & 1)
+            n += (size_t)snprintf(gpus + n, sizeof gpus - n, "%s%u", n ? "," : "", i);
+    if (request->array_job)
+        snprintf(array, sizeof array, " array=%u task=%u", request->array_job, request->array_task);
+    int length = snprintf(text, size,
+        "start job=%u step=%d uid=%u gid=%u gpus=%s%s sharing=%s pinned=%d\n", request->job,
+        request->step, (unsigned)request->uid, (unsigned)request->gid, gpus, array,
+        request->sharing == STEP_SHARING_MPS ? "mps" : "streams", request->is_pinned);
+    return length < 0 || (size_t)length >= size ? -ENOSPC : 0;
 }

@@ -14,6 +14,8 @@
 #ifndef COLLOC_DAEMON_NODE_STEP_REQUEST_H
 #define COLLOC_DAEMON_NODE_STEP_REQUEST_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -32,8 +34,17 @@ struct step_request {
     gid_t gid;
     uint64_t gpus; /* a bit for each index below 64 */
     enum step_sharing sharing;
-    int status; /* as waitpid shows it */
+    int status;     /* as waitpid shows it */
+    bool is_pinned; /* in a record only: by the controller */
 };
+
+/*
+ * Writes `start ...` with a line end, as step_request_parse reads it: the record that an agent
+ * leaves of a step for the next one.
+ *
+ * Returns 0, or -ENOSPC.
+ */
+int step_request_write(const struct step_request *request, char *text, size_t size);
 
 /* Reads a NUL-terminated packet, which is changed. Returns 0 or -EINVAL with a fault. */
 int step_request_parse(char *packet, struct fault *fault, struct step_request *ret_request);

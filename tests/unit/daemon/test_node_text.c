@@ -31,6 +31,39 @@ static int parse(const char *text, struct step_request *request)
     return r;
 }
 
+/* What an agent leaves for the next one. */
+static void test_a_record_of_a_step(void **state)
+{
+    const struct step_request written = {.kind = STEP_STARTS,
+        .job = UINT32_MAX,
+        .array_job = 7,
+        .array_task = 4294967293,
+        .step = -5,
+        .uid = 1000,
+        .gid = UINT32_MAX - 1,
+        .gpus = UINT64_C(1) << 63 | 9,
+        .sharing = STEP_SHARING_MPS,
+        .is_pinned = true};
+    struct step_request found;
+    char text[STEP_REQUEST_MAX];
+    assert_int_equal(step_request_write(&written, text, sizeof text), 0);
+    assert_int_equal(text[strlen(text) - 1], '\n');
+    text[strlen(text) - 1] = '\0';
+    assert_int_equal(parse(text, &found), 0);
+    assert_int_equal(found.kind, STEP_STARTS);
+    assert_true(found.job == written.job && found.step == written.step);
+    assert_true(found.array_job == 7 && found.array_task == written.array_task);
+    assert_true(found.uid == written.uid && found.gid == written.gid);
+    assert_true(found.gpus == written.gpus && found.is_pinned);
+    assert_int_equal(found.sharing, STEP_SHARING_MPS);
+    const struct step_request all = {.job = 1, .gpus = UINT64_MAX};
+    assert_int_equal(step_request_write(&all, text, sizeof text), 0);
+    text[strlen(text) - 1] = '\0';
+    assert_int_equal(parse(text, &found), 0);
+    assert_true(found.gpus == UINT64_MAX && !found.is_pinned && !found.array_job);
+    assert_int_equal(step_request_write(&all, text, 100), -ENOSPC);
+}
+
 static void test_requests(void **state)
 {
     struct step_request request;
@@ -260,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_a_record_of_a_step),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_cgroups),

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A machine whose clock is ahead: loaded before the C library, it adds the seconds of
+ * COLLOC_TEST_CLOCK_AHEAD_S to the time of day. Other clocks stay. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+static time_t ahead_s(void)
+{
+    const char *text = getenv("COLLOC_TEST_CLOCK_AHEAD_S");
+    return text ? (time_t)atol(text) : 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    static int (*next)(clockid_t, struct timespec *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clock_gettime");
+    int r = next(clock, ret);
+    if (r == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+        ret->tv_sec += ahead_s();
+    return r;
+}
+
+int gettimeofday(struct timeval *restrict ret, void *restrict zone)
+{
+    struct timespec now;
+    int r = clock_gettime(CLOCK_REALTIME, &now);
+    *ret = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
+    return r;
+}
+
+time_t time(time_t *ret)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (ret)
+        *ret = now.tv_sec;
+    return now.tv_sec;
+}
