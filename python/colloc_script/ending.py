@@ -6,6 +6,7 @@ writes: usually the one that the user started.
 """
 import atexit
 import os
+import re
 import sys
 import traceback
 
@@ -38,16 +39,19 @@ class _Exit:
 _ENDING = _Ending()
 
 
+def _is_users(path):
+    """Is it a file of the user's own code?"""
+    return (
+        "site-packages" not in path
+        and "dist-packages" not in path
+        and not path.startswith((sys.base_prefix + "/lib", "<"))
+        and not os.path.abspath(path).startswith(OURS)
+    )
+
+
 def _where(frames):
     """The innermost place in the user's own code."""
-    frames = [
-        frame
-        for frame in frames
-        if "site-packages" not in frame.filename
-        and "dist-packages" not in frame.filename
-        and not frame.filename.startswith((sys.base_prefix + "/lib", "<"))
-        and not os.path.abspath(frame.filename).startswith(OURS)
-    ]
+    frames = [frame for frame in frames if _is_users(frame.filename)]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
 
@@ -76,11 +80,49 @@ class CannotFollow(RuntimeError):
         self._colloc_own = own
 
 
+# Errors that no value causes: those of the script itself.
+NOT_BY_VALUES = (NameError, ImportError, SyntaxError, AttributeError, TypeError)
+
+# What PyTorch says where the pretended GPU is in its way, and why colloc cannot go on then.
+SIGNS = [
+    (r"Tried to instantiate dummy base class (\w+)", "{} is of PyTorch with CUDA alone"),
+    (r"\bmeta (?:\w+ )?[Tt]ensor|\bMeta tensors?\b|'meta'", "it needs values of the tensors"),
+    (r"\b[Ff]ake ?[Tt]ensors?\b", "it needs values of the tensors"),
+]
+
+_values_read = set()  # places in the script where a value was read that only a GPU computes
+
+
+def note_value_read():
+    """A value is read that is not known. Notes the place in the user's own code."""
+    frame = sys._getframe(1)
+    while frame and not _is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame:
+        _values_read.add((frame.f_code.co_filename, frame.f_lineno))
+
+
+def _own_of(error, text, place):
+    """Why the error is the pretended GPU's; None: it is the script's."""
+    own = getattr(error, "_colloc_own", None)  # guess.py
+    if own:
+        return own
+    for pattern, reason in SIGNS:
+        match = re.search(pattern, text)
+        if match:
+            return reason.format(*match.groups())
+    if place in _values_read and not isinstance(error, NOT_BY_VALUES):
+        return "it depends on a value that the GPU computes"
+    return None
+
+
 def reason_of(error):
     """One line about an exception."""
     text = " ".join(str(error).split())[:LONGEST]
-    place = _where(traceback.extract_tb(error.__traceback__))
-    own = getattr(error, "_colloc_own", None)  # guess.py
+    frames = traceback.extract_tb(error.__traceback__)
+    place = _where(frames)
+    users = [(f.filename, f.lineno) for f in frames if _is_users(f.filename)]
+    own = _own_of(error, text, users[-1] if users else None)
     if own:
         kind = "" if isinstance(error, CannotFollow) else f"{type(error).__name__}: "
         return (

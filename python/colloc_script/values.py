@@ -18,6 +18,8 @@ import torch
 
 from colloc_export.tracker import storage_of, tensors_in
 
+from . import ending
+
 MOST_INTEGERS = 1 << 22  # elements of a tensor whose values are kept; chosen: a detector's anchors
 MOST_FLOATS = 1 << 12  # chosen: positions and scales, but no weights
 
@@ -120,6 +122,7 @@ class Values:
         value = _value_of(tensor)
         if value:
             return value.tensor.item()
+        ending.note_value_read()
         if tensor.dtype == torch.bool:
             return getattr(tensor, "_colloc_truth", False)
         return 1.0 if tensor.dtype.is_floating_point else 1

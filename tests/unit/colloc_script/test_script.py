@@ -374,6 +374,9 @@ class Loops(Case):
         self.result("version.py")
 
 
+BY_VALUE = "cannot follow this line .* depends on a value that the GPU computes: "
+
+
 class Refusals(Case):
     def test_reasons(self):
         for script, words, reason in [
@@ -408,6 +411,11 @@ class Refusals(Case):
                 ["deepspeed"],
                 r"divides\.py, line \d+: .* ZeRO divides .*zero1, zero2",
             ),
+            ("values_decide.py", ["assert"], BY_VALUE + r"AssertionError: not finite$"),
+            ("values_decide.py", ["lookup"], BY_VALUE + r"IndexError: "),
+            ("values_decide.py", ["graph"], "cannot follow this line .* CUDAGraph is of PyTorch"),
+            ("values_decide.py", ["packed"], "cannot follow this line .* values of the tensors"),
+            ("values_decide.py", ["name"], r"values_decide\.py, line 21: AttributeError: "),
             ("wrong_shape.py", [], r"wrong_shape\.py, line 6: RuntimeError: "),
             (
                 "options.py",
