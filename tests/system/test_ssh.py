@@ -5,13 +5,40 @@ import hashlib
 import os
 import pwd
 import shutil
+import socket
+import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, cgroups_of, program
+from daemon_case import LIMIT_S, DaemonCase, cgroups_of, program, until
 
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
+
+# What VS Code starts: it says its port, and answers. Here with the task that it runs in.
+SERVER = """
+import os, socket, sys
+address = sys.argv[1] if len(sys.argv) > 1 else ("127.0.0.1", 0)
+server = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
+server.bind(address)
+server.listen()
+print("Listening on", server.getsockname(), flush=True)
+while True:
+    server.accept()[0].sendall(os.environ["COLLOC_TASK_ID"].encode() + b"\\n")
+"""
+
+# The form of the script that VS Code 1.90.1 (Remote-SSH; log in issue 215538 of microsoft/vscode)
+# writes to `bash`: the server goes to the background, its output to a file, in which the port is
+# read, and the answer stands between two lines with a number.
+INSTALL = """
+echo "c1c959c5060c: running"
+setsid {python} {server} &> "{log}" < /dev/null &
+until grep -q "Listening on" "{log}"; do sleep 0.1; done
+echo "c1c959c5060c: start"
+echo "listeningOn==$(grep -o '[0-9]*)' "{log}" | tr -d ')')=="
+echo "c1c959c5060c: end"
+"""
 
 
 class Ssh(DaemonCase):
@@ -38,20 +65,18 @@ class Ssh(DaemonCase):
         keys = os.path.join(self.keys, "authorized")
         return f"{program('colloc')} ssh-proxy --name={name} --authorized-keys={keys} --gpus=1"
 
-    def ssh(self, command, name="dev", code=0, key=None, text=None):
-        done = subprocess.run(
-            [
-                "ssh",
-                "-F",
-                "/dev/null",
-                "-i",
-                key or self.key,
-                "-o",
-                f"ProxyCommand={self.proxy(name)}",
-            ]
+    def ssh_words(self, *words, name="dev", key=None):
+        return (
+            ["ssh", "-F", "/dev/null", "-i", key or self.key]
+            + ["-o", f"ProxyCommand={self.proxy(name)}"]
             + ["-o", "StrictHostKeyChecking=accept-new", "-o", "BatchMode=yes"]
             + ["-o", f"UserKnownHostsFile={self.keys}/known", "-o", "IdentitiesOnly=yes"]
-            + [f"{pwd.getpwuid(os.geteuid()).pw_name}@task", command],
+            + ["-l", pwd.getpwuid(os.geteuid()).pw_name, *words]
+        )
+
+    def ssh(self, command, name="dev", code=0, key=None, text=None):
+        done = subprocess.run(
+            self.ssh_words("task", command, name=name, key=key),
             env=self.env,
             input=text,
             capture_output=True,
@@ -89,6 +114,68 @@ class Ssh(DaemonCase):
         done = self.ssh("sha256sum; exit 7", text=data, code=7)
         self.assertEqual(done.stdout.decode().split()[0], hashlib.sha256(data).hexdigest())
         self.assertEqual(self.ssh("cat", text=data).stdout, data)
+
+    def connect(self, *words):
+        """An ssh that stays, as an editor's does."""
+        client = subprocess.Popen(
+            self.ssh_words(*words), env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.addCleanup(client.stdout.close)
+        self.addCleanup(client.wait)
+        self.addCleanup(client.stdin.close)
+        self.addCleanup(client.kill)
+        return client
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            return one.getsockname()[1]
+
+    def test_vs_code(self):
+        """`ssh -T -D PORT HOST bash` with a script on standard input, as VS Code calls it; the
+        server that the script leaves running is reached through the connection, and is the task's.
+        """
+        server = self.write("server.py", SERVER)
+        log, local = os.path.join(self.work, "server.log"), self.free_port()
+        script = INSTALL.format(python=sys.executable, server=server, log=log)
+        client = self.connect("-T", "-D", str(local), "task", "bash")
+        client.stdin.write(script.encode())
+        client.stdin.flush()
+        lines = iter(client.stdout.readline, b"")
+        [port] = [line.split(b"==")[1] for line in self.until_end(lines) if b"listeningOn" in line]
+        task = self.words("echo $COLLOC_TASK_ID")[0]
+        with socket.create_connection(("127.0.0.1", local), timeout=LIMIT_S) as one:
+            one.sendall(b"\x05\x01\x00")  # SOCKS 5, as the forward of -D speaks it
+            self.assertEqual(one.recv(2), b"\x05\x00")
+            one.sendall(b"\x05\x01\x00\x01\x7f\x00\x00\x01" + struct.pack(">H", int(port)))
+            self.assertEqual(one.recv(10, socket.MSG_WAITALL)[:2], b"\x05\x00")
+            self.assertEqual(one.makefile().readline().strip(), task)
+        self.act("cancel", int(task))
+        self.wait(int(task), "CANCELLED")
+        with socket.socket() as one:
+            until(
+                lambda: one.connect_ex(("127.0.0.1", int(port))) != 0,
+                "the end of the editor's server",
+            )
+
+    @staticmethod
+    def until_end(lines):
+        for line in lines:
+            yield line
+            if b": end" in line:
+                return
+
+    def test_code_server_behind_a_socket(self):
+        """`ssh -L PORT:SOCKET HOST code-server --socket=SOCKET`: no other user can connect."""
+        server, path = self.write("server.py", SERVER), os.path.join(self.keys, "s")
+        local = self.free_port()
+        words = f"exec {sys.executable} {server} {path}"
+        client = self.connect("-L", f"127.0.0.1:{local}:{path}", "task", words)
+        self.assertIn(b"Listening on", client.stdout.readline())
+        task = self.words("echo $COLLOC_TASK_ID")[0]
+        with socket.create_connection(("127.0.0.1", local), timeout=LIMIT_S) as one:
+            self.assertEqual(one.makefile().readline().strip(), task)
 
     def test_refusals(self):
         unlisted = os.path.join(self.keys, "unlisted")

@@ -42,6 +42,15 @@ def code_of(text):
     )
 
 
+# The ways in for people who use other tools: README's table has a page for each.
+DOORS = {
+    "cluster-logs", "containers", "executor", "hydra", "notebooks", "optuna", "outside",
+    "slurm-commands", "ssh", "sweeps",
+}  # fmt: skip
+DOOR_LINES_MAX = 60
+DOOR_LINES_BEFORE_COMMANDS = 6  # title, what the reader will be able to do
+
+
 class Docs(CliCase):
     def options_of(self, program, *words):
         done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
@@ -83,6 +92,18 @@ class Docs(CliCase):
                     self.assertIn(option, known | {"--help", "--version"})
                 calls += 1
         self.assertGreater(calls, 2)
+
+    def test_pages_of_doors(self):
+        """Each is short, starts with its commands, and is in README's table."""
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            table = re.search(r"^\| you use .*?\n\n", file.read(), re.M | re.S)[0]
+        self.assertEqual(set(re.findall(r"\(docs/([\w-]+)\.md\)", table)), DOORS)
+        for page in DOORS:
+            with open(os.path.join(ROOT, "docs", page + ".md"), encoding="utf-8") as file:
+                lines = file.read().splitlines()
+            first = next(i for i, line in enumerate(lines) if line.startswith("    "))
+            self.assertLessEqual(len(lines), DOOR_LINES_MAX, page)
+            self.assertLessEqual(first, DOOR_LINES_BEFORE_COMMANDS, page)
 
     def test_links_and_scripts(self):
         links = 0
