@@ -177,11 +177,9 @@ static char **make_environment(char *visible)
     return list;
 }
 
-static int spawn_process(struct kernel_process *process, const struct kernel_process_order *order)
+static int spawn_process(
+    struct kernel_process *process, const struct kernel_process_order *order, char **environment)
 {
-    char visible[UUID_SIZE];
-    snprintf(visible, sizeof visible, "CUDA_VISIBLE_DEVICES=%s", order->gpu_uuid);
-    char **environment = make_environment(visible);
     char *arguments[] = {(char *)order->program, (char *)order->library, NULL};
     uv_stdio_container_t stdio[] = {
         {.flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_READABLE_PIPE),
@@ -198,17 +196,15 @@ static int spawn_process(struct kernel_process *process, const struct kernel_pro
         .stdio = stdio,
         .stdio_count = ARRAY_SIZE(stdio),
     };
-    int r = environment ? uv_spawn(order->loop, &process->process, &options) : -ENOMEM;
-    free(environment);
-    return r;
+    return uv_spawn(order->loop, &process->process, &options);
 }
 
-int kernel_process_start(struct kernel_processes *processes,
-    const struct kernel_process_order *order, struct kernel_process **ret_process)
+static struct kernel_process *make_process(
+    struct kernel_processes *processes, const struct kernel_process_order *order)
 {
     struct kernel_process *process = calloc(1, sizeof *process);
     if (!process)
-        return -ENOMEM;
+        return NULL;
     process->owner = processes;
     process->next = processes->first;
     process->context = order->context;
@@ -219,7 +215,23 @@ int kernel_process_start(struct kernel_processes *processes,
     uv_pipe_init(order->loop, &process->to, 0);
     uv_pipe_init(order->loop, &process->from, 0);
     process->process.data = process->to.data = process->from.data = process;
-    int r = spawn_process(process, order);
+    return process;
+}
+
+int kernel_process_start(struct kernel_processes *processes,
+    const struct kernel_process_order *order, struct kernel_process **ret_process)
+{
+    char visible[UUID_SIZE];
+    snprintf(visible, sizeof visible, "CUDA_VISIBLE_DEVICES=%s", order->gpu_uuid);
+    char **environment = make_environment(visible);
+    struct kernel_process *process = environment ? make_process(processes, order) : NULL;
+    *ret_process = NULL;
+    if (!process) {
+        free(environment);
+        return -ENOMEM;
+    }
+    int r = spawn_process(process, order, environment);
+    free(environment);
     if (r == 0)
         r = uv_read_start((uv_stream_t *)&process->from, on_space, on_read);
     else
