@@ -25,13 +25,44 @@ static struct sums add_up(const struct room_view *rooms, size_t n)
     return sums;
 }
 
-/* The one that was used longest ago; never used ones first, and of them the last to come. Returns
- * `n`: none can go. */
-static size_t find_least_useful(const struct room_view *rooms, size_t n)
+/* ---- users ---- */
+
+static uint64_t bytes_of_user(const struct room_view *rooms, size_t n, uid_t uid)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += rooms[i].uid == uid ? rooms[i].bytes : 0;
+    return bytes;
+}
+
+static bool is_of_a_user(const struct room_view *room)
+{
+    return room->bytes || room->blocks_bytes;
+}
+
+/* Of each user with a room, or with a process that could have one. */
+static uint64_t share_bytes(const struct room_view *rooms, size_t n, uint64_t max_bytes)
+{
+    uint64_t users = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < i && !(rooms[k].uid == rooms[i].uid && is_of_a_user(&rooms[k])))
+            k++;
+        users += k == i && is_of_a_user(&rooms[i]);
+    }
+    return users ? max_bytes / users : max_bytes;
+}
+
+/* ---- what goes ---- */
+
+/* The one that was used longest ago of those whose users have more than `above_bytes`; never used
+ * ones first, and of them the last to come. Returns `n`: none can go. */
+static size_t find_least_useful(const struct room_view *rooms, size_t n, uint64_t above_bytes)
 {
     size_t found = n;
     for (size_t i = 0; i < n; i++)
         if (!rooms[i].is_used && rooms[i].bytes &&
+            bytes_of_user(rooms, n, rooms[i].uid) > above_bytes &&
             (found == n || rooms[i].used_us <= rooms[found].used_us))
             found = i;
     return found;
@@ -42,14 +73,13 @@ static bool is_too_small(const struct room_view *room)
     return !room->is_used && room->is_final && room->blocks_bytes > room->bytes;
 }
 
-static bool may_grow(
-    const struct room_view *room, const struct sums *sums, const struct room_limits *limits)
+/* ---- what grows ---- */
+
+/* How much the room lacks; 0: it does not grow. */
+static uint64_t missing_bytes(const struct room_view *room)
 {
     uint64_t size = room_size(room->blocks_bytes);
-    if (room->is_final || room->is_used || size <= room->bytes)
-        return false;
-    uint64_t more = size - room->bytes;
-    return sums->all + more <= limits->max_bytes && sums->idle + more <= limits->idle_max_bytes;
+    return room->is_final || room->is_used || size <= room->bytes ? 0 : size - room->bytes;
 }
 
 static uint64_t next_size(const struct room_view *room)
@@ -58,22 +88,51 @@ static uint64_t next_size(const struct room_view *room)
     return size - room->bytes > ROOM_STEP_BYTES ? room->bytes + ROOM_STEP_BYTES : size;
 }
 
+/* The rooms within their user's share, or the others. Sets `ret_lacks` when one finds no space. */
+static struct room_step plan_growth(const struct room_view *rooms, size_t n,
+    const struct room_limits *limits, bool within_share, bool *ret_lacks)
+{
+    struct sums sums = add_up(rooms, n);
+    uint64_t share = share_bytes(rooms, n, limits->max_bytes);
+    *ret_lacks = false;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t more = missing_bytes(&rooms[i]);
+        if (!more || (bytes_of_user(rooms, n, rooms[i].uid) + more <= share) != within_share)
+            continue;
+        uint64_t to = next_size(&rooms[i]);
+        bool has_space = sums.all + more <= limits->max_bytes &&
+                         sums.idle + more <= limits->idle_max_bytes;
+        *ret_lacks |= !has_space;
+        if (has_space && (int64_t)(to - rooms[i].bytes) <= limits->spare_bytes)
+            return (struct room_step){.kind = ROOM_STEP_GROW, .room = i, .bytes = to};
+    }
+    return (struct room_step){.kind = ROOM_STEP_NONE};
+}
+
+static struct room_step plan_shares(
+    const struct room_view *rooms, size_t n, const struct room_limits *limits)
+{
+    bool lacks;
+    struct room_step step = plan_growth(rooms, n, limits, true, &lacks);
+    if (step.kind != ROOM_STEP_NONE)
+        return step;
+    if (!lacks)
+        return plan_growth(rooms, n, limits, false, &lacks);
+    size_t least = find_least_useful(rooms, n, share_bytes(rooms, n, limits->max_bytes));
+    return least < n ? (struct room_step){.kind = ROOM_STEP_END, .room = least} : step;
+}
+
 struct room_step room_plan(
     const struct room_view *rooms, size_t n, const struct room_limits *limits)
 {
     struct sums sums = add_up(rooms, n);
-    size_t least = find_least_useful(rooms, n);
+    size_t least = find_least_useful(rooms, n, 0);
     bool is_over = sums.idle > limits->idle_max_bytes || sums.all > limits->max_bytes;
     if (least < n && (is_over || limits->spare_bytes < 0))
         return (struct room_step){.kind = ROOM_STEP_END, .room = least};
     for (size_t i = 0; i < n; i++)
         if (is_too_small(&rooms[i]))
             return (struct room_step){.kind = ROOM_STEP_END, .room = i};
-    for (size_t i = 0; i < n && !limits->was_short; i++) {
-        uint64_t to = next_size(&rooms[i]);
-        if (may_grow(&rooms[i], &sums, limits) &&
-            (int64_t)(to - rooms[i].bytes) <= limits->spare_bytes)
-            return (struct room_step){.kind = ROOM_STEP_GROW, .room = i, .bytes = to};
-    }
-    return (struct room_step){.kind = ROOM_STEP_NONE};
+    return limits->was_short ? (struct room_step){.kind = ROOM_STEP_NONE}
+                             : plan_shares(rooms, n, limits);
 }

@@ -7,9 +7,17 @@
  *                   b      16        9      grows next
  *                   c      20        0      does not fit beside a and b: c's copy will be its own
  *
- * Rooms are served in the order in which their processes came. None is ended for another one:
- * processes of which not all fit would otherwise take each other's rooms in turns, each made in
- * vain. A room is ended when its process needs a larger one, or when the host is short of memory.
+ * Users have equal shares: the setting, divided by the users who have processes here. What one does
+ * not take, others may.
+ *
+ *     1. Rooms within their user's share come first, in the order in which their processes came.
+ *        While one of them lacks space, rooms that are not in use end of users above their share,
+ *        and no room grows beyond a share.
+ *     2. Then all others, in the same order.
+ *
+ * None is ended for another one of the same user, or of a user within its share: processes of which
+ * not all fit would otherwise take each other's rooms in turns. A room is ended, too, when its
+ * process needs a larger one, or when the host is short of memory.
  */
 #ifndef COLLOC_DAEMON_PRELOAD_ROOM_PLAN_H
 #define COLLOC_DAEMON_PRELOAD_ROOM_PLAN_H
@@ -17,8 +25,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct room_view {
+    uid_t uid;             /* of its process */
     uint64_t blocks_bytes; /* of its process; 0: it cannot be carried now */
     uint64_t bytes;        /* of the pages that exist */
     bool is_final;         /* the process has had the file: it does not grow any more */

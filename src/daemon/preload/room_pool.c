@@ -29,6 +29,7 @@ enum { ROOMS_MAX = 256 };
 struct room {
     struct room *next, **link;
     uint64_t task;
+    uid_t uid;
     pid_t pid;
     uint64_t born;         /* clock ticks since boot: with the pid it names one process for ever */
     int fd, node;          /* -1: none */
@@ -125,6 +126,7 @@ static struct room *add_room(struct room_pool *pool, const struct preload_proces
     if (!room)
         return NULL;
     room->task = process->peer.task;
+    room->uid = process->peer.uid;
     room->pid = process->peer.pid;
     room->born = born;
     room->fd = room->node = -1;
@@ -311,7 +313,8 @@ static struct room_step plan_step(struct room_pool *pool)
         .spare_bytes = spare_bytes()};
     limits.was_short = was_short(pool, limits.spare_bytes);
     for (const struct room *room = pool->rooms; room; room = room->next)
-        views[n++] = (struct room_view){.blocks_bytes = room->blocks_bytes,
+        views[n++] = (struct room_view){.uid = room->uid,
+            .blocks_bytes = room->blocks_bytes,
             .bytes = room->bytes,
             .is_final = room->is_final,
             .is_used = room->is_lent,

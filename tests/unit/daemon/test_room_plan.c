@@ -68,6 +68,52 @@ static void none_is_ended_for_another(void **state)
     EXPECT_NONE(rooms);
 }
 
+static struct room_view room_of(uid_t uid, int64_t blocks_gib, int64_t gib)
+{
+    struct room_view view = room(blocks_gib, gib);
+    view.uid = uid;
+    return view;
+}
+
+/* What the first user has beyond its share makes way for the second, which is below its own. */
+static void no_user_keeps_the_others_out(void **state)
+{
+    struct room_view rooms[] = {room_of(1, 14, 15), room_of(1, 14, 15), room_of(2, 14, 0)};
+    rooms[0].used_us = 5;
+    expect(rooms, 3, ROOM_STEP_END, 1);
+    rooms[1].bytes = 0;
+    for (uint64_t size = room_size(14 * GIB); rooms[2].bytes < size;) {
+        struct room_step step = room_plan(rooms, 3, &limits);
+        assert_int_equal(step.kind, ROOM_STEP_GROW);
+        assert_int_equal(step.room, 2);
+        rooms[2].bytes = step.bytes;
+    }
+    EXPECT_NONE(rooms); /* the first user's second process stays without: not in turns */
+    rooms[2] = room_of(2, 0, 0);
+    expect(rooms, 3, ROOM_STEP_GROW, 1); /* no other user wants it */
+}
+
+static void a_copy_stays_though_its_user_is_above_the_share(void **state)
+{
+    struct room_view rooms[] = {
+        room_of(1, 20, 22), room_of(1, 3, 4), room_of(2, 15, 0), room_of(1, 1, 0)};
+    rooms[0].is_used = true;
+    expect(rooms, 4, ROOM_STEP_END, 1);
+    rooms[1].bytes = 0;
+    rooms[0].bytes = 30 * GIB; /* the second user waits for the copy, and the first does not grow */
+    EXPECT_NONE(rooms);
+    rooms[0].bytes = 0;
+    expect(rooms, 4, ROOM_STEP_GROW, 1);
+}
+
+static void within_its_share_no_room_ends_for_another_user(void **state)
+{
+    struct room_view rooms[] = {room_of(1, 18, 20), room_of(2, 30, 0), room_of(2, 4, 0)};
+    expect(rooms, 3, ROOM_STEP_GROW, 2); /* of what fits, what is within the share */
+    rooms[2].bytes = room_size(4 * GIB);
+    EXPECT_NONE(rooms);
+}
+
 static void what_the_process_has_had_does_not_grow(void **state)
 {
     struct room_view rooms[] = {room(4, 4)};
@@ -138,6 +184,9 @@ int main(void)
         cmocka_unit_test_setup(grows_by_steps_to_a_little_more_than_the_blocks, reset),
         cmocka_unit_test_setup(what_does_not_fit_as_a_whole_is_left_to_the_next, reset),
         cmocka_unit_test_setup(none_is_ended_for_another, reset),
+        cmocka_unit_test_setup(no_user_keeps_the_others_out, reset),
+        cmocka_unit_test_setup(a_copy_stays_though_its_user_is_above_the_share, reset),
+        cmocka_unit_test_setup(within_its_share_no_room_ends_for_another_user, reset),
         cmocka_unit_test_setup(what_the_process_has_had_does_not_grow, reset),
         cmocka_unit_test_setup(a_process_that_cannot_be_carried_gets_none, reset),
         cmocka_unit_test_setup(where_the_host_is_short_the_least_useful_goes, reset),
