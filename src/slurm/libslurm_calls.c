@@ -286,9 +286,9 @@ static int read_version(struct libslurm *slurm, struct fault *fault)
     sscanf(conf->version ? conf->version : "", "%u.%u.%u", &major, &minor, &micro);
     slurm->can_change_gres = SLURM_VERSION_NUM(major, minor, micro) >= SLURM_VERSION_NUM(23, 2, 6);
     slurm->hides_jobs = conf->private_data & PRIVATE_DATA_JOBS;
-    slurm->counts_memory = conf->select_type_param & CR_MEMORY;
+    slurm->counts_memory = libslurm_counts_memory(conf);
     slurm->is_known = true;
-    slurm_free_ctl_conf(conf);
+    libslurm_free_conf(conf);
     return 0;
 }
 
@@ -396,7 +396,7 @@ static int read_script(void *context, uint32_t job, struct fault *fault, char **
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    int r = out ? slurm_job_batch_script(out, job) : SLURM_ERROR;
+    int r = out ? slurm_job_batch_script(out, libslurm_job_id(job)) : SLURM_ERROR;
     if (out)
         fclose(out);
     if (r == SLURM_SUCCESS && text) {
@@ -414,7 +414,7 @@ static int find_output_files(
     void *context, uint32_t job, char *error_path, char *output_path, size_t size)
 {
     job_info_msg_t *found = NULL;
-    if (slurm_load_job(&found, job, SHOW_ALL) != SLURM_SUCCESS)
+    if (slurm_load_job(&found, libslurm_job_id(job), SHOW_ALL) != SLURM_SUCCESS)
         return slurm_fault(NULL, "the job cannot be read");
     if (found->record_count == 0) {
         slurm_free_job_info_msg(found);

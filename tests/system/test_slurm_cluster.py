@@ -108,7 +108,12 @@ class Cluster(unittest.TestCase):
         self.assertTrue(gpus[label]["uuid"].startswith("GPU-"))
         self.assertEqual([task["id"] for task in gpus[label]["tasks"]], [int(first)])
         other = next(gpu for index, gpu in gpus.items() if index != label)
-        self.assertEqual(other["hold_off"], f"job {alone} has it to itself")
+        # Slurm 22.05 runs it again on the same index only; later ones would on this one, too.
+        reasons = (
+            f"job {alone} has it to itself",
+            f"kept empty for job {crashing}, which recovers",
+        )
+        self.assertIn(other["hold_off"], reasons)
         # A job that is requeued is COMPLETING for a moment.
         until(lambda: self.answer("show", crashing)["state"] == "PENDING", "its second turn")
         queue = self.colloc("queue", user=ADA)
