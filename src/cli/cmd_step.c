@@ -6,17 +6,68 @@
  *     for i in $(seq 100); do ./one-step && colloc step; done
  */
 #include <dlfcn.h>
-#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/session.h"
+#include "cli/step_follow.h"
+#include "cli/values.h"
+#include "taskfile/metric_pattern.h"
 
 /* As the daemon takes them (daemon/preload/task_steps.c). */
 #define STEPS_MAX 1000000
 
 typedef int report_steps(long steps);
+
+enum { STEP_PATTERN, STEP_TASK, STEP_UNTIL };
+
+static const struct option_spec options[] = {
+    [STEP_PATTERN] = {.name = "pattern",
+        .kind = OPTION_TEXT,
+        .argument = "PATTERN",
+        .help = "count the lines of the task's output that match, as --step-pattern of `colloc "
+                "submit`, which starts this beside the task"},
+    [STEP_TASK] = {.name = "task",
+        .kind = OPTION_TEXT,
+        .argument = "ID",
+        .help = "with --pattern: the task; default: the one in which the command runs "
+                "(COLLOC_TASK_ID)"},
+    [STEP_UNTIL] = {.name = "until",
+        .kind = OPTION_INTEGER,
+        .argument = "PID",
+        .min = 1,
+        .max = INT_MAX,
+        .help = "with --pattern: until this process has ended; default: the one that started this"},
+};
+
+static int print_refusal(bool has_library)
+{
+    print_error("%s: the step is not counted (docs/steps.md)",
+        has_library ? "the daemon does not answer"
+                    : "this task runs without the preloaded library");
+    return EXIT_REFUSED;
+}
+
+static int follow_output(const struct invocation *invocation, report_steps *report)
+{
+    const struct option_value *values = invocation->values;
+    struct fault fault = {0};
+    struct step_follow follow = {.pattern = values[STEP_PATTERN].text,
+        .until = values[STEP_UNTIL].set ? (pid_t)values[STEP_UNTIL].number : getppid(),
+        .report = report};
+    if (invocation->operand_count > 0 || step_pattern_check(follow.pattern, &fault) < 0) {
+        print_error("%s", *fault.text ? fault.text : "step: --pattern needs no number of steps");
+        return EXIT_USAGE;
+    }
+    if (parse_task_id(option_text_or(&values[STEP_TASK], getenv("COLLOC_TASK_ID")), &follow.task) !=
+        EXIT_OK)
+        return EXIT_USAGE;
+    return report ? step_follow_run(&follow) : print_refusal(false);
+}
 
 static int run(const struct invocation *invocation)
 {
@@ -31,20 +82,19 @@ static int run(const struct invocation *invocation)
         return EXIT_USAGE;
     }
     report_steps *report = (report_steps *)(uintptr_t)dlsym(RTLD_DEFAULT, "colloc_step");
-    if (report && report((long)steps) == 0)
-        return EXIT_OK;
-    print_error("%s: the step is not counted (docs/steps.md)",
-        report ? "the daemon does not answer" : "this task runs without the preloaded library");
-    return EXIT_REFUSED;
+    if (invocation->values[STEP_PATTERN].set)
+        return follow_output(invocation, report);
+    return report && report((long)steps) == 0 ? EXIT_OK : print_refusal(report);
 }
 
 const struct command command_step = {
     .name = "step",
-    .usage = "[N]",
+    .usage = "[N] | --pattern=PATTERN",
     .summary = "report, in a task's script, that it has done a step",
     .description = "Its speed is then shown in steps a second. Without an operand it is one step. "
                    "A Python script calls colloc.step() instead, which starts no process. Most "
                    "trainings need neither: their steps are found in their calls of CUDA.",
+    COMMAND_OPTIONS(options),
     .max_operands = 1,
     .common_without = WITHOUT_SOCKET | WITHOUT_JSON,
     .run = run,

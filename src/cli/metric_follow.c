@@ -29,8 +29,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/log_reader.h"
 #include "cli/metric_files.h"
+#include "cli/output_lines.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "taskfile/metric_pattern.h"
@@ -43,21 +43,11 @@ enum {
     PAUSE_TIMES = 20 /* chosen: reading takes a twentieth of the time at most */
 };
 
-enum { STREAMS = 2 };
-
-/* The lines of one stream of output. */
-struct lines {
-    struct log_reader reader;
-    char text[METRIC_LINE_MAX]; /* of a line that is not complete */
-    size_t size;
-};
-
 struct reading {
     const struct metric_follow *follow;
     struct client *client;
     struct metric_files files;
-    struct lines streams[STREAMS];
-    int n_streams;
+    struct output_lines lines;
     int64_t n_matches; /* the step of a line without one */
     int rung;          /* the highest that was sent; -1: none */
     bool has_any;      /* a value was found */
@@ -121,53 +111,15 @@ static void take_point(void *context, const struct metric_point *point)
 
 /* ---- output ---- */
 
-static void take_line(struct reading *reading, struct lines *lines)
+static bool take_line(void *context, struct span line)
 {
+    struct reading *reading = context;
     struct metric_report report;
-    const struct span line = {lines->text, lines->size};
-    lines->size = 0;
     if (!metric_pattern_match(reading->follow->source.place, line, &report))
-        return;
+        return true;
     reading->n_matches++;
     take_value(reading, report.has_step ? report.step : reading->n_matches, report.value);
-}
-
-/* A progress bar ends its lines with '\r'. */
-static void take_output(struct reading *reading, struct lines *lines, const char *data, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (data[i] == '\n' || data[i] == '\r')
-            take_line(reading, lines);
-        else if (lines->size < sizeof lines->text)
-            lines->text[lines->size++] = data[i];
-}
-
-/* Returns an exit code. */
-static int read_stream(struct reading *reading, struct lines *lines)
-{
-    struct client_log log;
-    int64_t before;
-    do {
-        before = lines->reader.offset;
-        int code = log_reader_read(&lines->reader, &log);
-        if (code != EXIT_OK)
-            return code;
-        take_output(reading, lines, log.data, log.size);
-        if (log.merged)
-            reading->n_streams = 1;
-        free(log.data);
-    } while (lines->reader.offset != before && !reading->is_over);
-    return EXIT_OK;
-}
-
-static int read_output(struct reading *reading)
-{
-    for (int i = 0; i < reading->n_streams; i++) {
-        int code = read_stream(reading, &reading->streams[i]);
-        if (code != EXIT_OK)
-            return code;
-    }
-    return EXIT_OK;
+    return !reading->is_over;
 }
 
 /* ---- the loop ---- */
@@ -201,7 +153,7 @@ static int read_once(struct reading *reading, int64_t *ret_pause_ms)
     if (!reading->is_reached && !(reading->is_reached = is_answered(reading)))
         return EXIT_OK;
     if (reading->follow->source.kind == METRIC_OUTPUT)
-        code = read_output(reading);
+        code = output_lines_read(&reading->lines);
     else
         metric_files_poll(&reading->files);
     reading->is_reached = code != EXIT_UNREACHABLE;
@@ -257,7 +209,6 @@ static int follow_with(struct reading *reading, int pidfd, bool has_ended)
 
 int metric_follow_run(const struct metric_follow *follow)
 {
-    static const char *const streams[STREAMS] = {"stdout", "stderr"};
     char tag[24];
     snprintf(tag, sizeof tag, "%" PRId64, follow->task);
     struct reading reading = {.follow = follow,
@@ -267,17 +218,15 @@ int metric_follow_run(const struct metric_follow *follow)
             .since_s = start_of_now(),
             .tag = follow->is_tagged ? tag : NULL,
             .on_point = take_point},
-        .n_streams = STREAMS,
+        .lines = {.on_line = take_line},
         .rung = -1};
-    reading.files.context = &reading;
+    reading.files.context = reading.lines.context = &reading;
     if (follow->until)
         signal(SIGTERM, SIG_IGN); /* the end of the process is its end; the shim sends both */
     int pidfd = follow->until ? (int)syscall(SYS_pidfd_open, follow->until, 0) : -1;
     bool has_ended = follow->until && pidfd < 0;
     reading.client = open_client(pidfd, has_ended);
-    for (int i = 0; i < STREAMS; i++)
-        reading.streams[i].reader = (struct log_reader){
-            .client = reading.client, .stream = streams[i], .id = follow->task};
+    output_lines_init(&reading.lines, reading.client, follow->task);
     int code = reading.client ? follow_with(&reading, pidfd, has_ended) : EXIT_UNREACHABLE;
     client_close(reading.client);
     if (pidfd >= 0)

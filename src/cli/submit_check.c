@@ -27,6 +27,7 @@
 #include "core/stop_spec.h"
 #include "model/export.h"
 #include "taskfile/array_spec.h"
+#include "taskfile/metric_pattern.h"
 #include "taskfile/metric_source.h"
 #include "taskfile/training_arguments.h"
 
@@ -348,6 +349,9 @@ static int check_stop(const struct task_description *task, struct fault *fault)
     if (r == 0 && source->set && !stop->set)
         return fault_set(
             fault, EINVAL, "--metric-from: nothing reads the metric: give --stop, too");
+    const struct option_value *steps = &task->values[TASK_STEP_PATTERN];
+    if (r == 0 && steps->set)
+        r = step_pattern_check(steps->text, fault);
     return r == 0 && source->set ? metric_source_check(source->text, fault) : r;
 }
 

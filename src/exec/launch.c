@@ -171,7 +171,8 @@ static void find_companions(const struct attempt_spec *spec, struct companions *
 {
     if (!spec->track || tracker_find(ret->tracker, sizeof ret->tracker) < 0)
         *ret->tracker = '\0';
-    if (!spec->metric_from || metric_reader_find(ret->reader, sizeof ret->reader) < 0)
+    bool is_read = spec->metric_from || spec->step_pattern;
+    if (!is_read || metric_reader_find(ret->reader, sizeof ret->reader) < 0)
         *ret->reader = '\0';
 }
 
@@ -192,8 +193,10 @@ static int execute_program(const struct launch_order *order, const struct compan
     }
     if (*companions->tracker)
         tracker_start(companions->tracker, spec);
-    if (*companions->reader)
+    if (*companions->reader && spec->metric_from)
         metric_reader_start(companions->reader, spec);
+    if (*companions->reader && spec->step_pattern)
+        step_reader_start(companions->reader, spec);
     if (order->script && !spec->profiler)
         execve(command[0], command, env);
     else

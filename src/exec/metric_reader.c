@@ -65,3 +65,18 @@ void metric_reader_start(const char *program, const struct attempt_spec *spec)
     const struct companion reader = {"reading its metric", argv, {0}};
     companion_start(&reader, spec);
 }
+
+void step_reader_start(const char *program, const struct attempt_spec *spec)
+{
+    char pattern[PATH_MAX], task[40], until[40];
+    if (snprintf(pattern, sizeof pattern, "--pattern=%s", spec->step_pattern) >=
+        (int)sizeof pattern) {
+        fprintf(stderr, "colloc: step-pattern: it is too long\n");
+        return;
+    }
+    snprintf(task, sizeof task, "--task=%lld", (long long)spec->task_id);
+    snprintf(until, sizeof until, "--until=%d", (int)getpid());
+    const char *const argv[] = {program, "step", pattern, task, until, NULL};
+    const struct companion reader = {"reading its steps", argv, {0}};
+    companion_start(&reader, spec);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a task's metric while it runs, for the stop rule of its array: `colloc metric --from`. */
+/* Reads a task's metric while it runs, for the stop rule of its array: `colloc metric --from`;
+ * and its steps. */
 #ifndef COLLOC_EXEC_METRIC_READER_H
 #define COLLOC_EXEC_METRIC_READER_H
 
@@ -18,5 +19,8 @@ int metric_reader_find(char *program, size_t size);
  * spec:    has `metric_from` and `metric_rule`
  */
 void metric_reader_start(const char *program, const struct attempt_spec *spec);
+
+/* Starts one for its steps: `colloc step --pattern`. `spec`: has `step_pattern`. */
+void step_reader_start(const char *program, const struct attempt_spec *spec);
 
 #endif

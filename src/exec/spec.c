@@ -89,6 +89,7 @@ int spec_encode(
     tagged_fields_put_text(&record, "track", spec->track);
     tagged_fields_put_text(&record, "metric_from", spec->metric_from);
     tagged_fields_put_text(&record, "metric_rule", spec->metric_rule);
+    tagged_fields_put_text(&record, "step_pattern", spec->step_pattern);
     tagged_fields_put_text(&record, "gpu_minors", spec->gpu_minors);
     tagged_fields_put_text(&record, "torch", spec->torch);
     tagged_fields_put_text(&record, "torch_sockets", spec->torch_sockets);
@@ -212,6 +213,8 @@ static int take_field(
         return as_text(value, &file->spec.metric_from);
     if (span_is(key, "metric_rule"))
         return as_text(value, &file->spec.metric_rule);
+    if (span_is(key, "step_pattern"))
+        return as_text(value, &file->spec.step_pattern);
     if (span_is(key, "torch"))
         return as_text(value, &file->spec.torch);
     if (span_is(key, "torch_sockets"))

@@ -34,10 +34,11 @@ struct attempt_spec {
     struct span script;
     const char *const *argv; /* ends in NULL; may be NULL beside a script */
 
-    const char *metric_from; /* where its metric is read (metric_reader.h); or NULL */
-    const char *metric_rule; /* the stop rule of its array, with `metric_from` */
-    const char *track;       /* places to which its metrics are sent (tracker.h); or NULL */
-    enum profiler profiler;  /* the program runs under it; the profile is colloc-%j in cwd, with
+    const char *metric_from;  /* where its metric is read (metric_reader.h); or NULL */
+    const char *metric_rule;  /* the stop rule of its array, with `metric_from` */
+    const char *step_pattern; /* of a line of its output that marks a step; or NULL */
+    const char *track;        /* places to which its metrics are sent (tracker.h); or NULL */
+    enum profiler profiler;   /* the program runs under it; the profile is colloc-%j in cwd, with
                                 the profiler's ending */
 
     const char

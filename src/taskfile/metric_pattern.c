@@ -34,6 +34,17 @@ int metric_pattern_check(const char *pattern, struct fault *fault)
         pattern);
 }
 
+int step_pattern_check(const char *pattern, struct fault *fault)
+{
+    bool has_text = pattern[strspn(pattern, "* \t")];
+    if (has_text && count_of(pattern, STEP) <= 1 && count_of(pattern, VALUE) <= 1)
+        return 0;
+    return fault_set(fault, EINVAL,
+        "step-pattern=%.100s: the pattern of a line has some text, and " STEP " and " VALUE
+        " at most once, such as 'step " STEP ":'",
+        pattern);
+}
+
 /* strtol and strtod also skip blanks, which are pieces of their own here. */
 static bool starts_number(const char *text)
 {
@@ -116,4 +127,16 @@ bool metric_pattern_match(const char *pattern, struct span line, struct metric_r
     char text[METRIC_LINE_MAX];
     span_copy(line, text, sizeof text); /* of a longer line: its start */
     return match_text(pattern, text, ret_report);
+}
+
+int64_t step_count_line(struct step_count *count, const char *pattern, struct span line)
+{
+    struct metric_report report;
+    if (!metric_pattern_match(pattern, line, &report))
+        return 0;
+    if (!report.has_step)
+        return 1;
+    int64_t steps = count->has_last && report.step > count->last ? report.step - count->last : 0;
+    *count = (struct step_count){true, report.step};
+    return steps <= LINE_STEPS_MAX ? steps : 0;
 }

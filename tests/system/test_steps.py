@@ -73,6 +73,20 @@ class Steps(PretendCuda):
         speed = found["steps_per_s"] / self.speed
         self.assertTrue(5 < speed < 11, speed)
 
+    def test_lines_of_the_output_are_steps(self):
+        """They win over the steps in the calls, which come a thousand times as fast."""
+        lines = 'i=0; while sleep 0.05; do i=$((i+10)); echo "step $i: loss 1"; done'
+        calls = f"{PROBE} table train {1000 * STEPS} < /dev/null > /dev/null & "
+        for script in (lines, calls + lines):
+            task = self.submit(script, memory_mib=500, step_pattern="step {step}: *loss")
+            until(lambda: self.task(task)["step_source"] == "reported", "reported steps")
+            found = self.known_speed(task)
+            self.assertLess(found["steps_per_s"], 1000)
+            self.assertRegex(self.colloc("show", str(task)).stdout, r"Step pattern +step \{step\}:")
+            self.assertEqual(self.act("cancel", task).status, 200)
+        for pattern in ("*", "{step} {step}"):
+            self.refused(400, "step-pattern", step_pattern=pattern)
+
     def test_a_shell_script_reports_steps(self):
         colloc = program("colloc")
         task = self.submit(f"while sleep 0.1; do {colloc} step 2; done", memory_mib=500)

@@ -255,7 +255,7 @@ static int fill_environment(
             &launch->added, attempts->parts.config->socket_path, launch->env);
     if (r == 0)
         r = add_docker(attempts, launch);
-    if (r == 0 && detail_text(launch, "metric_from"))
+    if (r == 0 && (detail_text(launch, "metric_from") || detail_text(launch, "step_pattern")))
         r = environment_name_socket(
             &launch->added, attempts->parts.config->socket_path, launch->env);
     if (r == 0)
@@ -307,6 +307,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .track = detail_text(launch, "track"),
         .metric_from = detail_text(launch, "metric_from"),
         .metric_rule = detail_text(launch, "stop"),
+        .step_pattern = detail_text(launch, "step_pattern"),
         .profiler = profiler_parse(detail_text(launch, "profile")),
         .torch = *launch->torch ? launch->torch : NULL,
         .torch_sockets = *launch->torch ? launch->torch_sockets : NULL,

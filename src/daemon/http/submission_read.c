@@ -24,6 +24,7 @@
 #include "daemon/service_port.h"
 #include "message/message_address.h"
 #include "policy/policies.h"
+#include "taskfile/metric_pattern.h"
 #include "taskfile/metric_source.h"
 #include "taskfile/signal_spec.h"
 #include "taskfile/track_places.h"
@@ -112,6 +113,12 @@ static int check_metric_source(const struct submission *submission, struct fault
     if (!submission->options[TASK_STOP].set)
         return fault_set(fault, EINVAL, "metric-from: nothing reads the metric: give stop, too");
     return metric_source_check(source->text, fault);
+}
+
+static int check_step_pattern(const struct submission *submission, struct fault *fault)
+{
+    const struct option_value *pattern = &submission->options[TASK_STEP_PATTERN];
+    return pattern->set ? step_pattern_check(pattern->text, fault) : 0;
 }
 
 static int set_dependencies(
@@ -588,6 +595,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = set_stop_rule(submission, fault);
     if (r == 0)
         r = check_metric_source(submission, fault);
+    if (r == 0)
+        r = check_step_pattern(submission, fault);
     if (r == 0)
         r = set_order(http, submission, fault);
     if (r == 0)

@@ -3,7 +3,8 @@
  * The speed of tasks in steps a second, from the pages of their processes. Ranks of one training
  * make the same steps, so a task's speed is the mean of its processes that make any; so is that of
  * a task that runs several trainings. A process without steps (an evaluation beside the training)
- * does not count.
+ * does not count. Where one process reports its steps, those that are found in the calls of the
+ * others do not count.
  *
  * `colloc step` is one more process, whose page has one report when it ends. The daemon's clock
  * says how long the steps took.
@@ -22,14 +23,29 @@ static void begin_sums(struct job_steps *steps)
     steps->processes = 0;
 }
 
+/* The first reported steps: those found before are of another kind, also in this poll. */
+static void take_marks(struct job_steps *steps)
+{
+    if (steps->alone && steps->source == PRELOAD_STEPS_CALLS)
+        steps->alone->units++;
+    steps->source = PRELOAD_STEPS_MARKED;
+    begin_sums(steps);
+}
+
 static void add_process(struct job_steps *steps, struct preload_process *process,
     struct step_rate *rate, int64_t now_us)
 {
     struct step_reading reading = step_reading_of(process->page);
+    bool is_marked = reading.source == PRELOAD_STEPS_MARKED,
+         was_marked = steps->source == PRELOAD_STEPS_MARKED;
     if (steps->alone && rate->n > 0)
         steps->alone->units += reading.unit != rate->unit;
+    if (is_marked && !was_marked)
+        take_marks(steps);
     uint64_t timed_us = 0, count = step_rate_note(rate, &reading, now_us, &timed_us);
     struct reading per_s = step_rate_per_s(rate, now_us);
+    if (was_marked && !is_marked)
+        return;
     steps->sum_steps += (double)count;
     steps->sum_s += (double)timed_us / SECOND_US;
     if (!per_s.valid)

@@ -70,6 +70,39 @@ static void test_long_lines(void **state)
     assert_true(report.value == 3);
 }
 
+static int64_t count_line(struct step_count *count, const char *pattern, const char *line)
+{
+    return step_count_line(count, pattern, (struct span){line, strlen(line)});
+}
+
+static void test_steps(void **state)
+{
+    static const struct {
+        const char *line;
+        int64_t steps;
+    } lines[] = {{"step 50: loss 3", 0}, {"step 100: loss 2", 50}, {"evaluation", 0},
+        {"step 101: loss 2", 1}, {"step 0: the next epoch", 0}, {"step 50: loss 1", 50},
+        {"step 99999999999: a lie", 0}, {"step 99999999999999999999: no number", 0}};
+    struct step_count count = {false, 0};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        assert_int_equal(count_line(&count, "step {step}:", lines[i].line), lines[i].steps);
+    assert_int_equal(count_line(&count, "loss={value}", "x loss=0.3"), 1);
+    assert_int_equal(count_line(&count, "loss={value}", "x loss"), 0);
+}
+
+static void test_step_patterns(void **state)
+{
+    static const char *const good[] = {"step", "step {step}:", "it {step} loss {value}", "*x*"};
+    static const char *const bad[] = {"", "*", " * ", "{step} {step}", "{value} a {value}"};
+    struct fault fault;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+        assert_int_equal(step_pattern_check(good[i], &fault), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        assert_true(step_pattern_check(bad[i], &fault) < 0);
+}
+
 static void test_sources(void **state)
 {
     static const char *const good[] = {"tensorboard:runs/%a", "tensorboard:/d/%4j/x", "mlflow:m",
@@ -90,6 +123,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_step_patterns),
         cmocka_unit_test(test_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
