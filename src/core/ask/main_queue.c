@@ -20,11 +20,16 @@
 #include "core/questions.h"
 #include "core/state/state.h"
 
-const struct task_queue *core_main_queue(const struct core *core, int i)
+static const struct task_queue *queue_at(const struct core *core, int i)
 {
     if (core->settings.order == ORDER_FIFO)
         return i == 0 ? &core->main_queue : NULL;
     return i < core->users->n ? &core->users->list[i]->queue : NULL;
+}
+
+const struct task_queue *core_main_queue(const struct core *core, int i)
+{
+    return queue_at(core, i);
 }
 
 int core_queued_count(const struct core *core)
@@ -38,7 +43,7 @@ static int rank_of(const struct task_queue *queue)
     return ((const struct core_user *)queue)->fair.rank;
 }
 
-bool core_ranks_before(
+static bool ranks_before(
     const struct core *core, const struct task_queue *queue, const struct task_queue *other)
 {
     core_rank_users(core);
@@ -46,11 +51,22 @@ bool core_ranks_before(
     return rank != other_rank ? rank < other_rank : queue->first->id < other->first->id;
 }
 
-bool core_comes_before(const struct core *core, const struct task *task, const struct task *other)
+bool core_ranks_before(
+    const struct core *core, const struct task_queue *queue, const struct task_queue *other)
+{
+    return ranks_before(core, queue, other);
+}
+
+static bool comes_before(const struct core *core, const struct task *task, const struct task *other)
 {
     int priority = task->request.priority, other_priority = other->request.priority;
     return priority != other_priority ? priority > other_priority
-                                      : core_ranks_before(core, task->queue, other->queue);
+                                      : ranks_before(core, task->queue, other->queue);
+}
+
+bool core_comes_before(const struct core *core, const struct task *task, const struct task *other)
+{
+    return comes_before(core, task, other);
 }
 
 static bool is_ready(const struct core *core, const struct task *first)
@@ -63,8 +79,8 @@ static struct task *first_ready(const struct core *core)
 {
     const struct task_queue *queue;
     struct task *first = NULL;
-    for (int i = 0; (queue = core_main_queue(core, i)); i++)
-        if (queue->first && (!first || core_comes_before(core, queue->first, first)) &&
+    for (int i = 0; (queue = queue_at(core, i)); i++)
+        if (queue->first && (!first || comes_before(core, queue->first, first)) &&
             is_ready(core, queue->first))
             first = queue->first;
     return first;
@@ -76,12 +92,12 @@ struct task *core_first_task(const struct core *core)
     const struct task_queue *queue;
     struct task *first = NULL;
     int n = 0, left = core->n_queued;
-    for (int i = 0; left > 0 && (queue = core_main_queue(core, i)); i++) {
+    for (int i = 0; left > 0 && (queue = queue_at(core, i)); i++) {
         if (!queue->first)
             continue;
         n++;
         left -= queue->count;
-        if (!first || core_comes_before(core, queue->first, first))
+        if (!first || comes_before(core, queue->first, first))
             first = queue->first;
     }
     struct task *ready = n > 1 && !is_ready(core, first) ? first_ready(core) : NULL;

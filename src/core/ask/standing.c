@@ -85,11 +85,9 @@ int64_t core_usage_falls_below(
 
 /* ---- ranks ---- */
 
-void core_rank_users(const struct core *core)
+void core_rank_users_anew(const struct core *core)
 {
     struct core_users *users = core->users;
-    if (!users->is_stale)
-        return;
     users->is_stale = false;
     for (int i = 0; i < users->n; i++) {
         struct core_user *user = users->list[i];

@@ -24,7 +24,15 @@ int64_t core_usage_of(const struct core *core, bool is_project, uint32_t id, int
 int64_t core_usage_falls_below(
     const struct core *core, bool is_project, uint32_t id, int64_t limit_us, int64_t now_us);
 
-/* Ranks the users anew, if something has changed. */
-void core_rank_users(const struct core *core);
+/* Ranks the users anew: core_rank_users does where something has changed. */
+void core_rank_users_anew(const struct core *core);
+
+/* Makes the ranks those of now. They are computed when they are read, since they change with each
+ * charge, and most changes are read by no question: the one thing that a question may write. */
+static inline void core_rank_users(const struct core *core)
+{
+    if (core->users->is_stale)
+        core_rank_users_anew(core);
+}
 
 #endif
