@@ -5,6 +5,7 @@
  * memory in use. Tasks that hold no memory and compute nothing do not count.
  *
  * A choice compares each GPU with several others, so what is expected of it is computed once.
+ * Whether it may be drained at all takes longer to find out than whether it comes before another.
  */
 #include "core/pass/drain_order.h"
 
@@ -12,14 +13,6 @@
 #include "core/view.h"
 
 /* ---- what is expected of a GPU ---- */
-
-int drain_count_users(const struct gpu_view *gpu, int64_t now_us)
-{
-    int n = 0;
-    for (int i = 0; i < gpu->n_residents; i++)
-        n += !resident_is_unused(&gpu->residents[i], now_us);
-    return n;
-}
 
 /* When the resident has ended, by its time limit and the time that it is expected to take.
  * START_UNKNOWN: neither is known, or it takes longer than expected. */
@@ -30,6 +23,11 @@ static int64_t expected_end_us(const struct resident *resident, int64_t now_us)
     if (takes_us.valid && (double)resident->since_us + takes_us.value < (double)end_us)
         end_us = resident->since_us + (int64_t)takes_us.value;
     return end_us > now_us ? end_us : START_UNKNOWN;
+}
+
+static bool has_free(double free_bytes, double wanted_bytes)
+{
+    return wanted_bytes > 0 && free_bytes >= wanted_bytes;
 }
 
 /* Is the GPU free for the task when all residents have left that end until then? */
@@ -47,14 +45,15 @@ static bool is_free_at(
         else
             is_any_left = true;
     }
-    return !is_any_left || (wanted_bytes > 0 && free_bytes >= wanted_bytes);
+    return !is_any_left || has_free(free_bytes, wanted_bytes);
 }
 
-/* When the GPU is free for the task, as far as can be expected; or START_UNKNOWN. */
-static int64_t expected_free_us(const struct gpu_view *gpu, double wanted_bytes, int64_t now_us)
+/* When one of the residents has ended and left the GPU free for the task, as far as can be
+ * expected; or START_UNKNOWN. */
+static int64_t first_free_us(const struct gpu_view *gpu, double wanted_bytes, int64_t now_us)
 {
-    int64_t first_us = is_free_at(gpu, wanted_bytes, now_us, now_us) ? now_us : START_UNKNOWN;
-    for (int i = 0; i < gpu->n_residents && first_us > now_us; i++) {
+    int64_t first_us = START_UNKNOWN;
+    for (int i = 0; i < gpu->n_residents; i++) {
         int64_t end_us = expected_end_us(&gpu->residents[i], now_us);
         if (end_us < first_us && is_free_at(gpu, wanted_bytes, now_us, end_us))
             first_us = end_us;
@@ -62,13 +61,13 @@ static int64_t expected_free_us(const struct gpu_view *gpu, double wanted_bytes,
     return first_us;
 }
 
-void drain_look(const struct gpu_view *gpus, int n_gpus, double wanted_bytes, int64_t now_us,
-    struct drain_outlook *ret_outlooks)
+struct drain_outlook drain_expect(const struct gpu_view *gpu, double wanted_bytes, int64_t now_us)
 {
-    for (int i = 0; i < n_gpus; i++)
-        ret_outlooks[i] = (struct drain_outlook){
-            .free_us = expected_free_us(&gpus[i], wanted_bytes, now_us),
-            .n_users = drain_count_users(&gpus[i], now_us)};
+    int n_users = drain_count_users(gpu, now_us);
+    bool is_free = n_users == 0 ||
+                   has_free(reading_assume(gpu_view_free_bytes(gpu), 0), wanted_bytes);
+    return (struct drain_outlook){
+        is_free ? now_us : first_free_us(gpu, wanted_bytes, now_us), n_users};
 }
 
 /* ---- the order ---- */

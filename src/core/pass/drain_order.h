@@ -6,16 +6,20 @@
 #include "core/state/state.h"
 
 /* Residents that keep the GPU from being idle. */
-int drain_count_users(const struct gpu_view *gpu, int64_t now_us);
+static inline int drain_count_users(const struct gpu_view *gpu, int64_t now_us)
+{
+    int n = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        n += !resident_is_unused(&gpu->residents[i], now_us);
+    return n;
+}
 
 /*
- * What is expected of each GPU.
+ * What is expected of a GPU.
  *
  * wanted_bytes: free on the GPU, for a task that may be beside others; 0: all of them have to leave
- * ret_outlooks: `n_gpus` of them
  */
-void drain_look(const struct gpu_view *gpus, int n_gpus, double wanted_bytes, int64_t now_us,
-    struct drain_outlook *ret_outlooks);
+struct drain_outlook drain_expect(const struct gpu_view *gpu, double wanted_bytes, int64_t now_us);
 
 struct drain_order {
     const struct gpu_view *gpus;

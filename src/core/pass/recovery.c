@@ -50,9 +50,11 @@ static size_t list_drainable(const struct core *core, const struct task *task, i
     const struct drain_order *order, int64_t now_us, int *ret_gpus)
 {
     size_t n = 0, wanted = (size_t)task->request.gpus;
-    for (int i = first; i < end; i++)
-        if (may_drain(core, i, task, now_us))
+    for (int i = first; i < end; i++) {
+        bool is_among_best = n < wanted || drain_is_sooner(&i, &ret_gpus[wanted - 1], order);
+        if (is_among_best && may_drain(core, i, task, now_us))
             n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, drain_is_sooner, order);
+    }
     return n;
 }
 
@@ -81,13 +83,24 @@ static int choose_on_node(
     return slowest;
 }
 
-/* Those that are drained already, unless all of others are free sooner. */
+static bool are_drained(const struct core *core, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!core->view.gpus[gpus[i]].claims[CLAIM_DRAIN])
+            return false;
+    return true;
+}
+
+/* Those that are drained already, unless all of others are free sooner. Mostly these are free
+ * first. */
 static bool choose_drained(
     struct core *core, const struct task *task, struct drain_order *order, int64_t now_us)
 {
     int soonest = choose_on_node(core, task, order, now_us);
-    if (soonest < 0 || !core->drained_for)
+    if (soonest < 0 || are_drained(core, core->placement.gpus, task->request.gpus))
         return soonest >= 0;
+    if (!core->drained_for)
+        return true;
     order->prefers_drained = true;
     int drained = choose_on_node(core, task, order, now_us);
     order->prefers_drained = false;
@@ -135,7 +148,8 @@ static void drain_gpus(struct core *core, const struct task *task, int64_t now_u
     int wanted = task->request.gpus;
     double wanted_bytes = core_recovery_need(core, task).free_bytes;
     struct drain_order order = {.gpus = core->view.gpus, .outlooks = core->drain_outlooks};
-    drain_look(core->view.gpus, core->view.n_gpus, wanted_bytes, now_us, core->drain_outlooks);
+    for (int i = 0; i < core->view.n_gpus; i++)
+        core->drain_outlooks[i] = drain_expect(&core->view.gpus[i], wanted_bytes, now_us);
     bool is_found = node_spread_is_wanted(&task->request)
                         ? choose_drained_over_nodes(core, task, now_us)
                         : choose_drained(core, task, &order, now_us);
@@ -170,8 +184,10 @@ static struct open_gpus count_open_gpus(const struct core *core, int64_t now_us)
 /* Cannot the task start, wherever others are? */
 static bool is_closed_out(const struct core *core, const struct task *task, struct open_gpus open)
 {
-    bool is_alone = core_recovery_need(core, task).is_alone;
-    return task->request.gpus > (is_alone ? open.unused : open.all);
+    int wanted = task->request.gpus;
+    if (wanted <= open.unused || wanted > open.all)
+        return wanted > open.all;
+    return core_recovery_need(core, task).is_alone;
 }
 
 static int place_recovering(struct core *core, struct task *task, int64_t now_us)

@@ -52,11 +52,11 @@ bool core_retries_beside_others(const struct core *core, const struct task *task
 struct recovery_need core_recovery_need(const struct core *core, const struct task *task)
 {
     struct recovery_need need = {0};
-    double more = fmax((double)core->settings.conditions.margin_bytes, (double)MORE_BYTES);
     if (task->oom_count == 0)
         return need;
     if (core_retries_beside_others(core, task))
-        need.free_bytes = task->run->reached_bytes.value + more;
+        need.free_bytes = task->run->reached_bytes.value +
+                          fmax((double)core->settings.conditions.margin_bytes, (double)MORE_BYTES);
     else if (core->settings.recovery_step_bytes && !is_last(core, task) &&
              task->run->free_bytes.valid)
         need.free_bytes = stepped_bytes(core, task);
