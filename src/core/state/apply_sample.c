@@ -39,37 +39,37 @@
 #include "core/state/residents.h"
 #include "core/state/state.h"
 
-/*
- * What the resident uses, as NVIDIA's driver reports it. Where it does not, a resident alone in the
- * memory domain uses all that is in use. A task that is missing from a list of processes is
- * unknown: its processes may be hidden, or not recognised as its own.
- */
-static struct reading used_by(
-    const struct gpu_view *gpu, const struct resident *resident, const struct core_sample *sample)
-{
-    struct reading external = sample->external_processes;
-    bool is_alone = gpu->n_residents == 1 && !memory_domain_has_others(gpu) &&
-                    !(external.valid && external.value > 0);
-    struct reading otherwise = is_alone ? gpu->mem_used_bytes : READING_NONE;
-    for (int i = 0; i < sample->n_tasks; i++)
-        if (sample->tasks[i].task == resident->task)
-            return sample->tasks[i].mem_used_bytes.valid ? sample->tasks[i].mem_used_bytes
-                                                         : otherwise;
-    return external.valid ? READING_NONE : otherwise;
-}
+/* What the driver lists of a task's processes, where it lists none. */
+static const struct task_memory unlisted;
 
-/* Chosen: samples since the last change of residents that outweigh the whole window. */
-#define MIX_SAMPLES_ENOUGH 3
-
-/* What the driver lists of the resident's processes; all zero where it lists none. */
-static struct task_memory listed_of(
+static const struct task_memory *listed_of(
     const struct resident *resident, const struct core_sample *sample)
 {
     for (int i = 0; i < sample->n_tasks; i++)
         if (sample->tasks[i].task == resident->task)
-            return sample->tasks[i];
-    return (struct task_memory){0};
+            return &sample->tasks[i];
+    return &unlisted;
 }
+
+/*
+ * What a resident uses, as NVIDIA's driver reports it. Where it does not, a resident alone in the
+ * memory domain uses all that is in use. A task that is missing from a list of processes is
+ * unknown: its processes may be hidden, or not recognised as its own.
+ */
+static struct reading used_by(
+    const struct gpu_view *gpu, const struct task_memory *listed, const struct core_sample *sample)
+{
+    struct reading external = sample->external_processes;
+    if (listed->mem_used_bytes.valid)
+        return listed->mem_used_bytes;
+    bool is_hidden = listed == &unlisted && external.valid;
+    bool is_alone = gpu->n_residents == 1 && !memory_domain_has_others(gpu) &&
+                    !(external.valid && external.value > 0);
+    return is_alone && !is_hidden ? gpu->mem_used_bytes : READING_NONE;
+}
+
+/* Chosen: samples since the last change of residents that outweigh the whole window. */
+#define MIX_SAMPLES_ENOUGH 3
 
 /* A settled task that is alone on the GPU shows its activity: the measurement replaces what was
  * given for it. Of places that share their memory the activity of all together is measured, as a
@@ -215,7 +215,8 @@ static void note_memory(struct resident *resident, bool is_late, int64_t now_us)
         resident->empty_since_us = 0;
     else if (!resident->empty_since_us || is_late)
         resident->empty_since_us = now_us;
-    resident->most_bytes = fmax(resident->most_bytes, reading_assume(used, 0));
+    if (used.valid && used.value > resident->most_bytes)
+        resident->most_bytes = used.value;
 }
 
 /* Returns whether the resident has just been seen long enough to show its activity. */
@@ -228,6 +229,13 @@ static bool count_risen(const struct core *core, struct resident *resident)
            core->settings.conditions.starting_max > 0;
 }
 
+/* Are processes of the resident listed, or were some? Otherwise nothing is new of the library in
+ * them. */
+static bool has_processes(const struct resident *resident, const struct task_memory *listed)
+{
+    return listed->hooked + listed->unhooked + resident->hooked + resident->unhooked > 0;
+}
+
 /* is_late: the sample before was too old to count */
 static void update_residents(struct core *core, bool is_late, struct gpu_view *gpu,
     const struct core_sample *sample, int64_t now_us)
@@ -236,15 +244,16 @@ static void update_residents(struct core *core, bool is_late, struct gpu_view *g
         struct resident *resident = &gpu->residents[i];
         enum residence residence = resident->residence;
         struct reading before = resident->mem_used_bytes;
-        const struct task_memory listed = listed_of(resident, sample);
-        core->pass_needed |= listed.mps_clients < resident->mps_clients;
-        resident->mem_used_bytes = used_by(gpu, resident, sample);
-        resident->mps_clients = listed.mps_clients;
-        core->pass_needed |= listed.is_inactive && !resident->is_inactive;
-        resident->is_inactive = listed.is_inactive;
-        core->any_inactive |= listed.is_inactive;
+        const struct task_memory *listed = listed_of(resident, sample);
+        core->pass_needed |= listed->mps_clients < resident->mps_clients;
+        resident->mem_used_bytes = used_by(gpu, listed, sample);
+        resident->mps_clients = listed->mps_clients;
+        core->pass_needed |= listed->is_inactive && !resident->is_inactive;
+        resident->is_inactive = listed->is_inactive;
+        core->any_inactive |= listed->is_inactive;
         note_memory(resident, is_late, now_us);
-        core_note_library_use(core, resident, &listed);
+        if (has_processes(resident, listed))
+            core_note_library_use(core, resident, listed);
         if (resident_follow_memory(&core->settings, resident, now_us))
             gpu->mix_since_us = now_us;
         core->pass_needed |= count_risen(core, resident) ||
