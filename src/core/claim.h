@@ -44,10 +44,12 @@ enum {
                      1 << CLAIM_HEAD, /* end while residents stay */
 };
 
-/* Has a task a claim of one of these kinds? `claims`: of a GPU, the task of each kind, 0: none. */
+/* Has a task a claim of one of these kinds? `claims`: of a GPU, the task of each kind, 0: none. A
+ * pass asks it of each GPU: unrolled, with kinds that are constants, only their claims are read. */
 static inline bool claims_any(const uint64_t claims[CLAIM_KINDS], unsigned kinds)
 {
     uint64_t any = 0;
+#pragma GCC unroll 8
     for (int kind = 0; kind < CLAIM_KINDS; kind++)
         any |= kinds >> kind & 1 ? claims[kind] : 0;
     return any != 0;
@@ -63,8 +65,10 @@ static inline void claims_end(uint64_t claims[CLAIM_KINDS], enum claim_kind kind
 /* Drops the claims of these kinds. */
 static inline void claims_drop(uint64_t claims[CLAIM_KINDS], unsigned kinds)
 {
+#pragma GCC unroll 8
     for (int kind = 0; kind < CLAIM_KINDS; kind++)
-        claims[kind] = kinds >> kind & 1 ? 0 : claims[kind];
+        if (kinds >> kind & 1)
+            claims[kind] = 0;
 }
 
 #endif

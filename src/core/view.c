@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/units.h"
 #include "core/kind_match.h"
 #include "core/memory_domain.h"
@@ -17,10 +16,6 @@
 /* Memory in use on an idle GPU is below this. Measured: 15 MiB on an A100, a few hundred MiB with
  * an MPS server or a display. */
 #define IDLE_MEM_BYTES (1 * GIB)
-
-/* Chosen: imports and the first data of most trainings take less, and then they have a CUDA
- * context; a program that takes longer finds its memory later (docs/placement.md). */
-#define UNUSED_US (120 * SECOND_US)
 
 /* Chosen, as in daemon/gpus/idle_holders.c: noise of the counters is below. */
 #define ACTIVE_LEAST 0.005
@@ -31,25 +26,6 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
         if (gpu->residents[i].task == task)
             return &gpu->residents[i];
     return NULL;
-}
-
-int gpu_view_mps_clients(const struct gpu_view *gpu)
-{
-    int n = 0;
-    for (int i = 0; i < gpu->n_residents; i++)
-        if (gpu->residents[i].sharing == SHARING_MPS)
-            n += gpu->residents[i].mps_clients > 1 ? gpu->residents[i].mps_clients : 1;
-    for (int i = 0; i < gpu->n_absent; i++)
-        n += gpu->absent[i].mps_clients;
-    return n;
-}
-
-bool gpu_view_has_context(const struct gpu_view *gpu, uint64_t task)
-{
-    for (int i = 0; i < gpu->n_absent; i++)
-        if (gpu->absent[i].task == task)
-            return true;
-    return false;
 }
 
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
@@ -106,17 +82,6 @@ double resident_outstanding_bytes(const struct resident *resident)
     double need = reading_assume(resident->need_bytes, 0);
     double unseen = residence_has_settled(resident->residence) ? need : 0;
     return fmax(0, need - reading_assume(resident->mem_used_bytes, unseen));
-}
-
-double gpu_view_pending_bytes(const struct gpu_view *gpu)
-{
-    double bytes = 0;
-    const struct resident *resident;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        if (!residence_has_risen(resident->residence))
-            bytes += resident_outstanding_bytes(resident);
-    return bytes;
 }
 
 static double sum_copies(const struct gpu_view *gpu, bool is_there)
@@ -183,11 +148,6 @@ double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation 
 bool gpu_view_draws_for_tasks(const struct gpu_view *gpu, int64_t settle_us)
 {
     return gpu->n_residents > 0 || gpu->sampled_us - gpu->mix_since_us <= settle_us;
-}
-
-bool resident_is_unused(const struct resident *resident, int64_t now_us)
-{
-    return resident->empty_since_us && now_us - resident->empty_since_us >= UNUSED_US;
 }
 
 bool gpu_view_is_unused(const struct gpu_view *gpu, int64_t now_us)

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/reading.h"
 #include "core/claim.h"
 #include "core/residence.h"
@@ -74,39 +75,41 @@ struct resident_promise {
     int64_t until_us;        /* how long that is known */
 };
 
-/* A task on a GPU. */
+/* A task on a GPU. What a test of admission reads of every resident comes first, as in struct
+ * gpu_view. */
 struct resident {
-    uint64_t task;
-    uint32_t uid;
-    struct core_user *user; /* the core's, which charges it; NULL: none is charged */
-    int gpus;               /* that the task has, this one included */
-    const int *places;      /* which ones; owned by the task */
+    enum residence residence;
     enum sharing sharing;
-    int thread_percent; /* of the SMs; 0: no limit */
+    int mps_clients;   /* its processes that are clients of MPS, as last listed */
+    int samples_risen; /* since it took more than a context; at most RISEN_SAMPLES_ENOUGH */
+    uint64_t task;
     int64_t since_us;
-    int64_t ends_us;            /* by its time limit, at the latest; 0: it has none */
-    bool is_stopped;            /* it does not compute: paused, or about to leave */
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
+    struct reading need_bytes;  /* the memory that it requires */
+    struct reading mem_used_bytes;
+    uint32_t uid;
+    bool need_is_least;        /* it may require more: it ran out of memory with that */
+    bool is_stopped;           /* it does not compute: paused, or about to leave */
+    bool allocations_wait;     /* where memory is short, as far as is known
+                                  (state/library_use.c) */
+    bool is_inactive;          /* its processes have long not used the GPU, as last sampled */
+    struct expectation expect; /* its SMACT: measured, once the task was alone there */
+    int64_t empty_since_us;    /* since when readings show that it holds none; 0: they do not */
+    int64_t ends_us;           /* by its time limit, at the latest; 0: it has none */
+    struct core_user *user;    /* the core's, which charges it; NULL: none is charged */
+    const int *places;         /* the GPUs that the task has; owned by the task */
+    int gpus;                  /* how many, this one included */
+    int thread_percent;        /* of the SMs; 0: no limit */
+    double kind_speed;         /* as task->run->kind_speed */
+    double level_bytes;        /* its memory when it last grew */
+    int64_t grew_us;           /* when that was */
+    int64_t held_us;      /* since when others are held off for it: its placement or appearance */
+    double most_bytes;    /* the most that it was seen to hold; 0: none was seen */
+    bool has_library;     /* the preloaded library was given to its processes, or is expected */
+    int hooked, unhooked; /* its processes there with and without it, as last listed */
+    int carried;          /* of the former: the carrier can take their memory away */
     struct resident_service service;
     struct resident_promise promise;
-    struct reading need_bytes; /* the memory that it requires */
-    bool need_is_least;        /* it may require more: it ran out of memory with that */
-    struct expectation expect; /* its SMACT: measured, once the task was alone there */
-    double kind_speed;         /* as task->run->kind_speed */
-    enum residence residence;
-    double level_bytes; /* its memory when it last grew */
-    int64_t grew_us;    /* when that was */
-    int64_t held_us;    /* since when others are held off for it: its placement or appearance */
-    struct reading mem_used_bytes;
-    double most_bytes;      /* the most that it was seen to hold; 0: none was seen */
-    int64_t empty_since_us; /* since when readings show that it holds none; 0: they do not */
-    int mps_clients;        /* its processes that are clients of MPS, as last listed */
-    bool has_library;       /* the preloaded library was given to its processes, or is expected */
-    int hooked, unhooked;   /* its processes there with and without it, as last listed */
-    int carried;            /* of the former: the carrier can take their memory away */
-    bool is_inactive;       /* they have long not used the GPU, as last sampled */
-    bool allocations_wait;  /* where memory is short, as far as is known (state/library_use.c) */
-    int samples_risen;      /* since it took more than a context; at most RISEN_SAMPLES_ENOUGH */
 };
 
 /* A suspended client of MPS. Its context has stayed on the GPU, and keeps a place among the clients
@@ -137,19 +140,17 @@ struct gpu_view {
     uint64_t claims[CLAIM_KINDS]; /* of tasks for which it is kept from others; 0: none */
     int next_in_domain; /* the distance to the next place that shares its memory, in a ring; 0: its
                            memory is its own (memory_domain.h) */
-    struct reading mem_used_bytes;     /* of the memory domain */
-    struct reading external_processes; /* how many compute processes belong to no task */
+    int n_residents, n_absent, n_copies; /* of the lists below */
+    struct reading mem_used_bytes;       /* of the memory domain */
+    struct reading external_processes;   /* how many compute processes belong to no task */
     struct resident *residents;
-    int n_residents;
-    int n_absent;                     /* of `absent` */
     struct reading smact_level;       /* of the window: since mix_since_us, once seen long enough */
     struct reading utilisation_level; /* likewise; an upper bound of SMACT */
-    int64_t granted_us;               /* when an allocation that waited there last got its memory */
-    size_t residents_capacity, absent_capacity, copies_capacity;
+    struct gpu_identity id;
+    int64_t granted_us; /* when an allocation that waited there last got its memory */
     struct absent_client *absent;
     struct lent_copy *copies; /* of tasks that are suspended on other GPUs */
-    int n_copies;
-    struct gpu_identity id;
+    size_t residents_capacity, absent_capacity, copies_capacity;
     int64_t mix_since_us; /* since when the same tasks have been active there */
     struct window smact, utilisation;
     struct window power, pcie;                /* empty unless a setting limits them */
@@ -209,14 +210,29 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
 
 /* Returns how many clients of MPS its tasks are: at least one for each task that shares by MPS.
  * Suspended ones count, too. */
-int gpu_view_mps_clients(const struct gpu_view *gpu);
+static inline int gpu_view_mps_clients(const struct gpu_view *gpu)
+{
+    int n = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (gpu->residents[i].sharing == SHARING_MPS)
+            n += gpu->residents[i].mps_clients > 1 ? gpu->residents[i].mps_clients : 1;
+    for (int i = 0; i < gpu->n_absent; i++)
+        n += gpu->absent[i].mps_clients;
+    return n;
+}
 
 /* Returns the bytes of copies that lie on the GPU, or are on their way there. */
 double gpu_view_copied_bytes(const struct gpu_view *gpu);
 double gpu_view_coming_bytes(const struct gpu_view *gpu);
 
 /* Has the task's context stayed on the GPU? */
-bool gpu_view_has_context(const struct gpu_view *gpu, uint64_t task);
+static inline bool gpu_view_has_context(const struct gpu_view *gpu, uint64_t task)
+{
+    for (int i = 0; i < gpu->n_absent; i++)
+        if (gpu->absent[i].task == task)
+            return true;
+    return false;
+}
 
 /* Would the GPU be idle but for the context of the suspended task? */
 bool gpu_view_is_idle_but_for(const struct gpu_view *gpu, const struct task *task);
@@ -240,9 +256,16 @@ static inline bool gpu_view_is_idle(const struct gpu_view *gpu)
     return gpu->n_residents == 0 && gpu_view_is_idle_otherwise(gpu);
 }
 
+/* Chosen: imports and the first data of most trainings take less, and then they have a CUDA
+ * context; a program that takes longer finds its memory later (docs/placement.md). */
+#define UNUSED_US (120 * SECOND_US)
+
 /* Has the resident held no memory for so long that it is hardly just starting? Then it computes
  * nothing either. Returns false for everything unknown. */
-bool resident_is_unused(const struct resident *resident, int64_t now_us);
+static inline bool resident_is_unused(const struct resident *resident, int64_t now_us)
+{
+    return resident->empty_since_us && now_us - resident->empty_since_us >= UNUSED_US;
+}
 
 /* Is the GPU as good as idle: all its residents are unused, and its activity is known to be none?
  * Returns false for everything unknown. */
@@ -331,11 +354,6 @@ int cluster_view_node_end(const struct cluster_view *view, int first);
 /* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
  * its memory, it counts as having taken all once it has settled. */
 double resident_outstanding_bytes(const struct resident *resident);
-
-/* Returns the bytes that residents of the GPU's memory domain are known to need and will still
- * take: those of residents that have not risen (residence.h). Their processes may load data for
- * minutes first, with or without a CUDA context. */
-double gpu_view_pending_bytes(const struct gpu_view *gpu);
 
 /* Returns the bytes in use that no resident of the memory domain is known to use, and no copy of a
  * suspended task. Not valid without a sample. */

@@ -148,8 +148,9 @@ static inline bool is_large_enough(
 /* Is the GPU idle to a task that takes only idle ones? */
 static bool is_idle_enough(const struct placement_query *query, const struct gpu_view *gpu)
 {
-    return gpu_view_is_idle(gpu) || gpu_view_is_idle_but_for(gpu, query->task) ||
-           (query->unused_is_idle && gpu_view_is_unused(gpu, query->now_us));
+    if (gpu->n_residents > 0)
+        return query->unused_is_idle && gpu_view_is_unused(gpu, query->now_us);
+    return gpu_view_is_idle(gpu) || gpu_view_is_idle_but_for(gpu, query->task);
 }
 
 /* Counts the tasks because of which the GPU is not idle. */
@@ -173,7 +174,7 @@ double conditions_wanted_bytes(const struct placement_query *query)
     double wanted = need->kind >= NEED_ESTIMATED
                         ? (double)need->bytes + (double)conditions->margin_bytes
                         : (double)conditions->min_free_bytes;
-    return fmax(wanted, query->recovery_free_bytes);
+    return wanted < query->recovery_free_bytes ? query->recovery_free_bytes : wanted;
 }
 
 bool conditions_has_free(
@@ -191,23 +192,19 @@ struct conditions_filter conditions_filter_of(const struct placement_query *quer
     return (struct conditions_filter){open_bytes, open_bytes ? conditions_wanted_bytes(query) : 0};
 }
 
-struct reading conditions_left_bytes(
-    const struct placement_query *query, const struct gpu_view *gpu)
+static bool is_left_enough(const struct placement_query *query, const struct gpu_view *gpu,
+    double left, double wanted, struct verdict *ret_verdict)
 {
-    struct reading left = gpu_view_free_bytes(gpu);
-    if (query->conditions->starting_max > 0)
-        left.value -= starting_promised_bytes(query, gpu) + starting_kept_bytes(query, gpu);
-    return left;
+    if (left < wanted)
+        return refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
+    left -= starting_kept_bytes(query, gpu);
+    return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_KEPT, 0, left, wanted);
 }
 
 bool conditions_check_left(const struct placement_query *query, const struct gpu_view *gpu,
     double left, struct verdict *ret_verdict)
 {
-    double wanted = conditions_wanted_bytes(query);
-    if (left < wanted)
-        return refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
-    left -= starting_kept_bytes(query, gpu);
-    return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_KEPT, 0, left, wanted);
+    return is_left_enough(query, gpu, left, conditions_wanted_bytes(query), ret_verdict);
 }
 
 static bool has_memory(
@@ -220,7 +217,7 @@ static bool has_memory(
     if (!free_bytes.valid)
         return refuse_gpu(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
     double left = free_bytes.value - starting_promised_bytes(query, gpu);
-    return conditions_check_left(query, gpu, left, ret_verdict);
+    return is_left_enough(query, gpu, left, wanted, ret_verdict);
 }
 
 /* The activity that is measured of a compute instance is that of its GPU instance. Where no process
@@ -331,10 +328,9 @@ static bool may_join_absent(
 static bool has_mps_place(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    bool is_there = sharing_rules_out_mps(query->task) ||
-                    gpu_view_has_context(gpu, query->task->id);
-    int clients = is_there ? 0 : gpu_view_mps_clients(gpu);
-    return clients < MPS_CLIENTS_MAX ||
+    int clients = gpu_view_mps_clients(gpu);
+    return clients < MPS_CLIENTS_MAX || sharing_rules_out_mps(query->task) ||
+           gpu_view_has_context(gpu, query->task->id) ||
            refuse_gpu(ret_verdict, VERDICT_MPS_FULL, 0, clients, MPS_CLIENTS_MAX);
 }
 

@@ -7,6 +7,7 @@
 #define COLLOC_POLICY_CONDITIONS_H
 
 #include "core/policy.h"
+#include "policy/starting.h"
 
 /*
  * All conditions for one GPU: those of the dissertation, section 6.2.2, and three more
@@ -36,8 +37,14 @@ double conditions_wanted_bytes(const struct placement_query *query);
 
 /* Returns the memory of a GPU that is not taken, and where tasks start beside others also not
  * reserved for those that are starting: the policies order GPUs by it. */
-struct reading conditions_left_bytes(
-    const struct placement_query *query, const struct gpu_view *gpu);
+static inline struct reading conditions_left_bytes(
+    const struct placement_query *query, const struct gpu_view *gpu)
+{
+    struct reading left = gpu_view_free_bytes(gpu);
+    if (query->conditions->starting_max > 0)
+        left.value -= starting_promised_bytes(query, gpu) + starting_kept_bytes(query, gpu);
+    return left;
+}
 
 /* Is the free memory enough if the residents take no more? Returns false with a verdict if not. */
 bool conditions_has_free(

@@ -88,15 +88,22 @@ static const struct resident *find_rising(
     return rising;
 }
 
+/* Will the resident still take the memory that it is known to need? Before its memory rises it has
+ * hardly any: its process may load data for minutes first, with or without a CUDA context. */
+static bool is_promised(const struct placement_query *query, const struct resident *resident)
+{
+    if (!residence_has_risen(resident->residence) || was_backfilled(query, resident))
+        return true;
+    return !residence_has_settled(resident->residence) && is_reserved(query, resident);
+}
+
 double starting_promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
-    double bytes = gpu_view_pending_bytes(gpu);
+    double bytes = 0;
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
-        if (residence_has_risen(resident->residence) &&
-            (was_backfilled(query, resident) ||
-                (is_reserved(query, resident) && !residence_has_settled(resident->residence))))
+        if (is_promised(query, resident))
             bytes += resident_outstanding_bytes(resident);
     return bytes;
 }

@@ -225,8 +225,9 @@ int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault
 }
 
 /* What residents will take that have not risen, as far as is known. What was not seen has not been
- * taken: unlike admission (gpu_view_pending_bytes), which after settle_max_us takes it to be there,
- * a move must not be wrong. NVIDIA's driver loses a process that finds too little memory. */
+ * taken: unlike admission, where it is taken to be there after settle_max_us
+ * (resident_outstanding_bytes), a move must not be wrong. NVIDIA's driver loses a process that
+ * finds too little memory. */
 static double promised_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;

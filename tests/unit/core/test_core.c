@@ -122,7 +122,7 @@ static void a_task_is_not_moved_to_memory_that_an_unseen_one_may_still_take(void
     }
     assert_int_equal(sample_unseen_task(core, 2 * settings.settle_max_us, 2), 0);
     assert_int_equal(core_view(core)->gpus[1].residents[0].residence, RESIDENCE_PLACED_SETTLED);
-    assert_true(gpu_view_pending_bytes(&core_view(core)->gpus[1]) == 0);
+    assert_true(resident_outstanding_bytes(&core_view(core)->gpus[1].residents[0]) == 0);
     assert_int_equal(core_check_move(core, 1, &to, 1, 2 * settings.settle_max_us, &fault), -EBUSY);
     assert_non_null(strstr(fault.text, "too little of its memory is free"));
     core_destroy(core);
