@@ -13,20 +13,20 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "sharing/carry_cost.h"
 
-/* H200, driver 580.159.04: 48 GiB in 32.0 s and back in 9.4 s; by the carrier 47.5 GiB in 2.0 to
- * 2.4 s and back in 1.2 s (docs/measured/carrier.md). */
-static const double DEFAULT_S_PER_GIB[COPY_WAYS] = {0.67, 0.20, 0.047, 0.026};
+/* H200, driver 580.159.04: 48 GiB in 32.0 s and back in 9.4 s. */
+static const double DEFAULT_S_PER_GIB[COPY_WAYS] = {
+    0.67, 0.20, CARRY_OUT_MS_PER_GIB / 1e3, CARRY_BACK_MS_PER_GIB / 1e3};
 
 /* The part of a copy's error that corrects the value. Chosen: four copies make three quarters. */
 static const double LEARN_PART = 0.3;
 
 /* Fixed costs, 0.1 to 0.3 s on an H200, are under a tenth from here on. */
 static const int64_t LEARN_MIN_BYTES = 4 * GIB;
-/* The upper end of these costs. After the carrier the driver takes the context, too: a ResNet-50 of
- * 6.6 GiB took 0.88 s and 0.48 s in all. */
-static const int64_t FIXED_US[COPY_WAYS] = {
-    300 * INT64_C(1000), 300 * INT64_C(1000), 600 * INT64_C(1000), 350 * INT64_C(1000)};
+/* The upper end of these costs. The ResNet-50 of carry_cost.h took 0.48 s to come back in all. */
+static const int64_t FIXED_US[COPY_WAYS] = {300 * INT64_C(1000), 300 * INT64_C(1000),
+    INT64_C(1000) * CARRY_OUT_FIXED_MS, 350 * INT64_C(1000)};
 
 /* No copy was ever this slow or fast: 20 MiB/s to 100 GiB/s. */
 static const double S_PER_GIB_MAX = 50, S_PER_GIB_MIN = 0.01;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "sharing/carry_cost.h"
 
 const char *yield_reason_name(enum yield_reason reason)
 {
@@ -46,8 +47,9 @@ struct suspension_cost suspension_cost_default(void)
 /* The context, which goes by NVIDIA's driver, and the copy of all else at PCIe speed. */
 struct suspension_cost suspension_cost_by_carrier(void)
 {
-    return (struct suspension_cost){
-        .fixed_us = 600 * MS_US, .suspend_us_per_gib = 47 * MS_US, .resume_us_per_gib = 26 * MS_US};
+    return (struct suspension_cost){.fixed_us = CARRY_OUT_FIXED_MS * MS_US,
+        .suspend_us_per_gib = CARRY_OUT_MS_PER_GIB * MS_US,
+        .resume_us_per_gib = CARRY_BACK_MS_PER_GIB * MS_US};
 }
 
 struct suspension_cost suspension_cost_of_client(const struct suspension_cost *cost)
