@@ -108,6 +108,15 @@ static void print_json_text(const char *text)
     putchar('\n');
 }
 
+bool print_is_format_valid(print_formatted *print, const void *context)
+{
+    FILE *nowhere = fopen("/dev/null", "w");
+    bool is_valid = !nowhere || print(context, nowhere) >= 0;
+    if (nowhere)
+        fclose(nowhere);
+    return is_valid;
+}
+
 int print_json(const json_t *json)
 {
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15));

@@ -36,6 +36,13 @@ int output_width(void);
  * empty cell. */
 void print_csv_cell(const json_t *value);
 
+/* Prints a line by a format of the user, which may not be valid. Returns a negative value then. */
+typedef int print_formatted(const void *context, FILE *out);
+
+/* Is the format valid? The line is printed to nowhere: so nothing is printed before that is
+ * known. */
+bool print_is_format_valid(print_formatted *print, const void *context);
+
 /* Prints the JSON and a newline. Returns EXIT_OK. */
 int print_json(const json_t *json);
 

@@ -79,13 +79,14 @@ static int print_line(const struct order *order, bool is_header, bool is_rule, F
     return 0;
 }
 
+static int print_row(const void *order, FILE *out)
+{
+    return print_line(order, false, false, out);
+}
+
 static int print_list(const struct order *order)
 {
-    FILE *nothing = fopen("/dev/null", "w");
-    int r = nothing ? print_line(order, false, false, nothing) : 0;
-    if (nothing)
-        fclose(nothing);
-    if (r < 0) {
+    if (!print_is_format_valid(print_row, order)) {
         fprintf(stderr, "sacctmgr: fatal: Unknown field in '%.80s'\n", order->format);
         return EXIT_REFUSED;
     }
@@ -93,7 +94,7 @@ static int print_list(const struct order *order)
         print_line(order, true, false, stdout);
     if (order->has_header && !order->is_parsable)
         print_line(order, true, true, stdout);
-    print_line(order, false, false, stdout);
+    print_row(order, stdout);
     return EXIT_OK;
 }
 

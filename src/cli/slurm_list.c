@@ -401,21 +401,22 @@ static int print_queue_row(const struct list_options *options, const json_t *tas
                                       options->format ? options->format : QUEUE_FORMAT, task, out);
 }
 
-/* Is the format one? Nothing is printed before that is known. */
+static int print_queue_header(const void *options, FILE *out)
+{
+    return print_queue_row(options, NULL, out);
+}
+
 static int check_queue(const struct list_options *options)
 {
-    FILE *nothing = fopen("/dev/null", "w");
-    int r = nothing ? print_queue_row(options, NULL, nothing) : 0;
-    if (nothing)
-        fclose(nothing);
-    if (r < 0)
+    bool is_valid = print_is_format_valid(print_queue_header, options);
+    if (!is_valid)
         fprintf(stderr, "squeue: error: Unrecognized option in the format: %.80s\n",
             options->long_format ? options->long_format : options->format);
     if (options->sort && !slurm_sort_is_known(options->sort)) {
         fprintf(stderr, "squeue: error: Invalid sort specification: %.80s\n", options->sort);
-        r = -EINVAL;
+        is_valid = false;
     }
-    return r < 0 ? EXIT_REFUSED : EXIT_OK;
+    return is_valid ? EXIT_OK : EXIT_REFUSED;
 }
 
 /* Insertion: equal tasks stay in the order of the queue. */
@@ -443,7 +444,7 @@ static int print_queue(const struct list_options *options, json_t *tasks)
     if (options->names_cluster && !options->no_header)
         puts("CLUSTER: colloc");
     if (!options->no_header)
-        print_queue_row(options, NULL, stdout);
+        print_queue_header(options, stdout);
     json_array_foreach(tasks, i, task) {
         print_queue_row(options, task, stdout);
     }
@@ -465,6 +466,20 @@ static void print_job_rows(const struct list_options *options, const char *forma
         slurm_print_account_line(format, layout, task, BATCH_STEP, stdout, unknown);
 }
 
+/* The line of headers of sacct. */
+struct account_header {
+    const char *format;
+    const struct slurm_layout *layout;
+    char *unknown; /* 64 bytes: the field that is none */
+};
+
+static int print_account_header(const void *context, FILE *out)
+{
+    const struct account_header *header = context;
+    return slurm_print_account_line(
+        header->format, header->layout, NULL, NULL, out, header->unknown);
+}
+
 static int print_account(const struct list_options *options, const json_t *tasks)
 {
     const char *format = options->format ? options->format : ACCOUNT_FORMAT;
@@ -473,18 +488,15 @@ static int print_account(const struct list_options *options, const json_t *tasks
                                                 : "|";
     const struct slurm_layout layout = {between, options->ends_so};
     char unknown[64] = "";
+    const struct account_header header = {format, &layout, unknown};
     json_t *task;
     size_t i;
-    FILE *nothing = fopen("/dev/null", "w");
-    int r = nothing ? slurm_print_account_line(format, &layout, NULL, NULL, nothing, unknown) : 0;
-    if (nothing)
-        fclose(nothing);
-    if (r < 0) {
+    if (!print_is_format_valid(print_account_header, &header)) {
         fprintf(stderr, "sacct: fatal: Invalid field requested: \"%s\"\n", unknown);
         return EXIT_REFUSED;
     }
     if (!options->no_header)
-        slurm_print_account_line(format, &layout, NULL, NULL, stdout, unknown);
+        print_account_header(&header, stdout);
     json_array_foreach(tasks, i, task) {
         print_job_rows(options, format, &layout, task);
     }

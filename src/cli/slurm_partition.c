@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
 
@@ -209,14 +210,15 @@ static int read_node(struct node *ret_node)
     return EXIT_OK;
 }
 
+static int print_header(const void *form, FILE *out)
+{
+    return print_line(form, NULL, out);
+}
+
 static int print_partition(const struct form *form, bool has_header, bool names_cluster)
 {
     struct node node;
-    FILE *nothing = fopen("/dev/null", "w");
-    int r = nothing ? print_line(form, NULL, nothing) : 0;
-    if (nothing)
-        fclose(nothing);
-    if (r < 0) {
+    if (!print_is_format_valid(print_header, form)) {
         fprintf(stderr, "sinfo: error: Invalid node format specification: %.80s\n", form->text);
         return EXIT_REFUSED;
     }
@@ -226,7 +228,7 @@ static int print_partition(const struct form *form, bool has_header, bool names_
     if (names_cluster && has_header)
         puts("CLUSTER: colloc");
     if (has_header)
-        print_line(form, NULL, stdout);
+        print_header(form, stdout);
     print_line(form, &node, stdout);
     return EXIT_OK;
 }
