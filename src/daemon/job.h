@@ -61,7 +61,7 @@ struct job_steps {
     double sum_steps, sum_s;
     short processes;
     short source;              /* enum preload_step_source */
-    bool is_summed;            /* in this poll */
+    short left;                /* processes that this poll has not come to again */
     double command_step_us;    /* of steps that `colloc step` reported, in the mean; 0: unknown */
     int64_t command_us;        /* when it last did, of the monotonic clock; 0: never */
     struct speed_alone *alone; /* promised_speed.c; NULL: no step was found yet */

@@ -75,6 +75,7 @@ static void end_sums(struct job_steps *steps, int64_t now_us)
     begin_sums(steps);
 }
 
+/* With the last of its processes a task's sums are whole. */
 void task_steps_note_all(struct preload_manager *manager)
 {
     struct preload_process *process = NULL;
@@ -82,20 +83,15 @@ void task_steps_note_all(struct preload_manager *manager)
     while ((process = preload_next_process(manager->listener, process))) {
         struct known_process *known = process->data;
         struct job *job = jobs_find(manager->parts.jobs, process->peer.task);
+        if (job)
+            job->steps.left++;
         if (job && known)
             add_process(&job->steps, process, &known->rate, now_us);
     }
     while ((process = preload_next_process(manager->listener, process))) {
         struct job *job = jobs_find(manager->parts.jobs, process->peer.task);
-        if (job && !job->steps.is_summed)
+        if (job && --job->steps.left == 0)
             end_sums(&job->steps, now_us);
-        if (job)
-            job->steps.is_summed = true;
-    }
-    while ((process = preload_next_process(manager->listener, process))) {
-        struct job *job = jobs_find(manager->parts.jobs, process->peer.task);
-        if (job)
-            job->steps.is_summed = false;
     }
 }
 
