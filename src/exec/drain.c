@@ -23,7 +23,7 @@
 #include "exec/tree.h"
 
 #define PIPE_VARIABLE "CUDA_MPS_PIPE_DIRECTORY="
-#define LIMIT_US      (2 * SECOND_US) /* chosen: a task's end waits for the control daemon */
+#define LIMIT_US      (5 * SECOND_US) /* chosen: two queries; a task's end waits for them */
 #define STATUS_LIMIT  (64 * KIB)      /* chosen: proc(5)'s status has about 1,500 bytes */
 #define CHAIN_MAX     64 /* chosen: ancestors up to the shim; a deeper process counts as foreign */
 

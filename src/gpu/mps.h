@@ -19,8 +19,8 @@
 #include "base/fault.h"
 
 #define MPS_START_LIMIT_US (5 * SECOND_US) /* chosen: far above what a start takes */
-#define MPS_STOP_LIMIT_US  (SECOND_US / 2) /* chosen, as the next */
-#define MPS_QUERY_LIMIT_US (SECOND_US / 2)
+#define MPS_STOP_LIMIT_US  (SECOND_US / 2) /* chosen */
+#define MPS_QUERY_LIMIT_US (2 * SECOND_US) /* chosen: a loaded server starts programs slowly */
 
 enum mps_answer {
     MPS_NOT_INSTALLED = 1, /* nvidia-cuda-mps-control is not on PATH */

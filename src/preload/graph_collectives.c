@@ -2,7 +2,7 @@
 /* A plain table: a program has few graphs with collectives. */
 #include "preload/graph_collectives.h"
 
-static struct graph *find(struct graph_collectives *table, enum graph_kind kind, uint64_t key)
+static struct graph *find_entry(struct graph_collectives *table, enum graph_kind kind, uint64_t key)
 {
     for (size_t i = 0; i < GRAPHS_MAX; i++)
         if (table->graphs[i].kind == kind && (kind == GRAPH_NONE || table->graphs[i].key == key))
@@ -22,10 +22,10 @@ const struct graph *graph_find(
 static struct graph *find_or_make(
     struct graph_collectives *table, enum graph_kind kind, uint64_t key)
 {
-    struct graph *graph = find(table, kind, key);
+    struct graph *graph = find_entry(table, kind, key);
     if (graph)
         return graph;
-    graph = find(table, GRAPH_NONE, 0);
+    graph = find_entry(table, GRAPH_NONE, 0);
     if (graph)
         *graph = (struct graph){.kind = kind, .key = key};
     return graph;
@@ -66,7 +66,7 @@ bool graph_copy(struct graph_collectives *table, enum graph_kind from_kind, uint
 
 void graph_forget(struct graph_collectives *table, enum graph_kind kind, uint64_t key)
 {
-    struct graph *graph = find(table, kind, key);
+    struct graph *graph = find_entry(table, kind, key);
     if (graph)
         graph->kind = GRAPH_NONE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA graphs: which collectives of NCCL each launches (graph_collectives.h). The launch of one that
- * has any is held with the other calls of NCCL; all launches are watched for the steps of a
+ * CUDA graphs: which collectives of NCCL each launches (graph_collectives.h). The launch of one
+ * that has any is held with the other calls of NCCL; all launches are watched for the steps of a
  * training. A program whose graphs have no collectives pays a read of one word.
  */
 #include "preload/collectives.h"

@@ -44,8 +44,8 @@
 
 #define RETRY_US      (60 * SECOND_US) /* chosen: a start that failed would fail again sooner */
 #define START_MS      ((int)(MPS_START_LIMIT_US / MS_US) + 1000)
-#define STOP_MS       4000      /* chosen: `quit` answers at once, or hangs */
-#define CLIENTS_MAX   64        /* of a message; chosen */
+#define STOP_MS       8000 /* chosen: two queries, and `quit`, which answers at once or hangs */
+#define CLIENTS_MAX   64   /* of a message; chosen */
 #define STOP_AGAIN_US SECOND_US /* chosen */
 
 enum {

@@ -117,7 +117,7 @@ static bool read_request(const char *path, struct step_request *ret_request)
     return step_request_parse(text, NULL, ret_request) == 0 && ret_request->kind == STEP_STARTS;
 }
 
-/* Who was on its GPUs meanwhile is not known. */
+/* Other processes may have been on its GPUs meanwhile: which is not known. */
 static bool load_step(struct node *node, const char *name, const char *path)
 {
     struct step_request request;
