@@ -34,7 +34,8 @@ struct helper {
     uv_process_t process;
     uv_pipe_t to, from;
     int descriptors; /* the socket that they come from (lent_memory.h) */
-    int open;        /* handles of the first three */
+    int open;        /* handles of the first three that are initialised */
+    bool has_process;
     bool is_over;
     char line[HELPER_LINE_MAX];
     size_t size;
@@ -90,7 +91,7 @@ static void close_pipes(struct helper *helper)
 
 static void close_process(struct helper *helper)
 {
-    if (!uv_is_closing((uv_handle_t *)&helper->process))
+    if (helper->has_process && !uv_is_closing((uv_handle_t *)&helper->process))
         uv_close((uv_handle_t *)&helper->process, on_handle_closed);
 }
 
@@ -217,7 +218,11 @@ static int spawn_helper(struct helper_client *client, struct helper *helper, int
         .stdio = stdio,
         .stdio_count = LENT_MEMORY_SOCKET + 1,
     };
-    int r = environment ? uv_spawn(client->loop, &helper->process, &options) : UV_ENOMEM;
+    if (!environment)
+        return UV_ENOMEM;
+    helper->has_process = true; /* a handle that could not start has to be closed, too */
+    helper->open++;
+    int r = uv_spawn(client->loop, &helper->process, &options);
     free(environment);
     return r;
 }
@@ -230,7 +235,7 @@ static int start_helper(struct helper_client *client)
     uv_pipe_init(client->loop, &helper->to, 0);
     uv_pipe_init(client->loop, &helper->from, 0);
     helper->process.data = helper->to.data = helper->from.data = helper;
-    helper->open = 3;
+    helper->open = 2;
     helper->owner = client;
     helper->next = client->helpers;
     client->helpers = client->helper = helper;

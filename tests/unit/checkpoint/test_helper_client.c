@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,6 +147,19 @@ static void test_one_that_cannot_be_started(void **state)
     assert_int_equal(call(f, PATIENCE_US), 0);
 }
 
+static void test_no_descriptor_is_free(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, none;
+    write_helper(f, "while read -r line; do echo \"0 1 running\"; done");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){3, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    assert_int_equal(call(f, PATIENCE_US), -ENOEXEC);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(call(f, PATIENCE_US), 0);
+}
+
 static void test_no_hidden_variables(void **state)
 {
     struct fixture *f = *state;
@@ -184,6 +198,7 @@ int main(void)
         TEST(test_one_that_dies_in_a_call),
         TEST(test_nonsense),
         TEST(test_one_that_cannot_be_started),
+        TEST(test_no_descriptor_is_free),
         TEST(test_no_hidden_variables),
         TEST(test_closed_in_mid_call),
     };

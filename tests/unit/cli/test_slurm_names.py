@@ -216,7 +216,7 @@ class SlurmNames(CliCase):
         self.assertNotIn("LR", body["environment"])
 
     def test_nextflow(self):
-        # Nextflow 26.09.1-edge, modules/nextflow/src/main/groovy/nextflow/executor/
+        # Nextflow at 06e3c4a, modules/nextflow/src/main/groovy/nextflow/executor/
         # SlurmExecutor.groovy: queueStatusCommand, getDirectives and getSubmitCommandLine
         text = self.run_as("squeue", "--noheader", "-o", "%i %t", "-t", "all", "-u", "root")
         self.assertEqual(text, "1 PD\n2 R\n")
