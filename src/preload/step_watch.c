@@ -51,10 +51,12 @@ void step_watch_note(uint32_t symbol)
 int colloc_step(long steps)
 {
     struct process_state *state = steps > 0 ? process_state_get() : NULL;
-    if (!state || !state->daemon)
+    if (!state)
+        return -1;
+    process_beat(state); /* which finds a daemon that was started again */
+    if (!state->daemon)
         return -1;
     int error = errno;
-    process_beat(state);
     futex_lock(&state->steps.lock);
     step_counter_report(&state->steps.counter, (uint64_t)steps, clock_us());
     step_watch_publish(state, process_page(state));

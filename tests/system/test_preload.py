@@ -1162,6 +1162,26 @@ class Steps(Preload):
         (page,) = self.daemon.pages.values()
         self.assertEqual(page.u64(pd.STEPS_MARKED), 1)
 
+    def test_a_program_that_only_reports_finds_the_next_daemon(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            import time
+            step = c.CDLL(None).colloc_step
+            while step(c.c_long(1)) == 0: time.sleep(0.01)
+            say("gone"); input()
+            while step(c.c_long(1)) != 0: time.sleep(0.01)
+            say("found")
+            """
+        )
+        daemon.wait_until(lambda: program.pid in daemon.pages)
+        daemon.close()
+        self.assertEqual(program.stdout.readline(), "gone\n")
+        self.start_daemon()
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(self.output(program), ["found"])
+
     def test_without_a_daemon_nothing_is_reported(self):
         program = self.python("say(c.CDLL(None).colloc_step(c.c_long(1)))")
         self.assertEqual(self.output(program), ["-1"])
