@@ -214,10 +214,10 @@ static void exchange(const struct block *sums, int64_t value)
 {
     int peer = 1 - (int)options.rank;
     int64_t found = 0, *to = (int64_t *)(uintptr_t)sums->at + 1;
-    CALL(ncclGroupStart);
+    check(call.ncclGroupStart(), "ncclGroupStart");
     CALL(ncclSend, &value, 1, NCCL_INT64, peer, communicator, NULL);
     CALL(ncclRecv, to, 1, NCCL_INT64, peer, communicator, NULL);
-    CALL(ncclGroupEnd);
+    check(call.ncclGroupEnd(), "ncclGroupEnd");
     sleep_ns(random() % (2 * STEP_NS));
     synchronize();
     CALL(cuMemcpyDtoH_v2, &found, sums->at + sizeof *to, sizeof found);
