@@ -326,11 +326,14 @@ def find_array(client: Client, place: str) -> Any:
         return call_files.read_array(place)
     except FileNotFoundError:
         pass
-    for task in client.tasks("all", since=os.stat(place).st_mtime - 1):
+    calls = glob.glob(os.path.join(glob.escape(place), "call-*.pkl"))
+    # Before the submission; the folder's own time moves on with each file.
+    written = min((os.stat(call).st_mtime for call in calls), default=os.stat(place).st_mtime)
+    for task in client.tasks("all", since=written - 1):
         if str(task["command"]).endswith(f"# {place}") and task["array_id"]:
             array = client.array(task["array_id"])
             return array["id"], indices_of(array["indices"])
-    return None, list(range(len(glob.glob(os.path.join(glob.escape(place), "call-*.pkl")))))
+    return None, list(range(len(calls)))
 
 
 def follow_array(

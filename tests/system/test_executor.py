@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 import unittest
 from unittest import mock
 
@@ -237,7 +238,9 @@ class Files(ExecutorCase):
         self.assertEqual(done.returncode, 9)
         futures = colloc.Executor.attach(self.calls, self.client)
         self.assertEqual([future.result(LIMIT_S) for future in futures], [9, 16])
-        os.unlink(os.path.join(self.calls, "array-0", "task.json"))  # died while it submitted
+        place = os.path.join(self.calls, "array-0")
+        os.unlink(os.path.join(place, "task.json"))  # died while it submitted
+        os.utime(place, (time.time() + 5, time.time() + 5))  # a result that came later
         futures = colloc.Executor.attach(self.calls, self.client)
         self.assertEqual([future.result(LIMIT_S) for future in futures], [9, 16])
 
