@@ -234,6 +234,15 @@ static inline bool gpu_view_has_context(const struct gpu_view *gpu, uint64_t tas
     return false;
 }
 
+/* Has the GPU lent memory for the copy of the task's, or is about to? */
+static inline bool gpu_view_has_copy(const struct gpu_view *gpu, uint64_t task)
+{
+    for (int i = 0; i < gpu->n_copies; i++)
+        if (gpu->copies[i].task == task)
+            return true;
+    return false;
+}
+
 /* Would the GPU be idle but for the context of the suspended task? */
 bool gpu_view_is_idle_but_for(const struct gpu_view *gpu, const struct task *task);
 

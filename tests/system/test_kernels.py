@@ -89,6 +89,7 @@ class Kernels(DaemonCase):
     def estimated(self, text=None, **members):
         """A task that has been estimated from an export, once the GPU has a sample that counts."""
         summary = {"name": "net.json", "text": text or export()}
+        self.wait_gpu(lambda gpu: gpu["mem_free_mib"] is not None)
 
         def submit():
             task = self.task(self.submit("true", summary=summary, **members))

@@ -104,6 +104,8 @@ class Neighbour(DaemonCase):
         self.check_goes_on(other)
         self.come_back(near, other)
         self.wait_nothing_left()
+        self.assertLess(self.task(near)["mem_peak_mib"], 2 * BIG_MIB - 16, "without its copy")
+        self.assertFalse([line for line in self.log if "was not given" in line])
 
     def test_a_task_wants_the_memory(self):
         """It waits only as long as the copy takes to the host."""

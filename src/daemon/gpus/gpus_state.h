@@ -203,8 +203,8 @@ void task_roots_collect(struct gpus *gpus);
 void task_roots_fini(struct task_roots *roots);
 
 /* Returns the memory of the task's processes on GPUs that it was not given; not valid: it has no
- * such process. */
-struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task);
+ * such process. `only_again`: not of those that the last sample shows for the first time. */
+struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task, bool only_again);
 
 /*
  * Fills the sample's tasks (space for RESIDENTS_SAMPLED_MAX) and external processes, and the

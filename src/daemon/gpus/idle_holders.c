@@ -121,7 +121,7 @@ static double task_idle_us(const struct gpus *gpus, const struct task *task)
             least = fmin(least, reading_or(idle_us(gpus, state, resident), 0));
     }
     /* A process on a GPU that it was not given may be computing. */
-    bool is_elsewhere = gpus_misplaced_bytes(gpus, task->id).valid;
+    bool is_elsewhere = gpus_misplaced_bytes(gpus, task->id, false).valid;
     return isfinite(least) && !is_elsewhere ? least : 0;
 }
 

@@ -11,7 +11,8 @@
  *
  *     task 2 has GPU 1; its process is on GPU 0     GPU 0: misplaced, of task 2; GPU 1: none
  *
- * A process of a suspended client of MPS, whose context stays, is neither misplaced nor external.
+ * A process of a suspended client of MPS, whose context stays, is neither misplaced nor external;
+ * nor is one whose copy lies on a neighbour GPU, where the driver may list it.
  *
  * A task of which the driver lists no process may still have memory there: old drivers do not list
  * the clients of MPS. It counts as having none only where the listed processes explain all memory
@@ -122,6 +123,12 @@ static bool is_beside(const struct gpu_view *gpu, uint64_t task)
         if (resident->task == task && walk.at != gpu)
             return true;
     return false;
+}
+
+/* Has the scheduler left something of the task on the GPU, which it was not given? */
+static bool is_expected(const struct gpu_view *gpu, uint64_t task)
+{
+    return gpu_view_has_context(gpu, task) || gpu_view_has_copy(gpu, task) || is_beside(gpu, task);
 }
 
 /* ---- a task's memory ---- */
@@ -319,13 +326,14 @@ static void add_misplaced(const struct gpus *gpus, struct gpu_state *state, uint
             (int)process->pid);
 }
 
-struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task)
+struct reading gpus_misplaced_bytes(const struct gpus *gpus, uint64_t task, bool only_again)
 {
     struct reading sum = READING_NONE;
     for (size_t i = 0; gpus->set && i < gpus->set->count; i++)
         for (size_t k = 0; k < gpus->states[i].n_misplaced; k++) {
             const struct misplaced_process *one = &gpus->states[i].misplaced[k];
-            if (one->task == task)
+            bool is_first = one->since_us == gpus->states[i].sample.at_us;
+            if (one->task == task && !(is_first && only_again))
                 sum = reading_of(reading_or(sum, 0) + reading_or(one->used_bytes, 0));
         }
     return sum;
@@ -357,8 +365,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         struct listed_process *listed = listed_process_note(gpus, process->pid, at_us);
         uint64_t task = find_task(gpus, process->pid, listed, at_us);
         bool is_resident = task && gpu_view_resident(gpu, task);
-        bool is_context = task && !is_resident && gpu_view_has_context(gpu, task);
-        if (process->is_mps_server || is_context || (task && !is_resident && is_beside(gpu, task)))
+        if (process->is_mps_server || (task && !is_resident && is_expected(gpu, task)))
             continue;
         if (is_resident)
             add_to_task(gpus, sample, task, process);

@@ -121,7 +121,8 @@ static void feed_gpu(struct gpus *gpus, size_t i)
 }
 
 /* What its tasks use on all their GPUs together, as the core has it from the samples, and on GPUs
- * that they were not given. */
+ * that they were not given, if two samples show it: one may be of before a copy on a neighbour came
+ * back. */
 static void update_task_memory(struct gpus *gpus)
 {
     const struct cluster_view *view = core_view(gpus->parts.core);
@@ -130,7 +131,7 @@ static void update_task_memory(struct gpus *gpus)
             uint64_t task = view->gpus[i].residents[k].task;
             struct job *job = jobs_find(gpus->parts.jobs, task);
             if (job)
-                job->mem_used_bytes = gpus_misplaced_bytes(gpus, task);
+                job->mem_used_bytes = gpus_misplaced_bytes(gpus, task, true);
         }
     for (int i = 0; i < view->n_gpus; i++)
         for (int k = 0; k < view->gpus[i].n_residents; k++) {
