@@ -143,19 +143,24 @@ static bool is_list(const int32_t *numbers, int32_t least, int32_t count, int32_
     return true;
 }
 
-bool conv_question_is_sane(const struct conv_question *question)
+static bool are_lists_sane(const struct conv_question *q, int32_t rank)
 {
-    const struct conv_question *q = question;
-    int32_t rank = q->rank, space = rank - 2;
-    return q->pass >= 0 && q->pass < (int32_t)ARRAY_SIZE(passes) && q->type >= 0 &&
-           q->type < CONV_TYPES && is_flag(q->channels_last) && is_flag(q->tf32) &&
-           is_flag(q->deterministic) && rank > 2 && rank <= CONV_RANK_MAX &&
-           is_list(q->input, 1, rank, CONV_RANK_MAX) &&
+    int32_t space = rank - 2;
+    return is_list(q->input, 1, rank, CONV_RANK_MAX) &&
            is_list(q->weight, 1, rank, CONV_RANK_MAX) &&
            is_list(q->output, 1, rank, CONV_RANK_MAX) &&
            is_list(q->stride, 1, space, CONV_SPACE_MAX) &&
            is_list(q->padding, 0, space, CONV_SPACE_MAX) &&
            is_list(q->dilation, 1, space, CONV_SPACE_MAX);
+}
+
+bool conv_question_is_sane(const struct conv_question *question)
+{
+    const struct conv_question *q = question;
+    return q->pass >= 0 && q->pass < (int32_t)ARRAY_SIZE(passes) && q->type >= 0 &&
+           q->type < CONV_TYPES && is_flag(q->channels_last) && is_flag(q->tf32) &&
+           is_flag(q->deterministic) && q->rank > 2 && q->rank <= CONV_RANK_MAX &&
+           are_lists_sane(q, q->rank);
 }
 
 bool conv_question_read(const char *line, size_t size, struct conv_question *ret_question)
