@@ -281,6 +281,7 @@ class Carried(Suspend):
 
     def test_what_it_cannot_is_left_to_the_driver(self):
         task, pid = self.start_program(OTHER_MEMORY)
+        until(lambda: self.task(task)["carrier_obstacle"], "the page to say so")
         self.colloc("suspend", str(task))
         self.check_suspended(pid, by_carrier=False)
         self.assertTrue(any("most of its memory is in pools" in line for line in self.log))
