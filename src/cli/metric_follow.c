@@ -6,10 +6,9 @@
  *     rung=3, factor=3    step 1   2   3      4 ... 8   9      10
  *     sent                -    -   rung 0     -         rung 1
  *
- * A pause is at least PAUSE_MS and twenty times as long as the reading took, so that a slow file
- * system is not kept busy. The process that ends (a pidfd) ends the pause; what it wrote last is
- * read then. Its last lines may be on their way (exec/output_writer.h) for another second: the shim
- * waits longer than that for a process of the task.
+ * The process that ends ends the pause (followed_process.h); what it wrote last is read then. Its
+ * last lines may be on their way (exec/output_writer.h) for another second: the shim waits longer
+ * than that for a process of the task.
  */
 #include "cli/metric_follow.h"
 
@@ -17,18 +16,15 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/followed_process.h"
 #include "cli/metric_files.h"
 #include "cli/output_lines.h"
 #include "cli/print.h"
@@ -36,11 +32,8 @@
 #include "taskfile/metric_pattern.h"
 
 enum {
-    PAUSE_MS = 1000,      /* chosen: a step that is judged takes seconds at least */
-    PAUSE_MAX_MS = 60000, /* chosen */
-    LAST_READS = 10,      /* chosen: with their pauses a second, half of the shim's patience */
+    LAST_READS = 10, /* chosen: with their pauses a second, half of the shim's patience */
     LAST_PAUSE_MS = 100,
-    PAUSE_TIMES = 20 /* chosen: reading takes a twentieth of the time at most */
 };
 
 struct reading {
@@ -124,13 +117,6 @@ static bool take_line(void *context, struct span line)
 
 /* ---- the loop ---- */
 
-/* Waits for the end of the process, or that long. Returns whether it has ended. */
-static bool wait_for_end(int pidfd, int64_t pause_ms)
-{
-    struct pollfd poll_fd = {pidfd, POLLIN, 0};
-    return poll(&poll_fd, 1, (int)pause_ms) > 0;
-}
-
 /* Without a message: the task's output is its user's. Returns whether the daemon has answered. */
 static bool is_answered(const struct reading *reading)
 {
@@ -149,7 +135,7 @@ static int read_once(struct reading *reading, int64_t *ret_pause_ms)
 {
     int64_t start_us = clock_monotonic_us();
     int code = EXIT_OK;
-    *ret_pause_ms = PAUSE_MS;
+    *ret_pause_ms = reading_pause_ms(start_us);
     if (!reading->is_reached && !(reading->is_reached = is_answered(reading)))
         return EXIT_OK;
     if (reading->follow->source.kind == METRIC_OUTPUT)
@@ -157,9 +143,7 @@ static int read_once(struct reading *reading, int64_t *ret_pause_ms)
     else
         metric_files_poll(&reading->files);
     reading->is_reached = code != EXIT_UNREACHABLE;
-    int64_t pause_ms = (clock_monotonic_us() - start_us) / 1000 * PAUSE_TIMES;
-    *ret_pause_ms = pause_ms < PAUSE_MS ? PAUSE_MS : pause_ms;
-    *ret_pause_ms = *ret_pause_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : *ret_pause_ms;
+    *ret_pause_ms = reading_pause_ms(start_us);
     return code == EXIT_UNREACHABLE ? EXIT_OK : code;
 }
 
@@ -178,23 +162,12 @@ static double start_of_now(void)
     return floor((double)clock_wall_us() / SECOND_US);
 }
 
-/* Opens the client of a daemon that may be away. NULL: the process has ended before that. */
-static struct client *open_client(int pidfd, bool has_ended)
-{
-    struct client *client = NULL;
-    struct fault fault;
-    while (client_open(NULL, &fault, &client) < 0)
-        if (has_ended || wait_for_end(pidfd, PAUSE_MS))
-            return NULL;
-    return client;
-}
-
-static int follow_with(struct reading *reading, int pidfd, bool has_ended)
+static int follow_with(struct reading *reading, struct followed_process *process)
 {
     int64_t pause_ms;
     int code = read_once(reading, &pause_ms);
-    while (code == EXIT_OK && !reading->is_over && !has_ended) {
-        has_ended = wait_for_end(pidfd, pause_ms);
+    while (code == EXIT_OK && !reading->is_over && !process->has_ended) {
+        followed_process_wait(process, pause_ms);
         code = read_once(reading, &pause_ms);
     }
     int reads_left = reading->follow->source.kind == METRIC_OUTPUT ? LAST_READS : 0;
@@ -221,16 +194,13 @@ int metric_follow_run(const struct metric_follow *follow)
         .lines = {.on_line = take_line},
         .rung = -1};
     reading.files.context = reading.lines.context = &reading;
-    if (follow->until)
-        signal(SIGTERM, SIG_IGN); /* the end of the process is its end; the shim sends both */
-    int pidfd = follow->until ? (int)syscall(SYS_pidfd_open, follow->until, 0) : -1;
-    bool has_ended = follow->until && pidfd < 0;
-    reading.client = open_client(pidfd, has_ended);
+    struct followed_process process;
+    followed_process_init(&process, follow->until);
+    reading.client = followed_process_open_client(&process);
     output_lines_init(&reading.lines, reading.client, follow->task);
-    int code = reading.client ? follow_with(&reading, pidfd, has_ended) : EXIT_UNREACHABLE;
+    int code = reading.client ? follow_with(&reading, &process) : EXIT_UNREACHABLE;
     client_close(reading.client);
-    if (pidfd >= 0)
-        close(pidfd);
+    followed_process_fini(&process);
     metric_files_fini(&reading.files);
     return code;
 }

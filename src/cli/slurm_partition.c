@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `sinfo -h -o '%P %t %G'` prints "colloc* mix gpu:4", and `sinfo -hO partition,gresused:8` the same
- * by names: programs ask for partitions and nodes before
- * they submit. There is one partition, "colloc", with this server as its node. A node is idle
- * without tasks on its GPUs, allocated when each GPU has one, else mixed.
+ * `sinfo -h -o '%P %t %G'` prints "colloc* mix gpu:4", and `sinfo -hO partition,gresused:8` prints
+ * fields by their names: programs ask for partitions and nodes before they submit. There is one
+ * partition, "colloc", with this server as its node. A node is idle without tasks on its GPUs,
+ * allocated when each GPU has one, else mixed.
  */
 #include "cli/slurm_partition.h"
 

@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output is read once a second, at most for a twentieth of the time, and the steps of a reading
- * are reported together: the preloaded library divides the time by them. What a task prints at its
- * end counts no more, as its speed is over.
+ * The output is read now and then (followed_process.h), and the steps of a reading are reported
+ * together: the preloaded library divides the time by them. What a task prints at its end counts no
+ * more, as its speed is over.
  */
 #include "cli/step_follow.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/followed_process.h"
 #include "cli/output_lines.h"
-#include "cli/session.h"
-
-enum {
-    PAUSE_MS = 1000, /* chosen: as often as the daemon samples */
-    PAUSE_MAX_MS = 60000,
-    PAUSE_TIMES = 20 /* chosen: reading takes a twentieth of the time at most */
-};
 
 struct counting {
     const struct step_follow *follow;
@@ -45,6 +34,7 @@ static void report_steps(struct counting *counting)
     counting->steps = 0;
 }
 
+/* Returns how long to pause, in ms; -1: there is nothing more to read. */
 static int64_t read_once(struct counting *counting)
 {
     int64_t start_us = clock_monotonic_us();
@@ -52,36 +42,24 @@ static int64_t read_once(struct counting *counting)
     if (code != EXIT_OK && code != EXIT_UNREACHABLE)
         return -1;
     report_steps(counting);
-    int64_t pause_ms = (clock_monotonic_us() - start_us) / 1000 * PAUSE_TIMES;
-    pause_ms = pause_ms < PAUSE_MS ? PAUSE_MS : pause_ms;
-    return pause_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : pause_ms;
-}
-
-/* Waits for the end of the process, or that long. Returns whether it has ended. */
-static bool wait_for_end(int pidfd, int64_t pause_ms)
-{
-    struct pollfd poll_fd = {pidfd, POLLIN, 0};
-    return poll(&poll_fd, 1, (int)pause_ms) > 0;
+    return reading_pause_ms(start_us);
 }
 
 int step_follow_run(const struct step_follow *follow)
 {
     struct counting counting = {.follow = follow, .lines = {.on_line = take_line}};
-    struct client *client = NULL;
-    struct fault fault;
+    struct followed_process process;
     counting.lines.context = &counting;
-    signal(SIGTERM, SIG_IGN); /* the end of the process is its end; the shim sends both */
-    int pidfd = (int)syscall(SYS_pidfd_open, follow->until, 0);
-    bool has_ended = pidfd < 0;
-    while (!has_ended && client_open(NULL, &fault, &client) < 0)
-        has_ended = wait_for_end(pidfd, PAUSE_MS);
+    followed_process_init(&process, follow->until);
+    struct client *client = followed_process_open_client(&process);
     output_lines_init(&counting.lines, client, follow->task);
-    while (!has_ended) {
+    while (!process.has_ended) {
         int64_t pause_ms = read_once(&counting);
-        has_ended = pause_ms < 0 || wait_for_end(pidfd, pause_ms);
+        if (pause_ms < 0)
+            break;
+        followed_process_wait(&process, pause_ms);
     }
     client_close(client);
-    if (pidfd >= 0)
-        close(pidfd);
+    followed_process_fini(&process);
     return EXIT_OK;
 }
