@@ -17,7 +17,7 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "cli/task_fields.h"
+#include "cli/task_table.h"
 
 enum {
     HISTORY_USER,
@@ -68,10 +68,7 @@ static const struct option_spec options[] = {
         .letter = 'o',
         .kind = OPTION_TEXT,
         .argument = "FIELDS",
-        .help = "comma-separated list of the columns to show: id, name, user, state, "
-                "submitted, started, ended, wait, run, total, gpus, gpu, attempts, oom, "
-                "memory, peak, smact, energy, policy, sharing, estimator, exit, reason, "
-                "command"},
+        .help = TASK_COLUMNS_HELP},
     [HISTORY_CSV] = {.name = "csv",
         .kind = OPTION_FLAG,
         .help = "print CSV: a line of column names, then one line for each task"},
@@ -82,49 +79,6 @@ static const struct option_spec options[] = {
 #define FIELDS_OF_CSV                                                                              \
     "id,name,user,state,submitted,started,ended,wait,run,total,gpus,gpu,attempts,oom,memory,peak," \
     "smact,energy,policy,sharing,exit,reason,command"
-
-/* ---- the table ---- */
-
-/* A field writes to a stream, as for CSV; here the stream is the text of a cell. */
-static void add_task(
-    struct table *table, const struct task_field *const *fields, int count, const json_t *task)
-{
-    table_row(table);
-    for (int i = 0; i < count; i++) {
-        char *text = NULL;
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
-        if (!out)
-            return;
-        task_field_write(fields[i], task, out);
-        fclose(out);
-        bool is_state = strcmp(fields[i]->name, "state") == 0;
-        table_cell(table, is_state ? task_colour(task) : NULL, "%s", text ? text : "");
-        free(text);
-    }
-}
-
-/* Columns named by --output are shown whatever the width of the terminal. */
-static void print_table(
-    const struct task_field *const *fields, int count, bool were_chosen, const json_t *tasks)
-{
-    struct table_column columns[TASK_FIELDS_MAX];
-    for (int i = 0; i < count; i++) {
-        columns[i] = (struct table_column){fields[i]->header, fields[i]->flags};
-        if (were_chosen)
-            columns[i].flags &= ~(TABLE_WIDE | TABLE_WIDEST);
-        if (i + 1 < count && columns[i].flags & TABLE_REST)
-            columns[i].flags = TABLE_CUT;
-    }
-    struct table *table = table_create(columns, (size_t)count);
-    size_t k;
-    json_t *task;
-    json_array_foreach(tasks, k, task) {
-        add_task(table, fields, count, task);
-    }
-    table_print(table, "No such task has ended.");
-    table_destroy(table);
-}
 
 /* ---- the query ---- */
 
@@ -187,7 +141,7 @@ static int run(const struct invocation *invocation)
 {
     char path[1024] = "/v1/tasks";
     const struct option_value *values = invocation->values;
-    const struct task_field *fields[TASK_FIELDS_MAX];
+    struct task_name names[TASK_NAMES_MAX];
     struct fault fault = {0};
     bool is_csv = values[HISTORY_CSV].number, is_json = invocation->common[COMMON_JSON].number,
          were_chosen = values[HISTORY_OUTPUT].set;
@@ -196,10 +150,8 @@ static int run(const struct invocation *invocation)
         print_error("history: --json prints all fields: leave out --csv and --output");
         return EXIT_USAGE;
     }
-    int count = task_fields_parse(were_chosen ? values[HISTORY_OUTPUT].text
-                                  : is_csv    ? FIELDS_OF_CSV
-                                              : FIELDS_OF_TABLE,
-        &fault, fields);
+    int count = task_table_columns(option_text_or(&values[HISTORY_OUTPUT], NULL),
+        is_csv ? FIELDS_OF_CSV : FIELDS_OF_TABLE, &fault, names);
     if (count < 0) {
         print_error("--output: %s", fault.text);
         return EXIT_USAGE;
@@ -215,9 +167,9 @@ static int run(const struct invocation *invocation)
     if (is_json)
         print_json(reply);
     else if (is_csv)
-        task_fields_print_csv(fields, count, tasks);
+        task_table_print_csv(names, count, tasks);
     else
-        print_table(fields, count, were_chosen, tasks);
+        task_table_print(names, count, tasks, "No such task has ended.");
     if (member_text(reply, "warning", NULL))
         print_error("%s", member_text(reply, "warning", NULL));
     json_decref(reply);

@@ -10,15 +10,15 @@
  * requests folded arrays: their waiting tasks share a line, such as 14_[3-99]. JSON has each task.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "cli/task_view.h"
-#include "cli/task_words.h"
+#include "cli/task_table.h"
 
-enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT, QUEUE_LONG, QUEUE_START };
+enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT, QUEUE_LONG, QUEUE_START, QUEUE_OUTPUT };
 
 static const char *const states[] = {
     "live", "all", "PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING", NULL};
@@ -53,107 +53,53 @@ static const struct option_spec options[] = {
         .help = "show when the first 64 waiting tasks are expected to start, by expected times "
                 "and time limits; \"after\" a moment: only the moment of --begin is known; -: "
                 "unknown; with --json instead of the tasks"},
+    [QUEUE_OUTPUT] = {.name = "output",
+        .letter = 'o',
+        .kind = OPTION_TEXT,
+        .argument = "FIELDS",
+        .help = TASK_COLUMNS_HELP},
 };
 
-static const struct table_column columns[] = {
-    {"ID", TABLE_RIGHT},
-    {"NAME", TABLE_CUT},
-    {"USER", 0},
-    {"STATE", 0},
-    {"TIME", TABLE_RIGHT},
-    {"GPUS", TABLE_RIGHT},
-    {"MEMORY", TABLE_RIGHT},
-    {"GPU(REASON)", TABLE_REST},
-};
+#define COLUMNS       "id,name,user,state,time,gpus,memory,place"
+#define LONG_COLUMNS  "id,name,user,state,time,gpus,memory,short-place,command"
+#define START_COLUMNS "id,name,user,state,time,gpus,memory,start,place"
 
-static const struct table_column long_columns[] = {
-    {"ID", TABLE_RIGHT},
-    {"NAME", TABLE_CUT},
-    {"USER", 0},
-    {"STATE", 0},
-    {"TIME", TABLE_RIGHT},
-    {"GPUS", TABLE_RIGHT | TABLE_WIDE},
-    {"MEMORY", TABLE_RIGHT | TABLE_WIDE},
-    {"GPU(REASON)", 0},
-    {"COMMAND", TABLE_REST},
-};
-
-static const struct table_column start_columns[] = {
-    {"ID", TABLE_RIGHT},
-    {"NAME", TABLE_CUT},
-    {"USER", 0},
-    {"STATE", 0},
-    {"TIME", TABLE_RIGHT},
-    {"GPUS", TABLE_RIGHT},
-    {"MEMORY", TABLE_RIGHT},
-    {"START", 0},
-    {"GPU(REASON)", TABLE_REST},
-};
-
-/* The optional columns. */
-struct form {
-    bool is_long;
-    const json_t *starts; /* of GET /v1/starts; NULL: not requested */
-};
-
-/* The task's entry in an answer of GET /v1/starts; NULL: it has none. */
-static const json_t *find_start(const json_t *starts, const json_t *task)
+/* Gives each task its entry in an answer of GET /v1/starts, if it has one. */
+static void add_starts(json_t *tasks, const json_t *starts)
 {
-    size_t i;
-    json_t *start;
+    size_t i, k;
+    json_t *task, *start;
     json_array_foreach(starts, i, start) {
-        if (json_equal(json_object_get(start, "id"), json_object_get(task, "id")))
-            return start;
+        json_array_foreach(tasks, k, task) {
+            if (json_equal(json_object_get(start, "id"), json_object_get(task, "id")))
+                json_object_set(task, START_MEMBER, start);
+        }
     }
-    return NULL;
 }
 
-/* When the task is expected to start, or the moment before which it does not. */
-static void add_start(struct table *table, const json_t *start)
+/* The command line has the room of GPUs and memory on a narrow terminal. */
+static void make_room(struct task_name *names, int count)
 {
-    char cell[CELL_SIZE];
-    const json_t *expected = json_object_get(start, "expected_start"),
-                 *earliest = json_object_get(start, "earliest_start");
-    bool is_earliest = !json_is_number(expected) && json_is_number(earliest);
-    table_cell(table, NULL, "%s%s", is_earliest ? "after " : "",
-        moment_text(is_earliest ? earliest : expected, cell));
+    static const char *const wide[] = {"gpus", "memory"};
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < ARRAY_SIZE(wide); k++)
+            if (strcmp(names[i].name, wide[k]) == 0)
+                names[i].flags |= TABLE_WIDE;
 }
 
-/* TIME is how long the task has waited or has run, whichever it does now. */
-static void add_task(struct table *table, const json_t *task, const struct form *form)
+/* Returns how many; or -EINVAL with a fault. */
+static int find_columns(const struct option_value *values, struct fault *fault,
+    struct task_name ret_names[TASK_NAMES_MAX])
 {
-    char id[CELL_SIZE], time[CELL_SIZE], need[CELL_SIZE];
-    char *place = task_place_text(task, !form->is_long);
-    const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s"
-                                                                                       : "exec_s";
-    table_row(table);
-    table_cell(table, NULL, "%s", task_id_text(task, id, sizeof id));
-    table_cell(table, NULL, "%s", member_text(task, "name", "-"));
-    table_cell(table, NULL, "%s", member_text(task, "user", "-"));
-    table_cell(table, task_colour(task), "%s", member_text(task, "state", "?"));
-    table_cell(table, NULL, "%s", seconds_text(json_object_get(task, pending_or_running), time));
-    table_cell(table, NULL, "%.0f", member_number(task, "gpus_requested", 1));
-    table_cell(table, NULL, "%s", mib_text(json_object_get(task, "need_mib"), need));
-    if (form->starts)
-        add_start(table, find_start(form->starts, task));
-    table_cell(table, NULL, "%s", place ? place : "");
-    if (form->is_long)
-        table_cell(table, NULL, "%s", member_text(task, "command", "-"));
-    free(place);
-}
-
-static void print_tasks(const json_t *tasks, const struct form *form)
-{
-    struct table *table = form->starts    ? table_create(start_columns, ARRAY_SIZE(start_columns))
-                          : form->is_long ? table_create(long_columns, ARRAY_SIZE(long_columns))
-                                          : table_create(columns, ARRAY_SIZE(columns));
-    size_t i;
-    json_t *task;
-    json_array_foreach(tasks, i, task) {
-        add_task(table, task, form);
-    }
-    table_print(table, "No tasks.");
-    table_destroy(table);
+    bool is_start = values[QUEUE_START].number, is_long = values[QUEUE_LONG].number && !is_start;
+    const char *chosen = option_text_or(&values[QUEUE_OUTPUT], NULL),
+               *usual = is_start  ? START_COLUMNS
+                        : is_long ? LONG_COLUMNS
+                                  : COLUMNS;
+    int count = task_table_columns(chosen, usual, fault, ret_names);
+    if (is_long && !chosen)
+        make_room(ret_names, count);
+    return count;
 }
 
 /* Tasks in an answer. Chosen: some 4 MB of JSON in the daemon at a time. */
@@ -180,7 +126,8 @@ static void list_query(const struct invocation *invocation, char *path, size_t s
     }
     if (!invocation->common[COMMON_JSON].number) {
         query_add(path, size, "fold", "1");
-        query_add(path, size, "short", "1");
+        if (!values[QUEUE_OUTPUT].set) /* the usual columns are in the reduced tasks */
+            query_add(path, size, "short", "1");
     }
     query_add(path, size, "page", PAGE);
 }
@@ -191,8 +138,14 @@ static int show_queue(const struct invocation *invocation, const json_t *starts)
 {
     char path[1024] = "/v1/tasks";
     const struct option_value *values = invocation->values;
-    const struct form form = {values[QUEUE_LONG].number, json_object_get(starts, "starts")};
+    struct task_name names[TASK_NAMES_MAX];
+    struct fault fault = {0};
     json_t *reply;
+    int count = find_columns(values, &fault, names);
+    if (count < 0) {
+        print_error("--output: %s", fault.text);
+        return EXIT_USAGE;
+    }
     list_query(invocation, path, sizeof path);
     int code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
@@ -201,10 +154,12 @@ static int show_queue(const struct invocation *invocation, const json_t *starts)
         cut_tasks(json_object_get(reply, "tasks"), (size_t)values[QUEUE_LIMIT].number);
     if (values[QUEUE_USER].set && !json_array_size(json_object_get(reply, "tasks")))
         warn_of_unknown_user(values[QUEUE_USER].text);
+    json_t *tasks = json_object_get(reply, "tasks");
+    add_starts(tasks, json_object_get(starts, "starts"));
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else
-        print_tasks(json_object_get(reply, "tasks"), &form);
+        task_table_print(names, count, tasks, "No tasks.");
     if (member_text(reply, "warning", NULL))
         print_error("%s", member_text(reply, "warning", NULL));
     json_decref(reply);
@@ -215,6 +170,10 @@ static int run(const struct invocation *invocation)
 {
     json_t *starts = NULL;
     int code = EXIT_OK;
+    if (invocation->common[COMMON_JSON].number && invocation->values[QUEUE_OUTPUT].set) {
+        print_error("queue: --json prints all fields: leave out --output");
+        return EXIT_USAGE;
+    }
     if (!invocation->values[QUEUE_START].number)
         return show_queue(invocation, NULL);
     code = session_get(invocation, "/v1/starts", &starts);

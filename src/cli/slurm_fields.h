@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The fields of a task under Slurm's names: letters of `squeue --format`, names of `sacct
- * --format`. One table has both.
- */
+/* Lines of tasks as squeue, sacct and scontrol print them. task_fields.h has what they name. */
 #ifndef COLLOC_CLI_SLURM_FIELDS_H
 #define COLLOC_CLI_SLURM_FIELDS_H
 
@@ -15,14 +12,6 @@ struct slurm_layout {
     const char *between; /* of the fields of sacct: "|"; NULL: columns of a table */
     bool ends_so;        /* also behind the last one, as --parsable does */
 };
-
-/* Slurm's name of the state, "PAUSED" is "SUSPENDED"; and the short one, "R". */
-const char *slurm_state_long(const json_t *task);
-const char *slurm_state_short(const json_t *task);
-
-/* Returns the whole name of a state, "PD", "pending" or "PENDING"; NULL: Slurm has none of that
- * name. */
-const char *slurm_state_parse(const char *text, size_t size);
 
 /*
  * Prints a line of squeue by its format, "%.18i %T".
@@ -54,13 +43,12 @@ bool slurm_sort_is_known(const char *keys);
 /*
  * Prints a line of sacct by its list of fields, "JobID%20,State".
  *
- * task: NULL: the line of headers
- * step: "batch": the line of that step, whose id is 12.batch; NULL: of the job
+ * task: NULL: the line of headers; with a STEP_MEMBER the line of that step, whose id is 12.batch
  *
  * Returns 0, or -EINVAL for an unknown field, which `ret_unknown` then has.
  */
 int slurm_print_account_line(const char *fields, const struct slurm_layout *layout,
-    const json_t *task, const char *step, FILE *out, char ret_unknown[64]);
+    const json_t *task, FILE *out, char ret_unknown[64]);
 
 /* Prints all names of sacct's fields, as `sacct --helpformat`. */
 void slurm_print_account_fields(FILE *out);

@@ -30,7 +30,8 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/slurm_fields.h"
-#include "cli/task_view.h"
+#include "cli/slurm_states.h"
+#include "cli/task_forms.h"
 
 /* What getopt_long returns for options without a letter. */
 enum { OPTION_ME = 256, OPTION_NO_EFFECT, OPTION_NO_EFFECT_VALUE, OPTION_DELIMITER, OPTION_NAMES };
@@ -38,8 +39,8 @@ enum { OPTION_ME = 256, OPTION_NO_EFFECT, OPTION_NO_EFFECT_VALUE, OPTION_DELIMIT
 #define QUEUE_FORMAT   "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #define ACCOUNT_FORMAT "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 #define BATCH_STEP     "batch"
-#define STEP_MEMBER    "slurm_step" /* of a TASK object: only this step is wanted */
-#define IDS_MOST       10000        /* chosen: of a command line */
+#define WANTED_STEP    "wanted_step" /* of a TASK object: only this step is wanted */
+#define IDS_MOST       10000         /* chosen: of a command line */
 
 struct list_options {
     const char *format, *jobs, *names, *states, *user, *since, *until;
@@ -293,7 +294,7 @@ static int add_job(struct client *client, struct list_options *options, const ch
     json_t *task = json_object_get(reply, "task");
     double array = member_number(json_object_get(reply, "array"), "id", 0);
     if (task && step)
-        json_object_set_new(task, STEP_MEMBER, json_string(step));
+        json_object_set_new(task, WANTED_STEP, json_string(step));
     if (task && is_wanted(options, task))
         json_array_append(tasks, task);
     json_decref(reply);
@@ -451,19 +452,31 @@ static int print_queue(const struct list_options *options, json_t *tasks)
     return EXIT_OK;
 }
 
+/* The step as a TASK object: the job with what differs. */
+static json_t *make_step(const json_t *task, const char *name)
+{
+    json_t *step = json_copy((json_t *)(uintptr_t)task);
+    json_object_set_new(step, STEP_MEMBER, json_string(name));
+    json_object_set_new(step, "name", json_string(name));
+    json_object_del(step, "cancelled_by");
+    return step;
+}
+
 /* A job and its step, or what -j and -X leave of them. */
 static void print_job_rows(const struct list_options *options, const char *format,
     const struct slurm_layout *layout, const json_t *task)
 {
     char unknown[64];
-    const char *only = member_text(task, STEP_MEMBER, NULL);
-    bool has_step = !options->has_no_steps && strcmp(slurm_state_long(task), "PENDING") != 0 &&
-                    json_is_number(json_object_get(task, "started_at")) &&
+    const char *only = member_text(task, WANTED_STEP, NULL);
+    bool has_step = !options->has_no_steps && slurm_has_started(task) &&
                     (!only || strcmp(only, BATCH_STEP) == 0);
     if (!only)
-        slurm_print_account_line(format, layout, task, NULL, stdout, unknown);
-    if (has_step)
-        slurm_print_account_line(format, layout, task, BATCH_STEP, stdout, unknown);
+        slurm_print_account_line(format, layout, task, stdout, unknown);
+    if (!has_step)
+        return;
+    json_t *step = make_step(task, BATCH_STEP);
+    slurm_print_account_line(format, layout, step, stdout, unknown);
+    json_decref(step);
 }
 
 /* The line of headers of sacct. */
@@ -476,8 +489,7 @@ struct account_header {
 static int print_account_header(const void *context, FILE *out)
 {
     const struct account_header *header = context;
-    return slurm_print_account_line(
-        header->format, header->layout, NULL, NULL, out, header->unknown);
+    return slurm_print_account_line(header->format, header->layout, NULL, out, header->unknown);
 }
 
 static int print_account(const struct list_options *options, const json_t *tasks)

@@ -33,9 +33,9 @@
 #include "cli/session.h"
 #include "cli/slurm_accounts.h"
 #include "cli/slurm_control.h"
-#include "cli/slurm_fields.h"
 #include "cli/slurm_list.h"
 #include "cli/slurm_partition.h"
+#include "cli/slurm_states.h"
 #include "taskfile/slurm_options.h"
 
 static const struct {

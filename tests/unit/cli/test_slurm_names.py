@@ -358,7 +358,9 @@ class SlurmNames(CliCase):
             + "2              run    RUNNING   00:01:35 \n",
         )
         self.assertIn('"Nonsense"', self.run_as("sacct", "-j2", "-oJobID,Nonsense", code=1))
-        self.assertIn("JobIDRaw\n", self.run_as("sacct", "--helpformat"))
+        names = self.run_as("sacct", "--helpformat").split()
+        self.assertIn("JobIDRaw", names)
+        self.assertEqual(names, sorted(set(names), key=str.lower), "each once, as sacct lists them")
         self.assertIn("Invalid time", self.run_as("sacct", "-n", "-S", "soon", code=1))
 
     def test_steps_of_sacct(self):

@@ -49,6 +49,20 @@ class Queue(CliCase):
         self.assertEqual(len(lines[2]), 80)
         self.assertTrue(lines[-1].endswith(" (JobHeldUser)"))
 
+    def test_chosen_columns(self):
+        lines = self.screen_lines(60, "queue", "-o", "id,started,time,sharing,gpu")
+        self.assertEqual(lines[0].split(), ["ID", "STARTED", "TIME", "SHARING", "GPU"])
+        self.assertEqual(lines[1].split(), ["11", "2023-11-14", "1:02:05", "mps", "0,2"])
+        self.assertNotIn("short", self.daemon.requests[-1][1], "sharing is in whole tasks only")
+        said = self.complaint("queue", "--output=colour", code=2)
+        names = said.split("give some of ")[1].strip().split(", ")
+        for command in ("queue", "history"):
+            helped = " ".join(self.colloc(command, "--help").split())
+            self.assertIn(f"columns to show: {', '.join(names)}", helped)
+        for name in names:
+            self.assertEqual(len(self.screen_lines(200, "queue", "-o", name)), 4, name)
+        self.assertIn("leave out --output", self.complaint("queue", "--json", "-oid", code=2))
+
     def test_a_suspended_task_says_why(self):
         text = "suspended by its user; `colloc resume 14` lets it go on"
         self.daemon.tasks = [
