@@ -89,6 +89,28 @@ class Memory(Limited):
         self.wait(self.submit("echo done"), "COMPLETED")
 
 
+class Threads(Limited):
+    """Stacks of 64 MiB: glibc keeps none of more than 40 MiB for the next thread."""
+
+    daemon_prefix = ("prlimit", f"--stack={64 * MIB}:{64 * MIB}")
+
+    def age_s(self):
+        return self.get("/v1/gpus")["gpus"][0]["activity_age_s"]
+
+    def test_a_sample_without_a_thread_is_left_out_and_the_next_ones_come(self):
+        pid = self.process.pid
+        until(lambda: self.age_s() is not None, "the first sample")
+        pages = int(read(f"/proc/{pid}/statm").split()[0])
+        _, most = resource.prlimit(pid, resource.RLIMIT_AS)
+        size = pages * resource.getpagesize() + 32 * MIB
+        resource.prlimit(pid, resource.RLIMIT_AS, (size, most))
+        self.wait_log("no thread can be started to sample the GPUs")
+        until(lambda: self.age_s() > 1, "readings that get older")
+        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+        until(lambda: self.age_s() < 0.5, "a later sample")
+        self.assertEqual(self.get("/v1/info")["pid"], pid)
+
+
 class Arguments(Limited):
     def test_too_many_query_arguments_are_refused_at_once(self):
         for count in (64, 500, 5000):

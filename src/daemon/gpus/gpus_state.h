@@ -115,6 +115,7 @@ struct gpus {
     int64_t open_began_us;
     bool poll_again, is_closed, is_left; /* is_left: a thread still uses it at the end */
     bool renew_logged;
+    bool lacks_thread;    /* for the last poll, which was left out */
     bool had_jobs;        /* when the last poll began */
     int64_t polls_begun;  /* the number of the last */
     int64_t close_polls;  /* polls up to this number also list what GPUs there are */

@@ -410,6 +410,19 @@ static void query_ends(struct gpus *gpus)
     gpus->had_jobs = has_jobs;
 }
 
+/* Without address space for a thread's stack, or without a process left in the service's cgroup,
+ * this sample is left out: readings get older, and the next period tries again. */
+static void start_poll(struct gpus *gpus)
+{
+    gpus->is_close_poll = gpus->polls_begun + 1 <= gpus->close_polls;
+    gpus->thread = poll_thread_start(poll_all, gpus, &gpus->polled);
+    if (gpus->thread)
+        gpus->polls_begun++;
+    else if (!gpus->lacks_thread)
+        log_warning("no thread can be started to sample the GPUs: their readings get older");
+    gpus->lacks_thread = !gpus->thread;
+}
+
 void gpus_poll(struct gpus *gpus)
 {
     if (!gpus->set || gpus->is_closed)
@@ -424,11 +437,7 @@ void gpus_poll(struct gpus *gpus)
     gpus_update_dcgm_period(gpus);
     if (!has_skipped(gpus))
         left_memory_prepare(gpus, clock_monotonic_us());
-    gpus->polls_begun++;
-    gpus->is_close_poll = gpus->polls_begun <= gpus->close_polls;
-    gpus->thread = poll_thread_start(poll_all, gpus, &gpus->polled);
-    if (!gpus->thread)
-        driver_die_of_memory();
+    start_poll(gpus);
 }
 
 int64_t gpus_poll_closely(struct gpus *gpus)
