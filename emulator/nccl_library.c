@@ -7,6 +7,7 @@
  *     the first collective  returns when all ranks have called it: it makes the connections
  *     a later one           returns at once; its work ends when all ranks have launched it
  *     ncclSend, ncclRecv    the same between two ranks; those of a group are one work
+ *     ncclAlltoAll, Gather, Scatter    such groups, as in NCCL
  *     one that is captured  is launched by cuGraphLaunch (the libcuda of tests/preload calls back);
  *                           the first one returns when all ranks have captured it
  *     cuCtxSynchronize      waits for the work (both pretend libcudas call back)
@@ -373,13 +374,18 @@ int ncclGroupStart(void)
     return OK;
 }
 
+static void end_group(void)
+{
+    if (--depth == 0)
+        do_group();
+}
+
 EXPORT int ncclGroupEnd(void);
 int ncclGroupEnd(void)
 {
     if (depth == 0)
         return INVALID_USAGE;
-    if (--depth == 0)
-        do_group();
+    end_group();
     return OK;
 }
 
@@ -402,6 +408,72 @@ EXPORT int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm,
 int ncclRecv(void *to, size_t count, int type, int peer, ncclComm_t comm, void *stream)
 {
     return add_launch((struct launch){RECEIVE, peer, comm, NULL, to, count, 0}, stream);
+}
+
+/* ---- collectives of NCCL 2.28: groups of sends and receives ---- */
+
+enum { EACH_RANK = -1 };
+
+struct exchange {
+    ncclComm_t comm;
+    int source, target; /* a rank or EACH_RANK: each source has a block for each target */
+    const int64_t *from;
+    int64_t *to;
+    size_t count; /* of a block */
+};
+
+static bool is_rank(int which, int rank)
+{
+    return which == EACH_RANK || which == rank;
+}
+
+static int exchange_with(const struct exchange *all, int peer, void *stream)
+{
+    const ncclComm_t comm = all->comm;
+    size_t place = (size_t)peer * all->count;
+    const int64_t *from = all->from + (all->target == EACH_RANK ? place : 0);
+    int64_t *to = all->to + (all->source == EACH_RANK ? place : 0);
+    bool sends = is_rank(all->source, comm->rank) && is_rank(all->target, peer);
+    bool receives = is_rank(all->source, peer) && is_rank(all->target, comm->rank);
+    int r = OK;
+    if (sends)
+        r = add_launch((struct launch){SEND, peer, comm, from, NULL, all->count, 0}, stream);
+    if (receives && r == OK)
+        r = add_launch((struct launch){RECEIVE, peer, comm, NULL, to, all->count, 0}, stream);
+    return r;
+}
+
+static int exchange_blocks(const struct exchange *all, void *stream)
+{
+    int r = all->comm && all->count <= VALUES_MAX ? OK : INVALID_ARGUMENT;
+    depth++;
+    for (int peer = 0; r == OK && peer < all->comm->n_ranks; peer++)
+        r = exchange_with(all, peer, stream);
+    end_group();
+    return r;
+}
+
+EXPORT int ncclAlltoAll(
+    const void *from, void *to, size_t count, int type, ncclComm_t comm, void *stream);
+int ncclAlltoAll(const void *from, void *to, size_t count, int type, ncclComm_t comm, void *stream)
+{
+    return exchange_blocks(&(struct exchange){comm, EACH_RANK, EACH_RANK, from, to, count}, stream);
+}
+
+EXPORT int ncclGather(
+    const void *from, void *to, size_t count, int type, int root, ncclComm_t comm, void *stream);
+int ncclGather(
+    const void *from, void *to, size_t count, int type, int root, ncclComm_t comm, void *stream)
+{
+    return exchange_blocks(&(struct exchange){comm, EACH_RANK, root, from, to, count}, stream);
+}
+
+EXPORT int ncclScatter(
+    const void *from, void *to, size_t count, int type, int root, ncclComm_t comm, void *stream);
+int ncclScatter(
+    const void *from, void *to, size_t count, int type, int root, ncclComm_t comm, void *stream)
+{
+    return exchange_blocks(&(struct exchange){comm, root, EACH_RANK, from, to, count}, stream);
 }
 
 /* ---- communicators ---- */

@@ -261,13 +261,35 @@ static struct dlsym_answer stub_answer(
     return answer;
 }
 
+static bool begins_with(const char *name, const char *start)
+{
+    while (*start && *name == *start)
+        name++, start++;
+    return !*start;
+}
+
+/* Functions of hooks_collectives.c that an NCCL before 2.28 does not have. */
+static bool is_newer_nccls(const char *name)
+{
+    static const char *const newer[] = {"ncclAlltoAll", "ncclGather", "ncclScatter"};
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        if (begins_with(name, newer[i]) && !name[strlen(newer[i])])
+            return true;
+    return false;
+}
+
+/* A program asks whether the function is there: our export does not answer for NCCL. */
+static bool is_missing_in_nccl(const char *name)
+{
+    bool is_only;
+    return is_newer_nccls(name) && !dlsym_loaded(name, NULL, &is_only);
+}
+
 /* A program that finds NCCL's functions in the file of NCCL calls them past ours. */
 static void note_nccl(void *handle, const char *name)
 {
-    static const char maker[] = "ncclCommInit";
-    for (size_t i = 0; i + 1 < sizeof maker; i++)
-        if (name[i] != maker[i])
-            return;
+    if (!begins_with(name, "ncclCommInit"))
+        return;
     any_function *function = real_dlsym()(handle, name);
     if (function && !lies_in(function, "libcolloc-preload"))
         collectives_note_other();
@@ -285,9 +307,13 @@ __attribute__((visibility("hidden"), used)) struct dlsym_answer preload_dlsym_an
     struct dlsym_answer answer = {NULL, 0};
     dlsym_function *dlsym_of_libc = real_dlsym();
     bool is_by_handle = handle != RTLD_NEXT && handle != RTLD_DEFAULT;
-    if (name && is_by_handle && name[0] == 'n' && name[1] == 'c' && name[2] == 'c' &&
-        name[3] == 'l')
+    bool is_nccl = name && begins_with(name, "nccl");
+    if (is_nccl && is_by_handle)
         note_nccl(handle, name);
+    if (is_nccl && handle != RTLD_NEXT && is_missing_in_nccl(name)) {
+        answer.function = dlsym_of_libc(RTLD_NEXT, name); /* none, and dlerror says so */
+        answer.is_final = 1;
+    }
     if (name && name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l')
         return stub_answer(handle, name, caller, "libnvidia-ml.so");
     if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT)

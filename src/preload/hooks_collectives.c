@@ -2,8 +2,8 @@
 /*
  * NCCL's functions that launch collectives, sends and receives, and those that make and end
  * communicators (collectives.h). PyTorch is linked with libnccl, so that the dynamic linker binds
- * these. Only functions that every NCCL since 2.18 has are here: a program may ask whether a newer
- * one exists.
+ * these. Every NCCL since 2.18 has them but for three of 2.28, which dlsym (dlsym.c) finds only
+ * where the loaded NCCL has them.
  */
 #include <stddef.h>
 
@@ -112,6 +112,19 @@ COLLECTIVE(ncclReduceScatter,
 COLLECTIVE(ncclAllGather,
     (const void *from, void *to, size_t count, int type, ncclComm_t comm, CUstream stream),
     (from, to, count, type, comm, stream))
+
+/* Of NCCL 2.28. To the ranks each is one collective, whatever NCCL makes of it. */
+COLLECTIVE(ncclAlltoAll,
+    (const void *from, void *to, size_t count, int type, ncclComm_t comm, CUstream stream),
+    (from, to, count, type, comm, stream))
+COLLECTIVE(ncclGather,
+    (const void *from, void *to, size_t count, int type, int root, ncclComm_t comm,
+        CUstream stream),
+    (from, to, count, type, root, comm, stream))
+COLLECTIVE(ncclScatter,
+    (const void *from, void *to, size_t count, int type, int root, ncclComm_t comm,
+        CUstream stream),
+    (from, to, count, type, root, comm, stream))
 
 /* ---- between two ranks ---- */
 

@@ -26,6 +26,10 @@ nccl.ncclAllReduce.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, c.c_
                                c.c_void_p]
 nccl.ncclSend.argtypes = [c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_void_p, c.c_void_p]
 nccl.ncclRecv.argtypes = nccl.ncclSend.argtypes
+nccl.ncclAlltoAll.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, c.c_void_p, c.c_void_p]
+nccl.ncclGather.argtypes = [c.c_void_p, c.c_void_p, c.c_size_t, c.c_int, c.c_int, c.c_void_p,
+                            c.c_void_p]
+nccl.ncclScatter.argtypes = nccl.ncclGather.argtypes
 nccl.ncclCommDestroy.argtypes = [c.c_void_p]
 rank, ranks = int(os.environ["LOCAL_RANK"]), int(os.environ["RANKS"])
 def join(number, n, place):
@@ -126,6 +130,38 @@ while step < int(os.environ["STEPS"]):
         others = [peer for peer in range(ranks) if peer != rank]
         found = [read_at(at + 256 + 64 * peer)[0] for peer in others]
         if found != [step + 10 * peer for peer in others]: say("wrong of all", step, found)
+cuda.cuCtxSynchronize()
+say(all([has(*block) for block in blocks]))
+"""
+
+# What NCCL 2.28 calls collectives, and makes of sends and receives: each counts once.
+EXCHANGES = """
+begin()
+at = alloc(2)[1]
+blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
+for block in blocks: fill(*block)
+world = join(1, ranks, rank)
+chances = random.Random(rank)
+def row(values):
+    mine = (c.c_int64 * ranks)(*values)
+    kept.append(mine)
+    del kept[:-32]
+    return mine
+say("ready")
+step = 0
+while step < int(os.environ["STEPS"]):
+    step += 1
+    if chances.random() < 0.2: time.sleep(chances.random() / 100)
+    root, peers = step % ranks, range(ranks)
+    assert nccl.ncclAlltoAll(row(step + 10 * rank + p for p in peers), at, 1, 4, world, None) == 0
+    assert nccl.ncclGather(row([step + rank] * ranks), at + 64, 1, 4, root, world, None) == 0
+    assert nccl.ncclScatter(row(step + p for p in peers), at + 128, 1, 4, root, world, None) == 0
+    if step % 2:
+        assert cuda.cuCtxSynchronize() == 0
+        found = read_at(at) + read_at(at + 128)[:1] + (read_at(at + 64) if rank == root else [])
+        right = [step + 10 * p + rank for p in peers] + [step + rank]
+        right += [step + p for p in peers] if rank == root else []
+        if found != right: say("wrong", step, found, right)
 cuda.cuCtxSynchronize()
 say(all([has(*block) for block in blocks]))
 """
@@ -275,6 +311,32 @@ class Together(Ranks):
 
     def test_with_collectives_in_a_cuda_graph(self):
         self.check_again_and_again(GRAPH)
+
+    def test_with_collectives_of_a_newer_nccl(self):
+        self.check_again_and_again(EXCHANGES)
+
+    def test_a_newer_collective_counts_as_one(self):
+        programs, pages = self.begin_ranks(EXCHANGES, steps=5)
+        for program in programs:
+            self.assertEqual(self.output(program), ["True"])
+        counts = [each[1] for page in pages for each in page.communicators().values()]
+        self.assertEqual(counts, [3 * 5] * self.ranks)
+        self.assertEqual([page.channels() for page in pages], [{}] * self.ranks)
+
+    def test_what_nccl_does_not_have_is_not_found(self):
+        """The library exports the function for programs that are linked with a newer NCCL."""
+        self.start_daemon()
+        program = self.carried(
+            """
+            begin()
+            def find(): return "".join(str(int(hasattr(c.CDLL(None), name))) for name in names)
+            names = ["ncclAlltoAll", "ncclGather", "ncclScatter", "ncclAllReduce"]
+            say(find())
+            c.CDLL("libnccl.so.2", mode=c.RTLD_GLOBAL)
+            say(find())
+            """
+        )
+        self.assertEqual(self.output(program), ["0001", "1111"])
 
     def check_again_and_again(self, training):
         programs, pages = self.begin_ranks(training, steps=300)
