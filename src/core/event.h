@@ -31,7 +31,8 @@ enum event_kind {
     EVENT_RELEASE,
     EVENT_UPDATE,            /* an authorised user changes the request */
     EVENT_SUSPEND,           /* an authorised user suspends the task */
-    EVENT_RESUME,            /* an authorised user lets it continue */
+    EVENT_RESUME,            /* an authorised user lets it continue; or the core, ranks that have
+                                to be back (pass/recall.c) */
     EVENT_MOVE,              /* an authorised user moves it to these GPUs */
     EVENT_SUSPENDED,         /* it is off its GPUs */
     EVENT_RESUMED,           /* it runs on the GPUs of RESUMING */

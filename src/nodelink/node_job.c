@@ -48,6 +48,8 @@ json_t *node_job_json(const struct node_job *job)
         r = json_object_set_new(object, "called", json_true());
     if (r == 0 && job->is_carried)
         r = json_object_set_new(object, "carried", json_true());
+    if (r == 0 && job->has_ranks)
+        r = json_object_set_new(object, "ranks", json_true());
     if (r == 0 && job->failure)
         r = json_object_set_new(object, "failed", json_string(failure_names[job->failure]));
     if (r == 0 && *job->why)
@@ -88,6 +90,7 @@ int node_job_read(const json_t *object, struct fault *fault, struct node_job *re
         r = json_field_text(object, "why", fault, ret_job->why, sizeof ret_job->why);
     ret_job->is_carried = json_is_true(json_object_get(object, "carried"));
     ret_job->is_called = json_is_true(json_object_get(object, "called"));
+    ret_job->has_ranks = json_is_true(json_object_get(object, "ranks"));
     ret_job->where = (enum node_job_where)name_place(where, where_names, ARRAY_SIZE(where_names));
     ret_job->failure = (enum node_job_failure)name_place(
         failed, failure_names, ARRAY_SIZE(failure_names));
@@ -97,8 +100,8 @@ int node_job_read(const json_t *object, struct fault *fault, struct node_job *re
 bool node_job_is_same(const struct node_job *a, const struct node_job *b)
 {
     bool is_same = a->job == b->job && a->where == b->where && a->is_called == b->is_called &&
-                   a->is_carried == b->is_carried && a->failure == b->failure &&
-                   strcmp(a->why, b->why) == 0;
+                   a->is_carried == b->is_carried && a->has_ranks == b->has_ranks &&
+                   a->failure == b->failure && strcmp(a->why, b->why) == 0;
     for (size_t i = 0; i < ARRAY_SIZE(numbers) && is_same; i++)
         is_same = number_of(a, i) == number_of(b, i);
     return is_same;

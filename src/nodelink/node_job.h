@@ -4,7 +4,7 @@
  * with something to say are listed.
  *
  *     {"job": 12, "where": "here", "waits": 2147483648}      an allocation waits
- *     {"job": 15, "where": "out", "held": 8589934592, "kept": 912680550}
+ *     {"job": 15, "where": "out", "held": 8589934592, "kept": 912680550, "ranks": true}
  *     {"job": 17, "where": "here", "idle_us": 1900000000}    no process has called CUDA since
  *     {"job": 19, "where": "here", "failed": "refused", "why": "it runs under a debugger"}
  */
@@ -37,6 +37,7 @@ struct node_job {
                             not known */
     bool is_called;      /* it is out, and one of its threads calls CUDA, which waits */
     bool is_carried;     /* the carriers can take the memory of all its processes */
+    bool has_ranks;      /* while it is out: its processes are ranks of NCCL */
     int64_t held_bytes;  /* while it is out or on its way: on each GPU, before; 0: not known */
     int64_t kept_bytes;  /* of that, what stays on the GPU */
     int64_t took_us;     /* its last way out or back; 0: none */

@@ -56,6 +56,7 @@ static void apply_suspended(struct slurm_controller *controller, const struct tr
                                                  : reading_of(1);
     event.yielded.context_bytes = reading_of(
         report->kept_bytes > 0 ? (double)report->kept_bytes : 1);
+    event.yielded.has_ranks = report->has_ranks;
     event.yielded.took_us = report->took_us;
     controller_apply(controller, event);
 }

@@ -69,6 +69,7 @@ static void take_jobs(struct slurm_agents *agents, const struct node_report *rep
             .took_us = job->took_us,
             .is_called = job->is_called,
             .is_carried = job->is_carried,
+            .has_ranks = job->has_ranks,
             .has_failed = job->failure != NODE_JOB_NO_FAILURE,
             .may_later = job->failure == NODE_JOB_NOT_NOW,
             .why = job->why};

@@ -127,6 +127,7 @@ struct slurm_job_report {
     int64_t held_bytes, kept_bytes, took_us;
     bool is_called;  /* it is out, and calls CUDA */
     bool is_carried; /* of a client of MPS: the carrier can take its memory */
+    bool has_ranks;  /* it is out, and its processes are ranks of NCCL */
     bool has_failed, may_later;
     const char *why; /* it has failed */
 };

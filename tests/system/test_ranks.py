@@ -21,7 +21,9 @@ sys.path[:0] = [
 ]
 import preload_daemon as pd  # noqa: E402
 import test_suspend as ts  # noqa: E402
-from daemon_case import is_alive, processes_with, until  # noqa: E402
+from daemon_case import BUILD, is_alive, processes_with, until  # noqa: E402
+
+CLOCK = os.path.abspath(os.path.join(BUILD, "tests", "system", "libshifted-clock.so"))
 
 # One of two ranks, each on its GPU, that wait for each other in every step.
 RANKS = f"{ts.TRAINING} --device=$LOCAL_RANK --rank=$LOCAL_RANK --all-reduce=1"
@@ -95,6 +97,16 @@ class Together(Ranks):
             self.colloc("resume", str(task))
             self.goes_on(task)
             self.assertEqual(sorted(self.task(task)["gpus"]), gpus)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+
+    def test_what_a_user_has_suspended_comes_back_in_time(self):
+        """For the next collocd more time has passed than PyTorch's watchdog allows."""
+        task = self.start_ranks()
+        self.suspend(task)
+        self.env.update(LD_PRELOAD=CLOCK, COLLOC_TEST_UPTIME_AHEAD_S="250")
+        self.restart(signal.SIGKILL)
+        self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
 

@@ -56,11 +56,24 @@ class GivesWayCase(NodeCase):
 
     def start_training(self, *options, before="true"):
         folder = self.slurm.path("work")
-        script = (
-            f"export LD_LIBRARY_PATH={EMULATOR} COLLOC_EMULATOR={folder}/gpus\n"
-            f"{before}; exec {TRAINING} --end={folder}/end --idle={folder}/idle"
+        return self.start_script(
+            f"{before}; exec {TRAINING} --end={folder}/end --idle={folder}/idle",
+            "--gres=shard:i1:10",
+            *options,
         )
-        job = self.sbatch(script, "--gres=shard:i1:10", "--hold", *options)
+
+    def start_ranks(self):
+        """Two that wait for each other in each step, each on one of the job's GPUs."""
+        training = f"{TRAINING} --device=$LOCAL_RANK --rank=$LOCAL_RANK --all-reduce=1"
+        return self.start_script(
+            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {training} & done\nwait -n; kill 0",
+            "--gres=shard:i0:10,shard:i1:10",
+        )
+
+    def start_script(self, text, *options):
+        folder = self.slurm.path("work")
+        script = f"export LD_LIBRARY_PATH={EMULATOR} COLLOC_EMULATOR={folder}/gpus\n{text}"
+        job = self.sbatch(script, "--hold", *options)
         self.hub.say(f"pin n0 {job} streams")
         self.hub.wait(lambda value: value == "pinned 0")
         self.hub.wait_report(lambda r: True)
@@ -154,6 +167,19 @@ class GivesWay(GivesWayCase):
 
     def test_out_and_back(self):
         self.check_out_and_back()
+
+    def test_ranks(self):
+        """They leave together, and the controller hears that they must be back in time."""
+        job = self.start_ranks()
+        self.send_out_again(job)
+        self.assertIs(self.entry(self.wait_where(job, "out"), job).get("ranks"), True)
+        self.end_agent()
+        self.start_again()  # the next one hears it from the processes
+        is_seen = lambda r: self.entry(r, job).get("where") == "out"  # noqa: E731
+        self.hub.wait_report(lambda r: is_seen(r) and self.entry(r, job).get("ranks"))
+        self.order()
+        self.wait_where(job, "here")
+        self.goes_on(job)
 
     def test_kills(self):
         self.check_kills()

@@ -81,7 +81,7 @@ int64_t core_advance_deadline_us(const struct core *core, int64_t now_us)
 int64_t core_recall_us(const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
-    return yield->has_ranks && task_context_gpu(task) >= 0
+    return yield->has_ranks && !task->ending && task_context_gpu(task) >= 0
                ? yield->since_us + SUSPENSION_RANKS_AWAY_US
                : TIME_NEVER;
 }
@@ -89,10 +89,13 @@ int64_t core_recall_us(const struct task *task)
 static int64_t earliest_recall_us(const struct core *core)
 {
     int64_t earliest_us = TIME_NEVER;
-    for (const struct task *task = core->suspended_queue.first; task; task = task->next) {
-        int64_t us = core_recall_us(task);
-        if (us > core->last_pass_us && us < earliest_us)
-            earliest_us = us;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_absent; k++) {
+            int64_t us = core_recall_us(core_find_task(core, gpu->absent[k].task));
+            if (us > core->last_pass_us && us < earliest_us)
+                earliest_us = us;
+        }
     }
     return earliest_us;
 }

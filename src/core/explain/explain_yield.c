@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "base/units.h"
+#include "core/ask/deadline.h"
 #include "core/explain/explain_parts.h"
 #include "core/text_line.h"
 
@@ -96,4 +97,8 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
             line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
     else if (task->state == TASK_SUSPENDED)
         text_line_add(line, "; to resume it: ");
+    bool stays = task->run->yield.by_user || task->run->yield.is_unused;
+    if (stays && core_recall_us(task) != TIME_NEVER)
+        text_line_add(line, "; its ranks come back by themselves after %d s",
+            (int)(SUSPENSION_RANKS_AWAY_US / SECOND_US));
 }

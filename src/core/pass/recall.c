@@ -2,7 +2,8 @@
 /*
  * Ranks of NCCL cannot stay away for as long as they like: PyTorch ends a rank whose watchdog stood
  * still, and a collective that began long ago. So SUSPENSION_RANKS_AWAY_US after it was suspended,
- * for whatever reason, such a task comes before all queues. It comes back only to its own GPUs:
+ * for whatever reason, such a task comes before all queues. What stays suspended until a user or a
+ * call of CUDA wakes it is woken then. It comes back only to its own GPUs:
  *
  *     they have room          it is resumed
  *     tasks there can stop    these are suspended for it; no task starts there meanwhile
@@ -12,15 +13,13 @@
  * t=600, and b starts. At t=840 b is suspended, and a comes back. Where b is a task of ranks too,
  * the next turn ends 240 s later; the slots of such tasks are made so short (core_slot_end_us) that
  * a third one gets its turn.
- *
- * What a user has suspended is resumed by the daemon at the same moment, and from then on comes
- * back like the others.
  */
 #include "core/pass/recall.h"
 
 #include "core/ask/deadline.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/placement.h"
+#include "core/decide/effects.h"
 #include "core/decide/give_way.h"
 #include "core/pass/stop_choice.h"
 #include "core/state/claims.h"
@@ -70,10 +69,31 @@ static int recall_task(struct core *core, struct task *task, int64_t now_us)
     return core_stop_tasks_for(core, &waiting, rule, now_us);
 }
 
+/* From now on it waits to be resumed, like the others. */
+static int wake_if_due(struct core *core, uint64_t id, int64_t now_us)
+{
+    const struct task *task = core_find_task(core, id);
+    const struct event event = {.kind = EVENT_RESUME, .time_us = now_us, .task = id};
+    bool is_due = task_stays_suspended(task) && core_recall_us(task) <= now_us;
+    return is_due ? core_decide(core, &event) : 0;
+}
+
+/* The contexts of ranks stay on their GPUs. */
+static int wake_those_due(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (int i = 0; i < core->view.n_gpus && r == 0; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_absent && r == 0; k++)
+            r = wake_if_due(core, gpu->absent[k].task, now_us);
+    }
+    return r;
+}
+
 int core_recall_ranks(struct core *core, int64_t now_us)
 {
     struct task *next;
-    int r = 0;
+    int r = wake_those_due(core, now_us);
     for (struct task *task = core->suspended_queue.first; task && r == 0; task = next) {
         next = task->next;
         if (core_recall_us(task) <= now_us && task->run->yield.retry_us <= now_us)

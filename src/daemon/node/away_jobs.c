@@ -331,6 +331,19 @@ bool away_jobs_are_taken(const struct node *node)
     return node->away && node->away->is_taking;
 }
 
+/* One whose page has not come to this agent yet may be a rank. */
+static bool has_ranks(const struct node *node, const struct away_job *job)
+{
+    const struct suspension_record *record = &job->record;
+    bool may_be = job->has_record && record->are_clients && record->n_processes > 1;
+    for (size_t i = 0; i < record->n_processes && may_be; i++) {
+        const struct preload_page *page = job_waits_page(node, job->job, record->processes[i].pid);
+        if (!page || page_is_in_communicator(page))
+            return true;
+    }
+    return false;
+}
+
 size_t away_jobs_report(const struct node *node, struct node_job *jobs, size_t n, size_t max)
 {
     for (const struct away_job *job = node->away ? node->away->first : NULL; job; job = job->next) {
@@ -348,6 +361,7 @@ size_t away_jobs_report(const struct node *node, struct node_job *jobs, size_t n
         jobs[i].took_us = job->said.took_us;
         jobs[i].held_bytes = job->has_record ? (int64_t)reading_or(bytes, 0) : 0;
         jobs[i].kept_bytes = job->has_record ? job->said.kept_bytes : 0;
+        jobs[i].has_ranks = has_ranks(node, job);
     }
     return n;
 }

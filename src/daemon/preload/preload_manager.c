@@ -155,18 +155,6 @@ bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_
     return (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
 }
 
-/* Ranks of NCCL that a user has suspended come back in time: from then on the core sees to it, as
- * for those that it has suspended itself (core/pass/recall.h). */
-static void recall_ranks(struct preload_manager *manager, const struct preload_process *process)
-{
-    const struct task *task = core_task(manager->parts.core, process->peer.task);
-    struct event event = driver_event(manager->parts.driver, EVENT_RESUME, process->peer.task);
-    if (task && task->state == TASK_SUSPENDED && task->run->yield.by_user &&
-        task->run->yield.context_gpus && page_is_in_communicator(process->page) &&
-        event.time_us - task->run->yield.since_us > SUSPENSION_RANKS_AWAY_US)
-        driver_feed(manager->parts.driver, &event, NULL);
-}
-
 struct reading preload_manager_calls_idle_us(
     struct preload_manager *manager, uint64_t task, pid_t pid)
 {
@@ -226,7 +214,6 @@ void preload_manager_polled(struct preload_manager *manager)
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         note_calls(process);
         wake_if_unused(manager, process);
-        recall_ranks(manager, process);
         carry_orders_heal(process, core_task(manager->parts.core, process->peer.task));
         note_room(manager, process);
     }

@@ -22,7 +22,7 @@
 #include "slurm/controller_state.h"
 #include "slurm/slurm_controller.h"
 
-enum { JOBS_MAX = 16, LEASE_S = 30, GPU_GIB = 80 };
+enum { JOBS_MAX = 16, LEASE_S = 30, GPU_GIB = 80, AWAY_S = SUSPENSION_RANKS_AWAY_US / SECOND_US };
 
 /* A job as its node sees it. */
 struct held_job {
@@ -31,7 +31,7 @@ struct held_job {
     int wants_gib; /* an allocation waits for this; 0: none */
     int steps;     /* until it ends; it makes one in each second in which it is here */
     int64_t idle_s;
-    bool is_out, is_called, has_failed, may_later;
+    bool is_out, is_called, has_failed, may_later, has_ranks;
 };
 
 static struct fake_slurm fake;
@@ -163,6 +163,7 @@ static void report_jobs(void)
                 .held_bytes = held->is_out ? held->gib * GIB : 0,
                 .kept_bytes = held->is_out,
                 .is_called = held->is_called,
+                .has_ranks = held->is_out && held->has_ranks,
                 .has_failed = held->has_failed,
                 .may_later = held->may_later,
                 .why = "for now"};
@@ -373,6 +374,50 @@ static void an_unused_job_leaves_until_it_calls_cuda(void **state)
     end_cluster();
 }
 
+/* Their own watchdog would end them. So they come back in time: without a call of CUDA, and where
+ * another job has their memory that leaves for them. */
+static void ranks_come_back_in_time(void **state)
+{
+    begin_cluster(1);
+    settings.suspend_unused_us = 60 * SECOND_US;
+    replace_controller();
+    struct held_job *unused = submit(30, 100);
+    unused->has_ranks = true;
+    pass_seconds(10);
+    unused->idle_s = 61;
+    pass_seconds(4);
+    assert_true(unused->is_out);
+    unused->idle_s = 0;
+    pass_seconds(AWAY_S - 10);
+    assert_true(unused->is_out);
+    pass_seconds(20);
+    assert_false(unused->is_out);
+    expect_ends();
+    end_cluster();
+}
+
+static void ranks_that_gave_way_come_back_in_time(void **state)
+{
+    struct held_job *first, *second;
+    begin_cluster(1);
+    first = submit(30, 2000);
+    second = submit(40, 100);
+    second->has_ranks = true;
+    pass_seconds(10);
+    first->wants_gib = 20;
+    pass_seconds(6);
+    assert_true(second->is_out);
+    replace_controller(); /* the next one hears it from the agent */
+    pass_seconds(AWAY_S - 20);
+    assert_true(second->is_out);
+    pass_seconds(40);
+    assert_false(second->is_out);
+    assert_true(first->is_out);
+    first->steps = 10;
+    expect_ends();
+    end_cluster();
+}
+
 /* By `--nice`, and only where shards are left for the job that waits. */
 static void a_job_of_a_lower_priority_gives_way(void **state)
 {
@@ -469,6 +514,8 @@ int main(void)
         cmocka_unit_test(a_new_controller_takes_over),
         cmocka_unit_test(without_a_controller_it_comes_back),
         cmocka_unit_test(an_unused_job_leaves_until_it_calls_cuda),
+        cmocka_unit_test(ranks_come_back_in_time),
+        cmocka_unit_test(ranks_that_gave_way_come_back_in_time),
         cmocka_unit_test(a_job_of_a_lower_priority_gives_way),
         cmocka_unit_test(a_job_over_several_nodes_is_left_alone),
         cmocka_unit_test(crashes_leave_none_out)};
