@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slurm's names of states, long and short. Two states of colloc have another name there: PAUSED is
- * SUSPENDED, and STOPPED is CANCELLED, since Slurm's STOPPED is a job that SIGSTOP has halted.
+ * Slurm's names of states, long and short.
+ *
+ * A job is SUSPENDED for Slurm when a user has asked for that: submitit then takes it for ended
+ * without a result, and batchspawner for gone (findings/suspended-is-ended.sh). So a task that only
+ * gives way to others for a while is RUNNING here, as on a node whose agent suspends a job of
+ * Slurm. STOPPED is CANCELLED: Slurm's STOPPED is a job that SIGSTOP has halted.
  */
 #include "cli/slurm_states.h"
 
@@ -36,12 +40,19 @@ static const struct {
     {"STOPPED", "ST"},
 };
 
+static bool is_by_user(const json_t *task)
+{
+    return strcmp(member_text(task, "reason", ""), "SuspendedByUser") == 0;
+}
+
 const char *slurm_state_long(const json_t *task)
 {
     const char *state = member_text(task, "state", "");
     if (strcmp(state, "STOPPED") == 0)
         return "CANCELLED";
-    return strcmp(state, "PAUSED") == 0 ? "SUSPENDED" : state;
+    if (strcmp(state, "SUSPENDED") == 0 || strcmp(state, "PAUSED") == 0)
+        return is_by_user(task) ? "SUSPENDED" : "RUNNING";
+    return state;
 }
 
 bool slurm_has_started(const json_t *task)

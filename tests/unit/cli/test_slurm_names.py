@@ -86,7 +86,14 @@ class SlurmNames(CliCase):
             make_task(
                 2, name="run", user="root", uid=0, state="RUNNING", submitted_at=T, **started
             ),
-            make_task(3, name="other", user="ada", state="PAUSED", submitted_at=T, **started),
+            make_task(
+                3,
+                name="other",
+                user="ada",
+                state="PAUSED",
+                submitted_at=T,
+                **{**started, "reason": "SuspendedByUser"},
+            ),
         ]
 
     def run_as(self, name, *words, code=0, **environment):
@@ -145,6 +152,22 @@ class SlurmNames(CliCase):
         self.assertIn("SIGTERM", self.run_as("scancel", "2", "--signal", "USR1", code=2))
         self.run_as("scontrol", "requeue", "2")
         self.assertEqual(self.daemon.requests[0][1], "/v1/tasks/2/requeue")
+
+    def test_a_task_that_gives_way_is_running(self):
+        """Tools take a suspended job for an ended one: findings/suspended-is-ended.sh."""
+        for state in ("SUSPENDED", "PAUSED"):
+            for reason, name in (
+                ("Suspended", "RUNNING"),
+                ("SuspendedUnused", "RUNNING"),
+                ("SuspendedByUser", "SUSPENDED"),
+            ):
+                self.daemon.tasks[1].update(state=state, reason=reason)
+                queue = self.run_as("squeue", "-h", "-j", "2", "-o", "%T %t %B")
+                self.assertEqual(queue, f"{name} {name[0]} {HOST}\n")
+                account = self.run_as("sacct", "-nPX", "-o", "State", "-j", "2")
+                self.assertEqual(account, f"{name}\n")
+                only = self.run_as("squeue", "-h", "-t", "S", "-o", "%i", "-j", "2")
+                self.assertEqual(only, "2\n" if name == "SUSPENDED" else "")
 
     def test_snakemakes_executor_plugin(self):
         # snakemake-executor-plugin-slurm 2.7.1: job_status_query.py, accounts.py,
