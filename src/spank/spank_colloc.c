@@ -7,9 +7,10 @@
  * In sbatch, srun and salloc it adds the options --colloc-summary, --colloc-memory,
  * --colloc-sharing and --colloc-preload, and refuses mistakes in them. In slurmstepd it asks the
  * node's agent (src/daemon/node) before a step starts, and sets the variables of MPS and of the
- * preloaded library that the agent answers. When a batch script has failed it waits until the agent
- * knows whether GPU memory ran out, because until then the job still counts as running and can be
- * requeued without failing.
+ * preloaded library that the agent answers. Before a task starts in a container that does not have
+ * the library, it takes it out of LD_PRELOAD again. When a batch script has failed it waits until
+ * the agent knows whether GPU memory ran out, because until then the job still counts as running
+ * and can be requeued without failing.
  *
  * Contract: in slurmstepd every function returns 0 after a bounded time. A job never fails and no
  * node drains because of this plugin: without an agent a step runs on the right GPU without MPS. A
@@ -49,6 +50,7 @@ enum {
     PRELOAD_MAX = 4096, /* of the user's LD_PRELOAD; longer ones are left alone */
 };
 
+static char preloaded[1024];    /* the library that the step was given; "": none */
 static char sharing[16];        /* as --colloc-sharing says; "": it does not */
 static bool has_library = true; /* unless --colloc-preload=no */
 
@@ -288,11 +290,45 @@ static void set_library(spank_t spank, const char *library)
 {
     char own[PRELOAD_MAX] = "", both[2 * PRELOAD_MAX];
     spank_err_t r = spank_getenv(spank, "LD_PRELOAD", own, sizeof own);
-    if (r == ESPANK_NOSPACE || strstr(own, library))
+    if (r == ESPANK_NOSPACE)
+        return;
+    snprintf(preloaded, sizeof preloaded, "%s", library);
+    if (strstr(own, library))
         return;
     bool has_own = r == ESPANK_SUCCESS && *own;
     snprintf(both, sizeof both, "%s%s%s", library, has_own ? ":" : "", has_own ? own : "");
     spank_setenv(spank, "LD_PRELOAD", both, 1);
+}
+
+/* Takes out all entries of this name. */
+static void remove_entries(char *list, const char *name)
+{
+    static const char separators[] = ": "; /* ld.so(8) */
+    size_t size = strlen(name);
+    char *to = list;
+    for (const char *from = list; *from;) {
+        size_t length = strcspn(from, separators), step = length + (from[length] != '\0');
+        bool is_named = length == size && strncmp(from, name, size) == 0;
+        if (!is_named)
+            memmove(to, from, step);
+        to += is_named ? 0 : step;
+        from += step;
+    }
+    if (to > list && strchr(separators, to[-1]))
+        to--;
+    *to = '\0';
+}
+
+static void unset_library(spank_t spank)
+{
+    char list[2 * PRELOAD_MAX] = "";
+    if (spank_getenv(spank, "LD_PRELOAD", list, sizeof list) != ESPANK_SUCCESS)
+        return;
+    remove_entries(list, preloaded);
+    if (*list)
+        spank_setenv(spank, "LD_PRELOAD", list, 1);
+    else
+        spank_unsetenv(spank, "LD_PRELOAD");
 }
 
 /* Variables of the preloaded library, which a job can refuse. */
@@ -364,6 +400,16 @@ int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **arguments)
     find_socket(spank, n_arguments, arguments, path);
     if (ask_agent(path, request, START_MAX_S, false, answer) > 0)
         set_variables(spank, answer);
+    return 0;
+}
+
+/* A task that another plugin starts in a container is in the container's file system by now: pyxis
+ * joins it in slurm_spank_task_init_privileged, which comes before this in all plugins. Where the
+ * library is not there, each process would print an error of the dynamic linker. */
+int slurm_spank_task_init(spank_t spank, int n_arguments, char **arguments)
+{
+    if (*preloaded && access(preloaded, R_OK) != 0)
+        unset_library(spank);
     return 0;
 }
 

@@ -15,6 +15,7 @@ from daemon_case import BUILD, LIMIT_S, program, read, until
 from colloc_slurm import loopback
 
 PLUGIN = os.path.abspath(os.path.join(BUILD, "src", "spank", "spank_colloc.so"))
+PYXIS = os.path.abspath(os.path.join(BUILD, "tests", "system", "pretend_pyxis.so"))
 HUB = os.path.abspath(os.path.join(BUILD, "tests", "system", "node_hub_print"))
 EMULATOR = os.path.dirname(program("emulator"))
 LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
@@ -71,7 +72,8 @@ class Hub:
 @unittest.skipIf(why_not(), why_not())
 class NodeCase(unittest.TestCase):
     def setUp(self):
-        plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\n"
+        # The order of the two does not matter: a later one changes the environment in a later call.
+        plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\nrequired {PYXIS}\n"
         self.slurm = loopback.Loopback(
             nodes=1,
             gpus=2,

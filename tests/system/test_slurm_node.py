@@ -421,6 +421,38 @@ class MemoryWaits(NodeCase):
         self.slurm.wait_job(job, "COMPLETED")
         self.assertEqual(self.output(job).split(), [f"LD_PRELOAD={LIBRARY}", "0", LIBRARY])
 
+    def in_container(self, container, *options):
+        """A step whose other file system appears with its task, as pyxis does it."""
+        probe = f"{PROBE} dlsym alloc 15000"
+        script = self.allocating(15000).replace(
+            probe,
+            f"export PRETEND_CONTAINER={container}\n"
+            f"""srun sh -c 'echo LD_PRELOAD=$LD_PRELOAD; {probe}'""",
+        )
+        return self.start_job(script, *options)
+
+    def check_container(self, job, before, within, answer="0"):
+        self.slurm.wait_job(job, "COMPLETED", "FAILED")
+        lines = [f"LD_PRELOAD={before}", f"LD_PRELOAD={within}", answer]
+        self.assertEqual(self.output(job).split(), lines, self.output(job, "err"))
+        self.assertNotIn("ld.so", self.output(job, "err"))
+
+    def test_a_container_with_the_library(self):
+        self.fill(30000)
+        job = self.in_container("yes")
+        self.wait_waiting(job)
+        self.fill(0)
+        self.check_container(job, LIBRARY, LIBRARY)
+
+    def test_a_container_without_the_library(self):
+        """It works as before, and no process prints an error of the dynamic linker."""
+        self.fill(30000)
+        job = self.in_container(os.path.dirname(LIBRARY))
+        self.check_container(job, LIBRARY, "", answer="2")
+        own = os.path.join(os.path.dirname(PROBE), "libinterposer.so")
+        job = self.in_container(os.path.dirname(LIBRARY), f"--export=ALL,LD_PRELOAD={own}")
+        self.check_container(job, f"{LIBRARY}:{own}", own, answer="2")
+
     def test_who_does_not_get_it(self):
         job = self.start_job(self.allocating(100), is_pinned=False)
         self.check_end(job, library="")
