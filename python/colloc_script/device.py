@@ -65,6 +65,12 @@ def is_fake(tensor):
     return isinstance(tensor, FakeTensor)
 
 
+def _as_tensor(result):
+    """Autograd keeps the number of `x / 3` as a tensor, which hooks of saved tensors are given. Its
+    detached copy reaches Python as a number again, which PyTorch does not take back."""
+    return result if isinstance(result, torch.Tensor) else torch.tensor(result)
+
+
 def _is_drawn(shape, dtype):
     is_float = dtype.is_floating_point or dtype.is_complex
     return shape.numel() <= (FLOATS_DRAWN_MOST if is_float else INTEGERS_DRAWN_MOST)
@@ -119,6 +125,8 @@ class Device(TorchDispatchMode):
 
     def _on_host(self, function, args, kwargs):
         name = name_of(function)
+        if name == "detach":
+            return _as_tensor(function(*args, **kwargs))
         if name not in RANDOM:
             return function(*args, **kwargs)
         if name in FILLS:

@@ -80,6 +80,12 @@ class CannotFollow(RuntimeError):
         self._colloc_own = own
 
 
+def theirs(error):
+    """Marks an error that colloc raises in place of a library, which would raise it, too."""
+    error._colloc_is_theirs = True
+    return error
+
+
 # Errors that no value causes: those of the script itself.
 NOT_BY_VALUES = (NameError, ImportError, SyntaxError, AttributeError, TypeError)
 
@@ -102,11 +108,20 @@ def note_value_read():
         _values_read.add((frame.f_code.co_filename, frame.f_lineno))
 
 
-def _own_of(error, text, place):
-    """Why the error is the pretended GPU's; None: it is the script's."""
+def _is_ours(frame):
+    return os.path.abspath(frame.filename).startswith(OURS)
+
+
+def _own_of(error, text, place, innermost):
+    """Why the error is the pretended GPU's; None: it is the script's.
+
+    innermost: the frame that raised it, or called the function without frames that did
+    """
     own = getattr(error, "_colloc_own", None)  # guess.py
     if own:
         return own
+    if innermost and _is_ours(innermost) and not getattr(error, "_colloc_is_theirs", False):
+        return f"the error is in colloc's {os.path.basename(innermost.filename)}"
     for pattern, reason in SIGNS:
         match = re.search(pattern, text)
         if match:
@@ -122,7 +137,7 @@ def reason_of(error):
     frames = traceback.extract_tb(error.__traceback__)
     place = _where(frames)
     users = [(f.filename, f.lineno) for f in frames if _is_users(f.filename)]
-    own = _own_of(error, text, users[-1] if users else None)
+    own = _own_of(error, text, users[-1] if users else None, frames[-1] if frames else None)
     if own:
         kind = "" if isinstance(error, CannotFollow) else f"{type(error).__name__}: "
         return (

@@ -27,6 +27,7 @@ def optimizer_name(optimizer):
     """The exporter's word for an optimizer's class."""
     if optimizer is None:
         return "other"
+    optimizer = getattr(optimizer, "inner", optimizer)  # of DeepSpeed's
     name = type(optimizer).__name__.lower()
     if name == "sgd" and any(group.get("momentum") for group in optimizer.param_groups):
         return "momentum"
@@ -54,9 +55,10 @@ def _mark(training):
                 storages.mark(parameter, "param")
                 if parameter.grad is not None:
                     storages.mark(parameter.grad, "grad")
-        for state in tensors_in([list(state.values()) for state in optimizer.state.values()]):
-            if is_fake(state):
-                storages.mark(state, "state")
+        masters = getattr(optimizer, "masters", list)()  # of DeepSpeed's
+        states = [list(state.values()) for state in optimizer.state.values()]
+        for state in filter(is_fake, tensors_in([masters, states])):
+            storages.mark(state, "state")
 
 
 def _phases(training, ends):
@@ -156,6 +158,11 @@ def _count(tensors, what):
     return sum(what(tensor) for tensor in tensors)
 
 
+def _elements(parameter):
+    """Also of a rank's part that DeepSpeed keeps in the host's memory."""
+    return getattr(parameter, "_colloc_elements", parameter.numel())
+
+
 def _unique(tensors):
     return list({id(tensor): tensor for tensor in tensors}.values())
 
@@ -188,6 +195,7 @@ def _seen(training, optimizer, precision, start):
         "compiled": training.seen["compiled"],
         "ddp": training.seen["ddp"],
         "fsdp": training.seen["fsdp"],
+        "zero": training.seen["zero"],
         "cudnn_benchmark": _tries_kernels(training),
         "inference": training.seen["inference"],
     }
@@ -227,8 +235,8 @@ def describe(training):
         "loss": "own",
         "inputs": [],
         "layers": layers,
-        "parameters": _count(parameters, torch.Tensor.numel),
-        "trainable": _count([p for p in parameters if p.requires_grad], torch.Tensor.numel),
+        "parameters": _count(parameters, _elements),
+        "trainable": _count([p for p in parameters if p.requires_grad], _elements),
         "parameter_bytes": _count(parameters, bytes_of),
         "buffer_bytes": _count(buffers, bytes_of),
         "multiply_adds": _pair(sum(row["multiply_adds"][0] for row in layers)),

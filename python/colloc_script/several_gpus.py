@@ -13,9 +13,8 @@ import types
 
 import torch
 
-from . import after_import, sharded
+from . import after_import, deepspeed_library, sharded
 from .device import GPU
-from .ending import CannotFollow
 
 BUCKET_BYTES = 25 << 20  # DistributedDataParallel's default
 
@@ -148,16 +147,6 @@ def _patch_data_parallel(training, group):
     torch.nn.DataParallel.forward = forward
 
 
-def _refuse_to_divide(kind, parallel):
-    def refuse(*_, **__):
-        raise CannotFollow(
-            f"{kind} divides the model among GPUs, and only one process is followed",
-            f"give its print(model) instead, with --input, --gpus and --parallel={parallel}",
-        )
-
-    return refuse
-
-
 class _Mesh:
     """The GPUs of a training as a grid, of which this process is the first."""
 
@@ -217,12 +206,6 @@ def _patch_fsdp(training, group):
     )
 
 
-def _refuse_deepspeed():
-    sys.modules["deepspeed"].initialize = _refuse_to_divide(
-        "DeepSpeed's ZeRO", "zero1, zero2 or (stage 3) fsdp"
-    )
-
-
 def patch(training):
     """Replaces torch.distributed and its modules, for the whole process."""
     importlib.import_module("torch.distributed")
@@ -232,4 +215,6 @@ def patch(training):
     _patch_distributed(group)
     _patch_data_parallel(training, group)
     _patch_fsdp(training, group)
-    after_import.call({"deepspeed": _refuse_deepspeed})
+    deepspeed_library.find()
+    importlib.import_module("colloc_script.deepspeed_members").follow(training, group)
+    deepspeed_library.patch_installed()

@@ -75,6 +75,7 @@ class Training:
             "checkpointing": False,
             "ddp": 0,
             "fsdp": 0,
+            "zero": None,
             "processes": 0,
             "inference": False,
         }

@@ -46,6 +46,7 @@ if os.environ.get("COLLOC_SCRIPT_FOLDER"):
         sys.path.append(os.path.dirname(os.path.dirname(HERE)))
     importlib.import_module("colloc_script.ending").watch(os.environ["COLLOC_SCRIPT_FOLDER"])
     if not _is_launcher():
+        importlib.import_module("colloc_script.deepspeed_library").find()
         importlib.import_module("colloc_script.after_import").call(
             {"torch": _follow, "torch.utils.tensorboard.writer": _trace_nothing}
         )

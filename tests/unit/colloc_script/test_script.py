@@ -406,11 +406,6 @@ class Refusals(Case):
                 ["offload"],
                 r"divides\.py, line \d+: .* FSDP .* host's memory .* --parallel=fsdp and --offload",
             ),
-            (
-                "divides.py",
-                ["deepspeed"],
-                r"divides\.py, line \d+: .* ZeRO divides .*zero1, zero2",
-            ),
             ("values_decide.py", ["assert"], BY_VALUE + r"AssertionError: not finite$"),
             ("values_decide.py", ["lookup"], BY_VALUE + r"IndexError: "),
             ("values_decide.py", ["graph"], "cannot follow this line .* CUDAGraph is of PyTorch"),
