@@ -47,12 +47,26 @@ static int open_client(
     return found;
 }
 
+static const char *unreachable_line; /* NULL: none */
+
+void session_set_unreachable_line(const char *line)
+{
+    unreachable_line = line;
+}
+
+static void print_unreachable(const struct fault *fault)
+{
+    if (unreachable_line)
+        fprintf(stderr, "%s\n", unreachable_line);
+    print_error("%s", fault->text);
+}
+
 int session_open(const struct invocation *invocation, struct client **ret_client)
 {
     struct fault fault = {0};
     if (open_client(invocation, &fault, ret_client) == 0)
         return EXIT_OK;
-    print_error("%s", fault.text);
+    print_unreachable(&fault);
     return EXIT_UNREACHABLE;
 }
 
@@ -62,7 +76,10 @@ int session_exit_code(int r, int status, struct fault *fault, json_t **reply)
         return EXIT_OK;
     if (r == 0)
         client_error(status, *reply, fault);
-    print_error("%s", fault->text);
+    if (r < 0 || status == HTTP_UNAVAILABLE)
+        print_unreachable(fault);
+    else
+        print_error("%s", fault->text);
     json_decref(*reply);
     *reply = NULL;
     return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;

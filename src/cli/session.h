@@ -13,6 +13,10 @@
 
 enum { HTTP_UNAVAILABLE = 503 };
 
+/* For a command under another program's name: the line that tools know for a daemon that does not
+ * answer is printed before colloc's own message. `line`: kept, not copied. */
+void session_set_unreachable_line(const char *line);
+
 /* Connects to the daemon. `ret_client`: for client_close. Returns EXIT_OK or EXIT_UNREACHABLE. */
 int session_open(const struct invocation *invocation, struct client **ret_client);
 

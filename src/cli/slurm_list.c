@@ -525,6 +525,10 @@ static void choose_user(bool is_queue, struct list_options *options, char name[L
         options->user = own_user_name(name, LOGIN_NAME_MAX);
 }
 
+/* batchspawner takes any other answer of squeue for the end of the job: a restart of collocd would
+ * lose the notebooks (batchspawner 1.3.0, SlurmSpawner.state_unknown_re). */
+#define UNREACHABLE "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+
 static int run_list(bool is_queue, struct list_options *options)
 {
     const struct invocation invocation = {0};
@@ -538,6 +542,7 @@ static int run_list(bool is_queue, struct list_options *options)
     if (code != EXIT_OK)
         return code;
     choose_user(is_queue, options, name);
+    session_set_unreachable_line(is_queue ? UNREACHABLE : NULL);
     json_t *tasks = json_array();
     bool has_jobs = options->jobs && *options->jobs;
     if (is_queue && !options->states)
@@ -580,6 +585,7 @@ int slurm_list_show_jobs(const char *ids, bool is_one_line)
     struct list_options options = {.jobs = ids};
     json_t *tasks = json_array(), *task;
     size_t i;
+    session_set_unreachable_line(UNREACHABLE);
     int code = get_jobs(&invocation, &options, "scontrol", tasks);
     json_array_foreach(tasks, i, task) {
         slurm_print_job(task, is_one_line, stdout);

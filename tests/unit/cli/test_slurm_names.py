@@ -278,6 +278,12 @@ class SlurmNames(CliCase):
         text = self.run_as("squeue", "-h", "-j", "77", "-o", "%T %B", code=1)
         self.assertEqual(text, "slurm_load_jobs error: Invalid job id specified\n")
         self.assertEqual(self.run_as("squeue", "-h", "-j", "77,1", "-o", "%i"), "1\n")
+        # SlurmSpawner.state_unknown_re: anything else is the end of the server for the hub
+        away = {"COLLOC_SOCKET": os.path.join(self.folder, "no-daemon")}
+        text = self.run_as("squeue", "-h", "-j", "2", "-o", "%T %B", code=3, **away)
+        self.assertRegex(text, "^slurm_load_jobs error: Unable to contact slurm controller")
+        text = self.run_as("scontrol", "show", "job", "2", code=3, **away)
+        self.assertRegex(text, "^slurm_load_jobs error: Unable to contact slurm controller")
 
     def test_open_ondemand(self):
         # OSC/ood_core until 0.31.0, lib/ood_core/job/adapters/slurm.rb: letters by -o
