@@ -89,7 +89,7 @@ int64_t core_recall_us(const struct task *task)
 static int64_t earliest_recall_us(const struct core *core)
 {
     int64_t earliest_us = TIME_NEVER;
-    for (int i = 0; i < core->view.n_gpus; i++) {
+    for (int i = 0; i < core->view.n_gpus && core->any_context; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_absent; k++) {
             int64_t us = core_recall_us(core_find_task(core, gpu->absent[k].task));

@@ -165,6 +165,7 @@ static int add_context(struct core *core, const struct task *task, int at)
     const struct absent_client client = {task->id, task->uid, task->run->yield.mps_clients};
     if (ARRAY_APPEND(gpu->absent, gpu->n_absent, gpu->absent_capacity, client) < 0)
         return -ENOMEM;
+    core->any_context = true;
     core_note_open(core, at);
     return 0;
 }
