@@ -42,6 +42,7 @@ BATCH = 32  # at which networks are exported; an export of these is valid for ev
 GPU = "A100-40GB"
 FULL_MIB = 38500  # of 40,960; chosen: the allocator retries from about there
 LEAST_RUNS = 10  # of a family in the page's table; chosen: two or three networks
+JUMP = 0.1  # above the line between its neighbours; chosen
 LIMIT_S = 400  # for the export of one network; chosen
 KNOWN_FIELDS = ["timm_model", "batch", "measured_mib", "faketensor_mib"]
 
@@ -248,6 +249,27 @@ def summarize(rows):
     return summary
 
 
+def jumps(networks):
+    """Runs far above the line between half and twice their batch: no smooth function of the batch
+    is near all three.
+
+    networks: rows by network
+    Returns ((name, batch) of each, runs with both neighbours, those above the larger neighbour).
+    """
+    found, inner, above = [], 0, 0
+    for name, rows in networks.items():
+        taken = {row["batch"]: row["measured_mib"] for row in usable_runs(rows)}
+        for batch, mib in taken.items():
+            smaller, larger = taken.get(batch // 2), taken.get(2 * batch)
+            if smaller is None or larger is None:
+                continue
+            inner += 1
+            above += mib > larger
+            if mib > (1 + JUMP) * (smaller + (larger - smaller) / 3):
+                found.append((name, batch))
+    return found, inner, above
+
+
 def group_rows(rows, key, least=1):
     """(name, runs, median error, p95, above P99, mean signed error), the largest p95 first."""
     groups = collections.defaultdict(list)
@@ -316,13 +338,45 @@ def text_of(rows, networks):
             ],
         )
 
+    jumping, inner, larger = jumps(networks)
+    per_batch = collections.Counter(batch for _, batch in jumping)
+    irregular = (
+        f"Of {inner:,} runs with half and twice their batch in the table, {len(jumping)} "
+        f"({_percent(len(jumping) / inner)}) took more than {JUMP:.0%} above the line between "
+        f"these two: {', '.join(f'{per_batch[b]} at batch {b}' for b in sorted(per_batch))}, of "
+        f"{len({name for name, _ in jumping})} networks. {larger} took more than at twice the "
+        "batch.\n"
+        if inner
+        else "None has neighbours.\n"
+    )
     return {
         "counts": counts,
         "errors": errors,
+        "jumps": irregular,
+        "halves": _held(rows),
         "sources": groups(lambda row: row["source"], "described by", 1),
         "batches": groups(lambda row: row["batch"], "batch", 1),
         "families": groups(lambda row: family_of(row["model"]), "family", LEAST_RUNS),
     }
+
+
+def _held(rows):
+    """How P90 and P99 held in two halves of the families."""
+    lines = []
+    for half in (0, 1):
+        members = [row for row in rows if rank(family_of(row["model"])) % 2 == half]
+        if members:
+            lines.append(
+                [
+                    ("first", "second")[half],
+                    len({family_of(row["model"]) for row in members}),
+                    len(members),
+                    _percent(1 - sum(row["above_p90"] for row in members) / len(members)),
+                    _percent(1 - sum(row["above_p99"] for row in members) / len(members)),
+                ]
+            )
+    heads = ["half of the families", "families", "runs", "P90 was enough", "P99 was enough"]
+    return _table(heads, lines)
 
 
 def write_page(path, texts):

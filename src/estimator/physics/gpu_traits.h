@@ -19,6 +19,7 @@ struct gpu_traits {
     double flops_single;           /* in fp32 without tensor cores */
     double bytes_per_s;
     bool is_derived; /* of data/gpu-kinds.txt: the context is taken to be an A100's */
+    bool is_fitted;  /* cuDNN's workspaces were fitted to runs on this chip */
 };
 
 /* Returns the bytes of the CUDA context of a process that does these things. */

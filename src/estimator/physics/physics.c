@@ -335,6 +335,7 @@ static int replay_export(const struct physics_constants *constants,
         physics->activity = activity_of_export(
             export, (double)batch, constants->gpu, &constants->rates);
     bool half = precision_is_autocast(export->precision);
+    physics->is_foreign_gpu = !constants->gpu->is_fitted;
     physics->context_bytes = context_of(
         constants, request, export->multiplies, export->n_convs > 0 || half);
     struct export_replay how = {

@@ -23,6 +23,7 @@ struct physics {
     bool convolves;                    /* an export with convolutions */
     bool tries_kernels; /* by cudnn.benchmark: workspaces are unknown, and may be large */
     bool autocast, is_export, knows_kernels;
+    bool is_foreign_gpu; /* cuDNN's workspaces were fitted to other chips */
 };
 
 /* The constants of the physical estimate. */

@@ -61,9 +61,24 @@ class Sheet(unittest.TestCase):
         self.assertAlmostEqual(rows[0]["error"], 300 / 3000)
         self.assertEqual((others[0]["constant_mib"], others[0]["above_p99"]), (CONSTANT, True))
 
+    def test_runs_above_their_neighbours(self):
+        """At 16 the line from 1,000 at 8 to 4,000 at 32 has 2,000."""
+        networks = {
+            "straight": [
+                row("straight", 8 << i, 1000 + 1000 * (2**i - 1), 500) for i in range(4)
+            ],
+            "jumping": [
+                row("jumping", 8, 1000, 500),
+                row("jumping", 16, 4100, 500),
+                row("jumping", 32, 4000, 500),
+            ],
+            "alone": [row("alone", 8, 1000, 500)],
+        }
+        self.assertEqual(study_timm.jumps(networks), ([("jumping", 16)], 3, 1))
+
     def test_the_page(self):
         page = os.path.join(self.folder, "page.md")
-        names = ("counts", "errors", "sources", "batches", "families")
+        names = ("counts", "errors", "sources", "batches", "families", "jumps", "halves")
         with open(page, "w", encoding="utf-8") as file:
             file.writelines(f"<!-- {name} -->\n\nold\n\n<!-- end -->\n" for name in names)
         exports = os.path.join(self.folder, "exports")

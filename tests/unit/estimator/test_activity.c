@@ -293,6 +293,26 @@ static void test_unsteady_replays_reserve_more(void **state)
                 quantiles_of(EVIDENCE_EXPORT, &unsteady).p99_bytes.value);
 }
 
+/* cuDNN chooses other kernels on another chip, which shows where a network convolves. What a run
+ * with known kernels tells does not depend on it. */
+static void test_foreign_chips_reserve_more(void **state)
+{
+    struct physics convolves = {.conv_share = 0.9, .convolves = true}, products = {0};
+    struct estimate fitted = quantiles_of(EVIDENCE_EXPORT, &convolves),
+                    plain = quantiles_of(EVIDENCE_EXPORT, &products),
+                    known = quantiles_of(EVIDENCE_KERNELS, &convolves);
+    convolves.is_foreign_gpu = products.is_foreign_gpu = true;
+    struct estimate foreign = quantiles_of(EVIDENCE_EXPORT, &convolves),
+                    foreign_plain = quantiles_of(EVIDENCE_EXPORT, &products);
+    assert_true(fitted.p99_bytes.value < 1.1 * 3e9 && foreign.p99_bytes.value > 1.3 * 3e9);
+    assert_true(foreign.p90_bytes.value > fitted.p90_bytes.value);
+    assert_true(foreign_plain.p99_bytes.value > plain.p99_bytes.value);
+    assert_true(foreign_plain.p99_bytes.value < foreign.p99_bytes.value);
+    assert_true(foreign.p50_bytes.value < 1.03 * 3e9);
+    assert_true(
+        quantiles_of(EVIDENCE_KERNELS, &convolves).p99_bytes.value == known.p99_bytes.value);
+}
+
 /* What cudnn.benchmark takes is not known: twice the memory has to be within P99. */
 static void test_tried_kernels_reserve_more(void **state)
 {
@@ -411,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_quantiles_follow_the_evidence),
         cmocka_unit_test(test_unsteady_replays_reserve_more),
         cmocka_unit_test(test_no_quantile_below_the_context),
+        cmocka_unit_test(test_foreign_chips_reserve_more),
         cmocka_unit_test(test_tried_kernels_reserve_more),
         cmocka_unit_test(test_tried_kernels_of_few_convolutions),
         cmocka_unit_test(test_a_loss_at_the_image_size_is_a_guess),
