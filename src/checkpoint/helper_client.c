@@ -1,54 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A helper process is an object, with three handles of the loop: the process and two
- * pipes. A client drops it (and kills it) when it is stuck, and it is freed when the kernel has let
- * it go. So a helper that hangs in the driver blocks only its own memory.
+ * A client drops its helper (and kills it) when it is stuck. A helper that hangs in the driver then
+ * blocks only its own memory (child/line_process.h).
  *
  *     helper_client_call   starts a helper when there is none, writes a line, starts the limit
- *     on_read              a whole line: the reply
- *     on_limit, on_exit    the helper is dropped, the call is answered with -ETIMEDOUT or -EPIPE
+ *     on_helper_line       a whole line: the reply
+ *     on_limit,            the helper is dropped, the call is answered with -ETIMEDOUT or -EPIPE
+ *     on_helper_exit
  */
 #include "checkpoint/helper_client.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "checkpoint/lent_memory.h"
+#include "child/line_process.h"
 
 /* Neither which GPUs another program may see nor a way to become an MPS client: the helper works on
  * all GPUs, and on processes of users with and without MPS. */
 static const char *const HIDDEN[] = {
-    "CUDA_VISIBLE_DEVICES=", "CUDA_MPS_", "CUDA_DEVICE_ORDER=", "LD_PRELOAD="};
+    "CUDA_VISIBLE_DEVICES=", "CUDA_MPS_", "CUDA_DEVICE_ORDER=", "LD_PRELOAD=", NULL};
 static char NO_MPS[] = "CUDA_MPS_PIPE_DIRECTORY=/nonexistent";
-
-struct helper {
-    struct helper_client *owner;
-    struct helper *next; /* of its owner's */
-    bool is_dropped;     /* the owner has nothing more to do with it */
-    uv_process_t process;
-    uv_pipe_t to, from;
-    int descriptors; /* the socket that they come from (lent_memory.h) */
-    int open;        /* handles of the first three that are initialised */
-    bool has_process;
-    bool is_over;
-    char line[HELPER_LINE_MAX];
-    size_t size;
-};
 
 struct helper_client {
     uv_loop_t *loop;
     char *program;
-    struct helper *helper;  /* the living one; NULL: none */
-    struct helper *helpers; /* also those that were dropped and have not ended yet */
+    struct line_processes helpers;
+    struct line_process *helper; /* the living one; NULL: none */
+    int descriptors;             /* the socket that they come from (lent_memory.h) */
     uv_timer_t limit;
     uv_idle_t soon; /* answers a call that could not be made */
-    int open;       /* helpers, and handles of these two */
+    int open;       /* of these two handles */
     bool is_busy, is_closed;
     helper_on_reply *on_reply;
     void *context;
@@ -58,56 +46,13 @@ struct helper_client {
 
 /* ---- one helper process ---- */
 
-static void free_if_unused(struct helper_client *client)
-{
-    if (--client->open > 0)
-        return;
-    free(client->program);
-    free(client);
-}
-
-static void on_handle_closed(uv_handle_t *handle)
-{
-    struct helper *helper = handle->data;
-    if (--helper->open > 0)
-        return;
-    struct helper **link = &helper->owner->helpers;
-    while (*link != helper)
-        link = &(*link)->next;
-    *link = helper->next;
-    if (helper->descriptors >= 0)
-        close(helper->descriptors);
-    free_if_unused(helper->owner);
-    free(helper);
-}
-
-static void close_pipes(struct helper *helper)
-{
-    if (!uv_is_closing((uv_handle_t *)&helper->to))
-        uv_close((uv_handle_t *)&helper->to, on_handle_closed);
-    if (!uv_is_closing((uv_handle_t *)&helper->from))
-        uv_close((uv_handle_t *)&helper->from, on_handle_closed);
-}
-
-static void close_process(struct helper *helper)
-{
-    if (helper->has_process && !uv_is_closing((uv_handle_t *)&helper->process))
-        uv_close((uv_handle_t *)&helper->process, on_handle_closed);
-}
-
-/* It is freed when it has ended. */
 static void drop_helper(struct helper_client *client)
 {
-    struct helper *helper = client->helper;
-    if (!helper)
+    if (!client->helper)
         return;
+    line_process_drop(client->helper);
+    close(client->descriptors);
     client->helper = NULL;
-    helper->is_dropped = true;
-    close_pipes(helper);
-    if (helper->is_over)
-        close_process(helper);
-    if (!helper->is_over)
-        uv_process_kill(&helper->process, SIGKILL);
 }
 
 static void finish_request(struct helper_client *client, int result, const char *text)
@@ -131,129 +76,56 @@ static void lose_helper(struct helper_client *client, int result, const char *te
     finish_request(client, result, text);
 }
 
-static void on_exit_of_helper(uv_process_t *process, int64_t status, int signal_number)
+static void on_helper_exit(void *context)
 {
-    struct helper *helper = process->data;
-    helper->is_over = true;
-    if (helper->is_dropped)
-        close_process(helper);
-    else
-        lose_helper(helper->owner, -EPIPE, "colloc-checkpoint ended in a call");
+    lose_helper(context, -EPIPE, "colloc-checkpoint ended in a call");
 }
 
-static void on_space(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer)
+static void on_helper_end(void *context)
 {
-    struct helper *helper = handle->data;
-    *buffer = uv_buf_init(
-        helper->line + helper->size, (unsigned)(sizeof helper->line - helper->size));
+    lose_helper(context, -EPIPE, "colloc-checkpoint closed its output");
 }
 
-static void take_line(struct helper *helper, size_t size)
+static void on_helper_line(void *context, const char *line, size_t size, size_t left)
 {
-    struct helper_client *client = helper->owner;
-    int r = helper_reply_read((struct span){helper->line, size}, &client->reply);
-    helper->size -= size + 1;
-    memmove(helper->line, helper->line + size + 1, helper->size);
-    if (r < 0 || !client->is_busy || helper->size)
+    struct helper_client *client = context;
+    int r = helper_reply_read((struct span){line, size}, &client->reply);
+    if (r < 0 || !client->is_busy || left)
         lose_helper(client, -EPIPE, "colloc-checkpoint answered with nonsense");
     else
         finish_request(client, 0, "");
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+/* `descriptors`: the helper's end of the socket. */
+static int spawn_helper(struct helper_client *client, int descriptors)
 {
-    struct helper *helper = stream->data;
-    if (helper->is_dropped)
-        return;
-    if (n < 0 || helper->size + (size_t)n == sizeof helper->line) {
-        lose_helper(helper->owner, -EPIPE, "colloc-checkpoint closed its output");
-        return;
-    }
-    helper->size += (size_t)n;
-    const char *end = memchr(helper->line, '\n', helper->size);
-    if (end)
-        take_line(helper, (size_t)(end - helper->line));
-}
-
-static bool is_hidden(const char *entry)
-{
-    for (size_t i = 0; i < sizeof HIDDEN / sizeof *HIDDEN; i++)
-        if (strncmp(entry, HIDDEN[i], strlen(HIDDEN[i])) == 0)
-            return true;
-    return false;
-}
-
-/* Returns an array to free; its entries are borrowed. NULL when memory is out. */
-static char **make_environment(void)
-{
-    size_t count = 0, used = 0;
-    while (environ[count])
-        count++;
-    char **list = calloc(count + 2, sizeof *list);
-    for (size_t i = 0; list && i < count; i++)
-        if (!is_hidden(environ[i]))
-            list[used++] = environ[i];
-    if (list)
-        list[used] = NO_MPS;
-    return list;
-}
-
-static int spawn_helper(struct helper_client *client, struct helper *helper, int descriptors)
-{
-    char **environment = make_environment();
-    char *arguments[] = {client->program, NULL};
-    uv_stdio_container_t stdio[LENT_MEMORY_SOCKET + 1] = {
-        {.flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_READABLE_PIPE),
-            .data.stream = (uv_stream_t *)&helper->to},
-        {.flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE),
-            .data.stream = (uv_stream_t *)&helper->from},
-        {.flags = UV_INHERIT_FD, .data.fd = 2},
-        {.flags = UV_INHERIT_FD, .data.fd = descriptors},
-    };
-    const uv_process_options_t options = {
-        .file = client->program,
-        .args = arguments,
-        .env = environment,
-        .exit_cb = on_exit_of_helper,
-        .stdio = stdio,
-        .stdio_count = LENT_MEMORY_SOCKET + 1,
-    };
-    if (!environment)
-        return UV_ENOMEM;
-    helper->has_process = true; /* a handle that could not start has to be closed, too */
-    helper->open++;
-    int r = uv_spawn(client->loop, &helper->process, &options);
+    char *arguments[] = {client->program, NULL}, *added[] = {NO_MPS, NULL};
+    char **environment = environment_make(HIDDEN, false, added);
+    const struct line_process_order order = {.loop = client->loop,
+        .arguments = arguments,
+        .environment = environment,
+        .socket = descriptors,
+        .line_max = HELPER_LINE_MAX,
+        .context = client,
+        .on_line = on_helper_line,
+        .on_end = on_helper_end,
+        .on_exit = on_helper_exit};
+    int r = environment ? line_process_start(&client->helpers, &order, &client->helper) : -ENOMEM;
     free(environment);
     return r;
 }
 
 static int start_helper(struct helper_client *client)
 {
-    struct helper *helper = calloc(1, sizeof *helper);
-    if (!helper)
-        return UV_ENOMEM;
-    uv_pipe_init(client->loop, &helper->to, 0);
-    uv_pipe_init(client->loop, &helper->from, 0);
-    helper->process.data = helper->to.data = helper->from.data = helper;
-    helper->open = 2;
-    helper->owner = client;
-    helper->next = client->helpers;
-    client->helpers = client->helper = helper;
-    client->open++;
-    int ends[2] = {-1, -1};
-    int r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ? -errno : 0;
-    helper->descriptors = ends[0];
-    if (r == 0)
-        r = spawn_helper(client, helper, ends[1]);
-    if (ends[1] >= 0)
-        close(ends[1]);
-    if (r < 0) {
-        helper->is_over = true;
-        drop_helper(client);
-        return r;
-    }
-    uv_unref((uv_handle_t *)&helper->process);
-    return uv_read_start((uv_stream_t *)&helper->from, on_space, on_read);
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return -errno;
+    int r = spawn_helper(client, ends[1]);
+    client->descriptors = ends[0];
+    if (r < 0)
+        close(ends[0]);
+    close(ends[1]);
+    return r;
 }
 
 /* ---- calls ---- */
@@ -271,20 +143,11 @@ static void on_soon(uv_idle_t *soon)
     finish_request(soon->data, -ENOEXEC, ((struct helper_client *)soon->data)->request);
 }
 
-static void on_written(uv_write_t *write, int status)
+static int send_request(struct helper_client *client, size_t size)
 {
-    free(write);
-}
-
-static int write_request(struct helper_client *client, size_t size)
-{
-    uv_write_t *write = calloc(1, sizeof *write);
-    uv_buf_t buffer = uv_buf_init(client->request, (unsigned)size);
-    int r = write ? uv_write(write, (uv_stream_t *)&client->helper->to, &buffer, 1, on_written)
-                  : UV_ENOMEM;
-    if (r < 0)
-        free(write);
-    return r;
+    char *line = malloc(size);
+    return line ? line_process_write(client->helper, memcpy(line, client->request, size), size)
+                : -ENOMEM;
 }
 
 int helper_client_call(struct helper_client *client, const struct helper_request *request,
@@ -300,7 +163,7 @@ int helper_client_call(struct helper_client *client, const struct helper_request
     if (r == 0 && !client->helper)
         r = start_helper(client);
     if (r == 0)
-        r = write_request(client, size);
+        r = send_request(client, size);
     if (r < 0) {
         drop_helper(client);
         snprintf(
@@ -326,7 +189,7 @@ int helper_client_take_descriptor(struct helper_client *client)
         .msg_controllen = sizeof control.room};
     int fd = -1;
     if (!client->helper ||
-        recvmsg(client->helper->descriptors, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+        recvmsg(client->descriptors, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
         return -1;
     const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
@@ -342,7 +205,7 @@ bool helper_client_is_busy(const struct helper_client *client)
 
 pid_t helper_client_pid(const struct helper_client *client)
 {
-    return client->helper ? client->helper->process.pid : 0;
+    return client->helper ? line_process_pid(client->helper) : 0;
 }
 
 /* ---- life ---- */
@@ -366,7 +229,11 @@ struct helper_client *helper_client_create(uv_loop_t *loop, const char *program)
 
 static void on_client_closed(uv_handle_t *handle)
 {
-    free_if_unused(handle->data);
+    struct helper_client *client = handle->data;
+    if (--client->open > 0)
+        return;
+    free(client->program);
+    free(client);
 }
 
 void helper_client_close(struct helper_client *client)
@@ -376,8 +243,7 @@ void helper_client_close(struct helper_client *client)
     client->is_closed = true;
     client->is_busy = false;
     drop_helper(client);
-    for (struct helper *helper = client->helpers; helper; helper = helper->next)
-        close_process(helper);
+    line_processes_leave(&client->helpers);
     uv_close((uv_handle_t *)&client->limit, on_client_closed);
     uv_close((uv_handle_t *)&client->soon, on_client_closed);
 }

@@ -20,6 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -160,18 +162,6 @@ static void remove_leftovers(const char *pipe_dir)
     closedir(folder);
 }
 
-struct environment {
-    char **list;
-    char *own[3]; /* allocated entries; the others belong to environ */
-};
-
-static void environment_fini(struct environment *environment)
-{
-    for (size_t i = 0; i < 3; i++)
-        free(environment->own[i]);
-    free(environment->list);
-}
-
 static char *join_uuids(const char *const *uuids, size_t count)
 {
     char *text = NULL;
@@ -192,46 +182,26 @@ static char *format_assignment(const char *name, const char *value)
     return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
-/* Our own environment without its MPS settings, and with `own`. */
-static int fill_environment(struct environment *environment)
-{
-    size_t count = 0;
-    while (environ[count])
-        count++;
-    environment->list = calloc(count + 4, sizeof(char *));
-    if (!environment->list)
-        return -ENOMEM;
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct span entry = span_of(environ[i]);
-        if (!span_starts(entry, "CUDA_MPS_") && !span_starts(entry, "CUDA_VISIBLE_DEVICES="))
-            environment->list[n++] = environ[i];
-    }
-    for (size_t i = 0; i < 3; i++) {
-        if (environment->own[i])
-            environment->list[n++] = environment->own[i];
-    }
-    return 0;
-}
-
-/* Runs the control program with an argument, or with commands on its standard input. */
+/* Runs the control program with an argument, or with commands on its standard input. `own`: entries
+ * of its environment in place of our settings of MPS, ended by NULL. */
 static int run_control_program(const char *program, const char *argument, const char *commands,
-    int64_t limit_us, struct environment *environment, char *output, size_t size,
-    struct fault *fault)
+    int64_t limit_us, char *const *own, char *output, size_t size, struct fault *fault)
 {
+    static const char *const ours[] = {"CUDA_MPS_", "CUDA_VISIBLE_DEVICES=", NULL};
     char *argv[] = {(char *)PROGRAM, (char *)argument, NULL};
+    char **environment = environment_make(ours, false, own);
     int status = 0;
-    int r = fill_environment(environment);
-    if (r < 0)
+    if (!environment)
         return fault_set(fault, ENOMEM, "no memory to start %s", program);
     struct program run = {
         .path = program,
         .argv = argv,
-        .envp = environment->list,
+        .envp = environment,
         .input = commands,
         .limit_us = limit_us,
     };
-    r = program_run(&run, output, size, &status, fault);
+    int r = program_run(&run, output, size, &status, fault);
+    free(environment);
     if (r == 0 && status != 0)
         return fault_set(fault, EIO, "%s ended with status %d: %.200s", program, status, output);
     return r;
@@ -251,18 +221,17 @@ static int check_length(const char *pipe_dir, struct fault *fault)
 static int start_daemon(const char *program, const char *pipe_dir, const char *log_dir,
     const char *const *uuids, size_t count, struct fault *fault)
 {
-    struct environment environment = {
-        .own = {format_assignment("CUDA_MPS_PIPE_DIRECTORY", pipe_dir),
-            format_assignment("CUDA_MPS_LOG_DIRECTORY", log_dir), join_uuids(uuids, count)},
-    };
+    char *own[] = {format_assignment("CUDA_MPS_PIPE_DIRECTORY", pipe_dir),
+        format_assignment("CUDA_MPS_LOG_DIRECTORY", log_dir), join_uuids(uuids, count), NULL};
     char output[256];
     int r;
-    if (!environment.own[0] || !environment.own[1] || !environment.own[2])
+    if (!own[0] || !own[1] || !own[2])
         r = fault_set(fault, ENOMEM, "no memory to start %s", program);
     else
         r = run_control_program(
-            program, "-d", NULL, MPS_START_LIMIT_US, &environment, output, sizeof output, fault);
-    environment_fini(&environment);
+            program, "-d", NULL, MPS_START_LIMIT_US, own, output, sizeof output, fault);
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+        free(own[i]);
     return r;
 }
 
@@ -295,12 +264,11 @@ static int query_daemon(const char *pipe_dir, const char *commands, int64_t limi
     int r = find_program(program, sizeof program, fault);
     if (r != 0)
         return r;
-    struct environment environment = {
-        .own = {format_assignment("CUDA_MPS_PIPE_DIRECTORY", pipe_dir)}};
-    if (!environment.own[0])
+    char *own[] = {format_assignment("CUDA_MPS_PIPE_DIRECTORY", pipe_dir), NULL};
+    if (!own[0])
         return fault_set(fault, ENOMEM, "no memory to start %s", program);
-    r = run_control_program(program, NULL, commands, limit_us, &environment, output, size, fault);
-    environment_fini(&environment);
+    r = run_control_program(program, NULL, commands, limit_us, own, output, size, fault);
+    free(own[0]);
     return r;
 }
 

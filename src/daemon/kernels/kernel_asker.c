@@ -16,11 +16,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "base/log.h"
+#include "child/line_process.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/kernels/asking_rule.h"
-#include "daemon/kernels/kernel_process.h"
 #include "daemon/kernels/kernel_store.h"
+
+enum { LINE_MAX_BYTES = 4096 };
+
+/* Of the daemon's variables the process gets those that it needs to find libraries, and those of
+ * emulated GPUs and sanitizers. */
+static const char *const needed[] = {"PATH=", "LD_LIBRARY_PATH=", "LANG=", "LC_", "COLLOC_",
+    "CUDA_HOME=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=", NULL};
+
+/* It is no client of MPS, whatever servers there are; and it loads only what it calls. */
+static char no_mps[] = "CUDA_MPS_PIPE_DIRECTORY=/nonexistent",
+            is_lazy[] = "CUDA_MODULE_LOADING=LAZY";
 
 struct request {
     struct request *next;
@@ -40,13 +52,13 @@ struct kernel_asker {
     struct request *first, *last; /* the first has the process, if there is one */
     size_t n_requests;
 
-    struct kernel_processes processes;
-    struct kernel_process *process; /* that asks; NULL: none */
-    uv_timer_t limit;               /* of it */
-    uv_idle_t soon;                 /* starts the next request */
-    char gpu_uuid[96];              /* where it runs */
-    struct kept_kernels *kept;      /* its answers; NULL: it has not said its version yet */
-    size_t answered;                /* of the first request's questions */
+    struct line_processes processes;
+    struct line_process *process; /* that asks; NULL: none */
+    uv_timer_t limit;             /* of it */
+    uv_idle_t soon;               /* starts the next request */
+    char gpu_uuid[96];            /* where it runs */
+    struct kept_kernels *kept;    /* its answers; NULL: it has not said its version yet */
+    size_t answered;              /* of the first request's questions */
 
     int64_t rests_until_us; /* on the monotonic clock */
     char why_rests[KERNELS_WHY_SIZE];
@@ -106,7 +118,7 @@ static void stop_process(struct kernel_asker *asker)
     if (asker->kept)
         kept_kernels_save(asker->store, asker->kept);
     if (asker->process)
-        kernel_process_drop(asker->process);
+        line_process_drop(asker->process);
     asker->process = NULL;
     asker->kept = NULL;
     uv_timer_stop(&asker->limit);
@@ -183,7 +195,7 @@ static int send_questions(struct kernel_asker *asker, const struct request *requ
         used += strlen(text + used);
         text[used++] = '\n';
     }
-    return text ? kernel_process_write(asker->process, text, used) : -ENOMEM;
+    return text ? line_process_write(asker->process, text, used) : -ENOMEM;
 }
 
 static void finish_if_all_answered(struct kernel_asker *asker)
@@ -222,7 +234,7 @@ static void take_answer(struct kernel_asker *asker, int64_t bytes)
 }
 
 /* In a process that was killed or replaced anything may come: it is not trusted. */
-static void on_process_line(void *context, const char *bytes, size_t size)
+static void on_process_line(void *context, const char *bytes, size_t size, size_t left)
 {
     struct kernel_asker *asker = context;
     char line[KERNELS_WHY_SIZE];
@@ -260,6 +272,26 @@ static const char *why_not(const struct kernel_asker *asker, const char *kind)
     return choose_gpu(asker, kind, &why) < 0 ? why : NULL;
 }
 
+/* The GPU is the only one that it can use. */
+static int spawn_process(struct kernel_asker *asker)
+{
+    const struct config *config = asker->parts.config;
+    char visible[128], *added[] = {no_mps, is_lazy, visible, NULL};
+    char *arguments[] = {(char *)config->cudnn_program, (char *)config->cudnn_library, NULL};
+    snprintf(visible, sizeof visible, "CUDA_VISIBLE_DEVICES=%s", asker->gpu_uuid);
+    char **environment = environment_make(needed, true, added);
+    const struct line_process_order order = {.loop = asker->parts.loop,
+        .arguments = arguments,
+        .environment = environment,
+        .line_max = LINE_MAX_BYTES,
+        .context = asker,
+        .on_line = on_process_line,
+        .on_end = on_process_end};
+    int r = environment ? line_process_start(&asker->processes, &order, &asker->process) : -ENOMEM;
+    free(environment);
+    return r;
+}
+
 static int start_process(struct kernel_asker *asker)
 {
     const char *why;
@@ -269,14 +301,7 @@ static int start_process(struct kernel_asker *asker)
     snprintf(asker->gpu_uuid, sizeof asker->gpu_uuid, "%s",
         core_view(asker->parts.core)->gpus[gpu].id.uuid);
     asker->answered = 0;
-    const struct kernel_process_order order = {.loop = asker->parts.loop,
-        .program = asker->parts.config->cudnn_program,
-        .library = asker->parts.config->cudnn_library,
-        .gpu_uuid = asker->gpu_uuid,
-        .context = asker,
-        .on_line = on_process_line,
-        .on_end = on_process_end};
-    int r = kernel_process_start(&asker->processes, &order, &asker->process);
+    int r = spawn_process(asker);
     if (r == 0)
         uv_timer_start(&asker->limit, on_limit, (uint64_t)(KERNELS_LIMIT_US / MS_US), 0);
     return r;
@@ -352,7 +377,7 @@ const char *kernel_asker_ask(struct kernel_asker *asker, const struct kernel_req
 static bool takes_too_much(const struct kernel_asker *asker, const struct gpu_report *gpu)
 {
     for (size_t i = 0; i < gpu->n_external; i++)
-        if (gpu->external[i].pid == kernel_process_pid(asker->process) &&
+        if (gpu->external[i].pid == line_process_pid(asker->process) &&
             gpu->external[i].used_bytes.valid &&
             gpu->external[i].used_bytes.value > (double)asker->parts.config->kernels_memory)
             return true;
@@ -425,7 +450,7 @@ void kernel_asker_close(struct kernel_asker *asker)
     stop_process(asker);
     while (asker->first)
         finish_first(asker, "collocd is going down");
-    kernel_processes_leave(&asker->processes);
+    line_processes_leave(&asker->processes);
     uv_close((uv_handle_t *)&asker->limit, NULL);
     uv_close((uv_handle_t *)&asker->soon, NULL);
 }
