@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/span_parts.h"
 #include "base/units.h"
 #include "preload/protocol.h"
 
@@ -184,10 +185,7 @@ int cuda_process_parse(struct span text, struct cuda_process *ret_process)
     int64_t born = -1;
     *ret_process = (struct cuda_process){0};
     while (text.size) {
-        const char *blank = memchr(text.at, ' ', text.size);
-        struct span word = {text.at, blank ? (size_t)(blank - text.at) : text.size};
-        text = (struct span){
-            text.at + word.size + (blank != NULL), text.size - word.size - (blank != NULL)};
+        struct span word = span_take_until(&text, ' ');
         int r = 0;
         if (born >= 0)
             r = take_flag(word, ret_process);

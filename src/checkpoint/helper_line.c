@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/span_parts.h"
 #include "base/units.h"
 
 enum { FIELDS_MAX = 5 }; /* of the longest request but for its moves */
@@ -50,11 +51,6 @@ static const char *const states[] = {
 const char *helper_call_name(enum helper_call call)
 {
     return calls[call].name;
-}
-
-const char *process_state_name(enum process_state state)
-{
-    return states[state];
 }
 
 bool gpu_uuid_is_valid(struct span text)
@@ -123,16 +119,6 @@ size_t helper_reply_write(const struct helper_reply *reply, char *text, size_t s
 
 /* ---- reading ---- */
 
-/* Removes the next field, up to a blank or the end. */
-static struct span next_field(struct span *rest)
-{
-    const char *blank = rest->size ? memchr(rest->at, ' ', rest->size) : NULL;
-    struct span field = {rest->at, blank ? (size_t)(blank - rest->at) : rest->size};
-    size_t skip = field.size + (blank ? 1 : 0);
-    *rest = (struct span){rest->at + skip, rest->size - skip};
-    return field;
-}
-
 static int read_int64(struct span field, int64_t min, int64_t max, int64_t *ret)
 {
     char text[24];
@@ -160,15 +146,13 @@ static int read_move(struct span text, struct gpu_move *ret_move)
 static int read_moves(struct span text, struct helper_request *request)
 {
     while (text.size) {
-        const char *comma = memchr(text.at, ',', text.size);
-        struct span one = {text.at, comma ? (size_t)(comma - text.at) : text.size};
+        bool is_last = !memchr(text.at, ',', text.size);
+        struct span one = span_take_until(&text, ',');
         if (request->n_moves == HELPER_MOVES_MAX ||
             read_move(one, &request->moves[request->n_moves]) < 0)
             return -EINVAL;
         request->n_moves++;
-        size_t skip = one.size + (comma ? 1 : 0);
-        text = (struct span){text.at + skip, text.size - skip};
-        if (comma && !text.size)
+        if (!is_last && !text.size)
             return -EINVAL;
     }
     return 0;
@@ -177,8 +161,8 @@ static int read_moves(struct span text, struct helper_request *request)
 static int read_process(struct span *rest, struct helper_request *request)
 {
     int64_t pid, born;
-    if (read_int64(next_field(rest), 1, INT32_MAX, &pid) < 0 ||
-        read_int64(next_field(rest), 0, INT64_MAX, &born) < 0)
+    if (read_int64(span_take_until(rest, ' '), 1, INT32_MAX, &pid) < 0 ||
+        read_int64(span_take_until(rest, ' '), 0, INT64_MAX, &born) < 0)
         return -EINVAL;
     request->pid = (pid_t)pid;
     request->born = (uint64_t)born;
@@ -189,19 +173,19 @@ static int read_rest(enum shape shape, struct span *rest, struct helper_request 
 {
     int r = 0;
     if (shape == TIMEOUT)
-        r = read_int64(next_field(rest), 0, TIMEOUT_MS_MAX, &request->timeout_ms);
+        r = read_int64(span_take_until(rest, ' '), 0, TIMEOUT_MS_MAX, &request->timeout_ms);
     if (shape == GPU_AND_BYTES)
-        r = read_uuid(next_field(rest), request->gpu);
+        r = read_uuid(span_take_until(rest, ' '), request->gpu);
     if (shape == GPU_AND_BYTES && r == 0)
-        r = read_int64(next_field(rest), 1, INT64_MAX, &request->bytes);
+        r = read_int64(span_take_until(rest, ' '), 1, INT64_MAX, &request->bytes);
     if (shape == MOVES)
-        r = read_moves(next_field(rest), request);
+        r = read_moves(span_take_until(rest, ' '), request);
     return r == 0 && rest->size ? -EINVAL : r;
 }
 
 int helper_request_read(struct span line, struct helper_request *ret_request)
 {
-    struct span name = next_field(&line);
+    struct span name = span_take_until(&line, ' ');
     *ret_request = (struct helper_request){.call = HELPER_CALLS};
     for (int i = 0; i < HELPER_CALLS; i++) {
         if (!span_is(name, calls[i].name))
@@ -229,9 +213,9 @@ int helper_reply_read(struct span line, struct helper_reply *ret_reply)
     int64_t result;
     struct helper_reply *reply = ret_reply;
     *reply = (struct helper_reply){0};
-    if (read_int64(next_field(&line), INT32_MIN, INT32_MAX, &result) < 0 ||
-        read_int64(next_field(&line), 0, INT64_MAX, &reply->took_us) < 0 ||
-        read_state(next_field(&line), &reply->state) < 0 ||
+    if (read_int64(span_take_until(&line, ' '), INT32_MIN, INT32_MAX, &result) < 0 ||
+        read_int64(span_take_until(&line, ' '), 0, INT64_MAX, &reply->took_us) < 0 ||
+        read_state(span_take_until(&line, ' '), &reply->state) < 0 ||
         (line.size && memchr(line.at, '\0', line.size)) ||
         !span_copy(line, reply->text, sizeof reply->text))
         return -EINVAL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/span_parts.h"
 #include "base/units.h"
 
 char *suspension_record_write(const struct suspension_record *record)
@@ -53,13 +54,10 @@ static int split_words(struct span line, struct words *ret_words)
 {
     ret_words->count = 0;
     while (line.size) {
-        const char *blank = memchr(line.at, ' ', line.size);
-        struct span word = {line.at, blank ? (size_t)(blank - line.at) : line.size};
+        struct span word = span_take_until(&line, ' ');
         if (ret_words->count == WORDS_MAX || !word.size)
             return -EINVAL;
         ret_words->word[ret_words->count++] = word;
-        size_t skip = word.size + (blank ? 1 : 0);
-        line = (struct span){line.at + skip, line.size - skip};
     }
     return ret_words->count ? 0 : -EINVAL;
 }

@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/span_parts.h"
 #include "slurmconf/conf_text.h"
 #include "slurmconf/login_conf.h"
 #include "slurmconf/lua_text.h"
@@ -229,7 +230,7 @@ static bool has_line(struct span text, struct span wanted)
 {
     struct span line;
     while (span_next_line(&text, &line))
-        if (line.size == wanted.size && memcmp(line.at, wanted.at, line.size) == 0)
+        if (span_equals(line, wanted))
             return true;
     return false;
 }

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/span_parts.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -37,12 +38,10 @@ static const char header[] = "fingerprint,batch,seq,optimizer,precision,gpu,peak
 static bool split_cells(struct span line, struct span cells[static CELLS])
 {
     for (int i = 0; i < CELLS; i++) {
-        const char *comma = memchr(line.at, ',', line.size);
-        if ((comma == NULL) != (i == CELLS - 1))
+        bool is_last = !memchr(line.at, ',', line.size);
+        if (is_last != (i == CELLS - 1))
             return false;
-        size_t n = comma ? (size_t)(comma - line.at) : line.size;
-        cells[i] = span_trim((struct span){line.at, n});
-        line = comma ? (struct span){comma + 1, line.size - n - 1} : (struct span){line.at, 0};
+        cells[i] = span_trim(span_take_until(&line, ','));
     }
     return true;
 }

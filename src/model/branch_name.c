@@ -46,8 +46,8 @@ enum branch_role branch_role_of(struct span name, struct span before)
 {
     if (!span_starts(name, prefix))
         return BRANCH_NONE;
-    struct span stem = stem_of(name), other = stem_of(before);
-    if (stem.size != other.size || memcmp(stem.at, other.at, stem.size) != 0)
+    struct span stem = stem_of(name);
+    if (!span_equals(stem, stem_of(before)))
         return BRANCH_BEGINS;
     bool has_part = stem.size < name.size;
     return has_part && is_fork(span_skip(name, stem.size + 1)) ? BRANCH_FORKS : BRANCH_GOES_ON;

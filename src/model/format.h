@@ -3,6 +3,7 @@
 #ifndef COLLOC_MODEL_FORMAT_H
 #define COLLOC_MODEL_FORMAT_H
 
+#include "base/span_parts.h"
 #include "model/model.h"
 
 struct parser {
@@ -141,14 +142,9 @@ int64_t arguments_scale(const struct layer *layer);
 int text_clean(const char *text, size_t size, char *out, struct fault *fault, size_t *ret_size);
 
 /* Helpers for spans. */
-struct span span_skip(struct span s, size_t n);         /* without its first n bytes */
-struct span span_first(struct span s, size_t n);        /* its first n bytes */
-size_t span_find(struct span s, char c);                /* offset; s.size when it is missing */
-size_t span_find_text(struct span s, const char *text); /* the same for a text */
 size_t span_find_close(struct span s); /* the offset of the end of the bracket that s begins with;
                                         * s.size when it is not closed */
 struct span span_take_word(struct span *s);       /* up to a blank outside of brackets */
 struct span span_take_identifier(struct span *s); /* letters, digits, '_', '.' */
-bool span_ends(struct span s, const char *suffix);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/span_parts.h"
 #include "model/layer_shape.h"
 #include "model/shape_inference.h"
 

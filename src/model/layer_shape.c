@@ -12,6 +12,7 @@
  */
 #include "model/layer_shape.h"
 
+#include "base/span_parts.h"
 #include "model/layer_source.h"
 
 static bool slide_window(const struct layer *layer, struct feature_map *map)

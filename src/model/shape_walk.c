@@ -2,6 +2,8 @@
 /* What the rules ask about the modules that are open around the current layer. */
 #include "model/shape_walk.h"
 
+#include "base/span_parts.h"
+
 struct open_module *shape_walk_innermost(struct shape_walk *walk)
 {
     return walk->n_open > 0 ? &walk->open[walk->n_open - 1] : NULL;

@@ -1,32 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for parsers of the summary forms: search, trim and skip in spans, which are not ended by
- * NUL. */
-#include <string.h>
-
+/* Helpers for parsers of the summary forms: brackets, words and identifiers in spans. */
 #include "model/format.h"
-
-struct span span_skip(struct span s, size_t n)
-{
-    n = n < s.size ? n : s.size;
-    return (struct span){s.at + n, s.size - n};
-}
-
-struct span span_first(struct span s, size_t n)
-{
-    return (struct span){s.at, n < s.size ? n : s.size};
-}
-
-size_t span_find(struct span s, char c)
-{
-    const char *at = s.size ? memchr(s.at, c, s.size) : NULL;
-    return at ? (size_t)(at - s.at) : s.size;
-}
-
-size_t span_find_text(struct span s, const char *text)
-{
-    const char *at = s.size ? memmem(s.at, s.size, text, strlen(text)) : NULL;
-    return at ? (size_t)(at - s.at) : s.size;
-}
 
 size_t span_find_close(struct span s)
 {
@@ -69,10 +43,4 @@ struct span span_take_identifier(struct span *s)
     struct span word = span_first(*s, n);
     *s = span_skip(*s, n);
     return word;
-}
-
-bool span_ends(struct span s, const char *suffix)
-{
-    size_t n = strlen(suffix);
-    return n <= s.size && memcmp(s.at + s.size - n, suffix, n) == 0;
 }

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/span_parts.h"
 #include "base/units.h"
 #include "replay/core_settings_json.h"
 #include "store/event_json.h"
@@ -33,22 +34,11 @@ enum { SAMPLE_TASKS_MAX = 65536 }; /* chosen: far more than processes fit on a G
 
 /* ---- words ---- */
 
-/* Takes the next word off the front; empty at the end. */
-static struct span take_word(struct span *text)
-{
-    struct span word = {text->at, 0};
-    while (word.size < text->size && text->at[word.size] != ' ')
-        word.size++;
-    size_t used = word.size < text->size ? word.size + 1 : word.size;
-    *text = (struct span){text->at + used, text->size - used};
-    return word;
-}
-
 static int take_integer(struct span *text, int64_t min, int64_t max, const char *what,
     struct fault *fault, int64_t *ret)
 {
     char digits[32];
-    struct span word = take_word(text);
+    struct span word = span_take_until(text, ' ');
     if (!span_copy(word, digits, sizeof digits) || parse_int64(digits, min, max, ret) < 0)
         return fault_set(fault, EINVAL, "%s: '%.*s' is not a number in its range", what,
             word.size < 40 ? (int)word.size : 40, word.at);
@@ -95,7 +85,8 @@ static int read_sample_tasks(struct span text, struct fault *fault, struct core_
     if (!sample->tasks)
         return fault_set(fault, ENOMEM, "out of memory");
     for (; text.size; sample->n_tasks++) {
-        int r = read_sample_task(take_word(&text), fault, &sample->tasks[sample->n_tasks]);
+        int r = read_sample_task(
+            span_take_until(&text, ' '), fault, &sample->tasks[sample->n_tasks]);
         if (r < 0) {
             free(sample->tasks);
             return r;
@@ -115,7 +106,7 @@ static int read_sample(struct span text, struct fault *fault, struct event *even
     if (r == 0)
         r = take_integer(&text, 0, 3, "health", fault, &health);
     for (size_t i = 0; i < ARRAY_SIZE(readings) && r == 0; i++)
-        r = parse_reading(take_word(&text), fault, readings[i]);
+        r = parse_reading(span_take_until(&text, ' '), fault, readings[i]);
     if (r < 0)
         return r;
     sample->gpu = (int)gpu;
@@ -143,7 +134,7 @@ static int read_json_event(
     if (r < 0)
         return r;
     line->event.task = (uint64_t)task;
-    if (!span_copy(take_word(&text), name, sizeof name) ||
+    if (!span_copy(span_take_until(&text, ' '), name, sizeof name) ||
         event_parse_name(name, &line->event.kind) < 0 || line->event.kind == EVENT_SAMPLE ||
         line->event.kind == EVENT_TICK)
         return fault_set(fault, EINVAL, "'%s' is no event", name);
@@ -197,7 +188,7 @@ int input_line_v1_read(struct span text, store_find_policy *find_policy, struct 
         return read_settings(
             (struct span){text.at + n, text.size - n}, find_policy, fault, ret_line);
     }
-    struct span word = take_word(&text);
+    struct span word = span_take_until(&text, ' ');
     if (word.size != 1 || !strchr("AIDSTFC", *word.at))
         return fault_set(fault, EINVAL, "no line of recorded inputs");
     if (*word.at == 'C') {

@@ -2,6 +2,8 @@
 /* Names of instances are those of nvidia-smi. */
 #include "sharing/mig_division.h"
 
+#include "base/span_parts.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,11 +76,8 @@ int mig_division_parse(const struct gpu_kind *kind, struct span text, struct fau
     int r = 0;
     *ret_division = (struct mig_division){.n_instances = 0};
     for (bool is_last = text.size == 0; !is_last && r == 0;) {
-        const char *plus = memchr(text.at, '+', text.size);
-        size_t size = plus ? (size_t)(plus - text.at) : text.size;
-        is_last = !plus;
-        r = add_compute(kind, (struct span){text.at, size}, fault, ret_division);
-        text = (struct span){text.at + size + !is_last, text.size - size - !is_last};
+        is_last = !memchr(text.at, '+', text.size);
+        r = add_compute(kind, span_take_until(&text, '+'), fault, ret_division);
         if (span_starts(text, "+")) {
             ret_division->first_open = ret_division->n_instances;
             text = (struct span){text.at + 1, text.size - 1};

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/span_parts.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "slurm/slurm_job.h"
@@ -14,16 +15,6 @@
 
 static const char *const state_names[] = {
     [NOTE_WAITING] = "waiting", [NOTE_PINNED] = "pinned", [NOTE_RECOVERING] = "recovering"};
-
-static struct span take_until(struct span *text, char separator)
-{
-    const char *at = memchr(text->at, separator, text->size);
-    struct span part = {text->at, at ? (size_t)(at - text->at) : text->size};
-    size_t taken = part.size + (at != NULL);
-    text->at += taken;
-    text->size -= taken;
-    return part;
-}
 
 static bool read_number(struct span value, int64_t max, int64_t *ret_number)
 {
@@ -47,7 +38,7 @@ static bool read_gpus(struct span list, uint64_t *ret_gpus)
     *ret_gpus = 0;
     while (list.size > 0) {
         int64_t index;
-        if (!read_number(take_until(&list, ','), GRES_INDEX_MAX - 1, &index))
+        if (!read_number(span_take_until(&list, ','), GRES_INDEX_MAX - 1, &index))
             return false;
         *ret_gpus |= UINT64_C(1) << index;
     }
@@ -90,9 +81,9 @@ bool job_note_parse(const char *text, struct job_note *ret_note)
     struct span rest = span_trim(span_of_optional(text));
     const struct job_note none = {.smact_percent = -1};
     struct job_note note = none;
-    bool is_note = span_is(take_until(&rest, ' '), "colloc");
+    bool is_note = span_is(span_take_until(&rest, ' '), "colloc");
     while (is_note && rest.size > 0) {
-        struct span value = take_until(&rest, ' '), key = take_until(&value, '=');
+        struct span value = span_take_until(&rest, ' '), key = span_take_until(&value, '=');
         if (key.size > 0)
             is_note = read_member(key, value, &note);
     }

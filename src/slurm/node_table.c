@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/span_parts.h"
 
 /* The position of the name in the sorted list; `ret_is_there`: it is in the list already. */
 static size_t find_place(const struct node_table *table, struct span name, bool *ret_is_there)
@@ -246,13 +247,10 @@ void node_table_add_other(struct node_table *table, const struct slurm_job *job)
 
 bool node_list_next(struct span *list, struct span *ret_name)
 {
-    const char *comma = memchr(list->at, ',', list->size);
-    if (list->size == 0)
-        return false;
-    *ret_name = (struct span){list->at, comma ? (size_t)(comma - list->at) : list->size};
-    list->at += ret_name->size + (comma != NULL);
-    list->size -= ret_name->size + (comma != NULL);
-    return true;
+    bool has_name = list->size > 0;
+    if (has_name)
+        *ret_name = span_take_until(list, ',');
+    return has_name;
 }
 
 bool node_list_has(const char *list, const char *name)

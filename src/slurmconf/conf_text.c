@@ -15,6 +15,7 @@
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/span_parts.h"
 
 /* The bytes of a line without its comment: an odd number of backslashes before "#" protects it. */
 static size_t size_without_comment(struct span line)
@@ -42,15 +43,6 @@ static bool take_continuation(struct span *line)
     return true;
 }
 
-static struct span take_file_line(struct span *rest)
-{
-    const char *end = memchr(rest->at, '\n', rest->size);
-    struct span line = {rest->at, end ? (size_t)(end - rest->at) + 1 : rest->size};
-    rest->at += line.size;
-    rest->size -= line.size;
-    return line;
-}
-
 int conf_text_parse(struct span text, struct conf_text *ret_conf)
 {
     *ret_conf = (struct conf_text){0};
@@ -62,7 +54,7 @@ int conf_text_parse(struct span text, struct conf_text *ret_conf)
         if (!joined)
             return -ENOMEM;
         while (goes_on && text.size > 0) {
-            struct span line = take_file_line(&text);
+            struct span line = span_take_line(&text);
             line.size = size_without_comment(line);
             goes_on = take_continuation(&line);
             memcpy(joined + size, line.at, line.size);
@@ -146,16 +138,11 @@ bool conf_next_pair(struct span *rest, struct span *ret_key, struct span *ret_va
     return false;
 }
 
-static bool is_key(struct span found, const char *key)
-{
-    return found.size == strlen(key) && strncasecmp(found.at, key, found.size) == 0;
-}
-
 bool conf_find(const char *line, const char *key, struct span *ret_value)
 {
     struct span rest = span_of(line), found, value;
     while (conf_next_pair(&rest, &found, &value)) {
-        if (!is_key(found, key))
+        if (!span_is_nocase(found, key))
             continue;
         *ret_value = value;
         return true;
@@ -166,7 +153,7 @@ bool conf_find(const char *line, const char *key, struct span *ret_value)
 bool conf_begins_with(const char *line, const char *key, struct span *ret_value)
 {
     struct span rest = span_of(line), found, value;
-    bool is_first = conf_next_pair(&rest, &found, &value) && is_key(found, key);
+    bool is_first = conf_next_pair(&rest, &found, &value) && span_is_nocase(found, key);
     if (is_first)
         *ret_value = value;
     return is_first;

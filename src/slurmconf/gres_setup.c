@@ -20,10 +20,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/span_parts.h"
 #include "slurmconf/gres_text.h"
 #include "slurmconf/host_list.h"
 #include "slurmconf/setup_plan.h"
@@ -53,11 +53,6 @@ static void devices_fini(struct gres_devices *devices)
     }
     free(devices->items);
     free(devices);
-}
-
-static bool key_is(struct span key, const char *name)
-{
-    return key.size == strlen(name) && strncasecmp(key.at, name, key.size) == 0;
 }
 
 static int add_device(struct gres_devices *devices, struct span nodes, const char *file,
@@ -130,7 +125,7 @@ static char *other_pairs(const char *line)
     while (out && conf_next_pair(&rest, &key, &value)) {
         bool is_known = false;
         for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-            is_known |= key_is(key, known[i]);
+            is_known |= span_is_nocase(key, known[i]);
         if (!is_known)
             fprintf(out, " %.*s=%.*s", (int)key.size, key.at, (int)value.size, value.at);
     }
@@ -178,12 +173,13 @@ static int take_line(const struct setup_plan *plan, struct gres_devices *devices
     struct setup_file *file, const struct conf_line *line)
 {
     struct span name, detect, nodes;
-    if (conf_find(line->text, "AutoDetect", &detect) && !key_is(detect, "off"))
+    if (conf_find(line->text, "AutoDetect", &detect) && !span_is_nocase(detect, "off"))
         devices->detects = true;
-    bool has_name = conf_find(line->text, "Name", &name), is_gpu = has_name && key_is(name, "gpu");
+    bool has_name = conf_find(line->text, "Name", &name),
+         is_gpu = has_name && span_is_nocase(name, "gpu");
     bool is_local = !has_name && conf_find(line->text, "AutoDetect", &detect) &&
                     conf_find(line->text, "NodeName", &nodes);
-    if (!is_gpu && !is_local && !(has_name && key_is(name, "shard")))
+    if (!is_gpu && !is_local && !(has_name && span_is_nocase(name, "shard")))
         return 0;
     int r = is_gpu ? read_gpu_line(plan, devices, line->text) : 0;
     return r == 0 ? text_edits_add(&file->edits, line->bytes, strdup("")) : r;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/span_parts.h"
 #include "base/units.h"
 
 /* The text up to the next comma outside of parentheses. */
@@ -42,17 +43,6 @@ static struct span without_suffix(struct span entry)
     return span_trim(entry);
 }
 
-/* Removes the part before the next colon, or all. */
-static struct span take_part(struct span *word)
-{
-    const char *colon = memchr(word->at, ':', word->size);
-    struct span part = {word->at, colon ? (size_t)(colon - word->at) : word->size};
-    size_t taken = part.size + (colon != NULL);
-    word->at += taken;
-    word->size -= taken;
-    return part;
-}
-
 static bool read_count(struct span part, int64_t *ret_count)
 {
     char text[24];
@@ -74,13 +64,13 @@ static bool read_item(struct span entry, struct gres_item *ret_item)
         word.size -= strlen("gres:");
     }
     struct gres_item item = {.count = 1};
-    struct span name = take_part(&word), type = {"", 0};
+    struct span name = span_take_until(&word, ':'), type = {"", 0};
     if (name.size == 0 || !span_copy(name, item.name, sizeof item.name))
         return false;
-    struct span second = take_part(&word);
+    struct span second = span_take_until(&word, ':');
     if (second.size > 0 && !read_count(second, &item.count)) {
         type = second;
-        struct span third = take_part(&word);
+        struct span third = span_take_until(&word, ':');
         if (third.size > 0 && !read_count(third, &item.count))
             return false;
     }

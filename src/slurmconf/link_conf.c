@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/span_parts.h"
 
 /* The value without YAML's quotes around it or a comment after it. */
 static struct span value_of(struct span rest)
@@ -62,14 +63,6 @@ bool link_conf_is_tls(const struct link_conf *conf)
     return strcmp(conf->node_auth, "tls") == 0;
 }
 
-/* The whole line, with its end. */
-static struct span with_end(struct span text, struct span line)
-{
-    const char *end = memchr(line.at, '\n', (size_t)(text.at + text.size - line.at));
-    return (struct span){
-        line.at, end ? (size_t)(end - line.at) + 1 : (size_t)(text.at + text.size - line.at)};
-}
-
 /* The lines that the file lacks, at its end. */
 static int add_end(
     struct span text, bool lacks_auth, const char *key_file, struct text_edits *edits)
@@ -90,11 +83,11 @@ int link_conf_plan(
     struct span rest = text, line, value;
     int r = 0;
     *ret_edits = (struct text_edits){0};
-    while (r == 0 && span_next_line(&rest, &line)) {
+    while (r == 0 && (line = span_take_line(&rest)).size > 0) {
         if (!is_right && find_value(line, "node-auth", &value))
-            r = text_edits_add(ret_edits, with_end(text, line), strdup(wanted));
+            r = text_edits_add(ret_edits, line, strdup(wanted));
         else if (!is_tls && *conf.key_file && find_value(line, "node-key-file", &value))
-            r = text_edits_add(ret_edits, with_end(text, line), strdup("node-key-file: \"\"\n"));
+            r = text_edits_add(ret_edits, line, strdup("node-key-file: \"\"\n"));
     }
     bool lacks_auth = is_tls && !*conf.node_auth;
     bool lacks_key = is_tls && key_file && !*conf.key_file;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/span_parts.h"
 
 static const char begin_words[] = " BEGIN colloc";
 static const char begin_note[] = " (colloc slurm setup; colloc slurm remove takes it out)";
@@ -44,16 +45,6 @@ void text_edits_fini(struct text_edits *edits)
     *edits = (struct text_edits){0};
 }
 
-/* The next line with its line end. Returns false at the end. */
-static bool next_line(struct span *rest, struct span *ret_line)
-{
-    const char *end = memchr(rest->at, '\n', rest->size);
-    *ret_line = (struct span){rest->at, end ? (size_t)(end - rest->at) + 1 : rest->size};
-    rest->at += ret_line->size;
-    rest->size -= ret_line->size;
-    return ret_line->size > 0;
-}
-
 static bool is_ended(struct span text)
 {
     return text.size == 0 || text.at[text.size - 1] == '\n';
@@ -72,7 +63,7 @@ static void write_block(
     fprintf(out, "%s%s%s%s", comment, begin_words, begin_note, end);
     if (was_unended)
         fprintf(out, "%s%s%zu%s", comment, unended_words, strlen(end), end);
-    while (next_line(&rest, &line)) {
+    while ((line = span_take_line(&rest)).size > 0) {
         fprintf(out, "%s%s", comment, was_words);
         fwrite(line.at, 1, line.size, out);
         if (!is_ended(line))
@@ -131,7 +122,7 @@ static const char *write_old_lines(FILE *out, struct span rest, const char *comm
     size_t prefix = strlen(comment) + strlen(was_words);
     size_t number_at = strlen(comment) + strlen(unended_words);
     struct span line;
-    while (next_line(&rest, &line)) {
+    while ((line = span_take_line(&rest)).size > 0) {
         if (line_says(line, comment, end_words))
             return rest.at;
         if (line_says(line, comment, unended_words))
@@ -146,7 +137,7 @@ static void write_restored(
     FILE *out, struct span text, const char *comment, size_t *blocks, size_t *added)
 {
     struct span rest = text, line;
-    while (next_line(&rest, &line)) {
+    while ((line = span_take_line(&rest)).size > 0) {
         size_t ignored = 0;
         const char *end = line_says(line, comment, begin_words)
                               ? write_old_lines(NULL, rest, comment, &ignored)

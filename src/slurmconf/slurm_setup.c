@@ -16,9 +16,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/array.h"
+#include "base/span_parts.h"
 #include "slurmconf/gres_text.h"
 #include "slurmconf/setup_plan.h"
 
@@ -43,21 +43,11 @@ static bool is_wanted(const struct setup_plan *plan, const struct wanted_setting
     return plan->options->without_controller ? setting->first_tier : setting->full_tier;
 }
 
-static bool same_word(struct span found, const char *word)
-{
-    return found.size == strlen(word) && strncasecmp(found.at, word, found.size) == 0;
-}
-
 static bool list_has(struct span list, const char *word)
 {
-    while (list.size > 0) {
-        const char *comma = memchr(list.at, ',', list.size);
-        struct span item = {list.at, comma ? (size_t)(comma - list.at) : list.size};
-        if (same_word(item, word))
+    while (list.size > 0)
+        if (span_is_nocase(span_take_until(&list, ','), word))
             return true;
-        size_t taken = item.size + (comma ? 1 : 0);
-        list = (struct span){list.at + taken, list.size - taken};
-    }
     return false;
 }
 
@@ -80,7 +70,8 @@ static int extend_setting(
     struct setup_plan *plan, const struct wanted_setting *setting, char **line, struct span value)
 {
     char *extended;
-    bool is_none = value.size == 0 || same_word(value, "none") || same_word(value, "jobcomp/none");
+    bool is_none = value.size == 0 || span_is_nocase(value, "none") ||
+                   span_is_nocase(value, "jobcomp/none");
     if (list_has(value, setting->word))
         return 0;
     if (!setting->is_list && !is_none) {
@@ -129,7 +120,7 @@ static void write_settings(const struct setup_plan *plan, unsigned found, FILE *
 static int check_settings(const struct setup_plan *plan, const char *line)
 {
     struct span value;
-    if (conf_find(line, "SelectType", &value) && !same_word(value, "select/cons_tres"))
+    if (conf_find(line, "SelectType", &value) && !span_is_nocase(value, "select/cons_tres"))
         return fault_set(plan->fault, ENOTSUP,
             "SelectType=%.*s: shards of GPUs need select/cons_tres: change it and start Slurm with "
             "it first",
@@ -221,7 +212,7 @@ static int edit_node(struct setup_plan *plan, char **line, int *default_gpus)
     struct span names, gres;
     if (!conf_begins_with(*line, "NodeName", &names))
         return 0;
-    bool has_gres = conf_find(*line, "Gres", &gres), is_default = same_word(names, "DEFAULT");
+    bool has_gres = conf_find(*line, "Gres", &gres), is_default = span_is_nocase(names, "DEFAULT");
     int64_t gpus = has_gres ? gres_count(gres, "gpu") : *default_gpus;
     int r = has_gres ? check_gres(plan, names, gres) : 0;
     if (r < 0)

@@ -14,6 +14,8 @@
  */
 #include "daemon/outside/mounted_home.h"
 
+#include "base/span_parts.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -23,30 +25,15 @@ struct mount {
     struct span device, folder, place;
 };
 
-static struct span next_field(struct span *line)
-{
-    const char *end = memchr(line->at, ' ', line->size);
-    struct span field = {line->at, end ? (size_t)(end - line->at) : line->size};
-    size_t taken = field.size + (end != NULL);
-    line->at += taken;
-    line->size -= taken;
-    return field;
-}
-
 /* Folders that no longer exist end with "//deleted". */
 static bool parse_mount(struct span line, struct mount *ret_mount)
 {
-    next_field(&line); /* the mount's number */
-    next_field(&line); /* its parent's */
-    ret_mount->device = next_field(&line);
-    ret_mount->folder = next_field(&line);
-    ret_mount->place = next_field(&line);
+    span_take_until(&line, ' '); /* the mount's number */
+    span_take_until(&line, ' '); /* its parent's */
+    ret_mount->device = span_take_until(&line, ' ');
+    ret_mount->folder = span_take_until(&line, ' ');
+    ret_mount->place = span_take_until(&line, ' ');
     return span_starts(ret_mount->folder, "/") && span_starts(ret_mount->place, "/");
-}
-
-static bool is_same(struct span a, struct span b)
-{
-    return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
 }
 
 /* Is the folder `below`, or in it? "/" has all. */
@@ -64,7 +51,7 @@ static bool find_path(const struct mount *mount, const char *host, char *path, s
     struct span text = span_of(host), line;
     struct mount other, best = {.folder = {NULL, 0}};
     while (span_next_line(&text, &line))
-        if (parse_mount(line, &other) && is_same(other.device, mount->device) &&
+        if (parse_mount(line, &other) && span_equals(other.device, mount->device) &&
             has_folder(other.folder, mount->folder) && other.folder.size > best.folder.size)
             best = other;
     if (!best.folder.size)

@@ -20,14 +20,10 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/span_parts.h"
 #include "base/text.h"
 
 enum { NO_BLOCK = -1 };
-
-static bool is_same_type(const struct layer *a, const struct layer *b)
-{
-    return a->type.size == b->type.size && memcmp(a->type.at, b->type.at, a->type.size) == 0;
-}
 
 static bool is_container(const struct layer *layer)
 {
@@ -66,7 +62,7 @@ static void mark_blocks(const struct model *model, int *marks)
         for (size_t k = i, next = next_beside(model, k); next < model->n_layers;
              k = next, next = next_beside(model, k)) {
             if (!is_block(&model->layers[next]) ||
-                !is_same_type(&model->layers[k], &model->layers[next]))
+                !span_equals(model->layers[k].type, model->layers[next].type))
                 break;
             size_t end = next_beside(model, next);
             for (size_t m = k; m < next; m++)

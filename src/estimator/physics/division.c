@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/span_parts.h"
 #include "training/parallel.h"
 
 /* Returns the parameters of layer `i` and of those in it. */
@@ -24,11 +25,6 @@ static int64_t parameters_within(const struct model *model, size_t i)
          k++)
         sum += model->layers[k].parameters;
     return sum;
-}
-
-static bool is_same_type(const struct layer *a, const struct layer *b)
-{
-    return a->type.size == b->type.size && memcmp(a->type.at, b->type.at, a->type.size) == 0;
 }
 
 /* Returns the parameters of the largest repeated block; of the model if there is none. */
@@ -42,7 +38,7 @@ static double unit_of(const struct model *model)
             continue;
         size_t before = last[layer->depth];
         last[layer->depth] = i + 1;
-        if (before == 0 || !is_same_type(layer, &model->layers[before - 1]))
+        if (before == 0 || !span_equals(layer->type, model->layers[before - 1].type))
             continue;
         int64_t within = parameters_within(model, i);
         if (within > largest && within == parameters_within(model, before - 1))
