@@ -80,9 +80,8 @@ struct helper_reply {
     char text[HELPER_LINE_MAX];
 };
 
-/* Returns the name of a call ("lock") or of a state ("running"). */
+/* Returns the name of a call ("lock"). */
 const char *helper_call_name(enum helper_call call);
-const char *process_state_name(enum process_state state);
 
 /* Is it a GPU's UUID as NVML and this protocol write it: "GPU-" and 36 hexadecimal digits and
  * dashes? */

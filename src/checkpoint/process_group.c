@@ -220,12 +220,3 @@ void process_group_take(struct process_group *group, const struct group_step *st
         take_success(group, step, state);
     }
 }
-
-int64_t process_group_bytes(const struct process_group *group)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < group->count; i++)
-        for (size_t k = 0; k < group->processes[i].n_memory; k++)
-            sum += group->processes[i].memory[k].bytes;
-    return sum;
-}

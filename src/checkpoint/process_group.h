@@ -97,7 +97,4 @@ enum group_answer process_group_next(
 void process_group_take(struct process_group *group, const struct group_step *step, int result,
     enum process_state state);
 
-/* Returns the GPU memory of all processes together, in bytes. */
-int64_t process_group_bytes(const struct process_group *group);
-
 #endif

@@ -116,56 +116,49 @@ enum suspend_refusal suspend_check(const struct suspend_facts *facts)
     return refusal == SUSPEND_ALLOWED ? check_host_memory(facts) : refusal;
 }
 
-static const struct {
-    const char *name, *text;
-} refusals[SUSPEND_REFUSALS] = {
-    [SUSPEND_ALLOWED] = {"", ""},
-    [SUSPEND_NO_DRIVER] = {"no-driver", "collocd cannot use the NVIDIA driver; its log says why"},
-    [SUSPEND_DRIVER_TOO_OLD] = {"driver-too-old",
-        "this NVIDIA driver cannot suspend processes: driver 570 or newer is needed"},
-    [SUSPEND_DRIVER_HANGS] = {"driver-hangs",
+static const char *const refusals[SUSPEND_REFUSALS] = {
+    [SUSPEND_ALLOWED] = "",
+    [SUSPEND_NO_DRIVER] = "collocd cannot use the NVIDIA driver; its log says why",
+    [SUSPEND_DRIVER_TOO_OLD] =
+        "this NVIDIA driver cannot suspend processes: driver 570 or newer is needed",
+    [SUSPEND_DRIVER_HANGS] =
         "with this driver's open kernel module the host can hang when a resumed process ends: use "
-        "the proprietary kernel module or a driver before 595, or set suspend-any-driver"},
-    [SUSPEND_NO_CUDA] = {"no-cuda", "no process of the task uses CUDA now"},
-    [SUSPEND_MPS] = {"mps", "the task shares its GPU through MPS, and the driver cannot suspend "
-                            "MPS clients: it can be paused"},
-    [SUSPEND_MIG] = {"mig", "the task runs on a MIG instance, which the driver cannot suspend: it "
-                            "can be paused"},
-    [SUSPEND_32_BIT] = {"32-bit", "a program of the task has 32 bits: the driver suspends only "
-                                  "programs of 64 bits"},
-    [SUSPEND_TRACED] = {"traced", "a debugger or tracer is attached to a process of the task: "
-                                  "detach it first"},
-    [SUSPEND_PROFILER] = {"profiler", "a profiler is attached to a process of the task: the "
-                                      "driver cannot suspend it before the profiler ends"},
-    [SUSPEND_MANAGED_MEMORY] = {"managed-memory",
+        "the proprietary kernel module or a driver before 595, or set suspend-any-driver",
+    [SUSPEND_NO_CUDA] = "no process of the task uses CUDA now",
+    [SUSPEND_MPS] = "the task shares its GPU through MPS, and the driver cannot suspend "
+                    "MPS clients: it can be paused",
+    [SUSPEND_MIG] = "the task runs on a MIG instance, which the driver cannot suspend: it "
+                    "can be paused",
+    [SUSPEND_32_BIT] = "a program of the task has 32 bits: the driver suspends only "
+                       "programs of 64 bits",
+    [SUSPEND_TRACED] = "a debugger or tracer is attached to a process of the task: "
+                       "detach it first",
+    [SUSPEND_PROFILER] = "a profiler is attached to a process of the task: the "
+                         "driver cannot suspend it before the profiler ends",
+    [SUSPEND_MANAGED_MEMORY] =
         "the task uses managed memory (cudaMallocManaged, paged optimizers), which the driver "
-        "cannot suspend"},
-    [SUSPEND_CUDA_IPC] = {"cuda-ipc", "processes of the task share GPU memory (CUDA IPC), which "
-                                      "the driver cannot suspend"},
-    [SUSPEND_NCCL] = {"nccl", "several processes of the task communicate through NCCL; the driver "
-                              "can take them off their GPUs, but not put them back"},
-    [SUSPEND_PAUSED] = {"paused", "the task is paused: resume it first"},
-    [SUSPEND_MEMORY_UNKNOWN] = {"memory-unknown",
-        "it is not known how much memory the task holds or the host has free"},
-    [SUSPEND_OVER_MAX] = {"suspend-memory-max",
-        "suspended tasks would take more host memory than the setting suspend-memory-max allows"},
-    [SUSPEND_HOST_MEMORY] = {"host-memory", "the host has too little free memory for the task's "
-                                            "GPU memory"},
-    [SUSPEND_CGROUP_MEMORY] = {"cgroup-memory",
+        "cannot suspend",
+    [SUSPEND_CUDA_IPC] = "processes of the task share GPU memory (CUDA IPC), which "
+                         "the driver cannot suspend",
+    [SUSPEND_NCCL] = "several processes of the task communicate through NCCL; the driver "
+                     "can take them off their GPUs, but not put them back",
+    [SUSPEND_PAUSED] = "the task is paused: resume it first",
+    [SUSPEND_MEMORY_UNKNOWN] =
+        "it is not known how much memory the task holds or the host has free",
+    [SUSPEND_OVER_MAX] =
+        "suspended tasks would take more host memory than the setting suspend-memory-max allows",
+    [SUSPEND_HOST_MEMORY] = "the host has too little free memory for the task's "
+                            "GPU memory",
+    [SUSPEND_CGROUP_MEMORY] =
         "a memory limit of its cgroups leaves too little for its GPU memory: the kernel would kill "
-        "it"},
-    [SUSPEND_MOVE_ONE_GPU] = {"one-gpu", "this machine has no other GPU"},
-    [SUSPEND_MOVE_TOO_OLD] = {"driver-too-old",
+        "it",
+    [SUSPEND_MOVE_ONE_GPU] = "this machine has no other GPU",
+    [SUSPEND_MOVE_TOO_OLD] =
         "this NVIDIA driver cannot restore a process on another GPU: driver 580 or newer is "
-        "needed"},
-    [SUSPEND_MOVE_OTHER_KIND] = {"other-kind", "a process can only move to a GPU of the same "
-                                               "model"},
+        "needed",
+    [SUSPEND_MOVE_OTHER_KIND] = "a process can only move to a GPU of the same "
+                                "model",
 };
-
-const char *suspend_refusal_name(enum suspend_refusal refusal)
-{
-    return refusals[refusal].name;
-}
 
 const char *suspend_refusal_write(
     enum suspend_refusal refusal, const struct suspend_facts *facts, char *text, size_t size)
@@ -184,10 +177,10 @@ const char *suspend_refusal_write(
     }
     /* A cgroup without a limit leaves infinitely much, which is no number to print. */
     if (limit.valid && isfinite(limit.value) && facts->gpu_bytes.valid)
-        snprintf(text, size, "%s (%s wanted, %s free)", refusals[refusal].text,
+        snprintf(text, size, "%s (%s wanted, %s free)", refusals[refusal],
             format_size((int64_t)facts->gpu_bytes.value, wanted, sizeof wanted),
             format_size((int64_t)limit.value, room, sizeof room));
     else
-        snprintf(text, size, "%s", refusals[refusal].text);
+        snprintf(text, size, "%s", refusals[refusal]);
     return text;
 }

@@ -85,7 +85,4 @@ enum suspend_refusal suspend_check(const struct suspend_facts *facts);
 const char *suspend_refusal_write(
     enum suspend_refusal refusal, const struct suspend_facts *facts, char *text, size_t size);
 
-/* Returns a name for JSON: "mps", "host-memory"; "" for SUSPEND_ALLOWED. */
-const char *suspend_refusal_name(enum suspend_refusal refusal);
-
 #endif

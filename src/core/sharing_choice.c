@@ -67,17 +67,6 @@ const char *sharing_reason_name(enum share_reason reason)
     return reasons[reason].name;
 }
 
-int sharing_reason_parse(const char *name, enum share_reason *ret_reason)
-{
-    for (int i = 0; i < SHARE_REASONS; i++) {
-        if (strcmp(reasons[i].name, name) == 0) {
-            *ret_reason = (enum share_reason)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
-}
-
 static struct sharing_mode share_by(enum sharing sharing, enum share_reason reason)
 {
     return (struct sharing_mode){.sharing = sharing, .reason = reason};

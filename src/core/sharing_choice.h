@@ -33,7 +33,4 @@ const char *sharing_reason_text(enum share_reason reason);
 /* Returns "as-asked", "alone", ...: stable, since they stand in logs. */
 const char *sharing_reason_name(enum share_reason reason);
 
-/* Reads such a name. Returns 0, or -EINVAL for another text. */
-int sharing_reason_parse(const char *name, enum share_reason *ret_reason);
-
 #endif

@@ -45,12 +45,6 @@ int identity_init(struct identity *identity, uid_t uid, gid_t gid)
     return 0;
 }
 
-void identity_fini(struct identity *identity)
-{
-    free(identity->groups);
-    *identity = (struct identity){0};
-}
-
 int identity_assume(const struct identity *identity)
 {
     if (!identity->is_root)

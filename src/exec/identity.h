@@ -11,17 +11,16 @@ struct identity {
     bool is_root; /* this process is root: it can, and must, change its user */
     uid_t uid;
     gid_t gid;
-    gid_t *groups; /* all groups of the user, as at a login */
+    gid_t *groups; /* all groups of the user, as at a login; until the process ends */
     int group_count;
 };
 
 /*
  * Looks up the user's groups; a uid without a name has only `gid`. May wait for a name service.
  *
- * Returns 0, and identity_fini must follow; or -errno.
+ * Returns 0 or -errno.
  */
 int identity_init(struct identity *identity, uid_t uid, gid_t gid);
-void identity_fini(struct identity *identity);
 
 /*
  * Gives this process the user's rights to files (effective ids and groups), until identity_restore.

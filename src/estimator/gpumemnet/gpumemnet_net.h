@@ -53,9 +53,6 @@ int gpumemnet_net_parse_built_in(
     const char *text, size_t size, struct fault *fault, struct gpumemnet_net *ret_net);
 void gpumemnet_net_fini(struct gpumemnet_net *net);
 
-/* Returns the network as text, for the caller to free; NULL without memory. */
-char *gpumemnet_net_format(const struct gpumemnet_net *net);
-
 /*
  * Scales the inputs.
  *

@@ -18,9 +18,7 @@
 
 static const char magic[] = "colloc-gpumemnet ";
 enum {
-    PER_LINE = 12, /* numbers; chosen: 108 columns */
     SCALING_NUMBERS = 2 * (GPUMEMNET_VALUES + TOKEN_SIZE),
-    HEAD_SIZE = 512,     /* bytes before the numbers */
     LONGEST_MAX = 100000 /* layers; chosen: twice MODEL_LAYERS_MAX */
 };
 
@@ -28,48 +26,6 @@ static uint64_t checksum_of(struct span s)
 {
     return hash_bytes(HASH_START, s.at, s.size);
 }
-
-/* ---- writing ---- */
-
-static size_t format_head(const struct gpumemnet_net *net, char *text)
-{
-    return (size_t)snprintf(text, HEAD_SIZE,
-        "%s%d\nfamily %s\nmethod %s\nbin_mib %" PRId64 "\nclasses %d\nlongest %" PRId64
-        "\nseed %" PRId64 "\nnumbers %zu\n",
-        magic, GPUMEMNET_VERSION, gpumemnet_family_name(net->family),
-        gpumemnet_method_name(net->method), net->bin_mib, net->n_classes, net->longest, net->seed,
-        SCALING_NUMBERS + net->layout.size);
-}
-
-static size_t format_number(float number, bool ends_line, char *text)
-{
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return (size_t)sprintf(text, "%08" PRIx32 "%c", bits, ends_line ? '\n' : ' ');
-}
-
-char *gpumemnet_net_format(const struct gpumemnet_net *net)
-{
-    const float *scaling = (const float *)&net->scaling;
-    size_t n = SCALING_NUMBERS + net->layout.size;
-    char *text = malloc(HEAD_SIZE + 64 + 9 * n + 2), *body = text ? malloc(9 * n + 2) : NULL;
-    if (!body) {
-        free(text);
-        return NULL;
-    }
-    size_t size = 0, head = format_head(net, text);
-    for (size_t i = 0; i < n; i++)
-        size += format_number(i < SCALING_NUMBERS ? scaling[i] : net->weights[i - SCALING_NUMBERS],
-            i % PER_LINE == PER_LINE - 1 || i == n - 1, body + size);
-    head += (size_t)sprintf(
-        text + head, "checksum %016" PRIx64 "\n", checksum_of((struct span){body, size}));
-    memcpy(text + head, body, size);
-    text[head + size] = '\0';
-    free(body);
-    return text;
-}
-
-/* ---- reading ---- */
 
 static int set_wrong(struct fault *fault, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

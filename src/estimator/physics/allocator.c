@@ -55,11 +55,6 @@ static int64_t round_up(int64_t bytes, int64_t step)
     return bytes <= step ? step : (bytes + step - 1) & -step;
 }
 
-int64_t allocator_round(int64_t bytes)
-{
-    return round_up(bytes, round_to);
-}
-
 /* A region that had to be doubled for a request is not doubled again for the next one. */
 static int64_t region_size(struct allocator *allocator, int64_t size)
 {

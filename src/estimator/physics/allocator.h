@@ -87,7 +87,4 @@ int allocator_touch(struct allocator *allocator, int64_t bytes);
 /* Returns segments without a block in use to the device, as torch.cuda.empty_cache does. */
 void allocator_empty_cache(struct allocator *allocator);
 
-/* Returns the size to which PyTorch rounds a request up. */
-int64_t allocator_round(int64_t bytes);
-
 #endif

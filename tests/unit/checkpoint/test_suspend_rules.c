@@ -122,7 +122,6 @@ static void test_every_refusal_has_words(void **state)
     struct suspend_facts facts = fine();
     char text[512];
     for (int i = 1; i < SUSPEND_REFUSALS; i++) {
-        assert_true(strlen(suspend_refusal_name((enum suspend_refusal)i)) > 1);
         suspend_refusal_write((enum suspend_refusal)i, &facts, text, sizeof text);
         assert_true(strlen(text) > 20);
     }

@@ -262,13 +262,13 @@ static void suspects_are_kept_apart(void **state)
 
 static void reasons_have_names(void **state)
 {
-    enum share_reason back;
     for (int i = 0; i < SHARE_REASONS; i++) {
-        assert_int_equal(sharing_reason_parse(sharing_reason_name((enum share_reason)i), &back), 0);
-        assert_int_equal(back, i);
+        const char *name = sharing_reason_name((enum share_reason)i);
+        assert_true(*name);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(name, sharing_reason_name((enum share_reason)k));
         assert_int_equal(*sharing_reason_text((enum share_reason)i) == '\0', i == SHARE_AS_ASKED);
     }
-    assert_true(sharing_reason_parse("because", &back) < 0);
 }
 
 int main(void)
