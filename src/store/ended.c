@@ -180,15 +180,15 @@ int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct
     return r;
 }
 
-/* 1 and the task, 0 when there is none. */
-static int find_oldest(
-    struct store *store, int64_t before_wall_us, struct fault *fault, int64_t *ret_task)
+/* Asks a statement that takes a number and gives one. Returns 1, 0 (no answer) or a fault. */
+static int find_number(struct store *store, enum statement question, int64_t number,
+    struct fault *fault, int64_t *ret_number)
 {
-    sqlite3_stmt *row = store->statements[OLDEST_ENDED];
-    statement_bind(row, "i", before_wall_us);
+    sqlite3_stmt *row = store->statements[question];
+    statement_bind(row, "i", number);
     int r = statement_step(store, row, fault);
     if (r > 0)
-        *ret_task = sqlite3_column_int64(row, 0);
+        *ret_number = sqlite3_column_int64(row, 0);
     statement_reset(row);
     return r;
 }
@@ -204,26 +204,13 @@ static int forget_task(struct store *store, int64_t task, struct fault *fault)
     return r;
 }
 
-/* Finds the array of which the task was the last to be known. Returns 1, 0 or a fault. */
-static int find_empty_array(
-    struct store *store, int64_t task, struct fault *fault, int64_t *ret_array)
-{
-    sqlite3_stmt *row = store->statements[EMPTY_ARRAY];
-    statement_bind(row, "i", task);
-    int r = statement_step(store, row, fault);
-    if (r > 0)
-        *ret_array = sqlite3_column_int64(row, 0);
-    statement_reset(row);
-    return r;
-}
-
 /* With the last task of an array its submission goes, which all of them share. */
 static int forget_task_of_array(struct store *store, int64_t task, struct fault *fault)
 {
     int64_t array = 0;
     int r = forget_task(store, task, fault);
     if (r == 0)
-        r = find_empty_array(store, task, fault, &array);
+        r = find_number(store, EMPTY_ARRAY, task, fault, &array);
     if (r <= 0)
         return r;
     r = forget_task(store, array, fault);
@@ -235,7 +222,8 @@ static int forget_tasks_before(
 {
     int64_t task;
     int r = 0;
-    while (*ret_forgotten < limit && (r = find_oldest(store, wall_us, fault, &task)) > 0) {
+    while (*ret_forgotten < limit &&
+           (r = find_number(store, OLDEST_ENDED, wall_us, fault, &task)) > 0) {
         r = forget_task_of_array(store, task, fault);
         if (r < 0)
             return r;

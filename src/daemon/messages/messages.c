@@ -153,11 +153,10 @@ static bool read_wish(const struct messages *messages, uint64_t task, struct wis
                *to = json_string_value(json_object_get(ret_wish->detail, "notify_to"));
     const char *user = json_string_value(json_object_get(ret_wish->detail, "user"));
     ret_wish->gid = (gid_t)json_integer_value(json_object_get(ret_wish->detail, "gid"));
+    if (!to)
+        to = user ? user : "";
     if (kinds && message_kinds_parse(kinds, &fault, &ret_wish->kinds) == 0 && ret_wish->kinds &&
-        message_address_parse(to     ? to
-                              : user ? user
-                                     : "",
-            &fault, &ret_wish->to) == 0)
+        message_address_parse(to, &fault, &ret_wish->to) == 0)
         return true;
     json_decref(ret_wish->detail);
     return false;
@@ -272,36 +271,45 @@ void messages_note(struct messages *messages, const struct event *event)
         uv_timer_start(&messages->make_timer, on_make, 10, 0);
 }
 
+/* ---- messages that no event makes ---- */
+
+/* Queues a message to `to`, for the user and group of the row. */
+static int add_message(struct messages *messages, const struct message_facts *facts,
+    const struct message_address *to, struct message_row row, struct fault *fault)
+{
+    const struct config *config = messages->options.config;
+    json_t *message = message_make(facts, to, config->mail_server, config->mail_from);
+    char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+    row.seq = message_db_cursor(messages->db);
+    row.kind = (int)facts->kind;
+    row.due_ms = now_ms();
+    row.text = text;
+    int r = text ? message_db_add(messages->db, &row, 1, row.seq, fault)
+                 : fault_set(fault, ENOMEM, "out of memory");
+    free(text);
+    json_decref(message);
+    return r;
+}
+
 /* ---- GPUs that fail ---- */
 
 /* Queues a message to `to` about the task, or to the administrator without one. */
 static int add_gpu_message(struct messages *messages, const struct gpu_health_change *change,
     const json_t *task, const struct message_address *to, gid_t gid, struct fault *fault)
 {
-    const struct config *config = messages->options.config;
-    const int64_t cursor = message_db_cursor(messages->db);
     const struct message_facts facts = {.kind = MESSAGE_GPU,
         .task = task,
         .host = messages->host,
-        .seq = cursor,
+        .seq = message_db_cursor(messages->db),
         .at = (double)clock_wall_us() / 1e6,
         .gpus = change->name,
         .health = change->health,
         .why = change->why};
-    json_t *message = message_make(&facts, to, config->mail_server, config->mail_from);
-    char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
-    const struct message_row row = {.seq = cursor,
+    const struct message_row row = {
         .task = (uint64_t)json_integer_value(json_object_get(task, "id")),
         .uid = task ? (uint32_t)json_integer_value(json_object_get(task, "uid")) : geteuid(),
-        .gid = gid,
-        .kind = (int)MESSAGE_GPU,
-        .due_ms = now_ms(),
-        .text = text};
-    int r = text ? message_db_add(messages->db, &row, 1, cursor, fault)
-                 : fault_set(fault, ENOMEM, "out of memory");
-    free(text);
-    json_decref(message);
-    return r;
+        .gid = gid};
+    return add_message(messages, &facts, to, row, fault);
 }
 
 static int queue_for_user(struct messages *messages, const struct gpu_health_change *change,
@@ -342,26 +350,13 @@ void messages_note_gpu(struct messages *messages, const struct gpu_health_change
 static int add_outside_message(struct messages *messages, const struct outside_use *use,
     const struct message_address *to, struct fault *fault)
 {
-    const struct config *config = messages->options.config;
-    const int64_t cursor = message_db_cursor(messages->db);
     const struct message_facts facts = {.kind = MESSAGE_OUTSIDE,
         .host = messages->host,
         .gpus = use->gpu,
         .process = use->process,
-        .why = config->outside_text};
-    json_t *message = message_make(&facts, to, config->mail_server, config->mail_from);
-    char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
-    const struct message_row row = {.seq = cursor,
-        .uid = use->uid,
-        .gid = use->gid,
-        .kind = (int)MESSAGE_OUTSIDE,
-        .due_ms = now_ms(),
-        .text = text};
-    int r = text ? message_db_add(messages->db, &row, 1, cursor, fault)
-                 : fault_set(fault, ENOMEM, "out of memory");
-    free(text);
-    json_decref(message);
-    return r;
+        .why = messages->options.config->outside_text};
+    return add_message(
+        messages, &facts, to, (struct message_row){.uid = use->uid, .gid = use->gid}, fault);
 }
 
 void messages_note_outside(struct messages *messages, const struct outside_use *use)
