@@ -204,12 +204,12 @@ int mig_plan_queue(const struct invocation *invocation, const struct mig_queue_o
         print_error("%s", fault.text);
         code = EXIT_REFUSED;
     }
-    if (code == EXIT_OK && (inputs.queue.n == 0 || !inputs.any_can_change))
-        printf("%s\n", inputs.queue.n == 0 ? "No task waits: there is nothing to plan for."
-                       : options->what_if
-                           ? "No GPU has MIG."
-                           : "No GPU that has MIG enabled is free of tasks: nothing can be divided "
-                             "now (--what-if plans for all GPUs).");
+    if (code == EXIT_OK && inputs.queue.n == 0)
+        puts("No task waits: there is nothing to plan for.");
+    else if (code == EXIT_OK && !inputs.any_can_change)
+        puts(options->what_if ? "No GPU has MIG."
+                              : "No GPU that has MIG enabled is free of tasks: nothing can be "
+                                "divided now (--what-if plans for all GPUs).");
     else if (code == EXIT_OK)
         code = make_plan(invocation, options, &inputs);
     return code;

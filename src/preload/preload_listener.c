@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clamp.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "preload/connection_quota.h"
@@ -442,9 +443,7 @@ bool preload_uuid_is(const char *text, const unsigned char uuid[16])
 int preload_connections_for_limit(void)
 {
     struct rlimit files;
-    bool is_low = getrlimit(RLIMIT_NOFILE, &files) == 0 &&
-                  files.rlim_cur / 4 < PRELOAD_CONNECTIONS_MAX;
-    return is_low && files.rlim_cur / 4 > 128 ? (int)(files.rlim_cur / 4)
-           : is_low                           ? 128
-                                              : PRELOAD_CONNECTIONS_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return PRELOAD_CONNECTIONS_MAX;
+    return (int)clamp_int64((int64_t)(files.rlim_cur / 4), 128, PRELOAD_CONNECTIONS_MAX);
 }

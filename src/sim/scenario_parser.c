@@ -319,21 +319,23 @@ static uint64_t find_task(const struct scenario *scenario, const char *name)
     return 0;
 }
 
-/* "ok:a,any:b" */
-static int read_after(const struct scenario *scenario, struct scenario_task *task, char *text)
+/* "after=ok:a,any:b" */
+static int read_after(
+    const struct scenario *scenario, struct scenario_task *task, char *word, struct fault *fault)
 {
     char *save = NULL;
-    for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+    for (char *item = strtok_r(word + strlen("after="), ",", &save); item;
+         item = strtok_r(NULL, ",", &save)) {
         char *name = strchr(item, ':');
         int kind = 0;
         if (!name || task->request.n_after == SCENARIO_AFTER_MAX)
-            return -EINVAL;
+            return refuse_word(fault, word);
         *name++ = '\0';
         while (kind < DEPENDENCY_KINDS && strcmp(dependency_kind_name(kind), item) != 0)
             kind++;
         uint64_t id = find_task(scenario, name);
         if (kind == DEPENDENCY_KINDS || id == 0)
-            return -EINVAL;
+            return refuse_word(fault, word);
         task->after[task->request.n_after++] = (struct dependency){
             (enum dependency_kind)kind, id, id, false};
     }
@@ -353,9 +355,8 @@ static int read_submit(
     snprintf(task->name, sizeof task->name, "%s", words->word[2]);
     for (int i = 3; i < words->n; i++) {
         char *word = words->word[i];
-        int r = strncmp(word, "after=", 6) != 0            ? read_task_option(task, word, fault)
-                : read_after(scenario, task, word + 6) < 0 ? refuse_word(fault, word)
-                                                           : 0;
+        int r = strncmp(word, "after=", 6) == 0 ? read_after(scenario, task, word, fault)
+                                                : read_task_option(task, word, fault);
         if (r < 0)
             return r;
     }
@@ -450,10 +451,12 @@ static int read_update(struct scenario *scenario, struct scenario_input *input,
     int before = task->request.n_after; /* those of its submission, which has its own copy */
     for (int i = 3; i < words->n; i++) {
         char *word = words->word[i];
-        update->sets_after |= strncmp(word, "after=", 6) == 0;
-        int r = strncmp(word, "after=", 6) != 0 ? read_change(update, word, fault)
-                : id == 0 || read_after(scenario, task, word + 6) < 0 ? refuse_word(fault, word)
-                                                                      : 0;
+        bool is_after = strncmp(word, "after=", 6) == 0;
+        update->sets_after |= is_after;
+        if (is_after && id == 0)
+            return refuse_word(fault, word);
+        int r = is_after ? read_after(scenario, task, word, fault)
+                         : read_change(update, word, fault);
         if (r < 0)
             return r;
     }
@@ -463,13 +466,13 @@ static int read_update(struct scenario *scenario, struct scenario_input *input,
 }
 
 /* "1,2" */
-static int read_users(char *text, struct advance *advance)
+static int read_users(char *text, struct advance *advance, struct fault *fault)
 {
     char *save = NULL;
     for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
         int uid = 0;
         if (advance->n_users == ADVANCE_USERS_MAX || read_int(word, 1000000, &uid) < 0)
-            return -EINVAL;
+            return refuse_word(fault, text);
         advance->users[advance->n_users++] = (uint32_t)uid;
     }
     return 0;
@@ -496,10 +499,9 @@ static int read_reserve(struct scenario *scenario, struct scenario_input *input,
         if (!value)
             return refuse_word(fault, word);
         *value++ = '\0';
-        int r = strcmp(word, "users") != 0
-                    ? read_named_field(fields, ARRAY_SIZE(fields), advance, word, value, fault)
-                : read_users(value, advance) < 0 ? refuse_word(fault, value)
-                                                 : 0;
+        int r = strcmp(word, "users") == 0
+                    ? read_users(value, advance, fault)
+                    : read_named_field(fields, ARRAY_SIZE(fields), advance, word, value, fault);
         if (r < 0)
             return r;
     }

@@ -309,6 +309,7 @@ static void add_order(struct text_line *line, const struct core *core, const str
     const struct task *other)
 {
     int rank = core_fair_rank(core, first->uid), other_rank = core_fair_rank(core, other->uid);
+    bool has_equal_user = first->uid != other->uid && core->settings.order == ORDER_FAIR;
     text_line_add(line, "task %" PRIu64 " comes before task %" PRIu64 ": ", first->id, other->id);
     if (first->state != other->state)
         text_line_add(line, "it ran out of GPU memory, and such tasks recover first");
@@ -317,9 +318,7 @@ static void add_order(struct text_line *line, const struct core *core, const str
             priority_name(first->request.priority), priority_name(other->request.priority));
     else if (first->queue == other->queue || rank == other_rank)
         text_line_add(line, "it was submitted earlier%s",
-            first->uid == other->uid             ? ""
-            : core->settings.order == ORDER_FAIR ? ", and their users have the same fair rank"
-                                                 : "");
+            has_equal_user ? ", and their users have the same fair rank" : "");
     else
         text_line_add(
             line, "its user's fair rank is %d, that of the other's is %d", rank, other_rank);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/list.h"
@@ -280,12 +281,10 @@ static void on_timer(uv_timer_t *timer)
 
 void away_wait(struct away_jobs *away, void (*step)(struct away_jobs *away))
 {
-    uint64_t waited_ms = (uv_now(away->node->parts.loop) - away->step_ms) / WAIT_PART;
-    uint64_t wait_ms = waited_ms < WAIT_MIN_MS   ? WAIT_MIN_MS
-                       : waited_ms > WAIT_MAX_MS ? WAIT_MAX_MS
-                                                 : waited_ms;
+    uint64_t waited_ms = uv_now(away->node->parts.loop) - away->step_ms;
+    int64_t wait_ms = clamp_int64((int64_t)(waited_ms / WAIT_PART), WAIT_MIN_MS, WAIT_MAX_MS);
     away->next_step = step;
-    uv_timer_start(&away->timer, on_timer, wait_ms, 0);
+    uv_timer_start(&away->timer, on_timer, (uint64_t)wait_ms, 0);
 }
 
 /* ---- orders and polls ---- */

@@ -254,13 +254,11 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
     /* After a restart: its pages will say whether its collectives are counted. */
     bool is_not_known_yet = refusal == SUSPEND_NCCL && s->facts.is_by_carrier && s->is_not_known &&
                             !s->is_without_library;
+    enum suspension_failure failure = is_memory ? SUSPENSION_NO_MEMORY : SUSPENSION_REFUSED;
+    if (refusal == SUSPEND_NO_CUDA || is_not_known_yet)
+        failure = SUSPENSION_NOT_NOW;
     suspend_refusal_write(refusal, &s->facts, why, sizeof why);
-    suspension_fail_order(s,
-        is_memory                    ? SUSPENSION_NO_MEMORY
-        : refusal == SUSPEND_NO_CUDA ? SUSPENSION_NOT_NOW
-        : is_not_known_yet           ? SUSPENSION_NOT_NOW
-                                     : SUSPENSION_REFUSED,
-        false, why);
+    suspension_fail_order(s, failure, false, why);
 }
 
 /* ---- by the carrier, and the rest by the driver ---- */

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/attempts/attempts_query.h"
@@ -331,13 +332,12 @@ void suspension_wait_for_task(struct suspension *s, uint64_t poll_ms, int64_t si
     void (*next_step)(struct suspension *s))
 {
     int64_t waited_us = clock_monotonic_us() - since_us;
-    uint64_t wait_ms = (uint64_t)(waited_us / MS_US / WAIT_PART);
-    wait_ms = wait_ms < WAIT_MIN_MS ? WAIT_MIN_MS : wait_ms > WAIT_MAX_MS ? WAIT_MAX_MS : wait_ms;
+    int64_t wait_ms = clamp_int64(waited_us / MS_US / WAIT_PART, WAIT_MIN_MS, WAIT_MAX_MS);
     s->orders->next_step = next_step;
     if (waited_us < WAIT_AT_FRONT_US)
         uv_timer_start(&s->timer, on_wait_timer, poll_ms, 0);
     else
-        suspension_retry_later(s, wait_ms);
+        suspension_retry_later(s, (uint64_t)wait_ms);
 }
 
 void suspension_drop_order(struct suspension *s)
