@@ -28,6 +28,7 @@
 #include "daemon/calibration.h"
 #include "daemon/daemon.h"
 #include "daemon/dependencies.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/node_main.h"
 #include "daemon/operators.h"

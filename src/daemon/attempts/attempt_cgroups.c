@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "daemon/alone_time.h"
 #include "daemon/attempts/attempts_state.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/overrun.h"
 #include "daemon/state_dir.h"

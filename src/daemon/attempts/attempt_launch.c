@@ -22,6 +22,7 @@
 
 #include "base/array.h"
 #include "base/log.h"
+#include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/attempts/rendezvous_port.h"

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"
 

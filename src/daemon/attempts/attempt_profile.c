@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"
 

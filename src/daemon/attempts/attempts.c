@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"

@@ -3,9 +3,11 @@
 #ifndef COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_QUERY_H
 #define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_QUERY_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/attempts/attempts.h"
+struct attempts;
 
 /* Returns what the machine lacks for the task's start; NULL: its start is not deferred. */
 const char *attempts_why_deferred(const struct attempts *attempts, uint64_t task);

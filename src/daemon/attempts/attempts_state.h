@@ -3,7 +3,7 @@
 #ifndef COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_STATE_H
 #define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_STATE_H
 
-#include "daemon/attempts/attempts.h"
+#include "daemon/attempts/attempts_options.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
 #include "service/user_helper.h"

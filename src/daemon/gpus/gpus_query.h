@@ -9,7 +9,9 @@
 #include <stdio.h>
 
 #include "daemon/gpu_report.h"
-#include "daemon/gpus/gpus.h"
+
+struct gpus;
+struct resident;
 
 /* Returns how many there are, managed or not. */
 size_t gpus_count(const struct gpus *gpus);

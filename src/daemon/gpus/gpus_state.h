@@ -4,7 +4,7 @@
 #define COLLOC_DAEMON_GPUS_GPUS_STATE_H
 
 #include "daemon/gpu_report.h"
-#include "daemon/gpus/gpus.h"
+#include "daemon/gpus/gpus_options.h"
 #include "daemon/gpus/poll_thread.h"
 #include "daemon/jobs.h"
 #include "exec/ancestry_cache.h"

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_state.h"
 #include "service/aligned_timer.h"
 

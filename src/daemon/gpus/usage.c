@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_state.h"
 
 enum { SHARES_MAX = 256 }; /* chosen: as RESIDENTS_SAMPLED_MAX */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/alone_time.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_state.h"
 
 #define PERIOD_US  (60 * SECOND_US)   /* chosen: a crash may lose this much */

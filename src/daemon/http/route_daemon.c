@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/public_json.h"

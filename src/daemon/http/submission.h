@@ -4,12 +4,13 @@
 #define COLLOC_DAEMON_HTTP_SUBMISSION_H
 
 #include "daemon/http/http_state.h"
-#include "daemon/http/memory_requirement.h"
 #include "taskfile/array_spec.h"
 #include "taskfile/description.h"
 
 #define SUBMISSION_TEXT_MAX   4096              /* of names and paths */
 #define SUBMISSION_SCRIPT_MAX ((size_t)4 << 20) /* as Slurm's max_script_size is by default */
+
+struct requirement_answer;
 
 struct submission {
     struct submission *next;

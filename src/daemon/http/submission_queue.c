@@ -21,6 +21,7 @@
 #include "daemon/audit.h"
 #include "daemon/dependencies.h"
 #include "daemon/http/http_answers.h"
+#include "daemon/http/memory_requirement.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/submission.h"
 

@@ -18,6 +18,7 @@
 #include "core/stop_spec.h"
 #include "daemon/dependencies.h"
 #include "daemon/gpus/gpus_query.h"
+#include "daemon/http/memory_requirement.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/submission.h"

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/http/routes.h"
 

@@ -8,7 +8,8 @@
 #include <jansson.h>
 
 #include "api/server.h"
-#include "daemon/mps/mps_manager.h"
+
+struct mps;
 
 /*
  * Starts or stops a user's daemon and answers `asker` when that is done.

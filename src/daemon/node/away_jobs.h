@@ -22,14 +22,16 @@
 #ifndef COLLOC_DAEMON_NODE_AWAY_JOBS_H
 #define COLLOC_DAEMON_NODE_AWAY_JOBS_H
 
-#include "daemon/node/node_state.h"
+#include <sys/types.h>
+
+#include "nodelink/node_job.h"
+
+struct node;
 
 enum {
     AWAY_LEASE_MS = 30 * 1000
 }; /* chosen: the controller repeats an order each second; it may
                                        be restarted, or wait for slurmctld, within that */
-
-struct away_jobs;
 
 /* Begins, with what an earlier agent has left. Without the preloaded library, or with
  * `suspend: no`, only what was left comes back. */

@@ -6,7 +6,7 @@
 #include "checkpoint/group_runner.h"
 #include "checkpoint/suspend_rules.h"
 #include "checkpoint/suspension_record.h"
-#include "daemon/node/away_jobs.h"
+#include "daemon/node/node_state.h"
 #include "preload/page_orders.h"
 
 struct away_job {

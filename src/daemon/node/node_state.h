@@ -3,7 +3,7 @@
 #ifndef COLLOC_DAEMON_NODE_NODE_STATE_H
 #define COLLOC_DAEMON_NODE_NODE_STATE_H
 
-#include "daemon/node/node.h"
+#include "daemon/node/node_options.h"
 #include "gpu/gpu.h"
 #include "nodelink/node_uplink.h"
 #include "preload/page.h"

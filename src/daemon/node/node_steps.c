@@ -15,6 +15,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "daemon/node/node.h"
 #include "daemon/node/node_state.h"
 
 static void on_closed(uv_handle_t *handle)

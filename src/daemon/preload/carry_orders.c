@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orders to carriers and ranks of a task's processes, by their pages (preload/page_orders.h). */
+#include "daemon/preload/preload_manager.h"
 #include "daemon/preload/preload_state.h"
 
 /* Return NULL when the process runs without the library. */

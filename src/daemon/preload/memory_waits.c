@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/preload/preload_manager.h"
 #include "daemon/preload/preload_state.h"
 #include "preload/wait_rule.h"
 

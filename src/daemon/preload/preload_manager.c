@@ -4,6 +4,7 @@
  * process's counted peak is joined with the driver's value for it (preload/exact_peak.h); then the
  * threads that wait for memory are answered (memory_waits.c).
  */
+#include "daemon/preload/preload_manager.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_state.h"
 

@@ -3,7 +3,7 @@
 #ifndef COLLOC_DAEMON_PRELOAD_STATE_H
 #define COLLOC_DAEMON_PRELOAD_STATE_H
 
-#include "daemon/preload/preload_manager.h"
+#include "daemon/preload/preload_options.h"
 #include "daemon/preload/room_pool.h"
 #include "preload/exact_peak.h"
 #include "preload/preload_listener.h"

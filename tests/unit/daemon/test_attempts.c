@@ -19,6 +19,7 @@
 #include "base/tcp_address.h"
 #include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"

@@ -17,7 +17,9 @@
 
 #include "api/stream.h"
 #include "base/units.h"
+#include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/memory_requirement.h"

@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "checkpoint/helper_client.h"
 #include "daemon/attempts/attempts_query.h"
+#include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/suspension/suspension.h"
 #include "exec/process_owner.h"
