@@ -73,7 +73,7 @@ class Hub:
 class NodeCase(unittest.TestCase):
     def setUp(self):
         # The order of the two does not matter: a later one changes the environment in a later call.
-        plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\nrequired {PYXIS}\n"
+        plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\noptional {PYXIS}\n"
         self.slurm = loopback.Loopback(
             nodes=1,
             gpus=2,
