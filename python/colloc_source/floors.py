@@ -21,7 +21,7 @@ same line. A call up is a hook.
     src/daemon/suspension/, metrics/, kernels/
     src/daemon/attempts/, node/
     src/daemon/preload/, mps/
-    src/daemon/gpus/, services/
+    src/daemon/gpus/, services/, rooms/
     src/daemon/*                            "tables", which every part may use
     src/daemon/driver.c, driver.h           "driver", the ground
 """
@@ -38,7 +38,7 @@ DAEMON_TOP = ["main", "wiring", "log_replay", "reload", "daemon", "node_main"]
 PARTS: List[List[str]] = [
     ["driver"],
     ["tables"],
-    ["gpus", "services"],
+    ["gpus", "services", "rooms"],
     ["preload", "mps"],
     ["attempts", "node"],
     ["suspension", "metrics", "kernels"],

@@ -92,6 +92,12 @@ static enum suspend_refusal check_task(const struct suspend_facts *facts)
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }
 
+/* What host memory is wanted for beside that which exists already. */
+static double own_bytes(const struct suspend_facts *facts)
+{
+    return fmax(0, facts->gpu_bytes.value - facts->pool_bytes);
+}
+
 /* Unknown is never "enough": a cgroup without a limit has an unlimited rest, not an unknown one. */
 static enum suspend_refusal check_host_memory(const struct suspend_facts *facts)
 {
@@ -101,7 +107,7 @@ static enum suspend_refusal check_host_memory(const struct suspend_facts *facts)
     double wanted = facts->gpu_bytes.value, available = facts->host_available_bytes.value;
     if (wanted + (double)facts->suspended_bytes > (double)facts->suspended_max_bytes)
         return SUSPEND_OVER_MAX;
-    double own = fmax(0, wanted - facts->pool_bytes);
+    double own = own_bytes(facts);
     if (own + (double)suspend_host_reserve((int64_t)available) > available)
         return SUSPEND_HOST_MEMORY;
     return own > facts->cgroup_left_bytes.value ? SUSPEND_CGROUP_MEMORY : SUSPEND_ALLOWED;
@@ -165,6 +171,7 @@ const char *suspend_refusal_write(
 {
     char wanted[32], room[32];
     struct reading limit = {0};
+    double bytes = refusal == SUSPEND_OVER_MAX ? facts->gpu_bytes.value : own_bytes(facts);
     if (refusal == SUSPEND_HOST_MEMORY)
         limit = facts->host_available_bytes;
     if (refusal == SUSPEND_CGROUP_MEMORY)
@@ -178,7 +185,7 @@ const char *suspend_refusal_write(
     /* A cgroup without a limit leaves infinitely much, which is no number to print. */
     if (limit.valid && isfinite(limit.value) && facts->gpu_bytes.valid)
         snprintf(text, size, "%s (%s wanted, %s free)", refusals[refusal],
-            format_size((int64_t)facts->gpu_bytes.value, wanted, sizeof wanted),
+            format_size((int64_t)bytes, wanted, sizeof wanted),
             format_size((int64_t)limit.value, room, sizeof room));
     else
         snprintf(text, size, "%s", refusals[refusal]);

@@ -129,6 +129,7 @@ static const struct field fields[] = {
     {"Moves", "moves", count_text},
     {"Suspension", "suspension_error", scalar_text},
     {"Not carried", "carrier_obstacle", scalar_text},
+    {"Copy memory", "copy_room_text", scalar_text},
     {"p99 now", "p99_now_s", latency_text},
     {"Target", "target_state", scalar_text},
     {"Restarts", "restart_count", count_text},

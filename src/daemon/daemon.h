@@ -13,6 +13,7 @@
  *     kernels/     asks cuDNN for the kernels of tasks' convolutions, and keeps the answers
  *     preload/     allocations that wait for GPUs  mps/       MPS control daemons of users
  *     gpus/        polls, attribution, usage       services/  how fast services answer
+ *     rooms/       host memory ready for copies
  *        |
  *        v
  *     driver.c     the core, its clock and its log (every part posts its events here)

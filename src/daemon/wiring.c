@@ -420,6 +420,7 @@ static struct http *create_http(struct daemon *daemon)
         .kernels = daemon->kernels,
         .metrics = daemon->metrics,
         .mps = daemon->mps,
+        .preload = daemon->preload,
         .suspension = daemon->suspension,
         .hooks = {daemon, http_served, http_make_login},
     };

@@ -4,19 +4,25 @@
  *
  * They find what the daemon would use, by the same functions: cgroup v2, in which an attempt's
  * processes are found and ended as a whole; the controllers that limit CPUs, memory and processes;
- * and host memory, into which the GPU memory of a suspended task is copied.
+ * and host memory, into which the GPU memory of a suspended task is copied, also that which the
+ * daemon makes before.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "checkpoint/cuda_process.h"
+#include "checkpoint/room_file.h"
 #include "doctor/doctor.h"
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
 #include "exec/outside_filter.h"
+
+/* Chosen: some huge pages, in some milliseconds. */
+enum { TRIED_BYTES = 32 << 20 };
 
 void check_cgroup(struct doctor *doctor, struct doctor_check *check)
 {
@@ -87,6 +93,34 @@ void check_outside(struct doctor *doctor, struct doctor_check *check)
                 ? "needs Linux 5.7, CONFIG_CGROUP_BPF, cgroup v2, and CAP_BPF with CAP_NET_ADMIN"
                 : "run colloc doctor as root to see what collocd can do",
             "processes outside of tasks can open GPUs: %.150s", fault.text);
+}
+
+/* The pool's files, tried as the daemon makes them: what their pages cost, and of which size they
+ * are. */
+void check_carrier_pool(struct doctor *doctor, struct doctor_check *check)
+{
+    const uint64_t bytes = TRIED_BYTES;
+    int fd = room_file_create();
+    int64_t begin_us = clock_monotonic_us();
+    int r = fd < 0 ? fd : room_file_grow(fd, 0, bytes, -1);
+    double s = (double)(clock_monotonic_us() - begin_us) / SECOND_US;
+    if (fd >= 0)
+        close(fd);
+    if (r < 0)
+        doctor_fail(check,
+            "allow the user of collocd files in memory: without them a suspended task's copy is its "
+            "own memory, and takes longer",
+            "host memory for copies of GPU memory cannot be made: %s", strerror(-r));
+    else if (!room_file_has_huge_pages())
+        doctor_fail(check,
+            "run collocd as root, or: echo advise "
+            ">/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            "host memory for copies of GPU memory gets small pages: %.2f s for each GiB",
+            s * (double)GIB / (double)bytes);
+    else
+        doctor_pass(check,
+            "host memory for copies of GPU memory is made in huge pages: %.2f s for each GiB",
+            s * (double)GIB / (double)bytes);
 }
 
 /* Suspended tasks need as much host memory as they had on the GPU. */

@@ -34,6 +34,7 @@ static const struct {
     {"gpu-filter", check_gpu_filter},
     {"outside", check_outside},
     {"host-memory", check_host_memory},
+    {"carrier-pool", check_carrier_pool},
     {"suspend", check_suspend},
     {"move", check_move},
     {"preload", check_preload},

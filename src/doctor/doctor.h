@@ -33,7 +33,7 @@ struct doctor {
     struct gpu_set *gpus; /* NULL: none to be had */
 };
 
-enum { DOCTOR_CHECKS_MAX = 17 };
+enum { DOCTOR_CHECKS_MAX = 18 };
 
 /*
  * Makes all checks, which takes some seconds on a machine with GPUs.
@@ -69,6 +69,7 @@ void check_limits(struct doctor *doctor, struct doctor_check *check);
 void check_outside(struct doctor *doctor, struct doctor_check *check);
 void check_gpu_filter(struct doctor *doctor, struct doctor_check *check);
 void check_host_memory(struct doctor *doctor, struct doctor_check *check);
+void check_carrier_pool(struct doctor *doctor, struct doctor_check *check);
 
 /* check_suspend.c */
 void check_suspend(struct doctor *doctor, struct doctor_check *check);

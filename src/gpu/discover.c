@@ -128,6 +128,7 @@ static void add_instance(
     memcpy(info->pci_bus_id, card->pci_bus_id, sizeof info->pci_bus_id);
     info->minor = card->minor;
     memcpy(info->near_cpus, card->near_cpus, sizeof info->near_cpus);
+    info->numa_node = card->numa_node;
     info->compute_mode = card->compute_mode;
     info->mig_mode = GPU_MIG_ON;
     info->is_mig = true;

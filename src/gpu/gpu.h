@@ -68,7 +68,8 @@ struct gpu_info {
     /* Of a card: a character for each card before it, which is the larger the farther that is
      * (topology.c). */
     char distances[GPU_DISTANCES_MAX + 1];
-    char near_cpus[96]; /* of a card: those of its NUMA node, as "0-15,64-79" */
+    char near_cpus[96];       /* of a card: those of its NUMA node, as "0-15,64-79" */
+    struct reading numa_node; /* also of a MIG instance's card */
 
     bool is_place;     /* a task can be placed here */
     char why_not[112]; /* otherwise the reason, for the user */

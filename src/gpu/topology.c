@@ -17,10 +17,14 @@
  */
 #include "gpu/topology.h"
 
+#include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/file.h"
+#include "base/units.h"
 
 enum { LINKS_MAX = 18, CPU_WORDS = 16, WORD_BITS = 8 * sizeof(unsigned long) };
 
@@ -101,6 +105,22 @@ static void write_cpus(const unsigned long *words, char *buffer, size_t size)
     }
 }
 
+/* NVML writes eight digits of the PCI domain in capitals, the kernel four in small letters. The
+ * kernel says -1 where it does not know. */
+static struct reading read_numa_node(const char *pci_bus_id)
+{
+    char path[96], bus[sizeof((struct gpu_info *)NULL)->pci_bus_id], text[16];
+    size_t n = 0;
+    int64_t node;
+    for (; pci_bus_id[n]; n++)
+        bus[n] = (char)tolower((unsigned char)pci_bus_id[n]);
+    bus[n] = '\0';
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", n > 12 ? bus + n - 12 : bus);
+    file_read_start(path, text, sizeof text);
+    text[strcspn(text, "\n")] = '\0';
+    return parse_int64(text, 0, INT_MAX, &node) == 0 ? reading_of((double)node) : READING_NONE;
+}
+
 void topology_read(struct gpu_source *source, size_t at)
 {
     struct gpu_info *info = &source->info[at];
@@ -108,6 +128,7 @@ void topology_read(struct gpu_source *source, size_t at)
     unsigned long cpus[CPU_WORDS] = {0};
     size_t n = 0;
     bool any = false;
+    info->numa_node = read_numa_node(info->pci_bus_id);
     if (nvml_call(&source->nvml, cpu_affinity, device, CPU_WORDS, cpus) == NVML_OK)
         write_cpus(cpus, info->near_cpus, sizeof info->near_cpus);
     for (size_t i = 0; i < at && n + 1 < sizeof info->distances; i++) {

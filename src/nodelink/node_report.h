@@ -54,6 +54,7 @@ struct node_gpu {
     struct reading memory_total_bytes, memory_used_bytes;
     struct reading smact; /* 0 to 1 */
     struct reading power_w;
+    struct reading numa_node;     /* the agent's own: no part of the report */
     char trouble[NODE_TEXT_SIZE]; /* why no job should start on it; "": nothing is wrong */
     bool processes_known;         /* are these all of them, and the job of each is known? */
     uint32_t external_at_least;   /* where not: how many certainly are of no job */

@@ -11,7 +11,7 @@ from emulator_case import EmulatorCase
 
 CHECKS = (
     "nvml driver gpus persistence gpm dcgm mps mig left-memory cgroup limits gpu-filter outside "
-    "host-memory suspend move preload"
+    "host-memory carrier-pool suspend move preload"
 ).split()
 
 
@@ -45,6 +45,7 @@ class Doctor(EmulatorCase):
             "gpu-filter",
             "outside",
             "host-memory",
+            "carrier-pool",
             "preload",
         }
 

@@ -338,6 +338,8 @@ class GivesWay(GivesWayCase):
 
     def test_a_memory_limit_that_its_copy_would_exceed(self):
         """Slurm would end the job for it."""
+        self.end_agent()
+        self.start_again("--carrier-pool=1MiB")
         cgroup, limit = memory_cgroup()
         if not cgroup:
             self.skipTest("cannot make a cgroup with a limit of memory here")
@@ -358,6 +360,45 @@ class GivesWay(GivesWayCase):
         self.order()
         self.wait_where(job, "here")
         self.end(job)
+
+    def rooms(self):
+        """The files of the agent's pool."""
+        folder, found = f"/proc/{self.agent.pid}/fd", []
+        for fd in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                if "colloc-room" in os.readlink(f"{folder}/{fd}"):
+                    found.append(os.stat(f"{folder}/{fd}").st_blocks * 512)
+        return found
+
+    def wait_room(self):
+        """Its last page is there, and the agent knows it."""
+        until(lambda: sum(self.rooms()) >= 64 * MIB, "host memory for its copy")
+        maps = f"/proc/{self.agent.pid}/maps"
+        until(lambda: "colloc-room" not in read(maps), "the end of the agent's work")
+        for _ in range(2):
+            self.hub.wait_report(lambda r: True)
+
+    def check_out_and_here(self, job):
+        self.send_out(job)
+        self.order()
+        self.wait_where(job, "here")
+        self.goes_on(job)
+
+    def test_a_memory_limit_without_its_copy(self):
+        """The copy is memory of the agent's: Slurm counts none of it, and the agent has made it."""
+        cgroup, limit = memory_cgroup()
+        if cgroup:
+            self.addCleanup(until, lambda: not remove_cgroup(cgroup), "the end of the cgroup")
+        before = f"echo $$ >{cgroup}/cgroup.procs" if cgroup else "true"
+        job = self.start_training(before=before)
+        self.wait_room()
+        self.check_out_and_here(job)  # emulated pinned memory is real from its first use on
+        if cgroup:
+            with open(f"{cgroup}/{limit}", "w", encoding="ascii") as file:
+                file.write(str(self.used_bytes(cgroup) + 60 * MIB))
+        self.check_out_and_here(job)
+        self.end(job)
+        until(lambda: not self.rooms(), "the end of its room")
 
     def used_bytes(self, cgroup):
         names = ("memory.current", "memory.usage_in_bytes")

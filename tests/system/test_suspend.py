@@ -468,6 +468,23 @@ class Pooled(Suspend):
             self.out_and_back(task, pid)
             self.assertEqual(os.stat(room).st_ino, inode)
 
+    def test_who_has_it_is_shown(self):
+        task, pid, _ = self.start_with_room()
+        ready = r"Copy memory +[\d.]+ MiB are ready; its user has "
+        until(lambda: re.search(ready, self.colloc("show", str(task)).stdout), "all of it")
+        self.assertGreaterEqual(self.task(task)["copy_room_mib"], self.blocks_mib)
+        metrics = self.request("GET", "/v1/metrics").data.decode()
+        (made,) = re.findall(rf'colloc_task_carrier_pool_bytes{{task="{task}".*}} (\d+)', metrics)
+        self.assertIn(f'colloc_carrier_pool_bytes{{state="ready"}} {made}\n', metrics)
+        self.colloc("suspend", str(task))
+        metrics = self.request("GET", "/v1/metrics").data.decode()
+        self.assertIn(f'colloc_carrier_pool_bytes{{state="used"}} {made}\n', metrics)
+        pool = self.get("/v1/info")["carrier_pool"]
+        self.assertEqual((pool["files"], pool["used_mib"]), (1, int(made) / MIB))
+        self.assertIn("have its copy", self.colloc("show", str(task)).stdout)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
     def test_it_needs_none_of_the_tasks_own_limit(self):
         task, pid, _ = self.start_with_room(host_memory_mib=256)
         path = (cgroup_of(pid) or "") + "/memory.max"

@@ -15,6 +15,7 @@
 #include "daemon/kernels/kernel_asker.h"
 #include "daemon/metrics/metric_recorder.h"
 #include "daemon/mps/mps_manager.h"
+#include "daemon/preload/preload_manager.h"
 #include "daemon/run_history.h"
 #include "daemon/suspension/suspension.h"
 #include "service/user_names.h"
@@ -47,6 +48,7 @@ struct http_options {
     struct kernel_asker *kernels;
     struct metric_recorder *metrics; /* NULL: none are recorded */
     struct mps *mps;
+    struct preload_manager *preload;
     struct suspension *suspension;
     struct http_hooks hooks;
 };

@@ -39,6 +39,16 @@ static json_t *host_json(const struct core *core)
         (int)most->cpus);
 }
 
+/* Host memory that is ready for copies of GPU memory. */
+static json_t *carrier_pool_json(const struct http *http)
+{
+    const struct room_totals rooms = preload_manager_rooms(http->parts.preload);
+    return json_pack("{s:f, s:f, s:f, s:f, s:i}", "max_mib", (double)rooms.max_bytes / (double)MIB,
+        "made_mib", (double)rooms.bytes / (double)MIB, "used_mib",
+        (double)rooms.used_bytes / (double)MIB, "user_share_mib",
+        (double)rooms.share_bytes / (double)MIB, "files", rooms.rooms);
+}
+
 /* Kinds of GPUs that the estimators do not know, and the kind that they assume instead. */
 static json_t *unknown_kinds(const struct http *http)
 {
@@ -85,11 +95,12 @@ json_t *public_info(const struct http *http)
     int queued, running;
     public_counts(http, &queued, &running);
     const char *loss = store_get_loss(http->parts.store);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o}",
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}",
         "version", COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy",
         http->parts.config->core.policy->name, "sharing", sharing_name(http->parts.config->sharing),
         "estimator", http->parts.config->estimator, "state_dir", http->parts.config->state_dir,
         "settings", settings_json(http->parts.config), "gpu_kinds_not_known", unknown_kinds(http),
         "queued", queued, "running", running, "log_loss", *loss ? json_string(loss) : json_null(),
-        "first_submitted_at", first_submitted_json(http), "host", host_json(http->parts.core));
+        "first_submitted_at", first_submitted_json(http), "host", host_json(http->parts.core),
+        "carrier_pool", carrier_pool_json(http));
 }

@@ -166,6 +166,22 @@ static void put_disk(const struct exposition *to, const struct http *http)
     }
 }
 
+/* Host memory that is ready for copies of GPU memory, or has some in it. */
+static void put_pool(const struct exposition *to, const struct http *http)
+{
+    static const struct metric_family size = {"colloc_carrier_pool_size_bytes", "gauge",
+                                          "The setting carrier-pool, or its default."},
+                                      made = {"colloc_carrier_pool_bytes", "gauge",
+                                          "Host memory for copies of GPU memory, by state."};
+    const struct room_totals rooms = preload_manager_rooms(http->parts.preload);
+    exposition_begin(to, &size);
+    fprintf(to->out, "%s %llu\n", size.name, (unsigned long long)rooms.max_bytes);
+    exposition_begin(to, &made);
+    fprintf(to->out, "%s{state=\"ready\"} %llu\n%s{state=\"used\"} %llu\n", made.name,
+        (unsigned long long)(rooms.bytes - rooms.used_bytes), made.name,
+        (unsigned long long)rooms.used_bytes);
+}
+
 char *prometheus_text(const struct http *http, bool is_openmetrics)
 {
     struct gpu_report first;
@@ -176,6 +192,7 @@ char *prometheus_text(const struct http *http, bool is_openmetrics)
         return NULL;
     put_daemon(&to, http);
     put_disk(&to, http);
+    put_pool(&to, http);
     if (gpus_report(http->parts.gpus, 0, &first))
         put_gpus(&to, http);
     prometheus_put_tasks(&to, http);

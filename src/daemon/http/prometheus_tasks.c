@@ -27,6 +27,8 @@ static const struct metric_family task_active = {"colloc_task_gpu_sm_active_rati
     "Its part of the GPU's SMACT, since the last sample."};
 static const struct metric_family task_steps_now = {"colloc_task_steps_per_second", "gauge",
     "Steps of its training a second, now; no line: unknown."};
+static const struct metric_family task_room = {"colloc_task_carrier_pool_bytes", "gauge",
+    "Host memory for the copies of the task's GPU memory."};
 static const struct metric_family task_unused = {"colloc_task_gpu_unused_seconds", "gauge",
     "For how long the task has held the GPU without using it; 0: it uses it."};
 static const struct metric_family longest_wait = {"colloc_queue_longest_wait_seconds", "gauge",
@@ -113,6 +115,19 @@ static void put_readings(const struct exposition *to, const struct http *http,
     }
 }
 
+static void put_rooms(const struct exposition *to, const struct http *http)
+{
+    struct room_of_task rooms;
+    exposition_begin(to, &task_room);
+    for (const struct task *task = NULL; (task = next_task(http, task));) {
+        const struct job *job = jobs_find(http->parts.jobs, task->id);
+        if (!job || !preload_manager_rooms_of_task(http->parts.preload, task->id, &rooms))
+            continue;
+        put_task(to, task_room.name, job);
+        fprintf(to->out, "} %llu\n", (unsigned long long)rooms.bytes);
+    }
+}
+
 /* ---- of tasks on GPUs ---- */
 
 /* A value of one task on one GPU; an unknown one has no line. */
@@ -182,6 +197,7 @@ void prometheus_put_tasks(const struct exposition *to, const struct http *http)
     put_readings(to, http, &task_peak, offsetof(struct job, mem_peak_bytes));
     put_readings(to, http, &task_energy, offsetof(struct job, usage.energy_j));
     put_readings(to, http, &task_steps_now, offsetof(struct job, steps.per_s));
+    put_rooms(to, http);
     put_residents(to, http, &task_on_gpu, memory_of);
     put_activities(to, http);
     put_residents(to, http, &task_unused, unused_s_of);

@@ -17,6 +17,7 @@
 #include "daemon/http/public_json.h"
 #include "daemon/learned_peak.h"
 #include "daemon/overrun.h"
+#include "daemon/rooms/room_text.h"
 #include "preload/step_page.h"
 
 static const char *end_reason(const struct task *task)
@@ -186,6 +187,19 @@ static void add_carrier(struct http *http, json_t *object, const struct task *ta
         object, "carrier_obstacle", use == CARRIER_CANNOT ? json_string(why) : json_null());
 }
 
+/* Host memory that is ready for a copy of its GPU memory; null: none of its processes has any, or
+ * could have. */
+static void add_rooms(struct http *http, json_t *object, const struct task *task)
+{
+    struct room_of_task rooms;
+    char text[192];
+    bool has_rooms = preload_manager_rooms_of_task(http->parts.preload, task->id, &rooms);
+    json_object_set_new(object, "copy_room_mib",
+        has_rooms ? json_real((double)rooms.bytes / (double)MIB) : json_null());
+    json_object_set_new(object, "copy_room_text",
+        has_rooms ? json_string(room_text_write(&rooms, text, sizeof text)) : json_null());
+}
+
 /* How it gave way; suspended_s includes a present stop. */
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
@@ -201,6 +215,7 @@ static void add_yield(struct http *http, json_t *object, const struct task *task
     add_memory_waits(object, &task->run->memory_wait, now_us);
     json_object_set_new(object, "suspension_error", *why ? json_string(why) : json_null());
     add_carrier(http, object, task);
+    add_rooms(http, object, task);
 }
 
 static void add_gpus(struct http *http, json_t *object, const struct task *task)

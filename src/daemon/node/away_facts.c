@@ -2,8 +2,9 @@
 /*
  * The facts that decide whether a job may leave its GPUs: its processes by the last poll, what
  * /proc and their pages say of each (the helper reads /proc, since a process's program may be on a
- * file system that does not answer), the driver, and host memory. The job's own memory limit
- * counts: what leaves the GPUs is charged to its cgroup.
+ * file system that does not answer), the driver, and host memory. The limits of memory above the
+ * job count for what is charged to its cgroup: all of its copy that does not go to memory of the
+ * agent's (job_rooms.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/order_limits.h"
+#include "daemon/node/away_jobs.h"
 #include "daemon/node/away_state.h"
 
 static void inspect_next(struct away_jobs *away);
@@ -103,6 +105,8 @@ static void leave_out(struct away_jobs *away)
 static void decide_job(struct away_jobs *away)
 {
     char why[NODE_JOB_WHY_SIZE];
+    away->facts.pool_bytes = (double)job_rooms_bytes(
+        away->node, away->present->job, &away->present->record);
     enum suspend_refusal refusal = suspend_check(&away->facts);
     if (refusal == SUSPEND_ALLOWED) {
         away_begin_going(away);
@@ -170,14 +174,20 @@ static void on_gpus(void *context, const struct helper_reply *reply)
     inspect_next(away);
 }
 
-static int64_t count_out(const struct away_jobs *away)
+int64_t away_jobs_out_bytes(const struct node *node)
 {
     int64_t sum = 0;
-    for (const struct away_job *job = away->first; job; job = job->next)
+    for (const struct away_job *job = node->away ? node->away->first : NULL; job; job = job->next)
         for (size_t i = 0; job->has_record && i < job->record.n_processes; i++)
             for (size_t k = 0; k < job->record.processes[i].n_memory; k++)
                 sum += job->record.processes[i].memory[k].bytes;
     return sum;
+}
+
+int64_t away_jobs_max_bytes(const struct node *node)
+{
+    int64_t set = node->parts.config->suspend_memory_max;
+    return set ? set : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
 }
 
 static bool shares_by_mps(const struct node *node, uint32_t job)
@@ -191,7 +201,6 @@ static bool shares_by_mps(const struct node *node, uint32_t job)
 void away_gather_facts(struct away_jobs *away)
 {
     const struct config *config = away->node->parts.config;
-    int64_t memory_max = config->suspend_memory_max;
     away->facts = (struct suspend_facts){.may_hang_host = away->may_hang_host,
         .is_mps_client = shares_by_mps(away->node, away->present->job),
         .is_by_carrier = config->carrier,
@@ -199,9 +208,8 @@ void away_gather_facts(struct away_jobs *away)
         .gpu_bytes = reading_of(0),
         .host_available_bytes = host_memory_available(),
         .cgroup_left_bytes = reading_of(INFINITY),
-        .suspended_bytes = count_out(away),
-        .suspended_max_bytes = memory_max ? memory_max
-                                          : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE)};
+        .suspended_bytes = away_jobs_out_bytes(away->node),
+        .suspended_max_bytes = away_jobs_max_bytes(away->node)};
     collect_processes(away);
     away->inspected = 0;
     set_driver(away);

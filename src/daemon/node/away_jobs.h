@@ -54,6 +54,11 @@ bool away_jobs_hold(const struct node *node, uint32_t job, pid_t pid);
 /* Is the job out, or on its way? */
 bool away_jobs_has(const struct node *node, uint32_t job);
 
+/* Returns how much host memory jobs that are out have, and how much they may: the setting
+ * suspend-memory-max. */
+int64_t away_jobs_out_bytes(const struct node *node);
+int64_t away_jobs_max_bytes(const struct node *node);
+
 /* Adds what is to be reported to `n` jobs that are listed already. Returns how many there are. */
 size_t away_jobs_report(const struct node *node, struct node_job *jobs, size_t n, size_t max);
 

@@ -272,9 +272,10 @@ static void close_gates(struct away_jobs *away)
         away_fail(away, NODE_JOB_NOT_NOW, "one of its CUDA calls does not return");
     else {
         begin_step(away);
-        if (away->present->record.is_carried)
+        if (away->present->record.is_carried) {
+            job_rooms_lend(away->node, away->present->job, &away->present->record);
             take_away(away);
-        else
+        } else
             run_group(away, GROUP_SUSPENDED);
     }
 }

@@ -285,8 +285,8 @@ static struct node_job *entry_of(struct node_job *jobs, size_t *n, size_t max, u
     return &jobs[(*n)++];
 }
 
-/* Is it certainly a process of the job that it names? What is reported has other jobs give way. */
-static bool is_certain(const struct node *node, const struct preload_peer *peer)
+/* What is reported has other jobs give way. */
+bool job_waits_is_certain(const struct node *node, const struct preload_peer *peer)
 {
     for (const struct node_step *step = node->steps; step; step = step->next)
         if (step->job == peer->task)
@@ -332,7 +332,7 @@ size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size
     if (!node->waits || !node->waits->listener)
         return 0;
     while ((waiter = preload_next_waiter(node->waits->listener, waiter))) {
-        struct node_job *job = is_certain(node, &waiter->peer)
+        struct node_job *job = job_waits_is_certain(node, &waiter->peer)
                                    ? entry_of(ret_jobs, &n, max, waiter->peer.task)
                                    : NULL;
         if (job && (int64_t)waiter->bytes > job->waits_bytes)
@@ -379,6 +379,7 @@ static void on_begins(void *context, struct preload_process *process)
     if (known)
         known->called_us = clock_monotonic_us();
     process->data = known;
+    job_rooms_connected(waits->node, process);
     if (away_jobs_hold(waits->node, (uint32_t)process->peer.task, process->peer.pid))
         page_set_gate(process->page, true);
 }
@@ -421,6 +422,11 @@ static void on_refuses(void *context, uid_t uid, int count)
 const char *job_waits_socket(const struct node *node)
 {
     return node->waits && node->waits->listener ? node->waits->socket : NULL;
+}
+
+struct preload_listener *job_waits_listener(const struct node *node)
+{
+    return node->waits ? node->waits->listener : NULL;
 }
 
 void job_waits_open(struct node *node)

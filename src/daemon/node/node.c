@@ -8,6 +8,7 @@
  *     crash_verdict.c   did it run out of GPU memory? then Slurm requeues and holds its job
  *     job_waits.c       allocations of jobs that wait for GPU memory, and which jobs call CUDA
  *     away_jobs.c       jobs that are taken off their GPUs at the controller's word
+ *     job_rooms.c       host memory of the agent's for the copies of these jobs
  *     slurmd_watch.c    ends the node's jobs when slurmd is lost
  *
  * A poll that does not end is reported, too: the GPUs are then listed without a single reading.
@@ -87,6 +88,7 @@ void node_polled(struct node *node)
 {
     node_steps_note_sharing(node);
     job_waits_poll(node);
+    job_rooms_poll(node, away_jobs_out_bytes(node));
     away_jobs_poll(node);
     send_report(node);
 }
@@ -184,6 +186,7 @@ int node_open(struct node *node, struct fault *fault)
     if (r == 0 && slurmd_watch_open(node) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r == 0) {
+        job_rooms_open(node);
         job_waits_open(node);
         away_jobs_open(node);
     }
@@ -201,6 +204,7 @@ void node_close(struct node *node)
     node_uplink_close(node->uplink);
     step_server_close(node);
     job_waits_close(node);
+    job_rooms_close(node);
     away_jobs_close(node);
     slurmd_watch_close(node);
     node_steps_close(node);
@@ -215,6 +219,7 @@ void node_destroy(struct node *node)
     node_uplink_destroy(node->uplink);
     step_server_destroy(node);
     job_waits_destroy(node);
+    job_rooms_destroy(node);
     away_jobs_destroy(node);
     slurmd_watch_destroy(node);
     free(node);

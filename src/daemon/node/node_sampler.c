@@ -114,6 +114,7 @@ static int fill_gpu(struct node *node, size_t i, struct node_gpu *gpu)
         .memory_total_bytes = info->mem_total_bytes,
         .memory_used_bytes = sample->mem_used_bytes,
         .smact = sample->smact,
+        .numa_node = info->numa_node,
         .power_w = sample->power_w};
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", info->uuid);
     snprintf(gpu->trouble, sizeof gpu->trouble, "%s", why_unusable(node, info, sample));

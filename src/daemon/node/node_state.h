@@ -3,10 +3,13 @@
 #ifndef COLLOC_DAEMON_NODE_NODE_STATE_H
 #define COLLOC_DAEMON_NODE_NODE_STATE_H
 
+#include "checkpoint/suspension_record.h"
 #include "daemon/node/node_options.h"
+#include "daemon/rooms/room_pool.h"
 #include "gpu/gpu.h"
 #include "nodelink/node_uplink.h"
 #include "preload/page.h"
+#include "preload/preload_listener.h"
 #include "service/user_helper.h"
 
 enum {
@@ -81,6 +84,7 @@ struct node {
     struct slurmd_watch *slurmd; /* slurmd_watch.c */
     struct job_waits *waits;     /* job_waits.c; NULL: jobs run without the preloaded library */
     struct away_jobs *away;      /* away_jobs.c; NULL: memory was out */
+    struct room_pool *rooms;     /* job_rooms.c; NULL: memory was out, or without the library */
 };
 
 /* ---- node_sampler.c ---- */
@@ -161,6 +165,34 @@ size_t job_waits_pages(
 /* Lists the jobs whose allocations wait, that do not call CUDA, that can be carried, or that are
  * out and call CUDA. Returns how many, at most `max`. */
 size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size_t max);
+
+/* Returns the listener of the library in jobs; NULL: they run without it. */
+struct preload_listener *job_waits_listener(const struct node *node);
+
+/* Is it certainly a process of the job that it names? */
+bool job_waits_is_certain(const struct node *node, const struct preload_peer *peer);
+
+/* ---- job_rooms.c ---- */
+
+/* Begins to make host memory for the copies of jobs, if they have the library. */
+void job_rooms_open(struct node *node);
+void job_rooms_close(struct node *node);
+void job_rooms_destroy(struct node *node);
+
+/* A process of a job has come to this agent. */
+void job_rooms_connected(struct node *node, const struct preload_process *process);
+
+/* A poll is complete: notes what the jobs have on the GPUs. out_bytes: host memory of jobs that are
+ * out */
+void job_rooms_poll(struct node *node, int64_t out_bytes);
+
+/* Returns how much of the copies of these processes would lie in host memory of the agent's. */
+uint64_t job_rooms_bytes(
+    const struct node *node, uint32_t job, const struct suspension_record *record);
+
+/* Has the next copies of these processes go there, where it is large enough, and otherwise to
+ * memory of the job. */
+void job_rooms_lend(const struct node *node, uint32_t job, const struct suspension_record *record);
 
 /* ---- slurmd_watch.c ---- */
 

@@ -62,6 +62,12 @@ struct room_totals preload_manager_rooms(const struct preload_manager *manager)
     return room_pool_totals(manager->rooms);
 }
 
+bool preload_manager_rooms_of_task(
+    const struct preload_manager *manager, uint64_t task, struct room_of_task *ret_rooms)
+{
+    return room_pool_of_task(manager->rooms, task, ret_rooms);
+}
+
 enum preload_carry_answer preload_manager_relocate(
     struct preload_manager *manager, uint64_t task, pid_t pid, enum preload_place place)
 {

@@ -8,7 +8,6 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_state.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 
 /* ---- exact peaks ---- */
@@ -170,35 +168,18 @@ struct reading preload_manager_calls_idle_us(
 
 /* ---- host memory for copies ---- */
 
-/* Returns the NUMA node of a GPU; -1: not known. */
-static int node_of(const struct gpu_info *info)
-{
-    char path[80], bus[sizeof info->pci_bus_id], *text;
-    size_t size, i = 0;
-    for (; info->pci_bus_id[i]; i++)
-        bus[i] = (char)tolower((unsigned char)info->pci_bus_id[i]);
-    bus[i] = '\0';
-    /* NVML writes eight digits of the domain, the kernel four. */
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", i > 12 ? bus + i - 12 : bus);
-    if (file_read(path, 32, NULL, &text, &size) < 0)
-        return -1;
-    int node = atoi(text);
-    free(text);
-    return node;
-}
-
 static void note_room(struct preload_manager *manager, struct preload_process *process)
 {
     struct gpu_report report;
+    struct reading node = READING_NONE;
     double used = 0;
-    int node = -1;
     for (size_t i = 0; gpus_report(manager->parts.gpus, i, &report); i++) {
         const struct gpu_sample *sample = report.sample;
         for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++) {
             if (sample->processes.item[k].pid != process->peer.pid)
                 continue;
             used += reading_or(sample->processes.item[k].used_bytes, 0);
-            node = node_of(report.info);
+            node = report.info->numa_node;
         }
     }
     room_pool_note(manager->rooms, process, (uint64_t)used, node);

@@ -13,7 +13,7 @@
 #define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 
 #include "daemon/preload/preload_options.h"
-#include "daemon/preload/room_pool.h"
+#include "daemon/rooms/room_pool.h"
 #include "preload/page_orders.h"
 
 struct preload_manager;
@@ -87,8 +87,11 @@ bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, p
  */
 void preload_manager_limit_rooms(struct preload_manager *manager, int64_t idle_max_bytes);
 
-/* Returns how much host memory is held ready for copies. */
+/* Return how much host memory is held ready for copies, in all and for a task; as
+ * room_pool_totals and room_pool_of_task. */
 struct room_totals preload_manager_rooms(const struct preload_manager *manager);
+bool preload_manager_rooms_of_task(
+    const struct preload_manager *manager, uint64_t task, struct room_of_task *ret_rooms);
 
 /* Is its memory away? */
 bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid);

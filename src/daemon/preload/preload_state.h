@@ -4,7 +4,7 @@
 #define COLLOC_DAEMON_PRELOAD_STATE_H
 
 #include "daemon/preload/preload_options.h"
-#include "daemon/preload/room_pool.h"
+#include "daemon/rooms/room_pool.h"
 #include "preload/exact_peak.h"
 #include "preload/preload_listener.h"
 #include "preload/step_rate.h"

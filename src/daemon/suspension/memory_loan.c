@@ -5,7 +5,7 @@
  *
  *     host-memory-share: 64 GiB    task: 9 GiB, GPU memory 70 GiB    suspended: 79 GiB
  *
- * What goes to host memory of the daemon's (preload/room_pool.h) does not count there.
+ * What goes to host memory of the daemon's (rooms/room_pool.h) does not count there.
  * So the limit is raised before the task is suspended, and restored when it runs again. The record
  * has the former limit, so that each of these steps may be repeated, also by another daemon.
  */

@@ -131,12 +131,33 @@ static void test_every_refusal_has_words(void **state)
     facts.host_available_bytes = reading_of(5.0 * GIB);
     suspend_refusal_write(SUSPEND_HOST_MEMORY, &facts, text, sizeof text);
     assert_non_null(strstr(text, "(7.3 GiB wanted, 5.0 GiB free)"));
+    facts.pool_bytes = 7.0 * GIB;
+    suspend_refusal_write(SUSPEND_HOST_MEMORY, &facts, text, sizeof text);
+    assert_non_null(strstr(text, "(307.2 MiB wanted, 5.0 GiB free)"));
+}
+
+/* The largest GPU's whole memory. */
+static void test_132_gib(void **state)
+{
+    char text[512];
+    REFUSED(SUSPEND_OVER_MAX, facts.gpu_bytes = reading_of(132.0 * GIB));
+    struct suspend_facts facts = fine();
+    facts.gpu_bytes = reading_of(132.0 * GIB);
+    facts.suspended_max_bytes = 200 * GIB;
+    facts.host_available_bytes = reading_of(64.0 * GIB);
+    assert_int_equal(suspend_check(&facts), SUSPEND_HOST_MEMORY);
+    suspend_refusal_write(SUSPEND_HOST_MEMORY, &facts, text, sizeof text);
+    assert_non_null(strstr(text, "too little free memory"));
+    assert_non_null(strstr(text, "(132.0 GiB wanted, 64.0 GiB free)"));
+    facts.pool_bytes = 100.0 * GIB;
+    assert_int_equal(suspend_check(&facts), SUSPEND_ALLOWED);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_plain_task_may),
+        cmocka_unit_test(test_132_gib),
         cmocka_unit_test(test_the_machine),
         cmocka_unit_test(test_the_task),
         cmocka_unit_test(test_nccl_among_several_processes),

@@ -513,6 +513,21 @@ const char *suspension_why_failed(const struct suspension *suspension, uint64_t 
     return "a profiler is attached";
 }
 
+struct room_totals preload_manager_rooms(const struct preload_manager *manager)
+{
+    return (struct room_totals){
+        .max_bytes = 8000, .bytes = 3000, .used_bytes = 1000, .share_bytes = 4000, .rooms = 2};
+}
+
+bool preload_manager_rooms_of_task(
+    const struct preload_manager *manager, uint64_t task, struct room_of_task *ret_rooms)
+{
+    *ret_rooms = (struct room_of_task){.bytes = (uint64_t)(2 * GIB),
+        .user_bytes = (uint64_t)(3 * GIB),
+        .share_bytes = (uint64_t)(4 * GIB)};
+    return true;
+}
+
 enum carrier_use suspension_ask_carrier(
     const struct suspension *suspension, const struct task *task, char *ret_why, size_t size)
 {
@@ -1156,6 +1171,8 @@ static void test_a_suspension_is_refused_with_the_reason(void **state)
     serve("GET", "/v1/tasks/{id}", &request);
     assert_string_equal(text_of(&request, "suspension_error"), "a profiler is attached");
     assert_string_equal(text_of(&request, "carrier_obstacle"), "process 7: it uses managed memory");
+    assert_string_equal(text_of(&request, "copy_room_text"),
+        "2.0 GiB are ready; its user has 3.0 GiB, and a share of 4.0 GiB");
     forget(&request);
 }
 
@@ -1235,6 +1252,9 @@ static void test_metrics_leave_out_what_is_not_known(void **state)
     assert_null(strstr(request.text, "colloc_gpu_power_watts{"));
     assert_non_null(strstr(request.text, "colloc_state_disk_available_bytes 5000000000\n"));
     assert_null(strstr(request.text, "colloc_state_disk_size_bytes 0"));
+    assert_non_null(strstr(request.text, "colloc_carrier_pool_size_bytes 8000\n"));
+    assert_non_null(strstr(request.text, "colloc_carrier_pool_bytes{state=\"ready\"} 2000\n"));
+    assert_non_null(strstr(request.text, "colloc_carrier_pool_bytes{state=\"used\"} 1000\n"));
     assert_non_null(strstr(request.text, "# TYPE colloc_info gauge\n"));
     assert_null(strstr(request.text, "# EOF"));
     forget(&request);

@@ -9,7 +9,8 @@
 
 #include "base/array.h"
 #include "base/units.h"
-#include "daemon/preload/room_plan.h"
+#include "daemon/rooms/room_plan.h"
+#include "daemon/rooms/room_text.h"
 
 static struct room_limits limits;
 
@@ -178,6 +179,35 @@ static void the_setting_was_made_smaller(void **state)
     expect(rooms, 2, ROOM_STEP_END, 0);
 }
 
+static void what_users_read_about_the_rooms_of_a_task(void **state)
+{
+    char text[192];
+    struct room_of_task rooms = {.bytes = GIB, .missing_bytes = GIB, .user_bytes = 3 * GIB};
+    rooms.share_bytes = 4 * GIB;
+    assert_string_equal(room_text_write(&rooms, text, sizeof text),
+        "1.0 GiB of 2.0 GiB are ready, so its copy would be memory of the task; its user has 3.0 GiB, and a "
+        "share of 4.0 GiB");
+    rooms.missing_bytes = 0;
+    assert_string_equal(room_text_write(&rooms, text, sizeof text),
+        "1.0 GiB are ready; its user has 3.0 GiB, and a share of 4.0 GiB");
+    rooms.used_bytes = GIB;
+    assert_string_equal(room_text_write(&rooms, text, sizeof text),
+        "1.0 GiB have its copy; its user has 3.0 GiB, and a share of 4.0 GiB");
+}
+
+static void users_have_equal_shares_of_the_setting(void **state)
+{
+    struct room_view rooms[] = {room(3, 2), room(5, 0), room(0, 0)};
+    rooms[1].uid = 1;
+    rooms[2].uid = 2; /* its process cannot be carried: no user of the pool */
+    assert_int_equal(room_share(rooms, 3, 40 * GIB), 20 * GIB);
+    assert_int_equal(room_share(rooms, 0, 40 * GIB), 40 * GIB);
+    assert_int_equal(room_bytes_of_user(rooms, 3, 0), 2 * GIB);
+    assert_true(room_missing_bytes(&rooms[1]) > 5 * GIB);
+    rooms[1].is_final = true;
+    assert_int_equal(room_missing_bytes(&rooms[1]), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +223,8 @@ int main(void)
         cmocka_unit_test_setup(nothing_grows_into_the_hosts_reserve, reset),
         cmocka_unit_test_setup(rooms_make_way_for_suspended_tasks, reset),
         cmocka_unit_test_setup(the_setting_was_made_smaller, reset),
+        cmocka_unit_test_setup(users_have_equal_shares_of_the_setting, reset),
+        cmocka_unit_test(what_users_read_about_the_rooms_of_a_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

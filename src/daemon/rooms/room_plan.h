@@ -19,8 +19,8 @@
  * not all fit would otherwise take each other's rooms in turns. A room is ended, too, when its
  * process needs a larger one, or when the host is short of memory.
  */
-#ifndef COLLOC_DAEMON_PRELOAD_ROOM_PLAN_H
-#define COLLOC_DAEMON_PRELOAD_ROOM_PLAN_H
+#ifndef COLLOC_DAEMON_ROOMS_ROOM_PLAN_H
+#define COLLOC_DAEMON_ROOMS_ROOM_PLAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +55,16 @@ struct room_step {
 /* Returns the size of a room for blocks of this size: a little more than they need now, as
  * trainings cache memory, in whole grains. */
 uint64_t room_size(uint64_t blocks_bytes);
+
+/* Returns how much the room lacks for its process's blocks; 0: nothing, or it does not grow. */
+uint64_t room_missing_bytes(const struct room_view *room);
+
+/* Returns what all rooms of the user have. */
+uint64_t room_bytes_of_user(const struct room_view *rooms, size_t n, uid_t uid);
+
+/* Returns each user's share: the setting, divided by the users with a room, or with a process that
+ * could have one. */
+uint64_t room_share(const struct room_view *rooms, size_t n, uint64_t max_bytes);
 
 struct room_step room_plan(
     const struct room_view *rooms, size_t n, const struct room_limits *limits);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* First what must go, then what may grow. */
-#include "daemon/preload/room_plan.h"
+#include "daemon/rooms/room_plan.h"
 
 /* Chosen: a training that has made its first steps grows by less. */
 enum { MARGIN_DIVISOR = 16 };
@@ -27,7 +27,7 @@ static struct sums add_up(const struct room_view *rooms, size_t n)
 
 /* ---- users ---- */
 
-static uint64_t bytes_of_user(const struct room_view *rooms, size_t n, uid_t uid)
+uint64_t room_bytes_of_user(const struct room_view *rooms, size_t n, uid_t uid)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < n; i++)
@@ -40,8 +40,7 @@ static bool is_of_a_user(const struct room_view *room)
     return room->bytes || room->blocks_bytes;
 }
 
-/* Of each user with a room, or with a process that could have one. */
-static uint64_t share_bytes(const struct room_view *rooms, size_t n, uint64_t max_bytes)
+uint64_t room_share(const struct room_view *rooms, size_t n, uint64_t max_bytes)
 {
     uint64_t users = 0;
     for (size_t i = 0; i < n; i++) {
@@ -62,7 +61,7 @@ static size_t find_least_useful(const struct room_view *rooms, size_t n, uint64_
     size_t found = n;
     for (size_t i = 0; i < n; i++)
         if (!rooms[i].is_used && rooms[i].bytes &&
-            bytes_of_user(rooms, n, rooms[i].uid) > above_bytes &&
+            room_bytes_of_user(rooms, n, rooms[i].uid) > above_bytes &&
             (found == n || rooms[i].used_us <= rooms[found].used_us))
             found = i;
     return found;
@@ -75,8 +74,7 @@ static bool is_too_small(const struct room_view *room)
 
 /* ---- what grows ---- */
 
-/* How much the room lacks; 0: it does not grow. */
-static uint64_t missing_bytes(const struct room_view *room)
+uint64_t room_missing_bytes(const struct room_view *room)
 {
     uint64_t size = room_size(room->blocks_bytes);
     return room->is_final || room->is_used || size <= room->bytes ? 0 : size - room->bytes;
@@ -93,11 +91,11 @@ static struct room_step plan_growth(const struct room_view *rooms, size_t n,
     const struct room_limits *limits, bool within_share, bool *ret_lacks)
 {
     struct sums sums = add_up(rooms, n);
-    uint64_t share = share_bytes(rooms, n, limits->max_bytes);
+    uint64_t share = room_share(rooms, n, limits->max_bytes);
     *ret_lacks = false;
     for (size_t i = 0; i < n; i++) {
-        uint64_t more = missing_bytes(&rooms[i]);
-        if (!more || (bytes_of_user(rooms, n, rooms[i].uid) + more <= share) != within_share)
+        uint64_t more = room_missing_bytes(&rooms[i]);
+        if (!more || (room_bytes_of_user(rooms, n, rooms[i].uid) + more <= share) != within_share)
             continue;
         uint64_t to = next_size(&rooms[i]);
         bool has_space = sums.all + more <= limits->max_bytes &&
@@ -118,7 +116,7 @@ static struct room_step plan_shares(
         return step;
     if (!lacks)
         return plan_growth(rooms, n, limits, false, &lacks);
-    size_t least = find_least_useful(rooms, n, share_bytes(rooms, n, limits->max_bytes));
+    size_t least = find_least_useful(rooms, n, room_share(rooms, n, limits->max_bytes));
     return least < n ? (struct room_step){.kind = ROOM_STEP_END, .room = least} : step;
 }
 

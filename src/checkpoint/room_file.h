@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of a room: host memory of the daemon's for the copy of one process's blocks
- * (room_pool.h). Its pages exist, cleared and in huge pages where the kernel has them, before the
+ * (daemon/rooms/room_pool.h). Its pages exist, cleared and in huge pages where the kernel has them, before the
  * process gets it: a page costs the process that touches it first, in time and in its cgroup.
  *
  * Contract: the functions wait for the kernel, up to half a second for each GiB; they are for a
  * thread of their own. The daemon never reads what is in the file.
  */
-#ifndef COLLOC_DAEMON_PRELOAD_ROOM_FILE_H
-#define COLLOC_DAEMON_PRELOAD_ROOM_FILE_H
+#ifndef COLLOC_CHECKPOINT_ROOM_FILE_H
+#define COLLOC_CHECKPOINT_ROOM_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Can its pages be huge ones? */
+bool room_file_has_huge_pages(void);
 
 /* Makes an empty file without a name. Returns its descriptor, or -errno. */
 int room_file_create(void);

@@ -19,11 +19,12 @@
  *    process keeps the file mapped until its memory is back. The next daemon counts that memory as
  *    it counts all memory of suspended tasks, and has a new room made afterwards.
  */
-#ifndef COLLOC_DAEMON_PRELOAD_ROOM_POOL_H
-#define COLLOC_DAEMON_PRELOAD_ROOM_POOL_H
+#ifndef COLLOC_DAEMON_ROOMS_ROOM_POOL_H
+#define COLLOC_DAEMON_ROOMS_ROOM_POOL_H
 
 #include <uv.h>
 
+#include "base/reading.h"
 #include "daemon/config.h"
 #include "preload/preload_listener.h"
 
@@ -45,10 +46,10 @@ void room_pool_connected(struct room_pool *pool, const struct preload_process *p
  * Notes a process at a poll of the GPUs.
  *
  * used_bytes: its GPU memory by the driver: its page may claim any size
- * node:       the NUMA node of its GPU; -1: not known
+ * node:       the NUMA node of its GPU
  */
-void room_pool_note(
-    struct room_pool *pool, struct preload_process *process, uint64_t used_bytes, int node);
+void room_pool_note(struct room_pool *pool, struct preload_process *process, uint64_t used_bytes,
+    struct reading node);
 
 /* All processes were noted: ends rooms of processes that have ended, and begins the next work.
  * The listener, which is borrowed, has the processes. */
@@ -70,11 +71,26 @@ bool room_pool_lend(struct room_pool *pool, struct preload_process *process);
 
 /* For users. */
 struct room_totals {
-    uint64_t max_bytes;  /* the setting carrier-pool, or its default */
-    uint64_t bytes;      /* of all rooms */
-    uint64_t used_bytes; /* of those with a copy in them */
+    uint64_t max_bytes;   /* the setting carrier-pool, or its default */
+    uint64_t bytes;       /* of all rooms */
+    uint64_t used_bytes;  /* of those with a copy in them */
+    uint64_t share_bytes; /* of each user; what one does not take, others may */
     int rooms;
 };
 struct room_totals room_pool_totals(const struct room_pool *pool);
+
+/*
+ * The rooms of a task, or of a job, for users.
+ *
+ * Returns false: none of its processes has one, or could have one.
+ */
+struct room_of_task {
+    uint64_t bytes;         /* of its rooms */
+    uint64_t used_bytes;    /* of those with a copy in them */
+    uint64_t missing_bytes; /* for what its processes have on the GPU now */
+    uint64_t user_bytes;    /* of all rooms of its user */
+    uint64_t share_bytes;   /* of each user; what one does not take, others may */
+};
+bool room_pool_of_task(const struct room_pool *pool, uint64_t task, struct room_of_task *ret_rooms);
 
 #endif

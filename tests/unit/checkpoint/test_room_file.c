@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/preload/room_file.h"
+#include "checkpoint/room_file.h"
 
 static int64_t bytes_of(int fd)
 {

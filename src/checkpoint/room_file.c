@@ -4,13 +4,12 @@
  * distributions leave at "never" or "advise". A tmpfs has another option for them, so where
  * memfds get none, the file is made in a tmpfs that is mounted nowhere and ends with its last file.
  */
-#include "daemon/preload/room_file.h"
+#include "checkpoint/room_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <linux/mount.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -63,6 +62,16 @@ static int create_in_tmpfs(void)
     unlinkat(root, FILE_NAME, 0);
     close(root);
     return r;
+}
+
+bool room_file_has_huge_pages(void)
+{
+    if (!memfds_get_no_huge_pages())
+        return true;
+    int root = mount_nowhere();
+    if (root >= 0)
+        close(root);
+    return root >= 0;
 }
 
 int room_file_create(void)

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the pool share: room_pool.c has the rooms, room_maker.c makes their files. */
+#ifndef COLLOC_DAEMON_ROOMS_ROOM_POOL_STATE_H
+#define COLLOC_DAEMON_ROOMS_ROOM_POOL_STATE_H
+
+#include "daemon/rooms/room_plan.h"
+#include "daemon/rooms/room_pool.h"
+
+enum { ROOMS_MAX = 256 }; /* chosen: more are never of use to one server */
+
+struct room {
+    struct room *next, **link;
+    uint64_t task;
+    uid_t uid;
+    pid_t pid;
+    uint64_t born;         /* clock ticks since boot: with the pid it names one process for ever */
+    int fd, node;          /* -1: none */
+    uint64_t bytes;        /* of its pages */
+    uint64_t blocks_bytes; /* at the last poll; 0: its process cannot be carried, or is still new */
+    uint64_t largest_bytes;
+    int64_t steady_us; /* since when the blocks take no more */
+    bool is_final;     /* the process has had it */
+    bool is_handed;    /* and has it from this connection */
+    bool is_lent;      /* a copy is in it, or will be */
+    bool is_listed;    /* at this poll */
+    int64_t used_us;
+};
+
+/* A file that is to be ended. */
+struct ended_file {
+    int fd;
+    uint64_t bytes;
+};
+
+/* Makes and ends files by a thread, one at a time. */
+struct room_maker {
+    uv_work_t work;
+    bool is_working;
+    struct room *growing; /* NULL: a file is ended */
+    int64_t short_us;     /* when the host was last short of memory; 0: never */
+    struct ended_file ended[ROOMS_MAX];
+    int n_ended;
+
+    /* The thread's, while it works. */
+    int fd, node, error;
+    uint64_t from, to;
+};
+
+struct room_pool {
+    uv_loop_t *loop;
+    const struct config *config;
+    struct preload_listener *listener; /* NULL: not known yet */
+    struct room *rooms, **last;
+    int n_rooms;
+    uint64_t idle_max_bytes;
+    bool is_closed;
+    struct room_maker maker;
+};
+
+/* ---- room_pool.c ---- */
+
+/* Lists the rooms for the plan, in their order. Returns how many. */
+size_t room_pool_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX]);
+
+/* The room's file goes; the process may get another one. */
+void room_pool_end_file(struct room_pool *pool, struct room *room);
+
+/* ---- room_maker.c ---- */
+
+/* Returns the size of all rooms together: the setting carrier-pool, or its default. */
+uint64_t room_maker_max_bytes(const struct room_pool *pool);
+
+/* Has this file ended by the thread. Returns false when it has too many: tried again later. */
+bool room_maker_can_end(const struct room_pool *pool);
+void room_maker_end(struct room_pool *pool, int fd, uint64_t bytes);
+
+/* Begins the next piece of work, unless one is under way. */
+void room_maker_go_on(struct room_pool *pool);
+
+/* Closes the files that wait for their end. */
+void room_maker_fini(struct room_pool *pool);
+
+#endif
