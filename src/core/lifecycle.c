@@ -106,6 +106,7 @@ void core_destroy(struct core *core)
     free(core->closed);
     free(core->outlooks);
     free(core->drain_outlooks);
+    free(core->wanters);
     free(core);
 }
 

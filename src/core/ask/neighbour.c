@@ -8,6 +8,8 @@
  */
 #include "core/ask/neighbour.h"
 
+#include <string.h>
+
 #include "core/ask/giving_way.h"
 #include "core/ask/placement.h"
 #include "core/memory_domain.h"
@@ -97,22 +99,70 @@ static bool has_waiting_allocation(const struct core *core, const struct gpu_vie
     return false;
 }
 
-static bool wants_gpu(const struct core *core, const struct task *task, int gpu, uint64_t but)
+/* The same GPUs suit both, as far as can be seen at once. */
+static bool wants_as(const struct task *task, const struct task *other)
 {
-    return task->id != but && waits_for_gpus(task) && cluster_view_suits(&core->view, gpu, task);
+    const char *kind = task->request.gpu_kind, *of_other = other->request.gpu_kind;
+    return task->state != TASK_SUSPENDED && other->state != TASK_SUSPENDED &&
+           task->request.gpus == other->request.gpus &&
+           task->request.need.kind == other->request.need.kind &&
+           task->request.need.bytes == other->request.need.bytes &&
+           (kind == of_other || (kind && of_other && strcmp(kind, of_other) == 0));
 }
 
-bool core_is_memory_wanted(const struct core *core, int gpu, uint64_t but)
+/* Notes a task with each GPU that it wants. Returns of how many GPUs two tasks are known now. */
+static int note_wanter(struct core *core, const struct task *task)
+{
+    int n = 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        struct gpu_wanter *wanter = &core->wanters[i];
+        if (!wanter->by_others && cluster_view_suits(&core->view, i, task)) {
+            wanter->by_others = wanter->task != 0;
+            wanter->task = wanter->task ? wanter->task : task->id;
+        }
+        n += wanter->by_others;
+    }
+    return n;
+}
+
+/* One walk over the tasks, which ends when each GPU is wanted by two of them. Of tasks that want
+ * the same as the one before, two are enough. */
+static void find_wanters(struct core *core)
+{
+    const struct task *before = NULL;
+    int n_alike = 0, n_known = 0;
+    for (int i = 0; i < core->view.n_gpus; i++)
+        core->wanters[i] = (struct gpu_wanter){0};
+    for (int i = 0; i < core->n_tasks && n_known < core->view.n_gpus; i++) {
+        const struct task *task = core->tasks[i];
+        if (!waits_for_gpus(task))
+            continue;
+        n_alike = before && wants_as(task, before) ? n_alike + 1 : 0;
+        before = task;
+        if (n_alike < 2)
+            n_known = note_wanter(core, task);
+    }
+    core->has_wanters = true;
+}
+
+static bool is_waited_for(struct core *core, int gpu, uint64_t but)
+{
+    if (!core->has_wanters)
+        find_wanters(core);
+    const struct gpu_wanter *wanter = &core->wanters[gpu];
+    return wanter->by_others || (wanter->task && wanter->task != but);
+}
+
+bool core_is_memory_wanted(struct core *core, int gpu, uint64_t but)
 {
     const struct gpu_view *view = &core->view.gpus[gpu];
-    bool is_wanted = has_waiting_allocation(core, view) || claims_any(view->claims, ~0U);
-    for (int i = 0; i < core->n_tasks && !is_wanted; i++)
-        is_wanted = wants_gpu(core, core->tasks[i], gpu, but);
+    bool is_wanted = has_waiting_allocation(core, view) || claims_any(view->claims, ~0U) ||
+                     is_waited_for(core, gpu, but);
     struct reading free_bytes = gpu_view_free_bytes(view);
     return is_wanted || (free_bytes.valid && free_bytes.value < outstanding_bytes(view));
 }
 
-int core_find_neighbour(const struct core *core, const struct task *task, enum yield_reason reason,
+int core_find_neighbour(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us)
 {
     const struct task_yield *yield = &task->run->yield;

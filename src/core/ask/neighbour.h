@@ -21,7 +21,7 @@
  *
  * Returns its index; -1: the copy goes to the host.
  */
-int core_find_neighbour(const struct core *core, const struct task *task, enum yield_reason reason,
+int core_find_neighbour(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us);
 
 /*
@@ -29,7 +29,10 @@ int core_find_neighbour(const struct core *core, const struct task *task, enum y
  * there, or one that is there and has not taken all that it needs?
  *
  * but: a task that does not count, since it starts elsewhere; 0: all count
+ *
+ * The tasks that wait are those at the first call in a pass: one that has started since may still
+ * count, so that too little is lent rather than too much.
  */
-bool core_is_memory_wanted(const struct core *core, int gpu, uint64_t but);
+bool core_is_memory_wanted(struct core *core, int gpu, uint64_t but);
 
 #endif

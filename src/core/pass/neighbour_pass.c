@@ -20,6 +20,7 @@ static bool may_relocate(const struct task *task, int64_t now_us)
 int core_return_lent_memory(struct core *core, int64_t now_us)
 {
     int r = 0;
+    core->has_wanters = false; /* what could start has been started */
     for (int i = 0; i < core->view.n_gpus && core->n_copies && r == 0; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         if (gpu->n_copies == 0 || !core_is_memory_wanted(core, i, 0))

@@ -74,6 +74,7 @@ const struct pass_stage *core_pass_stages(int *ret_n)
 int core_schedule(struct core *core, int64_t now_us)
 {
     int r = 0;
+    core->has_wanters = false;
     core_release_returns(core);
     for (size_t i = 0; i < ARRAY_SIZE(stages) && r == 0; i++)
         r = stages[i].run(core, now_us);

@@ -86,10 +86,14 @@ int core_apply_gpus(struct core *core, const struct event *event)
     struct drain_outlook *drains = realloc(core->drain_outlooks, (size_t)most * sizeof *drains + 1);
     if (drains)
         core->drain_outlooks = drains;
+    struct gpu_wanter *wanters = realloc(core->wanters, (size_t)most * sizeof *wanters + 1);
+    if (wanters)
+        core->wanters = wanters;
     double *open_bytes = realloc(view->open_bytes, (size_t)most * sizeof *open_bytes + 1);
     if (open_bytes)
         view->open_bytes = open_bytes;
-    if (!gpus || !closed || !outlooks || !drains || !open_bytes ||
+    core->has_wanters = false;
+    if (!gpus || !closed || !outlooks || !drains || !wanters || !open_bytes ||
         placement_reserve(&core->placement, most) < 0)
         return -ENOMEM;
 

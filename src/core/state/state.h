@@ -103,6 +103,12 @@ struct drain_outlook {
     int n_users;     /* residents that keep it from being idle */
 };
 
+/* Which waiting tasks may run on a GPU (ask/neighbour.c). */
+struct gpu_wanter {
+    uint64_t task; /* one of them; 0: none */
+    bool by_others;
+};
+
 struct core {
     struct core_settings settings;
     struct share_table shares; /* the settings point to it */
@@ -167,6 +173,8 @@ struct core {
     struct head_outlook *outlooks; /* scratch: one per GPU, while tasks behind the head are tried */
     struct drain_outlook *drain_outlooks; /* scratch: one per GPU, of a choice of those to drain */
     bool has_outlooks;                    /* they are of the view and the head as they are now */
+    struct gpu_wanter *wanters;           /* scratch: one per GPU, */
+    bool has_wanters;                     /* found in this pass */
     struct node_check node_check;         /* `ask` is NULL on a single server */
 
     struct reported_wait main_wait, recovery_wait;
