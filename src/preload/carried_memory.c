@@ -246,7 +246,8 @@ void carried_forget_context(struct process_state *state, uint64_t context)
     state->carrier.never = PRELOAD_CARRY_CONTEXTS;
     for (;;) {
         futex_lock(&state->lock);
-        bool found = blocks->count && blocks_remove(blocks, blocks->item[0].at, &block);
+        bool found = blocks->count &&
+                     blocks_remove(blocks, blocks->item[blocks->count - 1].at, &block);
         futex_unlock(&state->lock);
         if (!found)
             break;

@@ -32,7 +32,7 @@ enum {
     ERROR_INVALID_CONTEXT = 201,
     ERROR_ILLEGAL_STATE = 401,
     ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
-    BLOCKS_MAX = 4096,
+    BLOCKS_MAX = 1 << 14,
     CAPTURES_MAX = 8
 };
 
@@ -73,12 +73,17 @@ static void give_back(uint64_t bytes)
     atomic_fetch_sub(&gpu->used_bytes, bytes);
 }
 
-/* Under the lock. */
+/* Under the lock. It begins at the last one that was found: programs mostly go on from there. */
 static struct block *find_block(uint64_t at)
 {
-    for (int i = 0; i < BLOCKS_MAX; i++)
-        if (blocks[i].at == at)
-            return &blocks[i];
+    static int last;
+    for (int i = 0; i < BLOCKS_MAX; i++) {
+        int k = (last + i) % BLOCKS_MAX;
+        if (blocks[k].at != at)
+            continue;
+        last = k;
+        return &blocks[k];
+    }
     return NULL;
 }
 
@@ -331,7 +336,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 
 /* Reserved ranges are addresses of the process. Memory that is mapped there is new and can be read
  * and written; without it the program dies of SIGSEGV, as a kernel would of an illegal address. */
-enum { RANGES_MAX = 1024, GRAIN = 2 << 20 };
+enum { RANGES_MAX = 1 << 14, GRAIN = 2 << 20 };
 static struct range {
     uint64_t at, bytes;
     void *room;
@@ -348,9 +353,14 @@ CUresult cuMemGetAllocationGranularity(
 
 static struct range *find_range(uint64_t at)
 {
-    for (int i = 0; i < RANGES_MAX; i++)
-        if (ranges[i].at == at)
-            return &ranges[i];
+    static int last;
+    for (int i = 0; i < RANGES_MAX; i++) {
+        int k = (last + i) % RANGES_MAX;
+        if (ranges[k].at != at)
+            continue;
+        last = k;
+        return &ranges[k];
+    }
     return NULL;
 }
 
@@ -561,11 +571,17 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
     return fails("cuMemcpyDtoHAsync_v2") ? 700 : CUDA_SUCCESS;
 }
 
+/* With PRETEND_CUDA_SPARSE a program has content in the first bytes of its blocks only: memory of
+ * any size takes some pages of the host. */
+enum { SPARSE_BYTES = 64 };
+
 EXPORT CUresult cuMemcpyDtoDAsync_v2(
     CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     wait_while_held(HOLD_COPY_ACROSS);
+    if (getenv("PRETEND_CUDA_SPARSE"))
+        bytes = SPARSE_BYTES;
     memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     return fails("cuMemcpyDtoDAsync_v2") ? 700 : CUDA_SUCCESS;
 }

@@ -687,6 +687,63 @@ class Neighbour(Carrier):
         self.assertEqual(self.hear(program), "given back")
 
 
+# Blocks of which the first bytes have a content, of any size.
+SPARSE = """
+begin()
+blocks = [alloc({mib})[1] for _ in range({count})]
+for i, at in enumerate(blocks): assert cuda.cuMemsetD8_v2(at, i % 251 + 1, 8) == 0
+def first(at):
+    room = c.create_string_buffer(8)
+    assert cuda.cuMemcpyDtoH_v2(room, at, 8) == 0
+    return room.raw
+say("ready")
+while line(): say(all(first(at) == bytes([i % 251 + 1]) * 8 for i, at in enumerate(blocks)))
+say(sum(free(at) for at in blocks))
+"""
+
+
+class Large(Carrier):
+    """Memory that no test machine has: only the first bytes of each block are real."""
+
+    hand_over, check_whole = Neighbour.hand_over, Neighbour.check_whole
+
+    def check_there_and_back(self, count, mib, mapped_mib):
+        self.gpu.set("total", 2 * mapped_mib * MIB)
+        program, page = self.begin(SPARSE.format(count=count, mib=mib), PRETEND_CUDA_SPARSE="1")
+        for _ in range(2):
+            self.hand_over(program, mapped_mib)
+            self.order_away(page)
+            self.assertEqual((page.lies(), self.gpu.get("used")), (pd.NEIGHBOUR, 0))
+            self.order_here(page)
+            self.assertEqual(page.u64(pd.CARRY_BYTES), mapped_mib * MIB)
+            self.check_whole(program)
+        self.say(program, "")
+        self.assertEqual(self.hear(program), "0")
+        self.assertEqual((self.gpu.get("used"), page.held()), (0, 0))
+
+    def test_ten_thousand_blocks(self):
+        self.check_there_and_back(10000, 1, 20000)
+
+    def test_132_gib(self):
+        """In one block, and in some."""
+        self.check_there_and_back(1, 132 << 10, 132 << 10)
+        self.check_there_and_back(4, 33 << 10, 132 << 10)
+
+    def test_blocks_that_go_with_their_context(self):
+        self.gpu.set("total", 40000 * MIB)
+        program, page = self.begin(
+            """
+            begin()
+            for _ in range(10000): assert alloc(1)[0] == 0
+            say("ready"); line()
+            say(cuda.cuDevicePrimaryCtxReset_v2(0)); line()
+            """
+        )
+        self.say(program, "")
+        self.assertEqual(self.hear(program), "0")
+        self.assertEqual((page.held(), self.gpu.get("used")), (0, 0))
+
+
 class WhoCannot(Carrier):
     def check(self, text, why, **options):
         program, page = self.begin(text + "\nsay('ready'); line()", **options)
