@@ -55,6 +55,7 @@ enum {
     SIMULATE_LOOK_AHEAD,
     SIMULATE_SLOT,
     SIMULATE_MAKE_ROOM,
+    SIMULATE_NEIGHBOUR_MEMORY,
     SIMULATE_PRELOAD,
     SIMULATE_CARRIER,
     SIMULATE_SERVICE_HOLD,
@@ -316,6 +317,9 @@ static int set_suspension(
     if (invocation->values[SIMULATE_CARRIER].set)
         settings->suspension_cost = suspension_cost_by_carrier();
     settings->carries_mps = invocation->values[SIMULATE_CARRIER].set;
+    if (settings->neighbour_memory && !settings->carries_mps)
+        return fault_set(fault, EINVAL,
+            "--neighbour-memory: only the carrier takes memory there: add --carrier");
     int r = core_settings_check(settings, fault);
     if (r < 0)
         return r;
@@ -403,6 +407,15 @@ static int find_trace(
     return 0;
 }
 
+enum { CLOSEST = 'A' }; /* 18 NVLinks: gpu/topology.c */
+
+/* With --neighbour-memory NVLink joins all cards of the server. */
+static void join_cards(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->n_places && i < VIEW_DISTANCES_MAX; i++)
+        memset(cluster->identities[i].distances, CLOSEST, (size_t)i);
+}
+
 /* The core gets the identities; the simulated GPUs keep their speeds. */
 static void hide_speeds(struct cluster *cluster)
 {
@@ -455,6 +468,8 @@ static int prepare_simulation(
     if (r == 0 &&
         strcmp(option_text_or(&invocation->values[SIMULATE_SPEEDS], "known"), "known") != 0)
         hide_speeds(&setup->cluster);
+    if (r == 0 && simulation->settings.neighbour_memory)
+        join_cards(&setup->cluster);
     if (r == 0)
         r = prepare_power(setup, fault);
     if (r == 0)

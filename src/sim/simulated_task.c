@@ -166,6 +166,7 @@ static void end_attempt(
     task->finish_version++;
     simulated_task_prepare_change(run, &task->running);
     simulated_gpus_remove_task(&run->gpus, &task->running, event.time_us);
+    simulated_task_drop_copy(run, task);
     run->result.oom += exit.failure == FAILURE_GPU_OOM;
     simulation_run_check(run, sim_step(run->sim, &event));
     simulated_task_forget_if_done(run, event.task);

@@ -3,10 +3,11 @@
  * Giving way in the simulator: suspensions, resumptions and moves take as long as was measured
  * (core/suspension.h), by the memory that the task holds. Meanwhile it does not compute, and its
  * co-residents are not disturbed. A suspended task holds no GPU memory, a client of MPS only its
- * context. When it is resumed, it takes at once what it held, and then the rest, step by step. A
- * paused one keeps its memory. An allocation that finds too little memory waits, where the settings
- * have `preload`, and is tried again when the core grants it. It fails when the daemon would let it
- * fail (preload/wait_rule.h).
+ * context. Where the core has chosen a neighbour GPU for the copy, the copy takes memory there,
+ * comes and goes at the speed of NVLink, and the context stays. When the task is resumed, it takes
+ * at once what it held, and then the rest, step by step. A paused one keeps its memory. An
+ * allocation that finds too little memory waits, where the settings have `preload`, and is tried
+ * again when the core grants it. It fails when the daemon would let it fail (preload/wait_rule.h).
  */
 #include "base/clock.h"
 #include "preload/wait_rule.h"
@@ -29,6 +30,12 @@ static bool is_client(const struct simulation_run *run, const struct simulated_t
     return core_task(sim_core(run->sim), task->running.id)->run->share.sharing == SHARING_MPS;
 }
 
+/* Clients of MPS keep their contexts, and all whose copy lies on a neighbour. */
+static bool keeps_context(const struct simulation_run *run, const struct simulated_task *task)
+{
+    return is_client(run, task) || task->copy_bytes > 0;
+}
+
 /* What stays on each place of a suspended task. */
 static int64_t context_bytes(const struct simulation_run *run, int64_t held)
 {
@@ -36,11 +43,11 @@ static int64_t context_bytes(const struct simulation_run *run, int64_t held)
     return held < bytes ? held : bytes;
 }
 
-/* Clients of MPS keep their contexts. Returns what stays on each place. */
+/* Returns what stays on each place. */
 static int64_t leave_context(struct simulation_run *run, const struct simulated_task *task)
 {
     int64_t held = held_bytes(run, task),
-            stays = is_client(run, task) ? context_bytes(run, held) : 0;
+            stays = keeps_context(run, task) ? context_bytes(run, held) : 0;
     free_memory(run, task);
     for (int i = 0; i < task->running.n_places && stays > 0; i++)
         simulation_run_check(run, gpu_memory_take(run->gpus.places[task->running.places[i]].memory,
@@ -78,6 +85,8 @@ static struct suspension_cost cost_of(
     const struct simulation_run *run, const struct simulated_task *task)
 {
     const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
+    if (task->copy_bytes)
+        return suspension_cost_to_neighbour();
     return is_client(run, task) ? suspension_cost_of_client(cost) : *cost;
 }
 
@@ -85,7 +94,32 @@ static struct suspension_cost cost_of(
 static double copied_bytes(
     const struct simulation_run *run, const struct simulated_task *task, int64_t held)
 {
-    return (double)(held - (is_client(run, task) ? context_bytes(run, held) : 0));
+    return (double)(held - (keeps_context(run, task) ? context_bytes(run, held) : 0));
+}
+
+/* ---- copies on a neighbour GPU ---- */
+
+/* Takes the memory for the copy. Without enough the copy goes to the host. */
+static void take_copy(struct simulation_run *run, struct simulated_task *task)
+{
+    const struct task *suspended = core_task(sim_core(run->sim), task->running.id);
+    int64_t held = held_bytes(run, task), bytes = held - context_bytes(run, held);
+    if (!suspended->run->yield.has_neighbour || bytes < 1)
+        return;
+    task->copy_place = suspended->run->yield.neighbour;
+    int r = gpu_memory_take(run->gpus.places[task->copy_place].memory, task->running.id, bytes);
+    task->copy_bytes = r == 0 ? bytes : 0;
+    simulation_run_check(run, r);
+    simulation_run_check(run, sampling_plan(&run->sampling, task->copy_place));
+}
+
+void simulated_task_drop_copy(struct simulation_run *run, struct simulated_task *task)
+{
+    if (!task->copy_bytes)
+        return;
+    gpu_memory_release(run->gpus.places[task->copy_place].memory, task->running.id);
+    simulation_run_check(run, sampling_plan(&run->sampling, task->copy_place));
+    task->copy_bytes = 0;
 }
 
 static void stop_computing(struct simulation_run *run, struct simulated_task *task)
@@ -107,8 +141,10 @@ static void compute_again(struct simulation_run *run, struct simulated_task *tas
 static void begin_suspension(
     struct simulation_run *run, struct simulated_task *task, bool is_move, int64_t now_us)
 {
-    const struct suspension_cost cost = cost_of(run, task);
+    if (!is_move)
+        take_copy(run, task);
     double bytes = copied_bytes(run, task, held_bytes(run, task));
+    const struct suspension_cost cost = cost_of(run, task);
     stop_computing(run, task);
     task->places_stepped = 0; /* what it has of the present step on some places is not restored */
     task->step_us = TIME_NEVER;
@@ -125,12 +161,22 @@ static void begin_resumption(
     const struct suspension_cost cost = cost_of(run, task);
     task->running.places = resumed->gpus;
     task->running.n_places = resumed->n_gpus;
+    int64_t there = held_bytes(run, task);
     int r = take_memory_again(run, task);
     simulation_run_check(run, r);
     task->is_refused = r == GPU_MEMORY_FULL;
-    task->yield_us = resumption_time_us(&cost, copied_bytes(run, task, restored_bytes(run, task)));
+    task->yield_us = resumption_time_us(&cost, (double)(restored_bytes(run, task) - there));
     simulation_run_wake(
         run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, resumed->id, task->attempt);
+}
+
+/* The copy goes from the neighbour to the host. */
+static void begin_relocation(struct simulation_run *run, struct simulated_task *task)
+{
+    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
+    task->yield_us = suspension_time_us(cost, (double)task->copy_bytes);
+    simulation_run_wake(
+        run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, task->running.id, task->attempt);
 }
 
 void simulated_task_yield(
@@ -148,6 +194,9 @@ void simulated_task_yield(
         break;
     case EFFECT_RESUME:
         begin_resumption(run, task, yielding);
+        break;
+    case EFFECT_RELOCATE:
+        begin_relocation(run, task);
         break;
     case EFFECT_PAUSE:
         stop_computing(run, task);
@@ -175,9 +224,21 @@ static void answer_suspended(struct simulation_run *run, struct simulated_task *
     int64_t stays = leave_context(run, task);
     if (stays > 0)
         event.yielded.context_bytes = reading_of((double)stays);
+    if (task->copy_bytes)
+        event.yielded.copy_bytes = reading_of((double)task->copy_bytes);
     simulated_task_plan_samples(run, &task->running);
     task->running.places = NULL;
     task->running.n_places = 0;
+    simulation_run_check(run, sim_step(run->sim, &event));
+}
+
+static void answer_relocated(struct simulation_run *run, struct simulated_task *task)
+{
+    struct event event = {.kind = EVENT_RELOCATED,
+        .time_us = sim_now_us(run->sim),
+        .task = task->running.id,
+        .yielded.took_us = task->yield_us};
+    simulated_task_drop_copy(run, task);
     simulation_run_check(run, sim_step(run->sim, &event));
 }
 
@@ -238,14 +299,18 @@ void simulated_task_on_yielded(struct simulation_run *run, const struct sim_wake
     if (!task || task->attempt != wakeup->version)
         return; /* of an attempt that has ended */
     const struct task *yielding = core_task(sim_core(run->sim), wakeup->subject);
-    if (yielding->state == TASK_SUSPENDING)
+    if (yielding->run->yield.is_relocating)
+        answer_relocated(run, task);
+    else if (yielding->state == TASK_SUSPENDING)
         answer_suspended(run, task);
     else if (yielding->state == TASK_MOVING)
         answer_moved(run, task, yielding);
     else if (task->is_refused)
         answer_failed(run, task);
-    else
+    else {
+        simulated_task_drop_copy(run, task);
         answer_running(run, task, EVENT_RESUMED);
+    }
 }
 
 /* ---- waiting for memory ---- */

@@ -88,6 +88,8 @@ struct simulated_task {
     int retries;        /* and has failed so often though it was granted */
     bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
     int64_t yield_us;   /* how long its suspension, resumption or move takes */
+    int copy_place;     /* where its copy takes memory while it is suspended, */
+    int64_t copy_bytes; /* so much; 0: on no GPU */
     struct simulated_service *service; /* NULL: a training */
     struct simulated_trial *trial;     /* owned; NULL: of no array with a stop rule */
 };
@@ -158,6 +160,9 @@ void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id);
 
 /* WAKE_MEMORY_STEP: the attempt allocates its next part of memory, or fails to. */
 void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* Its copy on a neighbour GPU is not needed any more. */
+void simulated_task_drop_copy(struct simulation_run *run, struct simulated_task *task);
 
 /* Plans the next memory step, instead of one that is planned. */
 void simulated_task_plan_memory_step(

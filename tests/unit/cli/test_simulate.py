@@ -709,6 +709,25 @@ class Results(SimulateCase):
         self.assertIn(carrier["suspensions"], range(75, 90))
         self.assertLess(carrier["total_s"], 1.07 * 6000)  # 5 % for stops, and starts
 
+    def test_copies_on_a_neighbour_gpu(self):
+        """Two tasks take turns on a GPU; beside a third one, on another GPU, their copies have
+        room."""
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w\n"
+            "long,1,3000,30000,0.3,1,0.1,135\n"
+            "big,1,9000,45000,0.9,1,0.1,135\n",
+        )
+        arrivals = (0, "big"), (100, "long"), (200, "long")
+        run = {"gpus": "A100-80GB,A100-40GB", "sharing": "streams", "slots": "60s"}
+        host = self.simulate(*arrivals, **run, carrier=True)
+        near = self.simulate(*arrivals, **run, carrier=True, neighbour_memory=True)
+        self.assertGreater(near["suspensions"], 50)
+        self.assertEqual(near["completed"], 3)
+        # A way out and back takes 0.3 s instead of 3.3 s.
+        self.assertLess(near["avg_jct_s"], host["avg_jct_s"] - near["suspensions"] / 2)
+        self.assertIn("add --carrier", self.complaint_of("--slots=10m", "--neighbour-memory"))
+
     def test_allocations_that_wait(self):
         self.tasks = self.write(
             "tasks.csv",
