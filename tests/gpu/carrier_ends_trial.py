@@ -37,7 +37,7 @@ from groups_trial import ENDED, is_running, until, write  # noqa: E402
 
 PARTS = ("kills-streams", "kills-mps", "slots")
 TIMES, EIGHT, SHORTER = 10, 8, 0.7
-WHO, PHASES = ("task", "helper", "collocd"), ("copying", "away", "returning")
+VICTIMS, PHASES = ("task", "helper", "collocd"), ("copying", "away", "returning")
 STEP_S = 0.012  # of the emulated training, about
 CALM_S = 0.2  # chosen: after a kill, before the GPU's memory is read
 FOLDERS = {
@@ -120,7 +120,13 @@ class Daemon:
         return [self.machine.program("colloc"), f"--socket={self.socket}", *words]
 
     def ask(self, *words):
-        return subprocess.run(self.words(*words), capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            self.words(*words),
+            env=self.machine.env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     def show(self, task):
         return json.loads(self.ask("show", str(task), "--json").stdout)
@@ -194,7 +200,7 @@ class Task:
 # ---- kills ----
 
 
-def kill_one(task, who, phase):
+def kill_one(task, victim, phase):
     """Returns what is seen then. The task runs before."""
     daemon = task.daemon
     pid = until(task.pid, 30, "its page")
@@ -208,18 +214,18 @@ def kill_one(task, who, phase):
         daemon.words(verb, str(task.id)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     result = {"phase_seen": page.wait_phase(phase)}
-    victim = {"task": pid, "helper": daemon.helper(), "collocd": daemon.process.pid}[who]
-    if victim is None:
+    pids = {"task": pid, "helper": daemon.helper(), "collocd": daemon.process.pid}
+    if pids[victim] is None:
         result["not_tried"] = "collocd runs no helper now"
-    elif who == "collocd":
+    elif victim == "collocd":
         daemon.kill()
     else:
-        os.kill(victim, signal.SIGKILL)
+        os.kill(pids[victim], signal.SIGKILL)
     begin = time.monotonic()
     asking.wait(60)
-    if who == "collocd":
+    if victim == "collocd":
         daemon.start()
-    if who == "task":
+    if victim == "task":
         result["state"] = task.wait(*ENDED)
         result["is_left"] = is_running(pid)
     else:
@@ -238,23 +244,23 @@ def run_kills(machine, out, seconds, sharing):
     daemon = Daemon(machine, machine.options.gpus.split(",")[0], sharing=sharing)
     want = ("--memory=6GiB", "--smact=0.1")
     reference = Task(daemon, "resnet50", 3600, *want)
+    reference.wait_steps(3)
     task, before = None, None
     for round_number in range(TIMES):
-        for who in WHO:
+        for victim in VICTIMS:
             for phase in PHASES:
                 if time.monotonic() > end - 15:
                     write(out, {"result": f"kills, {sharing}: time is over", "round": round_number})
                     daemon.close()
                     return
-                row = {"result": f"kill {who} {phase}, {sharing}", "round": round_number}
+                row = {"result": f"kill {victim} {phase}, {sharing}", "round": round_number}
                 try:
                     if task is None:
-                        reference.wait_steps(3)
                         before = daemon.used_mib()
                         task = Task(daemon, "resnet50", 3600, *want)
                         task.wait_steps(3)
                         until(lambda: task.show()["carried"], 20, "its carrier", 0.05)
-                    row.update(kill_one(task, who, phase))
+                    row.update(kill_one(task, victim, phase))
                     pairs = list(zip(task.losses(), reference.losses()))
                     row.update(equal=all(a == b for a, b in pairs), compared=len(pairs))
                     if row["state"] in ENDED:
