@@ -80,9 +80,9 @@ struct resident_promise {
 struct resident {
     enum residence residence;
     enum sharing sharing;
-    int mps_clients;   /* its processes that are clients of MPS, as last listed */
-    int samples_risen; /* since it took more than a context; at most RISEN_SAMPLES_ENOUGH */
-    uint64_t task;
+    int mps_clients;      /* its processes that are clients of MPS, as last listed */
+    int samples_risen;    /* since it took more than a context; at most RISEN_SAMPLES_ENOUGH */
+    uint64_t task, array; /* array: that the task is of; 0: none */
     int64_t since_us;
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
     struct reading need_bytes;  /* the memory that it requires */
@@ -377,11 +377,13 @@ static inline double gpu_view_returned_bytes(const struct gpu_view *gpu)
 }
 
 /* Chosen: over smact_max a level counts in such steps, so that not each sample that shows a little
- * less makes a scheduling pass. Returns the step that the level has reached. */
+ * less makes a scheduling pass; and above ACTIVITY_FULL a task would find no SM. Returns the step
+ * that the level has reached; 1 on a full GPU. */
 #define ACTIVITY_STEP 0.05
+#define ACTIVITY_FULL 0.99
 static inline double activity_step(double level)
 {
-    return ACTIVITY_STEP * floor(level / ACTIVITY_STEP);
+    return level > ACTIVITY_FULL ? 1 : ACTIVITY_STEP * floor(level / ACTIVITY_STEP);
 }
 
 /* Returns the free bytes as sampled. Not valid without a sample. */

@@ -249,17 +249,30 @@ static bool joins_by_mps(const struct placement_query *query, const struct gpu_v
     return may;
 }
 
-#define ACTIVITY_FULL 0.99 /* chosen: above that a task would find no SM */
+/* Are all residents tasks of the task's array? */
+static bool joins_siblings(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    uint64_t array = query->task->array.id;
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while (array && (resident = memory_domain_resident(&walk)))
+        array = resident->array == array ? array : 0;
+    return array > 0;
+}
 
-/* The activity beside which the task may start. Example: smact_max 0.8, smact_sum_max 1.3. A task
- * of 0.4 starts up to 0.9, one of 0.6 or of unknown activity up to 0.8. */
+/* The activity beside which the task may start. Example: smact_max 0.8, smact_sum_max 1.4. A task
+ * of 0.5 starts up to 0.9, one of 0.6 or of unknown activity up to 0.8. Beside tasks of its array
+ * alone it starts until the GPU is full: the array is done soonest then, and none of its tasks is
+ * waited for more than the others. */
 static double most_activity(const struct placement_query *query, const struct gpu_view *gpu)
 {
     const struct conditions *conditions = query->conditions;
     struct reading own = query->task->request.expect.smact;
     double most = conditions->smact_max;
-    if (!own.valid || conditions->smact_sum_max - own.value <= most || !joins_by_mps(query, gpu))
+    if (!own.valid || conditions->smact_sum_max <= 0 || !joins_by_mps(query, gpu))
         return most;
+    if (joins_siblings(query, gpu))
+        return fmax(most, ACTIVITY_FULL);
     return fmax(most, fmin(conditions->smact_sum_max - own.value, ACTIVITY_FULL));
 }
 

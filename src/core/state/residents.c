@@ -79,6 +79,7 @@ static int add_resident(
     count_backfilled(core, gpu->claims[CLAIM_HEAD], 1);
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
+        .array = task->array.id,
         .uid = task->uid,
         .user = core_find_user(core, task->uid),
         .backfilled_before = gpu->claims[CLAIM_HEAD],

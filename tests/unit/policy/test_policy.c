@@ -334,6 +334,34 @@ static void activity_is_at_most_the_limit(void **state)
     assert_int_equal(check(0, false).kind, VERDICT_SMACT_UNKNOWN);
 }
 
+/* Beside clients of MPS by the sum with its own, beside its array alone until the GPU is full. */
+static void siblings_fill_the_gpu(void **state)
+{
+    conditions.smact_sum_max = 1.4;
+    settle_in(0, 10, 0.97);
+    gpus[0].residents[0].sharing = task.request.sharing = SHARING_MPS;
+    task.request.expect.smact = reading_of(0.6);
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH); /* 0.95 and 0.6 */
+    gpus[0].residents[0].array = 7;
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH); /* it is of none */
+    task.array.id = 8;
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH);
+    task.array.id = 7;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    gpus[0].smact_level = reading_of(0.995);
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH);
+    gpus[0].smact_level = reading_of(0.97);
+    task.request.expect.smact = READING_NONE;
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH);
+    task.request.expect.smact = reading_of(0.6);
+    conditions.smact_sum_max = 0;
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH);
+    conditions.smact_sum_max = 1.4;
+    gpus[0].residents[gpus[0].n_residents++] = (struct resident){
+        .task = 70, .residence = RESIDENCE_SETTLED, .sharing = SHARING_MPS};
+    assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH); /* one of no array is there, too */
+}
+
 static void idle_is_known_not_guessed(void **state)
 {
     assert_int_equal(check(0, true).kind, VERDICT_FITS);
@@ -777,6 +805,7 @@ int main(void)
         cmocka_unit_test_setup(a_task_that_may_lack_mps_joins_none_of_its_clients, idle_machine),
         cmocka_unit_test_setup(memory_is_asked_to_the_byte, idle_machine),
         cmocka_unit_test_setup(activity_is_at_most_the_limit, idle_machine),
+        cmocka_unit_test_setup(siblings_fill_the_gpu, idle_machine),
         cmocka_unit_test_setup(idle_is_known_not_guessed, idle_machine),
         cmocka_unit_test_setup(a_gpu_has_48_clients_of_mps, idle_machine),
         cmocka_unit_test_setup(newcomers_wait_for_the_newest_and_for_room, idle_machine),
