@@ -116,6 +116,7 @@ static const struct field fields[] = {
     {"Memory peak", "mem_peak_mib", mib_text},
     {"Memory waits", "memory_waits", count_text},
     {"Waited for", "memory_wait_s", stopped_text},
+    {"SMACT exp.", "smact_text", scalar_text},
     {"SMACT mean", "smact_mean", fraction_text},
     {"Steps/s now", "steps_per_s", rate_text},
     {"Steps/s mean", "steps_per_s_mean", rate_text},

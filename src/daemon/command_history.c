@@ -10,6 +10,7 @@
  *     COMPLETED, peak 15 GiB         15 GiB
  *     any other end                  nothing: it may have ended before its peak
  *     running, second step made      it takes at least what it holds: enough until a run completes
+ *     running, steps throughout      its SM activity: enough until a run completes
  *     peak perhaps preallocated      nothing (preallocation.h)
  */
 #include "daemon/command_history.h"
@@ -77,7 +78,9 @@ static bool read_record(const json_t *record, struct command_runs *ret)
                  *uid = json_object_get(record, "uid"),
                  *smact = json_object_get(record, "smact_mean");
     json_int_t gpus = json_integer_value(json_object_get(record, "gpus_requested"));
-    *ret = (struct command_runs){.uid = (uid_t)json_integer_value(uid), .smact = SMACT_UNKNOWN};
+    *ret = (struct command_runs){.uid = (uid_t)json_integer_value(uid),
+        .smact = SMACT_UNKNOWN,
+        .early_smact = SMACT_UNKNOWN};
     if (!command_history_read_key(json_object_get(record, "subject"), &ret->key) || !state ||
         !json_is_integer(uid) || !json_is_number(peak) || gpus < 1 ||
         json_is_true(json_object_get(record, "preallocated")))
@@ -157,6 +160,12 @@ int64_t command_runs_bytes(const struct command_runs *runs)
     return runs->peak_bytes > runs->early_bytes ? runs->peak_bytes : runs->early_bytes;
 }
 
+struct reading command_runs_smact(const struct command_runs *runs)
+{
+    double smact = runs->smact >= 0 ? runs->smact : runs->early_smact;
+    return smact >= 0 ? reading_of(smact) : READING_NONE;
+}
+
 static bool is_known(const struct command_runs *runs)
 {
     return command_runs_bytes(runs) > runs->crashed_bytes;
@@ -178,8 +187,11 @@ static void add_run(struct command_runs *runs, const struct command_runs *run)
 bool command_history_take_early(
     struct command_history *history, uid_t uid, uint64_t key, int64_t bytes)
 {
-    const struct command_runs run = {
-        .key = key, .uid = uid, .early_bytes = bytes, .smact = SMACT_UNKNOWN};
+    const struct command_runs run = {.key = key,
+        .uid = uid,
+        .early_bytes = bytes,
+        .smact = SMACT_UNKNOWN,
+        .early_smact = SMACT_UNKNOWN};
     struct command_runs *runs = find_command(history, uid, key);
     if (!runs) {
         add_command(history, &run);
@@ -190,6 +202,16 @@ bool command_history_take_early(
     if (is_news)
         runs->early_bytes = bytes;
     return is_news;
+}
+
+bool command_history_take_activity(
+    struct command_history *history, uid_t uid, uint64_t key, double smact)
+{
+    struct command_runs *runs = find_command(history, uid, key);
+    if (!runs || !is_known(runs) || command_runs_smact(runs).valid)
+        return false;
+    runs->early_smact = smact;
+    return true;
 }
 
 void command_history_take(struct command_history *history, const json_t *record)

@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/reading.h"
+
 /* The name that `colloc show` gives to an estimate from here. */
 #define COMMAND_HISTORY_ESTIMATOR "same-command"
 
@@ -32,6 +34,7 @@ struct command_runs {
     int64_t early_bytes;   /* the same of a run that has made its second step; 0: none */
     int64_t crashed_bytes; /* the highest peak of a run that ran out of GPU memory; 0: none */
     double smact;          /* the highest mean SM activity of a completed run; negative: unknown */
+    double early_smact;    /* the same of a run that has not ended; negative: unknown */
     double alone_per_s;    /* the lowest steps a second alone of a completed run; 0: unknown */
     uint16_t next;         /* in its bucket: 1 + the index of another one; 0: none */
 };
@@ -72,8 +75,19 @@ void command_history_take(struct command_history *history, const json_t *record)
 bool command_history_take_early(
     struct command_history *history, uid_t uid, uint64_t key, int64_t bytes);
 
+/*
+ * Adds the SM activity of a training that has not ended.
+ *
+ * Returns whether that is news: the memory of the command is known, and its activity was not.
+ */
+bool command_history_take_activity(
+    struct command_history *history, uid_t uid, uint64_t key, double smact);
+
 /* Returns what runs of a command take, completed or not. */
 int64_t command_runs_bytes(const struct command_runs *runs);
+
+/* Returns their SM activity, that of completed ones where it is known. */
+struct reading command_runs_smact(const struct command_runs *runs);
 
 /* Returns the runs of a command that say what it takes; NULL when no run does: none has completed
  * or made two steps, or one that took more ran out of memory. Valid until the next change. */

@@ -99,6 +99,30 @@ class SecondStep(PretendCuda):
         self.restart(signal.SIGKILL)
         self.assertGreaterEqual(self.task(array + 3)["need_mib"], PEAK_MIB)
 
+    def activity_of(self, task):
+        return until(lambda: self.task(task)["smact_expected"], f"the activity of task {task}")
+
+    def test_siblings_learn_the_activity_before_its_end(self):
+        array = self.train_on(array="0-2%1", memory_mib=PEAK_MIB + 1000)
+        smact = self.activity_of(array + 3)
+        self.assertEqual(self.task(array + 1)["state"], "RUNNING")
+        self.assertTrue(0.2 < smact < 0.9, smact)
+        self.assertRegex(
+            self.colloc("show", str(array + 3)).stdout, r"(?m)^SMACT exp\.\s+\d+ %, which counts"
+        )
+        self.restart(signal.SIGKILL)
+        self.assertAlmostEqual(self.task(array + 3)["smact_expected"], smact, delta=0.001)
+
+    def test_beside_another_command_the_activity_stays_unknown(self):
+        other = self.train_on(1000, sharing="mps")
+        until(lambda: (self.task(other)["mem_peak_mib"] or 0) >= 1000, "its peak")
+        array = self.train_on(array="0-1%1", sharing="mps")
+        self.estimate_of(array + 2, PEAK_MIB)
+        self.assertIsNone(self.task(array + 2)["smact_expected"])
+        self.assertRegex(
+            self.colloc("show", str(array + 2)).stdout, r"(?m)^SMACT exp\.\s+unknown: it counts"
+        )
+
     def test_the_next_submission_learns_before_its_end(self):
         first = self.train_on()
         until(lambda: (self.task(first)["mem_peak_mib"] or 0) >= PEAK_MIB, "its peak")

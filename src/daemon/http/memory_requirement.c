@@ -274,8 +274,8 @@ static const struct command_runs *earlier_runs(
 static void apply_earlier_activity(const struct command_runs *runs, struct submission *submission)
 {
     struct reading *smact = &submission->event.submit.request.expect.smact;
-    if (runs && runs->smact >= 0 && !smact->valid)
-        *smact = reading_of(runs->smact);
+    if (runs && !smact->valid)
+        *smact = command_runs_smact(runs);
     if (runs && runs->alone_per_s > 0)
         json_object_set_new(submission->detail, "alone_per_s", json_real(runs->alone_per_s));
 }

@@ -260,6 +260,23 @@ static void add_order(struct http *http, json_t *object, const struct task *task
     json_object_set_new(object, "requeue", json_boolean(!request->once));
 }
 
+/* What is expected of the task's SM activity, in a sentence. Returns `text`; "" of a task that has
+ * ended, or has no GPU. */
+static const char *expected_activity_text(const struct task *task, char *text, size_t size)
+{
+    struct reading smact = task->request.expect.smact;
+    *text = 0;
+    if (task_state_is_done(task->state) || task->request.gpus == 0)
+        return text;
+    if (smact.valid)
+        snprintf(text, size, "%.0f %%, which counts before it is measured", 100 * smact.value);
+    else
+        snprintf(text, size,
+            "unknown: it counts as the mean of the tasks that compute beside it until it is "
+            "measured");
+    return text;
+}
+
 static void add_request(
     struct http *http, json_t *object, const struct task *task, const struct job *job)
 {
@@ -275,6 +292,9 @@ static void add_request(
         request->time_limit_us ? json_seconds(request->time_limit_us) : json_null());
     json_object_set_new(object, "expected_s", json_reading(request->expect.time_us, 1e6));
     json_object_set_new(object, "smact_expected", json_reading(request->expect.smact, 1));
+    char text[128];
+    json_object_set_new(
+        object, "smact_text", json_string(expected_activity_text(task, text, sizeof text)));
     json_object_set_new(
         object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
     json_object_set_new(object, "estimate_evidence",

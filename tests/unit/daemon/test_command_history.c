@@ -89,6 +89,32 @@ static void a_running_training_is_known_early(void **state)
     command_history_fini(&history);
 }
 
+static double smact_of(const struct command_history *history)
+{
+    const struct command_runs *runs = command_history_find(history, 7, 1);
+    return runs ? reading_or(command_runs_smact(runs), -1) : -1;
+}
+
+/* Of a command whose memory is known. What a completed run did counts more. */
+static void the_activity_of_a_running_training_is_known_early(void **state)
+{
+    (void)state;
+    struct command_history history = {0};
+    assert_false(command_history_take_activity(&history, 7, 1, 0.3));
+    assert_true(command_history_take_early(&history, 7, 1, INT64_C(1000) * MIB));
+    assert_float_equal(smact_of(&history), -1, 1e-9);
+    assert_true(command_history_take_activity(&history, 7, 1, 0.3));
+    assert_false(command_history_take_activity(&history, 7, 1, 0.4));
+    assert_false(command_history_take_activity(&history, 8, 1, 0.4)); /* another user's */
+    assert_float_equal(smact_of(&history), 0.3, 1e-9);
+    take(&history, 7, 1, "COMPLETED", 3200, 0.2);
+    assert_float_equal(smact_of(&history), 0.2, 1e-9);
+    assert_false(command_history_take_activity(&history, 7, 1, 0.4));
+    take(&history, 7, 1, "OUT_OF_MEMORY", 4000, 0.5);
+    assert_false(command_history_take_activity(&history, 7, 1, 0.4));
+    command_history_fini(&history);
+}
+
 /* In any order, since the log lists the newest first. */
 static void a_crash_makes_it_unknown(void **state)
 {
@@ -200,6 +226,7 @@ int main(void)
         cmocka_unit_test(the_highest_peak_counts),
         cmocka_unit_test(the_lowest_speed_alone_counts),
         cmocka_unit_test(a_running_training_is_known_early),
+        cmocka_unit_test(the_activity_of_a_running_training_is_known_early),
         cmocka_unit_test(a_crash_makes_it_unknown),
         cmocka_unit_test(the_oldest_command_goes_first),
         cmocka_unit_test(commands_of_one_bucket_are_kept_apart),
