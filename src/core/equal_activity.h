@@ -11,8 +11,8 @@
  *
  * constants: of the interference model; NULL: the built-in ones
  *
- * Not valid where the samples do not show it: not more than RISEN_SAMPLES_ENOUGH since a task
- * came, went or took memory; a resident that does not compute; processes of others, or a GPU that shares
+ * Not valid where the samples do not show it: not more than RISEN_SAMPLES_ENOUGH since a task came,
+ * went or took memory; a resident that does not compute; processes of others, or a GPU that shares
  * its memory with other places; a full GPU (ACTIVITY_FULL), on which more activity shows nothing.
  */
 struct reading equal_activity(
