@@ -100,6 +100,7 @@ class Daemon:
             "smact_max": "1",
             **settings,
         }
+        self.tasks = []
         self.command = [machine.program("collocd")]
         self.command += [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
         self.start()
@@ -113,6 +114,11 @@ class Daemon:
         self.process.wait()
 
     def close(self):
+        """Tasks outlive their daemon: they are ended first."""
+        for task in self.tasks:
+            self.ask("cancel", str(task))
+        for task in self.tasks:
+            until(lambda: self.show(task)["state"] in ENDED, 30, "its end", 0.05)
         self.process.terminate()
         self.process.wait()
 
@@ -156,6 +162,7 @@ class Task:
         if done.returncode:
             raise RuntimeError(done.stderr)
         self.id = json.loads(done.stdout)["id"]
+        daemon.tasks.append(self.id)
 
     def show(self):
         return self.daemon.show(self.id)
@@ -324,8 +331,8 @@ def run_slots(machine, out, seconds):
     at_once = [list(WAYS)[i : i + len(gpus)] for i in range(0, len(WAYS), len(gpus))]
     all_of_one = sum(SHORTER**i for i in range(EIGHT))
     longest_s = (seconds / len(at_once) - 15) / all_of_one / 1.3  # turns may cost something
-    end = time.monotonic() + seconds
     for ways in at_once:
+        end = time.monotonic() + seconds / len(at_once)
         runs = [start_way(machine, way, gpu, longest_s) for way, gpu in zip(ways, gpus)]
         while time.monotonic() < end - 5 and any(len(r["ends"]) < EIGHT for r in runs):
             for run in runs:
