@@ -10,8 +10,9 @@
  *   3. After a replay, once: the reactions that the end of the log cut off.
  *   4. Judge dependencies on tasks that have ended (decide/dependency_judge.c), let tasks that may
  *      start now into their queue (decide/eligibility.c), record what users have used
- *      (decide/record_usage.c), if a period is over, and follow the schedule of first come, first
- *      served (decide/fifo_schedule.c).
+ *      (decide/record_usage.c) and how much their tasks were delayed (decide/record_delays.c), if a
+ *      period is over, and follow the schedule of first come, first served
+ *      (decide/fifo_schedule.c).
  *   5. Schedule (pass/schedule.c), if anything has changed that may let a task be placed. Cancels
  *      come one per step, and there may be 10,000: a cancel leaves the pass to the next step of
  *      another kind, and the core wants a TICK at once. So does the sample of a GPU whose poll has
@@ -36,6 +37,7 @@
 #include "core/decide/eligibility.h"
 #include "core/decide/fifo_schedule.h"
 #include "core/decide/reactions.h"
+#include "core/decide/record_delays.h"
 #include "core/decide/record_usage.h"
 #include "core/pass/schedule.h"
 #include "core/state/apply.h"
@@ -44,17 +46,17 @@
 
 int core_apply(struct core *core, const struct event *event)
 {
-    if (event->kind != EVENT_SAMPLE) /* applying one says whether a pass is needed */
+    if (event->kind != EVENT_SAMPLE && event->kind != EVENT_SPEED) /* they say it themselves */
         core->replayed = core->pass_needed = core->is_gate_open = true;
     return core_apply_event(core, event);
 }
 
-/* Most samples cannot let a task be placed: apply_sample.c lists those that can. Drains and
- * backfill depend on more. */
+/* Most samples and measured speeds cannot let a task be placed: apply_sample.c and promise.c say
+ * which can. Drains and backfill depend on more. */
 static bool needs_pass(const struct core *core, const struct event *event)
 {
-    if (event->kind != EVENT_SAMPLE || core->pass_needed || core->recovery_queue.first ||
-        core->n_memory_waits || core->any_wanted ||
+    if ((event->kind != EVENT_SAMPLE && event->kind != EVENT_SPEED) || core->pass_needed ||
+        core->recovery_queue.first || core->n_memory_waits || core->any_wanted ||
         core_advance_deadline_us(core, core->last_pass_us) <= event->time_us)
         return true;
     bool is_awaited = core->reserved_for || core->head_lacks_power;
@@ -98,6 +100,8 @@ int core_step(struct core *core, const struct event *event)
         r = core_admit_eligible(core, event->time_us);
     if (r == 0 && event->kind == EVENT_EXITED)
         r = core_record_usage_of(core, core_find_task(core, event->task)->uid, event->time_us);
+    if (r == 0 && event->kind == EVENT_SPEED)
+        r = core_record_delays(core, core_find_task(core, event->task), event->time_us);
     if (r == 0)
         r = core_record_usage(core, event->time_us);
     if (r == 0)

@@ -69,6 +69,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_LATEST_START] = "LATEST_START",
     [EVENT_FIFO] = "FIFO",
     [EVENT_USAGE] = "USAGE",
+    [EVENT_DELAYS] = "DELAYS",
 };
 
 const char *event_name(enum event_kind kind)

@@ -74,8 +74,10 @@ enum event_kind {
     EVENT_MEMORY_ANSWER, /* the waiting allocation is tried again, or fails */
     EVENT_ELIGIBLE,      /* nothing but its turn keeps the task from starting: into its queue */
     EVENT_LATEST_START,  /* with preemption the task comes first from then on (fifo_schedule.c) */
-    EVENT_FIFO,  /* when each GPU would be free under first come, first served; of no task */
-    EVENT_USAGE, /* what a user has used so far (record_usage.c); of no task */
+    EVENT_FIFO,   /* when each GPU would be free under first come, first served; of no task */
+    EVENT_USAGE,  /* what a user has used so far (record_usage.c); of no task */
+    EVENT_DELAYS, /* how much a user's tasks have been delayed by others so far
+                     (record_delays.c); of no task */
     EVENT_KINDS
 };
 
@@ -222,6 +224,11 @@ struct event {
             struct usage_window window; /* and what counts in the window then; its own time is
                                            not read */
         } usage;
+        struct {
+            uint32_t uid;
+            enum sharing sharing;              /* SHARING_STREAMS or SHARING_MPS */
+            int64_t measured_us, predicted_us; /* as struct delay_sum */
+        } delays;
     };
 };
 

@@ -27,3 +27,28 @@ void gpu_sharers_list(const struct gpu_view *gpu, struct sharer *ret_sharers)
             ret_sharers[i].demand = no_demand;
     }
 }
+
+/* How slow a client is alone depends on its activity in turn: each round comes ten times nearer. */
+enum { SMACT_ROUNDS = 6 };
+
+double gpu_sharer_smact(const struct interference_constants *constants,
+    const struct expectation *expect, enum sharing sharing, int thread_percent, double seen)
+{
+    struct expectation guess = *expect;
+    guess.smact = reading_of(seen);
+    for (int i = 0; i < SMACT_ROUNDS && sharing != SHARING_STREAMS; i++) {
+        struct sharer sharer;
+        gpu_sharer_set(&sharer, &guess, sharing, thread_percent);
+        guess.smact.value = fmin(1,
+            seen *
+                interference_alone(constants ? constants : &interference_measured, 1, 1, &sharer));
+    }
+    return guess.smact.value;
+}
+
+double gpu_sharer_slowdown(
+    const struct interference_constants *constants, const struct sharer *sharer, double speed)
+{
+    double alone = interference_alone(constants ? constants : &interference_measured, 1, 1, sharer);
+    return speed > 0 ? 1 / (speed * alone) : INFINITY;
+}

@@ -11,17 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/state/delays.h"
 #include "core/state/fifo_marks.h"
 #include "core/state/state.h"
 #include "core/state/sweeps.h"
 #include "core/state/tasks.h"
 #include "core/state/users.h"
 #include "core/state/waiting.h"
-
-static void set_constants(struct core *core)
-{
-    core->view.constants = core->settings.is_calibrated ? &core->settings.sharing_constants : NULL;
-}
 
 struct core *core_create(const struct core_settings *settings)
 {
@@ -37,7 +33,7 @@ struct core *core_create(const struct core_settings *settings)
     core->settings = *settings;
     core->suspension_cost = settings->suspension_cost;
     core->view.last_placed = -1;
-    set_constants(core);
+    core_correct_model(core);
     core_set_shares(core, settings->shares);
     return core;
 }
@@ -65,6 +61,7 @@ static void free_users(struct core *core)
     if (core->users) {
         free(core->users->list);
         free(core->users->order);
+        free(core->users->factors);
     }
     free(core->users);
 }
@@ -117,7 +114,7 @@ void core_configure(struct core *core, const struct core_settings *settings)
     core->settings = *settings;
     if (begins_to_preempt)
         core_doubt_fifo(core);
-    set_constants(core);
+    core_correct_model(core);
     core_set_shares(core, settings->shares);
     core->planned = (struct planned){0};
     core->plan = (struct queue_plan){PLAN_NONE, 0};

@@ -55,9 +55,13 @@ static bool holds_on(const struct cluster_view *view, const struct task *task,
         view->constants ? view->constants : &interference_measured, sharers, n + 1, speeds);
     for (int k = 0; k < n; k++)
         if (has_promise(&gpu->residents[k]) &&
-            error > speeds[k] * gpu->residents[k].promise.slowdown_max)
+            error * gpu_sharer_slowdown(view->constants, &sharers[k], speeds[k]) >
+                gpu->residents[k].promise.slowdown_max)
             return false;
-    return !own_max.valid || error <= speeds[n] * own_max.value;
+    gpu_sharer_set(/* alone it has the limit that the user named, if any */
+        &sharers[n], &task->request.expect, SHARING_MPS, task->request.thread_percent);
+    return !own_max.valid ||
+           error * gpu_sharer_slowdown(view->constants, &sharers[n], speeds[n]) <= own_max.value;
 }
 
 static bool holds_everywhere(const struct cluster_view *view, const struct task *task,

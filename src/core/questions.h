@@ -82,6 +82,16 @@ struct speed_now {
  * activity of one of them is not known, or an external process is there. */
 struct speed_now core_speed_now(const struct core *core, const struct task *task);
 
+/* What measured speeds have taught about the delay of tasks by others in one way of sharing. */
+struct learned_delay {
+    double factor;      /* times as much as the model says: predictions use it; 1: nothing */
+    int n_users;        /* whose tasks were measured */
+    double predicted_s; /* the delay of their tasks that the model predicted, in all */
+};
+
+/* sharing: SHARING_STREAMS or SHARING_MPS */
+struct learned_delay core_learned_delay(const struct core *core, enum sharing sharing);
+
 /* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
 

@@ -243,6 +243,7 @@ struct task_service {
 /* The state of a promise of speed (promise.c). Its reports are not in the log. */
 struct task_promise {
     struct reading slowdown; /* times as long as alone, as last measured and believed */
+    double passed_slowdown;  /* when a pass was last needed for it; 0: never, or not known then */
     bool is_doubted;         /* the report said more than is believed */
     int64_t reported_us;     /* when that was; 0: never in this attempt, or not known any more */
     int64_t missed_since_us; /* 0: it is not missed, or that is unknown */

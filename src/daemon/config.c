@@ -189,6 +189,7 @@ static const struct option {
         "let every user submit services, which other users' tasks give way to; no: root and the "
         "operators only"},
     CORE(SERVICE_HOLD),
+    CORE(LEARN_DELAYS),
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},

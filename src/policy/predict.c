@@ -240,8 +240,11 @@ double predict_slowdown_beside(const struct placement_query *query, int gpu,
     predictor_init(&predictor, query, query->view);
     struct sharing_mode share = sharing_on(&predictor, &gpu, 1);
     struct change change = change_of(&predictor, &share, &gpu, 1, gpu, resident);
+    struct sharer own;
+    gpu_sharer_set(&own, &resident->expect, resident->sharing, resident->thread_percent);
     *ret_slower = isinf(change.after) ? INFINITY : change.before / change.after;
-    return isinf(change.after) ? INFINITY : 1 / change.after;
+    return isinf(change.after) ? INFINITY
+                               : gpu_sharer_slowdown(query->view->constants, &own, change.after);
 }
 
 double predict_own_slowdown(const struct placement_query *query, int gpu)
@@ -252,7 +255,11 @@ double predict_own_slowdown(const struct placement_query *query, int gpu)
         return INFINITY;
     predictor_init(&predictor, query, query->view);
     struct sharing_mode share = sharing_on(&predictor, &gpu, 1);
-    return 1 / speeds_at(&predictor, gpu, &share)->after[n];
+    const struct task_request *request = &query->task->request;
+    struct sharer own;
+    gpu_sharer_set(&own, &request->expect, share.sharing, request->thread_percent);
+    return gpu_sharer_slowdown(
+        query->view->constants, &own, speeds_at(&predictor, gpu, &share)->after[n]);
 }
 
 double predict_slowdown_of(

@@ -80,12 +80,14 @@ bool predictor_slows_resident(
  *
  * ret_slower: how many times as long as now it would take
  *
- * Returns how many times as long as alone; INFINITY for both where too many tasks are there.
+ * Returns how many times as long as alone, started in the same way; INFINITY for both where too
+ * many tasks are there.
  */
 double predict_slowdown_beside(const struct placement_query *query, int gpu,
     const struct resident *resident, double *ret_slower);
 
-/* Returns how many times as long as alone the query's task itself would take there. */
+/* Returns how many times as long as alone, started in the same way, the query's task itself would
+ * take there. */
 double predict_own_slowdown(const struct placement_query *query, int gpu);
 
 /* Returns how many times as long a resident of the GPU would take as now if the query's task joined

@@ -2,12 +2,15 @@
 /*
  * What promises of speed demand before a task shares a GPU (docs/promise.md). Each task there that
  * was promised a speed has to be predicted to keep it with the newcomer, and the newcomer to have
- * the speed that it was promised itself. Where the speed of a task is measured, the prediction
- * starts from that: the model says how many times slower it becomes.
+ * the speed that it was promised itself. Where the speed of a task is measured to be lower than
+ * predicted, the prediction starts from that: the model says how many times slower it becomes. One
+ * that is measured to be higher does not count: it may be of a moment when the tasks there had not
+ * begun to compute, or have an error, and a newcomer is tried until one is low enough. What the
+ * measurements have in common corrects the model (core/state/delays.c).
  *
- * An example. A task was promised 1.3, and takes 1.1 times as long as alone, as measured. Beside a
- * newcomer it is predicted to take 1.15 times as long as now: 1.27, so the newcomer is admitted.
- * One of unknown activity counts as a whole GPU, and waits.
+ * An example. A task was promised 1.3, and takes 1.1 times as long as alone, as measured; the model
+ * says 1.08. Beside a newcomer it is predicted to take 1.15 times as long as now: 1.27, so the
+ * newcomer is admitted. One of unknown activity counts as a whole GPU, and waits.
  */
 #include "policy/promise_guard.h"
 
@@ -25,7 +28,7 @@ static bool keeps_promise(const struct placement_query *query, int gpu,
         return false;
     }
     double slower, in_all = predict_slowdown_beside(query, gpu, resident, &slower);
-    double expected = is_measured ? promise->measured.value * slower : in_all;
+    double expected = is_measured ? fmax(in_all, promise->measured.value * slower) : in_all;
     if (expected <= promise->slowdown_max)
         return true;
     *ret_verdict = (struct verdict){.kind = VERDICT_PROMISE_SLOWED,

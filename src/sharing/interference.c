@@ -67,6 +67,11 @@
  * Plain processes beside clients of MPS: all clients together are one process among the others, and
  * its service is what they do together.
  *
+ * Where measured speeds of a host have shown that tasks delay each other f times as much as this
+ * says, with one f for plain processes and one for clients of MPS:
+ *
+ *     slowdown_i  = alone + f * (slowdown_i - alone), with alone = floor_i
+ *
  * How well this holds, and where it does not: docs/measured/sharing.md.
  */
 #include "sharing/interference.h"
@@ -190,6 +195,13 @@ static struct customer mps_customer(const struct interference_constants *constan
         .weight = pow(smact / (1 - smact), constants->weight_power)};
 }
 
+/* Corrects a slowdown by the logarithm of a factor of the delay; with 0, to the last bit as it is.
+ */
+static double correct_delay(double slowdown, double alone, double delay_log)
+{
+    return delay_log == 0 ? slowdown : alone + exp(delay_log) * (slowdown - alone);
+}
+
 /* Sets the speeds of the clients of MPS among themselves. */
 static void solve_clients(const struct interference_constants *constants, double sms,
     double bandwidth, struct sharer *sharers, int n)
@@ -200,10 +212,12 @@ static void solve_clients(const struct interference_constants *constants, double
                                   ? mps_customer(constants, sms, bandwidth, &sharers[i], sum)
                                   : absent;
     double all = solve_queue(sharers, n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        const struct customer *customer = &sharers[i].customer;
         if (sharers[i].mps)
-            sharers[i].speed = 1 / (all * slowdown_of(
-                                              &sharers[i].customer, sharers[i].customer.residence));
+            sharers[i].speed = 1 / correct_delay(all * slowdown_of(customer, customer->residence),
+                                       customer->floor, constants->mps_delay_log);
+    }
 }
 
 /* All clients of MPS as one process. */
@@ -260,8 +274,19 @@ void interference_solve(const struct interference_constants *constants, double s
     for (int i = 0; i < n; i++) {
         const struct customer *customer = &sharers[sharers[i].mps ? first_client : i].customer;
         sharers[i].speed = (sharers[i].mps ? sharers[i].speed : 1) /
-                           (all * slowdown_of(customer, customer->residence));
+                           correct_delay(all * slowdown_of(customer, customer->residence),
+                               customer->floor, constants->streams_delay_log);
     }
+}
+
+double interference_alone(const struct interference_constants *constants, double sms,
+    double bandwidth, const struct sharer *sharer)
+{
+    const struct customer customer = sharer->mps
+                                         ? mps_customer(constants, sms, bandwidth, sharer,
+                                               sharer->demand.smact)
+                                         : process_customer(sms, bandwidth, &sharer->demand);
+    return customer.floor;
 }
 
 /*

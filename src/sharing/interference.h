@@ -50,6 +50,11 @@ struct sharer {
 void interference_solve(const struct interference_constants *constants, double sms,
     double bandwidth, struct sharer *sharers, int n);
 
+/* Returns how many times as long the sharer takes if no other is there: as interference_solve, 1
+ * for a plain process on a whole GPU. `speed` and `customer` need not be set. */
+double interference_alone(const struct interference_constants *constants, double sms,
+    double bandwidth, const struct sharer *sharer);
+
 /*
  * Computes what the GPU or instance does while its sharers run at the speeds that they have.
  *

@@ -68,7 +68,8 @@ static bool are_same(const struct interference_constants *a, const struct interf
 {
     return a->switch_cost == b->switch_cost && a->cold_cost == b->cold_cost &&
            a->launch_cost == b->launch_cost && a->weight_power == b->weight_power &&
-           a->cache_cost == b->cache_cost && a->traffic_cost == b->traffic_cost;
+           a->cache_cost == b->cache_cost && a->traffic_cost == b->traffic_cost &&
+           a->streams_delay_log == b->streams_delay_log && a->mps_delay_log == b->mps_delay_log;
 }
 
 /* A scheduler keeps its constants until it is configured anew, so this is rare. */

@@ -9,6 +9,9 @@ struct interference_constants {
     double switch_cost, cold_cost;    /* streams */
     double launch_cost, weight_power; /* MPS */
     double cache_cost, traffic_cost;  /* of kernels that run at the same time */
+    /* In no file: what measured speeds of tasks have taught (core/state/delays.c). The logarithm of
+     * the factor by which tasks delay each other more than the model says; 0: as it says. */
+    double streams_delay_log, mps_delay_log;
 };
 
 /* As they were fitted to measurements. */

@@ -325,6 +325,13 @@ static const struct field usage_fields[] = {
     {"window_us", FIELD_INT64, AT(usage.window.length_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field delays_fields[] = {
+    {"uid", FIELD_UINT32, AT(delays.uid), REQUIRED, 0, UINT32_MAX, NULL},
+    {"sharing", FIELD_NAME, AT(delays.sharing), REQUIRED, 0, 0, &attempt_sharings},
+    {"measured_us", FIELD_INT64, AT(delays.measured_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"predicted_us", FIELD_INT64, AT(delays.predicted_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
 static const struct field idle_fields[] = {
     {"idle_us", FIELD_INT64, AT(idle_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
@@ -418,6 +425,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
     [EVENT_MEMORY_ANSWER] = FIELDS(memory_answer_fields),
     [EVENT_USAGE] = FIELDS(usage_fields),
+    [EVENT_DELAYS] = FIELDS(delays_fields),
     [EVENT_LATEST_START] = FIELDS(latest_start_fields),
     [EVENT_FIFO] = FIELDS(fifo_fields),
     [EVENT_IDLE] = FIELDS(idle_fields),

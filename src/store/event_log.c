@@ -78,7 +78,8 @@ static int append_event(struct store *store, const struct event *event, int64_t 
 static bool is_of_a_task(enum event_kind kind)
 {
     return kind != EVENT_GPUS && kind != EVENT_USAGE && kind != EVENT_RESERVE &&
-           kind != EVENT_UNRESERVE && kind != EVENT_SUSPENSION_COST && kind != EVENT_FIFO;
+           kind != EVENT_UNRESERVE && kind != EVENT_SUSPENSION_COST && kind != EVENT_FIFO &&
+           kind != EVENT_DELAYS;
 }
 
 int store_append(struct store *store, const struct event *event, int64_t wall_us,

@@ -63,9 +63,9 @@ static const char *const texts[STATEMENTS] = {
                      " ORDER BY ended_wall_us LIMIT 1",
     [DELETE_EVENTS] = "DELETE FROM events WHERE task = ?",
     [DELETE_STALE] =
-        "DELETE FROM events WHERE task = 0 AND kind IN ('USAGE', 'FIFO') AND ? AND seq NOT IN"
-        "  (SELECT max(seq) FROM events WHERE task = 0 AND kind IN ('USAGE', 'FIFO')"
-        "  GROUP BY kind, json_extract(body, '$.uid'))",
+        "DELETE FROM events WHERE task = 0 AND kind IN ('USAGE', 'FIFO', 'DELAYS') AND ? AND seq NOT IN"
+        "  (SELECT max(seq) FROM events WHERE task = 0 AND kind IN ('USAGE', 'FIFO', 'DELAYS')"
+        "  GROUP BY kind, json_extract(body, '$.uid'), json_extract(body, '$.sharing'))",
     [DELETE_BLOBS] =
         "DELETE FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE task = ?1) AND NOT EXISTS"
         "  (SELECT 1 FROM blob_uses WHERE blob = blobs.id AND task <> ?1)",

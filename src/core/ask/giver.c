@@ -10,8 +10,11 @@
 #include "core/state/promise.h"
 #include "core/state/tasks.h"
 
+/* A promise is not broken while a task without one can give way. */
 static bool gives_way_rather(const struct task *a, const struct task *b)
 {
+    if (core_has_promise(a) != core_has_promise(b))
+        return core_has_promise(b);
     if (a->request.priority != b->request.priority)
         return a->request.priority < b->request.priority;
     int64_t a_us = task_runs_since_us(a), b_us = task_runs_since_us(b);

@@ -27,12 +27,10 @@ static const struct interference_constants *constants_of(const struct core *core
 static double speed_alone(const struct core *core, const struct resident *own)
 {
     struct sharer sharer;
-    double speed;
     if (own->sharing == SHARING_STREAMS || !own->expect.smact.valid)
         return 1;
     gpu_sharer_set(&sharer, &own->expect, own->sharing, own->thread_percent);
-    interference_speeds_cached(constants_of(core), &sharer, 1, &speed);
-    return speed;
+    return 1 / interference_alone(constants_of(core), 1, 1, &sharer);
 }
 
 static struct speed_now speed_on(
@@ -62,6 +60,11 @@ static struct speed_now speed_on(
         return (struct speed_now){READING_NONE, alone, .is_shared = true};
     interference_speeds_cached(constants_of(core), sharers, n, speeds);
     return (struct speed_now){reading_of(speeds[place]), alone, .is_shared = true};
+}
+
+struct learned_delay core_learned_delay(const struct core *core, enum sharing sharing)
+{
+    return core->learned_delays[sharing];
 }
 
 struct speed_now core_speed_now(const struct core *core, const struct task *task)

@@ -34,6 +34,17 @@ static void add_missed(
                             "promises, and tasks that are starting do not)");
 }
 
+/* Which predictions the promise was given by. */
+static void add_learned(struct text_line *line, const struct core *core, const struct task *task)
+{
+    struct learned_delay learned = core_learned_delay(core, task->run->share.sharing);
+    if (learned.factor != 1)
+        text_line_add(line,
+            "; tasks here are predicted to delay each other %.2f times as much as by the model, as "
+            "measured speeds of the tasks of %d user%s show",
+            learned.factor, learned.n_users, learned.n_users > 1 ? "s" : "");
+}
+
 const char *core_explain_promise(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
@@ -56,5 +67,6 @@ const char *core_explain_promise(
     if (promise->n_gave_way)
         text_line_add(&line, "; tasks have given way to it %d time%s", promise->n_gave_way,
             promise->n_gave_way > 1 ? "s" : "");
+    add_learned(&line, core, task);
     return buffer;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds promises of speed. While a task is measured to take longer than it was promised
- * (state/promise.c), the tasks beside it give way, one after the other: those of the lowest
- * priority first, and of these the newest. They are suspended, or paused where that is all that is
- * possible. Once the promise has been kept for the hold, one of them continues.
+ * (state/promise.c), the tasks beside it give way, one after the other: those without a promise
+ * first, of these the lowest priority, and of these the newest. They are suspended, or paused where
+ * that is all that is possible. Once the promise has been kept for the hold, one of them continues.
  *
  *     t=0    p is promised 1.2 and alone        1.0
  *     t=60   a is placed beside it              1.15 predicted, 1.5 measured

@@ -33,6 +33,7 @@
 #include "core/state/apply_yield.h"
 #include "core/state/charges.h"
 #include "core/state/claims.h"
+#include "core/state/delays.h"
 #include "core/state/dependents.h"
 #include "core/state/fault_attribution.h"
 #include "core/state/fifo_marks.h"
@@ -423,6 +424,8 @@ int core_apply_event(struct core *core, const struct event *event)
         return 0;
     case EVENT_USAGE:
         return core_apply_usage(core, event);
+    case EVENT_DELAYS:
+        return core_apply_delays(core, event);
     case EVENT_RESERVE:
     case EVENT_UNRESERVE:
         return core_apply_advance(core, event);

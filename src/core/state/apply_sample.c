@@ -16,7 +16,7 @@
  *   4. Memory in use has fallen: of the GPU, of a resident, or of what no resident accounts for.
  *   5. A resident has settled; or, where tasks start beside others, has shown how active it is, or
  *      the activity of its GPU has fallen while it is starting.
- *   6. A task alone on the GPU has shown another SM activity than expected.
+ *   6. A task alone on its GPUs has shown another SM activity than expected.
  *   7. Where they are limited: power or PCIe traffic has fallen, or became known or unknown.
  *   8. The GPU is reserved, and may admit the head of the queue later than predicted: external
  *      processes have appeared, or have taken a step more memory.
@@ -31,6 +31,7 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "core/gpu_sharers.h"
 #include "core/memory_domain.h"
 #include "core/state/charges.h"
 #include "core/state/claims.h"
@@ -71,17 +72,36 @@ static struct reading used_by(
 /* Chosen: samples since the last change of residents that outweigh the whole window. */
 #define MIX_SAMPLES_ENOUGH 3
 
-/* A settled task that is alone on the GPU shows its activity: the measurement replaces what was
- * given for it. Of places that share their memory the activity of all together is measured, as a
- * part of all their SMs: nothing is learned. Returns whether it differs. */
-static bool learn_demand(struct gpu_view *gpu)
+/* Since when a task has been alone on all of its GPUs, this one included; TIME_NEVER: it is not. A
+ * task of several is as slow on each as on the slowest. */
+static int64_t alone_since_us(const struct cluster_view *view, const struct resident *only)
 {
-    struct reading external = gpu->external_processes;
+    int64_t since_us = 0;
+    for (int i = 0; i < only->gpus; i++) {
+        const struct gpu_view *gpu = &view->gpus[only->places[i]];
+        bool is_alone = gpu->n_residents == 1 && reading_assume(gpu->external_processes, 1) <= 0;
+        if (!is_alone)
+            return TIME_NEVER;
+        since_us = gpu->mix_since_us > since_us ? gpu->mix_since_us : since_us;
+    }
+    return since_us;
+}
+
+/* A settled task that is alone on its GPUs shows its activity: the measurement replaces what was
+ * given for it, as that of a plain process. Of places that share their memory the activity of all
+ * together is measured, as a part of all their SMs: nothing is learned. Returns whether it differs.
+ */
+static bool learn_demand(const struct cluster_view *view, struct gpu_view *gpu)
+{
     struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
-    if (!only || only->residence != RESIDENCE_SETTLED || !external.valid || external.value > 0 ||
+    int64_t since_us = only ? alone_since_us(view, only) : TIME_NEVER;
+    if (since_us == TIME_NEVER || only->residence != RESIDENCE_SETTLED ||
         memory_domain_is_shared(gpu))
         return false;
-    struct reading seen = window_mean_since(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    struct reading seen = window_mean_since(&gpu->smact, since_us, MIX_SAMPLES_ENOUGH);
+    if (seen.valid)
+        seen.value = gpu_sharer_smact(
+            view->constants, &only->expect, only->sharing, only->thread_percent, seen.value);
     bool is_new = seen.valid && !reading_equals(seen, only->expect.smact);
     if (seen.valid)
         only->expect.smact = seen;
@@ -342,7 +362,7 @@ int core_apply_sample(struct core *core, const struct event *event)
     if (update_load(core, gpu, sample, event->time_us) < 0)
         return -ENOMEM;
     core_note_open(core, sample->gpu);
-    bool has_learned = learn_demand(gpu);
+    bool has_learned = learn_demand(&core->view, gpu);
     struct admission_state now = admission_state(core, gpu);
     core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);
     if (gpu->claims[CLAIM_HEAD] && gpu_may_admit_later(gpu, &before, &now)) {

@@ -27,6 +27,7 @@
 #include "core/gpu_sharers.h"
 #include "core/hold.h"
 #include "core/state/charges.h"
+#include "core/state/delays.h"
 #include "core/state/tasks.h"
 #include "sharing/interference_cache.h"
 
@@ -42,6 +43,20 @@
 
 /* Chosen: speeds of windows of five seconds differ by less. */
 #define TOLERANCE 1.02
+
+/* Most reports change nothing that a placement depends on, and a scheduling pass after each would
+ * be most of the work. While a promise is missed, a task may have to give way; else one may be
+ * placed where the task has become faster than at the last pass for it, or its speed is no longer
+ * known. */
+static void ask_for_pass(struct core *core, struct task_promise *promise, bool was_missed)
+{
+    double slowdown = promise->slowdown.valid ? promise->slowdown.value : 0;
+    bool is_faster = slowdown * TOLERANCE < promise->passed_slowdown;
+    bool is_slower = slowdown > promise->passed_slowdown * TOLERANCE;
+    if (is_faster || is_slower)
+        promise->passed_slowdown = slowdown;
+    core->pass_needed |= is_faster || was_missed || promise->missed_since_us;
+}
 
 void core_begin_promise(struct task *task)
 {
@@ -96,7 +111,7 @@ static void update_residents(struct core *core, const struct task *task, int64_t
 /* How many times as long as alone the model lets the task take now. */
 static double predicted_slowdown(const struct core *core, const struct task *task)
 {
-    double speed = 1;
+    double slowdown = 1;
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         struct sharer sharers[GPU_SHARERS_MAX];
@@ -108,28 +123,40 @@ static double predicted_slowdown(const struct core *core, const struct task *tas
         interference_speeds_cached(
             core->view.constants ? core->view.constants : &interference_measured, sharers,
             gpu->n_residents, speeds);
-        speed = fmin(speed, speeds[here - gpu->residents]);
+        int at = (int)(here - gpu->residents);
+        slowdown = fmax(
+            slowdown, gpu_sharer_slowdown(core->view.constants, &sharers[at], speeds[at]));
     }
-    return speed > 0 ? 1 / speed : INFINITY;
+    return slowdown;
 }
 
-int core_apply_speed(struct core *core, struct task *task, const struct event *event)
+static void note_slowdown(
+    struct core *core, struct task *task, struct reading slowdown, int64_t now_us)
 {
     struct task_promise *promise = &task->run->promise;
-    struct reading slowdown = event->slowdown;
-    if (!core_has_promise(task) || task->state != TASK_RUNNING ||
-        (slowdown.valid && !(slowdown.value > 0)))
-        return CORE_NOT_NOW;
     double believed = 1 + BELIEVED_DELAY * (predicted_slowdown(core, task) - 1);
     promise->is_doubted = slowdown.valid && slowdown.value > believed * TOLERANCE;
     slowdown.value = fmin(slowdown.value, fmax(1, believed));
     bool is_missed = slowdown.valid &&
                      slowdown.value > task->request.slowdown_max.value * TOLERANCE;
+    bool was_missed = promise->missed_since_us != 0;
     promise->slowdown = slowdown;
-    promise->reported_us = slowdown.valid ? event->time_us : 0;
+    promise->reported_us = slowdown.valid ? now_us : 0;
     if (!is_missed || !promise->missed_since_us)
-        promise->missed_since_us = is_missed ? event->time_us : 0;
-    update_residents(core, task, event->time_us);
+        promise->missed_since_us = is_missed ? now_us : 0;
+    ask_for_pass(core, promise, was_missed);
+    update_residents(core, task, now_us);
+}
+
+int core_apply_speed(struct core *core, struct task *task, const struct event *event)
+{
+    struct reading slowdown = event->slowdown;
+    if (task->state != TASK_RUNNING || (slowdown.valid && !(slowdown.value > 0)))
+        return CORE_NOT_NOW;
+    if (slowdown.valid)
+        core_observe_delay(core, task, slowdown.value);
+    if (core_has_promise(task))
+        note_slowdown(core, task, slowdown, event->time_us);
     return 0;
 }
 

@@ -19,9 +19,11 @@
 #include "core/event.h"
 #include "core/placement_answer.h"
 #include "core/policy.h"
+#include "core/questions.h"
 #include "core/queue.h"
 #include "core/settings.h"
 #include "fairness/fair_tree.h"
+#include "sharing/delay_factor.h"
 
 /* The last EFFECT_WAIT of a queue: it is repeated only when the task or its reasons change. */
 struct reported_wait {
@@ -56,6 +58,11 @@ struct core_user {
     struct usage_window window; /* as of that event too */
     double accrued_us;          /* charged since then, in no event yet */
     struct fair_member fair;    /* its shares, and its rank */
+    struct user_delays {
+        struct delay_sum recorded; /* of the last EVENT_DELAYS */
+        struct delay_sum newer;    /* observed since then, in no event yet */
+        int64_t recorded_us;       /* the time of that event; 0: there was none */
+    } delays[SHARING_MPS + 1];
     struct ahead_of_user ahead[PRIORITY_URGENT - PRIORITY_LOW + 1];
 };
 
@@ -63,7 +70,8 @@ struct core_users {
     struct core_user **list;    /* by rising uid */
     struct fair_member **order; /* scratch of core_rank_users */
     int n;
-    size_t capacity, order_capacity;
+    double *factors; /* scratch of core_correct_model */
+    size_t capacity, order_capacity, factors_capacity;
     uint64_t change;     /* counts whatever may change the order of tasks */
     bool is_stale;       /* the ranks are those of before a change, */
     int64_t changed_us;  /* which was then */
@@ -116,6 +124,8 @@ struct core {
     struct cluster_view view;
 
     struct suspension_cost suspension_cost; /* that of the settings, until an event reports it */
+    struct interference_constants learned;  /* those of the settings, with what was learned */
+    struct learned_delay learned_delays[SHARING_MPS + 1];
 
     struct task **tasks; /* by rising id */
     int n_tasks;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "core/state/delays.h"
 #include "core/state/state.h"
 
 int core_user_position(const struct core_users *users, uint32_t uid)
@@ -56,7 +57,8 @@ struct core_user *core_add_user(struct core *core, uint32_t uid, int64_t now_us)
         return user;
     user = calloc(1, sizeof *user);
     if (!user || ARRAY_RESERVE(users->list, users->capacity, users->n + 1) < 0 ||
-        ARRAY_RESERVE(users->order, users->order_capacity, users->n + 1) < 0) {
+        ARRAY_RESERVE(users->order, users->order_capacity, users->n + 1) < 0 ||
+        ARRAY_RESERVE(users->factors, users->factors_capacity, users->n + 1) < 0) {
         free(user);
         return NULL;
     }
@@ -69,6 +71,8 @@ struct core_user *core_add_user(struct core *core, uint32_t uid, int64_t now_us)
     user->usage_at_us = now_us;
     set_shares(core, user);
     core_make_ranks_stale(core, now_us);
+    if (users->n <= 2) /* what a user alone has taught no longer holds */
+        core_correct_model(core);
     return user;
 }
 

@@ -49,6 +49,20 @@ static json_t *carrier_pool_json(const struct http *http)
         (double)rooms.share_bytes / (double)MIB, "files", rooms.rooms);
 }
 
+/* What measured speeds have taught about a way of sharing. */
+static json_t *learned_delay_json(const struct core *core, enum sharing sharing)
+{
+    struct learned_delay learned = core_learned_delay(core, sharing);
+    return json_pack("{s:f, s:i, s:f}", "factor", learned.factor, "users", learned.n_users,
+        "delay_predicted_s", learned.predicted_s);
+}
+
+static json_t *learned_delays_json(const struct core *core)
+{
+    return json_pack("{s:b, s:o, s:o}", "learns", core_get_settings(core)->learns_delays, "streams",
+        learned_delay_json(core, SHARING_STREAMS), "mps", learned_delay_json(core, SHARING_MPS));
+}
+
 /* Kinds of GPUs that the estimators do not know, and the kind that they assume instead. */
 static json_t *unknown_kinds(const struct http *http)
 {
@@ -95,12 +109,14 @@ json_t *public_info(const struct http *http)
     int queued, running;
     public_counts(http, &queued, &running);
     const char *loss = store_get_loss(http->parts.store);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o}",
+    return json_pack(
+        "{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}",
         "version", COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy",
         http->parts.config->core.policy->name, "sharing", sharing_name(http->parts.config->sharing),
         "estimator", http->parts.config->estimator, "state_dir", http->parts.config->state_dir,
         "settings", settings_json(http->parts.config), "gpu_kinds_not_known", unknown_kinds(http),
         "queued", queued, "running", running, "log_loss", *loss ? json_string(loss) : json_null(),
         "first_submitted_at", first_submitted_json(http), "host", host_json(http->parts.core),
-        "carrier_pool", carrier_pool_json(http));
+        "carrier_pool", carrier_pool_json(http), "learned_delays",
+        learned_delays_json(http->parts.core));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many times as long as alone each task takes now (speed_window.h), for its promise: the core
- * gets it (core/state/promise.h).
+ * How many times as long as alone each task takes now (speed_window.h). The core gets it for a
+ * promise (core/state/promise.h), and of tasks that share their GPUs, to learn from it
+ * (core/state/delays.h).
  */
 #include <stdlib.h>
 
@@ -60,9 +61,10 @@ static void note_task(struct preload_manager *manager, const struct task *task, 
 {
     int64_t since_us, now_us = driver_now_us(manager->parts.driver);
     bool now_alone = is_alone(manager->parts.core, task, &since_us);
-    struct reading slowdown;
-    if (speed_window_note(&job->steps, now_alone, since_us, now_us, &slowdown) &&
-        task->request.slowdown_max.valid)
+    struct reading slowdown = READING_NONE;
+    bool has_ended = speed_window_note(&job->steps, now_alone, since_us, now_us, &slowdown);
+    bool is_of_use = task->request.slowdown_max.valid || (!now_alone && slowdown.valid);
+    if (has_ended && is_of_use)
         report_slowdown(manager, task, slowdown);
 }
 

@@ -235,6 +235,29 @@ static void the_last_usage_of_each_user_stays(void **state)
     store_close(store);
 }
 
+/* Of each user and each way of sharing. */
+static void the_last_delays_of_each_user_stay(void **state)
+{
+    static const struct {
+        uint32_t uid;
+        enum sharing sharing;
+    } each[] = {{1000, SHARING_MPS}, {1001, SHARING_MPS}, {1000, SHARING_STREAMS},
+        {1000, SHARING_MPS}, {1000, SHARING_MPS}};
+    struct store *store = open_history(*state);
+    begin(store);
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        struct event delays = plain_event(EVENT_DELAYS, 0, 100 + (int64_t)i);
+        delays.delays.uid = each[i].uid;
+        delays.delays.sharing = each[i].sharing;
+        append(store, delays);
+    }
+    commit(store);
+    assert_int_equal(forget(store, 10000000, 10), 0);
+    assert_string_equal(
+        replayed(store), "SUBMIT1 SUBMIT2 SUBMIT3 SUBMIT4 SUBMIT5 DELAYS0 DELAYS0 DELAYS0 ");
+    store_close(store);
+}
+
 /* It is that of all tasks before. */
 static void the_last_schedule_stays(void **state)
 {
@@ -353,6 +376,7 @@ int main(void)
         TEST(what_has_not_ended_gets_no_record),
         TEST(old_tasks_are_forgotten_in_chunks),
         TEST(the_last_usage_of_each_user_stays),
+        TEST(the_last_delays_of_each_user_stay),
         TEST(the_last_schedule_stays),
         TEST(forgotten_events_are_not_missing),
         TEST(an_event_that_was_deleted_is_missing),

@@ -209,6 +209,17 @@ static void usage_is_stored(void **state)
                              "\"charged_us\":[7,0,3600000000]}");
 }
 
+static void delays_are_stored(void **state)
+{
+    struct event delays = of_kind(EVENT_DELAYS);
+    delays.delays.uid = 1000;
+    delays.delays.sharing = SHARING_MPS;
+    delays.delays.measured_us = 45000000;
+    delays.delays.predicted_us = 30000000;
+    assert_stored_as(&delays, "{\"uid\":1000,\"sharing\":\"mps\",\"measured_us\":45000000,"
+                              "\"predicted_us\":30000000}");
+}
+
 static void suspension_cost_is_stored(void **state)
 {
     struct event cost = of_kind(EVENT_SUSPENSION_COST);
@@ -362,6 +373,10 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
         {EVENT_FIFO, "{\"last_start_us\":0,\"free_us\":[0,-1]}", "free_us, entry 1"},
         {EVENT_FIFO, "{\"last_start_us\":0,\"free_us\":[\"x\"]}", "free_us, entry 0"},
         {EVENT_USAGE, "{\"uid\":-1,\"usage_us\":0}", "uid: -1"},
+        {EVENT_DELAYS, "{\"uid\":1,\"sharing\":\"auto\",\"measured_us\":1,\"predicted_us\":1}",
+            "sharing"},
+        {EVENT_DELAYS, "{\"uid\":1,\"sharing\":\"mps\",\"measured_us\":-1,\"predicted_us\":1}",
+            "measured_us: -1"},
         {EVENT_USAGE, "{\"uid\":1,\"usage_us\":-5}", "usage_us: -5"},
         {EVENT_USAGE, "{\"uid\":1}", "usage_us"},
         {EVENT_USAGE, "{\"uid\":1,\"usage_us\":1,\"window_us\":0}", "window_us: 0"},
@@ -427,6 +442,7 @@ int main(void)
         cmocka_unit_test(arrays_are_stored_in_runs),
         cmocka_unit_test(placements_and_ends_are_stored_as_ever),
         cmocka_unit_test(usage_is_stored),
+        cmocka_unit_test(delays_are_stored),
         cmocka_unit_test(suspension_cost_is_stored),
         cmocka_unit_test(an_idle_holder_is_stored),
         cmocka_unit_test(latest_starts_are_stored),
