@@ -60,6 +60,10 @@ enum {
     SIMULATE_CARRIER,
     SIMULATE_SERVICE_HOLD,
     SIMULATE_LEARN_DELAYS,
+    SIMULATE_PROMISE,
+    SIMULATE_PROMISE_SHARE,
+    SIMULATE_DELAY_FACTOR,
+    SIMULATE_DELAY_ERROR,
     SIMULATE_BACKFILL,
     SIMULATE_ORDER,
     SIMULATE_USER_USAGE,
@@ -181,6 +185,25 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
             "whether the scheduler knows how fast each kind of GPU is: known or unknown (it takes "
             "all for equally fast; tasks run at the speed of their kind); default: known",
         .choices = speeds},
+    [SIMULATE_PROMISE] = {.name = "promise",
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "promise tasks, drawn at random, at most X times as long as alone, as with "
+                "--max-slowdown (docs/promise.md); default: none"},
+    [SIMULATE_PROMISE_SHARE] = {.name = "promise-share",
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "the part of the tasks that have the promise, 0 to 1; default: 1"},
+    [SIMULATE_DELAY_FACTOR] = {.name = "delay-factor",
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "the simulated tasks delay each other X times as much as the scheduler's model "
+                "predicts; default: 1"},
+    [SIMULATE_DELAY_ERROR] = {.name = "delay-error",
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "random error of the scheduler's model: standard deviation of a further log-normal "
+                "factor of each kind of task; default: 0"},
     [SIMULATE_MIXES] = {.name = "mixes",
         .kind = OPTION_FILE,
         .argument = "FILE",
@@ -361,6 +384,28 @@ static int prepare_power(struct setup *setup, struct fault *fault)
     return 0;
 }
 
+/* What is promised, and how far the truth is from the scheduler's model. */
+static int set_promises(
+    const struct invocation *invocation, struct simulation *simulation, struct fault *fault)
+{
+    int r = number_of(invocation, SIMULATE_PROMISE, 100, 0, fault, &simulation->promise);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_PROMISE_SHARE, 1, 1, fault, &simulation->promise_share);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_DELAY_FACTOR, 10, 1, fault, &simulation->delay_factor);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_DELAY_ERROR, 2, 0, fault, &simulation->delay_error);
+    if (r == 0 && invocation->values[SIMULATE_PROMISE].set && simulation->promise < 1)
+        r = fault_set(fault, EINVAL,
+            "--promise=%g: a task cannot take less time than alone: give 1 to 100",
+            simulation->promise);
+    if (r == 0 && invocation->values[SIMULATE_PROMISE_SHARE].set && simulation->promise == 0)
+        r = fault_set(fault, EINVAL, "--promise-share has a meaning with --promise only");
+    if (r == 0 && simulation->delay_factor == 0)
+        r = fault_set(fault, EINVAL, "--delay-factor=0: give a number above 0");
+    return r;
+}
+
 static int read_tasks(const struct invocation *invocation, struct setup *setup,
     const char *estimator, struct fault *fault)
 {
@@ -458,6 +503,8 @@ static int prepare_simulation(
         r = set_suspension(invocation, simulation, fault);
     if (r == 0)
         r = set_stop(invocation, setup, fault);
+    if (r == 0)
+        r = set_promises(invocation, simulation, fault);
     if (r == 0)
         r = number_of(invocation, SIMULATE_NEED_ERROR, 10, 0, fault, &simulation->need_error);
     if (r == 0)
@@ -623,6 +670,24 @@ static void print_early_stop(const struct simulation_result *result)
         result->best_kept, result->arrays);
 }
 
+static void print_promises(
+    const struct simulation *simulation, const struct simulation_result *result)
+{
+    const struct reading *first = &result->error_first_hour, *later = &result->error_later;
+    if (simulation->promise > 0)
+        printf("Promises      %" PRId64 " of %" PRId64 " kept; the longest took %.2f times as long "
+               "as alone\n",
+            result->kept, result->promised, result->longest_promised);
+    if (first->valid)
+        printf("Predictions   of slowdowns are off by %.1f %% in the first hour (median)",
+            100 * first->value);
+    if (first->valid && later->valid)
+        printf(", then by %.1f %%", 100 * later->value);
+    if (first->valid)
+        printf("; learned factors of delay: streams %.2f, MPS %.2f\n",
+            result->learned[SHARING_STREAMS].factor, result->learned[SHARING_MPS].factor);
+}
+
 /* Preemption is only printed where tasks may be suspended. */
 static void print_result(const struct setup *setup, const struct simulation_result *result,
     const struct user_totals *users)
@@ -641,6 +706,7 @@ static void print_result(const struct setup *setup, const struct simulation_resu
         print_early_stop(result);
     if (simulation->settings.can_suspend)
         print_preemption(result);
+    print_promises(simulation, result);
     printf(
         "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
     if (simulation->mixes)
@@ -673,6 +739,20 @@ static void print_result_json(const struct setup *setup, const struct simulation
         json_object_set_new(object, "best_kept", json_integer(result->best_kept));
         if (result->arrays)
             json_object_set_new(object, "lower_bound_s", json_null());
+    }
+    if (simulation->promise > 0) {
+        json_object_set_new(object, "promised", json_integer(result->promised));
+        json_object_set_new(object, "promises_kept", json_integer(result->kept));
+        json_object_set_new(object, "longest_promised", json_real(result->longest_promised));
+    }
+    if (result->error_first_hour.valid) {
+        json_object_set_new(
+            object, "prediction_error_first_hour", reading_json(result->error_first_hour, 1));
+        json_object_set_new(object, "prediction_error_later", reading_json(result->error_later, 1));
+        json_object_set_new(
+            object, "delay_factor_streams", json_real(result->learned[SHARING_STREAMS].factor));
+        json_object_set_new(
+            object, "delay_factor_mps", json_real(result->learned[SHARING_MPS].factor));
     }
     if (simulation->mixes)
         json_object_set_new(object, "mixes", simulating_mixes_json(&setup->mixes));

@@ -78,6 +78,9 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     case WAKE_SERVICES_END:
         simulated_services_end(run);
         break;
+    case WAKE_SPEED:
+        simulated_task_on_speed(run, wakeup);
+        break;
     case WAKE_RUNG:
         simulated_trial_on_rung(run, wakeup);
         break;
@@ -153,6 +156,7 @@ static int prepare_core(struct simulation_run *run)
     settings.is_calibrated =
         true; /* the policy predicts with the constants of the simulated GPUs */
     settings.sharing_constants = run->simulation->laws->interference;
+    settings.can_pause |= run->simulation->promise > 0; /* as the daemon */
     if (has_services(run->simulation->catalogue))
         settings.can_pause = settings.can_suspend = true; /* as in the daemon */
     if (run->arrivals.user_column < 0 && !settings.user_limits.usage_us)
@@ -254,6 +258,7 @@ static void clean_up(struct simulation_run *run)
         free_task(run->tasks[i]);
     free(run->tasks);
     simulated_arrays_free(run);
+    simulated_speeds_free(run);
     free(run->can_start);
     for (size_t i = 0; run->learned && i < run->simulation->catalogue->n; i++)
         learned_runs_fini(&run->learned[i]);
@@ -287,6 +292,7 @@ int simulate_trace(
     r = check_end(&run, r, fault);
     if (r == 0)
         run_totals_calculate(&run.totals, &run.gpus, &run.result);
+    simulated_speeds_end(&run);
     *ret_result = run.result;
     if (simulation->services)
         *simulation->services = run.services;

@@ -47,6 +47,12 @@ struct simulation {
     bool knows_activity; /* the scheduler knows each task's expected activity */
     bool knows_time;     /* the scheduler knows each task's expected time */
     bool take_turns;     /* tasks take turns in time slots (core/pass/slots.c) */
+    double promise;      /* the promise of some tasks (docs/promise.md); 0: none */
+    double promise_share; /* the part of the tasks that have it */
+    double delay_factor;  /* of the delay of tasks by others, over that of the scheduler's model;
+                             0: as 1 */
+    double delay_error;   /* standard deviation of the logarithm of a further factor of each kind of
+                             task (simulated_speed.c); 0: none */
     const struct halving_rule *stop; /* of the trace's arrays; NULL: their trials run to the end */
     uint64_t curve_seed;             /* of the loss curves of trials without given values */
     bool every_second;               /* take each sample that the daemon would take: slow */
@@ -78,9 +84,15 @@ struct simulation_result {
     int64_t arrays, stopped;                  /* with a stop rule; trials that it stopped */
     int64_t best_kept;                        /* arrays whose best trial was not stopped */
     double saved_gpu_s;                       /* GPU time alone that stopped trials had left */
-    int64_t left_out;                         /* tasks of the trace that fit no GPU */
-    double energy_mj, mean_smact;             /* over all GPUs, within total_s */
-    double lower_bound_s;                     /* of total_s, for any policy (sim/bound.h); 0: not
+    int64_t promised, kept;                   /* tasks with a promise that completed; that took no
+                                               * longer */
+    double longest_promised;                  /* of those tasks: times as long as alone */
+    struct reading error_first_hour, error_later;  /* median error of predicted slowdowns, as a part
+                                                   * of the true ones */
+    struct learned_delay learned[SHARING_MPS + 1]; /* at the end */
+    int64_t left_out;                              /* tasks of the trace that fit no GPU */
+    double energy_mj, mean_smact;                  /* over all GPUs, within total_s */
+    double lower_bound_s; /* of total_s, for any policy (sim/bound.h); 0: not
                                                * known, as trials are stopped */
 };
 

@@ -163,6 +163,18 @@ static bool take_measured_speeds(struct simulated_gpus *gpus, int i, int64_t now
 
 /* ---- the three steps ---- */
 
+/* The speed of a sharer that the model has solved, as it is in truth. */
+static double true_speed(
+    const struct simulated_gpus *gpus, int i, const struct sharer *sharer, double factor)
+{
+    const struct place_shape *shape = &gpus->cluster->places[i];
+    if (factor == 0 || factor == 1)
+        return sharer->speed;
+    double alone = interference_alone(
+        &gpus->laws->interference, shape->sms, shape->bandwidth, sharer);
+    return 1 / (alone + factor * (1 / sharer->speed - alone));
+}
+
 /* Step 1, for one place. */
 static void update_place_speeds(struct simulated_gpus *gpus, int i, int64_t now_us)
 {
@@ -173,7 +185,8 @@ static void update_place_speeds(struct simulated_gpus *gpus, int i, int64_t now_
     list_sharers(gpus, place);
     solve_place(gpus, i);
     for (int k = 0; k < place->n_residents; k++)
-        place->residents[k].speed = gpus->sharers[k].speed;
+        place->residents[k].speed = true_speed(
+            gpus, i, &gpus->sharers[k], place->residents[k].task->delay_factor);
 }
 
 static double speed_at(const struct place *place, const struct running_task *task)

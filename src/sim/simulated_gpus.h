@@ -19,6 +19,7 @@ struct running_task {
     const int *places; /* borrowed until the task is removed */
     int n_places;
     double reference_speed; /* of the kind of GPU that left_s holds for; 0: its slowest place's */
+    double delay_factor;    /* of its delay by others, over that of the laws; 0: as 1 */
     const char *mix_name;   /* of the training in measured mixes; NULL: it is in none */
 
     double left_s;     /* work left at since_us, in seconds of running alone */

@@ -106,6 +106,7 @@ static void add_ended_training(
         *(completed ? &run->result.completed : &run->result.failed) += 1;
     if (task->trial)
         simulated_trial_end(run, task, ended);
+    simulated_promise_end(run, task, ended);
     run->n_unended--;
     run_totals_add_ended(&run->totals, ended);
     run->result.suspensions += ended->run->yield.suspensions + ended->run->yield.pauses;
@@ -263,6 +264,7 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
         simulated_task_prepare_change(run, &task->running);
         simulation_run_check(
             run, simulated_gpus_add_task(&run->gpus, &task->running, sim_now_us(run->sim)));
+        task->kind_speed = task->running.kind_speed;
     }
     simulated_task_plan_samples(run, &task->running);
     if (++task->memory_steps < MEMORY_STEPS)
@@ -305,9 +307,11 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     if (task->service)
         simulated_service_start(run, task);
     task->attempt = started->attempts;
+    task->running.delay_factor = task->service ? 1 : simulated_delay_factor(run, task->type);
     task->memory_steps = task->places_stepped = 0;
     task->waits = task->is_refused = false;
     simulation_run_check(run, sim_schedule_event(sim, &event));
     simulated_task_plan_samples(run, &task->running);
     schedule_memory_step(run, task);
+    simulated_task_begin_speeds(run, task);
 }

@@ -9,6 +9,7 @@
  *     simulated_service.c
  *                        the requests of a service, and how long they take
  *     simulated_sweep.c  arrays with a stop rule: their reports, and what their stop saves
+ *     simulated_speed.c  measured speeds, and promises of them
  *     sampling.c         which samples of the GPUs are taken
  *     simulated_gpus.c   speeds, activity, power
  *     run_totals.c       what the result is calculated from
@@ -39,7 +40,8 @@ enum simulation_wakeup {
     WAKE_KILL,         /* subject: task; version: attempt */
     WAKE_SERVICE,      /* subject: task; once a second */
     WAKE_SERVICES_END, /* the last training has ended */
-    WAKE_RUNG          /* subject: task; version: as of WAKE_FINISH */
+    WAKE_RUNG,         /* subject: task; version: as of WAKE_FINISH */
+    WAKE_SPEED         /* subject: task; version: attempt; every five seconds */
 };
 
 /* The daemon reports the p99 of the last ten seconds (docs/services.md). */
@@ -87,11 +89,18 @@ struct simulated_task {
     int64_t wait_us;    /* since then, */
     int retries;        /* and has failed so often though it was granted */
     bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
+    double kind_speed;  /* of the attempt, as running.kind_speed, also once it has ended */
     int64_t yield_us;   /* how long its suspension, resumption or move takes */
     int copy_place;     /* where its copy takes memory while it is suspended, */
     int64_t copy_bytes; /* so much; 0: on no GPU */
     struct simulated_service *service; /* NULL: a training */
     struct simulated_trial *trial;     /* owned; NULL: of no array with a stop rule */
+};
+
+/* Of the scheduler's predictions of slowdowns: parts of the true one. */
+struct prediction_errors {
+    double *list;
+    size_t n, capacity;
 };
 
 struct simulation_run {
@@ -118,7 +127,9 @@ struct simulation_run {
     size_t n_arrays, arrays_capacity;
     const struct running_task *changing; /* the task that is starting or ending now */
     struct run_totals totals;
-    struct mix_use mix_use; /* of comparisons, whose caller does not ask for it */
+    struct prediction_errors errors[2]; /* in the first hour, and later */
+    uint64_t n_speeds;                  /* that were reported */
+    struct mix_use mix_use;             /* of comparisons, whose caller does not ask for it */
     struct simulation_result result;
     struct fault *fault;
     int error; /* 0, or the first -errno: nothing happens after it */
@@ -222,6 +233,31 @@ void simulated_trial_end(
     struct simulation_run *run, const struct simulated_task *task, const struct task *ended);
 
 void simulated_arrays_free(struct simulation_run *run);
+
+/* ---- simulated_speed.c ---- */
+
+/* Is a use made of measured speeds? */
+bool simulated_speeds_are_reported(const struct simulation *simulation);
+
+/* By which factor others delay tasks of this kind more than the scheduler's model says. */
+double simulated_delay_factor(const struct simulation_run *run, const struct sim_task *type);
+
+/* The promise of the task that is submitted as the `index`th; not valid: none. */
+struct reading simulated_promise(const struct simulation_run *run, uint64_t index);
+
+/* The attempt begins to report its speed. */
+void simulated_task_begin_speeds(struct simulation_run *run, const struct simulated_task *task);
+
+/* WAKE_SPEED: a window of five seconds has passed. */
+void simulated_task_on_speed(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* Counts the promise of a task that has ended. */
+void simulated_promise_end(
+    struct simulation_run *run, const struct simulated_task *task, const struct task *ended);
+
+/* Sets what the result says of predictions; simulated_speeds_free must follow. */
+void simulated_speeds_end(struct simulation_run *run);
+void simulated_speeds_free(struct simulation_run *run);
 
 /* ---- simulated_yield.c ---- */
 

@@ -111,6 +111,8 @@ static struct task_request request_for(
             .gract = reading_unless_nan(type->demand.gract),
             .dram = reading_unless_nan(type->demand.dram)};
     double time_us = round(type->solo_s * (double)SECOND_US);
+    if (!type->service && !type->exclusive && !exclusive_gpus)
+        request.slowdown_max = simulated_promise(run, (uint64_t)run->result.submitted);
     if (type->service)
         request_service(type, &request);
     else if (simulation->knows_time && time_us > 0)
