@@ -44,14 +44,14 @@ void delay_sum_add(struct delay_sum *sum, double seconds, double measured, doubl
     delay_sum_merge(sum, &(struct delay_sum){seconds * delay, seconds * expected});
 }
 
-static double bounded(double factor)
+static double limit_factor(double factor)
 {
     return fmin(fmax(factor, DELAY_FACTOR_MIN), DELAY_FACTOR_MAX);
 }
 
 double delay_sum_factor(const struct delay_sum *sum)
 {
-    return bounded((sum->measured_s + PRIOR_S) / (sum->predicted_s + PRIOR_S));
+    return limit_factor((sum->measured_s + PRIOR_S) / (sum->predicted_s + PRIOR_S));
 }
 
 static int compare_factors(const void *a, const void *b)

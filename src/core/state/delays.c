@@ -16,7 +16,7 @@
  * expects of these tasks:
  *
  *     declared 0.5 and 0.4      the model expects 0.75 of the GPU
- *     measured                  0.71: counts      0.98: somebody declared too little
+ *     measured                  0.71: counts      0.98: one was declared too low
  */
 #include "core/state/delays.h"
 
@@ -106,7 +106,7 @@ void core_observe_delay(struct core *core, const struct task *task, double slowd
 
 /* ---- what is learned ---- */
 
-static struct learned_delay learn(const struct core *core, enum sharing sharing)
+static struct learned_delay learn_delay(const struct core *core, enum sharing sharing)
 {
     struct core_users *users = core->users;
     struct learned_delay learned = {.factor = 1};
@@ -126,7 +126,7 @@ void core_correct_model(struct core *core)
     const struct interference_constants *before = core->view.constants;
     double streams_log = core->learned.streams_delay_log, mps_log = core->learned.mps_delay_log;
     for (int i = SHARING_STREAMS; i <= SHARING_MPS; i++)
-        core->learned_delays[i] = learn(core, (enum sharing)i);
+        core->learned_delays[i] = learn_delay(core, (enum sharing)i);
     core->learned = *base_constants(core);
     core->learned.streams_delay_log = log(core->learned_delays[SHARING_STREAMS].factor);
     core->learned.mps_delay_log = log(core->learned_delays[SHARING_MPS].factor);

@@ -1414,5 +1414,65 @@ class Mixes(SimulateCase):
         )
 
 
+class Promises(SimulateCase):
+    """Tasks that are promised a speed, and a truth that the scheduler's model does not know."""
+
+    CATALOGUE = "task,gpus,solo_s,memory_mib,smact,gract,dram\nlong,1,20000,4000,0.5,1,0.1\n"
+
+    def result(self, *words, tasks=2):
+        catalogue = self.write("long.csv", self.CATALOGUE)
+        trace = self.trace(*((60 * i, "long") for i in range(tasks)))
+        return json.loads(
+            self.colloc(
+                "simulate",
+                f"--trace={trace}",
+                f"--tasks={catalogue}",
+                "--gpus=1xA100-40GB",
+                "--policy=predictive",
+                "--json",
+                *words,
+            )
+        )
+
+    def test_a_promise_keeps_others_away(self):
+        shared = self.result()
+        self.assertNotIn("promised", shared)
+        self.assertNotIn("delay_factor_mps", shared)
+        promised = self.result("--promise=1.2")
+        self.assertEqual((promised["promised"], promised["promises_kept"]), (2, 2))
+        self.assertAlmostEqual(promised["longest_promised"], 1, delta=0.02)
+        self.assertAlmostEqual(promised["total_s"], 40000, delta=500)
+        self.assertLess(shared["total_s"], 0.9 * promised["total_s"])
+
+    def test_a_wrong_model_is_corrected(self):
+        self.assertEqual(self.result("--promise=3")["delay_factor_mps"], 1)
+        wrong = self.result("--delay-factor=1.5")
+        learning = self.result("--delay-factor=1.5", "--learn-delays")
+        self.assertGreater(wrong["total_s"], self.result()["total_s"])
+        self.assertGreater(wrong["prediction_error_later"], 0.08)
+        self.assertLess(learning["prediction_error_later"], 0.5 * wrong["prediction_error_later"])
+        self.assertAlmostEqual(learning["delay_factor_mps"], 1.5, delta=0.1)
+        self.assertEqual(learning["delay_factor_streams"], 1)
+
+    def test_a_share_of_the_tasks_is_promised(self):
+        some = self.result("--promise=50", "--promise-share=0.5", tasks=20)
+        self.assertTrue(3 <= some["promised"] <= 17, some["promised"])
+        self.assertEqual(some, self.result("--promise=50", "--promise-share=0.5", tasks=20))
+        self.assertEqual(self.result("--promise=50", "--promise-share=0")["promised"], 0)
+
+    def test_bad_values_are_named(self):
+        for words, complaint in (
+            (("--promise=0.9",), "--promise=0.9: a task cannot take less time than alone"),
+            (("--promise=101",), "--promise=101: invalid number"),
+            (("--promise=1.2", "--promise-share=1.1"), "--promise-share=1.1: invalid number"),
+            (("--promise-share=0.5",), "--promise-share has a meaning with --promise only"),
+            (("--delay-factor=0",), "--delay-factor=0: give a number above 0"),
+            (("--delay-factor=-1",), "--delay-factor=-1: invalid number"),
+            (("--delay-error=x",), "--delay-error=x: invalid number"),
+        ):
+            with self.subTest(words):
+                self.assertIn(complaint, self.complaint_of(*words))
+
+
 if __name__ == "__main__":
     unittest.main()
