@@ -29,7 +29,7 @@ static bool keeps_promise(const struct placement_query *query, int gpu,
     }
     double slower, in_all = predict_slowdown_beside(query, gpu, resident, &slower);
     double expected = is_measured ? fmax(in_all, promise->measured.value * slower) : in_all;
-    if (expected <= promise->slowdown_max)
+    if (expected <= promise->slowdown_max && promise->slowdown_max > 1) /* 1: to itself */
         return true;
     *ret_verdict = (struct verdict){.kind = VERDICT_PROMISE_SLOWED,
         .task = resident->task,
@@ -50,7 +50,8 @@ bool promise_guard_ask_all(
             return false;
     }
     double own = own_max.valid && view->n_residents > 0 ? predict_own_slowdown(query, gpu) : 1;
-    if (!own_max.valid || own <= own_max.value)
+    bool is_to_itself = own_max.valid && own_max.value <= 1 && view->n_residents > 0;
+    if (!own_max.valid || (own <= own_max.value && !is_to_itself))
         return true;
     *ret_verdict = (struct verdict){
         .kind = VERDICT_PROMISE_OWN, .have = own, .limit = own_max.value};

@@ -611,6 +611,8 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
         bool is_refusable = kind < EVENT_TICK && kind != EVENT_GPUS;
         if (kind == EVENT_RELOCATING || kind == EVENT_RELOCATED)
             continue; /* these GPUs have no NVLink: tests/scenario/neighbour-*.scenario */
+        if (kind == EVENT_DELAYS)
+            continue; /* no mix is measured for long enough here: test_delays.c */
         if (accepted[kind] == 0)
             fail_msg("%s was never accepted", event_name(kind));
         assert_int_equal(refused[kind] > 0, is_refusable);
