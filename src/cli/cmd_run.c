@@ -4,7 +4,7 @@
  *
  *     run           submits, prints the output as it comes, ends with the command's exit code
  *     run --pty     the same on a terminal that is connected to the user's
- *     run --step    in a task: becomes the command (srun in a script for Slurm)
+ *     run --step    in a task: runs the command as a step of it (srun in a script for Slurm)
  *     shell         run --pty of the user's shell
  *
  * To the daemon these are tasks as all others, with the current folder and environment. But one

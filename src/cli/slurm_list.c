@@ -9,7 +9,7 @@
  * People who type `squeue --me` get the table of `colloc queue`, which says why a task waits.
  * Options that only choose among clusters, nodes and partitions have no effect: there is one
  * cluster with one node and one partition. A job that has started has the step 12.batch, its
- * script; what `srun` starts in it is a part of that.
+ * script, and 12.0, 12.1, ..., what `srun` has run in it (step_report.h).
  */
 #include "cli/slurm_list.h"
 
@@ -452,31 +452,57 @@ static int print_queue(const struct list_options *options, json_t *tasks)
     return EXIT_OK;
 }
 
-/* The step as a TASK object: the job with what differs. */
-static json_t *make_step(const json_t *task, const char *name)
+/* The step as a TASK object: the job with what differs. `members`: of `srun_steps`; NULL: none. */
+static json_t *make_step(const json_t *task, const char *name, const json_t *members)
 {
     json_t *step = json_copy((json_t *)(uintptr_t)task);
     json_object_set_new(step, STEP_MEMBER, json_string(name));
     json_object_set_new(step, "name", json_string(name));
+    json_object_set_new(step, "processes", json_integer(1));
     json_object_del(step, "cancelled_by");
+    json_object_update(step, (json_t *)(uintptr_t)members);
+    if (members) {
+        double until = member_number(members, "ended_at", (double)time(NULL)),
+               run_s = until - member_number(members, "started_at", until);
+        json_object_set_new(step, "exec_s", json_real(run_s > 0 ? run_s : 0));
+    }
     return step;
 }
 
-/* A job and its step, or what -j and -X leave of them. */
-static void print_job_rows(const struct list_options *options, const char *format,
-    const struct slurm_layout *layout, const json_t *task)
+struct account_table {
+    const char *format;
+    struct slurm_layout layout;
+    const char *only; /* the step that is wanted; NULL: all */
+};
+
+static void print_step(
+    const struct account_table *table, const json_t *task, const char *name, const json_t *members)
 {
     char unknown[64];
-    const char *only = member_text(task, WANTED_STEP, NULL);
-    bool has_step = !options->has_no_steps && slurm_has_started(task) &&
-                    (!only || strcmp(only, BATCH_STEP) == 0);
-    if (!only)
-        slurm_print_account_line(format, layout, task, stdout, unknown);
-    if (!has_step)
+    if (table->only && strcmp(table->only, name) != 0)
         return;
-    json_t *step = make_step(task, BATCH_STEP);
-    slurm_print_account_line(format, layout, step, stdout, unknown);
+    json_t *step = make_step(task, name, members);
+    slurm_print_account_line(table->format, &table->layout, step, stdout, unknown);
     json_decref(step);
+}
+
+/* A job and its steps, or what -j and -X leave of them. */
+static void print_job_rows(
+    const struct list_options *options, struct account_table *table, const json_t *task)
+{
+    char unknown[64], number[16];
+    json_t *step;
+    size_t i;
+    table->only = member_text(task, WANTED_STEP, NULL);
+    if (!table->only)
+        slurm_print_account_line(table->format, &table->layout, task, stdout, unknown);
+    if (options->has_no_steps || !slurm_has_started(task))
+        return;
+    print_step(table, task, BATCH_STEP, NULL);
+    json_array_foreach(json_object_get(task, "srun_steps"), i, step) {
+        snprintf(number, sizeof number, "%.0f", member_number(step, "step", 0));
+        print_step(table, task, number, step);
+    }
 }
 
 /* The line of headers of sacct. */
@@ -498,9 +524,9 @@ static int print_account(const struct list_options *options, const json_t *tasks
     const char *between = !options->is_parsable ? NULL
                           : options->delimiter  ? options->delimiter
                                                 : "|";
-    const struct slurm_layout layout = {between, options->ends_so};
+    struct account_table table = {format, {between, options->ends_so}, NULL};
     char unknown[64] = "";
-    const struct account_header header = {format, &layout, unknown};
+    const struct account_header header = {format, &table.layout, unknown};
     json_t *task;
     size_t i;
     if (!print_is_format_valid(print_account_header, &header)) {
@@ -510,7 +536,7 @@ static int print_account(const struct list_options *options, const json_t *tasks
     if (!options->no_header)
         print_account_header(&header, stdout);
     json_array_foreach(tasks, i, task) {
-        print_job_rows(options, format, &layout, task);
+        print_job_rows(options, &table, task);
     }
     return EXIT_OK;
 }

@@ -6,9 +6,13 @@
  *                                     SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NTASKS=2
  *
  * All see the task's GPUs; with --gpus-per-task=N each sees N of them. Only the first one reads
- * standard input. With --label each line of output begins with the number of its process. When this
- * process ends, so do the others (PR_SET_PDEATHSIG): it needs no signal handler, so that signals
- * that colloc sends to all processes of the task arrive once.
+ * standard input. With --label each line of output begins with the number of its process.
+ *
+ * This process tells the daemon when the step begins and how it ends (step_report.h), and stays
+ * beside the command for that. It passes signals on, and ends as the command did. Signals that
+ * colloc's shim sends have gone to all processes of the task, and those of a terminal to all of its
+ * group: they are not passed on. When this process ends, so do the others (PR_SET_PDEATHSIG). A
+ * step that the daemon does not record has no such process: this one becomes the command.
  */
 #include "cli/step.h"
 
@@ -21,11 +25,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "cli/print.h"
+#include "cli/step_report.h"
 #include "taskfile/output_pattern.h"
 #include "taskfile/slurm_lines.h"
 
@@ -36,6 +44,7 @@ struct step {
     const struct slurm_facts *facts;
     const char *output, *error; /* patterns of file names; NULL: this process's */
     int tasks, gpus_per_task;
+    int number; /* -1: the daemon does not record it */
 };
 
 /* Output of one process on its way to a labelled line. */
@@ -149,6 +158,10 @@ static int become_command(const struct step *step, int process)
     set_number("SLURM_NTASKS", step->tasks);
     set_number("SLURM_NPROCS", step->tasks);
     set_number("SLURM_STEP_NUM_TASKS", step->tasks);
+    if (step->number >= 0) {
+        set_number("SLURM_STEP_ID", step->number);
+        set_number("SLURM_STEPID", step->number);
+    }
     choose_gpus(step, process);
     int code = EXIT_OK;
     if (step->output)
@@ -289,7 +302,94 @@ static int run_all(const struct step *step)
     return code; /* after a failure here, the end of this process ends what it has started */
 }
 
+/* ---- beside the command ---- */
+
+/* Those that end or warn a program. */
+static void set_signals(sigset_t *ret_set)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD};
+    sigemptyset(ret_set);
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        sigaddset(ret_set, numbers[i]);
+}
+
+/* Did one process send it to this one, and not the shim to all of the task? */
+static bool is_for_command(const siginfo_t *info)
+{
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", info->si_pid);
+    if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
+        return false;
+    return file_read_start(path, name, sizeof name) <= 0 || strncmp(name, "colloc-shim", 11) != 0;
+}
+
+/* The signals are blocked. Returns the status of waitpid. */
+static int wait_child(pid_t child, const sigset_t *signals)
+{
+    siginfo_t info;
+    int status = 0;
+    for (;;) {
+        int number = sigwaitinfo(signals, &info);
+        if (number > 0 && number != SIGCHLD && is_for_command(&info))
+            kill(child, number);
+        if (number == SIGCHLD && waitpid(child, &status, WNOHANG) == child)
+            return status;
+    }
+}
+
+/* A signal that ended the command ends this process, too: the task's end is the command's. */
+static int end_alike(int status, const sigset_t *before)
+{
+    if (WIFSIGNALED(status)) {
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        signal(WTERMSIG(status), SIG_DFL);
+        kill(getpid(), WTERMSIG(status));
+    }
+    sigprocmask(SIG_SETMASK, before, NULL);
+    return exit_code_of(status);
+}
+
+static int run_here(const struct step *step)
+{
+    bool is_one = step->tasks == 1 && !step->facts->is_labelled;
+    return is_one ? become_command(step, 0) : run_all(step);
+}
+
+static int run_recorded(const struct step *step)
+{
+    sigset_t signals, before;
+    struct sigaction children;
+    set_signals(&signals);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    sigaction(SIGCHLD, NULL, &children);
+    signal(SIGCHLD, SIG_DFL); /* ignored, there would be no status */
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        sigaction(SIGCHLD, &children, NULL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        int code = getppid() == parent ? run_here(step) : 128 + SIGTERM;
+        fflush(NULL);
+        _exit(code);
+    }
+    if (child < 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        return report_failure("a new process");
+    }
+    int status = wait_child(child, &signals);
+    step_report_end(step->number, status);
+    return end_alike(status, &before);
+}
+
 /* ---- the command ---- */
+
+/* As Slurm: the program, or -J. */
+static const char *step_name(const struct step *step, const char *given)
+{
+    const char *slash = strrchr(step->command[0], '/');
+    return given && *given ? given : slash && slash[1] ? slash + 1 : step->command[0];
+}
 
 static int read_options(
     const struct invocation *invocation, struct fault *fault, struct task_description *ret)
@@ -333,7 +433,9 @@ int step_run(const struct invocation *invocation)
     int r = read_options(invocation, &fault, &task);
     int given = tasks_of(&task.slurm), gpus = task.slurm.gpus_per_task;
     const struct option_value *values = invocation->task_values;
+    const char *name = option_text_or(&task.slurm_values[TASK_NAME], values[TASK_NAME].text);
     struct step step = {.command = invocation->operands,
+        .number = -1,
         .facts = &task.slurm,
         .output = option_text_or(&task.slurm_values[TASK_OUTPUT], values[TASK_OUTPUT].text),
         .error = option_text_or(&task.slurm_values[TASK_ERROR], values[TASK_ERROR].text),
@@ -346,10 +448,10 @@ int step_run(const struct invocation *invocation)
     int code = EXIT_USAGE;
     if (r < 0)
         print_error("%s", fault.text);
-    else if (step.tasks == 1 && !task.slurm.is_labelled)
-        code = become_command(&step, 0);
-    else
-        code = run_all(&step);
+    else {
+        step.number = step_report_begin(step_name(&step, name), step.tasks);
+        code = step.number >= 0 ? run_recorded(&step) : run_here(&step);
+    }
     task_description_fini(&task);
     return code;
 }

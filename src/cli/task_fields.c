@@ -153,6 +153,7 @@ static const struct task_field fields[] = {
     {.queue = {{0, "TRES_ALLOC", "tres-alloc", BY(write_resources, "")}},
         .account = {{"AllocTRES", 10, BY(write_resources, ""), false},
             {"ReqTRES", 10, BY(write_resources, ""), true}}},
+    {.key = "processes", .account = {{"NTasks", 8, AS(slurm_number_text, ""), false}}},
     {.key = "waits_for",
         .queue = {{'E', "DEPENDENCY", "dependency", AS(slurm_list_text, NULL_TEXT)}}},
     {.key = "cwd",

@@ -45,6 +45,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_IDLE] = "IDLE",
     [EVENT_WAKE] = "WAKE",
     [EVENT_METRIC] = "METRIC",
+    [EVENT_STEP] = "STEP",
     [EVENT_LATENCY] = "LATENCY",
     [EVENT_SPEED] = "SPEED",
     [EVENT_SUSPENSION_COST] = "SUSPENSION_COST",

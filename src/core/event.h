@@ -50,6 +50,8 @@ enum event_kind {
     EVENT_WAKE,       /* the task that was suspended for that calls CUDA again */
     EVENT_METRIC,     /* a task of an array has reported its metric at a rung of the stop rule;
                               the event's task is the array (sweeps.c) */
+    EVENT_STEP,       /* srun in the task's script has begun or ended a step; the detail says which.
+                         The core takes no notice */
     EVENT_LATENCY,    /* how long the requests of a service take; not in the log */
     EVENT_SPEED,      /* how many times as long as alone a task takes; not in the log */
     EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */

@@ -22,7 +22,8 @@
  * are src/service, and tables that call no part:
  *
  *     tasks and attempts    job, jobs, alone_time, array_tasks, attempt_list, dependencies,
- *                           learned_peak, overrun, preallocation, service_port, state_dir, turns
+ *                           learned_peak, overrun, preallocation, service_port, state_dir,
+ *                           step_list, turns
  *     what was              audit, command_estimates, command_history, inputs, retention,
  *                           run_history
  *     GPUs and figures      calibration, exposition, gpu_report, metric_names, metric_query,

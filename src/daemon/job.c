@@ -22,6 +22,7 @@ void job_free(struct job *job)
     free(job->cancelling_operator);
     free(job->evidence);
     json_decref(job->attempts);
+    json_decref(job->srun_steps);
     json_decref(job->overruns);
     free(job->subject);
     free(job->steps.alone);

@@ -98,6 +98,7 @@ struct job {
     /* its attempts */
     int started_attempt;        /* the last whose start is in the log; 0: none */
     json_t *attempts;           /* attempt_list.h; NULL before the first */
+    json_t *srun_steps;         /* step_list.h; NULL before the first */
     char *evidence;             /* of the last failure, or NULL */
     json_t *overruns;           /* overruns_beside at the last GPU OOM; or NULL */
     enum failure_class failure; /* the last */

@@ -236,12 +236,14 @@ void jobs_note_change(struct jobs *jobs, const struct event *event, const json_t
     struct job *job = jobs_find(jobs, event->task);
     if (job && is_command(event))
         count_command(jobs, job, event, detail);
-    /* A release is never refused, and is as long in the log as its hold. */
-    bool is_release = event->kind == EVENT_RELEASE;
-    if (!job || !(jobs_is_change(event->kind) || is_release))
+    /* A release is never refused, and is as long in the log as its hold. Steps are bounded by
+     * STEPS_MAX. */
+    bool is_change = jobs_is_change(event->kind),
+         is_other_text = event->kind == EVENT_RELEASE || event->kind == EVENT_STEP;
+    if (!job || !(is_change || is_other_text))
         return;
     int64_t bytes = CHANGE_BYTES + (int64_t)json_dumpb(detail, NULL, 0, JSON_COMPACT);
-    job->changes += !is_release;
+    job->changes += is_change;
     job->text_bytes += bytes;
     count_jobs(jobs, find_user(jobs, job->uid), 0, bytes);
     if (event->kind == EVENT_UPDATE)

@@ -14,6 +14,7 @@
 #include "daemon/attempt_list.h"
 #include "daemon/daemon.h"
 #include "daemon/state_dir.h"
+#include "daemon/step_list.h"
 #include "policy/policies.h"
 
 /* The job of a submission, or those of an array. Returns 0 or -ENOMEM. */
@@ -46,6 +47,8 @@ static int on_replayed(
         job_note_estimate(job, detail);
     if (job)
         attempt_list_note(&job->attempts, daemon->core, event);
+    if (job && event->kind == EVENT_STEP)
+        step_list_note(&job->srun_steps, event->time_us, detail);
     return 0;
 }
 

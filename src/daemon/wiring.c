@@ -32,6 +32,7 @@
 #include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/http_answers.h"
+#include "daemon/step_list.h"
 #include "daemon/time_base.h"
 
 #define METRIC_BATCH_US      (5 * SECOND_US)  /* chosen: a crash may lose this much */
@@ -114,6 +115,8 @@ static void driver_decided(void *context, const struct event *event, const json_
         attempt_list_note(&job->attempts, daemon->core, event);
     if (job && event->kind == EVENT_CANCEL)
         job_note_cancel(job, detail);
+    if (job && event->kind == EVENT_STEP)
+        step_list_note(&job->srun_steps, event->time_us, detail);
 }
 
 static json_t *driver_record_end(void *context, const struct task *task)

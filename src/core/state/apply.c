@@ -401,6 +401,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return core_apply_restart(core, task, event);
     case EVENT_DEPENDENCY:
         return core_apply_dependency(core, task, event);
+    case EVENT_STEP:
+        return 0;
     case EVENT_ELIGIBLE:
         return apply_eligible(core, task, event);
     case EVENT_LATEST_START:

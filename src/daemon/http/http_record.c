@@ -25,6 +25,7 @@ json_t *http_record_public(json_t *record)
     json_t *shown = json_copy(record);
     json_object_set_new(shown, "evidence", json_null());
     json_object_set_new(shown, "command", json_null());
+    json_object_set_new(shown, "srun_steps", json_array()); /* their names are those of programs */
     if (text && evidence && strstr(text, evidence))
         json_object_set_new(shown, "reason_text", json_string(""));
     json_decref(record);

@@ -43,6 +43,7 @@ const struct api_route http_routes[] = {
     {"POST", "/v1/tasks/{id}/release", named_release},
     {"POST", "/v1/tasks/{id}/latency", route_latency},
     {"POST", "/v1/tasks/{id}/metric", route_metric},
+    {"POST", "/v1/tasks/{id}/steps", route_step},
     {"POST", "/v1/tasks/{id}/profile", route_profile},
     {"GET", "/v1/events", route_events},
     {"GET", "/v1/gpus", route_gpus},

@@ -193,6 +193,8 @@ static int on_story(void *context, const struct event *event, int64_t wall_us, c
     struct story *story = context;
     if (event->kind == EVENT_METRIC && event->metric.task != story->id)
         return 0; /* of another task of its array */
+    if (event->kind == EVENT_STEP)
+        return 0; /* the member srun_steps has them */
     if (event->kind == EVENT_EXITED)
         story->failure = event->exited.failure;
     if (event->kind == EVENT_SUBMIT && !story->submit_detail)

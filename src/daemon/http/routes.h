@@ -24,6 +24,9 @@ void route_info(void *context, struct api_request *request);
 void route_web(void *context, struct api_request *request);
 void route_stats(void *context, struct api_request *request);
 
+/* route_step.c */
+void route_step(void *context, struct api_request *request);
+
 /* route_metric.c */
 void route_metric(void *context, struct api_request *request);
 

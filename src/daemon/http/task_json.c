@@ -18,6 +18,7 @@
 #include "daemon/learned_peak.h"
 #include "daemon/overrun.h"
 #include "daemon/rooms/room_text.h"
+#include "daemon/step_list.h"
 #include "preload/step_page.h"
 
 static const char *end_reason(const struct task *task)
@@ -484,6 +485,9 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_outcome(http, object, task, job);
     add_steps(object, task, job);
     add_ledger(object, job);
+    json_object_set_new(object, "srun_steps",
+        step_list_json(job ? job->srun_steps : NULL, task->attempts, object,
+            driver_wall_us(http->parts.driver, 0)));
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());
     return object;
 }

@@ -407,6 +407,28 @@ class SlurmNames(CliCase):
         self.assertEqual(self.run_as("sacct", "-Pnj2.7", "-oJobID"), "")
         self.assertEqual(self.run_as("sacct", "-XPnj2", "-oJobID%30"), "2\n")
 
+    def test_steps_of_srun(self):
+        """Their own name, state, exit and times; the job's state where they have no end."""
+        step = {"step": 0, "name": "python", "processes": 2, "started_at": T + 10}
+        done = {**step, "ended_at": T + 13.9, "state": "COMPLETED", "exit_code": 0, "signal": None}
+        failed = {**done, "step": 1, "name": "a\nb", "state": "FAILED", "exit_code": 3}
+        killed = {**done, "step": 2, "state": "FAILED", "exit_code": None, "signal": 9}
+        self.daemon.tasks[1].update(
+            state="CANCELLED", cancelled_by="root", signal=15, srun_steps=[done, failed, killed]
+        )
+        fields = "JobID,JobName,NTasks,User,State,ExitCode,Start,End,Elapsed"
+        self.assertEqual(
+            self.run_as("sacct", "-Pn", "-j2", "-o", fields, TZ="UTC").splitlines()[1:],
+            [
+                "2.batch|batch|1||CANCELLED|0:15|2026-11-30T00:53:27|Unknown|00:01:35",
+                "2.0|python|2||COMPLETED|0:0|2026-11-30T00:53:30|2026-11-30T00:53:33|00:00:03",
+                "2.1|a?b|2||FAILED|3:0|2026-11-30T00:53:30|2026-11-30T00:53:33|00:00:03",
+                "2.2|python|2||FAILED|0:9|2026-11-30T00:53:30|2026-11-30T00:53:33|00:00:03",
+            ],
+        )
+        self.assertEqual(self.run_as("sacct", "-Pnj2.1,2.7,2.batch", "-oJobID"), "2.1\n2.batch\n")
+        self.assertEqual(self.run_as("sacct", "-XPnj2", "-oJobID"), "2\n")
+
     def test_order_and_names_of_squeue(self):
         numbers = ["squeue", "-h", "-t", "all", "-o", "%i", "-S"]
         self.assertEqual(self.run_as(*numbers, "-i").split(), ["3", "2", "1"])
