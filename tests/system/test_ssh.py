@@ -1,7 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ssh into a task by `colloc ssh-proxy`, with the OpenSSH of this machine as client and server."""
+"""ssh into a task by `colloc ssh-proxy`, with the OpenSSH of this machine as client and server.
+
+A real VS Code server runs where COLLOC_CODE_SERVER names the folder of npm's package code-server:
+
+    npm install --ignore-scripts --prefix DIR code-server@4.96.4       # VS Code 1.96.4, node 20
+    cd DIR/node_modules/code-server/lib/vscode && rm npm-shrinkwrap.json
+    npm install --ignore-scripts --omit=dev
+    export COLLOC_CODE_SERVER=DIR/node_modules/code-server
+
+Its shrinkwrap names a dependency on GitHub; npm's registry has it, too. It was run so on
+29 November 2026. Without its native modules it serves pages and connections, but no terminal.
+4.139.1 wants node 24.
+"""
 
 import hashlib
+import json
 import os
 import pwd
 import shutil
@@ -11,9 +24,21 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
+import uuid
 
-from daemon_case import LIMIT_S, DaemonCase, cgroups_of, program, until
+from daemon_case import (
+    LIMIT_S,
+    DaemonCase,
+    cgroups_of,
+    proc,
+    processes_with,
+    program,
+    until,
+    words_of,
+)
 
+CODE_SERVER = os.environ.get("COLLOC_CODE_SERVER")
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
 
 # What VS Code starts: it says its port, and answers. Here with the task that it runs in.
@@ -176,6 +201,40 @@ class Ssh(DaemonCase):
         task = self.words("echo $COLLOC_TASK_ID")[0]
         with socket.create_connection(("127.0.0.1", local), timeout=LIMIT_S) as one:
             self.assertEqual(one.makefile().readline().strip(), task)
+
+    @unittest.skipUnless(CODE_SERVER, "needs COLLOC_CODE_SERVER")
+    def test_a_real_vs_code_server(self):
+        """Its page and its connection for editors come through the forward; it is the task's."""
+        main, path = f"{CODE_SERVER}/lib/vscode/out/server-main.js", os.path.join(self.keys, "s")
+        local = self.free_port()
+        words = f"exec node {main} --socket-path={path} --server-data-dir={self.keys}/data"
+        words += " --without-connection-token --accept-server-license-terms"
+        client = self.connect("-L", f"127.0.0.1:{local}:{path}", "task", words)
+        for line in iter(client.stdout.readline, b""):
+            if b"Extension host agent listening" in line:
+                break
+        self.assertIsNone(client.poll())
+        with open(f"{CODE_SERVER}/lib/vscode/product.json", encoding="utf-8") as file:
+            commit = json.load(file)["commit"]
+        address = f"http://127.0.0.1:{local}"
+        with urllib.request.urlopen(f"{address}/version", timeout=LIMIT_S) as answer:
+            self.assertEqual(answer.read().decode(), commit)
+        with urllib.request.urlopen(address, timeout=LIMIT_S) as answer:
+            self.assertIn("vscode-workbench-web-configuration", answer.read().decode())
+        with socket.create_connection(("127.0.0.1", local), timeout=LIMIT_S) as one:
+            lines = [
+                f"GET /?reconnectionToken={uuid.uuid4()}&reconnection=false HTTP/1.1",
+                *("Host: localhost", "Connection: Upgrade", "Upgrade: websocket"),
+                *("Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version: 13"),
+            ]
+            one.sendall("".join(line + "\r\n" for line in [*lines, ""]).encode())
+            self.assertIn("101", one.makefile(newline="\n").readline())
+        task = self.words("echo $COLLOC_TASK_ID")[0]
+        [server] = [pid for pid in processes_with(main) if words_of(pid)[0].endswith("node")][:1]
+        self.assertIn(f"COLLOC_TASK_ID={task}", proc(server, "environ").split("\0"))
+        self.act("cancel", int(task))
+        self.wait(int(task), "CANCELLED")
+        self.wait_gone(server)
 
     def test_refusals(self):
         unlisted = os.path.join(self.keys, "unlisted")
