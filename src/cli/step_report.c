@@ -37,7 +37,7 @@ enum {
 /* ---- in the child ---- */
 
 /* Returns the HTTP status; -1: not answered. */
-static int post(const json_t *body, json_t **ret_reply)
+static int send_report(const json_t *body, json_t **ret_reply)
 {
     char path[64];
     struct fault fault = {0};
@@ -56,7 +56,7 @@ static void post_begin(const json_t *body, int answer)
 {
     json_t *reply = NULL;
     int number = -1;
-    if (post(body, &reply) == 201)
+    if (send_report(body, &reply) == 201)
         number = (int)member_number(reply, "step", -1);
     if (write(answer, &number, sizeof number) < 0)
         _exit(1);
@@ -67,7 +67,7 @@ static void post_end(const json_t *body, int answer)
 {
     json_t *reply = NULL;
     (void)answer;
-    for (int i = 0; i < END_TRIES && post(body, &reply) < 0; i++)
+    for (int i = 0; i < END_TRIES && send_report(body, &reply) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = TRY_MS * 1000000L}, NULL);
 }
 
@@ -101,7 +101,7 @@ static bool wait_answer(int fd, int limit_ms)
 }
 
 /* Returns what the child has written in time; -1: nothing. */
-static int ask(void (*report)(const json_t *body, int answer), json_t *body, int limit_ms)
+static int run_reporter(void (*report)(const json_t *body, int answer), json_t *body, int limit_ms)
 {
     int ends[2], number = -1;
     bool is_begin = report == post_begin;
@@ -130,13 +130,13 @@ int step_report_begin(const char *name, int processes)
     json_t *known = json_string(text); /* NULL: not UTF-8, as the whole or where it was cut */
     json_t *body = json_pack(
         "{s:o, s:i}", "name", known ? known : json_string("srun"), "processes", processes);
-    return ask(post_begin, body, BEGIN_LIMIT_MS);
+    return run_reporter(post_begin, body, BEGIN_LIMIT_MS);
 }
 
 void step_report_end(int step, int status)
 {
     bool is_signal = WIFSIGNALED(status);
-    ask(post_end,
+    run_reporter(post_end,
         json_pack("{s:i, s:i}", "step", step, is_signal ? "signal" : "exit_code",
             is_signal ? WTERMSIG(status) : WEXITSTATUS(status)),
         END_LIMIT_MS);

@@ -6,7 +6,7 @@
  *     {"attempt": 1, "step": 0, "name": "python"}       a new element, with the time as its start
  *     {"attempt": 1, "step": 0, "exit_code": 1}         its end
  *
- * A step whose srun was killed, or ended together with the task, has no end of its own.
+ * A step whose srun was killed, or ended together with the task, has no such end.
  */
 #include "daemon/step_list.h"
 

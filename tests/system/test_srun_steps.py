@@ -79,7 +79,8 @@ class SrunSteps(DaemonCase):
     def test_kill_9_of_the_daemon(self):
         """While a step runs: its end is of the next daemon, its beginning was of the one before."""
         task = self.submit(
-            "srun true; srun -J long sh -c 'touch runs; until [ -e go ]; do sleep 0.02; done; exit 4'"
+            "srun true\n"
+            "srun -J long sh -c 'touch runs; until [ -e go ]; do sleep 0.02; done; exit 4'"
         )
         until(lambda: self.exists("runs"), "the second step")
         self.assertEqual(self.sacct(task)[2:], [".0|true|1|COMPLETED|0:0", ".1|long|1|RUNNING|0:0"])
