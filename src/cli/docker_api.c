@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/foreign_text.h"
 
 #define DOCKER_SOCKET "/var/run/docker.sock"
 #define UNIX_PREFIX   "unix://"
@@ -35,16 +36,6 @@
 enum { ANSWER_MAX = 1 << 20 }; /* bytes; chosen: a container's description has some 10 KiB */
 
 /* ---- the answer ---- */
-
-/* A text of others, on one line. */
-static void copy_text(const char *text, char *ret_text, size_t size)
-{
-    snprintf(ret_text, size, "%s", text);
-    text_mend(ret_text);
-    for (char *at = ret_text; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = '?';
-}
 
 /* "ada" of "/home/ada/data", if there is such a user. */
 static bool find_user(const char *source, char user[DOCKER_USER_SIZE])
@@ -68,8 +59,8 @@ static void read_description(const json_t *description, struct docker_container 
     const char *folder = json_string_value(json_object_get(labels, COMPOSE_FOLDER));
     const char *image = json_string_value(
         json_object_get(json_object_get(description, "Config"), "Image"));
-    copy_text(image ? image : "?", ret->image, sizeof ret->image);
-    copy_text(project ? project : "", ret->project, sizeof ret->project);
+    foreign_text_copy(image ? image : "?", ret->image, sizeof ret->image);
+    foreign_text_copy(project ? project : "", ret->project, sizeof ret->project);
     json_array_foreach(json_object_get(description, "Mounts"), i, mount) {
         const char *source = json_string_value(json_object_get(mount, "Source"));
         if (source && find_user(source, ret->user))

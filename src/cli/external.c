@@ -22,6 +22,8 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/docker_api.h"
+#include "cli/foreign_text.h"
+#include "cli/podman_storage.h"
 #include "cli/task_view.h"
 
 /* Seconds. Chosen: more than the rounding of start times and the time since the daemon's
@@ -48,10 +50,10 @@ static json_t *read_command(pid_t pid)
     if (n <= 0)
         return NULL;
     for (ssize_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+        if (!text[i])
             text[i] = ' ';
     text[n] = '\0';
-    text_mend(text);
+    foreign_text_clean(text, ' ');
     return json_string(text);
 }
 
@@ -79,6 +81,13 @@ static bool name_image(json_t *process, const char *id)
     return r == 0 || r == -ENOENT;
 }
 
+static void name_podman_image(json_t *process, const char *id)
+{
+    char image[PODMAN_IMAGE_SIZE];
+    if (podman_image_read((uid_t)member_number(process, "uid", -1), id, image) == 0)
+        json_object_set_new(process, "image", json_string(image));
+}
+
 /* "docker container 4f2c1ab83c1d"; NULL: the process is in none. */
 static json_t *read_container(json_t *process, pid_t pid, bool *asks_docker)
 {
@@ -89,6 +98,8 @@ static json_t *read_container(json_t *process, pid_t pid, bool *asks_docker)
     const char *program = container_find(text, id);
     if (program && *asks_docker && strcmp(program, "docker") == 0)
         *asks_docker = name_image(process, id);
+    else if (program && strcmp(program, "podman") == 0)
+        name_podman_image(process, id);
     return program ? json_sprintf("%s container %s", program, id) : NULL;
 }
 

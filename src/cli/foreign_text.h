@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts that other people's programs have written. */
+#ifndef COLLOC_CLI_FOREIGN_TEXT_H
+#define COLLOC_CLI_FOREIGN_TEXT_H
+
+#include <stddef.h>
+
+/* Makes it valid UTF-8 on one line: each control character becomes `instead`. */
+void foreign_text_clean(char *text, char instead);
+
+/* Copies what fits, cleaned with '?'. */
+void foreign_text_copy(const char *text, char *ret_text, size_t size);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * There is no daemon that could be asked: podman keeps its containers in files, those of `podman run
+ * --rm` in one of their own since 4.4, in a folder for each storage driver:
+ *
+ *     /var/lib/containers/storage/overlay-containers/containers.json             root's
+ *     /home/ada/.local/share/containers/storage/vfs-containers/volatile-containers.json
+ *
+ * Each is a list; the image stands in a text of JSON within it:
+ *
+ *     [{"id": "b50c77...", "metadata": "{\"image-name\": \"localhost/lab/train:1\", ...}"}, ...]
+ *
+ * A home may hang or be a trap, so a child process reads the files as the user.
+ */
+#include "cli/podman_storage.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <jansson.h>
+#include <limits.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/json_member.h"
+#include "cli/foreign_text.h"
+
+enum {
+    FILE_MAX = 1 << 24, /* bytes; chosen: some ten thousand containers */
+    LIMIT_MS = 1000,    /* chosen: as for dockerd (docker_api.h) */
+};
+
+/* ---- a file ---- */
+
+static bool read_image(const json_t *container, char *ret_image)
+{
+    json_t *metadata = json_loads(member_text(container, "metadata", ""), 0, NULL);
+    const char *image = member_text(metadata, "image-name", "");
+    bool is_known = *image != '\0';
+    foreign_text_copy(image, ret_image, PODMAN_IMAGE_SIZE);
+    json_decref(metadata);
+    return is_known;
+}
+
+int podman_image_parse(struct span file, const char *id, char *ret_image)
+{
+    json_t *list = json_loadb(file.at, file.size, 0, NULL), *container;
+    size_t i;
+    bool found = false;
+    json_array_foreach(list, i, container) {
+        if (!found && strncmp(member_text(container, "id", ""), id, strlen(id)) == 0)
+            found = read_image(container, ret_image);
+    }
+    json_decref(list);
+    return found ? 0 : -ENOENT;
+}
+
+/* ---- a storage ---- */
+
+static int search_storage(const char *storage, const char *id, char *ret_image)
+{
+    static const char *const names[] = {"overlay-containers/containers.json",
+        "overlay-containers/volatile-containers.json", "vfs-containers/containers.json",
+        "vfs-containers/volatile-containers.json"};
+    int r = -ENOENT;
+    for (size_t i = 0; i < ARRAY_SIZE(names) && r < 0; i++) {
+        char path[PATH_MAX], *text;
+        struct fault fault;
+        size_t size;
+        snprintf(path, sizeof path, "%s/%s", storage, names[i]);
+        if (file_read(path, FILE_MAX, &fault, &text, &size) < 0)
+            continue;
+        r = podman_image_parse((struct span){text, size}, id, ret_image);
+        free(text);
+    }
+    return r;
+}
+
+static int search_as(const struct passwd *user, const char *id, char *ret_image)
+{
+    char storage[PATH_MAX];
+    if (geteuid() == 0 && search_storage("/var/lib/containers/storage", id, ret_image) == 0)
+        return 0;
+    bool is_root = geteuid() == 0 && user->pw_uid != 0;
+    if (is_root && (setgroups(0, NULL) < 0 || setgid(user->pw_gid) < 0 || setuid(user->pw_uid) < 0))
+        return -EPERM;
+    snprintf(storage, sizeof storage, "%s/.local/share/containers/storage", user->pw_dir);
+    return search_storage(storage, id, ret_image);
+}
+
+/* ---- the child ---- */
+
+static int wait_image(int fd, char *ret_image)
+{
+    struct pollfd polled = {fd, POLLIN, 0};
+    ssize_t n = poll(&polled, 1, LIMIT_MS) > 0 ? read(fd, ret_image, PODMAN_IMAGE_SIZE - 1) : 0;
+    ret_image[n > 0 ? n : 0] = '\0';
+    return n > 0 ? 0 : -ENOENT;
+}
+
+int podman_image_read(uid_t uid, const char *id, char *ret_image)
+{
+    int ends[2];
+    const struct passwd *user = getpwuid(uid);
+    if (!user || (geteuid() != 0 && geteuid() != uid) || pipe(ends) < 0)
+        return -ENOENT;
+    pid_t child = fork();
+    if (child == 0) {
+        bool found = search_as(user, id, ret_image) == 0;
+        _exit(found && write(ends[1], ret_image, strlen(ret_image)) > 0 ? 0 : 1);
+    }
+    close(ends[1]);
+    int r = child > 0 ? wait_image(ends[0], ret_image) : -ENOENT;
+    close(ends[0]);
+    if (child > 0) {
+        kill(child, SIGKILL); /* one that hangs in its file system ends when that answers */
+        waitpid(child, NULL, WNOHANG);
+    }
+    return r;
+}
