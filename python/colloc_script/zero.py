@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a training by DeepSpeed's ZeRO: what its optimizers allocate. P: trained weights.
 
-As in deepspeed/runtime/zero (stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py of 0.19):
+As in DeepSpeed 0.19, runtime/zero: stage_1_and_2.py, stage3.py, partitioned_param_coordinator.py.
 
     stages 1, 2  the weights lie in one flat tensor for each group. A rank has 1/N of them in 32
                  bit, and the states of these. A backward pass has a bucket of reduce_bucket_size

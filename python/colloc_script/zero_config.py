@@ -25,8 +25,8 @@ DEVICES = (None, "none", "cpu", "nvme")
 
 Settings = collections.namedtuple(
     "Settings",
-    "stage dtype gradient_dtype batch accumulation bucket buckets contiguous sub_group prefetch reuse "
-    "hosts_states hosts_parameters optimizer",
+    "stage dtype gradient_dtype batch accumulation bucket buckets contiguous sub_group prefetch "
+    "reuse hosts_states hosts_parameters optimizer",
 )
 
 # What is in a string stays; comments go, then a comma before a closing bracket (hjson).
@@ -56,7 +56,7 @@ def read(source):
     if source is None:
         raise theirs(
             AssertionError(
-                "DeepSpeed requires --deepspeed_config to specify configuration file, or config="
+                "DeepSpeed's configuration is missing: give config= or --deepspeed_config"
             )
         )
     if isinstance(source, dict):
@@ -72,8 +72,8 @@ def read(source):
     except (binascii.Error, UnicodeDecodeError, AttributeError, TypeError, ValueError):
         raise theirs(
             ValueError(
-                "Expected a string path to an existing deepspeed config, or a dictionary or a base64. "
-                f"Received: {source!r}"
+                f"DeepSpeed's configuration {source!r} is no file, no dictionary, and no base64 "
+                "of one"
             )
         ) from None
 
@@ -157,7 +157,7 @@ def _batches(config, world):
     if whole is None and micro is None:
         raise theirs(
             AssertionError(
-                "Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided"
+                "DeepSpeed's configuration: give train_batch_size or train_micro_batch_size_per_gpu"
             )
         )
     passes = passes or (whole // (micro * world) if whole and micro else 1)
@@ -165,8 +165,8 @@ def _batches(config, world):
     if micro < 1 or passes < 1 or (whole and whole != micro * passes * world):
         raise theirs(
             AssertionError(
-                "Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu "
-                f"* gradient_acc_step * world_size {whole} != {micro} * {passes} * {world}"
+                f"DeepSpeed's configuration: train_batch_size is {whole}, not {micro} for a GPU * "
+                f"{passes} passes * {world} processes"
             )
         )
     return micro, passes

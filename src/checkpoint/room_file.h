@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of a room: host memory of the daemon's for the copy of one process's blocks
- * (daemon/rooms/room_pool.h). Its pages exist, cleared and in huge pages where the kernel has them, before the
- * process gets it: a page costs the process that touches it first, in time and in its cgroup.
+ * (daemon/rooms/room_pool.h). Its pages exist, cleared and in huge pages where the kernel has them,
+ * before the process gets it: a page costs the process that touches it first, in time and in its
+ * cgroup.
  *
  * Contract: the functions wait for the kernel, up to half a second for each GiB; they are for a
  * thread of their own. The daemon never reads what is in the file.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Image names, labels and command lines come from others, and are printed on a terminal. */
 #include "cli/foreign_text.h"
 
 #include <stdio.h>

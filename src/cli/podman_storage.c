@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is no daemon that could be asked: podman keeps its containers in files, those of `podman run
- * --rm` in one of their own since 4.4, in a folder for each storage driver:
+ * There is no daemon that could be asked: podman keeps its containers in files, since 4.4 those of
+ * `podman run --rm` in another one, in a folder for each storage driver:
  *
  *     /var/lib/containers/storage/overlay-containers/containers.json             root's
  *     /home/ada/.local/share/containers/storage/vfs-containers/volatile-containers.json

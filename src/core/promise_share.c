@@ -11,9 +11,10 @@
  *     the small one    2.9    2.1    1.7    1.43   1.35   1.28     times as long as a process alone
  *     speeds in all    1.24   1.24   1.25   1.24   1.24   1.23
  *
- * As a client of MPS the small one takes 1.16 times as long alone, so it may take 1.74. The newcomer
- * gets 65 %: the promise also holds if the model is wrong by MODEL_ERROR. If no limit leaves
- * that room, one with which the promise just holds will do. The sum hardly depends on the limit.
+ * As a client of MPS the small one takes 1.16 times as long alone, so it may take 1.74. The
+ * newcomer gets 65 %: the promise also holds if the model is wrong by MODEL_ERROR. If no limit
+ * leaves that room, one with which the promise just holds will do. The sum hardly depends on the
+ * limit.
  */
 #include "core/promise_share.h"
 

@@ -99,7 +99,6 @@ class Together(Ranks):
             self.assertEqual(sorted(self.task(task)["gpus"]), gpus)
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
-
     def test_what_a_user_has_suspended_comes_back_in_time(self):
         """For the next collocd more time has passed than PyTorch's watchdog allows."""
         task = self.start_ranks()
