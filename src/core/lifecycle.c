@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/state/delays.h"
 #include "core/state/fifo_marks.h"
+#include "core/state/learned_model.h"
 #include "core/state/state.h"
 #include "core/state/sweeps.h"
 #include "core/state/tasks.h"

@@ -3,8 +3,8 @@
  * Measured speeds correct the interference model of this host (docs/promise.md). Each SPEED of a
  * task that shares its GPU says how much longer the task takes than alone; the model without
  * corrections says how much longer it should. Both delays are added up for the task's user, for
- * plain processes and for clients of MPS (sharing/delay_factor.h). The host's factor for each of
- * the two is a median over the users, and all predictions use it.
+ * plain processes and for clients of MPS (sharing/delay_factor.h). state/learned_model.c makes the
+ * host's factors of that.
  *
  * SPEED is not in the log, so an observation decides nothing until decide/record_delays.c has
  * written it there: a replayed log gives the same corrections, and so does a restart.
@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "core/gpu_sharers.h"
+#include "core/state/learned_model.h"
 #include "core/state/users.h"
 
 /* The length of the windows that the daemon reports; longer ones, of slow steps, count no more. */
@@ -32,12 +33,6 @@
 
 /* Chosen: errors of predicted speeds of 12 % to 22 % change the activity by less. */
 #define SMACT_DIFFERENCE_MAX 0.2
-
-static const struct interference_constants *base_constants(const struct core *core)
-{
-    return core->settings.is_calibrated ? &core->settings.sharing_constants
-                                        : &interference_measured;
-}
 
 /* ---- observations ---- */
 
@@ -76,7 +71,7 @@ static bool is_as_active_as_expected(const struct interference_constants *consta
  * is not known. */
 static struct reading predict_uncorrected(const struct core *core, const struct task *task)
 {
-    const struct interference_constants *constants = base_constants(core);
+    const struct interference_constants *constants = core_base_constants(core);
     const struct gpu_view *gpu = &core->view.gpus[task->gpus[0]];
     const struct resident *own = gpu_view_resident(gpu, task->id);
     struct sharer sharers[GPU_SHARERS_MAX];
@@ -104,40 +99,7 @@ void core_observe_delay(struct core *core, const struct task *task, double slowd
             &user->delays[task->run->share.sharing].newer, WINDOW_S, slowdown, predicted.value);
 }
 
-/* ---- what is learned ---- */
-
-static struct learned_delay learn_delay(const struct core *core, enum sharing sharing)
-{
-    struct core_users *users = core->users;
-    struct learned_delay learned = {.factor = 1};
-    for (int i = 0; i < users->n && core->settings.learns_delays; i++) {
-        const struct user_delays *delays = &users->list[i]->delays[sharing];
-        if (!delays->recorded_us)
-            continue;
-        users->factors[learned.n_users++] = delay_sum_factor(&delays->recorded);
-        learned.predicted_s += delays->recorded.predicted_s;
-    }
-    learned.factor = delay_factor_of_host(users->factors, learned.n_users, users->n == 1);
-    return learned;
-}
-
-void core_correct_model(struct core *core)
-{
-    const struct interference_constants *before = core->view.constants;
-    double streams_log = core->learned.streams_delay_log, mps_log = core->learned.mps_delay_log;
-    for (int i = SHARING_STREAMS; i <= SHARING_MPS; i++)
-        core->learned_delays[i] = learn_delay(core, (enum sharing)i);
-    core->learned = *base_constants(core);
-    core->learned.streams_delay_log = log(core->learned_delays[SHARING_STREAMS].factor);
-    core->learned.mps_delay_log = log(core->learned_delays[SHARING_MPS].factor);
-    bool is_corrected = core->learned.streams_delay_log != 0 || core->learned.mps_delay_log != 0;
-    core->view.constants = is_corrected                   ? &core->learned
-                           : core->settings.is_calibrated ? &core->settings.sharing_constants
-                                                          : NULL;
-    core->pass_needed |= core->view.constants != before ||
-                         core->learned.streams_delay_log != streams_log ||
-                         core->learned.mps_delay_log != mps_log;
-}
+/* ---- the log ---- */
 
 int core_apply_delays(struct core *core, const struct event *event)
 {

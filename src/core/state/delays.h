@@ -12,8 +12,4 @@ void core_observe_delay(struct core *core, const struct task *task, double slowd
 /* Applies an EVENT_DELAYS. Returns 0 or -ENOMEM. */
 int core_apply_delays(struct core *core, const struct event *event);
 
-/* Sets the constants that predictions use, from those of the settings and from what was learned. To
- * be called when either changes, or the first or second user comes. */
-void core_correct_model(struct core *core);
-
 #endif

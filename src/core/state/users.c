@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "core/state/delays.h"
+#include "core/state/learned_model.h"
 #include "core/state/state.h"
 
 int core_user_position(const struct core_users *users, uint32_t uid)

@@ -121,9 +121,9 @@ class Configurations(unittest.TestCase):
 
     def test_what_is_refused(self):
         for config, words in (
-            ({"train_micro_batch_size_per_gpu": None}, "needs to be provided"),
+            ({"train_micro_batch_size_per_gpu": None}, "give train_batch_size"),
             ({"train_micro_batch_size_per_gpu": "auto"}, "is auto"),
-            ({"train_batch_size": 9}, "not equal"),
+            ({"train_batch_size": 9}, "train_batch_size is 9, not 2"),
             ({"train_micro_batch_size_per_gpu": 0}, "not a number"),
             ({"zero_optimization": {"stage": 4}}, "stage is 4"),
             ({"zero_optimization": {"stage": "two"}}, "stage is 'two'"),

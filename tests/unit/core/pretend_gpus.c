@@ -186,6 +186,11 @@ static void check_gpu(const struct core *core, int i)
                 (recovering && recovering->id == gpu->claims[CLAIM_DRAIN]));
 }
 
+static bool waits_for_host(const struct task *task)
+{
+    return task->state == TASK_QUEUED && task->request.gpus == 0;
+}
+
 void world_check(const struct core *core)
 {
     int queued = check_main_queue(core);
@@ -196,7 +201,7 @@ void world_check(const struct core *core)
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id)) {
         check_task(core, task);
-        waiting += task->queue != NULL;
+        waiting += task->queue && !waits_for_host(task);
         reserved += task->n_gpus;
     }
     for (int i = 0; i < core_view(core)->n_gpus; i++) {
