@@ -316,7 +316,10 @@ class Together(Ranks):
         self.check_again_and_again(EXCHANGES)
 
     def test_a_newer_collective_counts_as_one(self):
-        programs, pages = self.begin_ranks(EXCHANGES, steps=5)
+        waiting = EXCHANGES.replace('say("ready")', 'say("ready")\nline()')
+        programs, pages = self.begin_ranks(waiting, steps=5)
+        for program in programs:
+            self.say(program, "go")
         for program in programs:
             self.assertEqual(self.output(program), ["True"])
         counts = [each[1] for page in pages for each in page.communicators().values()]

@@ -119,8 +119,10 @@ void core_leave_queue(struct core *core, struct task *task, int64_t now_us)
     task_move(task, TASK_HELD);
 }
 
+/* A service that is run again after a pause has no place of its array or user meanwhile. */
 void core_block_task(struct core *core, struct task *task, int64_t now_us)
 {
+    core_leave_slot(core, task);
     task_move(task, TASK_BLOCKED);
     core_start_waiting(core, task, now_us);
 }
