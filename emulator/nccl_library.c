@@ -429,7 +429,7 @@ static bool is_rank(int which, int rank)
 
 static int exchange_with(const struct exchange *all, int peer, void *stream)
 {
-    const ncclComm_t comm = all->comm;
+    ncclComm_t comm = all->comm;
     size_t place = (size_t)peer * all->count;
     const int64_t *from = all->from + (all->target == EACH_RANK ? place : 0);
     int64_t *to = all->to + (all->source == EACH_RANK ? place : 0);
