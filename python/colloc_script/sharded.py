@@ -209,13 +209,17 @@ class Unit:
         if before and before.shards and before.wholes is None and before.again is None:
             self.run.next_unit, self.run.next_buffer = before, before.buffer()
 
-    def reduce(self, gradients):
-        """The rank's parts of the gradients."""
+    def end_gathering(self):
+        """The backward pass has done with its whole weights."""
         if not self.run.ends_later:
             torch.autograd.Variable._execution_engine.queue_callback(self.run.end_backward)
             self.run.ends_later = True
         self.again = None
         self.release()
+
+    def reduce(self, gradients):
+        """The rank's parts of the gradients."""
+        self.end_gathering()
         self.run.reduced = None
         self.run.reduced = self.buffer(self.reduce_dtype)
         return [

@@ -371,11 +371,7 @@ class LayerUnit(sharded.Unit):
 
     def reduce(self, gradients):
         """Into the bucket, and from there to the rank's part: both are always there."""
-        if not self.run.ends_later:
-            torch.autograd.Variable._execution_engine.queue_callback(self.run.end_backward)
-            self.run.ends_later = True
-        self.again = None
-        self.release()
+        self.end_gathering()
         self.run.release_frozen(self)
         return [None] * len(gradients)
 

@@ -5,8 +5,8 @@
 
 #include "core/state/state.h"
 
-/* Counts a task that is measured to take so many times as long as alone, where that says something
- * about the model. */
+/* Adds the measured slowdown of a task (its time over that alone, such as 1.2) to the delays of its
+ * user, if the model can be judged by it. */
 void core_observe_delay(struct core *core, const struct task *task, double slowdown);
 
 /* Applies an EVENT_DELAYS. Returns 0 or -ENOMEM. */

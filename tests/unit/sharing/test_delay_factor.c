@@ -10,8 +10,7 @@
 
 #include "sharing/delay_factor.h"
 
-/* The factor after so many hours of a task that takes `measured` instead of `predicted` times as
- * long as alone. */
+/* A task reports its slowdown, `measured` for `predicted`, every 5 s. Returns the factor then. */
 static double after_hours(struct delay_sum *sum, double hours, double measured, double predicted)
 {
     for (int i = 0; i < hours * 720; i++)
