@@ -304,32 +304,81 @@ static int read_holds(const json_t *root, struct export *export, struct fault *f
     return 0;
 }
 
+/* ---- kernels of other iterations ---- */
+
+/* The file lists the kernels of the last iteration. Every iteration allocates the same tensors in
+ * the same order, but for the optimizer's states, which only the first one allocates. The ticks of
+ * these allocations tell when a kernel of the last iteration runs in another one. Distances in
+ * ticks do not: an iteration also releases what the one before it left, and the first has nothing
+ * to release. */
+struct allocations {
+    const json_t *phases;
+    int64_t *ticks; /* in order */
+    size_t n;
+};
+
+static int read_allocations(
+    const json_t *root, const struct export *export, struct allocations *ret_allocations)
+{
+    const json_t *rows = json_object_get(root, "tensors");
+    int64_t state = class_of(root, "state");
+    *ret_allocations = (struct allocations){.phases = json_object_get(root, "phases"),
+        .ticks = calloc(export->n_tensors, sizeof *ret_allocations->ticks)};
+    for (size_t i = 0; ret_allocations->ticks && i < export->n_tensors; i++)
+        if (!has_class(rows, i, state))
+            ret_allocations->ticks[ret_allocations->n++] = export->tensors[i].first;
+    return ret_allocations->ticks ? 0 : -ENOMEM;
+}
+
+/* Returns how many allocations there are before `tick`. */
+static size_t allocations_before(const struct allocations *allocations, int64_t tick)
+{
+    size_t low = 0, high = allocations->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (allocations->ticks[middle] < tick)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Returns the tick in iteration `i` of what happens in this phase of the last iteration at `tick`;
+ * -1: not known. */
+static int64_t tick_in_iteration(
+    const struct allocations *allocations, size_t i, const char *phase, int64_t tick, int64_t ticks)
+{
+    const json_t *phases = allocations->phases;
+    int64_t here, there;
+    if (json_array_size(phases) == 0 || !phase_begin(phases, i, phase, ticks, &here) ||
+        !phase_begin(phases, json_array_size(phases) - 1, phase, ticks, &there) || tick < there)
+        return -1;
+    size_t next = allocations_before(allocations, here) + allocations_before(allocations, tick) -
+                  allocations_before(allocations, there);
+    return next < allocations->n ? allocations->ticks[next] : -1;
+}
+
 /* ---- products ---- */
 
-/* cuBLAS allocates its workspace at a thread's first matrix product. The file lists the products of
- * the last iteration. */
-static void read_products(const json_t *root, struct export *export)
+/* cuBLAS allocates its workspace at a thread's first matrix product. */
+static void read_products(
+    const json_t *root, const struct allocations *allocations, struct export *export)
 {
-    const json_t *rows = json_object_get(root, "matmuls"),
-                 *phases = json_object_get(root, "phases");
+    const json_t *rows = json_object_get(root, "matmuls");
     static const char *const names[2] = {"forward", "backward"};
     export->multiplies = json_array_size(rows) > 0;
     for (size_t p = 0; p < 2; p++) {
-        int64_t here, there, tick;
+        int64_t tick;
         export->multiplies_from[p] = -1;
-        bool known = json_array_size(phases) > 0 &&
-                     phase_begin(phases, 0, names[p], export->ticks, &here) &&
-                     phase_begin(
-                         phases, json_array_size(phases) - 1, names[p], export->ticks, &there);
-        for (size_t i = 0; known && export->multiplies_from[p] < 0 && i < json_array_size(rows);
-             i++) {
+        for (size_t i = 0; export->multiplies_from[p] < 0 && i < json_array_size(rows); i++) {
             const char *phase = json_string_value(
                 json_object_get(json_array_get(rows, i), "phase"));
             if (phase && strcmp(phase, names[p]) == 0 &&
                 whole_number(
-                    json_object_get(json_array_get(rows, i), "tick"), export->ticks, &tick) &&
-                tick >= there)
-                export->multiplies_from[p] = tick - there + here;
+                    json_object_get(json_array_get(rows, i), "tick"), export->ticks, &tick))
+                export->multiplies_from[p] = tick_in_iteration(
+                    allocations, 0, phase, tick, export->ticks);
         }
     }
 }
@@ -413,20 +462,15 @@ static size_t split_backward(
     return 1;
 }
 
-/* The file lists the kernels of the last iteration. In each other iteration the same kernels run at
- * the same distance from the start of their phase. */
-static void copy_to_iteration(const json_t *phases, size_t i, size_t n, struct export *export)
+static void copy_to_iteration(
+    const struct allocations *allocations, size_t i, size_t n, struct export *export)
 {
-    size_t last = json_array_size(phases) - 1;
     for (size_t k = 0; k < n; k++) {
         struct export_conv *conv = &export->convs[export->n_convs++];
-        int64_t here, there;
         *conv = export->convs[k];
         const char *phase = conv->pass == EXPORT_FORWARD ? "forward" : "backward";
-        if (!phase_begin(phases, i, phase, export->ticks, &here) ||
-            !phase_begin(phases, last, phase, export->ticks, &there) || conv->tick < there)
-            continue;
-        conv->tick += here - there;
+        int64_t tick = tick_in_iteration(allocations, i, phase, conv->tick, export->ticks);
+        conv->tick = tick < 0 ? conv->tick : tick;
     }
 }
 
@@ -504,11 +548,12 @@ static int read_measured(const json_t *root, size_t n, struct export *export, st
 
 /* The export has the convolutions of one iteration. They are repeated for each iteration that it
  * has ticks of, and sorted by time. */
-static int read_convs(const json_t *root, struct export *export, struct fault *fault)
+static int read_convs(const json_t *root, const struct allocations *allocations,
+    struct export *export, struct fault *fault)
 {
-    const json_t *rows = json_object_get(root, "convs"), *phases = json_object_get(root, "phases");
-    size_t n = json_array_size(rows),
-           iterations = json_array_size(phases) ? json_array_size(phases) : 1;
+    const json_t *rows = json_object_get(root, "convs");
+    size_t n = json_array_size(rows), phases = json_array_size(allocations->phases),
+           iterations = phases ? phases : 1;
     struct reported reported;
     int r = read_measured(root, n, export, fault, &reported);
     if (r < 0 || n == 0)
@@ -522,9 +567,21 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     r = read_kernels(rows, &reported, export, fault);
     size_t kernels = export->n_step_convs = export->n_convs;
     for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
-        copy_to_iteration(phases, i, kernels, export);
+        copy_to_iteration(allocations, i, kernels, export);
     if (r == 0)
         qsort(export->convs, export->n_convs, sizeof *export->convs, by_tick);
+    return r;
+}
+
+static int read_repeated(const json_t *root, struct export *export, struct fault *fault)
+{
+    struct allocations allocations;
+    int r = read_allocations(root, export, &allocations);
+    if (r < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    read_products(root, &allocations, export);
+    r = read_convs(root, &allocations, export, fault);
+    free(allocations.ticks);
     return r;
 }
 
@@ -658,10 +715,8 @@ static int read_tensors_and_layers(const json_t *root, struct export *export, st
     int r = read_tensors(root, export, fault);
     if (r == 0)
         r = read_holds(root, export, fault);
-    if (r == 0) {
-        read_products(root, export);
-        r = read_convs(root, export, fault);
-    }
+    if (r == 0)
+        r = read_repeated(root, export, fault);
     if (r == 0)
         r = step_work_read(root, fault, &export->work);
     return r == 0 ? read_layers(root, export, fault) : r;

@@ -102,6 +102,36 @@ static void test_work_of_a_step(void **state)
     network_fini(&network);
 }
 
+/* Two iterations of two optimizers. The second forward phase begins with the release of the last
+ * batch, which the first has not; and a state is allocated amid the first backward phase. */
+static void test_kernels_of_the_first_iteration(void **state)
+{
+    struct network network = {0};
+    struct fault fault = {""};
+    const char *text = HEAD
+        "\"classes\":[\"param\",\"input\",\"temp\",\"state\"],\"ticks\":16,"
+        "\"phases\":[{\"input\":0,\"forward\":1,\"loss\":2,\"backward\":2,\"optimizer\":5},"
+        "{\"input\":7,\"forward\":8,\"loss\":10,\"backward\":10,\"optimizer\":13}],"
+        "\"tensors\":[[0,768,0,8,1],[0,64,1,6,2],[0,32,2,5,2],[864,0,3,-1,3],[0,128,4,-1,2],"
+        "[0,768,7,-1,1],[0,64,9,14,2],[0,32,10,13,2],[0,128,12,-1,2]],"
+        "\"holds\":[],"
+        "\"matmuls\":[{\"tick\":9,\"phase\":\"forward\"},{\"tick\":12,\"phase\":\"backward\"}],"
+        "\"convs\":[{\"tick\":9,\"phase\":\"forward\",\"batch\":[0,1],\"input\":[3,8,8],"
+        "\"weight\":[16,3,3,3],\"output\":[16,8,8]},"
+        "{\"tick\":12,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
+        "\"weight\":[16,3,3,3],\"output\":[16,8,8]}]," LAYERS;
+    if (parse(text, &fault, &network) < 0)
+        fail_msg("%s", fault.text);
+    const struct export *export = network.export;
+    assert_int_equal(export->n_convs, 4);
+    assert_int_equal(export->convs[0].tick, 1); /* with its output, as at tick 9 */
+    assert_int_equal(export->convs[1].tick, 4); /* not at 3, with the state */
+    assert_int_equal(export->convs[2].tick, 9);
+    assert_int_equal(export->convs[3].tick, 12);
+    assert_true(export->multiplies_from[0] == 1 && export->multiplies_from[1] == 4);
+    network_fini(&network);
+}
+
 /* Two iterations: a batch, an output, a convolution's two gradients; the output of the first lives
  * too long in the file. */
 static void test_loop(void **state)
@@ -372,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_missing_questions),
         cmocka_unit_test(test_reads_all),
         cmocka_unit_test(test_work_of_a_step),
+        cmocka_unit_test(test_kernels_of_the_first_iteration),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_kernels_without_an_answer),
