@@ -30,8 +30,8 @@ left out, except with --catalogue. The ways run one after another, or two at a t
 --spare-gpus names as many GPUs as --gpus. Each result is written at once.
 
 With --fork the trainings are forked by workloads/fork_server.py, so that a task starts in 1 s
-instead of 9. The server has loaded libcolloc-preload.so where a way lets allocations wait. That
-needs root and cgroups, and times that are nearer to those of the trace are set:
+instead of 9. The server has loaded libcolloc-preload.so unless a way is without it. That needs root
+and cgroups, and times that are nearer to those of the trace are set:
 --first and --tasks then choose a window of the trace, and the windows' totals add up.
 
 With --loaders=N the trainings of ImageNet read JPEGs (workloads/pictures.py), which N processes of
@@ -56,12 +56,11 @@ import tempfile
 import threading
 import time
 
-from colloc_fit.machine import nvidia_smi, wait_for_daemon
+from colloc_fit.machine import ForkServer, nvidia_smi, wait_for_daemon
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRACES = os.path.join(TOP, "data", "traces")
 TRAIN = os.path.join(TOP, "workloads", "train.py")
-FORK_SERVER = os.path.join(TOP, "workloads", "fork_server.py")
 PICTURES = os.path.join(TOP, "workloads", "pictures.py")
 LOADER_RATE = os.path.join(TOP, "workloads", "loaders.py")
 RATE_S = 3
@@ -70,7 +69,6 @@ LIBRARIES = (
     "transformers.models.gpt2.modeling_gpt2", "transformers.models.xlnet.modeling_xlnet",
     "torch.nn.parallel", "torch.distributed",
 )  # fmt: skip
-LOAD_LIMIT_S = 90
 A100_MIB = 40960
 CONTEXT_MIB = 700  # of a PyTorch process on an H200, outside its allocator: docs/measured/h200.md
 MODELS = {  # of the catalogue: what train.py calls it
@@ -99,7 +97,7 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "STOPPE
 ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0", "--margin=0"]
 # A slot is never shorter than 20 times what a suspension costs: about 25 s for 1.2 GiB; 5 s for a
 # client of MPS, whose memory alone is carried away.
-TURNS = ["--slots=yes", "--slot-length=20s"]
+TURNS = ["--carrier=no", "--slots=yes", "--slot-length=20s"]
 SHORT_TURNS = ["--carrier=yes", "--slots=yes", "--slot-length=5s"]
 WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
@@ -115,7 +113,7 @@ WAYS = {
         ("memory", "smact", "expect"),
     ),
     "anywhere-recovery": ([*ANYWHERE, "--preload=no"], ()),
-    "anywhere-waiting": ([*ANYWHERE, "--preload=yes"], ()),
+    "anywhere-waiting": ([*ANYWHERE, "--preload=yes", "--carrier=no"], ()),
     "anywhere-carrier": ([*ANYWHERE, "--preload=yes", "--carrier=yes"], ()),
     "default": ([], ()),  # as installed, nothing declared
     "magm-streams-declared": (["--policy=magm", "--sharing=streams"], ("memory",)),
@@ -378,39 +376,6 @@ def estimate_all(programs, tasks, gpu):
             task["estimate_mib"] = round(estimate + 1024 * task["ballast_gib"])
 
 
-def preloaded_environment(library, carrier):
-    """The library counts calls for the carrier from the first one of a process on: the server's."""
-    variables = {"LD_PRELOAD": library} if library else {}
-    return {**variables, "COLLOC_PRELOAD_CARRIER": "1"} if library and carrier else variables
-
-
-class ForkServer:
-    """Starts trainings with their libraries loaded; without it Python does."""
-
-    def __init__(self, library=None, carrier=False):
-        self.socket = os.path.join(tempfile.mkdtemp(prefix="colloc-fork-"), "s")
-        self.process = subprocess.Popen(
-            [sys.executable, FORK_SERVER, "serve", self.socket, *LIBRARIES],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **preloaded_environment(library, carrier)},
-        )
-        timer = threading.Timer(LOAD_LIMIT_S, self.process.kill)
-        timer.start()
-        line = self.process.stdout.readline()
-        timer.cancel()
-        if line != "ready\n":
-            sys.exit("the fork server did not start")
-
-    def command(self):
-        return [sys.executable, "-I", "-S", FORK_SERVER, "run", self.socket]
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-
-
 class Server:
     """One collocd on some of the GPUs."""
 
@@ -465,17 +430,19 @@ class Server:
         return self.log_text()
 
 
-def is_set(setting, ways):
-    """In one of the ways?"""
-    return any(setting in WAYS[FORMER_NAMES.get(way, way)][0] for way in ways)
+def is_on(name, ways):
+    """Have the tasks of the ways what this setting is about? By default they have."""
+    said = {word for way in ways for word in WAYS.get(FORMER_NAMES.get(way, way), ((),))[0]}
+    if {f"--{name}=yes", f"--{name}=no"} <= said:
+        sys.exit(f"--fork has one server: ways with --{name}=yes and no need a run each")
+    return f"--{name}=no" not in said
 
 
 def start_fork_server(programs, ways):
-    """With the library that lets allocations wait, and the carrier, if some way wants it."""
+    """With what its forks need: the library that lets allocations wait, and the carrier."""
     library = os.path.join(programs, "libcolloc-preload.so")
-    return ForkServer(
-        library if is_set("--preload=yes", ways) else None, is_set("--carrier=yes", ways)
-    )
+    has_library, has_carrier = is_on("preload", ways), is_on("carrier", ways)
+    return ForkServer(LIBRARIES, library if has_library else None, has_carrier)
 
 
 def submit(server, task, declared, launcher):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One of eight short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
+"""One of nine short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
 
 The second argument is the number of steps, so that a training beside others takes longer instead of
 doing less. Each kind has another shape: images, masks, two optimizers, characters, a recurrent
-network, embeddings, recomputed activations; and `small`, whose steps take less time than their
-launches, as most trainings of an array of settings do.
+network, embeddings, recomputed activations; and `small`, whose kernels take much less time than
+their launches, as in most trainings of an array of settings, and `middle`, where they take about as
+long.
 """
 import sys
 import time
@@ -111,13 +112,21 @@ def checkpointed():
     return blocks.parameters(), loss
 
 
-def small():
-    sizes = [256] * 8
-    layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in zip(sizes, sizes[1:])]
-    net = nn.Sequential(*layers, nn.Linear(256, 10)).to(DEVICE)
-    x = torch.randn(512, 256, device=DEVICE)
-    y = torch.randint(10, (512,), device=DEVICE)
+def layers(width, samples):
+    sizes = [width] * 8
+    hidden = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in zip(sizes, sizes[1:])]
+    net = nn.Sequential(*hidden, nn.Linear(width, 10)).to(DEVICE)
+    x = torch.randn(samples, width, device=DEVICE)
+    y = torch.randint(10, (samples,), device=DEVICE)
     return net.parameters(), lambda: nn.functional.cross_entropy(net(x), y)
+
+
+def small():
+    return layers(256, 512)
+
+
+def middle():
+    return layers(1024, 1024)
 
 
 KINDS = {
@@ -129,6 +138,7 @@ KINDS = {
     "recommender": recommender,
     "checkpointed": checkpointed,
     "small": small,
+    "middle": middle,
 }
 
 

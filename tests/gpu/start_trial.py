@@ -3,7 +3,8 @@
 """How soon short trainings end on one GPU or several: all at once by hand, and under colloc.
 
     tests/gpu/start_trial.py PROGRAMS OUT.jsonl [--gpus=0,1] [--within=S] [--each=S] [--kinds=N]
-                             [--array=N] [--array-each=S] [--ways=A,B,...]
+                             [--array=N] [--array-each=S] [--array-kind=KIND] [--array-steps=N]
+                             [--fork=LIBRARY,...] [--ways=A,B,...]
     tests/gpu/start_trial.py --page OUT.jsonl      # the tables of docs/measured/start*.md
 
 PROGRAMS: the folder that scripts/bundle makes. Seven kinds of trainings, three of each; no two of
@@ -21,7 +22,9 @@ without a history. The ways, in the order of WAYS; one that comes more than once
     unset       colloc without any setting, nothing declared
     one-by-one  by hand, one after the other
 
-An array is --array equal trainings of ARRAY_KIND, which compute --array-each seconds alone:
+An array is --array equal trainings of --array-kind, which compute --array-each seconds alone, or
+make --array-steps steps; with --fork in forks of a process that has loaded these libraries, so that
+imports are no part of the times (needs root and cgroups):
 
     pace        one of them alone, to know how many steps that is
     array       colloc without any setting, `colloc submit --array`, nothing declared
@@ -44,6 +47,10 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
+
+from colloc_fit.machine import ForkServer
+
 TRAININGS = os.path.join(HERE, "start_trainings.py")
 PYTHON = sys.executable
 # Steps a second of each kind alone on an H200, measured in an earlier run of this trial.
@@ -61,10 +68,10 @@ WAYS = (
     "warm by-hand default default default held by-hand declared streams auto default default "
     "one-by-one"
 ).split()
-ARRAY_KIND = "small"
-PACE_STEPS = 3000  # chosen: some seconds of ARRAY_KIND
+PACE_STEPS = 1000  # chosen: some seconds
 HELD_TIMES = 4.6  # chosen: above the 4.5 times that it has to be slower
 START_S = 8.0  # imports and a context, alone: docs/measured/start.md
+FORKED_START_S = 2.0  # chosen: a context, beside others
 FAILURES = "FAILED CANCELLED TIMEOUT OUT_OF_MEMORY STOPPED".split()
 ENDS = ["COMPLETED", *FAILURES]
 CAUTIONS = {"starting_max": 0, "settle": "10s", "settle_max": "60s"}
@@ -357,13 +364,38 @@ class Daemon:
 # ---- the trial ----
 
 
+def is_of_array(way):
+    return way == "array" or way.startswith("fixed-")
+
+
 class Trial:
     def __init__(self, options):
         self.options, self.began = options, time.monotonic()
         self.jobs = commands(list(PACE)[: options.kinds], options.each)
-        self.array_job = None
         self.log = open(os.path.splitext(options.out)[0] + ".log", "w")
         self.took = {}
+        # By hand no task has the preloaded library.
+        self.by_hand_fork = self.fork_server(None)
+        library = os.path.join(os.path.abspath(options.programs), "libcolloc-preload.so")
+        self.fork = self.fork_server(library)
+        steps = options.array_steps
+        self.array_job = self.array_of(steps) if steps else None
+
+    def fork_server(self, preloaded):
+        libraries = self.options.fork
+        return ForkServer(libraries, preloaded, bool(preloaded)) if libraries else None
+
+    def array_of(self, steps):
+        return [TRAININGS, self.options.array_kind, str(steps)]
+
+    @staticmethod
+    def start_of(fork):
+        return fork.command() if fork else [PYTHON]
+
+    def close(self):
+        for fork in (self.by_hand_fork, self.fork):
+            if fork:
+                fork.close()
 
     def left_s(self):
         return self.options.within - (time.monotonic() - self.began)
@@ -374,7 +406,10 @@ class Trial:
         at_once = options.array
         if way.startswith("fixed-"):
             at_once = min(options.array, int(way.split("-")[1]) * len(options.gpus))
-        array = -(-options.array // at_once) * (START_S + options.array_each)
+        start_s = FORKED_START_S if options.fork else START_S
+        array = -(-options.array // at_once) * (start_s + options.array_each)
+        arrays = [s for way, took in self.took.items() if is_of_array(way) for s in took]
+        array = max([array, min(arrays, default=0)])
         guess = {
             "warm": 0,
             "pace": 0,
@@ -383,16 +418,17 @@ class Trial:
             "by-hand": by_hand,
             "one-by-one": len(self.jobs) * (START_S + options.each),
             "streams": 1.5 * by_hand,
-        }.get(way, array if way.startswith("fixed-") else 1.1 * by_hand)
+        }.get(way, array if is_of_array(way) else 1.1 * by_hand)
         return max(self.took.get(way, [guess]))
 
-    def warm(self, kinds, steps, limit_s):
+    def warm(self, start, kinds, steps, limit_s):
         began = time.monotonic()
         done = subprocess.run(
-            [PYTHON, TRAININGS, ",".join(kinds), str(steps)],
+            [*start, TRAININGS, ",".join(kinds), str(steps)],
             capture_output=True,
             text=True,
             timeout=limit_s,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": self.options.gpus[0]},
         )
         return {
             "total_s": time.monotonic() - began,
@@ -401,12 +437,14 @@ class Trial:
         }
 
     def pace(self, limit_s):
-        value = self.warm([ARRAY_KIND], PACE_STEPS, limit_s)
+        options = self.options
+        start = self.start_of(self.by_hand_fork)
+        value = self.warm(start, [options.array_kind], PACE_STEPS, limit_s)
         found = re.search(r" steps ([0-9.]+) s", value["said"])
         if found:
-            steps = int(PACE_STEPS / float(found.group(1)) * self.options.array_each)
-            self.array_job = [PYTHON, TRAININGS, ARRAY_KIND, str(steps)]
-            value.update(steps=steps, array=self.options.array, gpus=len(self.options.gpus))
+            steps = int(PACE_STEPS / float(found.group(1)) * options.array_each)
+            self.array_job = self.array_of(steps)
+            value.update(steps=steps, array=options.array, gpus=len(options.gpus))
         return value
 
     @contextlib.contextmanager
@@ -427,17 +465,19 @@ class Trial:
             raise RuntimeError("the pace of one training is not known")
         if way == "array":
             with self.daemon() as daemon:
-                return daemon.run_array(self.array_job, self.options.array, limit_s)
+                job = [*self.start_of(self.fork), *self.array_job]
+                return daemon.run_array(job, self.options.array, limit_s)
         at_once, gpus = int(way.split("-")[1]), self.options.gpus
-        return run_by_hand([self.array_job] * self.options.array, limit_s, gpus, at_once)
+        job = [*self.start_of(self.by_hand_fork), *self.array_job]
+        return run_by_hand([job] * self.options.array, limit_s, gpus, at_once)
 
     def run(self, way, limit_s):
         if way == "held" and "default" in self.took:
             limit_s = min(limit_s, HELD_TIMES * max(self.took["default"]))
-        if way == "array" or way.startswith("fixed-"):
+        if is_of_array(way):
             return self.run_array(way, limit_s)
         return {
-            "warm": lambda: self.warm(PACE, 20, limit_s),
+            "warm": lambda: self.warm([PYTHON], PACE, 20, limit_s),
             "pace": lambda: self.pace(limit_s),
             "by-hand": lambda: run_by_hand(self.jobs, limit_s, self.options.gpus, len(self.jobs)),
             "one-by-one": lambda: run_one_by_one(self.jobs, limit_s),
@@ -463,7 +503,9 @@ class Trial:
             value = self.run(way, left_s - 8)
         except Exception as fault:  # the other ways go on
             value = {"error": repr(fault)[:2000]}
-        value = {"way": way, "at_s": time.monotonic() - self.began, **value, "gpu": watch.stop()}
+        kind = {"kind": self.options.array_kind} if is_of_array(way) or way == "pace" else {}
+        value = {"way": way, **kind, "at_s": time.monotonic() - self.began, **value}
+        value["gpu"] = watch.stop()
         with open(self.options.out, "a") as file:
             file.write(json.dumps(value) + "\n")
         if "error" not in value and not value.get("cut_off"):
@@ -571,10 +613,13 @@ def main():
     parser.add_argument("--kinds", type=int, default=len(PACE))
     parser.add_argument("--array", type=int, default=40, help="trainings of the array")
     parser.add_argument("--array-each", type=float, default=5, help="seconds that each computes")
+    parser.add_argument("--array-kind", default="small", help="of start_trainings.py")
+    parser.add_argument("--array-steps", type=int, help="of each; default: by the way pace")
+    parser.add_argument("--fork", type=lambda text: text.split(","), default=[], metavar="LIBRARY,")
     parser.add_argument("--ways", type=lambda text: text.split(","), default=WAYS)
-    trial = Trial(parser.parse_args())
-    for way in trial.options.ways:
-        trial.take(way)
+    with contextlib.closing(Trial(parser.parse_args())) as trial:
+        for way in trial.options.ways:
+            trial.take(way)
     with open(trial.options.out) as file:
         print("\n".join(tables([json.loads(line) for line in file])))
 
