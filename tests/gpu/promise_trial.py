@@ -6,14 +6,17 @@
     tests/gpu/promise_trial.py --page OUT.jsonl[.xz]    # the tables of docs/measured/promise.md
 
 PROGRAMS: a folder made by scripts/bundle. The first GPU of CUDA_VISIBLE_DEVICES is used, or GPU 0.
-Parts, in this order; OUT gets a line for each result when it is known:
+Parts (default: held:small missed:medium); OUT gets a line for each result when it is known:
 
-    held:MODEL  a training of MODEL under collocd with --max-slowdown=1.5, under MPS, first alone,
-                then beside a GPT-2 that joins it
-    bare        pairs under MPS without colloc: what a limit on the SMs, and a lower priority
-                (CUDA_MPS_CLIENT_PRIORITY), of the GPT-2 do
-    ledger      four short trainings, each alone, one after the other; then all of them at the same
-                time under collocd: what the ledger says that sharing saved, and what it saved
+    held:MODEL    a training of MODEL under collocd with --max-slowdown=1.5, under MPS, first alone,
+                  then beside a GPT-2 that joins it, then alone again
+    missed:MODEL  the same; then a GPT-2 joins it that was declared to use less of the GPU than it
+                  does, so that the promise is missed: who gives way, when, and what that brings
+    bare          pairs under MPS without colloc: what a limit on the SMs, and a lower priority
+                  (CUDA_MPS_CLIENT_PRIORITY), of the GPT-2 do
+    ledger        five short trainings, each alone, one after the other; then all of them at the
+                  same time, as often as time allows: what the ledger says that sharing saved, and
+                  what it saved
 
 Speeds are steps a second by the trainings' own counts. --small: each part in a few seconds. --dry:
 without a GPU, on the emulator.
@@ -33,18 +36,27 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRAINING = os.path.join(HERE, "promise_training.py")
 PROMISE = 1.5
 WINDOW_S = 10
-SMACT = {"small": 0.48, "medium": 0.35, "decoder": 0.89}  # alone, data/sharing/h200-threads.csv
+# Alone (data/sharing/h200.csv).
+SMACT = {"small": 0.52, "medium": 0.38, "decoder": 0.9, "encoder": 0.89, "recommender": 0.17}
 MEMORY = {"small": "3G", "medium": "3G", "decoder": "12G", "encoder": "8G", "recommender": "9G"}
-LEDGER_SMACT = dict(SMACT, encoder=0.87, recommender=0.1)
-# model: steps of some six seconds alone (data/sharing/h200.csv)
+# model: steps of some twelve seconds alone
 SHORT = [
-    ("small", 600),
-    ("medium", 320),
-    ("decoder", 66),
-    ("recommender", 1000),
+    ("small", 1080),
+    ("decoder", 132),
+    ("recommender", 2000),
+    ("medium", 560),
+    ("encoder", 160),
 ]
+# The decoder as declared where the promise shall be missed: the model predicts 1.3 then, and it
+# takes 2 to 2.6 times as long, as the decoder has the normal priority of a promised task, too.
+WRONG = ["--smact=0.67", "--max-slowdown=100"]
 START_MAX_S = 60
-ALONE_S = 12
+START_S = 13  # until the first step: the libraries are loaded by then
+SETTLE_S = 2
+ALONE_S = 8
+TOGETHER_S = 100
+MISSED_S = 40  # two reports, giving way, and what the speed is then
+FLUSH_S = 0.25  # of promise_training.py
 
 
 def until(condition, limit, what):
@@ -76,7 +88,7 @@ def quit_mps(environment):
 class Daemon:
     """collocd on one GPU, with its own folders."""
 
-    def __init__(self, trial):
+    def __init__(self, trial, policy="predictive", *options):
         self.trial, self.folder = trial, tempfile.mkdtemp(prefix="promise-", dir=trial.folder)
         self.socket = os.path.join(self.folder, "s")
         programs = trial.programs
@@ -87,14 +99,16 @@ class Daemon:
             f"--shim={programs}/colloc-shim",
             f"--preload-library={programs}/libcolloc-preload.so",
             f"--gpus={trial.index}",
-            "--policy=predictive",
+            f"--policy={policy}",
             "--sharing=mps",
             "--settle=1s",
             "--settle-max=2s",
             "--smact-max=1",
             "--min-free=2GiB",
+            *options,
         ]
         environment = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
+        self.tasks = []
         self.log = open(os.path.join(self.folder, "log"), "a+")
         self.process = subprocess.Popen(
             command, stderr=self.log, stdout=self.log, env=environment, start_new_session=True
@@ -122,7 +136,8 @@ class Daemon:
         command = [sys.executable, TRAINING, self.trial.workloads, self.trial.model(model), path]
         command += [str(steps)] if steps else []
         out = self.run("submit", "--json", *options, "--", *command).stdout
-        return json.loads(out)["id"]
+        self.tasks.append(json.loads(out)["id"])
+        return self.tasks[-1]
 
     def show(self, task):
         return json.loads(self.run("show", str(task), "--json").stdout)
@@ -134,6 +149,9 @@ class Daemon:
             self.run("wait", str(task), check=False)
 
     def close(self):
+        """Ends it with its tasks, which would outlive it."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.cancel(*(id for id in self.tasks if self.show(id)["ended_at"] is None))
         self.process.terminate()
         try:
             self.process.wait(20)
@@ -147,6 +165,16 @@ def read_steps(path):
     with contextlib.suppress(OSError), open(path) as file:
         return [float(word) for word in file.read().split()]
     return []
+
+
+def in_ms(ends, since):
+    """From the second `since` on: the first one, and milliseconds after it."""
+    ends = [t for t in ends if t >= since]
+    return [ends[0], *(round(1000 * (t - ends[0])) for t in ends)] if ends else []
+
+
+def from_ms(packed):
+    return [packed[0] + ms / 1000 for ms in packed[1:]]
 
 
 def rate(ends, since, to):
@@ -163,7 +191,8 @@ class Trial:
         self.gpu = "0" if self.is_dry else gpu_of(self.index, "uuid")
         self.folder = tempfile.mkdtemp(prefix="promise-trial-")
         self.out, self.begin, self.seconds = open(path, "a"), time.monotonic(), float(seconds)
-        self.monitor = None
+        self.alone_s = 3 if self.is_small else ALONE_S
+        self.daemon = self.monitor = None
         self.write(
             part="machine", gpu="" if self.is_dry else gpu_of(self.index, "name,driver_version")
         )
@@ -193,76 +222,67 @@ class Trial:
 
     # ---- a promise, held
 
-    def held(self, model):
-        daemon = Daemon(self)
-        try:
-            self.held_by(daemon, model, 12 if self.is_small else 52)
-        finally:
-            daemon.close()
-
-    def held_by(self, daemon, model, seconds):
-        own = os.path.join(daemon.folder, "promised")
-        other = os.path.join(daemon.folder, "other")
-        promised = daemon.submit(
+    def held(self, model, seconds, is_missed=False):
+        """A promised training: alone, beside a decoder for so many seconds, and alone again; then,
+        with is_missed, beside a decoder that is declared to use less of the GPU than it does."""
+        own = os.path.join(self.daemon.folder, f"promised-{model}")
+        promised = self.daemon.submit(
             model,
             own,
             f"--max-slowdown={PROMISE}",
             f"--smact={SMACT[model]}",
             f"--memory={MEMORY[model]}",
         )
-        first = until(lambda: read_steps(own), START_MAX_S, "first step")[0]
-        with contextlib.suppress(TimeoutError):  # the row says then that it was not known
-            until(lambda: daemon.show(promised)["slowdown"], 30, "its speed alone")
-        time.sleep(max(0, first + (6 if self.is_small else ALONE_S) - time.time()))
-        joined = time.time()
-        beside = daemon.submit(
-            "decoder", other, f"--smact={SMACT['decoder']}", f"--memory={MEMORY['decoder']}"
-        )
-        begin = until(lambda: read_steps(other), START_MAX_S, "first step of the other")[0]
-        seen, end = [], begin + min(seconds, max(5, self.left() - 8))
-        while time.time() < end:
-            one, two = daemon.show(promised), daemon.show(beside)
+        row = {"part": "held", "model": model, "promise": PROMISE, "promised": promised}
+        try:
+            first = until(lambda: read_steps(own), START_MAX_S, "first step")[0]
+            row["alone_from"] = first + SETTLE_S
+            with contextlib.suppress(TimeoutError):  # the row says then that it was not known
+                until(lambda: self.daemon.show(promised)["slowdown"], 30, "its speed alone")
+            time.sleep(max(0, row["alone_from"] + self.alone_s - time.time()))
+            honest = [f"--smact={SMACT['decoder']}"]
+            self.write(**row, **self.beside(promised, own, "decoder", honest, seconds))
+            if is_missed:
+                row["part"] = "missed"
+                seconds = max(3, self.left() - START_S - self.alone_s - 5)
+                self.write(**row, **self.beside(promised, own, "wrong", WRONG, seconds, True))
+        finally:
+            self.daemon.cancel(promised)
+
+    def beside(self, promised, own, name, options, seconds, is_last=False):
+        """A decoder joins the promised task, and leaves again; or, if it is the last one, the
+        promised task leaves, and the decoder goes on alone. Returns what happened."""
+        other = os.path.join(self.daemon.folder, f"{name}-{promised}")
+        row = {"joined": time.time()}
+        task = self.daemon.submit("decoder", other, f"--memory={MEMORY['decoder']}", *options)
+        row["together_from"] = until(lambda: read_steps(other), START_MAX_S, "its first step")[0]
+        seen = []
+        while time.time() < row["together_from"] + seconds:
+            one, two = self.daemon.show(promised), self.daemon.show(task)
             keys = ("slowdown", "steps_per_s", "promise_text")
-            seen.append([round(time.time() - begin, 1), *(one[k] for k in keys), two["state"]])
+            seen.append([round(time.time(), 1), *(one[k] for k in keys), two["state"]])
             time.sleep(1)
-        last = daemon.show(beside)
-        end = time.time()
-        events = [(e["event"], e["text"]) for e in last["events"]]
-        daemon.cancel(promised)
-        alone_since = time.time()
-        time.sleep(1 if self.is_small else 4)
-        daemon.cancel(beside)
-        ends, others = read_steps(own), read_steps(other)
-        alone = rate(ends, first + 2, joined)
-        windows = []
-        at = begin
-        while at + WINDOW_S <= end:
-            windows.append([round(rate(e, at, at + WINDOW_S), 3) for e in (ends, others)])
-            at += WINDOW_S
-        self.write(
-            part="held",
-            model=model,
-            promise=PROMISE,
-            counted_alone_per_s=daemon.show(promised).get("steps_per_s_alone"),
-            alone_per_s=round(alone, 3),
-            joined_s=round(begin - joined, 1),
-            thread_percentage=last.get("thread_percentage"),
-            sharing=last.get("sharing"),
-            sharing_text=last.get("sharing_text"),
-            together_s=round(end - begin, 1),
-            own_per_s=round(rate(ends, begin, end), 3),
-            other_per_s=round(rate(others, begin, end), 3),
-            other_limited_alone_per_s=round(
-                rate(others, alone_since + 0.5, others[-1] if others else 0), 3
-            ),
-            windows=windows,
-            sliding=[
-                round(rate(ends, begin + s, begin + s + WINDOW_S), 3)
-                for s in range(int(end - begin - WINDOW_S) + 1)
-            ],
-            seen=seen,
-            events=events[-8:],
-        )
+        row["together_to"] = time.time()
+        last, one = self.daemon.show(task), self.daemon.show(promised)
+        self.daemon.cancel(promised if is_last else task)
+        row["alone_again_from"] = time.time() + 1
+        time.sleep(max(1, min(self.alone_s + 1, self.left() - 4)))
+        row["alone_again_to"] = time.time() - 2 * FLUSH_S
+        if is_last:  # it has come back by then
+            row["alone_again_from"] = row["alone_again_to"] - 0.6 * self.alone_s
+        found = self.daemon.show(task)
+        if is_last:
+            self.daemon.cancel(task)
+        kept = ("thread_percentage", "sharing", "sharing_text", "max_slowdown")
+        return {
+            **row,
+            **{key: last.get(key) for key in kept},
+            "counted_alone_per_s": one.get("steps_per_s_alone"),
+            "seen": seen,
+            "events": [[e["at"], e["event"], e["text"]] for e in found["events"]],
+            "ends": in_ms(read_steps(own), row["joined"] - self.alone_s - 5),
+            "other_ends": in_ms(read_steps(other), 0),
+        }
 
     # ---- MPS without colloc
 
@@ -334,39 +354,33 @@ class Trial:
     # ---- the ledger
 
     def ledger(self):
-        daemon = Daemon(self)
+        """Alone one after the other, then together, and again while there is time. With magm, as
+        predictive, which knows from the first pass how long they take, lets some of them wait."""
+        self.daemon = Daemon(self, "magm")
         short = SHORT[:2] if self.is_small else SHORT
-        try:
-            self.ledger_pass(daemon, short, "exclusive", ["--exclusive"])
-            self.ledger_pass(daemon, short, "shared", [])
-        finally:
-            daemon.close()
+        self.ledger_pass(short, "exclusive", ["--exclusive"])
+        begin = time.monotonic()
+        self.ledger_pass(short, "shared", [])
+        took = time.monotonic() - begin
+        while not self.is_small and self.left() > 1.2 * took + 5:
+            self.ledger_pass(short, "shared", [])
 
-    def ledger_pass(self, daemon, short, how, options):
+    def ledger_pass(self, short, how, options):
         time.sleep(1.1)  # the report begins at a whole second after what came before
         begin, energy = time.time(), self.energy_j()
         tasks = []
-        for number, (model, steps) in enumerate(short):
-            path = os.path.join(daemon.folder, f"{model}-{number}")
+        for number, (model, steps) in enumerate(short):  # the same commands in each pass
+            path = os.path.join(self.daemon.folder, f"{model}-{number}")
             steps = steps // 4 if self.is_small else steps
-            options_of = [f"--smact={LEDGER_SMACT[model]}", f"--memory={MEMORY[model]}"]
-            tasks.append((path, daemon.submit(model, path, *options, *options_of, steps=steps)))
-        for _, task in tasks:
-            daemon.run("wait", str(task), check=False)
-        end = time.time()
-        ran = []
-        for path, task in tasks:
-            shown, ends = daemon.show(task), read_steps(path)
-            keys = ("state", "exec_s", "started_at", "ended_at", "steps", "steps_per_s_mean")
-            ran.append(
-                {
-                    **{key: shown.get(key) for key in keys},
-                    **{key: shown[key] for key in shown if "saved" in key or "alone" in key},
-                    "first_step": ends[0] - begin if ends else None,
-                    "last_step": ends[-1] - begin if ends else None,
-                }
+            options_of = [f"--smact={SMACT[model]}", f"--memory={MEMORY[model]}"]
+            tasks.append(
+                (path, self.daemon.submit(model, path, *options, *options_of, steps=steps))
             )
-        report = daemon.run(
+        for _, task in tasks:
+            self.daemon.run("wait", str(task), check=False)
+        end = time.time()
+        ran = [self.ledger_task(path, task) for path, task in tasks]
+        report = self.daemon.run(
             "report",
             "--saved",
             "--json",
@@ -382,17 +396,49 @@ class Trial:
             report=json.loads(report.stdout) if report.returncode == 0 else report.stderr[-300:],
         )
 
-    def part(self, name):
-        what, _, model = name.partition(":")
+    def ledger_task(self, path, task):
+        shown, ends = self.daemon.show(task), read_steps(path)
+        keys = (
+            "state exec_s started_at ended_at steps steps_per_s_mean steps_per_s_alone ledger "
+            "sharing thread_percentage gpus"
+        ).split()
+        return {
+            **{key: shown.get(key) for key in keys},
+            "first_step": ends[0] if ends else None,
+            "last_step": ends[-1] if ends else None,
+        }
+
+    def together_s(self, parts):
+        """How long the decoder stays beside each promised task of these parts."""
+        if self.is_small:
+            return 3
+        timed = [name for name in parts if name.startswith(("held", "missed"))]
+        one_s = 2 * START_S + SETTLE_S + 2 * ALONE_S + 3
+        missed = [name for name in timed if name.startswith("missed")]
+        rest_s = len(timed) * one_s + len(missed) * (START_S + MISSED_S + ALONE_S + 3)
+        return min(TOGETHER_S, max(WINDOW_S, (self.left() - rest_s) / len(timed)))
+
+    def part(self, parts):
+        """Runs the first one of these."""
+        what, _, model = parts[0].partition(":")
         try:
             if self.left() < 20:
-                self.write(part=what, error="no time was left")
-            elif what == "held":
-                self.held(model)
+                self.write(part=what, model=model, error="no time was left")
+            elif what == "bare":
+                self.bare()
+            elif what == "ledger":
+                self.close()
+                self.ledger()
             else:
-                {"bare": self.bare, "ledger": self.ledger}[what]()
+                self.daemon = self.daemon or Daemon(self)
+                self.held(model, self.together_s(parts), what == "missed")
         except Exception as problem:  # the other parts are worth their time
             self.write(part=what, model=model, error=repr(problem)[-400:])
+
+    def close(self):
+        if self.daemon:
+            self.daemon.close()
+        self.daemon = None
 
 
 # ---- the summary, and the page
@@ -407,58 +453,133 @@ def bare_alone(rows):
     return {r["mix"][0]: r["per_s"][0] for r in rows if r["part"] == "bare" and len(r["mix"]) == 1}
 
 
-def held_row(row, alone):
-    """Windows in which the promise was held, and the sum of speeds."""
-    kept = [w for w in row["windows"] if row["alone_per_s"] <= PROMISE * w[0]]
-    other = alone.get("decoder") or 0
-    own_speed = row["own_per_s"] / row["alone_per_s"]
-    other_speed = row["other_per_s"] / other if other else float("nan")
-    worst = min((w[0] for w in row["windows"]), default=0) / row["alone_per_s"]
-    return {
-        "windows": len(row["windows"]),
-        "held": len(kept),
-        "sliding": len(row["sliding"]),
-        "slid": sum(row["alone_per_s"] <= PROMISE * per_s for per_s in row["sliding"]),
-        "own": own_speed,
-        "worst": worst,
-        "other": other_speed,
-        "sum": own_speed + other_speed,
-    }
+def windows(ends, since, to, step_s=WINDOW_S):
+    """Steps a second in windows that begin every step_s seconds."""
+    n = int((to - since - WINDOW_S) // step_s) + 1
+    return [rate(ends, since + i * step_s, since + i * step_s + WINDOW_S) for i in range(max(0, n))]
 
 
-def ledger_rows(rows):
-    return {row["how"]: row for row in rows if row["part"] == "ledger" and "how" in row}
+class Beside:
+    """What a row of the parts held and missed says."""
+
+    def __init__(self, row):
+        self.row = row
+        self.ends, self.others = from_ms(row["ends"]), from_ms(row["other_ends"])
+        self.since, self.to = row["together_from"], row["together_to"]
+        self.before = rate(self.ends, max(row["alone_from"], self.ends[0]), row["joined"])
+        self.after = rate(self.ends, row["alone_again_from"], row["alone_again_to"])
+
+    def alone(self):
+        """Steps a second alone, by name of what they are taken from."""
+        found = {"before": self.before, "after": self.after if self.row["part"] == "held" else 0}
+        found["colloc"] = self.row["counted_alone_per_s"] or 0
+        return {name: per_s for name, per_s in found.items() if per_s > 0}
+
+    def kept(self, alone, step_s=WINDOW_S):
+        found = windows(self.ends, self.since, self.to, step_s)
+        return sum(alone <= PROMISE * per_s for per_s in found), len(found)
 
 
-def page(path):
-    rows = read(path)
-    alone = bare_alone(rows)
-    columns = "windows of 10 s | held in | one each second | held in | slowest"
-    print(f"| promised 1.5 | beside | SMs | {columns} | speed | of the other | sum |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+def decoder_alone(rows):
+    """Steps a second of the decoder without a limit, once the promised task has left."""
     for row in rows:
-        if row["part"] != "held" or "error" in row:
+        if row["part"] == "missed" and "ends" in row:
+            return rate(from_ms(row["other_ends"]), row["alone_again_from"], row["alone_again_to"])
+    return float("nan")
+
+
+def percent_of(kept):
+    return f"{kept[0]} of {kept[1]}"
+
+
+def page_held(rows):
+    print("| promised 1.5 | SMs of the decoder | speed alone from | steps/s | ", end="")
+    print("windows of 10 s | one each second | slowest | speed | of the decoder | sum |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    decoder = decoder_alone(rows)
+    for row in rows:
+        if row["part"] != "held" or "ends" not in row:
             continue
-        found = held_row(row, alone)
+        it = Beside(row)
+        other = rate(it.others, it.since, it.to) / decoder
+        for name, alone in it.alone().items():
+            own = rate(it.ends, it.since, it.to) / alone
+            worst = min(windows(it.ends, it.since, it.to), default=0) / alone
+            print(
+                f"| {row['model']} | {row['thread_percentage'] or 100} % | {name} | {alone:.1f} | "
+                f"{percent_of(it.kept(alone))} | {percent_of(it.kept(alone, 1))} | {worst:.2f} | "
+                f"{own:.2f} | {other:.2f} | {own + other:.2f} |"
+            )
+    print()
+
+
+def page_missed(rows):
+    for row in rows:
+        if row["part"] != "missed" or "ends" not in row:
+            continue
+        it, since = Beside(row), row["joined"]
+        print(f"missed: {row['model']}, {it.before:.1f} steps/s alone; seconds since it joined:\n")
+        print("| s | slowdown by colloc | steps/s of the last 5 s, of alone | decoder | promise |")
+        print("| ---: | ---: | ---: | --- | --- |")
+        shown = None
+        for at, slowdown, _, text, state in row["seen"]:
+            if (slowdown, text, state) != shown:
+                shown = (slowdown, text, state)
+                own = rate(it.ends, at - 5, at) / it.before
+                slow = "-" if slowdown is None else f"{slowdown:.2f}"
+                print(f"| {at - since:.0f} | {slow} | {own:.2f} | {state} | {text} |")
+        print()
+        for at, event, text in row["events"]:
+            print(f"    {at - since:6.1f} s {event} {text}")
+        print(f"\nthe decoder alone afterwards: {decoder_alone(rows):.2f} steps/s\n")
+
+
+def page_ledger(rows):
+    passes = [row for row in rows if row["part"] == "ledger" and "tasks" in row]
+    alone = [sum(t["exec_s"] for t in row["tasks"]) for row in passes if row["how"] == "exclusive"]
+    if not alone:
+        return
+    print("| | held | occupied | saved, really | part | by the ledger | between | measured |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for row in passes:
+        if not isinstance(row["report"], dict):
+            print(f"| {row['how']} | {row['report']} |")
+            continue
+        found = row["report"]["total"]
+        s = {key: 3600 * (found[key] or 0) for key in found if key.startswith("gpu_hours")}
+        real = alone[0] - s["gpu_hours_occupied"]
+        low, said, high = (s[f"gpu_hours_saved{end}"] for end in ("_low", "", "_high"))
+        shared = s["gpu_hours_shared"]
         print(
-            f"| {row['model']} | decoder | {row['thread_percentage']} % | {found['windows']} | "
-            f"{found['held']} | {found['sliding']} | {found['slid']} | {found['worst']:.2f} | "
-            f"{found['own']:.2f} | {found['other']:.2f} | {found['sum']:.2f} |"
+            f"| {row['how']} | {s['gpu_hours_held']:.1f} s | {s['gpu_hours_occupied']:.1f} s | "
+            f"{real:.1f} s | {100 * real / alone[0]:.1f} % | "
+            f"{said:.1f} s, {100 * said / s['gpu_hours_alone']:.1f} % | "
+            f"{low:.1f} and {high:.1f} s | "
+            f"{100 * s['gpu_hours_speed_measured'] / shared if shared else 0:.0f} % |"
         )
     print()
+
+
+def page_bare(rows):
+    alone = {r["mix"][0]: r["per_s"][0] for r in rows if len(r.get("mix", ())) == 1}
+    if not alone:
+        return
     print("| under MPS, without colloc | speed of the first | of the second | sum |")
     print("| --- | ---: | ---: | ---: |")
     for row in rows:
-        if row["part"] == "bare" and len(row.get("mix", ())) == 2:
+        if len(row.get("mix", ())) == 2:
             speeds = [
                 per_s / alone[name.split(",")[0]] for per_s, name in zip(row["per_s"], row["mix"])
             ]
             cells = [" + ".join(row["mix"]), *(f"{value:.2f}" for value in [*speeds, sum(speeds)])]
             print(f"| {' | '.join(cells)} |")
     print()
-    for how, row in ledger_rows(rows).items():
-        total = row["report"].get("total") if isinstance(row["report"], dict) else row["report"]
-        print(f"ledger, {how}: {row['seconds']} s, {row['energy_j']} J; {json.dumps(total)}")
+
+
+def page(path):
+    rows = read(path)
+    for print_part in (page_held, page_missed, page_ledger, page_bare):
+        print_part(rows)
     for row in rows:
         if "error" in row:
             print(f"{row['part']}: {row['error']}")
@@ -474,8 +595,12 @@ def main(arguments):
     programs, path, seconds, *parts = words
     trial = Trial(programs, path, seconds, options)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    for part in parts or ["held:small", "bare", "held:medium", "ledger"]:
-        trial.part(part)
+    parts = parts or ["held:small", "missed:medium"]
+    try:
+        for i in range(len(parts)):
+            trial.part(parts[i:])
+    finally:
+        trial.close()
     page(path)
     return 0
 
