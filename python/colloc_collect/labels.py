@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labels drawn Transformers with the memory that colloc estimates from their exports. Needs no GPU.
+
+    python3 -m colloc_collect.labels OUT.jsonl --colloc=PROGRAM --count=5000 --jobs=14
+
+A measured label costs a minute of a GPU, an export a second or two of one core. For Transformers
+the estimate from an export is within a few per cent of the measured memory (docs/measured/
+memnet.md), which is little beside a class of 8 GiB. So many labels can be had, with an error that
+is known, to see what a learned estimator would do with more data.
+
+The number of a draw and the seed decide what it is: the same seed gives the same labels, whatever
+--jobs and --first say. A line is written when it is known. A program that was ended goes on after
+the lines of OUT.jsonl when it is started again. `--given=FILE` labels the networks of a table
+instead, with the columns of data/published/transformers.csv.
+
+A line has the draw, the estimate in MiB for each of GPUS, and the layers as layers.jsonl.xz of
+data/memory has them, but with repeated blocks written once (`unfold` undoes that).
+"""
+import argparse
+import csv
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+
+from colloc_export import Task, export
+
+from . import synthetic
+from .names import identify
+from .transformers_published import PROPERTIES, draw_published, published_spec
+
+GPUS = ("NVIDIA H200", "NVIDIA A100-SXM4-40GB")
+OPTIMIZERS, PRECISIONS = ("adam", "adam", "sgd", "momentum", "adamw"), ("fp32", "fp32", "amp")
+AS_PUBLISHED = {"optimizer": "adam", "precision": "fp32"}
+PERIOD_MAX = 24  # layers of a repeated block; a Transformer's has 9 or 11
+TINY = published_spec(
+    vocabulary=32, width=16, heads=2, layers=1, hidden=32, dropout=0.1, sequence=8, classes=2
+)
+
+
+# --- draws
+
+
+def published(rng):
+    """As GPUMemNet's set was drawn: Adam in fp32."""
+    spec, batch = draw_published(rng)
+    return {"spec": spec, "batch": batch, **AS_PUBLISHED}
+
+
+def collected(rng):
+    """As the measured Transformers of data/memory were drawn."""
+    spec, batch, _ = synthetic.draw_transformer(rng)
+    return {
+        "spec": spec,
+        "batch": batch,
+        "optimizer": rng.choice(OPTIMIZERS),
+        "precision": rng.choice(PRECISIONS),
+    }
+
+
+DRAWS = {"published": published, "collected": collected}
+
+
+def draw(kind, seed, number):
+    """The training of a number: a dictionary with spec, batch, optimizer, precision and its id."""
+    row = DRAWS[kind](random.Random(f"{kind} {seed} {number}"))
+    return {"id": identify(row), "draw": kind, "number": number, **row}
+
+
+# --- layers
+
+
+def fold(rows):
+    """Rows as [[times, block], ...]: a block of equal successive runs of rows is written once."""
+    folded, at = [], 0
+    while at < len(rows):
+        period, times = _repetition(rows, at)
+        folded.append([times, rows[at : at + period]])
+        at += period * times
+    return folded
+
+
+def _repetition(rows, at):
+    """(rows of the block, how often it follows itself) of the longest repetition from `at` on."""
+    best = (1, 1)
+    for period in range(1, min(PERIOD_MAX, (len(rows) - at) // 2) + 1):
+        block, times = rows[at : at + period], 1
+        while rows[at + times * period : at + (times + 1) * period] == block:
+            times += 1
+        if times > 1 and times * period > best[0] * best[1]:
+            best = (period, times)
+    return best
+
+
+def unfold(folded):
+    return [row for times, block in folded for _ in range(times) for row in block]
+
+
+def layer_rows(described):
+    """The layers of an export in the form of layers.jsonl.xz."""
+    return [
+        [
+            layer["type"],
+            sum(layer["activations"]),
+            layer["parameters"],
+            layer["args"],
+            layer["shape"],
+            int(layer["in_place"]),
+            int(layer["shared"]),
+        ]
+        for layer in described["layers"]
+        if layer["leaf"] or layer["parameters"]
+    ]
+
+
+# --- labels
+
+
+def describe(row):
+    """The export of a drawn training."""
+    spec = row["spec"]
+    task = Task(
+        lambda: synthetic.make_model(spec),
+        lambda n: synthetic.make_batch(spec, n),
+        optimizer=row["optimizer"],
+        precision=row["precision"],
+        sequence_length=spec["sequence"],
+        name=row["id"],
+    )
+    return export(task, row["batch"])
+
+
+def estimate(program, path, batch, gpu):
+    """What `colloc estimate` says of the export in a file, in MiB. Raises ValueError."""
+    done = subprocess.run(
+        [program, "estimate", f"--export={path}", f"--batch={batch}", "--estimator=graph",
+         f"--gpu={gpu}", "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise ValueError(done.stderr.strip())
+    return json.loads(done.stdout)["estimates"][0]["mib"]
+
+
+def label(program, row):
+    """The row with its labels and layers, or with `error`."""
+    try:
+        described = describe(row)
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            json.dump(described, file)
+            file.flush()
+            mib = {gpu: estimate(program, file.name, row["batch"], gpu) for gpu in GPUS}
+    except Exception as error:  # the network is left out, with the reason
+        return {**row, "error": f"{type(error).__name__}: {error}"[:300]}
+    return {
+        **row,
+        "torch": torch.__version__,
+        "parameters": described["parameters"],
+        "mib": mib,
+        "layers": fold(layer_rows(described)),
+    }
+
+
+def check_fake_tensors():
+    """Exports that run on data take the networks' whole memory: an early PyTorch is refused."""
+    tried = describe({"id": "tiny", "spec": TINY, "batch": 2, **AS_PUBLISHED})
+    if tried["method"] != "fake":
+        raise SystemExit(f"labels: PyTorch {torch.__version__}: {'; '.join(tried['warnings'])}")
+
+
+# --- many of them
+
+
+def read_done(path):
+    """Ids of the lines of a file; a last line that was cut off is taken away."""
+    if not os.path.exists(path):
+        return set()
+    done, whole = set(), 0
+    with open(path, "rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            done.add(json.loads(line)["id"])
+            whole += len(line)
+    os.truncate(path, whole)
+    return done
+
+
+def read_given(path):
+    """The networks of a table (data/published/transformers.csv), numbered by their rows."""
+    with open(path, encoding="utf-8", newline="") as file:
+        table = csv.DictReader(line for line in file if not line.startswith("#"))
+        for number, row in enumerate(table):
+            spec = published_spec(**{key: float(row[key]) for key in PROPERTIES})
+            training = {"spec": spec, "batch": int(row["batch"]), **AS_PUBLISHED}
+            yield {
+                "id": identify([number, training]),
+                "draw": "given",
+                "number": number,
+                **training,
+            }
+
+
+def rows_to_label(options):
+    if options.given:
+        return list(read_given(options.given))
+    numbers = range(options.first, options.first + options.count)
+    return [draw(options.draw, options.seed, number) for number in numbers]
+
+
+def _begin(program):
+    global _program  # pylint: disable=global-statement  # of a worker process
+    _program = program
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(row):
+    return label(_program, row)
+
+
+def write_labels(options, rows):
+    """Appends a line for each row as it comes, for `options.within` seconds. Returns the count."""
+    ends, written = time.monotonic() + options.within, 0
+    context = multiprocessing.get_context("fork")
+    with context.Pool(options.jobs, _begin, (options.colloc,)) as pool:
+        coming = pool.imap_unordered(_work, rows)
+        with open(options.out, "a", encoding="utf-8") as file:
+            for _ in rows:
+                try:
+                    row = coming.next(max(0.01, ends - time.monotonic()))
+                except multiprocessing.TimeoutError:
+                    break
+                file.write(json.dumps(row, separators=(",", ":")) + "\n")
+                file.flush()
+                written += 1
+    return written
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", metavar="OUT.jsonl")
+    parser.add_argument("--colloc", required=True, metavar="PROGRAM")
+    parser.add_argument("--draw", choices=sorted(DRAWS), default="published")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first")
+    parser.add_argument("--count", type=int, default=5000, metavar="N")
+    parser.add_argument("--given", metavar="FILE", help="label these and draw none")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--on-data", action="store_true",
+                        help="also with a PyTorch without fake tensors: small networks only")  # fmt: skip
+    parser.add_argument("--within", type=float, default=1e6, metavar="SECONDS")
+    options = parser.parse_args()
+    if not options.on_data:
+        check_fake_tensors()
+    done = read_done(options.out)
+    rows = [row for row in rows_to_label(options) if row["id"] not in done]
+    written = write_labels(options, rows)
+    print(f"{written} labels written, {len(rows) - written} left", file=sys.stderr)
+    return 1 if written < len(rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

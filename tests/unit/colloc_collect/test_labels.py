@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawn Transformers, and their labels by the estimate of the export."""
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
+
+from needs_torch import PYTHON_FOLDER  # noqa: E402
+
+from colloc_collect import labels, transformers_published  # noqa: E402
+
+SPEC = {**labels.TINY, "layers": 3}
+# Answers as `colloc estimate --json` does, with the batch as the memory.
+ESTIMATE = """#!/bin/sh
+for word in "$@"; do case $word in --batch=*) batch=${word#--batch=};; --gpu=*H200*) batch=9$batch;; esac; done
+test "$batch" != 93 || { echo "no estimate of batch 3" >&2; exit 1; }
+echo "{\\"estimates\\": [{\\"mib\\": $batch}]}"
+"""
+
+
+class Draws(unittest.TestCase):
+    def test_the_seed_and_the_number_decide(self):
+        for kind in labels.DRAWS:
+            self.assertEqual(labels.draw(kind, 1, 7), labels.draw(kind, 1, 7))
+            self.assertNotEqual(labels.draw(kind, 1, 7)["id"], labels.draw(kind, 2, 7)["id"])
+        rows = [labels.draw("published", 1, number) for number in range(2000)]
+        self.assertEqual(len({row["id"] for row in rows}), len(rows))
+
+    def test_the_ranges_are_the_published_ones(self):
+        rows = [labels.draw("published", 1, number) for number in range(4000)]
+        small, large = transformers_published.CAMPAIGNS
+        for row in rows:
+            spec = row["spec"]
+            self.assertEqual(spec["width"] % spec["heads"], 0)
+            self.assertTrue(2 * spec["width"] <= spec["hidden"] < 4 * spec["width"])
+            self.assertTrue(50_000 <= spec["vocabulary"] < 1_000_000)
+            self.assertEqual((row["optimizer"], row["precision"]), ("adam", "fp32"))
+        for key, of in (
+            ("width", large.widths),
+            ("sequence", large.sequences),
+            ("heads", large.heads),
+        ):
+            self.assertEqual({row["spec"][key] for row in rows}, set(of), key)
+        self.assertEqual({row["batch"] for row in rows}, set(large.batches))
+        self.assertEqual({row["spec"]["layers"] for row in rows}, set(range(2, 40)))
+        deep = sum(row["spec"]["layers"] > small.layers[1] for row in rows) / len(rows)
+        self.assertAlmostEqual(deep, large.share * 28 / 38, delta=0.03)
+
+
+class Layers(unittest.TestCase):
+    def test_repeated_blocks_are_written_once(self):
+        block = [["Linear", 1], ["Dropout", 2], ["Dropout", 2], ["LayerNorm", 3]]
+        rows = [["Embedding", 0]] + 39 * block + [["Linear", 9]]
+        folded = labels.fold(rows)
+        self.assertEqual(labels.unfold(folded), rows)
+        self.assertLess(sum(len(block) for _, block in folded), 8)
+        self.assertEqual(labels.unfold(labels.fold([])), [])
+
+
+class Labels(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = os.path.join(folder.name, "out.jsonl")
+        self.given = os.path.join(folder.name, "given.jsonl")
+        self.colloc = os.path.join(folder.name, "colloc")
+        with open(self.colloc, "w", encoding="ascii") as file:
+            file.write(ESTIMATE)
+        os.chmod(self.colloc, stat.S_IRWXU)
+
+    def run_labels(self, *batches, jobs=1):
+        with open(self.given, "w", encoding="ascii") as file:
+            print("# a comment", *transformers_published.PROPERTIES, sep="\n# ", file=file)
+            print(*transformers_published.PROPERTIES, "batch", "memory_mib", sep=",", file=file)
+            for batch in batches:
+                values = [SPEC[name] for name in transformers_published.PROPERTIES]
+                print(*values, batch, 1, sep=",", file=file)
+        done = subprocess.run(
+            [sys.executable, "-m", "colloc_collect.labels", self.out, f"--given={self.given}",
+             f"--colloc={self.colloc}", f"--jobs={jobs}", "--on-data"],
+            env={**os.environ, "PYTHONPATH": PYTHON_FOLDER}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def lines(self):
+        with open(self.out, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def test_a_label_of_each_and_the_reason_without_one(self):
+        self.run_labels(2, 3, jobs=2)
+        first, second = sorted(self.lines(), key=lambda row: row["number"])
+        self.assertEqual(first["mib"], {"NVIDIA H200": 92, "NVIDIA A100-SXM4-40GB": 2})
+        kinds = [row[0] for row in labels.unfold(first["layers"])]
+        self.assertEqual(kinds.count("MultiheadAttention"), SPEC["layers"])
+        self.assertEqual(first["parameters"], sum(r[2] for r in labels.unfold(first["layers"])))
+        self.assertIn("no estimate of batch 3", second["error"])
+        self.assertNotIn("mib", second)
+
+    def test_it_goes_on_behind_a_line_that_was_cut_off(self):
+        self.run_labels(2, 4)
+        with open(self.out, encoding="utf-8") as file:
+            whole = file.read()
+        with open(self.out, "w", encoding="utf-8") as file:
+            file.write(whole[:-20])
+        self.assertIn("1 labels written", self.run_labels(2, 4))
+        with open(self.out, encoding="utf-8") as file:
+            self.assertEqual(file.read(), whole)
+
+
+if __name__ == "__main__":
+    unittest.main()
