@@ -6,7 +6,8 @@
 
 PROGRAMS: a folder made by scripts/bundle. OUTPUT: JSON lines, one for each result. Needs a machine
 with two GPUs, PyTorch and torchvision. Each part is a process with its own time limit; what a part
-leaves running is ended, and the next part begins. All parts together end within SECONDS.
+leaves running is ended, and the next part begins. All parts together end within SECONDS. PART+PART
+runs them at the same time.
 
 Parts, the first one first:
     losses   DDP, fully_shard and tensor parallelism, all on the same two GPUs: each 20 times out
@@ -16,8 +17,9 @@ Parts, the first one first:
              by the driver alone; and what colloc shows of them afterwards
     big      DDP with about 20 GiB in each rank: seconds by phase
     slots    two DDP trainings that take turns on the same two GPUs
-    kill     `kill -9` of a rank in each phase, and of collocd
+    kill     `kill -9` of a rank in each phase, and of collocd, twice each
     mps      DDP whose ranks are clients of MPS
+    tp       tensor parallelism of `losses` alone; only where it is named
 """
 import ctypes
 import json
@@ -37,7 +39,7 @@ import preload_daemon as pd  # noqa: E402
 from trial import TrialDaemon  # noqa: E402
 
 TRAININGS = os.path.join(HERE, os.environ.get("GROUPS_TRAININGS", "groups_trainings.py"))
-LIMITS_S = {"losses": 115, "moves": 100, "big": 55, "slots": 75, "kill": 60, "mps": 45}
+LIMITS_S = {"losses": 115, "moves": 100, "big": 55, "slots": 75, "kill": 105, "mps": 45, "tp": 85}
 PR_SET_CHILD_SUBREAPER = 36
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "STOPPED")
 GIB = 1 << 30
@@ -312,13 +314,14 @@ class Part:
             references[key].stop()
             self.note_swaps(key, work, references[key], rows[key])
 
-    def losses(self):
+    def losses(self, names=("ddp", "fsdp", "tp")):
         batch = 4 if self.small else 16
         kinds = {
             "losses ddp": ("ddp-resnet50", {"batch": 2 * batch}),
             "losses fsdp": ("fsdp", {"batch": batch}),
             "losses tp": ("tp", {"batch": batch}),
         }
+        kinds = {key: kind for key, kind in kinds.items() if key.split()[1] in names}
         daemon = self.new_daemon()
         try:
             options = ("--gpus=2", "--memory=12GiB", "--smact=0.2")
@@ -326,6 +329,9 @@ class Part:
         finally:
             self.note_log("losses", daemon)
         daemon.close()
+
+    def tp(self):
+        self.losses(("tp",))
 
     def mps(self):
         daemon = self.new_daemon(sharing="mps", mps_memory_limit="no")
@@ -534,6 +540,7 @@ class Part:
         daemon = self.new_daemon()
         kinds = [("rank", phase) for phase in self.VICTIMS[: 3 if self.small else None]]
         kinds += [("collocd", phase) for phase in self.DAEMONS[: 1 if self.small else None]]
+        kinds *= 1 if self.small else 2
         works = []
         for _ in kinds:
             work = self.new("ddp-resnet50", steps=100000, batch=16, pace=0.2)
@@ -760,7 +767,7 @@ def main():
     groups = [["losses"], ["moves"], ["big"], ["slots"], ["kill"], ["mps"]]
     if small:
         groups = [["losses", "slots", "kill", "big", "moves", "mps"]]
-    groups = [[part] for part in chosen] or groups
+    groups = [words.split("+") for words in chosen] or groups
     arguments = [programs, output, sys.argv[3]] + (["--small"] if small else [])
     write(output, {"result": "machine", **machine()})
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Eight trainings of 1 to 20 GiB in slots of 5 s (docs/suspend.md), against the same ones one after
+the other. Writes JSON lines.
+
+    tests/gpu/carrier_slots_trial.py PROGRAMS OUT.jsonl --seconds=S [--ways=fifo,streams,mps]
+                                     [--gpus=0,1] [--emulated]
+
+PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder (carrier_tasks.py).
+
+Each way has a GPU of its own and a collocd, and runs at the same time as the others. All trainings
+are submitted at once, the longest first, each 0.7 times as long as the one before. Their sizes are
+in the order of random.Random(0): 2, 1, 5, 20, 8, 3, 13 and 4 GiB. One runs at a time.
+
+    fifo      one after the other
+    streams   `slots: yes` with `slot-length: 5s`, of which the daemon makes 20 times the cost of a
+              stop where that is longer; time-sliced tasks
+    mps       the same with clients of MPS
+
+How long a training takes alone follows from its steps; these are the same in each way for the same
+--seconds. `losses` has a digest of each training's losses: they must be equal in all ways.
+"""
+import hashlib
+import time
+
+import carrier_tasks as ct
+from groups_trial import ENDED, write
+
+SHORTER = 0.7
+# kind, batch, GiB about, steps a second alone on an H200 (chosen: from a short run there)
+SIZES = [
+    ("resnet50", 16, 2, 50),
+    ("resnet18", 16, 1, 80),
+    ("resnet50", 50, 5, 31),
+    ("resnet50", 208, 20, 8.5),
+    ("resnet50", 84, 8, 20),
+    ("resnet50", 28, 3, 45),
+    ("resnet50", 136, 13, 13),
+    ("resnet50", 40, 4, 37),
+]
+EMULATED_STEPS_PER_S = 8  # chosen: of a busy machine
+START_S = 7  # chosen: of each training, until its first step
+REST_S = 20  # of the time: until the results are written and all have ended
+TURNS = 1.06  # chosen: what turns may cost
+SLOTS = {"slots": "yes", "slot_length": "5s", "tasks_per_gpu": "1", "carrier_pool": "64GiB"}
+WAYS = {
+    "fifo": {"sharing": "streams", "policy": "exclusive"},
+    "streams": {"sharing": "streams", **SLOTS},
+    "mps": {"sharing": "mps", "mps_memory_limit": "no", **SLOTS},
+}
+
+
+class Way:
+    """The eight trainings under one daemon, on one GPU."""
+
+    def __init__(self, machine, name, gpu, longest_s):
+        self.name, settings = name, dict(WAYS[name])
+        if machine.is_emulated and "carrier_pool" in settings:
+            settings["carrier_pool"] = "2GiB"
+        self.daemon = ct.Daemon(machine, gpu, **settings)
+        self.tasks, self.ends, self.begin = [], {}, time.monotonic()
+        for place, (kind, batch, gib, rate) in enumerate(SIZES):
+            rate = EMULATED_STEPS_PER_S if machine.is_emulated else rate
+            steps = max(5, int(longest_s * SHORTER**place * rate))
+            want = (f"--memory={gib + 1}GiB", "--smact=0.1")
+            mib = 4 * gib  # of the emulated one
+            task = ct.Task(self.daemon, kind, steps, *want, batch=batch, mib=mib)
+            self.tasks.append(task)
+
+    def note_ends(self):
+        """Returns whether all have ended."""
+        for task in self.tasks:
+            if task.id not in self.ends and task.state() in ENDED:
+                self.ends[task.id] = round(time.monotonic() - self.begin, 2)
+        return len(self.ends) == len(self.tasks)
+
+    def report(self, out, **more):
+        shown = [task.show() for task in self.tasks]
+        ends = [self.ends.get(task.id) for task in self.tasks]
+        shorter = ends[len(ends) // 2 :]
+        row = {"result": "eight trainings", "way": self.name, **more, "ends_s": ends}
+        row["total_s"] = None if None in ends else max(ends)
+        row["shorter_half_mean_s"] = None if None in shorter else sum(shorter) / len(shorter)
+        row["steps"] = [task.steps for task in self.tasks]
+        for key in (
+            "state exec_s wait_s mem_peak_mib suspensions suspended_s suspension_cost_s "
+            "attempt_count started_at ended_at"
+        ).split():
+            row[key] = [s.get(key) for s in shown]
+        row["stops"] = [
+            [e["at"], s["id"], e["event"]]
+            for s in shown
+            for e in s["events"]
+            if e["event"].startswith(("SUSPEND", "RESUM", "START", "END"))
+        ]
+        warnings = self.daemon.warnings()
+        row.update(warnings=warnings[-12:], n_warnings=len(warnings))
+        losses = [task.losses() for task in self.tasks]
+        row["n_losses"] = [len(one) for one in losses]
+        row["losses"] = [hashlib.sha256(" ".join(one).encode()).hexdigest()[:16] for one in losses]
+        write(out, row)
+
+
+def trial(machine, options):
+    end = time.monotonic() + options.seconds
+    all_of_one = sum(SHORTER**i for i in range(len(SIZES)))
+    start_s = 1 if machine.is_emulated else START_S
+    longest_s = ((options.seconds - REST_S) / TURNS - len(SIZES) * start_s) / all_of_one
+    ways = [
+        Way(machine, name, gpu, max(2, longest_s))
+        for name, gpu in zip(options.ways.split(","), options.gpus.split(","))
+    ]
+    while time.monotonic() < end - REST_S and not all([way.note_ends() for way in ways]):
+        time.sleep(0.1)
+    for way in ways:
+        way.report(options.out, longest_s=round(longest_s, 1))
+    for way in ways:
+        way.daemon.close()
+
+
+if __name__ == "__main__":
+    ct.run(__doc__, trial, ways="fifo,streams", gpus="0,1")
