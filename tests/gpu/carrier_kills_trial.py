@@ -105,8 +105,11 @@ class Worker:
             self.task, self.spare = self.spare, None
             self.task.pause(False)
             self.task.wait_steps(3, 90)
-            until(lambda: self.task.show()["carried"], 20, "its carrier", 0.05)
             self.spare = self.new_task()
+        if self.task.state() == "PAUSED":  # it could not be suspended
+            self.daemon.ask("resume", str(self.task.id))
+        # After a kill of collocd its process connects to the next one first.
+        until(lambda: self.task.show()["carried"], 20, "its carrier", 0.05)
         return self.task
 
     def run(self, rounds):

@@ -48,7 +48,7 @@ class Trial:
         self.daemon = ct.Daemon(machine, options.gpus, **settings)
         self.size = {"batch": options.batch, "mib": 200}
         self.reference = ct.Reference(machine, "resnet50", STEPS_MAX, self.second, **self.size)
-        self.training = None
+        self.training, self.pid, self.n_events = None, 0, 0
 
     def submit(self, kind, gpu, *options, **training):
         want = (f"--gpu-ids={gpu}", "--smact=0.1", *options)
@@ -97,7 +97,7 @@ class Trial:
     def begin(self):
         """A new training: one that has given way is not stopped again soon."""
         self.training = self.submit("resnet50", self.first, DECLARED, **self.size)
-        self.training.wait_steps(3, 40)
+        self.training.wait_steps(3)
         until(lambda: self.training.show()["carried"], 20, "its carrier", 0.05)
         self.pid, self.n_events = until(self.training.find_pid, 20, "its page"), 0
         self.events()
