@@ -256,8 +256,7 @@ def main():
     parser.add_argument("--count", type=int, default=5000, metavar="N")
     parser.add_argument("--given", metavar="FILE", help="label these and draw none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
-    parser.add_argument("--on-data", action="store_true",
-                        help="also with a PyTorch without fake tensors: small networks only")  # fmt: skip
+    parser.add_argument("--on-data", action="store_true", help="of small networks, for any PyTorch")
     parser.add_argument("--within", type=float, default=1e6, metavar="SECONDS")
     options = parser.parse_args()
     if not options.on_data:

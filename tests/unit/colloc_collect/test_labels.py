@@ -17,7 +17,12 @@ from colloc_collect import labels, transformers_published  # noqa: E402
 SPEC = {**labels.TINY, "layers": 3}
 # Answers as `colloc estimate --json` does, with the batch as the memory.
 ESTIMATE = """#!/bin/sh
-for word in "$@"; do case $word in --batch=*) batch=${word#--batch=};; --gpu=*H200*) batch=9$batch;; esac; done
+for word in "$@"; do
+    case $word in
+    --batch=*) batch=${word#--batch=} ;;
+    --gpu=*H200*) batch=9$batch ;;
+    esac
+done
 test "$batch" != 93 || { echo "no estimate of batch 3" >&2; exit 1; }
 echo "{\\"estimates\\": [{\\"mib\\": $batch}]}"
 """

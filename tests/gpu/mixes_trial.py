@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the mixes that a trace of the dissertation visits, the longest first, on one GPU at true
+speed (docs/mixes.md).
+
+    tests/gpu/mixes_trial.py PROGRAMS FOLDER [--seconds=S] [--gpus=0] [--fork] [--emulated]
+                             [--trace=philly-60.txt] [--policy=magm] [--sharing=mps]
+
+PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder: the GPU is the emulator's
+and the trainings pretend, so that the program itself can be tried without a GPU. Without it, a GPU
+and a python3 with PyTorch, torchvision, timm and transformers are needed; with --fork also root:
+trainings start with these libraries loaded (workloads/fork_server.py), in 1 s instead of 9.
+
+FOLDER gets missing.csv, which mixes the trace visits as the simulator has it with what is measured
+so far, programs.csv, and mixes.csv, a row when it is known. Started again with the same FOLDER it
+goes on. Trainings have their data in GPU memory; one of two GPUs runs as one of its two processes.
+"""
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.join(HERE, "..", "..")
+sys.path[:0] = [os.path.join(TOP, "python")]
+from colloc_fit import study_trace  # noqa: E402
+from colloc_fit.machine import ForkServer, nvidia_smi, wait_for_daemon  # noqa: E402
+
+GPUS = 4  # of the dissertation's machine
+FOREVER = ("--epochs=1", "--steps=100000000")
+# Every training starts at once, beside whatever is there.
+SETTINGS = ("--policy=rr", "--starting-max=64", "--smact-max=1", "--min-free=0", "--margin=0",
+            "--preload=yes", "--sample-period=200ms", "--window=1s")  # fmt: skip
+ENDING_S = 20  # kept for the end of the last mix
+FOLDERS = {"collocd": "src/daemon", "colloc": "src/cli", "colloc-shim": "src/exec"}
+
+
+class Machine:
+    """The programs, the GPU, and what a training's command is."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.env, self.fork_server = dict(os.environ), None
+        if options.emulated:
+            self._emulate()
+        elif options.fork:
+            library = self.program("libcolloc-preload.so")
+            self.fork_server = ForkServer(study_trace.LIBRARIES, library)
+
+    def _emulate(self):
+        emulator = os.path.abspath(os.path.join(self.options.programs, "emulator"))
+        self.env.update(
+            PATH=f"{emulator}:{os.environ['PATH']}",
+            LD_LIBRARY_PATH=emulator,
+            COLLOC_EMULATOR=f"{self.folder}/gpus",
+        )
+        command = [f"{emulator}/colloc-emulator", "create", "--gpus=1xH200", f"{self.folder}/gpus"]
+        subprocess.run(command, env=self.env, check=True)
+
+    def program(self, name):
+        inner = FOLDERS.get(name, "src/preload") if self.options.emulated else ""
+        return os.path.abspath(os.path.join(self.options.programs, inner, name))
+
+    def kind_and_driver(self):
+        if self.options.emulated:
+            return "H200", "emulated"
+        return study_trace.kind_of(nvidia_smi("name")[0]), nvidia_smi("driver_version")[0]
+
+    def command_of(self, task):
+        """Of a row of tasks.txt, for sh."""
+        if self.options.emulated:
+            mib = task["memory_mib"] if task["memory_mib"] != "-" else task["rerun_mib"]
+            return (
+                f"colloc-pretend-train --memory-mib={mib} --smact={task['smact']} "
+                "--ramp-seconds=1 --seconds=100000 --steps=1000000"
+            )
+        launch = self.fork_server.command() if self.fork_server else [sys.executable]
+        arguments = study_trace.catalogue_arguments_of(task)
+        return " ".join([*launch, study_trace.TRAIN, *arguments, *FOREVER])
+
+    def close(self):
+        if self.fork_server:
+            self.fork_server.close()
+
+
+def write_programs(machine, path):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(("training", "command"))
+        for task in study_trace.rows_of("tasks.txt"):
+            table.writerow((task["task"], machine.command_of(task)))
+
+
+def write_missing(machine, kind, mixes, missing):
+    """What the simulator visits and mixes.csv lacks. Returns what it says of that."""
+    options = machine.options
+    known = [f"--mixes={mixes}"] if os.path.exists(mixes) else []
+    done = subprocess.run(
+        [machine.program("colloc"), "simulate", os.path.join(study_trace.TRACES, options.trace),
+         f"--gpus={GPUS}x{kind}", f"--policy={options.policy}", f"--sharing={options.sharing}",
+         *known, f"--mixes-missing={missing}"],
+        env=machine.env, stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    return "\n".join(line for line in done.stdout.splitlines() if line.startswith("Mixes"))
+
+
+class Daemon:
+    """One collocd in a folder of its own."""
+
+    def __init__(self, machine):
+        self.socket = os.path.join(machine.folder, "s")
+        self.log = open(os.path.join(machine.folder, "log"), "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [machine.program("collocd"), f"--socket={self.socket}",
+             f"--state-dir={machine.folder}/state", f"--shim={machine.program('colloc-shim')}",
+             f"--preload-library={machine.program('libcolloc-preload.so')}",
+             f"--gpus={machine.options.gpus}", *SETTINGS],
+            stdin=subprocess.DEVNULL, stderr=self.log, env=machine.env,
+        )  # fmt: skip
+        colloc = os.path.dirname(machine.program("colloc"))
+        if not wait_for_daemon(colloc, self.socket, self.process):
+            self.log.seek(0)
+            raise SystemExit("collocd does not answer: " + self.log.read()[-3000:])
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(timeout=60)
+
+
+def measure(machine, daemon, folder, kind, driver, within_s):
+    """scripts/measure-mixes with the files of the folder. Returns its exit code."""
+    options = machine.options
+    return subprocess.run(
+        [sys.executable, os.path.join(TOP, "scripts", "measure-mixes"),
+         f"--programs={folder}/programs.csv", f"--gpu-name={kind}", f"--driver={driver}",
+         f"--window={options.window}", f"--start={options.start}", f"--within={within_s:.0f}",
+         f"{folder}/missing.csv", f"{folder}/mixes.csv"],
+        env={**machine.env, "COLLOC_SOCKET": daemon.socket}, check=False,
+    ).returncode  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("programs", metavar="PROGRAMS")
+    parser.add_argument("folder", metavar="FOLDER")
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--gpus", default="0", help="index of the GPU")
+    parser.add_argument("--fork", action="store_true")
+    parser.add_argument("--emulated", action="store_true")
+    parser.add_argument("--trace", default="philly-60.txt", help="in data/traces")
+    parser.add_argument("--policy", default="magm")
+    parser.add_argument("--sharing", default="mps")
+    parser.add_argument("--window", type=float, default=5, help="seconds of each mix")
+    parser.add_argument("--start", type=float, default=40, help="seconds until its first steps")
+    options = parser.parse_args()
+    ends, folder = time.monotonic() + options.seconds, os.path.abspath(options.folder)
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="colloc-mixes-") as scratch:
+        machine = Machine(options, scratch)
+        kind, driver = machine.kind_and_driver()
+        write_programs(machine, f"{folder}/programs.csv")
+        said = write_missing(machine, kind, f"{folder}/mixes.csv", f"{folder}/missing.csv")
+        print(said, flush=True)
+        daemon = Daemon(machine)
+        try:
+            left_s = ends - time.monotonic() - ENDING_S
+            code = measure(machine, daemon, folder, kind, driver, left_s)
+        finally:
+            daemon.close()
+            machine.close()
+        print(write_missing(machine, kind, f"{folder}/mixes.csv", f"{scratch}/after.csv"))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
