@@ -23,11 +23,16 @@ PHASES = ["input", "forward", "loss", "backward", "optimizer", "zero_grad"]
 EVENT_OF_PHASE = {"forward": "forward", "loss": "loss", "backward": "backward"}
 
 
+def _inner_of(optimizer):
+    """Of DeepSpeed's optimizer, and of ZeroRedundancyOptimizer; else itself."""
+    return getattr(optimizer, "inner", getattr(optimizer, "optim", optimizer))
+
+
 def optimizer_name(optimizer):
     """The exporter's word for an optimizer's class."""
     if optimizer is None:
         return "other"
-    optimizer = getattr(optimizer, "inner", optimizer)  # of DeepSpeed's
+    optimizer = _inner_of(optimizer)
     name = type(optimizer).__name__.lower()
     if name == "sgd" and any(group.get("momentum") for group in optimizer.param_groups):
         return "momentum"
@@ -36,7 +41,7 @@ def optimizer_name(optimizer):
 
 def _foreach(optimizer):
     """Whether it steps over lists of tensors, which is the default on CUDA since PyTorch 2."""
-    group = optimizer.param_groups[0] if optimizer is not None else {}
+    group = _inner_of(optimizer).param_groups[0] if optimizer is not None else {}
     is_default = group.get("foreach") is None and not group.get("fused")
     newer = int(torch.__version__.split(".")[0]) >= 2
     return bool(group.get("foreach")) or ("foreach" in group and is_default and newer)

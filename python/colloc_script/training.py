@@ -62,6 +62,7 @@ class Training:
         self._root_list = []
         self.optimizers = []  # weak references, in the order in which they were made
         self.steps = collections.defaultdict(list)  # ticks at which steps ended, by optimizer
+        self._inner = set()  # ids of those that step in another one's step: their steps are its own
         self.backwards = 0
         self.steps_on_host = 0
         self.backward_ends = []
@@ -202,6 +203,7 @@ class Training:
     def step(self, optimizer, run):
         """Runs an optimizer's step, and ends the run after the last one that is needed."""
         if self._in_step:
+            self._inner.add(id(optimizer))
             return run()
         _move_parameters(optimizer)
         if not _holds_fakes(optimizer):
@@ -230,7 +232,8 @@ class Training:
     def _has_stepped_enough(self, optimizer):
         if len(self.steps[id(optimizer)]) >= STEPS_MOST:
             return True
-        return all(len(self.steps[id(one)]) >= STEPS for one in self.living_optimizers())
+        own = [one for one in self.living_optimizers() if id(one) not in self._inner]
+        return all(len(self.steps[id(one)]) >= STEPS for one in own)
 
     def _ends_by_hand(self):
         return not self.living_optimizers() and len(self.hand_steps()) > STEPS

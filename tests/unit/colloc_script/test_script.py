@@ -16,6 +16,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
+os.environ["PYTORCH_JIT"] = "0"  # as colloc runs a script, before PyTorch is imported
+
 from needs_torch import nn, torch  # noqa: E402
 
 from colloc_export import Task, export  # noqa: E402
@@ -233,6 +235,12 @@ class Loops(Case):
         result = self.seen("ddp.py", ddp=2, optimizer="sgd", batch=16)
         gradients = 4 * sum(p.numel() for p in nn.Linear(32, 4096).parameters()) + 4 * 4097 * 8
         self.assertTrue([row for row in result["tensors"] if row[0] == gradients], "no bucket")
+
+    def test_states_that_are_divided(self):
+        """ZeroRedundancyOptimizer: this rank has the states of the larger of two weights."""
+        result = self.seen("zero_optimizer.py", ddp=2, optimizer="adamw", optimizers=1, batch=16)
+        states = [row[0] for row in result["tensors"] if result["classes"][row[4]] == "state"]
+        self.assertEqual(states, [2048 * 1024 * 4, 2048 * 1024 * 4])
 
     def test_fsdp(self):
         """A rank has a quarter of weights, gradients and states. Of the two large matrices of a
