@@ -49,6 +49,11 @@ SURROUNDINGS = {
     **os.environ, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }  # fmt: skip
+LIBRARIES = (
+    "torch timm torchvision transformers transformers.models.auto"
+    " transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2"
+    " transformers.models.bert.modeling_bert"
+)
 FORK_FAILED = (
     "re-initialize CUDA",
     "CUDA error: initialization",
@@ -168,8 +173,8 @@ def estimate(colloc, *options):
     return {name: row.get(name) for name in ("mib", "p50_mib", "p90_mib", "p99_mib", "evidence")}
 
 
-def follow(bundle, name, words, rows, place):
-    """The script without a GPU."""
+def follow(bundle, name, words, rows, place, variables=(), **more):
+    """The script without a GPU, in an environment with `variables`; `more` goes into its row."""
     os.makedirs(place, exist_ok=True)
     python = os.path.join(bundle, "python")
     paths = [os.path.join(python, "colloc_script", "inject"), python]
@@ -181,6 +186,7 @@ def follow(bundle, name, words, rows, place):
         "PYTORCH_JIT": "0",
         "TORCHDYNAMO_DISABLE": "1",
         "OMP_NUM_THREADS": "2",
+        **dict(variables),
     }
     started = time.monotonic()
     status, text = run(
@@ -192,7 +198,7 @@ def follow(bundle, name, words, rows, place):
         with contextlib.suppress(OSError), open(os.path.join(place, "failure")) as file:
             reason = file.read()
         rows.write("export", name=name, seconds=seconds, status=status, reason=reason[:600],
-                   text=text[-1500:])  # fmt: skip
+                   text=text[-1500:], **more)  # fmt: skip
         log("follow", name, "FAILED", seconds, reason[:300] or text[-300:])
         return
     with open(result, encoding="utf-8") as file:
@@ -201,7 +207,7 @@ def follow(bundle, name, words, rows, place):
     small = packed(export)
     rows.exported += len(small)
     keep = {"xz": small} if rows.exported < EXPORTS_MOST else {"left_out": len(small)}
-    rows.write("export", name=name, seconds=seconds, estimate=said, **keep)
+    rows.write("export", name=name, seconds=seconds, estimate=said, **more, **keep)
     log("follow", name, seconds, "s", json.dumps(said)[:160], len(small))
 
 
@@ -245,19 +251,20 @@ def price_print(bundle, name, words, text, rows):
 
 
 class Gpu:
-    """What each process holds by NVML, at most so far; polled every 5 ms."""
+    """What each process holds by NVML, at most so far."""
 
-    def __init__(self):
+    def __init__(self, number=0, every_s=0.005):
         import pynvml
 
         pynvml.nvmlInit()
-        self._nvml, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(0)
+        self._nvml, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByIndex(number)
+        self._every_s = every_s
         self.most, self.device_most, self._ended = {}, 0, threading.Event()
         self._poller = threading.Thread(target=self._poll, daemon=True)
         self._poller.start()
 
     def _poll(self):
-        while not self._ended.wait(0.005):
+        while not self._ended.wait(self._every_s):
             with contextlib.suppress(self._nvml.NVMLError):
                 for one in self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle):
                     self.most[one.pid] = max(self.most.get(one.pid, 0), one.usedGpuMemory or 0)
@@ -278,13 +285,10 @@ class Gpu:
 class ForkServer:
     """A process that has imported the libraries: its forks start at once."""
 
-    def __init__(self, bundle):
+    def __init__(self, bundle, libraries=LIBRARIES):
         self._folder = tempfile.TemporaryDirectory()
         self._program = os.path.join(bundle, "workloads", "fork_server.py")
         self._socket = os.path.join(self._folder.name, "socket")
-        libraries = "torch timm torchvision transformers transformers.models.auto " \
-            "transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2 " \
-            "transformers.models.bert.modeling_bert"  # fmt: skip
         here = [one for one in libraries.split() if _is_here(one)]
         self._server = subprocess.Popen(
             [sys.executable, self._program, "serve", self._socket, *here],
@@ -293,12 +297,17 @@ class ForkServer:
         self._server.stdout.readline()
 
     def run(self, words, *more, limit=RUN_LIMIT_S):
+        """A script of the lists."""
+        return self.run_program(
+            [os.path.abspath(__file__), "run", *script_command(words, *more)], limit
+        )
+
+    def run_program(self, program, limit, **variables):
         """In a fork, or in a new process where the server's libraries have touched CUDA."""
-        script = [os.path.abspath(__file__), "run", *script_command(words, *more)]
-        client = [self._program, "run", self._socket]
+        client, environment = [self._program, "run", self._socket], {**SURROUNDINGS, **variables}
         for start in (client, []):
             status, text = run(
-                [sys.executable, *start, *script], limit, cwd=SCRIPTS, env=SURROUNDINGS
+                [sys.executable, *start, *program], limit, cwd=SCRIPTS, env=environment
             )
             if not any(sign in text for sign in FORK_FAILED):
                 break
@@ -392,7 +401,7 @@ def cudnn_environment(path):
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}
 
 
-def ask_helper(lines, program, *options):
+def ask_helper(lines, program, *options, **variables):
     """The answers of a program that asks cuDNN, and when it began and ended."""
     path = library()
     places = (os.path.join(folder, program) for folder in (HERE, SCRIPTS))
@@ -402,7 +411,7 @@ def ask_helper(lines, program, *options):
         file.write("\n".join(lines) + "\n")
         file.seek(0)
         _, text = run([helper, *options, path], ASK_LIMIT_S, stdin=file,
-                      env=cudnn_environment(path))  # fmt: skip
+                      env={**cudnn_environment(path), **variables})  # fmt: skip
     return text, started, time.time()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a convolutional network on random pictures."""
+"""Trains a convolutional network on random pictures, sounds or volumes."""
 import argparse
 
 import torch
@@ -47,6 +47,101 @@ class Upscaler(nn.Module):
 
     def forward(self, x):
         return self.layers(x)
+
+
+class Volumes(nn.Module):
+    """A U-Net of volumes, with two levels."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.down = nn.ModuleList([self.block(1, width), self.block(width, 2 * width)])
+        self.bottom = self.block(2 * width, 4 * width)
+        self.grow = nn.ModuleList(
+            [
+                nn.ConvTranspose3d(4 * width, 2 * width, 2, 2),
+                nn.ConvTranspose3d(2 * width, width, 2, 2),
+            ]
+        )
+        self.up = nn.ModuleList([self.block(4 * width, 2 * width), self.block(2 * width, width)])
+        self.head = nn.Conv3d(width, 2, 1)
+
+    @staticmethod
+    def block(inputs, outputs):
+        return nn.Sequential(
+            nn.Conv3d(inputs, outputs, 3, padding=1), nn.InstanceNorm3d(outputs), nn.LeakyReLU(),
+            nn.Conv3d(outputs, outputs, 3, padding=1), nn.InstanceNorm3d(outputs), nn.LeakyReLU(),
+        )  # fmt: skip
+
+    def forward(self, x):
+        kept = []
+        for layer in self.down:
+            x = layer(x)
+            kept.append(x)
+            x = functional.max_pool3d(x, 2)
+        x = self.bottom(x)
+        for grow, layer, skip in zip(self.grow, self.up, kept[::-1]):
+            x = layer(torch.cat((skip, grow(x)), 1))
+        return self.head(x)
+
+
+class Waves(nn.Module):
+    """Dilated, gated convolutions over sound, which answer with one of 256 levels."""
+
+    def __init__(self, width=64, layers=18, levels=256):
+        super().__init__()
+        self.first = nn.Conv1d(1, width, 1)
+        self.gates = nn.ModuleList(
+            nn.Conv1d(width, 2 * width, 3, dilation=1 << i % 9, padding=1 << i % 9)
+            for i in range(layers)
+        )
+        self.mixes = nn.ModuleList(nn.Conv1d(width, 2 * width, 1) for _ in range(layers))
+        self.last = nn.Sequential(
+            nn.ReLU(), nn.Conv1d(width, levels, 1), nn.ReLU(), nn.Conv1d(levels, levels, 1)
+        )
+
+    def forward(self, x):
+        x, total = self.first(x), 0
+        for gate, mix in zip(self.gates, self.mixes):
+            value, weight = gate(x).chunk(2, 1)
+            more, skip = mix(torch.tanh(value) * torch.sigmoid(weight)).chunk(2, 1)
+            x, total = x + more, total + skip
+        return self.last(total)
+
+
+class Boxes(nn.Module):
+    """A detector of one stage: boxes and classes at three scales, for each place."""
+
+    def __init__(self, width=32, outputs=85):
+        super().__init__()
+        sizes = [width << i for i in range(6)]
+        self.first = self.layer(3, width, 3)
+        self.stages = nn.ModuleList(
+            nn.Sequential(self.layer(a, b, 3, 2), self.layer(b, a, 1), self.layer(a, b, 3))
+            for a, b in zip(sizes, sizes[1:])
+        )
+        self.narrow = nn.ModuleList(nn.Conv2d(size, 128, 1) for size in sizes[3:])
+        self.heads = nn.ModuleList(
+            nn.Sequential(self.layer(128, 128, 3), nn.Conv2d(128, outputs, 1)) for _ in sizes[3:]
+        )
+
+    @staticmethod
+    def layer(inputs, outputs, kernel, stride=1):
+        return nn.Sequential(
+            nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False),
+            nn.BatchNorm2d(outputs), nn.SiLU(inplace=True),
+        )  # fmt: skip
+
+    def forward(self, x):
+        x, maps = self.first(x), []
+        for stage in self.stages:
+            x = stage(x)
+            maps.append(x)
+        found, above = [], None
+        for map, narrow, head in list(zip(maps[-3:], self.narrow, self.heads))[::-1]:
+            map = narrow(map)
+            above = map if above is None else map + functional.interpolate(above, scale_factor=2)
+            found.append(head(above).flatten(2))
+        return torch.cat(found, 2)
 
 
 def dcgan(width=64, noise=100):
@@ -135,9 +230,13 @@ def train_pair(args):
 def make_model(name):
     if name == "unet":
         return UNet()
-    if name == "upscaler":
-        return Upscaler()
+    own = {"upscaler": Upscaler, "volumes": Volumes, "waves": Waves, "boxes": Boxes}
+    if name in own:
+        return own[name]()
     import torchvision
+
+    if hasattr(torchvision.models.video, name):
+        return getattr(torchvision.models.video, name)(weights=None)
 
     if name.startswith(("fcn", "deeplab")):
         kind = getattr(torchvision.models.segmentation, name)
@@ -152,17 +251,29 @@ def make_model(name):
 
 
 def batch_for(args):
-    """Pictures, and what the network shall answer."""
-    shape = (args.batch_size, 3, args.size, args.size)
-    if args.model == "upscaler":
-        small = args.size // 3
-        return torch.rand(args.batch_size, 1, small, small), torch.rand(
-            args.batch_size, 1, small * 3, small * 3
-        )
-    if args.model == "unet" or args.model.startswith(("fcn", "deeplab")):
-        classes = 2 if args.model == "unet" else 21
-        return torch.rand(shape), torch.randint(0, classes, (args.batch_size, *shape[2:]))
-    return torch.rand(shape), torch.randint(0, 1000, (args.batch_size,))
+    """Pictures, sounds or volumes, and what the network shall answer."""
+    n, size, model = args.batch_size, args.size, args.model
+    if model == "upscaler":
+        small = size // 3
+        return torch.rand(n, 1, small, small), torch.rand(n, 1, small * 3, small * 3)
+    if model == "volumes":
+        shape = (size // 2, size, size)
+        return torch.rand(n, 1, *shape), torch.randint(0, 2, (n, *shape))
+    if model == "waves":
+        return torch.rand(n, 1, size * 100), torch.randint(0, 256, (n, size * 100))
+    if model == "boxes":
+        places = sum((size // step) ** 2 for step in (8, 16, 32))
+        return torch.rand(n, 3, size, size), torch.rand(n, 85, places)
+    if model.startswith("r3d"):
+        return torch.rand(n, 3, 16, size, size), torch.randint(0, 400, (n,))
+    pictures = torch.rand(n, 3, size, size)
+    if model == "unet" or model.startswith(("fcn", "deeplab")):
+        classes = 2 if model == "unet" else 21
+        return pictures, torch.randint(0, classes, (n, size, size))
+    return pictures, torch.randint(0, 1000, (n,))
+
+
+CRITERIA = {"upscaler": nn.MSELoss, "boxes": nn.BCEWithLogitsLoss}
 
 
 def train(args):
@@ -170,7 +281,7 @@ def train(args):
     if args.channels_last:
         model = model.to(memory_format=torch.channels_last)
     print(model)
-    criterion = nn.MSELoss() if args.model == "upscaler" else nn.CrossEntropyLoss()
+    criterion = CRITERIA.get(args.model, nn.CrossEntropyLoss)()
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     scaler = torch.cuda.amp.GradScaler(enabled=args.amp)
     for _ in range(args.steps):

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How long collocd takes to ask cuDNN, what that takes of the GPU, and what a neighbour loses.
+
+    tests/gpu/asking_trial.py PROGRAMS OUTPUT SECONDS [ROUNDS]
+
+PROGRAMS is a folder of scripts/bundle. GPU names the GPU for NVML (0), which nothing else uses. A
+ResNet-50 trains there as a task of collocd. ROUNDS times (10) a network is submitted at a batch
+whose kernels are not known, with two quiet seconds before; then networks of other kinds, once; then
+one whose answers are kept, 30 times, and one without convolutions. OUTPUT gets a row of JSON for
+each result when it is known, by `what`:
+
+    context     memory of a process by NVML: with a CUDA context, with smaller limits, with cuDNN
+    ask         a submission: when, how long, the daemon's word on kernels; memory of colloc-cudnn
+    steps       when each step of the neighbour ended
+"""
+import contextlib
+import ctypes
+import json
+import lzma
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import tuning_trial
+from trial import TrialDaemon
+from tuning_trial import MIB, log
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.join(HERE, "..", "..")
+ROUNDS, WINDOW_S, KEPT = 10, 2.0, 30
+OTHERS = ["vgg16", "densenet121", "mobilenet_v3_large", "efficientnet_b0", "unet-512"]
+CU_LIMITS = {"stack": (0, 256), "printf": (1, 1 << 16), "heap": (2, 1 << 16)}  # cuda.h, bytes
+
+
+# ---- what a context takes ----
+
+
+def probe_context():
+    """In a process of its own: prints a row."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(int(os.environ.get("GPU", "0")))
+    cuda, context, row = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), {}
+
+    def note(name, status):
+        own = [one.usedGpuMemory for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+               if one.pid == os.getpid()]  # fmt: skip
+        row[name] = [status, round(own[0] / MIB, 1) if own else None]
+
+    note("init", cuda.cuInit(0))
+    note("context", cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+    cuda.cuCtxSetCurrent(context)
+    for name, (limit, size) in CU_LIMITS.items():
+        before = ctypes.c_size_t()
+        cuda.cuCtxGetLimit(ctypes.byref(before), limit)
+        note(f"{name} {before.value} to {size}", cuda.cuCtxSetLimit(limit, ctypes.c_size_t(size)))
+    cudnn, cudnn_handle = ctypes.CDLL(tuning_trial.library()), ctypes.c_void_p()
+    note("cudnn loaded", 0)
+    note("cudnn created", cudnn.cudnnCreate(ctypes.byref(cudnn_handle)))
+    print("ROW " + json.dumps(row), flush=True)
+
+
+# ---- the exports ----
+
+
+def read_exports(names):
+    """Texts of exports that hold for any batch, by network."""
+    found = {}
+    path = os.path.join(TOP, "data", "memory", "exports.jsonl.xz")
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            description = json.loads(line)
+            name = description["model_key"]
+            if name in names and description["precision"] == "fp32" and name not in found:
+                found[name] = line
+    return found
+
+
+# ---- the trial ----
+
+
+class Trial:
+    def __init__(self, programs, output, seconds, rounds):
+        self.programs, self.deadline = programs, time.monotonic() + float(seconds)
+        self.rounds = int(rounds)
+        self.file, self.index = open(output, "w", encoding="utf-8"), os.environ.get("GPU", "0")
+        self.exports = read_exports(["resnet50", "bert-base", *OTHERS])
+        self.asking, self.ended = {}, threading.Event()
+
+    def write(self, what, **row):
+        self.file.write(json.dumps({"what": what, **row}) + "\n")
+        self.file.flush()
+        log(what, json.dumps(row)[:200])
+
+    def left(self):
+        return self.deadline - time.monotonic()
+
+    def watch(self):
+        """The most that each colloc-cudnn took, by NVML."""
+        import pynvml
+
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(int(self.index))
+        while not self.ended.wait(0.002):
+            with contextlib.suppress(pynvml.NVMLError, OSError):
+                for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
+                    with open(f"/proc/{one.pid}/comm", encoding="ascii") as file:
+                        if file.read().strip() == "colloc-cudnn":
+                            used = (one.usedGpuMemory or 0) / MIB
+                            self.asking[one.pid] = max(self.asking.get(one.pid, 0), used)
+
+    def submit(self, name, batch, how):
+        """Estimates a network at a batch, by submitting a task that is held, and cancelling it."""
+        self.asking.clear()
+        body = {"summary": {"name": f"{name}.json", "text": self.exports[name]}, "batch": batch,
+                "hold": True}  # fmt: skip
+        started = time.time()
+        task = self.client.submit(["true"], environment={}, cwd="/", **body)
+        ended = time.time()
+        shown = self.client.task(int(task))
+        self.client.request("POST", f"/v1/tasks/{int(task)}/cancel", {})
+        self.write("ask", name=name, batch=batch, how=how, started=started,
+                   ms=round(1000 * (ended - started), 2), kernels=shown.get("estimate_kernels"),
+                   evidence=shown.get("estimate_evidence"), mib=shown.get("estimate_mib"),
+                   taken_mib=list(self.asking.values()))  # fmt: skip
+        return started
+
+    def rest_of(self, started):
+        time.sleep(max(0, started + WINDOW_S - time.time()))
+
+    def start_neighbour(self, daemon, path, seconds):
+        daemon.submit(os.path.join(HERE, "asking_neighbour.py"), path, str(seconds),
+                      options=["--memory=12GiB"])  # fmt: skip
+        end = time.monotonic() + 30
+        while not os.path.exists(path + ".begun") and time.monotonic() < end:
+            time.sleep(0.1)
+        time.sleep(2)
+
+    def ask_all(self):
+        for i in range(self.rounds):
+            if self.left() < 14:
+                break
+            time.sleep(WINDOW_S + 0.2)
+            self.rest_of(self.submit("resnet50", 33 + 2 * i, "new"))
+        for name in OTHERS:
+            if name in self.exports and self.left() > 10:
+                self.rest_of(self.submit(name, 48, "other"))
+        for i in range(KEPT):
+            self.submit("resnet50", 33, "kept")
+        for i in range(KEPT if "bert-base" in self.exports else 0):
+            self.submit("bert-base", 8, "without convolutions")
+
+    def run(self):
+        probe = subprocess.run([sys.executable, os.path.abspath(__file__), "context"],
+                               capture_output=True, text=True, timeout=20, check=False)  # fmt: skip
+        row = [line[4:] for line in probe.stdout.splitlines() if line.startswith("ROW ")]
+        self.write("context", took=json.loads(row[0]) if row else None, text=probe.stderr[-300:])
+        watching = threading.Thread(target=self.watch, daemon=True)
+        watching.start()
+        sys.path.insert(0, os.path.join(self.programs, "python"))
+        from colloc.client import Client
+
+        daemon = TrialDaemon(self.programs, gpus=self.index, cudnn_library=tuning_trial.library(),
+                             cudnn_program=os.path.join(self.programs, "colloc-cudnn"))  # fmt: skip
+        self.client = Client(socket=daemon.socket)
+        path = os.path.join(daemon.folder, "steps")
+        try:
+            seconds = max(5, self.left() - 8)
+            self.start_neighbour(daemon, path, min(seconds, 12 + self.rounds * 4.4 + 14))
+            self.ask_all()
+            while not os.path.exists(path) and self.left() > 2:
+                time.sleep(0.1)
+            if os.path.exists(path):
+                with open(path, encoding="ascii") as file:
+                    self.write("steps", ended=json.load(file))
+        finally:
+            with open(daemon.log.name, encoding="utf-8", errors="replace") as file:
+                self.write("log", text=[one for one in file.read().splitlines() if "cuDNN" in one])
+            self.ended.set()
+            daemon.close()
+
+
+def main():
+    if sys.argv[1:] == ["context"]:
+        probe_context()
+    elif len(sys.argv) in (4, 5):
+        Trial(os.path.abspath(sys.argv[1]), *sys.argv[2:4], (*sys.argv[4:], ROUNDS)[0]).run()
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutional trainings whose kernels are asked from cuDNN, against what they take on a GPU.
+
+    tests/gpu/kernel_trial.py measure BUNDLE OUTPUT SECONDS [NAME ...]   on the machine with the GPU
+    tests/gpu/kernel_trial.py page COLLOC FILE.xz PAGE                   anywhere: the tables
+
+BUNDLE is a folder of scripts/bundle. The trainings are those of tuning/kernels.list; NAMEs choose
+some. Each is followed without the GPU, runs on it twice (without and with cudnn.benchmark), and its
+kernels are asked for twice in the same way, as `colloc estimate --kernels` does; LANES at once.
+GPU names the GPU for NVML (0). `measure` writes rows of JSON to OUTPUT/rows.jsonl, by `what`
+(tuning_trial.py's `keep` packs them):
+
+    run     a training: after each step of an optimizer the allocator's peaks, what it holds, and
+            what NVML says of the process; the most that NVML said, read every millisecond; the
+            requests to the allocator, in order (`trace`, packed)
+    export  the training followed without a GPU
+    asked   the member `kernels` of the export, as PyTorch's own kernels answered
+    plans   the same questions to colloc-cudnn, with the GPU and without one (--device)
+"""
+import concurrent.futures
+import contextlib
+import json
+import os
+import runpy
+import sys
+import time
+
+import tuning_trial as trial
+from tuning_trial import MIB, log, packed
+
+LANES, FOLLOWED_AT_ONCE = 7, 8
+RUN_LIMIT_S, ASK_LIMIT_S = 75, 75
+TRACED_MOST = 60_000  # requests to the allocator; six steps of the largest network have 25,000
+LAST_START, LAST_END_S = 0.12, 3  # of the time that is left, before it is over
+
+
+# ---- inside the script's process ----
+
+
+def own_memory(nvml, handle):
+    """MiB that NVML says of this process."""
+    for one in nvml.nvmlDeviceGetComputeRunningProcesses(handle):
+        if one.pid == os.getpid():
+            return round((one.usedGpuMemory or 0) / MIB, 1)
+    return None
+
+
+def requests_of(torch):
+    """The allocator's trace as text: the size of each request, for each release how many requests
+    ago that was, and the segments that came (+) and went (~)."""
+    events = torch.cuda.memory._snapshot()["device_traces"][torch.cuda.current_device()]
+    words, where, n = [], {}, 0
+    for event in events[:TRACED_MOST]:
+        kind = event["action"]
+        if kind == "alloc":
+            where[event["addr"]], n = n, n + 1
+            words.append(str(event["size"]))
+        elif kind == "free_completed" and event["addr"] in where:
+            words.append(f"-{n - where.pop(event['addr'])}")
+        elif kind in ("segment_alloc", "segment_free"):
+            words.append("+~"[kind == "segment_free"] + str(event["size"]))
+    return " ".join(words)
+
+
+def run_script(words):
+    """Notes the allocator's peaks after each step of an optimizer, and all its requests."""
+    import pynvml
+    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(int(os.environ.get("GPU", "0")))
+    report, cuda = {"pid": os.getpid(), "steps": [], "started": time.time()}, torch.cuda
+
+    def held():
+        values = (cuda.max_memory_reserved(), cuda.max_memory_allocated(), cuda.memory_reserved())
+        return [round(value / MIB, 1) for value in values] + [own_memory(pynvml, handle)]
+
+    def note(*_):
+        report["steps"].append([*held(), round(time.time(), 4)])
+
+    register_optimizer_step_post_hook(note)
+    try:
+        cuda.memory._record_memory_history("all", context=None, max_entries=TRACED_MOST)
+    except (TypeError, RuntimeError) as error:
+        report["no_trace"] = repr(error)
+    sys.argv = words
+    sys.path.insert(0, os.path.dirname(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+    cuda.synchronize()
+    report["end"] = held()
+    with contextlib.suppress(Exception):  # the numbers count even without it
+        report["trace"] = packed(requests_of(torch))
+    print("REPORT " + json.dumps(report), flush=True)
+
+
+def ask_kernels(path, benchmark):
+    """The member `kernels` of an export, by running its convolutions."""
+    import torch
+
+    sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)  # of a fork, too
+    from colloc_export import kernels
+
+    with open(path, encoding="utf-8") as file:
+        description = json.load(file)
+    description["flags"]["cudnn_benchmark"] = benchmark == "benchmark"
+    started = time.time()
+    answer = kernels.ask(description)
+    torch.cuda.synchronize()
+    report = {"kernels": answer, "seconds": round(time.time() - started, 2)}
+    print("REPORT " + json.dumps(report), flush=True)
+
+
+# ---- on the machine with the GPU ----
+
+
+class Trial:
+    def __init__(self, bundle, output, seconds, names):
+        self.bundle, self.output = os.path.abspath(bundle), os.path.abspath(output)
+        self.deadline = time.monotonic() + float(seconds)
+        self.last_start_s = LAST_START * float(seconds)
+        self.trainings = trial.read_list("kernels.list", names)
+        self.work = os.path.join(self.output, "work")
+        os.makedirs(self.work, exist_ok=True)
+        self.rows = trial.Rows(os.path.join(self.output, "rows.jsonl"))
+        self.gpu = trial.Gpu(int(os.environ.get("GPU", "0")), 0.001)
+        self.server = None
+
+    def left(self):
+        return self.deadline - LAST_END_S - time.monotonic()
+
+    def run_forked(self, name, words, limit):
+        """The report of this program in a fork of the server, and its text."""
+        status, text = self.server.run_program(
+            [os.path.abspath(__file__), *words],
+            max(1, min(limit, self.left())),
+            PYTHONPATH=os.path.join(self.bundle, "python"),
+            XDG_CACHE_HOME=os.path.join(self.work, name),  # no network knows another's answers
+        )
+        _, _, last = text.rpartition("REPORT ")
+        return status, json.loads(last) if "REPORT " in text else {"text": text[-1500:]}
+
+    def run(self, name, words, benchmark):
+        more = ["--benchmark"] if benchmark else []
+        command = ["run", *trial.script_command(words, *more)]
+        status, known = self.run_forked(name, command, RUN_LIMIT_S)
+        most = self.gpu.most.get(known.get("pid"), 0) / MIB
+        self.rows.write("run", name=name, benchmark=benchmark, status=status,
+                        nvml_mib=round(most, 1), **known)  # fmt: skip
+        log("run", name, more, status, "nvml", round(most), known.get("end"),
+            known.get("no_trace"), known.get("text", "")[-300:])  # fmt: skip
+
+    def ask(self, name, result, benchmark):
+        how = "benchmark" if benchmark else "plain"
+        status, known = self.run_forked(name, ["ask", result, how], ASK_LIMIT_S)
+        self.rows.write("asked", name=name, benchmark=benchmark, status=status, **known)
+        log("asked", name, how, status, known.get("seconds"), known.get("text", "")[-300:])
+
+    def plan(self, name, result):
+        """Without running a kernel."""
+        with open(result, encoding="utf-8") as file:
+            questions = list(trial.questions_of(json.load(file)))
+        device = os.path.join(self.output, "device")
+        for options in ([], [f"--device={device}"] if os.path.exists(device) else None):
+            if options is None or self.left() < 15:
+                continue
+            hidden = {"CUDA_VISIBLE_DEVICES": ""} if options else {}
+            text, started, ended = trial.ask_helper(
+                questions, os.path.join(self.bundle, "colloc-cudnn"), *options, **hidden
+            )
+            how = "without a GPU" if options else "with the GPU"
+            self.rows.write("plans", name=name, how=how, seconds=round(ended - started, 2),
+                            xz=packed(text))  # fmt: skip
+            log("plans", name, how, len(questions), "in", round(ended - started, 2), "s,",
+                text.count("unknown"), "unknown", text[:80].replace("\n", " "))  # fmt: skip
+
+    def chain(self, name, words, followed):
+        ways = [False, True] if words[0] == "convolve.py" else [False]
+        result = os.path.join(self.work, name, "result")
+        for benchmark in ways:
+            if self.left() > self.last_start_s:
+                self.run(name, words, benchmark)
+        concurrent.futures.wait([followed], max(0, self.left()))
+        if os.path.exists(result):
+            for benchmark in ways:
+                if self.left() > self.last_start_s:
+                    self.ask(name, result, benchmark)
+            self.plan(name, result)
+
+    def guarded(self, what, *words):
+        try:
+            what(*words)
+        except Exception as error:
+            log(what.__name__, words[0], "FAILED", repr(error))
+
+    def measure(self):
+        self.rows.write("facts", **self.gpu.facts(), **trial.versions())
+        followers = concurrent.futures.ThreadPoolExecutor(FOLLOWED_AT_ONCE)
+
+        def follow(name, words):
+            if self.left() > self.last_start_s:
+                place = os.path.join(self.work, name)
+                trial.follow(self.bundle, name, words, self.rows, place)
+
+        followed = [followers.submit(self.guarded, follow, *one) for one in self.trainings]
+        self.server = trial.ForkServer(self.bundle, "torch torchvision timm")
+        log("fork server ready")
+        device = os.path.join(self.output, "device")
+        trial.ask_helper(["none"], os.path.join(self.bundle, "colloc-cudnn"),
+                         f"--write-device={device}")  # fmt: skip
+        with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+            jobs = [lanes.submit(self.guarded, self.chain, *one, its)
+                    for one, its in zip(self.trainings, followed)]  # fmt: skip
+            concurrent.futures.wait(jobs)
+        log("ended with", round(self.left(), 1), "s left")
+        self.server.close()
+        self.gpu.close()
+        os._exit(0)
+
+
+def measure(bundle, output, seconds, *names):
+    Trial(bundle, output, seconds, names).measure()
+
+
+ACTIONS = {"measure": measure, "ask": ask_kernels}
+
+
+def main():
+    what, *words = sys.argv[1:] or [""]
+    if what == "run":
+        run_script(words)
+    elif what in ACTIONS:
+        ACTIONS[what](*words)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
