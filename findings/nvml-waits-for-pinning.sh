@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# While one process pins much host memory for its GPU, NVML answers nobody on the host: a question about
-# ANOTHER GPU waits for seconds too.
+# While one process pins much host memory for its GPU, NVML answers no process of the host: a question
+# about ANOTHER GPU waits for seconds too.
 #
 # Version:  driver 580.159.04, two H200s. Needs a GPU and GIB (48) GiB of free host memory; with two
 #           GPUs the second one is asked about as well. Changes no setting.

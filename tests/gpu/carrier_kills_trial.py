@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills in each phase of the carrier (docs/carrier.md), on one GPU. Writes JSON lines, each when its
-result is known.
+"""Kills in each phase of the carrier (docs/carrier.md), on one GPU. Writes JSON lines, each when
+its result is known.
 
     tests/gpu/carrier_kills_trial.py PROGRAMS OUT.jsonl --seconds=S [--sharing=streams|mps]
                                      [--gpu=0] [--times=10] [--workers=5] [--emulated]
@@ -10,7 +10,7 @@ PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder (carri
 
 The task, its helper (colloc-checkpoint) or collocd is killed by SIGKILL while the task's memory is
 copied, away, or on its way back: nine kinds, each --times times. Several workers do that at the
-same time on the GPU, each with a collocd of its own; a round of a worker is one kill of each kind.
+same time on the GPU, each with another collocd; a round of a worker is one kill of each kind.
 A second training of the worker waits meanwhile, so that one is ready when the first has been
 killed.
 

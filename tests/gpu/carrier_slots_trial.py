@@ -8,7 +8,7 @@ the other. Writes JSON lines.
 
 PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder (carrier_tasks.py).
 
-Each way has a GPU of its own and a collocd, and runs at the same time as the others. All trainings
+Each way has a GPU and a collocd for itself, and runs at the same time as the others. All trainings
 are submitted at once, the longest first, each 0.7 times as long as the one before. Their sizes are
 in the order of random.Random(0): 2, 1, 5, 20, 8, 3, 13 and 4 GiB. One runs at a time.
 
