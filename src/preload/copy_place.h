@@ -2,14 +2,13 @@
 /*
  * Where the content of a process's blocks lies while they are away from its GPU (carrier.h):
  *
- *     OWN         host memory of the process itself
+ *     OWN         host memory of the process itself (host_room.h)
  *     POOL        host memory of the daemon's: a file that was made and touched for this process
  *     NEIGHBOUR   free memory of another GPU, which the daemon's helper has taken and hands over
+ *                 (neighbour_room.h)
  *
  * What is handed over comes with a descriptor (PRELOAD_ROOM in protocol.h) before the order that
- * uses it. Memory of a neighbour is the driver's shareable handle: this process may see its own GPU
- * only, and maps the memory all the same. Once it is mapped it belongs to this process: it ends
- * with it, whatever becomes of the helper and the daemon.
+ * uses it.
  *
  *     room    bytes 6 MiB  | block 1: 4 MiB | block 2: 2 MiB |      copy_at 0 and 4 MiB
  *
@@ -27,6 +26,8 @@
 #include <stdatomic.h>
 
 #include "preload/block_mapping.h"
+#include "preload/host_room.h"
+#include "preload/neighbour_room.h"
 #include "preload/page.h"
 #include "preload/staging.h"
 
@@ -39,10 +40,7 @@ struct copy_room {
 
 /* The pool's file that is mapped. All zero: none. */
 struct kept_room {
-    char *host;     /* whole huge pages begin here */
-    uint64_t bytes; /* from there */
-    void *mapping;
-    size_t mapping_bytes;
+    struct host_room room;
     _Atomic uint32_t is_recalled; /* the daemon wants it back, or is another one by now */
 };
 
@@ -51,12 +49,9 @@ struct copy_place {
     enum preload_place kind;
     uint64_t bytes; /* of the copy; 0: there is none */
 
-    char *host; /* the copy, of a place on the host */
-    void *room; /* and the mapping that it is in; NULL: that of the kept room */
-    size_t room_bytes;
-
-    CUdeviceptr at; /* the copy, of a place on a GPU; mapped for the blocks' GPU */
-    CUmemGenericAllocationHandle handle;
+    char *host; /* the copy, of a place on the host: in `own`, or in the kept room */
+    struct host_room own;
+    struct neighbour_room near; /* of a place on a GPU */
 };
 
 /* Closes the room's descriptor, and forgets it. */
