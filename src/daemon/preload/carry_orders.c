@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders to carriers and ranks of a task's processes, by their pages (preload/page_orders.h). */
+/* Orders to a task's processes, by their pages (preload/page_orders.h): to close their gates, to
+ * their carriers, and to ranks of NCCL. */
 #include "daemon/preload/preload_manager.h"
 #include "daemon/preload/preload_state.h"
 
-/* Return NULL when the process runs without the library. */
-static struct preload_process *find_process(
-    struct preload_manager *manager, uint64_t task, pid_t pid)
+enum preload_gate_answer preload_manager_set_gate(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)
 {
+    enum preload_gate_answer answer = manager->listener ? PRELOAD_GATE_AWAY : PRELOAD_GATE_NONE;
     struct preload_process *process = NULL;
-    while (manager->listener && (process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task && process->peer.pid == pid)
-            return process;
-    return NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+        if (process->peer.task != task || (pid && process->peer.pid != pid))
+            continue;
+        page_set_gate(process->page, is_closed);
+        answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
+    }
+    return answer;
 }
 
+/* Returns NULL when the process runs without the library. */
 static struct preload_page *find_page(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
-    struct preload_process *process = find_process(manager, task, pid);
+    struct preload_process *process = process_facts_find(manager, task, pid);
     return process ? process->page : NULL;
 }
 
@@ -30,7 +35,7 @@ enum preload_carry_answer preload_manager_carry(
 bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, pid_t pid,
     enum preload_place place, uint64_t bytes, uint64_t offset, int fd)
 {
-    struct preload_process *process = find_process(manager, task, pid);
+    struct preload_process *process = process_facts_find(manager, task, pid);
     if (!process || !page_can_use(process->page, place))
         return false;
     bool is_new = place != PRELOAD_PLACE_OWN || atomic_load(&process->page->carry_place) != place;
@@ -42,13 +47,13 @@ bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, p
 
 uint64_t preload_manager_room_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
-    const struct preload_process *process = find_process(manager, task, pid);
+    const struct preload_process *process = process_facts_find(manager, task, pid);
     return process ? room_pool_covers(manager->rooms, process) : 0;
 }
 
 bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
-    struct preload_process *process = find_process(manager, task, pid);
+    struct preload_process *process = process_facts_find(manager, task, pid);
     return process && room_pool_lend(manager->rooms, process);
 }
 

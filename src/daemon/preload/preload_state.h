@@ -28,18 +28,40 @@ struct known_process {
     struct step_rate rate;
 };
 
+/* ---- process_facts.c ---- */
+
+/* Returns the process of the task; NULL: it is not connected. */
+struct preload_process *process_facts_find(
+    const struct preload_manager *manager, uint64_t task, pid_t pid);
+
+/* ---- counted_peaks.c ---- */
+
+/* The GPUs were polled: the peaks of all tasks with processes are raised. */
+void counted_peaks_note_all(struct preload_manager *manager);
+
+/* A process of the task ends; it is still connected. */
+void counted_peaks_note_end(struct preload_manager *manager, uint64_t task);
+
+/* ---- process_calls.c ---- */
+
+/* Notes whether the process has called CUDA since the last poll. */
+void process_calls_note(struct preload_process *process);
+
+/* A task that was suspended because it did not use its GPUs is resumed when it calls CUDA. */
+void process_calls_wake(struct preload_manager *manager, const struct preload_process *process);
+
 /* ---- task_steps.c ---- */
 
 /* The GPUs were polled: the speed of each task with a process is noted. */
 void task_steps_note_all(struct preload_manager *manager);
 
+/* A process has ended; its page is read for the last time. */
+void task_steps_note_end(struct preload_manager *manager, struct preload_process *process);
+
 /* ---- promised_speed.c ---- */
 
 /* Measures the speeds of tasks alone, and reports to the core how slow promised ones are. */
 void promised_speed_note_all(struct preload_manager *manager);
-
-/* A process has ended; its page is read for the last time. */
-void task_steps_note_end(struct preload_manager *manager, struct preload_process *process);
 
 /* ---- carry_orders.c ---- */
 
