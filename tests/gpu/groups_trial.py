@@ -39,7 +39,7 @@ import preload_daemon as pd  # noqa: E402
 from trial import TrialDaemon  # noqa: E402
 
 TRAININGS = os.path.join(HERE, os.environ.get("GROUPS_TRAININGS", "groups_trainings.py"))
-LIMITS_S = {"losses": 115, "moves": 100, "big": 55, "slots": 75, "kill": 105, "mps": 45, "tp": 85}
+LIMITS_S = {"losses": 115, "moves": 100, "big": 55, "slots": 75, "kill": 120, "mps": 45, "tp": 120}
 PR_SET_CHILD_SUBREAPER = 36
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "STOPPED")
 GIB = 1 << 30
