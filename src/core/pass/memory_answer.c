@@ -11,7 +11,13 @@
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
  *      and resumed: the allocation waits for it.
  *   4. Another GPU has enough memory for the waiting task: it is moved there.
- *   5. A task on its GPU of no higher priority is suspended: one that has long not used its GPUs,
+ *   5. A task that waits there cannot be suspended, or would come back only to this GPU, as a
+ *      client of MPS; its requirement is unknown, and it has just begun: it is ended and run
+ *      again, with half as much memory again reserved as it was seen to want. Of several the
+ *      youngest. That is once for each task, only where tasks start beside others of unknown
+ *      memory (policy/starting.c), and not where the next rule finds a task of lower priority, or
+ *      one that does not use its GPUs: it corrects a wrong guess before that has cost much.
+ *   6. A task on its GPU of no higher priority is suspended: one that has long not used its GPUs,
  *      which then stays suspended until it calls CUDA; one that waits itself, before one that
  *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
  *      then the one whose suspension and resumption cost least; of equals the youngest. It is
@@ -21,11 +27,6 @@
  *      than its user declared; nor does one within its declared requirement to one of which nothing
  *      is declared. A task that gave way to memory computes for 20 times as long as that costs
  *      before it gives way to a task of the same user and priority again.
- *   6. The task cannot be suspended, as a client of MPS without the carrier, its requirement is
- *      unknown, and it has just begun: it is ended and run again, with half as much memory again
- *      reserved as it was seen to want. Of several that wait the youngest. That is once for each
- *      task, and only where tasks start beside others of unknown memory (policy/starting.c): it
- *      corrects a wrong guess before that has cost much.
  *   7. All tasks on the GPU wait, no external process is there, and none can be suspended, as
  *      such clients: the allocation of the youngest fails. That task runs again when there is
  *      room.
@@ -35,11 +36,11 @@
  *
  * An example. Tasks 1 and 2 share a GPU of 40 GiB and hold 20 and 18 GiB. Task 1 wants 6 GiB: 2 are
  * free. GPU 1 has 30 GiB free: task 1, which needs 26, is moved there (rule 4). Had it 20 GiB free,
- * task 2 would be suspended (rule 5), task 1 would get its memory, and task 2, which would fit on
+ * task 2 would be suspended (rule 6), task 1 would get its memory, and task 2, which would fit on
  * GPU 1, would be resumed there.
  *
  * A process may only say that it lacks memory. So what its waits cost others is bounded by what it
- * takes: rules 4 and 5 apply to UNPAID_MAX waits of a task; to more of them after its GPU shows
+ * takes: rules 4 and 6 apply to UNPAID_MAX waits of a task; to more of them after its GPU shows
  * that the task has grown by half of what it waited for.
  *
  * While an allocation waits, no other task is placed on its GPU. "On its GPU" means here: in its
@@ -206,7 +207,62 @@ static bool move_to_room(struct core *core, const struct task *task, int64_t now
     return true;
 }
 
-/* ---- rules 5 and 6 ---- */
+/* ---- rule 5 ---- */
+
+/* Chosen: in that time frameworks are imported and the first steps take their memory; to compute
+ * them again costs little beside waiting for the end of another training. */
+#define JUST_BEGUN_US (120 * SECOND_US)
+
+/* Chosen: of 1.2, 1.5 and 2 the one with which simulated trainings are done soonest: with less the
+ * next attempt waits, too, with more it waits for memory that it does not take. */
+#define LEAST_NEED_FACTOR 1.5
+
+static bool may_run_again(const struct core *core, const struct task *task, int64_t now_us)
+{
+    const struct task_request *request = &task->request;
+    bool goes_elsewhere = core_may_suspend(core, task, now_us) && !core_keeps_contexts(task);
+    return core->settings.conditions.starting_max > 0 && request->need.kind == NEED_UNKNOWN &&
+           task->run->memory_wait.bytes && !request->once && !request->service.is_service &&
+           !task->ending && task->state == TASK_RUNNING &&
+           task_computed_us(task, now_us) < JUST_BEGUN_US && !goes_elsewhere;
+}
+
+/* The youngest task on the GPUs of the waiting one that may run again, where others are there, too;
+ * NULL: none. */
+static const struct task *find_beginner(
+    const struct core *core, const struct task *waiting, int64_t now_us)
+{
+    const struct task *youngest = NULL;
+    int n_others = 0;
+    const struct resident *resident;
+    for (int i = 0; i < waiting->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[waiting->gpus[i]];
+        struct domain_walk walk = memory_domain_walk(gpu);
+        n_others += memory_domain_has_external(gpu);
+        while ((resident = memory_domain_resident(&walk))) {
+            const struct task *task = core_find_task(core, resident->task);
+            n_others += task != waiting;
+            if (may_run_again(core, task, now_us) && (!youngest || task->id > youngest->id))
+                youngest = task;
+        }
+    }
+    return n_others > 0 ? youngest : NULL;
+}
+
+static int run_again(struct core *core, const struct task *task, int64_t now_us)
+{
+    double most = INFINITY, least = LEAST_NEED_FACTOR * wanted_bytes(core, task);
+    for (int i = 0; i < task->n_gpus; i++) /* each GPU must be large enough for it */
+        most = fmin(most, (double)core->view.gpus[task->gpus[i]].id.mem_total_bytes);
+    struct event event = {.kind = EVENT_RUN_AGAIN,
+        .time_us = now_us,
+        .task = task->id,
+        .run_again_bytes = (int64_t)fmin(least, most)};
+    int r = core_decide(core, &event);
+    return r < 0 ? r : core_kill_task(core, task);
+}
+
+/* ---- rules 6 and 7 ---- */
 
 struct candidate {
     const struct task *task;
@@ -312,6 +368,21 @@ static const struct task *find_candidate(
     return best.task;
 }
 
+/* Does the task give way rather than that one which has just begun is run again? */
+static bool yields_rather(const struct core *core, const struct task *task, const struct task *to)
+{
+    return task && (task->request.priority < to->request.priority || core_is_inactive(core, task));
+}
+
+static int stop_for(
+    struct core *core, const struct task *yielding, const struct task *to, int64_t now_us)
+{
+    bool is_inactive = core_is_inactive(core, yielding);
+    note_unpaid(core, to);
+    return core_stop_task(
+        core, yielding, is_inactive ? YIELD_UNUSED : YIELD_TO_MEMORY, to->id, now_us);
+}
+
 /* Is the task the youngest of those on its GPUs, all of which wait, and which no external process
  * can release from that? */
 static bool is_youngest_of_all_waiting(const struct core *core, const struct task *task)
@@ -331,58 +402,6 @@ static bool is_youngest_of_all_waiting(const struct core *core, const struct tas
         }
     }
     return n_others > 0;
-}
-
-/* ---- rule 6 ---- */
-
-/* Chosen: in that time frameworks are imported and the first steps take their memory; to compute
- * them again costs little beside waiting for the end of another training. */
-#define JUST_BEGUN_US (120 * SECOND_US)
-
-/* Chosen: of 1.2, 1.5 and 2 the one with which simulated trainings are done soonest: with less the
- * next attempt waits, too, with more it waits for memory that it does not take. */
-#define LEAST_NEED_FACTOR 1.5
-
-static bool may_run_again(const struct core *core, const struct task *task, int64_t now_us)
-{
-    const struct task_request *request = &task->request;
-    return core->settings.conditions.starting_max > 0 && request->need.kind == NEED_UNKNOWN &&
-           task->run->memory_wait.bytes && !request->once && !request->service.is_service &&
-           !task->ending && task->state == TASK_RUNNING &&
-           task_computed_us(task, now_us) < JUST_BEGUN_US && !core_may_suspend(core, task, now_us);
-}
-
-/* Are others on the task's GPUs, of which none younger runs again in its stead? */
-static bool is_youngest_beside_others(
-    const struct core *core, const struct task *task, int64_t now_us)
-{
-    int n_others = 0;
-    const struct resident *resident;
-    for (int i = 0; i < task->n_gpus; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        struct domain_walk walk = memory_domain_walk(gpu);
-        n_others += memory_domain_has_external(gpu);
-        while ((resident = memory_domain_resident(&walk))) {
-            const struct task *other = core_find_task(core, resident->task);
-            if (other->id > task->id && may_run_again(core, other, now_us))
-                return false;
-            n_others += other != task;
-        }
-    }
-    return n_others > 0;
-}
-
-static int run_again(struct core *core, const struct task *task, int64_t now_us)
-{
-    double most = INFINITY, least = LEAST_NEED_FACTOR * wanted_bytes(core, task);
-    for (int i = 0; i < task->n_gpus; i++) /* each GPU must be large enough for it */
-        most = fmin(most, (double)core->view.gpus[task->gpus[i]].id.mem_total_bytes);
-    struct event event = {.kind = EVENT_RUN_AGAIN,
-        .time_us = now_us,
-        .task = task->id,
-        .run_again_bytes = (int64_t)fmin(least, most)};
-    int r = core_decide(core, &event);
-    return r < 0 ? r : core_kill_task(core, task);
 }
 
 /* ---- rule 8 ---- */
@@ -427,14 +446,13 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
         (is_granted_more && move_to_room(core, task, now_us, &r)))
         return r;
     const struct task *yielding = is_granted_more ? find_candidate(core, task, now_us) : NULL;
-    if (yielding) {
-        bool is_inactive = core_is_inactive(core, yielding);
-        note_unpaid(core, task);
-        return core_stop_task(
-            core, yielding, is_inactive ? YIELD_UNUSED : YIELD_TO_MEMORY, task->id, now_us);
-    }
-    if (may_run_again(core, task, now_us) && is_youngest_beside_others(core, task, now_us))
-        return run_again(core, task, now_us);
+    const struct task *beginner = yields_rather(core, yielding, task)
+                                      ? NULL
+                                      : find_beginner(core, task, now_us);
+    if (beginner) /* another one may get its memory after all: its own turn comes */
+        return beginner == task ? run_again(core, task, now_us) : 0;
+    if (yielding)
+        return stop_for(core, yielding, task, now_us);
     bool is_youngest = is_youngest_of_all_waiting(core, task);
     if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
