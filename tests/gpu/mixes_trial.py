@@ -108,7 +108,7 @@ def write_missing(machine, kind, mixes, missing):
 
 
 class Daemon:
-    """One collocd in a folder of its own."""
+    """One collocd on the machine's GPU."""
 
     def __init__(self, machine):
         self.socket = os.path.join(machine.folder, "s")

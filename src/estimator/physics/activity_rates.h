@@ -24,14 +24,16 @@
     X(half_share)                   /* tensor cores in 16 bit */                    \
     X(tf32_share)                   /* tensor cores in TF32 */                      \
     X(single_share)                 /* fp32 without tensor cores */                 \
-    X(depthwise_share)              /* depthwise convolutions, of the latter */     \
-    X(depthwise_gradient_share)     /* their gradients */                           \
     X(attention_share)              /* attention in one kernel, in 16 bit */        \
     X(attention_single_share)       /* in 32 bit */                                 \
+    /* Operations of an SM in a cycle. */                                           \
+    X(depthwise_rate)               /* depthwise convolutions */                    \
+    X(depthwise_gradient_rate)      /* their gradients */                           \
     /* Parts of these. */                                                           \
     X(square_tile_share)            /* tiles of 128 x 128 */                        \
     X(small_tile_share)             /* tiles of 64 x 64 */                          \
-    X(pointwise_share)              /* convolutions of one tap in TF32 */           \
+    X(pointwise_share)              /* convolutions of one tap in TF32: of what an
+                                       older kernel reaches */                      \
     X(gradient_share)               /* gradients of a convolution's weight */       \
     X(unaligned_share)              /* channels that tensor cores cannot use */     \
     X(grouped_share)                /* grouped convolutions */                      \

@@ -40,24 +40,26 @@ enum { KIND_H200, KIND_H100, KIND_A100, KIND_V100 };
  */
 #define LANES(capability)            ((capability) < 8.05 ? 64 : 128)
 #define SINGLE(sms, capability, mhz) ((sms)*LANES(capability) * 2.0 * (mhz)*1e6)
+#define OWN_PRODUCTS(capability)     ((capability) >= 9 && (capability) < 12)
 #define DERIVED(name, sms, half, bytes_per_s, capability, mhz)                                     \
-    {name, CONTEXT_AMPERE, (capability) < 9 ? WORKSPACE_AMPERE : WORKSPACE_HOPPER, sms,            \
+    {name, CONTEXT_AMPERE, (capability) < 9 ? WORKSPACE_AMPERE : WORKSPACE_HOPPER, sms, (mhz)*1e6, \
         (capability) < 8 ? SINGLE(sms, capability, mhz) : (half) / 2, half,                        \
-        SINGLE(sms, capability, mhz), bytes_per_s, true, (capability) == 9.0},
+        SINGLE(sms, capability, mhz), bytes_per_s, true, OWN_PRODUCTS(capability),                 \
+        (capability) == 9.0},
 
 /* clang-format off */
 static const struct gpu_traits kinds[] = {
-    /* match, context, workspace, SMs,
+    /* match, context, workspace, SMs, cycles/s,
      * fp32/s, half/s, single/s, bytes/s, whether the rates are derived,
-     * whether workspaces were fitted to it */
-    [KIND_H200] = {"H200", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132,
-        494e12, 989e12, 67e12, 4.8e12, false, true},
-    [KIND_H100] = {"H100", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132,
-        494e12, 989e12, 67e12, 3.35e12, false, true},
-    [KIND_A100] = {"A100", CONTEXT_AMPERE, WORKSPACE_AMPERE, 108,
-        156e12, 312e12, 19.5e12, 1.56e12, false, false},
-    [KIND_V100] = {"V100", CONTEXT_AMPERE, WORKSPACE_AMPERE,  80,
-        15.7e12, 125e12, 15.7e12, 0.9e12, false, false},
+     * whether products want its own instructions, whether workspaces were fitted to it */
+    [KIND_H200] = {"H200", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 1980e6,
+        494e12, 989e12, 67e12, 4.8e12, false, true, true},
+    [KIND_H100] = {"H100", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 1980e6,
+        494e12, 989e12, 67e12, 3.35e12, false, true, true},
+    [KIND_A100] = {"A100", CONTEXT_AMPERE, WORKSPACE_AMPERE, 108, 1410e6,
+        156e12, 312e12, 19.5e12, 1.56e12, false, false, false},
+    [KIND_V100] = {"V100", CONTEXT_AMPERE, WORKSPACE_AMPERE,  80, 1530e6,
+        15.7e12, 125e12, 15.7e12, 0.9e12, false, false, false},
 #include "estimator/physics/gpu_traits_rows.inc"
 };
 /* clang-format on */

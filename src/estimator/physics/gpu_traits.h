@@ -14,12 +14,15 @@ struct gpu_traits {
     int64_t dnn_bytes;       /* added by the first convolution, or computation in 16 bit */
     int64_t workspace_bytes; /* of cuBLAS, per thread that multiplies, through the allocator */
     int sms;
+    double cycles_per_s;           /* of an SM, at most */
     double flops_fp32, flops_half; /* dense matrix products per second: TF32 counts as fp32 where
                                       PyTorch uses it */
     double flops_single;           /* in fp32 without tensor cores */
     double bytes_per_s;
-    bool is_derived; /* of data/gpu-kinds.txt: the context is taken to be an A100's */
-    bool is_fitted;  /* cuDNN's workspaces were fitted to runs on this chip */
+    bool is_derived;       /* of data/gpu-kinds.txt: the context is taken to be an A100's */
+    bool has_own_products; /* products reach these rates by instructions of this generation alone,
+                              as Hopper's by wgmma: libraries' older kernels do not */
+    bool is_fitted;        /* cuDNN's workspaces were fitted to runs on this chip */
 };
 
 /* Returns the bytes of the CUDA context of a process that does these things. */

@@ -24,6 +24,10 @@ struct tile {
 
 static const double micro = 1e6, nano_in_micro = 1e-3;
 
+/* What products by the instructions before wgmma reach of Hopper's rate (Luo et al., 2025:
+ * Dissecting the NVIDIA Hopper Architecture through Microbenchmarking, arXiv 2501.12084). */
+static const double older_products_share = 0.63;
+
 static double element_bytes(bool half)
 {
     return half ? 2 : 4;
@@ -40,7 +44,8 @@ static bool is_product(enum kernel_kind kind)
            kind == KERNEL_GROUPED;
 }
 
-/* Tensor cores compute 16 bit, and TF32 in convolutions alone, as PyTorch does by default. */
+/* Tensor cores compute 16 bit, and TF32 in convolutions alone, as PyTorch does by default. For one
+ * tap cuDNN takes Ampere's kernels on an H200, too (data/steps: cutlass_80_tensorop_s1688gemm). */
 static double flops_of_product(
     const struct kernel *kernel, const struct gpu_traits *gpu, const struct activity_rates *rates)
 {
@@ -49,7 +54,7 @@ static double flops_of_product(
     double flops = kernel->half ? gpu->flops_half * rates->half_share
                                 : gpu->flops_fp32 * rates->tf32_share;
     if (kernel->kind == KERNEL_POINTWISE && !kernel->half)
-        flops *= rates->pointwise_share;
+        flops *= rates->pointwise_share * (gpu->has_own_products ? older_products_share : 1);
     if (kernel->kind == KERNEL_GROUPED)
         flops *= rates->grouped_share;
     if (kernel->gradient)
@@ -60,9 +65,11 @@ static double flops_of_product(
 static double flops_of_others(
     const struct kernel *kernel, const struct gpu_traits *gpu, const struct activity_rates *rates)
 {
-    if (kernel->kind == KERNEL_DEPTHWISE)
-        return gpu->flops_single *
-               (kernel->gradient ? rates->depthwise_gradient_share : rates->depthwise_share);
+    if (kernel->kind == KERNEL_DEPTHWISE) {
+        /* They wait for their loads, not for lanes: of these an H200's SM has twice an A100's. */
+        double rate = kernel->gradient ? rates->depthwise_gradient_rate : rates->depthwise_rate;
+        return gpu->sms * gpu->cycles_per_s * rate;
+    }
     return kernel->half ? gpu->flops_half * rates->attention_share
                         : gpu->flops_single * rates->attention_single_share;
 }

@@ -141,6 +141,28 @@ static void test_convolutions_by_kind(void **state)
     assert_true(kernel_is_unaligned(12, true) && !kernel_is_unaligned(12, false));
 }
 
+/* Depthwise convolutions go by SMs and their cycles: twice the lanes in an SM do not help. Older
+ * kernels reach the rate of an A100, but not of a Hopper, which wants its own instructions. */
+static void test_kernels_on_another_chip(void **state)
+{
+    const struct gpu_traits *h200 = gpu_traits_find("H200"), *a100 = gpu_traits_find("A100");
+    struct activity_rates rates = activity_rates;
+    rates.kernel_us = 0;
+    struct kernel depthwise = {.kind = KERNEL_DEPTHWISE, .macs = 1e10, .outputs = 1e9};
+    double times = kernel_time_of(&depthwise, a100, &rates).us /
+                   kernel_time_of(&depthwise, h200, &rates).us;
+    assert_float_equal(times, 132 * 1980.0 / (108 * 1410), 1e-9);
+    struct kernel pointwise = {
+        .kind = KERNEL_POINTWISE, .m = 1e7, .n = 256, .k = 1024, .count = 1, .outputs = 1e9};
+    times = kernel_time_of(&pointwise, a100, &rates).us /
+            kernel_time_of(&pointwise, h200, &rates).us;
+    assert_float_equal(times, 0.63 * 494 / 156, 0.01);
+    struct kernel taps = pointwise;
+    taps.kind = KERNEL_CONV;
+    times = kernel_time_of(&taps, a100, &rates).us / kernel_time_of(&taps, h200, &rates).us;
+    assert_float_equal(times, 494.0 / 156, 0.01);
+}
+
 #define WORK_HEAD                                                                                  \
     "{\"colloc_export\":1,\"batch\":8,\"every_batch\":true,\"ticks\":4,\"precision\":\"amp\","     \
     "\"tensors\":[[4096,0,0,-1,0],[0,1024,1,3,1]],"
@@ -422,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_a_norm_over_the_batch_has_a_block_for_each_channel),
         cmocka_unit_test(test_a_gpu_waits_for_its_data),
         cmocka_unit_test(test_convolutions_by_kind),
+        cmocka_unit_test(test_kernels_on_another_chip),
         cmocka_unit_test(test_views_and_chains),
         cmocka_unit_test(test_lists_of_an_optimizer),
         cmocka_unit_test(test_a_summary_hides_operators_around_products),
