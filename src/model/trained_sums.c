@@ -10,7 +10,9 @@
  * the whole network: gradients_reach_all.
  *
  *     the last layers              a new head
- *     the last blocks of a list    "the last two layers", stage 4 of ResNet
+ *     the last blocks of a list    "the last two layers", stage 4 of ResNet; where the network has
+ *                                  vectors that are no layers (the scales of ConvNeXt's blocks),
+ *                                  the only ones whose sum is short by no more than these
  *     adapters                     arXiv:1902.00751: layers in modules called Adapter
  *     normalisations
  *     biases                       BitFit, arXiv:2106.10199
@@ -166,8 +168,29 @@ static void mark_range(struct model *model, size_t begin, size_t end, bool with_
                                    (with_output && i == output));
 }
 
-/* Are the last elements of the list at `i` trained, but not all? The output layer may be, too. */
-static bool is_end_of_list(struct model *model, size_t i, int64_t count)
+/* The last elements of a list, with the output layer or without. */
+struct ending {
+    size_t begin, end;
+    bool with_output;
+    int64_t sum;  /* of its layers; 0: none was found */
+    bool is_open; /* another one would do as well */
+};
+
+/* Does it have `count` parameters, of which up to `loose` are in no layer? */
+static void try_ending(
+    struct ending *found, const struct ending *tried, int64_t count, int64_t loose)
+{
+    if (tried->sum > count || count - tried->sum > loose)
+        return;
+    if (found->sum == 0)
+        *found = *tried;
+    else
+        found->is_open |= found->sum != tried->sum;
+}
+
+/* Tries the last elements of the list at `i`, but not all. */
+static void try_list(
+    const struct model *model, size_t i, int64_t count, int64_t loose, struct ending *found)
 {
     size_t end = end_of(model, i), output = find_output(model);
     int64_t of_output = output == no_layer || output < end ? 0 : model->layers[output].parameters,
@@ -175,28 +198,38 @@ static bool is_end_of_list(struct model *model, size_t i, int64_t count)
     int depth = model->layers[i].depth + 1;
     for (size_t k = end; k-- > i + 1 && behind <= count;) {
         behind += can_be_trained(&model->layers[k]) ? model->layers[k].parameters : 0;
-        bool is_element = model->layers[k].depth == depth && behind > 0 && behind < whole;
-        if (!is_element || (behind != count && behind + of_output != count))
+        if (model->layers[k].depth != depth || behind == 0 || behind >= whole)
             continue;
-        mark_range(model, k, end, behind != count);
-        return true;
+        try_ending(found, &(struct ending){k, end, false, behind, false}, count, loose);
+        if (of_output > 0)
+            try_ending(
+                found, &(struct ending){k, end, true, behind + of_output, false}, count, loose);
     }
-    return false;
 }
 
-static bool is_last_blocks(struct model *model, int64_t count)
+static bool is_last_blocks(struct model *model, int64_t count, int64_t loose)
 {
     static const char *const lists[] = {"ModuleList", "Sequential"};
+    struct ending found = {0};
     int tried = 0;
     for (size_t i = 0; i < model->n_layers && tried < LISTS_MOST; i++) {
         const struct layer *layer = &model->layers[i];
         if (layer->leaf || (!span_is(layer->type, lists[0]) && !span_is(layer->type, lists[1])))
             continue;
         tried++;
-        if (is_end_of_list(model, i, count))
-            return true;
+        try_list(model, i, count, loose, &found);
     }
-    return false;
+    if (found.sum == 0 || found.is_open)
+        return false;
+    mark_range(model, found.begin, found.end, found.with_output);
+    return true;
+}
+
+/* Parameters of the network that are in no layer of the text. */
+static int64_t loose_parameters(const struct model *model)
+{
+    int64_t printed = model->parameters_printed.known ? model->parameters_printed.value : 0;
+    return printed > model->parameters ? printed - model->parameters : 0;
 }
 
 /* ---- vectors outside of the layers ---- */
@@ -204,9 +237,7 @@ static bool is_last_blocks(struct model *model, int64_t count)
 /* They are counted with the outermost module. */
 static bool is_outside(struct model *model, int64_t count)
 {
-    bool is = model->parameters_printed.known && model->n_layers > 0 && !model->layers[0].leaf &&
-              model->parameters_printed.value - model->parameters == count;
-    if (!is)
+    if (model->n_layers == 0 || model->layers[0].leaf || loose_parameters(model) != count)
         return false;
     for (size_t i = 0; i < model->n_layers; i++)
         mark_layer(&model->layers[i], false);
@@ -218,11 +249,11 @@ static bool is_outside(struct model *model, int64_t count)
 
 bool trained_sums_find(struct model *model, int64_t count)
 {
-    if (trained_sums_take_last(model, count) || is_last_blocks(model, count))
+    if (trained_sums_take_last(model, count) || is_last_blocks(model, count, 0))
         return true;
     if (model->format != SUMMARY_REPR)
         return false;
     model->gradients_reach_all = is_adapters(model, count) || is_part(model, count, norm_of) ||
                                  is_part(model, count, bias_of) || is_outside(model, count);
-    return model->gradients_reach_all;
+    return model->gradients_reach_all || is_last_blocks(model, count, loose_parameters(model));
 }

@@ -277,7 +277,8 @@ static void test_usual_ways_of_tuning_by_their_sums(void **state)
         {HEADED(BLOCKS), 3 * (8 + 8) + NEW_HEAD, 0, 0, 3, 0, 1, true}, /* as many as norms */
         {HEADED(ADAPTERS), 3 * BOTTLENECK, 0, 0, 0, 3, 0, true},
         {HEADED(ADAPTERS), 3 * BOTTLENECK + NEW_HEAD, 0, 0, 0, 3, 1, true},
-        {HEADED(BLOCKS), 5 * 8, 5 * 8, 0, 0, 0, 0, true}, /* a prompt */
+        {HEADED(BLOCKS), 5 * 8, 5 * 8, 0, 0, 0, 0, true},                     /* a prompt */
+        {HEADED(BLOCKS), NORM + FC + 5 + NEW_HEAD, 3 * 5, 1, 1, 0, 1, false}, /* with scales */
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct model *model = parse_with_sums(cases[i].text, cases[i].trained, cases[i].outside);
@@ -298,6 +299,9 @@ static void test_a_sum_that_fits_no_way_stays_open(void **state)
     assert_true(model->trained_is_open);
     assert_false(model->gradients_reach_all);
     assert_false(model->parameters_trained.known);
+    model_destroy(model);
+    model = parse_with_sums(HEADED(BLOCKS), NORM + FC + 5 + NEW_HEAD, 3 * 10);
+    assert_true(model->trained_is_open); /* the block and its scales alone may have as many */
     model_destroy(model);
 }
 
