@@ -12,6 +12,7 @@ import torch
 
 from .device import GPU, is_fake
 from .fake_tensor import without_device
+from .stand_ins import Context, always, nothing
 
 NAME = "NVIDIA H200"
 CAPABILITY = (9, 0)
@@ -33,22 +34,13 @@ PROPERTIES = types.SimpleNamespace(
 )
 
 
-class _Stream:
+class _Stream(Context):
     """A stream or an event: everything happens at once."""
 
     cuda_stream = 0
     device = GPU
     device_index = 0
     stream_id = 0
-
-    def __init__(self, *_, **__):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return False
 
     def __eq__(self, other):
         return isinstance(other, _Stream)
@@ -65,23 +57,13 @@ class _Stream:
     def record_event(self, event=None):
         return event or _Stream()
 
-    def _nothing(self, *_, **__):
-        return None
-
-    synchronize = record = wait = wait_event = wait_stream = _nothing
+    synchronize = record = wait = wait_event = wait_stream = nothing
 
 
-class _Context(contextlib.ContextDecorator):
+class _Device(Context):
     """torch.cuda.device and torch.cuda.stream."""
 
-    def __init__(self, *_, **__):
-        self.idx = self.prev_idx = 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return False
+    idx = prev_idx = 0
 
 
 class _Generator(torch._C.Generator):
@@ -89,14 +71,6 @@ class _Generator(torch._C.Generator):
 
     def __new__(cls, device="cpu"):
         return super().__new__(cls, device="cpu")
-
-
-def _nothing(*_, **__):
-    return None
-
-
-def _always(value):
-    return lambda *_, **__: value
 
 
 class _Zeros(dict):
@@ -112,34 +86,34 @@ def _answers(device):
     )
     state = lambda *_, **__: torch.zeros(16, dtype=torch.uint8)  # noqa: E731
     answers = {
-        "is_available": _always(True),
-        "is_initialized": _always(True),
-        "device_count": _always(1),
-        "current_device": _always(0),
-        "get_device_name": _always(NAME),
-        "get_device_capability": _always(CAPABILITY),
-        "get_device_properties": _always(PROPERTIES),
-        "get_arch_list": _always(["sm_90"]),
-        "is_bf16_supported": _always(True),
-        "is_current_stream_capturing": _always(False),
-        "can_device_access_peer": _always(False),
+        "is_available": always(True),
+        "is_initialized": always(True),
+        "device_count": always(1),
+        "current_device": always(0),
+        "get_device_name": always(NAME),
+        "get_device_capability": always(CAPABILITY),
+        "get_device_properties": always(PROPERTIES),
+        "get_arch_list": always(["sm_90"]),
+        "is_bf16_supported": always(True),
+        "is_current_stream_capturing": always(False),
+        "can_device_access_peer": always(False),
         "mem_get_info": lambda *_: (TOTAL_BYTES - live(), TOTAL_BYTES),
-        "memory_stats": _always(_Zeros()),
-        "memory_summary": _always(""),
-        "memory_snapshot": _always([]),
-        "utilization": _always(0),
-        "initial_seed": _always(0),
+        "memory_stats": always(_Zeros()),
+        "memory_summary": always(""),
+        "memory_snapshot": always([]),
+        "utilization": always(0),
+        "initial_seed": always(0),
         "get_rng_state": state,
         "get_rng_state_all": lambda: [state()],
-        "current_stream": _always(_Stream()),
-        "default_stream": _always(_Stream()),
+        "current_stream": always(_Stream()),
+        "default_stream": always(_Stream()),
         "Stream": _Stream,
         "ExternalStream": _Stream,
         "Event": _Stream,
-        "stream": _Context,
-        "device": _Context,
-        "device_of": _Context,
-        "_DeviceGuard": _Context,
+        "stream": _Device,
+        "device": _Device,
+        "device_of": _Device,
+        "_DeviceGuard": _Device,
     }
     for name in (
         "memory_allocated",
@@ -171,7 +145,7 @@ def _answers(device):
         "set_rng_state",
         "set_rng_state_all",
     ):
-        answers[name] = _nothing
+        answers[name] = nothing
     return answers
 
 
@@ -220,15 +194,15 @@ def _type_method(plain):
 def _patch_accelerator():
     accelerator = getattr(torch, "accelerator", None)
     answers = {
-        "is_available": _always(True),
-        "device_count": _always(1),
-        "current_accelerator": _always(torch.device("cuda")),
-        "current_device_index": _always(0),
-        "current_device_idx": _always(0),
-        "current_stream": _always(_Stream()),
+        "is_available": always(True),
+        "device_count": always(1),
+        "current_accelerator": always(torch.device("cuda")),
+        "current_device_index": always(0),
+        "current_device_idx": always(0),
+        "current_stream": always(_Stream()),
     }
     for name in ("set_device_index", "set_device_idx", "set_stream", "synchronize", "empty_cache"):
-        answers[name] = _nothing
+        answers[name] = nothing
     for name, answer in answers.items():
         if hasattr(accelerator, name):
             setattr(accelerator, name, answer)
@@ -243,7 +217,7 @@ def _patch_files():
         return load(args[0], *args[2:], **kwargs)
 
     torch.load = onto_host
-    torch.save = _nothing
+    torch.save = nothing
 
 
 def patch(device):
@@ -258,9 +232,9 @@ def patch(device):
     torch.cuda._initialized = True
     if hasattr(torch.cuda, "nvtx"):
         for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
-            setattr(torch.cuda.nvtx, name, _nothing)
-        torch.cuda.nvtx.range = _Context
-    torch.backends.cuda.is_built = _always(True)
+            setattr(torch.cuda.nvtx, name, nothing)
+        torch.cuda.nvtx.range = Context
+    torch.backends.cuda.is_built = always(True)
     torch.version.cuda = torch.version.cuda or VERSION
     _patch_random()
     _patch_constructors()

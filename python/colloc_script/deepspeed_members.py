@@ -12,6 +12,7 @@ import torch.utils.checkpoint
 
 from . import deepspeed_library, zero, zero_config
 from .ending import CannotFollow, theirs
+from .stand_ins import Context, nothing
 
 
 class _Followed:
@@ -216,18 +217,7 @@ class PipelineModule:
         )
 
 
-class _Context:
-    def __init__(self, *_, **__):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return False
-
-
-class _Init(_Context):
+class _Init(Context):
     """Weights are made whole in the host's memory here, and divided by `initialize`."""
 
     def __init__(self, *_, enabled=True, **__):
@@ -238,10 +228,6 @@ def _checkpoint(function, *args):
     return torch.utils.checkpoint.checkpoint(function, *args)
 
 
-def _nothing(*_, **__):
-    return None
-
-
 def _accelerator():
     return types.SimpleNamespace(
         device_name=lambda index=None: "cuda" if index is None else f"cuda:{index}",
@@ -250,10 +236,10 @@ def _accelerator():
         is_available=lambda: True,
         device_count=torch.cuda.device_count,
         current_device=torch.cuda.current_device,
-        set_device=_nothing,
-        empty_cache=_nothing,
-        synchronize=_nothing,
-        manual_seed_all=_nothing,
+        set_device=nothing,
+        empty_cache=nothing,
+        synchronize=nothing,
+        manual_seed_all=nothing,
         memory_allocated=lambda *_: 0,
         max_memory_allocated=lambda *_: 0,
         is_bf16_supported=lambda: True,
@@ -270,9 +256,9 @@ def of(name):
     """The members of a module, by name."""
     zero_members = {
         "Init": _Init,
-        "GatheredParameters": _Context,
-        "register_external_parameter": _nothing,
-        "unregister_external_parameter": _nothing,
+        "GatheredParameters": Context,
+        "register_external_parameter": nothing,
+        "unregister_external_parameter": nothing,
     }
     return {
         "deepspeed": {
@@ -288,9 +274,9 @@ def of(name):
         "deepspeed.accelerator": {"get_accelerator": _accelerator},
         "deepspeed.checkpointing": {
             "checkpoint": _checkpoint,
-            "configure": _nothing,
+            "configure": nothing,
             "is_configured": lambda: True,
-            "reset": _nothing,
+            "reset": nothing,
         },
         "deepspeed.ops.adam": {"FusedAdam": FusedAdam, "DeepSpeedCPUAdam": DeepSpeedCPUAdam},
         "deepspeed.ops.lamb": {"FusedLamb": FusedLamb},
@@ -306,8 +292,8 @@ def of(name):
         },
         "deepspeed.utils": {
             "logger": logging.getLogger("DeepSpeed"),
-            "log_dist": _nothing,
-            "set_z3_leaf_modules": _nothing,
-            "safe_get_full_grad": _nothing,
+            "log_dist": nothing,
+            "set_z3_leaf_modules": nothing,
+            "safe_get_full_grad": nothing,
         },
     }.get(name, {})

@@ -25,6 +25,7 @@ import torch
 
 from . import after_import
 from .ending import CannotFollow
+from .stand_ins import nothing
 
 ROWS = 128  # rows of a tile in flash-attn's backward pass (flash_api.cpp: round_multiple(.., 128))
 HEAD = 32  # head sizes are rounded up to this, beyond 128 to 64 (flash_api.cpp)
@@ -276,10 +277,6 @@ def _paged(*shape, dtype=torch.float32, device=None):
     return state
 
 
-def _nothing(*_, **__):
-    return None
-
-
 IN_PLACE_OF_BITSANDBYTES = (
     "optimizer_update_32bit",
     "optimizer_update_8bit",
@@ -291,7 +288,7 @@ IN_PLACE_OF_BITSANDBYTES = (
 def _replace_bitsandbytes(note):
     functional = importlib.import_module("bitsandbytes.functional")
     for name in IN_PLACE_OF_BITSANDBYTES:
-        setattr(functional, name, _nothing)
+        setattr(functional, name, nothing)
     functional.get_paged = _paged
     layers = importlib.import_module("bitsandbytes.nn.modules")
     for layer, parameter, pack in (

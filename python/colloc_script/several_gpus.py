@@ -15,12 +15,9 @@ import torch
 
 from . import after_import, deepspeed_library, sharded
 from .device import GPU
+from .stand_ins import nothing
 
 BUCKET_BYTES = 25 << 20  # DistributedDataParallel's default
-
-
-def _nothing(*_, **__):
-    return None
 
 
 class _Work:
@@ -34,7 +31,7 @@ class _Work:
 
     def get_future(self):
         return types.SimpleNamespace(
-            wait=_nothing, then=lambda function: function, done=lambda: True
+            wait=nothing, then=lambda function: function, done=lambda: True
         )
 
 
@@ -88,12 +85,12 @@ def _patch_distributed(group):
         "get_rank": lambda *_: group.rank,
         "get_world_size": lambda *_: group.world_size,
         "get_backend": lambda *_: group.backend,
-        "new_group": _nothing,
-        "barrier": _nothing,
-        "monitored_barrier": _nothing,
+        "new_group": nothing,
+        "barrier": nothing,
+        "monitored_barrier": nothing,
         "all_gather": group.gather,
         "all_gather_object": group.gather_objects,
-        "broadcast_object_list": _nothing,
+        "broadcast_object_list": nothing,
     }
     for name in ("all_reduce", "broadcast", "reduce", "send", "recv", "isend", "irecv"):
         answers[name] = lambda *_, **__: _Work()
