@@ -35,10 +35,10 @@
  * H200s 0.76 to 0.85 GiB. It counts until the client has been suspended once. */
 #define SUSPENSION_CONTEXT_BYTES (900 * MIB)
 
-/* After this time ranks of NCCL come back. PyTorch's watchdog calls CUDA, so it stands still with
- * its process: after 480 s its monitor ends the process (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC), and a
- * collective times out 600 s after its start (ProcessGroupNCCL.cpp of PyTorch 2.3 to 2.11). Chosen:
- * half of the shorter one. */
+/* After this time ranks of NCCL come back, by default. PyTorch's watchdog calls CUDA, so it stands
+ * still with its process: after 480 s its monitor ends the process
+ * (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC), and a collective times out 600 s after its start
+ * (ProcessGroupNCCL.cpp of PyTorch 2.3 to 2.11). Chosen: half of the shorter one. */
 #define SUSPENSION_RANKS_AWAY_US (240 * SECOND_US)
 
 /* Why a task gives way. */

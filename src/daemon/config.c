@@ -181,6 +181,7 @@ static const struct option {
     {"unused-after", LIVE(unused_after_us), &setting_period, "TIME", NULL,
         "report a task that has held a GPU for this long without using it"},
     CORE(SUSPEND_UNUSED),
+    CORE(RANKS_AWAY),
     CORE(RECOVERY),
     CORE(RECOVERY_STEP),
     CORE(RECOVERIES),

@@ -148,6 +148,15 @@ bool page_is_in_communicator(const struct preload_page *page)
     return !is_seen || atomic_load(&page->collectives_under_way);
 }
 
+bool page_is_rank(const struct preload_page *page)
+{
+    bool is_rank = atomic_load(&page->flags) & PRELOAD_OTHER_COLLECTIVES;
+    for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX && !is_rank; i++)
+        is_rank = atomic_load(&page->communicators[i].id) &&
+                  atomic_load(&page->communicators[i].n_ranks) != 1;
+    return is_rank;
+}
+
 bool page_counts_collectives(const struct preload_page *page)
 {
     uint32_t flags = atomic_load(&page->flags);

@@ -64,6 +64,9 @@ const char *page_why_not_carried(const struct preload_page *page);
 /* Is the process in a communicator of NCCL, or may be? */
 bool page_is_in_communicator(const struct preload_page *page);
 
+/* Is it surely a rank of NCCL, beside others? */
+bool page_is_rank(const struct preload_page *page);
+
 /* Are its collectives counted? */
 bool page_counts_collectives(const struct preload_page *page);
 

@@ -415,6 +415,16 @@ struct preload_process *preload_next_process(
     return found ? &found->process : NULL;
 }
 
+struct preload_process *preload_process_of(
+    struct preload_listener *listener, const struct preload_waiter *waiter)
+{
+    struct preload_process *process = NULL;
+    while ((process = preload_next_process(listener, process)))
+        if (process->peer.task == waiter->peer.task && process->peer.pid == waiter->peer.pid)
+            return process;
+    return NULL;
+}
+
 struct preload_waiter *preload_next_waiter(
     struct preload_listener *listener, const struct preload_waiter *after)
 {

@@ -131,4 +131,8 @@ struct preload_process *preload_next_process(
 struct preload_waiter *preload_next_waiter(
     struct preload_listener *listener, const struct preload_waiter *after);
 
+/* Returns the process of the waiting thread; NULL: it has not come yet. */
+struct preload_process *preload_process_of(
+    struct preload_listener *listener, const struct preload_waiter *waiter);
+
 #endif

@@ -7,6 +7,8 @@
  *     with what it holds it is more than its MPS limit      true error
  *     granted tries failed again and again                  true error: another limit is at work
  *     it has waited as long as memory-wait allows           true error
+ *     it is a rank of NCCL, and the others have waited for
+ *     it in a collective as long as ranks may be away       true error, as they would be ended soon
  */
 #ifndef COLLOC_PRELOAD_WAIT_RULE_H
 #define COLLOC_PRELOAD_WAIT_RULE_H
@@ -22,9 +24,13 @@ struct wait_case {
     uint64_t held_bytes;  /* by its process on that GPU */
     uint64_t limit_bytes; /* of an MPS client, the context included; 0: none */
     uint64_t waited_ms, bound_ms;
-    uint32_t retries; /* that failed */
-    bool is_ending;   /* its task, or that attempt of it */
+    uint64_t ranks_ms; /* of a rank: as long as ranks may be away; 0: it is none */
+    uint32_t retries;  /* that failed */
+    bool is_ending;    /* its task, or that attempt of it */
 };
+
+/* Returns how long the thread may wait. */
+uint64_t wait_rule_bound_ms(const struct wait_case *c);
 
 /* Returns why the thread gets the true error, for a log; NULL: it may continue to wait. */
 const char *wait_rule_why_fails(const struct wait_case *c);

@@ -90,6 +90,7 @@ static const struct row {
     CORE(CAN_SUSPEND),
     CORE(PREEMPT),
     CORE(SUSPEND_UNUSED),
+    CORE(RANKS_AWAY),
     {"log-level", FIELD(log_level), &setting_log_level, "LEVEL",
         "the least important messages to log: error, warning, info or debug"},
 };

@@ -163,7 +163,7 @@ def train(options):
             time.sleep(0.01)
 
 
-def main():
+def main(train):
     parser = argparse.ArgumentParser()
     parser.add_argument("kind")
     parser.add_argument("--steps", type=int, required=True)
@@ -185,4 +185,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(train))

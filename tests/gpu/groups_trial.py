@@ -262,6 +262,8 @@ class Part:
                     break
                 time.sleep(chances.uniform(*gap_s))
                 out_s, why = work.ask("suspend")
+                if why.startswith("PAUSED"):  # it could not be suspended
+                    work.daemon.colloc("resume", str(work.task), check=False)
                 in_s, why_in = (0, "") if why else work.ask("resume")
                 rows.append([round(out_s, 3), round(in_s, 3), why, why_in])
         except Exception as error:  # noqa: BLE001 - a part of the result
@@ -681,23 +683,17 @@ def end_all():
         time.sleep(0.1)
 
 
-def run_parts(arguments, groups, output, deadline, work):
-    """Parts of a group run at the same time."""
+def run_parts(program, groups, limits_s, output, deadline):
+    """Parts of a group run at the same time. program: the words that a part's name follows."""
     for group in groups:
-        limit = max(LIMITS_S[part] for part in group)
+        limit = max(limits_s[part] for part in group)
         limit = min(limit, deadline - time.monotonic() - 4)
         if limit < 25:
             write(output, {"result": "not run: no time is left", "parts": group})
             continue
         begin = time.monotonic()
         env = dict(os.environ, PART_SECONDS=str(limit - 1))
-        started = [
-            subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__), *arguments, "--part", work, part],
-                env=env,
-            )
-            for part in group
-        ]
+        started = [subprocess.Popen([sys.executable, *program, part], env=env) for part in group]
         for part, process in zip(group, started):
             try:
                 rc = process.wait(max(0.1, begin + limit - time.monotonic()))
@@ -744,16 +740,17 @@ def machine():
     }
 
 
-def main():
+def main(kind, groups, limits_s, file):
+    """Runs the parts, methods of `kind`, of the program `file`: those of a group together."""
     if len(sys.argv) < 4:
-        sys.exit(__doc__)
+        sys.exit(sys.modules["__main__"].__doc__)
     programs, output, seconds = os.path.abspath(sys.argv[1]), sys.argv[2], float(sys.argv[3])
     rest = sys.argv[4:]
     small = "--small" in rest
     if "--part" in rest:
         work, part = rest[rest.index("--part") + 1 :]
         try:
-            getattr(Part(programs, output, work, small), part)()
+            getattr(kind(programs, output, work, small), part)()
         except Exception as error:  # noqa: BLE001 - the other parts are still of use
             import traceback
 
@@ -764,16 +761,16 @@ def main():
     deadline = time.monotonic() + seconds
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     chosen = [word for word in rest if word != "--small"]
-    groups = [["losses"], ["moves"], ["big"], ["slots"], ["kill"], ["mps"]]
     if small:
-        groups = [["losses", "slots", "kill", "big", "moves", "mps"]]
+        groups = [[part for group in groups for part in group]]
     groups = [words.split("+") for words in chosen] or groups
     arguments = [programs, output, sys.argv[3]] + (["--small"] if small else [])
     write(output, {"result": "machine", **machine()})
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
         os.environ["TMPDIR"] = work
         try:
-            run_parts(arguments, groups, output, deadline, work)
+            program = [os.path.abspath(file), *arguments, "--part", work]
+            run_parts(program, groups, limits_s, output, deadline)
         finally:
             end_all()
     write(output, {"result": "machine at the end", **machine()})
@@ -781,4 +778,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(Part, [["losses"], ["moves"], ["big"], ["slots"], ["kill"], ["mps"]], LIMITS_S, __file__)

@@ -39,9 +39,10 @@ class Ranks(ts.Suspend):
     gpus = "3xA100-40GB"
     settings = {"sample-period": "100ms", "carrier": "yes"}
 
-    def start_ranks(self, **members):
+    def start_ranks(self, options="", **members):
+        rank = f"{RANKS} {options}"
         task = self.submit(
-            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {RANKS} & done\nwait -n; kill 0",
+            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {rank} & done\nwait -n; kill 0",
             gpus=2,
             **members,
         )
@@ -107,6 +108,48 @@ class Together(Ranks):
         self.restart(signal.SIGKILL)
         self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
+
+
+class AwayAtMost(Ranks):
+    """With `suspend-ranks-max` of seconds instead of minutes."""
+
+    settings = {**Ranks.settings, "suspend-ranks-max": "3s"}
+
+    def test_suspended_by_a_user(self):
+        task = self.start_ranks()
+        self.suspend(task)
+        self.assertIn("after 3 s", self.task(task)["reason_text"])
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_a_rank_for_whose_memory_the_other_waits(self):
+        """Its allocation fails before PyTorch would end the ranks."""
+        grows = os.path.join(self.folder, "grows")
+        task = self.start_ranks(f"--grows={grows} --grows-mib=6000", requeue=False)
+        for _ in range(3):
+            self.train(36000, 1e6)
+        until(lambda: min(self.used_mib()) > 35900, "memory on each GPU")
+        open(grows, "w").close()
+        self.wait_log("waits for 5.9 GiB")
+        self.wait(task, "FAILED")
+        self.assertIn("cuMemAlloc_v2: 2", self.output(task))
+        self.wait_log(r"goes on after 3\.\d s")
+
+
+class PausedRanks(ts.Suspend):
+    """What has several GPUs may be ranks."""
+
+    gpus = "2xA100-40GB"
+    settings = {"suspend-ranks-max": "3s", "sharing": "mps"}
+
+    def test_paused_by_a_user(self):
+        task = self.submit(
+            "colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=0", gpus=2
+        )
+        until(lambda: self.processes(), "its process")
+        self.assertIn("PAUSED", self.colloc("suspend", str(task)).stdout)
+        self.assertIn("after 3 s", self.task(task)["reason_text"])
+        self.wait_state(task, "RUNNING")
 
 
 class Clients(Together):

@@ -78,24 +78,31 @@ int64_t core_advance_deadline_us(const struct core *core, int64_t now_us)
     return earliest;
 }
 
-int64_t core_recall_us(const struct task *task)
+int64_t core_recall_us(const struct core *core, const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
-    return yield->has_ranks && !task->ending && task_context_gpu(task) >= 0
-               ? yield->since_us + SUSPENSION_RANKS_AWAY_US
-               : TIME_NEVER;
+    bool is_away = yield->has_ranks && task_context_gpu(task) >= 0;
+    bool is_paused = task->state == TASK_PAUSED && core_may_be_ranks(task);
+    return (is_away || is_paused) && !task->ending ? yield->since_us + core->settings.ranks_away_us
+                                                   : TIME_NEVER;
+}
+
+static void note_recall(const struct core *core, uint64_t id, int64_t *earliest_us)
+{
+    int64_t us = core_recall_us(core, core_find_task(core, id));
+    if (us > core->last_pass_us && us < *earliest_us)
+        *earliest_us = us;
 }
 
 static int64_t earliest_recall_us(const struct core *core)
 {
     int64_t earliest_us = TIME_NEVER;
-    for (int i = 0; i < core->view.n_gpus && core->any_context; i++) {
+    for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
-        for (int k = 0; k < gpu->n_absent; k++) {
-            int64_t us = core_recall_us(core_find_task(core, gpu->absent[k].task));
-            if (us > core->last_pass_us && us < earliest_us)
-                earliest_us = us;
-        }
+        for (int k = 0; k < gpu->n_absent; k++)
+            note_recall(core, gpu->absent[k].task, &earliest_us);
+        for (int k = 0; k < gpu->n_residents; k++)
+            note_recall(core, gpu->residents[k].task, &earliest_us);
     }
     return earliest_us;
 }
@@ -119,7 +126,7 @@ static int64_t slot_us_of(const struct core *core, const struct task *task)
         has_ranks |= core_waits_for_turn(other) && other->run->yield.has_ranks &&
                      waits_beside(core, other, task);
     }
-    int64_t bound_us = SUSPENSION_RANKS_AWAY_US / (n_waiting > 1 ? n_waiting : 1);
+    int64_t bound_us = core->settings.ranks_away_us / (n_waiting > 1 ? n_waiting : 1);
     return has_ranks && bound_us < core->settings.slot_us ? bound_us : core->settings.slot_us;
 }
 

@@ -19,8 +19,9 @@ int64_t core_retry_us(const struct core *core);
 /* When the next reservation begins or ends; TIME_NEVER: none does. */
 int64_t core_advance_deadline_us(const struct core *core, int64_t now_us);
 
-/* When the suspended task has to come back, since it has ranks of NCCL; TIME_NEVER: it has not. */
-int64_t core_recall_us(const struct task *task);
+/* When the suspended or paused task has to go on, since it has ranks of NCCL, or may have;
+ * TIME_NEVER: it need not. */
+int64_t core_recall_us(const struct core *core, const struct task *task);
 
 /* When the time slot of a running task that takes turns is over. */
 int64_t core_slot_end_us(const struct core *core, const struct task *task);

@@ -35,7 +35,8 @@ const struct task *core_find_giver(const struct core *core, const struct task *t
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct task *other = core_find_task(core, gpu->residents[k].task);
-            bool can_stop = core->settings.can_pause || core_may_suspend(core, other, now_us);
+            bool can_stop = core_may_pause(core, other, now_us) ||
+                            core_may_suspend(core, other, now_us);
             bool may_be = other != task && can_stop && other->state == TASK_RUNNING &&
                           !other->ending && !other->request.service.is_service &&
                           !has_older_promise(other, task);

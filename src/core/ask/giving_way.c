@@ -130,12 +130,11 @@ double core_freed_bytes(const struct task *task, double used_bytes)
     return fmax(0, used_bytes - kept);
 }
 
-/* With the carrier, a task on several GPUs is taken for ranks of NCCL until it has been suspended:
- * one process for all of them is seldom, and is learned then. */
+/* What is on several GPUs is taken for ranks until it has been suspended: then it is known. */
 static bool is_by_carrier_alone(const struct core *core, const struct task *task)
 {
-    return core_keeps_contexts(task) ||
-           (core->settings.carries_mps && task->n_gpus > 1 && task->run->yield.suspensions == 0);
+    return core_keeps_contexts(task) || (core->settings.carries_mps && core_may_be_ranks(task) &&
+                                            task->run->yield.suspensions == 0);
 }
 
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
@@ -153,6 +152,16 @@ int64_t core_rested_us(const struct core *core, const struct task *task)
     bool costs_time = was_stopped && core_can_suspend(core, task); /* a pause costs none */
     return task_runs_since_us(task) +
            (costs_time ? CORE_RUN_PER_COST * core_yield_cost_us(core, task) : 0);
+}
+
+/* Chosen: longer than a step of a training takes. */
+#define RANKS_RUN_US (60 * SECOND_US)
+
+bool core_may_pause(const struct core *core, const struct task *task, int64_t now_us)
+{
+    bool has_rested = !core_may_be_ranks(task) || task->run->yield.pauses == 0 ||
+                      now_us - task_runs_since_us(task) >= RANKS_RUN_US;
+    return core->settings.can_pause && has_rested;
 }
 
 /* ---- a user's commands ---- */

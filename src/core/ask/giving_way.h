@@ -35,6 +35,17 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task);
  * when it has computed CORE_RUN_PER_COST times as long as a stop costs. */
 int64_t core_rested_us(const struct core *core, const struct task *task);
 
+/* Is the task taken for ranks of NCCL, which wait for one another in collectives? Each on several
+ * GPUs is: one process for all of them is seldom. */
+static inline bool core_may_be_ranks(const struct task *task)
+{
+    return task->n_gpus > 1;
+}
+
+/* May the core pause it now? Ranks that were paused first run for a while, so that a collective
+ * that had begun before can end. */
+bool core_may_pause(const struct core *core, const struct task *task, int64_t now_us);
+
 /* Can a user's SUSPEND or MOVE be met now? True for other events. */
 bool core_is_command_possible(const struct core *core, const struct event *event);
 

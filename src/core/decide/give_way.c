@@ -34,12 +34,14 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
 {
     /* Where the GPU's time is needed, not its memory, what could not be suspended is paused. */
     bool has_failed = yield_is_for_time(reason) && task->run->yield.failures > 0;
-    bool can_suspend = core_can_suspend(core, task) && !(has_failed && core->settings.can_pause);
+    bool may_pause = reason == YIELD_TO_USER ? core->settings.can_pause
+                                             : core_may_pause(core, task, now_us);
+    bool can_suspend = core_can_suspend(core, task) && !(has_failed && may_pause);
     struct event event = {.kind = can_suspend ? EVENT_SUSPENDING : EVENT_PAUSE,
         .time_us = now_us,
         .task = task->id,
         .yield = {.reason = reason, .to_task = to_task}};
-    if (!can_suspend && !core->settings.can_pause)
+    if (!can_suspend && !may_pause)
         return 0;
     int neighbour = can_suspend ? core_find_neighbour(core, task, reason, to_task, now_us) : -1;
     if (neighbour >= 0) {

@@ -97,8 +97,9 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
             line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
     else if (task->state == TASK_SUSPENDED)
         text_line_add(line, "; to resume it: ");
-    bool stays = task->run->yield.by_user || task->run->yield.is_unused;
-    if (stays && core_recall_us(task) != TIME_NEVER)
-        text_line_add(line, "; its ranks come back by themselves after %d s",
-            (int)(SUSPENSION_RANKS_AWAY_US / SECOND_US));
+    bool stays = task->run->yield.by_user || task->run->yield.is_unused ||
+                 task->state == TASK_PAUSED;
+    if (stays && core_recall_us(core, task) != TIME_NEVER)
+        text_line_add(line, "; its ranks go on by themselves after %d s",
+            (int)(core->settings.ranks_away_us / SECOND_US));
 }

@@ -94,7 +94,7 @@ static bool may_be_stopped(
     const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
     int priority = task->request.priority, for_priority = head->request.priority;
-    bool can_stop = core_can_suspend(core, task) || core->settings.can_pause;
+    bool can_stop = core_can_suspend(core, task) || core_may_pause(core, task, now_us);
     if (task->state != TASK_RUNNING || task->ending || task->run->memory_wait.bytes || !can_stop ||
         task->run->yield.retry_us > now_us || priority > for_priority)
         return false;

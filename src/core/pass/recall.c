@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks of NCCL cannot stay away for as long as they like: PyTorch ends a rank whose watchdog stood
- * still, and a collective that began long ago. So SUSPENSION_RANKS_AWAY_US after it was suspended,
- * for whatever reason, such a task comes before all queues. What stays suspended until a user or a
- * call of CUDA wakes it is woken then. It comes back only to its own GPUs:
+ * still, and a collective that began long ago. So after the setting `ranks_away_us`, for whatever
+ * reason it was suspended, such a task comes before all queues. What stays suspended until a user
+ * or a call of CUDA wakes it is woken then. What was paused goes on beside those for which it was
+ * paused, for a minute at least (core_may_pause). A suspended task comes back only to its own GPUs:
  *
  *     they have room          it is resumed
  *     tasks there can stop    these are suspended for it; no task starts there meanwhile
@@ -74,18 +75,30 @@ static int wake_if_due(struct core *core, uint64_t id, int64_t now_us)
 {
     const struct task *task = core_find_task(core, id);
     const struct event event = {.kind = EVENT_RESUME, .time_us = now_us, .task = id};
-    bool is_due = task_stays_suspended(task) && core_recall_us(task) <= now_us;
+    bool is_due = task_stays_suspended(task) && core_recall_us(core, task) <= now_us;
     return is_due ? core_decide(core, &event) : 0;
 }
 
-/* The contexts of ranks stay on their GPUs. */
+static int continue_if_due(struct core *core, uint64_t id, int64_t now_us)
+{
+    const struct task *task = core_find_task(core, id);
+    const struct event event = {.kind = EVENT_RESUME, .time_us = now_us, .task = id};
+    if (task->state != TASK_PAUSED || core_recall_us(core, task) > now_us)
+        return 0;
+    int r = task->run->yield.by_user ? core_decide(core, &event) : 0;
+    return r < 0 ? r : core_continue_task(core, task, now_us);
+}
+
+/* The contexts of suspended ranks stay on their GPUs, and the memory of paused ones. */
 static int wake_those_due(struct core *core, int64_t now_us)
 {
     int r = 0;
-    for (int i = 0; i < core->view.n_gpus && core->any_context && r == 0; i++) {
+    for (int i = 0; i < core->view.n_gpus && r == 0; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_absent && r == 0; k++)
             r = wake_if_due(core, gpu->absent[k].task, now_us);
+        for (int k = 0; k < gpu->n_residents && r == 0; k++)
+            r = continue_if_due(core, gpu->residents[k].task, now_us);
     }
     return r;
 }
@@ -96,7 +109,7 @@ int core_recall_ranks(struct core *core, int64_t now_us)
     int r = wake_those_due(core, now_us);
     for (struct task *task = core->suspended_queue.first; task && r == 0; task = next) {
         next = task->next;
-        if (core_recall_us(task) <= now_us && task->run->yield.retry_us <= now_us)
+        if (core_recall_us(core, task) <= now_us && task->run->yield.retry_us <= now_us)
             r = recall_task(core, task, now_us);
     }
     return r;

@@ -187,9 +187,15 @@ static int64_t alone_us(const struct job_waits *waits, const struct node_gpu *gp
 
 /* ---- answers ---- */
 
-static uint64_t bound_ms(const struct job_waits *waits)
+/* Of the time only. */
+static struct wait_case bounds_of(
+    const struct job_waits *waits, const struct preload_waiter *waiter)
 {
-    return (uint64_t)(waits->node->parts.config->memory_wait_us / MS_US);
+    const struct config *config = waits->node->parts.config;
+    const struct preload_process *process = preload_process_of(waits->listener, waiter);
+    bool is_rank = process && page_is_rank(process->page);
+    return (struct wait_case){.bound_ms = (uint64_t)(config->memory_wait_us / MS_US),
+        .ranks_ms = is_rank ? (uint64_t)(config->core.ranks_away_us / MS_US) : 0};
 }
 
 static struct reading free_bytes(const struct node_gpu *gpu)
@@ -203,14 +209,14 @@ static struct job_wait_case case_of(
     struct job_waits *waits, const struct preload_waiter *waiter, const struct node_gpu *gpu)
 {
     struct job_wait_case c = {
-        .general = {.bytes = waiter->bytes,
-            .held_bytes = waiter->held_bytes,
-            .waited_ms = uv_now(waits->node->parts.loop) - waiter->since_ms,
-            .bound_ms = bound_ms(waits),
-            .retries = waiter->retries},
+        .general = bounds_of(waits, waiter),
         .free_bytes = free_bytes(gpu),
         .total_bytes = gpu ? gpu->memory_total_bytes : READING_NONE,
     };
+    c.general.bytes = waiter->bytes;
+    c.general.held_bytes = waiter->held_bytes;
+    c.general.waited_ms = uv_now(waits->node->parts.loop) - waiter->since_ms;
+    c.general.retries = waiter->retries;
     if (gpu) {
         c.alone_us = alone_us(waits, gpu, waiter->peer.task);
         c.may_get_help = away_jobs_are_taken(waits->node);
@@ -398,7 +404,8 @@ static void on_waits(void *context, struct preload_waiter *waiter)
     if (waiter->bound_at_ms)
         return;
     waiter->bound_at_ms = uv_now(waits->node->parts.loop);
-    preload_answer(waiter, PRELOAD_BOUND, bound_ms(waits));
+    const struct wait_case bounds = bounds_of(waits, waiter);
+    preload_answer(waiter, PRELOAD_BOUND, wait_rule_bound_ms(&bounds));
 }
 
 static void on_stops_waiting(void *context, struct preload_waiter *waiter)

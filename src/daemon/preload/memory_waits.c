@@ -25,6 +25,7 @@
 #include "base/units.h"
 #include "daemon/preload/preload_manager.h"
 #include "daemon/preload/preload_state.h"
+#include "preload/page_orders.h"
 #include "preload/wait_rule.h"
 
 /* Chosen: a thread that waits tries to connect once a second. */
@@ -47,22 +48,35 @@ static uint64_t now_ms(const struct preload_manager *manager)
     return uv_now(manager->parts.loop);
 }
 
-static uint64_t bound_ms(const struct preload_manager *manager)
+/* Of the time only. */
+static struct wait_case bounds_of(
+    const struct preload_manager *manager, const struct preload_waiter *waiter)
 {
-    return (uint64_t)(manager->parts.config->memory_wait_us / MS_US);
+    const struct config *config = manager->parts.config;
+    const struct preload_process *process = preload_process_of(manager->listener, waiter);
+    bool is_rank = process && page_is_rank(process->page);
+    return (struct wait_case){.bound_ms = (uint64_t)(config->memory_wait_us / MS_US),
+        .ranks_ms = is_rank ? (uint64_t)(config->core.ranks_away_us / MS_US) : 0};
+}
+
+static uint64_t bound_ms(const struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    const struct wait_case bounds = bounds_of(manager, waiter);
+    return wait_rule_bound_ms(&bounds);
 }
 
 static void send_bound(struct preload_manager *manager, struct preload_waiter *waiter)
 {
     waiter->bound_at_ms = now_ms(manager);
-    preload_answer(waiter, PRELOAD_BOUND, bound_ms(manager));
+    preload_answer(waiter, PRELOAD_BOUND, bound_ms(manager, waiter));
 }
 
 static void renew_bound(struct preload_manager *manager, struct preload_waiter *waiter)
 {
     const struct task *task = task_of(manager, waiter);
     uint64_t passed_ms = now_ms(manager) - waiter->bound_at_ms;
-    if (task && task->run->yield.since_us && passed_ms >= bound_ms(manager) / RENEWALS_PER_BOUND)
+    if (task && task->run->yield.since_us &&
+        passed_ms >= bound_ms(manager, waiter) / RENEWALS_PER_BOUND)
         send_bound(manager, waiter);
 }
 
@@ -71,15 +85,13 @@ static const char *why_fails(
 {
     const struct task *task = task_of(manager, waiter);
     bool is_client = task && task->run->share.sharing == SHARING_MPS;
-    const struct wait_case one = {
-        .bytes = waiter->bytes,
-        .held_bytes = waiter->held_bytes,
-        .limit_bytes = is_client ? (uint64_t)task->run->share.mem_limit_bytes : 0,
-        .waited_ms = now_ms(manager) - waiter->bound_at_ms,
-        .bound_ms = bound_ms(manager),
-        .retries = waiter->retries,
-        .is_ending = !task || task->ending || (uint32_t)task->attempts != waiter->peer.attempt,
-    };
+    struct wait_case one = bounds_of(manager, waiter);
+    one.bytes = waiter->bytes;
+    one.held_bytes = waiter->held_bytes;
+    one.limit_bytes = is_client ? (uint64_t)task->run->share.mem_limit_bytes : 0;
+    one.waited_ms = now_ms(manager) - waiter->bound_at_ms;
+    one.retries = waiter->retries;
+    one.is_ending = !task || task->ending || (uint32_t)task->attempts != waiter->peer.attempt;
     return wait_rule_why_fails(&one);
 }
 
@@ -164,10 +176,9 @@ static void fail_wait(
 /* A soft cap: the memory is free, so the process may have it. */
 static void lift_cap(struct preload_manager *manager, const struct preload_waiter *waiter)
 {
-    const struct preload_process *process = NULL;
-    while ((process = preload_next_process(manager->listener, process)))
-        if (process->peer.pid == waiter->peer.pid && process->page->cap_bytes)
-            process->page->cap_bytes = waiter->held_bytes + waiter->bytes;
+    const struct preload_process *process = preload_process_of(manager->listener, waiter);
+    if (process && process->page->cap_bytes)
+        process->page->cap_bytes = waiter->held_bytes + waiter->bytes;
 }
 
 void preload_manager_answer_memory(struct preload_manager *manager, uint64_t task, bool is_granted)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -43,6 +44,20 @@ static void test_its_time_is_bounded(void **state)
     assert_non_null(wait_rule_why_fails(&late));
 }
 
+static void test_a_rank_for_which_others_wait(void **state)
+{
+    struct wait_case rank = {.bytes = 1, .bound_ms = 1000, .ranks_ms = 400, .waited_ms = 399};
+    assert_int_equal(wait_rule_bound_ms(&rank), 400);
+    assert_null(wait_rule_why_fails(&rank));
+    rank.waited_ms = 400;
+    assert_non_null(strstr(wait_rule_why_fails(&rank), "suspend-ranks-max"));
+    rank.ranks_ms = 2000;
+    assert_int_equal(wait_rule_bound_ms(&rank), 1000);
+    assert_null(wait_rule_why_fails(&rank));
+    rank.ranks_ms = 0;
+    assert_int_equal(wait_rule_bound_ms(&rank), 1000);
+}
+
 static void test_with_a_bound_of_nothing_none_waits(void **state)
 {
     const struct wait_case one = {.bytes = 1};
@@ -62,6 +77,7 @@ int main(void)
         cmocka_unit_test(test_a_client_with_a_limit),
         cmocka_unit_test(test_tries_that_do_not_help),
         cmocka_unit_test(test_its_time_is_bounded),
+        cmocka_unit_test(test_a_rank_for_which_others_wait),
         cmocka_unit_test(test_with_a_bound_of_nothing_none_waits),
         cmocka_unit_test(test_a_task_that_is_ended),
     };
