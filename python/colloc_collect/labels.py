@@ -14,7 +14,7 @@ the lines of OUT.jsonl when it is started again. `--given=FILE` labels the netwo
 instead, with the columns of data/published/transformers.csv.
 
 A line has the draw, the estimate in MiB for each of GPUS, and the layers as layers.jsonl.xz of
-data/memory has them, but with repeated blocks written once (`unfold` undoes that).
+data/memory has them, with repeated blocks written once (folded.py).
 """
 import argparse
 import csv
@@ -33,13 +33,13 @@ import torch
 from colloc_export import Task, export
 
 from . import synthetic
+from .folded import fold
 from .names import identify
 from .transformers_published import PROPERTIES, draw_published, published_spec
 
 GPUS = ("NVIDIA H200", "NVIDIA A100-SXM4-40GB")
 OPTIMIZERS, PRECISIONS = ("adam", "adam", "sgd", "momentum", "adamw"), ("fp32", "fp32", "amp")
 AS_PUBLISHED = {"optimizer": "adam", "precision": "fp32"}
-PERIOD_MAX = 24  # layers of a repeated block; a Transformer's has 9 or 11
 TINY = published_spec(
     vocabulary=32, width=16, heads=2, layers=1, hidden=32, dropout=0.1, sequence=8, classes=2
 )
@@ -75,32 +75,6 @@ def draw(kind, seed, number):
 
 
 # --- layers
-
-
-def fold(rows):
-    """Rows as [[times, block], ...]: a block of equal successive runs of rows is written once."""
-    folded, at = [], 0
-    while at < len(rows):
-        period, times = _repetition(rows, at)
-        folded.append([times, rows[at : at + period]])
-        at += period * times
-    return folded
-
-
-def _repetition(rows, at):
-    """(rows of the block, how often it follows itself) of the longest repetition from `at` on."""
-    best = (1, 1)
-    for period in range(1, min(PERIOD_MAX, (len(rows) - at) // 2) + 1):
-        block, times = rows[at : at + period], 1
-        while rows[at + times * period : at + (times + 1) * period] == block:
-            times += 1
-        if times > 1 and times * period > best[0] * best[1]:
-            best = (period, times)
-    return best
-
-
-def unfold(folded):
-    return [row for times, block in folded for _ in range(times) for row in block]
 
 
 def layer_rows(described):

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
 from needs_torch import PYTHON_FOLDER  # noqa: E402
 
-from colloc_collect import labels, transformers_published  # noqa: E402
+from colloc_collect import folded, labels, transformers_published  # noqa: E402
 
 SPEC = {**labels.TINY, "layers": 3}
 # Answers as `colloc estimate --json` does, with the batch as the memory.
@@ -61,10 +61,10 @@ class Layers(unittest.TestCase):
     def test_repeated_blocks_are_written_once(self):
         block = [["Linear", 1], ["Dropout", 2], ["Dropout", 2], ["LayerNorm", 3]]
         rows = [["Embedding", 0]] + 39 * block + [["Linear", 9]]
-        folded = labels.fold(rows)
-        self.assertEqual(labels.unfold(folded), rows)
-        self.assertLess(sum(len(block) for _, block in folded), 8)
-        self.assertEqual(labels.unfold(labels.fold([])), [])
+        short = folded.fold(rows)
+        self.assertEqual(folded.unfold(short), rows)
+        self.assertLess(sum(len(block) for _, block in short), 8)
+        self.assertEqual(folded.unfold(folded.fold([])), [])
 
 
 class Labels(unittest.TestCase):
@@ -102,9 +102,9 @@ class Labels(unittest.TestCase):
         self.run_labels(2, 3, jobs=2)
         first, second = sorted(self.lines(), key=lambda row: row["number"])
         self.assertEqual(first["mib"], {"NVIDIA H200": 92, "NVIDIA A100-SXM4-40GB": 2})
-        kinds = [row[0] for row in labels.unfold(first["layers"])]
+        kinds = [row[0] for row in folded.unfold(first["layers"])]
         self.assertEqual(kinds.count("MultiheadAttention"), SPEC["layers"])
-        self.assertEqual(first["parameters"], sum(r[2] for r in labels.unfold(first["layers"])))
+        self.assertEqual(first["parameters"], sum(r[2] for r in folded.unfold(first["layers"])))
         self.assertIn("no estimate of batch 3", second["error"])
         self.assertNotIn("mib", second)
 
