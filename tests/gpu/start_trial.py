@@ -34,6 +34,7 @@ A way is left out when it is not expected to end within the time that is left. O
 for each way, written when it has ended.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -374,10 +375,10 @@ class Trial:
         self.jobs = commands(list(PACE)[: options.kinds], options.each)
         self.log = open(os.path.splitext(options.out)[0] + ".log", "w")
         self.took = {}
-        # By hand no task has the preloaded library.
-        self.by_hand_fork = self.fork_server(None)
         library = os.path.join(os.path.abspath(options.programs), "libcolloc-preload.so")
-        self.fork = self.fork_server(library)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:  # imports take their time
+            # By hand no task has the preloaded library.
+            self.by_hand_fork, self.fork = pool.map(self.fork_server, (None, library))
         steps = options.array_steps
         self.array_job = self.array_of(steps) if steps else None
 
@@ -620,8 +621,9 @@ def main():
     with contextlib.closing(Trial(parser.parse_args())) as trial:
         for way in trial.options.ways:
             trial.take(way)
-    with open(trial.options.out) as file:
-        print("\n".join(tables([json.loads(line) for line in file])))
+    if os.path.exists(trial.options.out):  # not where there was no time for any way
+        with open(trial.options.out) as file:
+            print("\n".join(tables([json.loads(line) for line in file])))
 
 
 if __name__ == "__main__":
