@@ -106,12 +106,22 @@ int cgroup_enter(const char *path, const struct cgroup_limits *limits)
     return r;
 }
 
-static int count_processes(const char *path)
+/* In it and below it. */
+static int count_processes(const char *path, int depth)
 {
     char *list = read_entry(path, "cgroup.procs");
+    DIR *entries = list && depth > 0 ? opendir(path) : NULL;
     int n = 0;
     for (const char *at = list; at && (at = strchr(at, '\n')); at++)
         n++;
+    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+        char below[CGROUP_PATH_SIZE];
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+            snprintf(below, sizeof below, "%s/%s", path, entry->d_name) < (int)sizeof below)
+            n += count_processes(below, depth - 1);
+    }
+    if (entries)
+        closedir(entries);
     free(list);
     return n;
 }
@@ -128,7 +138,7 @@ static void kill_each(const char *path)
 
 int cgroup_kill(const char *path)
 {
-    int n = count_processes(path);
+    int n = count_processes(path, DEPTH_MAX);
     int r = write_entry(path, "cgroup.kill", "1");
     if (r == -ENOENT)
         kill_each(path);

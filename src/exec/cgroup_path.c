@@ -97,6 +97,42 @@ bool cgroup_parse_attempt(
            cgroup_parse_name(text, state_dir, ret_task, ret_attempt);
 }
 
+/* A dash in a slice's name stands for a level, so the cgroup's has an underscore there. */
+bool cgroup_slice_of(const char *cgroup, char *ret_name, size_t size)
+{
+    const char *name = strrchr(cgroup, '/');
+    uint32_t hash;
+    uint64_t task;
+    int attempt;
+    char end;
+    return name &&
+           sscanf(name + 1, "%8" SCNx32 "-%" SCNu64 ".%d%c", &hash, &task, &attempt, &end) == 3 &&
+           snprintf(ret_name, size, "colloc-%08" PRIx32 "_%" PRIu64 ".%d.slice", hash, task,
+               attempt) < (int)size;
+}
+
+bool cgroup_parse_slice_name(
+    const char *name, const char *state_dir, uint64_t *ret_task, int *ret_attempt)
+{
+    uint32_t hash;
+    int end = 0;
+    return sscanf(name, "colloc-%8" SCNx32 "_%" SCNu64 ".%d.slice%n", &hash, ret_task, ret_attempt,
+               &end) == 3 &&
+           end > 0 && !name[end] && hash == hash_of(state_dir, strlen(state_dir));
+}
+
+bool cgroup_parse_slice(
+    const char *own, const char *state_dir, uint64_t *ret_task, int *ret_attempt)
+{
+    static const char home[] = "/" CGROUP_SLICES "/";
+    char name[96]; /* the longest has 53 */
+    if (strncmp(own, home, sizeof home - 1) != 0)
+        return false;
+    own += sizeof home - 1;
+    return snprintf(name, sizeof name, "%.*s", (int)strcspn(own, "/"), own) < (int)sizeof name &&
+           cgroup_parse_slice_name(name, state_dir, ret_task, ret_attempt);
+}
+
 int64_t cgroup_parse_value(const char *text, const char *key)
 {
     size_t length = strlen(key);

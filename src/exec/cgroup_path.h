@@ -6,6 +6,9 @@
  *         daemon/              collocd and its shims (DelegateSubgroup=daemon)
  *         colloc/              the home of attempts; several collocd may share it
  *             1f0c9a77-12.1/   task 12, attempt 1; the first part is a hash of the state folder
+ *
+ *     /sys/fs/cgroup/colloc.slice    systemd's, for containers of attempts (exec/container_slice.h)
+ *         colloc-1f0c9a77_12.1.slice/    those of task 12, attempt 1
  */
 #ifndef COLLOC_EXEC_CGROUP_PATH_H
 #define COLLOC_EXEC_CGROUP_PATH_H
@@ -16,6 +19,7 @@
 
 #define CGROUP_HOME      "colloc"
 #define CGROUP_SUBGROUP  "daemon"
+#define CGROUP_SLICES    "colloc.slice"
 #define CGROUP_PATH_SIZE 4096 /* PATH_MAX of Linux */
 
 /* Finds where the cgroup v2 hierarchy is mounted. `mountinfo`: the text of /proc/self/mountinfo.
@@ -58,6 +62,30 @@ bool cgroup_parse_name(
  */
 bool cgroup_parse_attempt(
     const char *own, const char *home, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
+
+/*
+ * Writes the name of the slice for an attempt's containers, which systemd has below CGROUP_SLICES.
+ *
+ * cgroup: the attempt's, absolute
+ *
+ * Returns false if it is none of an attempt, or does not fit.
+ */
+bool cgroup_slice_of(const char *cgroup, char *ret_name, size_t size);
+
+/* Parses the name of such a slice. Returns true, with the task and the attempt, when it belongs to
+ * an attempt below `state_dir`. */
+bool cgroup_parse_slice_name(
+    const char *name, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
+
+/*
+ * Finds the attempt whose container a process is in.
+ *
+ * own: as cgroup_parse_own writes it; only root makes cgroups there
+ *
+ * Returns as cgroup_parse_attempt does.
+ */
+bool cgroup_parse_slice(
+    const char *own, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
 
 /* Returns the value of `key` in a text of "KEY NUMBER" lines, such as cgroup.events; -1:
  * missing. */

@@ -7,6 +7,7 @@
  *     /sys/fs/cgroup/                   not: a filter here would be the tasks', too
  *         user.slice/                   filtered: logins, rootless containers
  *         machine.slice/                filtered
+ *         colloc.slice/                 not: containers of tasks (exec/container_slice.h)
  *         system.slice/                 not
  *             cron.service/             filtered
  *             docker-4f2c....scope/     filtered
@@ -102,7 +103,9 @@ static int filter_folder(struct outside_filter *filter, const char *folder, stru
     for (const struct dirent *entry; r == 0 && (entry = readdir(entries));) {
         char path[CGROUP_PATH_SIZE + sizeof entry->d_name];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+        bool has_slices = strcmp(folder, filter->mount) == 0 &&
+                          strcmp(entry->d_name, CGROUP_SLICES) == 0;
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && !has_slices &&
             !outside_filter_is_own(path, filter->home, filter->own))
             r = filter_one(filter, path, entry->d_ino, fault);
     }

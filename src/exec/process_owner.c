@@ -7,6 +7,8 @@
  *
  *     /colloc/1f0c9a77-12.1/docker-5e0b...    is task 12's, while its attempt 1 runs
  *
+ *     /colloc.slice/colloc-1f0c9a77_12.1.slice/docker-5e0b....scope    too (container_slice.h)
+ *
  * The home of these cgroups belongs to root, who alone can move processes there: a user cannot
  * charge a process to another user's task. A cgroup of such a name elsewhere does not count.
  */
@@ -29,8 +31,9 @@ static int find_by_cgroup(pid_t pid, const struct attempt_roots *roots)
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
     bool is_attempt = file_read_start(path, text, sizeof text) > 0 &&
                       cgroup_parse_own(text, own, sizeof own) &&
-                      cgroup_parse_attempt(
-                          own, roots->cgroup_home, roots->state_dir, &task, &attempt);
+                      (cgroup_parse_attempt(
+                           own, roots->cgroup_home, roots->state_dir, &task, &attempt) ||
+                          cgroup_parse_slice(own, roots->state_dir, &task, &attempt));
     for (size_t i = 0; is_attempt && i < roots->count; i++)
         if (roots->tasks[i] == task && roots->attempts[i] == attempt)
             return (int)i;

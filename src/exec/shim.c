@@ -24,6 +24,7 @@
 #include "exec/attempt_classify.h"
 #include "exec/cgroup.h"
 #include "exec/claim.h"
+#include "exec/container_slice.h"
 #include "exec/drain.h"
 #include "exec/failure_classify.h"
 #include "exec/launch.h"
@@ -187,8 +188,11 @@ static void begin_killing(struct shim *shim)
         shim->writer_us = now_us + WRITER_LIMIT_US;
     }
     shim->phase = PHASE_KILLING;
+    char slice[CGROUP_PATH_SIZE];
     if (shim->file.spec.cgroup)
         cgroup_kill(shim->file.spec.cgroup);
+    if (shim->file.spec.cgroup && container_slice_find(shim->file.spec.cgroup, slice))
+        cgroup_kill(slice);
     bool is_writing = shim->launch.writer && now_us < shim->writer_us;
     tree_signal_except(getpid(), &shim->launch.writer, is_writing, SIGKILL);
     shim->deadline_us = now_us + KILL_AGAIN_US;
@@ -369,11 +373,16 @@ static void measure_usage(struct attempt_exit *result)
                      usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
-/* The cgroup counts the task's own processes; the machine's counter any process. */
+/* The cgroups count the task's own processes; the machine's counter any process. */
 static enum host_oom judge_host_oom(const struct shim *shim)
 {
+    char slice[CGROUP_PATH_SIZE];
     const char *cgroup = shim->file.spec.cgroup;
     struct reading kills = cgroup ? cgroup_oom_kills(cgroup) : READING_NONE;
+    bool has_slice = cgroup && container_slice_find(cgroup, slice);
+    struct reading in_slice = has_slice ? cgroup_oom_kills(slice) : READING_NONE;
+    if (in_slice.valid && in_slice.value > 0)
+        return HOST_OOM_CERTAIN;
     if (kills.valid)
         return kills.value > 0 ? HOST_OOM_CERTAIN : HOST_OOM_NO;
     struct reading before = shim->oom_kills_before, now = oom_counter_read();
@@ -408,6 +417,16 @@ static void judge_launch(struct shim *shim, const struct fault *fault)
     log_line_clean(span_of(fault->text), shim->result.failure.evidence);
 }
 
+/* `cgroup`: may be NULL. */
+static void remove_cgroups(const char *cgroup)
+{
+    char slice[CGROUP_PATH_SIZE];
+    if (cgroup && container_slice_find(cgroup, slice))
+        container_slice_end(slice);
+    if (cgroup)
+        cgroup_remove(cgroup, EMPTY_LIMIT_US);
+}
+
 static void run_attempt(struct shim *shim)
 {
     struct fault fault = {0};
@@ -428,8 +447,7 @@ static void run_attempt(struct shim *shim)
     if (r == 0)
         cap_output(shim); /* what came since the last check; its end has been read */
     torch_responder_clean(&shim->file.spec);
-    if (shim->file.spec.cgroup)
-        cgroup_remove(shim->file.spec.cgroup, EMPTY_LIMIT_US);
+    remove_cgroups(shim->file.spec.cgroup);
 }
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"
 #include "exec/cgroup.h"
+#include "exec/container_slice.h"
 #include "exec/device_filter.h"
 
 /* Chosen: the loop does not wait longer for the end of killed processes; the next start removes the
@@ -110,15 +111,16 @@ bool cgroups_name(const struct attempts *attempts, const char *folder, char *pat
 
 int cgroups_sweep(const struct attempts *attempts, const char *folder)
 {
-    char path[CGROUP_PATH_SIZE];
+    char path[CGROUP_PATH_SIZE], slice[CGROUP_PATH_SIZE];
     if (!cgroups_name(attempts, folder, path, sizeof path))
         return 0;
     int n = cgroup_kill(path);
     cgroup_remove(path, REMOVE_LIMIT_US);
-    return n > 0 ? n : 0;
+    int in_slice = container_slice_find(path, slice) ? container_slice_end(slice) : 0;
+    return (n > 0 ? n : 0) + (in_slice > 0 ? in_slice : 0);
 }
 
-static bool is_running(const struct attempts *attempts, uint64_t id, int attempt)
+bool cgroups_attempt_runs(const struct attempts *attempts, uint64_t id, int attempt)
 {
     const struct task *task = core_task(attempts->parts.core, id);
     return task && task_state_has_attempt(task->state) && task->attempts == attempt;
@@ -132,7 +134,7 @@ void cgroups_sweep_left(struct attempts *attempts)
         uint64_t task;
         int attempt;
         if (!cgroup_parse_name(entry->d_name, attempts->parts.config->state_dir, &task, &attempt) ||
-            is_running(attempts, task, attempt))
+            cgroups_attempt_runs(attempts, task, attempt))
             continue;
         snprintf(path, sizeof path, "%s/%s", attempts->cgroup_home, entry->d_name);
         int n = cgroup_kill(path);

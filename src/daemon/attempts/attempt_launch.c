@@ -179,7 +179,7 @@ static char *join_near_cpus(const struct attempts *attempts, const struct task *
 /* "0,2": its GPUs' device files; "none". NULL where other GPUs are not hidden from it: by the setting,
  * because the kernel cannot, or because an MPS server, which is no process of the task, opens the
  * GPUs. */
-static char *join_gpu_minors(const struct attempts *attempts, const struct task *task, bool by_mps)
+char *attempts_join_minors(const struct attempts *attempts, const struct task *task, bool by_mps)
 {
     const struct cluster_view *view = core_view(attempts->parts.core);
     char *text = NULL;
@@ -234,7 +234,7 @@ static int fill_environment(
     bool by_mps = task->run->share.sharing == SHARING_MPS && !launch->how.by_streams;
     const struct cluster_view *view = core_view(attempts->parts.core);
     launch->near_cpus = join_near_cpus(attempts, task);
-    launch->gpu_minors = join_gpu_minors(attempts, task, by_mps);
+    launch->gpu_minors = attempts_join_minors(attempts, task, by_mps);
     /* CUDA does not count GPUs that it cannot open */
     bool by_index = !launch->gpu_minors && gpus_cuda_counts_as_nvml(attempts->parts.gpus, by_mps);
     if (r == 0)

@@ -98,6 +98,8 @@ int attempts_apply_limits(const struct attempts *attempts, uint64_t id, struct f
         bool is_raised = task->state == TASK_SUSPENDED || task_state_is_changing(task->state);
         limits.memory_bytes = is_raised ? 0 : task->request.host.memory_bytes;
         r = cgroup_limit_attempt(cgroup, &limits);
+        if (live)
+            live->has_limited_slice = false; /* the next review sets it */
     }
     if (r < 0)
         fault_set(fault, -r, "task %" PRIu64 ": its new limits are not all in force: %s", id,

@@ -7,6 +7,7 @@
  *     attempt_watch.c    waits for the shim's end, by its pidfd
  *     attempt_ending.c   why an attempt ended: EXITED
  *     attempt_sweep.c    kills what a killed shim has left
+ *     attempt_slices.c   limits and ends the containers of attempts
  *     attempt_adopt.c    what became of an attempt while the daemon was not watching
  */
 #include <errno.h>
@@ -42,6 +43,8 @@ void attempts_close(struct attempts *attempts)
     /* tdelete changes the root, which clang-tidy does not know. */
     while (attempts && attempts->live)
         live_attempt_remove(*(void **)attempts->live); // NOLINT(clang-analyzer-unix.Malloc)
+    if (attempts)
+        user_helper_leave(&attempts->slices);
 }
 
 void attempts_destroy(struct attempts *attempts)
@@ -147,6 +150,7 @@ void attempts_polled(struct attempts *attempts, int64_t poll)
     uint64_t id = 0;
     attempts->polled = poll;
     attempts_keep_time_limits(attempts);
+    slices_review(attempts);
     twalk_r(attempts->live, on_live_attempt, attempts);
     if (!attempts->n_awaiting_poll)
         return;

@@ -29,6 +29,7 @@ struct live_attempt {
     bool is_asked;              /* its shim was asked to end it */
     int64_t stopped_us;         /* since when that shim is stopped (monotonic clock); 0: it runs */
     int64_t shim_limit_us;      /* the time limit that its shim has; 0: that of its start */
+    bool has_limited_slice;     /* its containers' slice has the limits and the filter */
 
     struct {
         struct user_helper helper;
@@ -44,6 +45,7 @@ struct attempts {
     struct cgroup_controllers enforced; /* the limits that they have */
     bool can_filter;                    /* these can be kept from GPUs, and are to be */
     void *live;                         /* a tsearch tree of struct live_attempt by task */
+    struct user_helper slices;          /* limits and ends slices (attempt_slices.c) */
     int n_awaiting_poll;
     int64_t polled; /* the number of the last complete poll */
 };
@@ -95,6 +97,12 @@ void live_attempt_watch(struct live_attempt *live);
 /* Reads what became of an attempt that was started and is not watched. */
 void attempts_adopt_one(struct attempts *attempts, const struct task *task);
 
+/* ---- attempt_launch.c ---- */
+
+/* Writes the minor numbers of the GPUs that the task may open, for the caller to free; NULL: any,
+ * or memory is out. */
+char *attempts_join_minors(const struct attempts *attempts, const struct task *task, bool by_mps);
+
 /* ---- attempt_limits.c ---- */
 
 /* Shims get new time limits for tasks that have stopped or continued. */
@@ -140,10 +148,19 @@ struct cgroup_limits cgroups_limits_of(const struct attempts *attempts, const st
 /* Writes the cgroup of the attempt with this folder. Returns false when there are none. */
 bool cgroups_name(const struct attempts *attempts, const char *folder, char *path, size_t size);
 
-/* Kills the processes in an attempt's cgroup and removes it. Returns how many there were. */
+/* Returns whether this attempt of the task goes on. */
+bool cgroups_attempt_runs(const struct attempts *attempts, uint64_t task, int attempt);
+
+/* Kills the processes in an attempt's cgroup and in the slice of its containers, and removes both.
+ * Returns how many there were. For a helper process: it waits. */
 int cgroups_sweep(const struct attempts *attempts, const char *folder);
 
 /* The same for all attempts of this state folder that do not run: after a restart. */
 void cgroups_sweep_left(struct attempts *attempts);
+
+/* ---- attempt_slices.c ---- */
+
+/* Reviews the slices of attempts' containers. */
+void slices_review(struct attempts *attempts);
 
 #endif

@@ -35,6 +35,7 @@
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/suspension/suspension_state.h"
 #include "exec/cgroup.h"
+#include "exec/container_slice.h"
 #include "exec/tree.h"
 
 static void next_order(struct suspension *s);
@@ -428,11 +429,12 @@ bool suspension_answer_later(struct suspension *s, uint64_t task, struct api_req
 
 static void set_frozen(struct suspension *s, uint64_t task, bool is_frozen)
 {
-    char cgroup[CGROUP_PATH_SIZE];
+    char cgroup[CGROUP_PATH_SIZE], slice[CGROUP_PATH_SIZE];
     pid_t shim = attempts_find_shim(s->parts.attempts, task);
-    int r = -ENOENT;
-    if (attempts_find_cgroup(s->parts.attempts, task, cgroup, sizeof cgroup))
-        r = cgroup_freeze(cgroup, is_frozen);
+    bool has_cgroup = attempts_find_cgroup(s->parts.attempts, task, cgroup, sizeof cgroup);
+    int r = has_cgroup ? cgroup_freeze(cgroup, is_frozen) : -ENOENT;
+    if (has_cgroup && container_slice_find(cgroup, slice))
+        cgroup_freeze(slice, is_frozen);
     if (r < 0 && shim)
         r = tree_signal(shim, is_frozen ? SIGSTOP : SIGCONT);
     if (r < 0)

@@ -200,6 +200,42 @@ int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits)
     return 0;
 }
 
+bool container_slice_find_home(char *ret_home)
+{
+    return false; /* the system test has slices */
+}
+
+bool container_slice_find(const char *cgroup, char *ret_path)
+{
+    return false;
+}
+
+int container_slice_limit(const char *path, const struct cgroup_limits *limits)
+{
+    return 0;
+}
+
+int container_slice_end(const char *path)
+{
+    return 0;
+}
+
+bool cgroup_parse_slice_name(
+    const char *name, const char *state_dir, uint64_t *ret_task, int *ret_attempt)
+{
+    return false;
+}
+
+int gpu_minors_parse(const char *text, struct gpu_minors *ret_minors)
+{
+    return 0;
+}
+
+int device_filter_set(const char *path, const struct gpu_minors *minors)
+{
+    return 0;
+}
+
 int device_filter_try(const char *home, struct fault *fault)
 {
     return fault_set(fault, ENOSYS, "none here");

@@ -132,9 +132,41 @@ static void counters_are_read(void **state)
     assert_int_equal(cgroup_parse_value("", "oom_kill"), -1);
 }
 
+static void slices_of_containers(void **state)
+{
+    char name[64];
+    uint64_t task;
+    int attempt;
+    char cgroup[128], own[256];
+    assert_true(
+        cgroup_of_attempt("/c/colloc", "/var/lib/colloc/tasks/12/3", cgroup, sizeof cgroup));
+    assert_true(cgroup_slice_of(cgroup, name, sizeof name));
+    assert_null(strchr(name + strlen("colloc-"), '-')); /* a dash would be a level */
+    snprintf(own, sizeof own, "/colloc.slice/%s/docker-1.scope", name);
+    assert_true(cgroup_parse_slice(own, "/var/lib/colloc", &task, &attempt));
+    assert_int_equal(task, 12);
+    assert_int_equal(attempt, 3);
+    assert_false(cgroup_parse_slice(own, "/var/lib/other", &task, &attempt));
+    assert_true(cgroup_parse_slice_name(name, "/var/lib/colloc", &task, &attempt));
+    assert_false(cgroup_slice_of(cgroup, name, 20));
+    assert_false(cgroup_slice_of("/c/colloc", name, sizeof name));
+    assert_false(cgroup_slice_of("/c/daemon", name, sizeof name));
+    assert_false(cgroup_slice_of("", name, sizeof name));
+    /* A user's systemd makes such a slice below the user's. */
+    snprintf(own, sizeof own, "/user.slice/colloc.slice/%s", name);
+    assert_false(cgroup_parse_slice(own, "/var/lib/colloc", &task, &attempt));
+    assert_false(cgroup_parse_slice("/colloc.slice", "/var/lib/colloc", &task, &attempt));
+    assert_false(cgroup_parse_slice("/colloc.slice/", "/var/lib/colloc", &task, &attempt));
+    snprintf(own, sizeof own, "/colloc.slice/%.*s", (int)strlen(name) - 1, name);
+    assert_false(cgroup_parse_slice(own, "/var/lib/colloc", &task, &attempt));
+    snprintf(own, sizeof own, "/colloc.slice/%sx", name);
+    assert_false(cgroup_parse_slice(own, "/var/lib/colloc", &task, &attempt));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_of_containers),
         cmocka_unit_test(the_mount_is_found),
         cmocka_unit_test(the_own_cgroup_is_found),
         cmocka_unit_test(controllers_are_enabled_only_where_no_process_is),
