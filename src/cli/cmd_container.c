@@ -56,15 +56,10 @@ static int prepare_docker(char program[PATH_MAX], char parent[CGROUP_PATH_SIZE])
         print_error("container: neither podman nor docker is on PATH");
         return EXIT_REFUSED;
     }
-    enum docker_driver driver = docker_driver_of(program);
-    if (driver == DOCKER_DRIVER_UNKNOWN)
-        print_error("container: dockerd does not answer");
-    else if (driver != DOCKER_DRIVER_CGROUPFS)
-        print_error("container: " DOCKER_DRIVER_WORDS);
-    else if (!docker_find_parent(parent))
-        print_error("container: tasks have no cgroups here, which docker needs");
-    else
+    enum docker_place place = docker_find_place(program, parent);
+    if (place == DOCKER_PLACE_TASK)
         return EXIT_OK;
+    print_error("container: %s", docker_place_text(place));
     return EXIT_REFUSED;
 }
 

@@ -11,19 +11,31 @@
 
 extern const struct command command_docker;
 
-enum docker_driver { DOCKER_DRIVER_UNKNOWN, DOCKER_DRIVER_CGROUPFS, DOCKER_DRIVER_OTHER };
-
-#define DOCKER_DRIVER_WORDS                                                                        \
-    "docker's cgroup driver is not cgroupfs: the administrator can set \"exec-opts\": "            \
-    "[\"native.cgroupdriver=cgroupfs\"] in /etc/docker/daemon.json"
+/* Can a container be a part of the task? */
+enum docker_place {
+    DOCKER_PLACE_TASK,     /* yes */
+    DOCKER_PLACE_SILENT,   /* dockerd does not answer */
+    DOCKER_PLACE_ROOTLESS, /* dockerd is a user's, or has no cgroups */
+    DOCKER_PLACE_NONE,     /* the task has no cgroup that root's dockerd could use */
+};
 
 /* Finds docker on PATH, passing over colloc's link of that name. */
 bool docker_find(char program[PATH_MAX]);
 
-/* Asks dockerd. Unknown: it does not answer. */
-enum docker_driver docker_driver_of(const char *program);
+/*
+ * Finds where dockerd has to put a container of this task: in the task's cgroup, or in a slice of
+ * systemd that is the task's (exec/container_slice.h), by dockerd's cgroup driver. Asks dockerd.
+ *
+ * program:    docker
+ * ret_parent: for --cgroup-parent; CGROUP_PATH_SIZE bytes
+ */
+enum docker_place docker_find_place(const char *program, char *ret_parent);
 
-/* Finds the task's cgroup below the root of cgroups. Returns false where the task has none. */
-bool docker_find_parent(char ret_parent[CGROUP_PATH_SIZE]);
+/* Returns why a container can be no part of the task. */
+const char *docker_place_text(enum docker_place place);
+
+/* Runs a program, and reads what it prints, up to `size` bytes with the NUL. Returns whether it
+ * succeeded and printed something. `is_quiet`: its errors are not shown. */
+bool docker_read_output(const char *const *argv, bool is_quiet, char *text, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dockerd starts a container in the cgroup that --cgroup-parent names. Below the task's the kernel
- * counts its GPU memory, limits it and ends it with the task (exec/process_owner.c), and no label
- * has to be believed:
+ * dockerd starts a container in the cgroup that --cgroup-parent names. Below the task's, or in the
+ * task's slice, it is limited with the task and ends with it, its processes are the task's
+ * (exec/process_owner.c), and no label has to be believed:
  *
  *     docker run --gpus all -v /d:/d IMAGE train --gpus 2        in a task with GPU 1 becomes
  *
@@ -43,8 +43,7 @@ static int count_words(const char *option)
     return *letter && !letter[1] ? 2 : 1;
 }
 
-/* Returns how many words stand before docker's verb. */
-static int find_verb(const char *const *words)
+int docker_find_verb(const char *const *words)
 {
     int i = 0;
     while (words[i] && *words[i] == '-') {
@@ -58,7 +57,7 @@ static int find_verb(const char *const *words)
 /* Returns how many words stand before the verb's options; 0: no container is made. */
 static int find_options(const char *const *words)
 {
-    int i = find_verb(words);
+    int i = docker_find_verb(words);
     if (words[i] && strcmp(words[i], "container") == 0)
         i++;
     bool makes = words[i] && (strcmp(words[i], "run") == 0 || strcmp(words[i], "create") == 0);
@@ -68,18 +67,6 @@ static int find_options(const char *const *words)
 bool docker_makes_container(const char *const *words)
 {
     return find_options(words) > 0;
-}
-
-bool docker_starts_project(const char *const *words)
-{
-    static const char *const verbs[] = {"up", "run", "create", "start", "restart"};
-    int i = find_verb(words);
-    if (!words[i] || strcmp(words[i], "compose") != 0)
-        return false;
-    while (words[++i])
-        if (is_listed(verbs, ARRAY_SIZE(verbs), words[i]))
-            return true;
-    return false;
 }
 
 void docker_add_task(struct word_list *list, const struct docker_task *task, bool wants_gpus)
@@ -125,7 +112,8 @@ static bool is_replaced(const char *const *words, const struct docker_task *task
     }
     const char *runtime = value_of(words, "--runtime");
     *ret_gpus |= runtime && strcmp(runtime, "nvidia") == 0;
-    return task->parent && value_of(words, "--cgroup-parent");
+    /* dockerd would start it again after the task's end */
+    return task->parent && (value_of(words, "--cgroup-parent") || value_of(words, "--restart"));
 }
 
 void docker_add_words(

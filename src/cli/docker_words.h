@@ -11,17 +11,16 @@
 struct docker_task {
     const char *id;
     const char *gpus;   /* labels, comma-separated: "0,2"; "": none */
-    const char *parent; /* the task's cgroup below the root of cgroups: "/colloc/1f0c-12.1"; NULL:
-                           docker cannot use it, and the container is none of the task's */
+    const char *parent; /* as --cgroup-parent has it: "/colloc/1f0c-12.1", "colloc-1f0c_12.1.slice";
+                           NULL: docker has none, and the container is none of the task's */
 };
 
 /* Does the command line make a container: docker run, create, container run? `words`: without
  * "docker", ended by NULL. */
 bool docker_makes_container(const char *const *words);
 
-/* Does the command line start containers of a project: docker compose up, run, start? Their cgroups
- * are those of the compose file. */
-bool docker_starts_project(const char *const *words);
+/* Returns how many words stand before docker's verb. */
+int docker_find_verb(const char *const *words);
 
 /*
  * Appends docker's words with those of the task. GPUs that the words ask for become the task's; the

@@ -108,27 +108,31 @@ int submit_refuse_quoted_line(const char *line, struct fault *fault)
 /* ---- containers of a server ---- */
 
 #define DOCKER_WORDS                                                                               \
-    "docker starts its processes outside the task, unless its cgroup driver is cgroupfs and the "  \
-    "task calls `docker run`: use `colloc submit --container` (docs/containers.md)"
+    "`docker-compose`, `docker exec`, `docker start` and docker by sudo start processes outside "  \
+    "the task: use `docker run` or `docker compose` (docs/containers.md)"
 
-static bool starts_container(const char *program, const char *verb)
+/* In a task colloc's `docker` stands first on PATH, which sudo sets anew. */
+static bool passes_task_by(const char *program, const char *verb, bool by_sudo)
 {
     const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
-    static const char *const verbs[] = {"run", "exec", "start", "compose"};
+    bool is_docker = strcmp(name, "docker") == 0 || strcmp(name, "nvidia-docker") == 0;
     if (strcmp(name, "docker-compose") == 0)
         return true;
-    for (size_t i = 0; i < ARRAY_SIZE(verbs) && verb; i++)
-        if (strcmp(verb, verbs[i]) == 0)
-            return strcmp(name, "docker") == 0 || strcmp(name, "nvidia-docker") == 0;
-    return false;
+    if (!is_docker || !verb)
+        return false;
+    if (strcmp(verb, "exec") == 0 || strcmp(verb, "start") == 0)
+        return true;
+    bool is_collocs = strcmp(program, "docker") == 0 && !by_sudo;
+    return !is_collocs && (strcmp(verb, "run") == 0 || strcmp(verb, "compose") == 0);
 }
 
 static void warn_of_docker(const char *const *words)
 {
     const char *const *first = words;
-    while (*first && (strcmp(*first, "sudo") == 0 || strcmp(*first, "exec") == 0))
-        first++;
-    if (*first && starts_container(*first, first[1]))
+    bool by_sudo = false;
+    for (; *first && (strcmp(*first, "sudo") == 0 || strcmp(*first, "exec") == 0); first++)
+        by_sudo |= strcmp(*first, "sudo") == 0;
+    if (*first && passes_task_by(*first, first[1], by_sudo))
         print_error("warning: " DOCKER_WORDS);
 }
 
@@ -137,14 +141,18 @@ static bool is_docker_line(struct span line)
 {
     char text[64], *rest = text;
     const char *words[4] = {NULL};
+    bool by_sudo = false;
     size_t n = 0;
     struct span trimmed = span_trim(line);
     trimmed.size = trimmed.size < sizeof text ? trimmed.size : sizeof text - 1;
     span_copy(trimmed, text, sizeof text);
-    for (char *word; n < 3 && (word = strsep(&rest, " \t"));)
-        if (*word && strcmp(word, "sudo") != 0 && strcmp(word, "exec") != 0)
+    for (char *word; n < 3 && (word = strsep(&rest, " \t"));) {
+        bool is_sudo = strcmp(word, "sudo") == 0;
+        by_sudo |= is_sudo && n == 0;
+        if (*word && !is_sudo && (n > 0 || strcmp(word, "exec") != 0))
             words[n++] = word;
-    return n > 0 && starts_container(words[0], words[1]);
+    }
+    return n > 0 && passes_task_by(words[0], words[1], by_sudo);
 }
 
 /* ---- a command ---- */

@@ -1,107 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers that a task starts by the real docker, with a dockerd of this test.
-
-Needs root and Debian's docker.io. The image is an empty folder: the container gets this machine's
-programs by mounts, so that no registry is needed.
-"""
+"""Containers that a task starts by the real docker, with its cgroup driver cgroupfs."""
 
 import os
 import pwd
-import shutil
 import subprocess
 import tempfile
 import unittest
 
-from daemon_case import (
-    LIMIT_S,
-    SANITIZED,
-    DaemonCase,
-    cgroup_of,
-    cgroups_of,
-    processes_with,
-    program,
-    read,
-    until,
-)
+from daemon_case import LIMIT_S, cgroups_of, program, until
+from docker_case import DockerCase
 
 A_PERSON = 65534  # a person by its number, with a name on every Linux
-DOCKERD = shutil.which("dockerd", path="/usr/bin:/usr/sbin:/usr/local/bin")
 
 
-@unittest.skipUnless(os.geteuid() == 0 and DOCKERD, "needs root and docker")
-@unittest.skipIf(SANITIZED, "programs of the sanitizer's build want all of /proc")
-class Docker(DaemonCase):
-    gpus = "1xA100-40GB"
-    settings = {"outside": "message", "outside-after": "0"}
-
-    def setUp(self):
-        super().setUp()
-        if not cgroups_of(self.state) and not self.has_cgroups():
-            self.skipTest("tasks have no cgroups here")
-        self.host = f"unix://{self.folder}/docker.sock"
-        self.env["DOCKER_HOST"] = self.host
-        self.dockerd = subprocess.Popen(
-            [DOCKERD, "--iptables=false", "--ip6tables=false", "--bridge=none"]
-            + [
-                "--storage-driver=vfs",
-                "--exec-opt=native.cgroupdriver=cgroupfs",
-                "--host",
-                self.host,
-            ]
-            + [f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec"]
-            + [f"--pidfile={self.folder}/docker.pid"],
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        self.addCleanup(self.end_dockerd)
-        until(
-            lambda: self.dockerd.poll() is not None or self.docker("version").returncode == 0,
-            "dockerd's start",
-        )
-        if self.dockerd.poll() is not None:
-            self.skipTest("dockerd does not start here: " + self.dockerd.stdout.read().decode())
-        root = os.path.join(self.folder, "root")
-        for name in ("lib", "usr", "proc", "dev", "etc", "tmp"):
-            os.makedirs(os.path.join(root, name))
-        for name in ("bin", "lib64"):
-            os.symlink(f"usr/{name}", os.path.join(root, name))
-        tar = subprocess.run(["tar", "c", "-C", root, "."], stdout=subprocess.PIPE, check=True)
-        done = self.docker("import", "-", "lab/train:1", text=tar.stdout)
-        if done.returncode != 0 or self.docker(*self.words("true")).returncode != 0:
-            self.skipTest("docker starts no container here: " + done.stderr.decode())
-
-    def has_cgroups(self):
-        task = self.submit('echo "$COLLOC_CGROUP"')
-        self.wait(task)
-        return bool(self.read(f"colloc-{task}.out").strip())
-
-    def end_dockerd(self):
-        self.dockerd.terminate()
-        self.dockerd.communicate(timeout=LIMIT_S)
-        for line in read("/proc/self/mounts").splitlines():
-            if self.folder in line:
-                subprocess.run(["umount", "-l", line.split()[1]], check=False)
-
-    def docker(self, *words, text=b""):
-        docker = shutil.which("docker", path="/usr/bin:/usr/local/bin")
-        return subprocess.run(
-            [docker, *words], env=self.env, input=text, capture_output=True, timeout=LIMIT_S
-        )
-
-    def mounts(self):
-        paths = [self.folder, os.path.dirname(os.path.abspath(program("emulator")))]
-        words = [word for path in paths for word in ("-v", f"{path}:{path}")]
-        variables = [f"-e{name}" for name in ("COLLOC_EMULATOR", "LD_LIBRARY_PATH", "PATH")]
-        return [*words, "-v", "/lib:/lib:ro", "-v", "/usr:/usr:ro", *variables]
-
-    def words(self, *command, options=()):
-        common = ["--network=none", "--pid=host"]
-        return ["run", "--rm", *common, *options, *self.mounts(), "lab/train:1", *command]
-
-    def containers(self):
-        return self.docker("ps", "-q").stdout.decode().split()
-
+class Docker(DockerCase):
     def test_a_container_is_a_part_of_the_task(self):
         train = f"{program('pretend-train')} --memory-mib=3000 --seconds=1e6"
         for options in ((), ("--detach",)):
@@ -111,11 +23,7 @@ class Docker(DaemonCase):
             gpu = self.get("/v1/gpus")["gpus"][0]
             self.assertEqual(gpu["foreign_processes"], [], gpu)
             [container] = self.containers()
-            [pid] = [
-                pid
-                for pid in processes_with("--memory-mib=3000")
-                if container in (cgroup_of(pid) or "")
-            ]
+            pid = self.process_of(container, "--memory-mib=3000")
             label = '{{index .Config.Labels "colloc.task"}}'
             shown = self.docker("inspect", "--format", label, container).stdout.decode()
             self.assertEqual(shown.strip(), str(task))
@@ -202,19 +110,27 @@ class Docker(DaemonCase):
             timeout=LIMIT_S,
         )
         self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
-        pretend = self.write("docker", '#!/bin/sh\n[ $1 = info ] && echo systemd || echo "$@"\n')
-        os.chmod(pretend, 0o755)
-        task = self.submit(f"PATH={os.path.dirname(link)}:{self.work}; docker run --gpus all img")
-        self.wait(task, "COMPLETED")
-        said = self.read(f"colloc-{task}.out")
-        self.assertIn("native.cgroupdriver=cgroupfs", said)
-        words = f"run --label=colloc.task={task} --gpus=device=0 --env=NVIDIA_VISIBLE_DEVICES=0 img"
-        self.assertIn(words, said)
-        task = self.submit(f"PATH={os.path.dirname(link)}:{self.work}; docker compose up -d")
-        self.wait(task, "COMPLETED")
-        said = self.read(f"colloc-{task}.out")
-        self.assertIn(f"the containers of compose are no part of task {task}", said)
-        self.assertIn("compose up -d", said)
+        for answer, words in (
+            ("none []", "rootless"),
+            ("systemd [name=seccomp name=rootless]", "rootless"),
+        ):
+            pretend = self.write(
+                "docker", f'#!/bin/sh\n[ $1 = info ] && echo "{answer}" || echo "$@"\n'
+            )
+            os.chmod(pretend, 0o755)
+            path = f"PATH={os.path.dirname(link)}:{self.work}"
+            task = self.submit(f"{path}; echo $COLLOC_GPUS; docker run --gpus all img")
+            self.wait(task, "COMPLETED")
+            said = self.read(f"colloc-{task}.out")
+            self.assertIn(words, said)
+            gpu = said.split()[0]
+            run = f"run --label=colloc.task={task} --gpus=device={gpu} "
+            self.assertIn(f"{run}--env=NVIDIA_VISIBLE_DEVICES={gpu} img", said)
+            task = self.submit(f"{path}; docker compose up -d")
+            self.wait(task, "COMPLETED")
+            said = self.read(f"colloc-{task}.out")
+            self.assertIn(words, said)
+            self.assertIn("compose up -d", said)
 
 
 if __name__ == "__main__":

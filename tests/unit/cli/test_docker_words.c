@@ -60,6 +60,8 @@ static void test_containers_of_a_task(void **state)
         {"-H|unix:///d.sock|--debug|container|create|--cgroup-parent|/x|--name|n|img",
             "-H|unix:///d.sock|--debug|container|create|" PART "|--name|n|img"},
         {"run|-ditv/a:/a|-w|/gpus|--|img|-v", "run|" PART "|-ditv/a:/a|-w|/gpus|--|img|-v"},
+        /* dockerd would start it again after the task's end */
+        {"run|--restart=always|--restart|no|img", "run|" PART "|img"},
         {"run", "run|" PART},
         {"run|--gpus", "run|" PART "|--gpus"},
     };
@@ -95,33 +97,12 @@ static void test_what_makes_no_container(void **state)
     }
 }
 
-static void test_projects(void **state)
-{
-    static const char *const starts[] = {"compose|up|-d", "compose|-f|a.yml|run|train",
-        "--context|lab|compose|--project-name|x|up", "-D|compose|start"};
-    static const char *const others[] = {
-        "compose", "compose|ps", "compose|-f|up.yml|logs", "run|img|compose|up", "ps", ""};
-    char text[256];
-    const char *words[WORDS_MAX];
-    for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
-        snprintf(text, sizeof text, "%s", starts[i]);
-        split(text, words);
-        assert_true(docker_starts_project(words));
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-        snprintf(text, sizeof text, "%s", others[i]);
-        split(text, words);
-        assert_false(docker_starts_project(words));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_containers_of_a_task),
         cmocka_unit_test(test_other_tasks),
         cmocka_unit_test(test_what_makes_no_container),
-        cmocka_unit_test(test_projects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,12 +197,16 @@ class Submit(CliCase):
 
     def test_docker_is_not_the_tasks(self):
         self.write("d.sh", "#!/bin/sh\necho x\n  sudo docker run --gpus all img\n")
+        self.write("e.sh", "#!/bin/sh\nexec docker exec img train\n")
         self.write("p.sh", "#!/bin/sh\n# docker run\npodman run img\ndocker images\n")
+        self.write("r.sh", "#!/bin/sh\nexec docker run img\ndocker compose up\n")
         self.write("docker", "#!/bin/sh\n")
         os.chmod(os.path.join(self.folder, "docker"), 0o755)
         for words, count in (
             (["d.sh"], 1),
+            (["e.sh"], 1),
             (["p.sh"], 0),
+            (["r.sh"], 0),
             (["--", "./docker", "run", "--gpus", "all", "img"], 1),
             (["--", "./docker", "images"], 0),
         ):
