@@ -142,11 +142,11 @@ def label(program, row):
     }
 
 
-def check_fake_tensors():
-    """Exports that run on data take the networks' whole memory: an early PyTorch is refused."""
+def without_fake_tensors():
+    """Why exports would run on data here, which takes the networks' whole memory; None: they do
+    not."""
     tried = describe({"id": "tiny", "spec": TINY, "batch": 2, **AS_PUBLISHED})
-    if tried["method"] != "fake":
-        raise SystemExit(f"labels: PyTorch {torch.__version__}: {'; '.join(tried['warnings'])}")
+    return None if tried["method"] == "fake" else "; ".join(tried["warnings"])
 
 
 # --- many of them
@@ -198,6 +198,14 @@ def _begin(program):
 
 def _work(row):
     return label(_program, row)
+
+
+def check_fake_tensors():
+    """In a process that ends: one that has computed a gradient cannot be forked any more."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        reason = pool.apply(without_fake_tensors)
+    if reason:
+        raise SystemExit(f"labels: PyTorch {torch.__version__} {reason}")
 
 
 def write_labels(options, rows):

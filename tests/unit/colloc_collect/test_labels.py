@@ -27,6 +27,20 @@ test "$batch" != 93 || { echo "no estimate of batch 3" >&2; exit 1; }
 echo "{\\"estimates\\": [{\\"mib\\": $batch}]}"
 """
 
+# Notes which processes compute gradients: PyTorch's threads for them do not survive a fork.
+WATCHED = """
+import os, runpy, sys
+import torch
+of_torch = torch.Tensor.backward
+def watched(self, *arguments, **options):
+    with open(sys.argv[1] + ".pids", "a") as file:
+        print(os.getpid(), file=file)
+    return of_torch(self, *arguments, **options)
+torch.Tensor.backward = watched
+print(os.getpid())
+runpy.run_module("colloc_collect.labels", run_name="__main__", alter_sys=True)
+"""
+
 
 class Draws(unittest.TestCase):
     def test_the_seed_and_the_number_decide(self):
@@ -107,6 +121,16 @@ class Labels(unittest.TestCase):
         self.assertEqual(first["parameters"], sum(r[2] for r in folded.unfold(first["layers"])))
         self.assertIn("no estimate of batch 3", second["error"])
         self.assertNotIn("mib", second)
+
+    def test_the_parent_computes_no_gradient(self):
+        done = subprocess.run(
+            [sys.executable, "-c", WATCHED, self.out, f"--colloc={self.colloc}", "--count=0"],
+            env={**os.environ, "PYTHONPATH": PYTHON_FOLDER}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        self.assertRegex(done.stderr, "0 labels written|does not run on fake tensors")
+        with open(self.out + ".pids", encoding="ascii") as file:
+            self.assertNotIn(done.stdout, file.readlines())
 
     def test_it_goes_on_behind_a_line_that_was_cut_off(self):
         self.run_labels(2, 4)
