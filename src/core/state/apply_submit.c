@@ -44,13 +44,22 @@ static int add_task(
     return 0;
 }
 
+/* Neither a task nor an array has the id. The tasks of an array follow its id: a task of that id
+ * would be taken for the first of them. */
+static bool is_id_new(const struct core *core, uint64_t id)
+{
+    int next = core_task_position(core, id + 1);
+    bool is_array = next < core->n_tasks && core->tasks[next]->array.id == id;
+    return !is_array && !core_find_task(core, id);
+}
+
 /* Are the tasks of the array new, by rising id, and above the array? */
 static bool are_elements_new(const struct core *core, const struct event *event)
 {
     uint64_t last = event->task;
     for (int i = 0; i < event->submit.n_elements; i++) {
         uint64_t id = event->submit.elements[i].task;
-        if (id <= last || core_find_task(core, id))
+        if (id <= last || !is_id_new(core, id))
             return false;
         last = id;
     }
@@ -59,7 +68,7 @@ static bool are_elements_new(const struct core *core, const struct event *event)
 
 int core_apply_submit(struct core *core, const struct event *event)
 {
-    if (core_find_task(core, event->task) || !are_elements_new(core, event))
+    if (!is_id_new(core, event->task) || !are_elements_new(core, event))
         return CORE_NOT_NOW;
     const struct task_request *request = &event->submit.request;
     if (event->task == 0 || request->gpus < 0 ||

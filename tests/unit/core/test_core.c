@@ -1370,6 +1370,25 @@ static void external_memory_reserves_anew_in_steps(void **state)
     core_destroy(core);
 }
 
+/* The tasks of an array follow its id: a task of that id would hide them for ever. */
+static void no_task_has_the_id_of_an_array(void **state)
+{
+    const struct array_element elements[] = {{8, 0}, {9, 1}};
+    struct core *core = world_core(&policy_exclusive, 1);
+    struct event array = {.kind = EVENT_SUBMIT,
+        .task = 7,
+        .submit = {.elements = elements,
+            .n_elements = 2,
+            .array_limit = 1,
+            .request = {.gpus = 1, .sharing = SHARING_STREAMS}}};
+    assert_int_equal(core_step(core, &array), 0);
+    assert_int_equal(world_submit(core, 1, 7, (struct task_request){.gpus = 1}), CORE_NOT_NOW);
+    assert_int_equal(core_step(core, &array), CORE_NOT_NOW);
+    assert_int_equal(world_submit(core, 1, 6, (struct task_request){.gpus = 1}), 0);
+    assert_int_equal(world_submit(core, 1, 10, (struct task_request){.gpus = 1}), 0);
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1423,6 +1442,7 @@ int main(void)
         cmocka_unit_test(memory_is_seen_as_far_as_the_driver_tells),
         cmocka_unit_test(a_task_alone_shows_what_it_asks_for),
         cmocka_unit_test(a_wait_is_told_once_for_each_reason),
+        cmocka_unit_test(no_task_has_the_id_of_an_array),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
