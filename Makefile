@@ -4,6 +4,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 3600
+SOAK_WALKS ?= 50
 SOAK_SLURM_CRASHES ?= 300
 SOAK_SLURM_SUSPEND_CRASHES ?= 500
 
@@ -50,6 +51,9 @@ check: with-tests
 # a Slurm cluster, the tests with the Slurm of Debian 13, and those of the Debian packages and the container. And tests
 # that take too long for `make test`.
 soak: with-tests
+	for seed in $$(shuf --input-range=1000-4000000000 --head-count=$(SOAK_WALKS)); do \
+	    echo "core-walk: COLLOC_WALK_SEED=$$seed"; \
+	    COLLOC_WALK_SEED=$$seed $(BUILD)/tests/unit/core/test-core-walk || exit 1; done
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=400 python3 tests/system/test_suspend.py \

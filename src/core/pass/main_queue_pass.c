@@ -15,6 +15,7 @@
 #include "core/decide/place.h"
 #include "core/pass/advance_pass.h"
 #include "core/pass/behind_head.h"
+#include "core/pass/head_reservation.h"
 #include "core/state/claims.h"
 #include "core/state/state.h"
 
@@ -33,6 +34,14 @@ static bool lacks_power(const struct core *core, const struct task *head)
         may_fall |= gpu_view_draws_for_tasks(&core->view.gpus[i], core->settings.settle_us);
     }
     return waits && may_fall && n_open >= head->request.gpus;
+}
+
+/* GPUs are kept for reservations in advance by where the head is to start: that is chosen first, or
+ * the head would be tried, and tasks behind it, by an older choice. */
+static void choose_before_advances(struct core *core, const struct task *head, int64_t now_us)
+{
+    if (core->n_advances > 0 && core_backfills(core, head))
+        core_reserve_gpus(core, head, now_us);
 }
 
 /* As core_try_gpus. In a cluster most tries place the head, and the reasons of a full one are many:
@@ -70,6 +79,7 @@ int core_schedule_main(struct core *core, int64_t now_us)
             core_release_reservation(core);
         if (is_delayed(core, head, now_us))
             return 0;
+        choose_before_advances(core, head, now_us);
         if (try_head(core, head, now_us) != PLACE_NOW) {
             r = core_report_wait(core, &core->main_wait, head, core->placement.verdicts);
             core->head_lacks_power = lacks_power(core, head);

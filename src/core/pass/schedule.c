@@ -9,10 +9,19 @@
  *
  * A new way in which tasks start, stop or move is a file with a function of this form, and a row. A
  * pass is bounded: each stage limits how many tasks of a queue it tries.
+ *
+ * Contract: another pass at the same time decides nothing (tests/unit/core/test_walk.c). So nothing
+ * that can start waits for the next event, which may come much later. A decision may open something
+ * to a stage that has had its turn: then the stages have another round.
+ *
+ *     round 1   queues   task 3 has to wait; task 1 is paused for it
+ *     round 2   queues   task 3 starts beside task 1
+ *     round 3   nothing  the pass is over
  */
 #include "core/pass/schedule.h"
 
 #include "base/array.h"
+#include "core/ask/queue_head.h"
 #include "core/pass/advance_pass.h"
 #include "core/pass/failing_gpus.h"
 #include "core/pass/host_pass.h"
@@ -30,6 +39,7 @@
 #include "core/pass/unused_pass.h"
 #include "core/state/claims.h"
 #include "core/state/state.h"
+#include "core/state/tasks.h"
 
 /* Suspended tasks come before the main queue; while one of them waits, no task of that starts where
  * it could be resumed. */
@@ -71,12 +81,85 @@ const struct pass_stage *core_pass_stages(int *ret_n)
     return stages;
 }
 
-int core_schedule(struct core *core, int64_t now_us)
+static int run_stages(struct core *core, int64_t now_us)
 {
     int r = 0;
     core->has_wanters = false;
     core_release_returns(core);
     for (size_t i = 0; i < ARRAY_SIZE(stages) && r == 0; i++)
         r = stages[i].run(core, now_us);
+    return r;
+}
+
+/* ---- rounds ---- */
+
+static bool is_any_stopped(struct core *core)
+{
+    bool any = false;
+    for (int i = 0; i < core->view.n_gpus && core->any_stopped && !any; i++)
+        for (int k = 0; k < core->view.gpus[i].n_residents; k++)
+            any |= core->view.gpus[i].residents[k].is_stopped;
+    return core->any_stopped = any;
+}
+
+/* A placement takes GPUs from the tasks that wait. But those that have given way may have waited
+ * for it; GPUs are kept free or drained by what is on them; and by what users have now, another
+ * task may come first. */
+static bool opens_placement(struct core *core)
+{
+    const struct task *head = core_head_of_queue(core);
+    return core->suspended_queue.first || core->n_advances > 0 || core->drained_for ||
+           is_any_stopped(core) || (head && head->id != core->main_wait.task);
+}
+
+/* May another round decide more, because of what this one has decided? */
+static bool opens_more(struct core *core, int n_effects_before)
+{
+    bool any_placed = false;
+    for (int i = n_effects_before; i < core->n_effects; i++) {
+        const struct effect *effect = &core->effects[i];
+        if (effect->kind == EFFECT_APPEND && effect->event.kind != EVENT_PLACE)
+            return true;
+        any_placed |= effect->kind == EFFECT_APPEND;
+    }
+    return any_placed && opens_placement(core);
+}
+
+static bool is_reported_later(const struct core *core, int i)
+{
+    for (int k = i + 1; k < core->n_effects; k++)
+        if (core->effects[k].kind == EFFECT_WAIT && core->effects[k].task == core->effects[i].task)
+            return true;
+    return false;
+}
+
+/* A task that waited in one round may have started in the next, or wait for another reason. */
+static void drop_former_waits(struct core *core, int n_effects_before)
+{
+    int n = n_effects_before;
+    for (int i = n; i < core->n_effects; i++) {
+        const struct effect *effect = &core->effects[i];
+        bool is_former = effect->kind == EFFECT_WAIT &&
+                         (!core_find_task(core, effect->task)->queue || is_reported_later(core, i));
+        if (!is_former)
+            core->effects[n++] = *effect;
+    }
+    core->n_effects = n;
+}
+
+/* Chosen: no random walk has needed more than 4. Decisions that undo each other must not hold up
+ * the step. */
+#define ROUNDS_MAX 8
+
+int core_schedule(struct core *core, int64_t now_us)
+{
+    int n_at_first = core->n_effects, n_before = n_at_first;
+    int r = run_stages(core, now_us), n_rounds = 1;
+    for (; n_rounds < ROUNDS_MAX && r == 0 && opens_more(core, n_before); n_rounds++) {
+        n_before = core->n_effects;
+        r = run_stages(core, now_us);
+    }
+    if (n_rounds > 1)
+        drop_former_waits(core, n_at_first);
     return r;
 }

@@ -27,6 +27,7 @@
 static void mark_residents(
     struct core *core, const struct task *task, bool is_stopped, int64_t now_us)
 {
+    core->any_stopped |= is_stopped;
     for (int i = 0; i < task->n_gpus; i++) {
         struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         core_accrue(core, gpu, now_us);

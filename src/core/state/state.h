@@ -147,6 +147,7 @@ struct core {
     bool any_wanted;                 /* a GPU is closed for a waiting one, or was */
     bool any_inactive;               /* a sample has had a task that does not use its GPUs */
     bool any_return;                 /* a GPU is kept for a suspended task (RETURN, RECALL) */
+    bool any_stopped;                /* a resident does not compute (resident.is_stopped), or did */
     bool any_context;                /* a context of a suspended task has stayed on a GPU */
     int n_copies;                    /* of suspended tasks, on GPUs that lend memory */
     int n_memory_waits;              /* tasks of which an allocation waits */
