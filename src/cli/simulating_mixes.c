@@ -2,7 +2,7 @@
 /*
  * What `colloc simulate` says about measured mixes: the part of the shared time that they cover,
  * and how long measuring the others takes. Those that crashed are counted apart: measuring them
- * again would not help.
+ * again would not help. Of the missing ones it names the longest.
  */
 #include "cli/simulating_mixes.h"
 
@@ -49,6 +49,7 @@ void simulating_mixes_fini(struct simulating_mixes *mixes)
 struct summary {
     double measured; /* the part of the time in which GPUs were shared; 1: of none */
     int missing, crashed;
+    const struct missing_mix *longest; /* of the missing ones; NULL: none */
 };
 
 static struct summary sum_up_use(const struct mix_use *use)
@@ -56,10 +57,18 @@ static struct summary sum_up_use(const struct mix_use *use)
     double shared_s = use->measured_s + use->modelled_s;
     struct summary summary = {.measured = shared_s > 0 ? use->measured_s / shared_s : 1};
     for (size_t i = 0; i < use->n; i++) {
-        summary.crashed += use->missing[i].crashed;
-        summary.missing += !use->missing[i].crashed;
+        const struct missing_mix *mix = &use->missing[i];
+        summary.crashed += mix->crashed;
+        summary.missing += !mix->crashed;
+        if (!mix->crashed && (!summary.longest || mix->simulated_s > summary.longest->simulated_s))
+            summary.longest = mix;
     }
     return summary;
+}
+
+static const char *sharing_of(const struct missing_mix *mix)
+{
+    return mix->mps ? "mps" : "streams";
 }
 
 void simulating_mixes_print(const struct simulating_mixes *mixes)
@@ -74,11 +83,20 @@ void simulating_mixes_print(const struct simulating_mixes *mixes)
     if (summary.crashed)
         printf("; %d crashed when they were measured", summary.crashed);
     printf("\n");
+    if (summary.longest)
+        printf(
+            "              the longest that is missing is %s (%s); --mixes-missing=FILE lists all\n",
+            summary.longest->trainings, sharing_of(summary.longest));
 }
 
 json_t *simulating_mixes_json(const struct simulating_mixes *mixes)
 {
     struct summary summary = sum_up_use(&mixes->use);
-    return json_pack("{s:f, s:i, s:i, s:i}", "measured", summary.measured, "missing",
-        summary.missing, "crashed", summary.crashed, "measuring_s", summary.missing * MEASURE_S);
+    json_t *longest = summary.longest
+                          ? json_pack("{s:s, s:s}", "trainings", summary.longest->trainings,
+                                "sharing", sharing_of(summary.longest))
+                          : NULL;
+    return json_pack("{s:f, s:i, s:i, s:i, s:o*}", "measured", summary.measured, "missing",
+        summary.missing, "crashed", summary.crashed, "measuring_s", summary.missing * MEASURE_S,
+        "longest_missing", longest);
 }

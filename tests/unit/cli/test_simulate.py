@@ -1347,7 +1347,14 @@ class Mixes(SimulateCase):
         )
         self.assertEqual(result["total_s"], model["total_s"])
         self.assertEqual(
-            result["mixes"], {"measured": 0, "missing": 1, "crashed": 0, "measuring_s": 30}
+            result["mixes"],
+            {
+                "measured": 0,
+                "missing": 1,
+                "crashed": 0,
+                "measuring_s": 30,
+                "longest_missing": {"trainings": "large + small", "sharing": "streams"},
+            },
         )
         with open(missing, encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
