@@ -291,11 +291,14 @@ class Part:
             result["step_ms"] = round(1000 * statistics.median(s[0] for s in work.steps()[0]), 1)
         self.note(key, result)
 
+    def start_reference(self, kind, **options):
+        return self.new(kind, steps=150, **options).start()
+
     def swap_beside_reference(self, kinds, times, daemon, *options, gap_s=(0.02, 0.4)):
         """kinds: name -> (kind, options of the training)"""
         works, references, rows, threads = {}, {}, {}, []
         for key, (kind, more) in kinds.items():
-            references[key] = self.new(kind, steps=150, **more).start()
+            references[key] = self.start_reference(kind, **more)
             works[key] = self.new(kind, steps=100000, pace=0.2, **more).submit(daemon, *options)
             rows[key] = []
         for seed, (key, work) in enumerate(works.items(), start=1):

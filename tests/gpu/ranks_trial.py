@@ -19,6 +19,7 @@ As groups_trial.py, with the trainings of ranks_trainings.py. Parts, those of a 
     mps      experts whose ranks are clients of MPS
 """
 import os
+import socket
 import threading
 import time
 
@@ -40,12 +41,42 @@ def heartbeat(seconds):
     return {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": seconds, "TORCH_NCCL_DUMP_ON_TIMEOUT": 0}
 
 
+# Without torchrun, whose own start takes as long as that of the ranks. The first that ends badly
+# ends the other one.
+BOTH = """{exports}
+export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={port}
+for rank in 0 1; do RANK=$rank LOCAL_RANK=$rank {command} & done >{output} 2>&1
+wait -n && wait -n || {{ kill $(jobs -p); exit 1; }}"""
+
+
+def free_port():
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return trial.getsockname()[1]
+
+
 class RanksPart(Part):
     def new(self, kind, ranks=2, env=None, **options):
-        work = super().new(kind, ranks, **{"batch": 8, **options})
-        exports = "".join(f"export {key}={value}; " for key, value in (env or {}).items())
-        work.command[-1] = exports + work.command[-1]
+        work = super().new(kind, 1, **{"batch": 8, **options})
+        work.ranks = ranks
+        command, output = work.command[-1][len("exec ") : -len(" 2>&1")].split(" >")
+        exports = "".join(f"export {key}={value}\n" for key, value in (env or {}).items())
+        port = free_port()
+        script = BOTH.format(exports=exports, port=port, command=command, output=output)
+        work.command = ["bash", "-c", script]
         return work
+
+    def start_reference(self, kind, **_):
+        """Of each kind there is one, which all parts compare with."""
+        folder = f"{self.work}/reference-{kind}"
+        work = self.new(kind, steps=300)
+        command = work.command[-1].replace(work.output, f"{folder}/output")
+        work.command, work.output = ["bash", "-c", command], f"{folder}/output"
+        try:
+            os.mkdir(folder)
+        except FileExistsError:
+            return work
+        return work.start()
 
     # ---- out and in ----
 
@@ -101,7 +132,7 @@ class RanksPart(Part):
     def recalled(self):
         daemon = self.new_daemon(suspend_ranks_max=f"{RECALL_S}s")
         env = heartbeat(HEARTBEAT_S)
-        reference = self.new("experts", steps=150).start()
+        reference = self.start_reference("experts")
         work = self.new("experts", steps=100000, pace=0.2, env=env).submit(daemon, *TASK)
         rows = []
         try:
@@ -152,7 +183,7 @@ class RanksPart(Part):
         env = heartbeat(HEARTBEAT_S)
         options = {"steps": 100000, "pace": 0.05, "env": env}
         works = [self.new("experts", **options).submit(daemon, *TASK) for _ in range(2)]
-        reference = self.new("experts", steps=400).start()
+        reference = self.start_reference("experts")
         story, last, begin = [], None, time.monotonic()
         try:
             while self.left_s() > 7:
