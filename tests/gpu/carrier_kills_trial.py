@@ -16,8 +16,9 @@ killed.
 
 After a kill of the task it must have ended, with none of its processes left; after another one it
 must compute on in the same attempt. Each training's losses must be those of a run that nothing has
-disturbed (`equal`), also those of its neighbours. When all have ended the GPU must have the memory
-that it had before (`kills, memory`).
+disturbed, also those of its neighbours: of one without colloc (`equal`), and of one that collocd
+runs and nothing stops (`control`). When all have ended the GPU must have the memory that it had
+before (`kills, memory`).
 """
 import multiprocessing
 import os
@@ -34,12 +35,13 @@ KINDS = [
     for phase in ("copying", "away", "returning")
     for victim in ("task", "helper", "collocd")
 ]
+BATCH = 32
 PACE_S = 0.1  # chosen: ten trainings leave the GPU to each other
 STEPS_MAX = 3000
 ROUND_S = 6  # chosen: no kill begins later before the end
-REST_S = 15  # of the time: until all have ended and been compared
+REST_S = 20  # of the time: until all have ended and been compared
 FREED_S = 4  # chosen: a context is gone after its process
-WANT = ("--memory=4GiB", "--smact=0.05")
+WANT = ("--memory=5GiB", "--smact=0.05")
 
 
 def kill_one(task, victim, phase):
@@ -95,10 +97,12 @@ class Worker:
         if options.sharing == "mps":
             settings["mps_memory_limit"] = "no"
         self.daemon = ct.Daemon(machine, options.gpu, **settings)
+        self.control = self.new_task(is_paused=False) if number == 0 else None
         self.task, self.spare, self.ended = None, self.new_task(), []
 
-    def new_task(self):
-        return ct.Task(self.daemon, "resnet50", STEPS_MAX, *WANT, is_paused=True, pace=PACE_S)
+    def new_task(self, is_paused=True):
+        given = {"is_paused": is_paused, "batch": BATCH, "pace": PACE_S}
+        return ct.Task(self.daemon, "resnet50", STEPS_MAX, *WANT, **given)
 
     def ready_task(self):
         if not self.task:
@@ -121,7 +125,8 @@ class Worker:
                 row = {"result": f"kill {victim} {phase}", "round": number}
                 try:
                     task = self.ready_task()
-                    row.update(task=task.id, **kill_one(task, victim, phase))
+                    row.update(task=task.id, steps_before=len(task.losses()))
+                    row.update(kill_one(task, victim, phase))
                 except Exception as error:  # noqa: BLE001 - a part of the result
                     row["error"] = repr(error)[-300:]
                 self.note(row)
@@ -133,18 +138,25 @@ class Worker:
     def note(self, row):
         write(self.options.out, {**row, "sharing": self.options.sharing, "worker": self.number})
 
-    def finish(self, reference):
-        """Compares the losses of all its trainings."""
-        for task in filter(None, [*self.ended, self.task, self.spare]):
-            limit_s = max(0, self.end - time.monotonic())
-            row = reference.compare(task.losses(), limit_s)
-            self.note({"result": "losses", "task": task.id, **row})
+    def finish(self, reference, controls):
+        """Compares the losses of all its trainings, once they have ended."""
+        tasks = [*self.ended, self.task, self.spare, self.control]
+        losses = {task: task.losses() for task in tasks if task}
         warnings = self.daemon.warnings()
-        self.note({"result": "log", "lines": warnings[-20:], "n_lines": len(warnings)})
         self.daemon.close()
+        self.note({"result": "log", "lines": warnings[-20:], "n_lines": len(warnings)})
+        if self.control:
+            controls.put(losses[self.control])
+        control = controls.get(timeout=max(1, self.end - time.monotonic()))
+        controls.put(control)
+        for task, own in losses.items():
+            row = reference.compare(own, max(0, self.end - time.monotonic()))
+            name = "control" if task is self.control else "losses"
+            row["control"] = ct.compare(own, control)
+            self.note({"result": name, "task": task.id, **row})
 
 
-def work(machine, options, number, end, reference):
+def work(machine, options, number, end, reference, controls):
     worker = None
     try:
         worker = Worker(machine, options, number, end - REST_S)
@@ -154,7 +166,7 @@ def work(machine, options, number, end, reference):
         write(options.out, row)
     if worker:
         worker.end = end - 5
-        worker.finish(reference)
+        worker.finish(reference, controls)
 
 
 def wait_freed(machine, gpu, before):
@@ -170,10 +182,11 @@ def trial(machine, options):
     gpu = options.gpu.split(",")[0]
     before = machine.used_mib(gpu)
     # Without rests: it is far ahead of those that it is compared with.
-    reference = ct.Reference(machine, "resnet50", STEPS_MAX, gpu)
+    reference = ct.Reference(machine, "resnet50", STEPS_MAX, gpu, batch=BATCH)
     fork = multiprocessing.get_context("fork")
+    controls = fork.Queue()
     workers = [
-        fork.Process(target=work, args=(machine, options, number, end, reference))
+        fork.Process(target=work, args=(machine, options, number, end, reference, controls))
         for number in range(min(options.workers, options.times))
     ]
     for worker in workers:

@@ -159,7 +159,6 @@ class Trial:
         row["to_host_s"] = round(time.monotonic() - begin, 3)
         wants.wait("RUNNING", limit_s=30)
         row["wants_starts_s"] = round(time.monotonic() - begin, 3)
-        wants.wait_steps(1, 40)
         self.cancel(wants)
         wants.wait("CANCELLED")
         time.sleep(POLLS_S)

@@ -8,6 +8,7 @@ folder, the emulator's GPUs, and tests/system/carried_training.c, which ends at 
 is not as it was. So that each trial can be tried without a GPU.
 """
 import argparse
+import ctypes
 import json
 import os
 import subprocess
@@ -18,7 +19,14 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "lib"), HERE]
 import preload_daemon as pd  # noqa: E402
-from groups_trial import ENDED, is_running, until, write  # noqa: E402
+from groups_trial import (  # noqa: E402
+    ENDED,
+    PR_SET_CHILD_SUBREAPER,
+    end_all,
+    is_running,
+    until,
+    write,
+)
 
 EMULATED_SPEED = 100  # the emulator's GPUs copy as many times as fast
 FOLDERS = {
@@ -238,12 +246,22 @@ class Reference:
             )
         except TimeoutError:
             pass
-        pairs = list(zip(losses, self.losses()))
-        return {"equal": bool(pairs) and all(a == b for a, b in pairs), "compared": len(pairs)}
+        return compare(losses, self.losses())
 
     def end(self):
         self.process.kill()
         self.process.wait()
+
+
+def compare(losses, reference):
+    """Bit for bit, as far as both have come."""
+    pairs = list(zip(losses, reference))
+    first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+    row = {"equal": bool(pairs) and first is None, "compared": len(pairs)}
+    if first is not None:
+        row["first_difference"] = first
+        row["losses"] = [list(pair) for pair in pairs[max(0, first - 1) : first + 3]]
+    return row
 
 
 def read_options(usage, **more):
@@ -261,8 +279,12 @@ def read_options(usage, **more):
 def run(usage, trial, **more):
     """Calls trial(machine, options); all that it has started ends with it."""
     options = read_options(usage, **more)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(options.programs, options.emulated, folder)
         begin = time.monotonic()
-        trial(machine, options)
+        try:
+            trial(machine, options)
+        finally:
+            end_all()
         write(options.out, {"result": "took", "seconds": round(time.monotonic() - begin, 1)})
