@@ -4,7 +4,8 @@ from .tracker import storage_of, tensors_in
 
 
 def own_parameters(module):
-    return list(module.parameters(recurse=False))
+    """The module's own parameters; of one that is gathered for a while, this process's part."""
+    return [getattr(p, "part_of_rank", p) for p in module.parameters(recurse=False)]
 
 
 class Layers:

@@ -146,6 +146,7 @@ class Unit:
         self.wholes = list(_Gather.apply(self, *self.shards))
         self.run.forward_buffer = buffer
         for index, whole in enumerate(self.wholes):
+            whole.part_of_rank = self.shards[index]
             self.run.gathered[storage_of(whole)._cdata] = self, index
         self.put(self.wholes)
 

@@ -8,7 +8,7 @@
 The script is tuning/split.py: DistributedDataParallel (ddp), ZeroRedundancyOptimizer (zero1),
 fully_shard (fsdp), FullyShardedDataParallel (fsdp1). NAMEs such as gpt2-ddp choose some. Each is
 followed without a GPU (rank 0, and rank 1 with zero1, where ranks differ), and runs on both GPUs,
-LANES at once. GPU names the GPUs for NVML ("0,1"). Rows as kernel_trial.py's `run` and `export`,
+LANES at once; what is followed has the lowest priority. GPU names the GPUs for NVML ("0,1"). Rows as kernel_trial.py's `run` and `export`,
 each with its rank.
 """
 import concurrent.futures
@@ -22,7 +22,7 @@ import tuning_trial as trial
 from tuning_trial import MIB, log
 
 MODELS, WAYS = ("gpt2", "bert", "llama", "resnet50"), ("fsdp", "ddp", "zero1", "fsdp1")
-LANES, FOLLOWED_AT_ONCE, RUN_LIMIT_S, FIRST_PORT = 3, 10, 40, 29710
+LANES, FOLLOWED_AT_ONCE, RUN_LIMIT_S, FIRST_PORT = 4, 8, 40, 29710
 RANKS = 2
 
 

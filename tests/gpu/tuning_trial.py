@@ -190,7 +190,10 @@ def follow(bundle, name, words, rows, place, variables=(), **more):
     }
     started = time.monotonic()
     status, text = run(
-        [sys.executable, *script_command(words)], FOLLOW_LIMIT_S, env=environment, cwd=SCRIPTS
+        ["nice", "-n", "19", sys.executable, *script_command(words)],
+        FOLLOW_LIMIT_S,
+        env=environment,
+        cwd=SCRIPTS,
     )
     seconds, result = round(time.monotonic() - started, 1), os.path.join(place, "result")
     if not os.path.exists(result):

@@ -252,6 +252,8 @@ class Loops(Case):
                 self.assertEqual((result["seen"]["fsdp"], result["batch"]), (4, 16))
                 self.assertEqual(result["flags"]["nccl_processes"], 4)
                 self.assertEqual(4 * result["parameters"], whole["parameters"])
+                layers = sum(row["parameters"] for row in result["layers"])
+                self.assertEqual(layers, result["parameters"])
                 self.assertEqual(most_alive(result, 2048 * 512 * size), 4)
                 buffer = size * (2 * 2048 * 512 + 2048 + 512)
                 self.assertEqual(most_alive(result, buffer), 2)  # and one is of the next block
@@ -464,16 +466,17 @@ class Holds(unittest.TestCase):
 @unittest.skipUnless("COLLOC" in os.environ, "colloc is not built")
 class Priced(Case):
     def test_an_estimate(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(self.result("gpt.py"), file)
-            file.flush()
-            reply = json.loads(
-                subprocess.check_output(
-                    [os.environ["COLLOC"], "estimate", "--json", f"--export={file.name}"]
+        for words in (["gpt.py"], ["sharded.py", "units"], ["zero_optimizer.py"]):
+            with self.subTest(words=words), tempfile.NamedTemporaryFile("w") as file:
+                json.dump(self.result(*words), file)
+                file.flush()
+                reply = json.loads(
+                    subprocess.check_output(
+                        [os.environ["COLLOC"], "estimate", "--json", f"--export={file.name}"]
+                    )
                 )
-            )
-        self.assertEqual(reply["estimates"][0]["evidence"], "script")
-        self.assertGreater(reply["reserve_mib"], reply["estimates"][0]["mib"])
+                self.assertEqual(reply["estimates"][0]["evidence"], "script")
+                self.assertGreater(reply["reserve_mib"], reply["estimates"][0]["mib"])
 
     def test_progress_of_a_long_run(self):
         run = subprocess.run(
