@@ -102,6 +102,7 @@ static const struct symbol {
     {"cuDevicePrimaryCtxRetain", 7000, (any_function *)cuDevicePrimaryCtxRetain},
     {"cuDevicePrimaryCtxRelease", 11000, (any_function *)cuDevicePrimaryCtxRelease_v2},
     {"cuCtxSetCurrent", 4000, (any_function *)cuCtxSetCurrent},
+    {"cuCtxSetLimit", 3010, (any_function *)cuCtxSetLimit},
     {"cuCtxGetDevice", 2000, (any_function *)cuCtxGetDevice},
     {"cuCtxSynchronize", 2000, (any_function *)cuCtxSynchronize},
     {"cuMemGetInfo", 3020, (any_function *)cuMemGetInfo_v2},

@@ -21,9 +21,14 @@
 /* Chosen: less than a real context takes, so that a probe fits beside any training. */
 static const int64_t CONTEXT_BYTES = 32 * MIB;
 
+/* Of these, the stacks of all threads at the usual limit. An H200 has 264 of 518 MiB. */
+static const int64_t STACKS_BYTES = 16 * MIB;
+static const size_t STACK_USUAL_BYTES = 1024;
+
 struct CUctx_st {
     CUdevice device;
     bool is_retained;
+    int64_t bytes;
 };
 
 static struct CUctx_st contexts[SEATS_MAX];
@@ -118,7 +123,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         return CUDA_NOT_INITIALIZED;
     CUresult r = contexts[device].is_retained ? CUDA_OK : take_memory(world, CONTEXT_BYTES, device);
     if (r == CUDA_OK) {
-        contexts[device] = (struct CUctx_st){device, true};
+        contexts[device] = (struct CUctx_st){
+            device, true, contexts[device].is_retained ? contexts[device].bytes : CONTEXT_BYTES};
         *context = &contexts[device];
     }
     world_leave(world);
@@ -132,7 +138,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     if (!world)
         return CUDA_NOT_INITIALIZED;
     if (cuda_seat(device).gpu >= 0 && contexts[device].is_retained) {
-        give_back(CONTEXT_BYTES, seat_of(device));
+        give_back(contexts[device].bytes, seat_of(device));
         contexts[device].is_retained = false;
         if (current == &contexts[device])
             current = NULL;
@@ -146,6 +152,22 @@ CUresult cuCtxSetCurrent(CUcontext context)
 {
     current = context;
     return CUDA_OK;
+}
+
+/* A smaller limit of the stack releases all stacks: a program that sets it runs no kernel. */
+CUresult cuCtxSetLimit(int limit, size_t size)
+{
+    if (!current)
+        return CUDA_INVALID_CONTEXT;
+    bool releases = limit == CUDA_LIMIT_STACK && size < STACK_USUAL_BYTES;
+    struct world *world = releases && current->bytes == CONTEXT_BYTES ? enter_when_running() : NULL;
+    if (!world)
+        return CUDA_OK;
+    give_back(current->bytes, seat_of(current->device));
+    current->bytes -= STACKS_BYTES;
+    CUresult r = take_memory(world, current->bytes, current->device);
+    world_leave(world);
+    return r;
 }
 
 CUresult cuCtxGetCurrent(CUcontext *context)

@@ -3,10 +3,8 @@
 
     asking_neighbour.py FILE SECONDS
 
-FILE gets a line with the time of the first step, and at the end all times, as JSON.
+FILE gets a line with the time after each step.
 """
-import json
-import os
 import sys
 import time
 
@@ -20,21 +18,16 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     pictures = torch.randn(64, 3, 224, 224, device="cuda").to(memory_format=torch.channels_last)
     labels = torch.randint(1000, (64,), device="cuda")
-    times, end = [], time.time() + seconds
-    while time.time() < end:
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            loss = torch.nn.functional.cross_entropy(model(pictures), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        torch.cuda.synchronize()
-        times.append(round(time.time(), 5))
-        if len(times) == 1:
-            with open(path + ".begun", "w", encoding="ascii") as file:
-                file.write(f"{times[0]}\n")
-    with open(path + ".part", "w", encoding="ascii") as file:
-        json.dump(times, file)
-    os.replace(path + ".part", path)
+    end = time.time() + seconds
+    with open(path, "w", buffering=1, encoding="ascii") as file:
+        while time.time() < end:
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = torch.nn.functional.cross_entropy(model(pictures), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            torch.cuda.synchronize()
+            file.write(f"{time.time():.5f}\n")
 
 
 main()

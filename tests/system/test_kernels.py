@@ -225,6 +225,15 @@ class Kernels(DaemonCase):
         self.wait_log("took more GPU memory than the setting kernels-memory")
         until(lambda: not self.asking(), "the end of colloc-cudnn")
 
+    def test_its_context_has_no_stacks(self):
+        """The pretended context takes 32 MiB, of which 16 are stacks."""
+        self.restart(kernels_memory="24MiB")
+        self.pretend("hang")
+        self.check_by_rules(self.estimated(), "cuDNN took longer than 2 s")
+        self.assertTrue(self.asking())
+        used = [one["mem_used_mib"] for one in self.gpu()["foreign_processes"]]
+        self.assertEqual(used, [16])
+
     def test_only_in_free_memory(self):
         mib = int(self.gpu()["mem_total_mib"]) - 900  # NVIDIA's driver reserves some
         holder = self.train(mib, 1e6, memory_mib=mib)
