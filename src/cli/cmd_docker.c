@@ -16,16 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/beside.h"
+#include "base/child_answer.h"
 #include "cli/command.h"
 #include "cli/compose_run.h"
 #include "cli/compose_words.h"
 #include "cli/docker_words.h"
 #include "cli/help.h"
 #include "cli/print.h"
+
+enum { ANSWER_LIMIT_MS = 30000 }; /* chosen: dockerd may just be starting */
 
 bool docker_find(char program[PATH_MAX])
 {
@@ -42,45 +44,33 @@ bool docker_find(char program[PATH_MAX])
     return false;
 }
 
-/* Reads to the end: docker writes the end of its line separately, and fails if the pipe is closed
- * then. Returns how many bytes there were; what `text` has no room for is dropped. */
-static size_t read_to_end(int fd, char *text, size_t size)
+struct docker_call {
+    const char *const *argv;
+    bool is_quiet;
+};
+
+static int call_docker(void *context, int fd)
 {
-    char dropped[256];
-    size_t used = 0, total = 0;
-    ssize_t n;
-    do {
-        bool has_room = used + 1 < size;
-        n = has_room ? read(fd, text + used, size - 1 - used) : read(fd, dropped, sizeof dropped);
-        used += n > 0 && has_room ? (size_t)n : 0;
-        total += n > 0 ? (size_t)n : 0;
-    } while (n > 0 || (n < 0 && errno == EINTR));
-    text[used] = '\0';
-    return total;
+    const struct docker_call *call = context;
+    int null = call->is_quiet ? open("/dev/null", O_WRONLY) : -1;
+    dup2(fd, STDOUT_FILENO);
+    if (null >= 0)
+        dup2(null, STDERR_FILENO);
+    execv(call->argv[0], (char *const *)(uintptr_t)call->argv);
+    return 127;
 }
 
 bool docker_read_output(const char *const *argv, bool is_quiet, char *text, size_t size)
 {
-    int ends[2], status = -1;
-    if (pipe(ends) < 0)
+    struct docker_call call = {argv, is_quiet};
+    struct child_answer child;
+    if (child_answer_start(&child, call_docker, &call) < 0)
         return false;
-    pid_t child = fork();
-    if (child == 0) {
-        int null = is_quiet ? open("/dev/null", O_WRONLY) : -1;
-        dup2(ends[1], STDOUT_FILENO);
-        if (null >= 0)
-            dup2(null, STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        execv(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(127);
-    }
-    close(ends[1]);
-    size_t n = read_to_end(ends[0], text, child > 0 ? size : 1);
-    close(ends[0]);
-    if (child > 0)
-        waitpid(child, &status, 0);
-    return n > 0 && n < size && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    ssize_t n = child_answer_read(&child, ANSWER_LIMIT_MS, text, size - 1);
+    int status = child_answer_end(&child, n < 0 ? CHILD_KILLED : CHILD_AWAITED);
+    bool is_whole = n > 0 && (size_t)n < size && status == 0;
+    text[is_whole ? n : 0] = '\0';
+    return is_whole;
 }
 
 /* dockerd answers "systemd 2 [name=seccomp,profile=default name=rootless]". */

@@ -92,11 +92,9 @@ static int find_columns(const struct option_value *values, struct fault *fault,
     struct task_name ret_names[TASK_NAMES_MAX])
 {
     bool is_start = values[QUEUE_START].number, is_long = values[QUEUE_LONG].number && !is_start;
-    const char *chosen = option_text_or(&values[QUEUE_OUTPUT], NULL),
-               *usual = is_start  ? START_COLUMNS
-                        : is_long ? LONG_COLUMNS
-                                  : COLUMNS;
-    int count = task_table_columns(chosen, usual, fault, ret_names);
+    const char *chosen = option_text_or(&values[QUEUE_OUTPUT], NULL);
+    const char *usual = is_long ? LONG_COLUMNS : COLUMNS;
+    int count = task_table_columns(chosen, is_start ? START_COLUMNS : usual, fault, ret_names);
     if (is_long && !chosen)
         make_room(ret_names, count);
     return count;

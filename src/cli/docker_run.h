@@ -35,7 +35,7 @@ enum docker_place docker_find_place(const char *program, char *ret_parent);
 const char *docker_place_text(enum docker_place place);
 
 /* Runs a program, and reads what it prints, up to `size` bytes with the NUL. Returns whether it
- * succeeded and printed something. `is_quiet`: its errors are not shown. */
+ * succeeded in half a minute and printed something. `is_quiet`: its errors are not shown. */
 bool docker_read_output(const char *const *argv, bool is_quiet, char *text, size_t size);
 
 #endif

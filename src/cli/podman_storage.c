@@ -18,17 +18,15 @@
 #include <grp.h>
 #include <jansson.h>
 #include <limits.h>
-#include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/child_answer.h"
 #include "base/file.h"
 #include "base/json_member.h"
 #include "cli/foreign_text.h"
@@ -98,31 +96,29 @@ static int search_as(const struct passwd *user, const char *id, char *ret_image)
 
 /* ---- the child ---- */
 
-static int wait_image(int fd, char *ret_image)
+struct search {
+    const struct passwd *user;
+    const char *id;
+};
+
+static int search_in_child(void *context, int fd)
 {
-    struct pollfd polled = {fd, POLLIN, 0};
-    ssize_t n = poll(&polled, 1, LIMIT_MS) > 0 ? read(fd, ret_image, PODMAN_IMAGE_SIZE - 1) : 0;
-    ret_image[n > 0 ? n : 0] = '\0';
-    return n > 0 ? 0 : -ENOENT;
+    const struct search *search = context;
+    char image[PODMAN_IMAGE_SIZE];
+    bool found = search_as(search->user, search->id, image) == 0;
+    return found && write(fd, image, strlen(image)) > 0 ? 0 : 1;
 }
 
 int podman_image_read(uid_t uid, const char *id, char *ret_image)
 {
-    int ends[2];
-    const struct passwd *user = getpwuid(uid);
-    if (!user || (geteuid() != 0 && geteuid() != uid) || pipe(ends) < 0)
+    struct child_answer child;
+    struct search search = {getpwuid(uid), id};
+    *ret_image = '\0';
+    if (!search.user || (geteuid() != 0 && geteuid() != uid) ||
+        child_answer_start(&child, search_in_child, &search) < 0)
         return -ENOENT;
-    pid_t child = fork();
-    if (child == 0) {
-        bool found = search_as(user, id, ret_image) == 0;
-        _exit(found && write(ends[1], ret_image, strlen(ret_image)) > 0 ? 0 : 1);
-    }
-    close(ends[1]);
-    int r = child > 0 ? wait_image(ends[0], ret_image) : -ENOENT;
-    close(ends[0]);
-    if (child > 0) {
-        kill(child, SIGKILL); /* one that hangs in its file system ends when that answers */
-        waitpid(child, NULL, WNOHANG);
-    }
-    return r;
+    ssize_t n = child_answer_read(&child, LIMIT_MS, ret_image, PODMAN_IMAGE_SIZE - 1);
+    child_answer_end(&child, CHILD_GIVEN_UP);
+    ret_image[n > 0 && n < PODMAN_IMAGE_SIZE ? n : 0] = '\0';
+    return *ret_image ? 0 : -ENOENT;
 }

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@
 #include <unistd.h>
 
 #include "api/client.h"
-#include "base/clock.h"
+#include "base/child_answer.h"
 #include "base/json_member.h"
 
 enum {
@@ -52,28 +51,8 @@ static int send_report(const json_t *body, json_t **ret_reply)
     return status;
 }
 
-static void post_begin(const json_t *body, int answer)
-{
-    json_t *reply = NULL;
-    int number = -1;
-    if (send_report(body, &reply) == 201)
-        number = (int)member_number(reply, "step", -1);
-    if (write(answer, &number, sizeof number) < 0)
-        _exit(1);
-}
-
-/* Any answer is one: a refused end stays refused. */
-static void post_end(const json_t *body, int answer)
-{
-    json_t *reply = NULL;
-    (void)answer;
-    for (int i = 0; i < END_TRIES && send_report(body, &reply) < 0; i++)
-        nanosleep(&(struct timespec){.tv_nsec = TRY_MS * 1000000L}, NULL);
-}
-
 /* It holds nothing that a script waits for, `$(srun ...)`, and ends with the task. */
-static _Noreturn void be_reporter(
-    void (*report)(const json_t *body, int answer), const json_t *body, int answer)
+static void become_reporter(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -81,47 +60,30 @@ static _Noreturn void be_reporter(
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    report(body, answer);
-    _exit(0);
+}
+
+static int post_begin(void *body, int fd)
+{
+    json_t *reply = NULL;
+    int number = -1;
+    become_reporter();
+    if (send_report(body, &reply) == 201)
+        number = (int)member_number(reply, "step", -1);
+    return write(fd, &number, sizeof number) < 0;
+}
+
+/* Any answer is one: a refused end stays refused. */
+static int post_end(void *body, int fd)
+{
+    json_t *reply = NULL;
+    (void)fd;
+    become_reporter();
+    for (int i = 0; i < END_TRIES && send_report(body, &reply) < 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = TRY_MS * 1000000L}, NULL);
+    return 0;
 }
 
 /* ---- in srun ---- */
-
-/* Waits until something can be read, or the other end is closed. */
-static bool wait_answer(int fd, int limit_ms)
-{
-    int64_t until_us = clock_monotonic_us() + (int64_t)limit_ms * 1000;
-    int r;
-    do {
-        int64_t left_us = until_us - clock_monotonic_us();
-        struct pollfd polled = {fd, POLLIN, 0};
-        r = poll(&polled, 1, left_us > 0 ? (int)(left_us / 1000) : 0);
-    } while (r < 0 && errno == EINTR);
-    return r > 0;
-}
-
-/* Returns what the child has written in time; -1: nothing. */
-static int run_reporter(void (*report)(const json_t *body, int answer), json_t *body, int limit_ms)
-{
-    int ends[2], number = -1;
-    bool is_begin = report == post_begin;
-    pid_t child = body && pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
-    if (child == 0)
-        be_reporter(report, body, ends[1]);
-    json_decref(body);
-    if (child < 0)
-        return -1;
-    close(ends[1]);
-    bool is_answered = wait_answer(ends[0], limit_ms);
-    if (is_answered && read(ends[0], &number, sizeof number) != sizeof number)
-        number = -1;
-    close(ends[0]);
-    if (is_begin && !is_answered)
-        kill(child, SIGKILL);
-    if (is_begin || is_answered) /* the end may be reported later */
-        waitpid(child, NULL, 0);
-    return number;
-}
 
 int step_report_begin(const char *name, int processes)
 {
@@ -130,14 +92,26 @@ int step_report_begin(const char *name, int processes)
     json_t *known = json_string(text); /* NULL: not UTF-8, as the whole or where it was cut */
     json_t *body = json_pack(
         "{s:o, s:i}", "name", known ? known : json_string("srun"), "processes", processes);
-    return run_reporter(post_begin, body, BEGIN_LIMIT_MS);
+    struct child_answer child;
+    int number = -1, r = body ? child_answer_start(&child, post_begin, body) : -ENOMEM;
+    json_decref(body);
+    if (r < 0)
+        return -1;
+    ssize_t n = child_answer_read(&child, BEGIN_LIMIT_MS, &number, sizeof number);
+    child_answer_end(&child, n < 0 ? CHILD_KILLED : CHILD_AWAITED);
+    return n == sizeof number ? number : -1;
 }
 
 void step_report_end(int step, int status)
 {
     bool is_signal = WIFSIGNALED(status);
-    run_reporter(post_end,
-        json_pack("{s:i, s:i}", "step", step, is_signal ? "signal" : "exit_code",
-            is_signal ? WTERMSIG(status) : WEXITSTATUS(status)),
-        END_LIMIT_MS);
+    json_t *body = json_pack("{s:i, s:i}", "step", step, is_signal ? "signal" : "exit_code",
+        is_signal ? WTERMSIG(status) : WEXITSTATUS(status));
+    struct child_answer child;
+    int r = body ? child_answer_start(&child, post_end, body) : -ENOMEM;
+    json_decref(body);
+    if (r == 0) { /* the end may be reported later */
+        ssize_t n = child_answer_read(&child, END_LIMIT_MS, NULL, 0);
+        child_answer_end(&child, n < 0 ? CHILD_LEFT : CHILD_AWAITED);
+    }
 }
