@@ -34,7 +34,7 @@ class Unknown(unittest.TestCase):
         task = (f"short-{memory_mib}-{smact}", 60, memory_mib, smact)
         given = script.short_tasks(self.simulator, task, script.ARRAY)
         _, best_s = script.best_fixed(self.simulator, given)
-        learning = (*script.NOTHING_KNOWN, "--learn", script.AT_ONCE)
+        learning = (*script.NOTHING_KNOWN, "--learn", *script.AT_ONCE)
         return self.simulator.run(*given, *learning, *way)["total_s"] / best_s
 
     def test_an_array_ends_as_soon_as_with_the_best_number(self):
@@ -50,11 +50,19 @@ class Unknown(unittest.TestCase):
         task = ("big", 600, int(0.4 * script.GPU_MIB), 0.3)
         given = script.short_tasks(self.simulator, task, script.BIG)
         exact = self.simulator.run(
-            *given, "--estimator=declared", "--known=none", "--preload", script.AT_ONCE
+            *given, "--estimator=declared", "--known=none", "--preload", *script.AT_ONCE
         )
-        run = self.simulator.run(*given, *script.NOTHING_KNOWN, script.AT_ONCE)
+        run = self.simulator.run(*given, *script.NOTHING_KNOWN, *script.AT_ONCE)
         self.assertEqual(run["oom"], 0)
         self.assertLess(run["total_s"], 1.1 * exact["total_s"])
+
+    def test_clients_that_the_carrier_could_suspend_run_again(self):
+        """Suspended, they came back only to their GPU: this trace took 17 % longer."""
+        trace = f"--trace={ROOT}/data/traces/philly-60.txt"
+        given = (trace, "--resample=14", *script.NOTHING_KNOWN, "--starting-max=32")
+        plain = self.simulator.run(*given)
+        carried = self.simulator.run(*given, "--carrier")
+        self.assertLess(carried["total_s"], 1.05 * plain["total_s"])
 
 
 if __name__ == "__main__":
