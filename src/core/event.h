@@ -121,6 +121,7 @@ struct core_sample {
     bool more_follow; /* of the same poll: tasks are placed when all have been applied */
     struct reading mem_used_bytes;
     struct reading smact;              /* 0..1 */
+    bool smact_repeats;                /* as in the sample before: none has been measured since */
     struct reading utilisation;        /* 0..1 */
     struct reading external_processes; /* compute processes of no task */
     struct reading power_w;            /* of the card, also for a MIG instance */

@@ -113,6 +113,12 @@ class SecondStep(PretendCuda):
         self.restart(signal.SIGKILL)
         self.assertAlmostEqual(self.task(array + 3)["smact_expected"], smact, delta=0.001)
 
+    def test_running_siblings_show_what_each_does(self):
+        """The first reading of the activity is of the time before them, too, and repeats."""
+        options = "--steps=1000000 --smact=0.5"
+        array = self.train(3000, 100000, options=options, array="0-3%3", sharing="mps")
+        self.assertAlmostEqual(self.activity_of(array + 4), 0.5, delta=0.05)
+
     def test_beside_another_command_the_activity_stays_unknown(self):
         other = self.train_on(1000, sharing="mps")
         until(lambda: (self.task(other)["mem_peak_mib"] or 0) >= 1000, "its peak")

@@ -240,9 +240,10 @@ static void note_memory(struct resident *resident, bool is_late, int64_t now_us)
 }
 
 /* Returns whether the resident has just been seen long enough to show its activity. */
-static bool count_risen(const struct core *core, struct resident *resident)
+static bool count_risen(
+    const struct core *core, const struct core_sample *sample, struct resident *resident)
 {
-    if (!residence_has_risen(resident->residence) ||
+    if (sample->smact_repeats || !residence_has_risen(resident->residence) ||
         resident->samples_risen == RISEN_SAMPLES_ENOUGH)
         return false;
     return ++resident->samples_risen == RISEN_SAMPLES_ENOUGH &&
@@ -276,7 +277,7 @@ static void update_residents(struct core *core, bool is_late, struct gpu_view *g
             core_note_library_use(core, resident, listed);
         if (resident_follow_memory(&core->settings, resident, now_us))
             gpu->mix_since_us = now_us;
-        core->pass_needed |= count_risen(core, resident) ||
+        core->pass_needed |= count_risen(core, sample, resident) ||
                              resident_may_admit(residence, before, resident);
     }
 }
@@ -350,7 +351,8 @@ int core_apply_sample(struct core *core, const struct event *event)
     set_memory_used(gpu, sample->mem_used_bytes);
     gpu->external_processes = sample->external_processes;
     int64_t length = core->settings.window_us;
-    if (window_add(&gpu->smact, event->time_us, length, sample->smact) < 0 ||
+    bool is_measured = !sample->smact_repeats;
+    if ((is_measured && window_add(&gpu->smact, event->time_us, length, sample->smact) < 0) ||
         window_add(&gpu->utilisation, event->time_us, length, sample->utilisation) < 0)
         return -ENOMEM;
 

@@ -97,6 +97,15 @@ static bool more_follow(const struct gpus *gpus, size_t i)
     return false;
 }
 
+/* Was no activity measured since the last sample? With sample-period as short as gpm-interval every
+ * other sample has that of the one before. */
+static bool repeats_activity(struct gpu_state *state)
+{
+    int64_t before_us = state->activity_fed_us;
+    state->activity_fed_us = state->sample.smact.valid ? state->sample.activity.at_us : 0;
+    return before_us && state->activity_fed_us == before_us;
+}
+
 static void feed_gpu(struct gpus *gpus, size_t i)
 {
     struct gpu_state *state = &gpus->states[i];
@@ -112,6 +121,7 @@ static void feed_gpu(struct gpus *gpus, size_t i)
         .more_follow = more_follow(gpus, i),
         .mem_used_bytes = seen->mem_used_bytes,
         .smact = seen->smact,
+        .smact_repeats = repeats_activity(state),
         .utilisation = seen->utilisation,
         .power_w = seen->power_w,
         .pcie_bytes_per_s = sum_readings(seen->pcie_tx_bytes_per_s, seen->pcie_rx_bytes_per_s),

@@ -383,6 +383,23 @@ static void cancels_leave_the_pass_to_the_step_after_them(void **state)
     }
 }
 
+/* A driver that is asked too soon answers what it has answered before. */
+static void a_repeated_activity_is_one_sample(void **state)
+{
+    struct core *core = start(2);
+    const struct gpu_view *gpu = &core_view(core)->gpus[0];
+    int before = gpu->smact.count;
+    for (int64_t now_us = 1; now_us <= 6; now_us++) {
+        struct event event = {.kind = EVENT_SAMPLE, .time_us = now_us};
+        event.sample = (struct core_sample){.mem_used_bytes = reading_of(0),
+            .smact = reading_of(now_us <= 3 ? 0.1 : 0.4),
+            .smact_repeats = now_us % 3 != 1};
+        assert_int_equal(core_step(core, &event), 0);
+    }
+    assert_int_equal(gpu->smact.count - before, 2);
+    core_destroy(core);
+}
+
 static int sample_idle(struct core *core, int64_t now_us, int gpu, bool more_follow)
 {
     const struct event sample = {.kind = EVENT_SAMPLE,
@@ -1406,6 +1423,7 @@ int main(void)
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
         cmocka_unit_test(cancels_shorten_the_schedule_once),
+        cmocka_unit_test(a_repeated_activity_is_one_sample),
         cmocka_unit_test(cancels_leave_the_pass_to_the_step_after_them),
         cmocka_unit_test(tasks_are_placed_when_the_poll_is_complete),
         cmocka_unit_test(a_submission_shortens_and_appends_in_one_schedule),
