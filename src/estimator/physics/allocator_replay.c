@@ -144,7 +144,7 @@ void tape_replay_forward(struct tape_replay *replay, size_t i)
     if (!op->in_place)
         make_tensor(replay, op->output);
     tape_replay_blas_workspace(replay, op, false);
-    blocks->kept = tape_replay_take(replay, op->kept_bytes * tape->batch);
+    tape_replay_keep(replay, i);
     int unpacked = tape_replay_take(replay, op->unpacked);
     tape_replay_scratch(replay, i, CONV_FORWARD);
     tape_replay_release(replay, &unpacked);

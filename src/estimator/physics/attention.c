@@ -319,6 +319,7 @@ int attention_take_whole(struct builder *builder, size_t i)
                     (cosine ? COSINE_COPIES : 0) + (positions ? POSITION_COPIES : 0);
     op.kept_bytes = copies * now.elements * bytes +
                     tokens * score_bytes(builder, layer, cosine, now.last);
+    op.kept_map = now.elements * bytes;
     op.macs = op.weight * tokens;
     op.output = builder_tensor(builder, now, (int)bytes);
     int r = op.output < 0 ? op.output : builder_op(builder, &op);

@@ -41,6 +41,7 @@ static int scale_branches(struct builder *builder, const struct layer *block)
         .keeps_inputs = true};
     op.kept_bytes = (scales - 1) * now.elements *
                     builder->tape->tensors[builder->current].element_bytes;
+    op.kept_map = now.elements * builder->tape->tensors[builder->current].element_bytes;
     op.output = builder_tensor(builder, now, SINGLE_BYTES);
     return op.output < 0 ? op.output : builder_op(builder, &op);
 }

@@ -103,6 +103,7 @@ static int apply_half_weights(
         return SINGLE_BYTES;
     if (input && keep->raised) {
         op->kept_bytes += (SINGLE_BYTES + (op->frozen ? 0 : HALF_BYTES)) * input->elements;
+        op->kept_map = SINGLE_BYTES * input->elements;
         op->keeps_inputs = false;
         keep->maps = 0;
     } else if (input && input->is_data && op->keeps_inputs) {
@@ -118,6 +119,7 @@ static void add_packed_attention(const struct builder *builder, struct extent ex
 {
     double bytes = tape_is_half(builder->tape) ? HALF_BYTES : SINGLE_BYTES;
     op->kept_bytes += (PACKED_PROJECTIONS + PACKED_RESULTS) * extent.elements * bytes;
+    op->kept_map = extent.elements * bytes;
     op->macs += 2 * extent.elements * builder->extents.sequence;
 }
 
@@ -197,6 +199,14 @@ static void add_recurrence(const struct builder *builder, const struct layer *la
     op->sample_scratch = recurrent.sample_scratch;
 }
 
+static void keep_maps(
+    const struct saved_tensors *keep, int bytes, struct extent extent, struct op *op)
+{
+    op->kept_bytes += (keep->bytes + keep->maps * bytes) * extent.elements;
+    if (keep->maps > 0)
+        op->kept_map = bytes * extent.elements;
+}
+
 int layer_op_append(struct builder *builder, size_t i, struct extent extent)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
@@ -216,7 +226,7 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
     if (layer->kind == LAYER_RECURRENT)
         add_recurrence(builder, layer, &keep, extent, &op);
     else
-        op.kept_bytes += (keep.bytes + keep.maps * bytes) * extent.elements;
+        keep_maps(&keep, bytes, extent, &op);
     if (builder->calls_activations && is_activated(builder, layer, &op, extent))
         op.keeps_output = true;
     op.standardizes = library_standardizes_weight(layer->type);

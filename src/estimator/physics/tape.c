@@ -213,8 +213,10 @@ static void keep_maps_of_head(struct builder *builder, size_t i)
             scales++;
         }
     }
-    if (scales >= HEAD_SCALES && again)
-        tape->ops[i].kept_bytes += HEAD_MAPS * SINGLE_BYTES * map->elements;
+    if (scales < HEAD_SCALES || !again)
+        return;
+    tape->ops[i].kept_bytes += HEAD_MAPS * SINGLE_BYTES * map->elements;
+    tape->ops[i].kept_map = SINGLE_BYTES * map->elements;
 }
 
 static void keep_head_maps(struct builder *builder)

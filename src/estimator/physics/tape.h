@@ -38,6 +38,8 @@ struct op {
     bool keeps_inputs, keeps_output;
     bool in_place;     /* the output is the input's memory */
     double kept_bytes; /* per sample, beside tensors: masks, indices, statistics, casts */
+    double kept_map;   /* bytes per sample of each map that these are, the last one may be smaller;
+                        * 0: one tensor */
     double scratch,
         sample_scratch;  /* of a recurrent layer's kernels, bytes, and bytes per sample */
     double weight, bias; /* elements of its parameters: the largest tensor, and the others */

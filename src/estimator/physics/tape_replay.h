@@ -16,15 +16,17 @@
 #include "estimator/physics/tensor_lives.h"
 #include "estimator/physics/workspace.h"
 
+enum { KEPT_MOST = 16 }; /* tensors that an operation keeps; chosen: the rules have up to ten */
+
 /* The memory of one operation's parameters: block handles, LIFE_NONE where there is none. And what
  * both steps need alike. */
 struct parameter_blocks {
     int weight, bias, buffers;
     int weight_gradient, bias_gradient;
-    int copy;          /* of the weight: cast or standardised */
-    int tied_gradient; /* of a tied weight: the gradient from the other operation, until this
+    int copy;            /* of the weight: cast or standardised */
+    int tied_gradient;   /* of a tied weight: the gradient from the other operation, until this
                         * operation's is computed */
-    int kept;          /* masks, indices, ... of this step */
+    int kept[KEPT_MOST]; /* masks, indices, ... of this step */
     double workspaces[CONV_PASSES]; /* bytes, of a convolution's kernels */
 };
 
@@ -51,6 +53,12 @@ int tape_replay_take(struct tape_replay *replay, double bytes);
 
 /* Releases a block, if there is one, and forgets its handle. */
 void tape_replay_release(struct tape_replay *replay, int *handle);
+
+/* Takes what operation `i` keeps beside tensors, as the tensors that it is. */
+void tape_replay_keep(struct tape_replay *replay, size_t i);
+
+/* Releases that. */
+void tape_replay_forget(struct tape_replay *replay, size_t i);
 
 /* Returns the bytes of a tensor of the whole batch. */
 double tape_replay_tensor_bytes(const struct tape_replay *replay, int tensor);

@@ -72,7 +72,7 @@ static void release_made(struct tape_replay *replay, const struct block_range *r
 {
     for (size_t i = range->begin; i < range->end; i++) {
         int tensor = replay->tape->ops[i].output;
-        tape_replay_release(replay, &replay->parameters[i].kept);
+        tape_replay_forget(replay, i);
         tape_replay_release(replay, &replay->parameters[i].copy);
         if (!is_result(replay, range, tensor))
             tape_replay_release(replay, &root_of(replay, tensor)->block);

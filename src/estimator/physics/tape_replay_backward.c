@@ -107,7 +107,7 @@ static void backward_op(struct tape_replay *replay, size_t i)
     blocks->bias_gradient = tape_replay_take(
         replay, op->frozen ? 0 : op->bias * op_weight_bytes(op));
     tape_replay_release(replay, &replay->lives[op->output].gradient);
-    tape_replay_release(replay, &blocks->kept);
+    tape_replay_forget(replay, i);
     tape_replay_release(replay, &blocks->copy);
     for (int k = 0; k < OP_INPUTS; k++)
         if (op->inputs[k] != TAPE_NONE)

@@ -28,6 +28,29 @@ void tape_replay_release(struct tape_replay *replay, int *handle)
     *handle = LIFE_NONE;
 }
 
+/* What keeps several maps is written in Python: it makes them one from another, by way of a map
+ * that it does not keep. */
+void tape_replay_keep(struct tape_replay *replay, size_t i)
+{
+    const struct op *op = &replay->tape->ops[i];
+    int *kept = replay->parameters[i].kept;
+    double batch = replay->tape->batch, left = op->kept_bytes,
+           map = op->kept_map > 0 ? op->kept_map : left;
+    int made = tape_replay_take(replay, op->kept_map * batch);
+    for (int k = 0; k < KEPT_MOST && left > 0; k++) {
+        double bytes = k + 1 < KEPT_MOST && map < left ? map : left;
+        kept[k] = tape_replay_take(replay, bytes * batch);
+        left -= bytes;
+    }
+    tape_replay_release(replay, &made);
+}
+
+void tape_replay_forget(struct tape_replay *replay, size_t i)
+{
+    for (int k = 0; k < KEPT_MOST; k++)
+        tape_replay_release(replay, &replay->parameters[i].kept[k]);
+}
+
 void allocator_replay_workspace(
     struct allocator *allocator, double bytes, struct footprint *footprint, int *error)
 {

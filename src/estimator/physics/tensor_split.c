@@ -59,6 +59,12 @@ static void divide_weight(struct split *split, struct op *op, bool by_columns)
     op->macs /= split->degree;
 }
 
+static void divide_kept(const struct split *split, struct op *op)
+{
+    op->kept_bytes /= split->degree;
+    op->kept_map /= split->degree;
+}
+
 /* Returns whether the operation's output is a part. An attention with weights has its own
  * projections before and after it. */
 static bool divide_op(struct split *split, size_t i)
@@ -73,7 +79,7 @@ static bool divide_op(struct split *split, size_t i)
     }
     divide_weight(split, op, !reads);
     if (op->kind == LAYER_ATTENTION)
-        op->kept_bytes /= split->degree;
+        divide_kept(split, op);
     return op->kind == LAYER_LINEAR && !reads;
 }
 
@@ -83,7 +89,7 @@ static void divide_output(struct split *split, struct op *op)
     if (!split->parts[op->output])
         output->elements /= split->degree;
     split->parts[op->output] = true;
-    op->kept_bytes /= split->degree;
+    divide_kept(split, op);
     op->sample_scratch /= split->degree;
 }
 

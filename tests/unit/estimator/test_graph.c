@@ -361,6 +361,21 @@ static void test_raised_logits(void **state)
     assert_true(fabs(live[1] - live[0] - 8.0 * 64 * 50000 * 4) < MIB);
 }
 
+/* An activation written in Python keeps three maps of 12 MiB, each with a segment of its own, and
+ * makes them by way of a fourth: with its input, its output and the batch these are seven. */
+static void test_maps_of_an_activation_in_python(void **state)
+{
+    struct built b;
+    build(TREE "Net  [-1, 64, 6144]  --\n├─LayerNorm: 1-1  [-1, 64, 6144]  12,288\n"
+               "├─NewGELUActivation: 1-2  [-1, 64, 6144]  --\n====\n",
+        (struct estimate_request){.batch = 8, .precision = PRECISION_FP32}, "sgd", &b);
+    double map = 64 * 6144 * 4.0;
+    assert_true(last_of(&b, LAYER_ACTIVATION)->kept_map == map);
+    assert_true(last_of(&b, LAYER_ACTIVATION)->kept_bytes == 3 * map);
+    assert_in_range((uintmax_t)(b.footprint.reserved / (8 * map)), 7, 8);
+    drop(&b);
+}
+
 static double attention_keeps(const char *text, enum precision precision)
 {
     struct built b;
@@ -797,6 +812,7 @@ int main(void)
         cmocka_unit_test(test_tied_head),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_maps_of_an_activation_in_python),
         cmocka_unit_test(test_grouped_queries),
         cmocka_unit_test(test_raised_logits),
     };
