@@ -841,6 +841,21 @@ class Off(Suspend):
         self.assertIn("RUNNING", self.colloc("resume", str(task)).stdout)
 
 
+class OffPooled(Suspend):
+    """Where no task is suspended, no host memory is made ready."""
+
+    settings = {**Pooled.settings, "suspend": "no"}
+    start_program, wait_steps, rooms = Pooled.start_program, Pooled.wait_steps, Pooled.rooms
+
+    def test_no_memory_is_made_ready(self):
+        task, _ = self.start_program(Pooled.blocks)
+        used = Pooled.blocks_mib
+        until(lambda: self.task(task)["mem_peak_mib"] > used, "a poll that has its memory")
+        self.wait_steps(task, 100)  # as many polls as a room takes
+        self.assertEqual(self.rooms(), {})
+        self.assertIsNone(self.task(task)["copy_room_text"])
+
+
 class Faults(Suspend):
     def refused_suspension(self, task, *words):
         done = self.colloc("suspend", str(task), code=1)

@@ -31,7 +31,7 @@ static uint64_t host_bytes(void)
 
 uint64_t room_maker_max_bytes(const struct room_pool *pool)
 {
-    if (!pool->config->carrier)
+    if (!pool->config->carrier || !pool->config->core.can_suspend)
         return 0;
     int64_t set = pool->config->carrier_pool;
     return set ? (uint64_t)set : host_bytes() / HOST_PART;

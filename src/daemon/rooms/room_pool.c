@@ -231,7 +231,7 @@ bool room_pool_of_task(const struct room_pool *pool, uint64_t task, struct room_
         ret_rooms->share_bytes = room_share(views, n, room_maker_max_bytes(pool));
         ret_rooms->user_bytes = room_bytes_of_user(views, n, room->uid);
     }
-    return is_found;
+    return is_found && (ret_rooms->bytes || room_maker_max_bytes(pool));
 }
 
 /* ---- life ---- */
