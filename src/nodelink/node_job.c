@@ -27,6 +27,7 @@ static const struct member {
     {"held", offsetof(struct node_job, held_bytes)},
     {"kept", offsetof(struct node_job, kept_bytes)},
     {"took_us", offsetof(struct node_job, took_us)},
+    {"room", offsetof(struct node_job, room_bytes)},
 };
 
 static int64_t number_of(const struct node_job *job, size_t i)
@@ -54,6 +55,8 @@ json_t *node_job_json(const struct node_job *job)
         r = json_object_set_new(object, "failed", json_string(failure_names[job->failure]));
     if (r == 0 && *job->why)
         r = json_object_set_new(object, "why", json_string(job->why));
+    if (r == 0 && *job->rooms)
+        r = json_object_set_new(object, "rooms", json_string(job->rooms));
     if (r == 0)
         return object;
     json_decref(object);
@@ -88,6 +91,8 @@ int node_job_read(const json_t *object, struct fault *fault, struct node_job *re
         r = json_field_text(object, "failed", fault, failed, sizeof failed);
     if (r == 0)
         r = json_field_text(object, "why", fault, ret_job->why, sizeof ret_job->why);
+    if (r == 0)
+        r = json_field_text(object, "rooms", fault, ret_job->rooms, sizeof ret_job->rooms);
     ret_job->is_carried = json_is_true(json_object_get(object, "carried"));
     ret_job->is_called = json_is_true(json_object_get(object, "called"));
     ret_job->has_ranks = json_is_true(json_object_get(object, "ranks"));
@@ -101,7 +106,8 @@ bool node_job_is_same(const struct node_job *a, const struct node_job *b)
 {
     bool is_same = a->job == b->job && a->where == b->where && a->is_called == b->is_called &&
                    a->is_carried == b->is_carried && a->has_ranks == b->has_ranks &&
-                   a->failure == b->failure && strcmp(a->why, b->why) == 0;
+                   a->failure == b->failure && strcmp(a->why, b->why) == 0 &&
+                   strcmp(a->rooms, b->rooms) == 0;
     for (size_t i = 0; i < ARRAY_SIZE(numbers) && is_same; i++)
         is_same = number_of(a, i) == number_of(b, i);
     return is_same;

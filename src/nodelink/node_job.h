@@ -7,12 +7,14 @@
  *     {"job": 15, "where": "out", "held": 8589934592, "kept": 912680550, "ranks": true}
  *     {"job": 17, "where": "here", "idle_us": 1900000000}    no process has called CUDA since
  *     {"job": 19, "where": "here", "failed": "refused", "why": "it runs under a debugger"}
+ *     {"job": 21, "where": "here", "room": 2147483648, "rooms": "2.0 GiB are ready; its user has..."}
  */
 #ifndef COLLOC_NODELINK_NODE_JOB_H
 #define COLLOC_NODELINK_NODE_JOB_H
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/fault.h"
@@ -42,8 +44,15 @@ struct node_job {
     int64_t kept_bytes;  /* of that, what stays on the GPU */
     int64_t took_us;     /* its last way out or back; 0: none */
     enum node_job_failure failure;
-    char why[NODE_JOB_WHY_SIZE]; /* of the failure, for users; "": none */
+    char why[NODE_JOB_WHY_SIZE];   /* of the failure, for users; "": none */
+    int64_t room_bytes;            /* host memory of the agent's that is ready for its copy */
+    char rooms[NODE_JOB_WHY_SIZE]; /* about that and its user's share, for users; "": it has none,
+                                      and could have none */
 };
+
+/* Finds the job's entry in a list, or adds one that says nothing. n: how many there are; updated.
+ * Returns NULL: the list is full, or it is no id of Slurm's. */
+struct node_job *node_job_entry(struct node_job *jobs, size_t *n, size_t max, uint64_t job);
 
 /* Would the two be written alike? */
 bool node_job_is_same(const struct node_job *a, const struct node_job *b);

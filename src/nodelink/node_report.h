@@ -31,7 +31,7 @@ enum {
     NODE_PROCESSES_MAX = 128, /* on one GPU */
     NODE_CRASHES_MAX = 64,
     NODE_TEXT_SIZE = 200,
-    REPORT_SIZE_MAX = 512 * 1024,
+    REPORT_SIZE_MAX = 768 * 1024,
 };
 
 struct node_process {

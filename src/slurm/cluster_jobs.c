@@ -275,7 +275,12 @@ static void add_yield(const struct slurm_controller *controller, const struct cl
                    task->state == TASK_RESUMING;
     const char *why = controller_why_stays(controller, job);
     int64_t since_us = yield->since_us ? controller->now_us - yield->since_us : 0;
+    bool has_rooms = job->phase == JOB_RUNNING && job->rooms;
     char text[SLURM_TEXT_MAX], name[32];
+    json_object_set_new(object, "copy_room_mib",
+        has_rooms ? json_real((double)job->room_bytes / (double)MIB) : json_null());
+    json_object_set_new(
+        object, "copy_room_text", has_rooms ? json_string(job->rooms) : json_null());
     json_object_set_new(
         object, "suspended_s", json_integer((yield->stopped_us + since_us) / SECOND_US));
     json_object_set_new(object, "suspensions", json_integer(yield->suspensions));

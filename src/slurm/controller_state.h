@@ -57,6 +57,8 @@ struct tracked_job {
     int nice;                   /* as its user or an operator set it */
     char why_stays[96];         /* the last time that it could not leave its GPUs; "": none */
     char *refusal;              /* on the heap; or NULL */
+    char *rooms;                /* about host memory for its copy, likewise */
+    int64_t room_bytes;         /* of that, what is ready */
     char *rules[3];             /* required and excluded nodes, features; on the heap, NULL: none */
     uint32_t slurm_id;          /* of a task that is not split off: the array's */
     uid_t uid;

@@ -19,6 +19,7 @@
  * other nodes would wait for those that left.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -118,6 +119,17 @@ static void follow_here(struct slurm_controller *controller, struct tracked_job 
         job->idle_us = report->idle_us;
 }
 
+/* Without memory for it, nothing is said. */
+static void note_rooms(struct tracked_job *job, const struct slurm_job_report *report)
+{
+    const char *rooms = report->rooms ? report->rooms : "";
+    job->room_bytes = report->room_bytes;
+    if (strcmp(job->rooms ? job->rooms : "", rooms) == 0)
+        return;
+    free(job->rooms);
+    job->rooms = *rooms ? strdup(rooms) : NULL;
+}
+
 static void follow_report(struct slurm_controller *controller, struct tracked_job *job,
     const struct slurm_job_report *report)
 {
@@ -125,6 +137,7 @@ static void follow_report(struct slurm_controller *controller, struct tracked_jo
     if (!task || job->phase != JOB_RUNNING)
         return;
     job->is_carried = report->is_carried;
+    note_rooms(job, report);
     if (report->where == SLURM_JOB_OUT)
         follow_out(controller, job, task, report);
     else if (report->where == SLURM_JOB_HERE)

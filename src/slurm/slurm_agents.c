@@ -72,7 +72,9 @@ static void take_jobs(struct slurm_agents *agents, const struct node_report *rep
             .has_ranks = job->has_ranks,
             .has_failed = job->failure != NODE_JOB_NO_FAILURE,
             .may_later = job->failure == NODE_JOB_NOT_NOW,
-            .why = job->why};
+            .why = job->why,
+            .room_bytes = job->room_bytes,
+            .rooms = job->rooms};
     }
     slurm_controller_report_jobs(
         agents->controller, report->node, report->suspends, jobs, n, clock_monotonic_us());

@@ -49,6 +49,7 @@ struct slurm_controller *slurm_controller_create(const struct slurm_controller_o
 static void tracked_job_free(struct tracked_job *job)
 {
     free(job->refusal);
+    free(job->rooms);
     free(job->node_list);
     for (size_t i = 0; i < ARRAY_SIZE(job->rules); i++)
         free(job->rules[i]);

@@ -129,7 +129,9 @@ struct slurm_job_report {
     bool is_carried; /* of a client of MPS: the carrier can take its memory */
     bool has_ranks;  /* it is out, and its processes are ranks of NCCL */
     bool has_failed, may_later;
-    const char *why; /* it has failed */
+    const char *why;    /* it has failed */
+    int64_t room_bytes; /* host memory of the agent's that is ready for its copy */
+    const char *rooms;  /* about that, for users; NULL or "": it has none, and could have none */
 };
 
 /*

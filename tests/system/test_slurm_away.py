@@ -392,6 +392,9 @@ class GivesWay(GivesWayCase):
         before = f"echo $$ >{cgroup}/cgroup.procs" if cgroup else "true"
         job = self.start_training(before=before)
         self.wait_room()
+        said = self.entry(self.hub.wait_report(lambda r: "room" in self.entry(r, job)), job)
+        self.assertGreaterEqual(said["room"], 64 * MIB)
+        self.assertRegex(said["rooms"], r"^[\d.]+ MiB are ready; its user has ")
         self.check_out_and_here(job)  # emulated pinned memory is real from its first use on
         if cgroup:
             with open(f"{cgroup}/{limit}", "w", encoding="ascii") as file:

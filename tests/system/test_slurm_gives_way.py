@@ -130,11 +130,17 @@ class GivesWayCase(unittest.TestCase):
 
 
 class MemoryWait(GivesWayCase):
+    def check_copy_room(self, job):
+        """Its agent has made host memory ready, and the controller shows it."""
+        self.slurm.until(lambda: self.show(job)["copy_room_text"], "memory for its copy")
+        self.assertIn("its user has", self.show(job)["copy_room_text"])
+
     def test_a_job_makes_room_for_an_allocation(self):
         first = self.start_training("first")
         self.goes_on("first")
         second = self.start_training("second")
         self.goes_on("second")
+        self.check_copy_room(second)
         self.create("second-grows")
         self.slurm.until(lambda: "grew" in self.lines("second"), "its memory")
         self.assertEqual(self.wait_out(first, "first"), f"{OUT}: it gives way to job {second}")
@@ -179,6 +185,9 @@ class ByDriver(MemoryWait):
     """Without the carrier NVIDIA's driver takes all of it."""
 
     agent = {"carrier": "no"}
+
+    def check_copy_room(self, job):
+        self.assertIsNone(self.show(job)["copy_room_text"])
 
 
 if __name__ == "__main__":

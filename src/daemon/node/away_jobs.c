@@ -346,21 +346,17 @@ static bool has_ranks(const struct node *node, const struct away_job *job)
 size_t away_jobs_report(const struct node *node, struct node_job *jobs, size_t n, size_t max)
 {
     for (const struct away_job *job = node->away ? node->away->first : NULL; job; job = job->next) {
-        size_t i = 0;
-        while (i < n && jobs[i].job != job->job)
-            i++;
-        if (i == max)
-            continue;
-        if (i == n)
-            jobs[n++] = (struct node_job){.job = job->job};
+        struct node_job *entry = node_job_entry(jobs, &n, max, job->job);
         struct reading bytes = suspension_record_bytes(&job->record);
-        jobs[i].where = job->where;
-        jobs[i].failure = job->said.failure;
-        memcpy(jobs[i].why, job->said.why, sizeof jobs[i].why);
-        jobs[i].took_us = job->said.took_us;
-        jobs[i].held_bytes = job->has_record ? (int64_t)reading_or(bytes, 0) : 0;
-        jobs[i].kept_bytes = job->has_record ? job->said.kept_bytes : 0;
-        jobs[i].has_ranks = has_ranks(node, job);
+        if (!entry)
+            continue;
+        entry->where = job->where;
+        entry->failure = job->said.failure;
+        memcpy(entry->why, job->said.why, sizeof entry->why);
+        entry->took_us = job->said.took_us;
+        entry->held_bytes = job->has_record ? (int64_t)reading_or(bytes, 0) : 0;
+        entry->kept_bytes = job->has_record ? job->said.kept_bytes : 0;
+        entry->has_ranks = has_ranks(node, job);
     }
     return n;
 }

@@ -10,6 +10,7 @@
  */
 #include "daemon/node/away_jobs.h"
 #include "daemon/node/node_state.h"
+#include "daemon/rooms/room_text.h"
 #include "preload/page_orders.h"
 
 void job_rooms_open(struct node *node)
@@ -64,6 +65,25 @@ void job_rooms_poll(struct node *node, int64_t out_bytes)
         if (job_waits_is_certain(node, &process->peer))
             note_room(node, process);
     room_pool_review(node->rooms, listener);
+}
+
+/* Any process may say that it is of the job: one that is certainly of it has a room. */
+size_t job_rooms_report(const struct node *node, struct node_job *jobs, size_t n, size_t max)
+{
+    struct preload_listener *listener = job_waits_listener(node);
+    struct preload_process *process = NULL;
+    struct room_of_task rooms;
+    while (node->rooms && listener && (process = preload_next_process(listener, process))) {
+        bool has_rooms = room_pool_of_task(node->rooms, process->peer.task, &rooms) &&
+                         rooms.bytes + rooms.missing_bytes > 0;
+        struct node_job *entry = has_rooms ? node_job_entry(jobs, &n, max, process->peer.task)
+                                           : NULL;
+        if (entry) {
+            entry->room_bytes = (int64_t)rooms.bytes;
+            room_text_write(&rooms, entry->rooms, sizeof entry->rooms);
+        }
+    }
+    return n;
 }
 
 /* ---- for a copy ---- */

@@ -280,17 +280,6 @@ void job_waits_poll(struct node *node)
 
 /* ---- reports ---- */
 
-static struct node_job *entry_of(struct node_job *jobs, size_t *n, size_t max, uint64_t job)
-{
-    for (size_t i = 0; i < *n; i++)
-        if (jobs[i].job == job)
-            return &jobs[i];
-    if (*n == max || job == 0 || job > UINT32_MAX)
-        return NULL;
-    jobs[*n] = (struct node_job){.job = (uint32_t)job};
-    return &jobs[(*n)++];
-}
-
 /* What is reported has other jobs give way. */
 bool job_waits_is_certain(const struct node *node, const struct preload_peer *peer)
 {
@@ -339,7 +328,7 @@ size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size
         return 0;
     while ((waiter = preload_next_waiter(node->waits->listener, waiter))) {
         struct node_job *job = job_waits_is_certain(node, &waiter->peer)
-                                   ? entry_of(ret_jobs, &n, max, waiter->peer.task)
+                                   ? node_job_entry(ret_jobs, &n, max, waiter->peer.task)
                                    : NULL;
         if (job && (int64_t)waiter->bytes > job->waits_bytes)
             job->waits_bytes = (int64_t)waiter->bytes;
@@ -350,8 +339,9 @@ size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size
         bool is_carried = !is_out && node->parts.config->carrier &&
                           are_carried(node, (uint32_t)process->peer.task);
         int64_t idle = is_out ? 0 : idle_us(node, (uint32_t)process->peer.task);
-        struct node_job *job = is_called || idle ? entry_of(ret_jobs, &n, max, process->peer.task)
-                                                 : NULL;
+        struct node_job *job = is_called || idle
+                                   ? node_job_entry(ret_jobs, &n, max, process->peer.task)
+                                   : NULL;
         if (job) {
             job->is_called |= is_called;
             job->is_carried = is_carried;

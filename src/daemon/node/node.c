@@ -68,7 +68,8 @@ static void send_report(struct node *node)
 {
     struct node_crash crashes[CRASHES_KEPT];
     struct node_job jobs[NODE_JOBS_MAX];
-    size_t n_jobs = job_waits_report(node, jobs, NODE_JOBS_MAX);
+    size_t n_waiting = job_waits_report(node, jobs, NODE_JOBS_MAX);
+    size_t n_away = away_jobs_report(node, jobs, n_waiting, NODE_JOBS_MAX);
     struct node_report report = {.sequence = clock_monotonic_us(),
         .time_us = clock_wall_us(),
         .gpus = node->gpus,
@@ -77,7 +78,7 @@ static void send_report(struct node *node)
         .n_crashes = list_crashes(node, crashes),
         .suspends = away_jobs_are_taken(node),
         .jobs = jobs,
-        .n_jobs = away_jobs_report(node, jobs, n_jobs, NODE_JOBS_MAX)};
+        .n_jobs = job_rooms_report(node, jobs, n_away, NODE_JOBS_MAX)};
     memcpy(report.node, node->name, sizeof report.node);
     memcpy(report.boot, node->boot, sizeof report.boot);
     if (node_uplink_send(node->uplink, &report) < 0)

@@ -186,6 +186,10 @@ void job_rooms_connected(struct node *node, const struct preload_process *proces
  * out */
 void job_rooms_poll(struct node *node, int64_t out_bytes);
 
+/* Adds what is ready for the copies of each job to a report that has `n` jobs. Returns how many it
+ * has then, at most `max`. */
+size_t job_rooms_report(const struct node *node, struct node_job *jobs, size_t n, size_t max);
+
 /* Returns how much of the copies of these processes would lie in host memory of the agent's. */
 uint64_t job_rooms_bytes(
     const struct node *node, uint32_t job, const struct suspension_record *record);

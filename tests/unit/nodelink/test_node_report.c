@@ -95,6 +95,33 @@ static void test_crash_without_text(void **state)
     free(text);
 }
 
+static void test_jobs(void **state)
+{
+    struct node_job jobs[2];
+    struct node_report report = whole, back;
+    size_t n = 0;
+    char *text;
+    size_t size;
+    struct node_job *first = node_job_entry(jobs, &n, 2, 21);
+    *first = (struct node_job){.job = 21, .room_bytes = 2 << 20, .rooms = "2.0 MiB are ready"};
+    assert_ptr_equal(node_job_entry(jobs, &n, 2, 21), first);
+    assert_null(node_job_entry(jobs, &n, 2, 0));
+    assert_null(node_job_entry(jobs, &n, 2, UINT32_MAX + UINT64_C(1)));
+    node_job_entry(jobs, &n, 2, 22)->where = NODE_JOB_OUT;
+    assert_null(node_job_entry(jobs, &n, 2, 23));
+    report.jobs = jobs;
+    report.n_jobs = n;
+    assert_int_equal(node_report_encode(&report, &text, &size), 0);
+    assert_int_equal(node_report_decode(text, size, NULL, &back), 0);
+    free(text);
+    assert_int_equal(back.n_jobs, 2);
+    assert_true(node_job_is_same(&back.jobs[0], &jobs[0]));
+    assert_true(node_job_is_same(&back.jobs[1], &jobs[1]));
+    strcpy(jobs[0].rooms, "1.0 MiB are ready");
+    assert_false(node_job_is_same(&back.jobs[0], &jobs[0]));
+    node_report_fini(&back);
+}
+
 /* The largest report that the bounds allow must fit in REPORT_SIZE_MAX. */
 static void test_largest(void **state)
 {
@@ -102,6 +129,7 @@ static void test_largest(void **state)
     struct node_gpu many[NODE_GPUS_MAX];
     struct node_process list[NODE_PROCESSES_MAX + 1];
     struct node_crash ends[NODE_CRASHES_MAX];
+    static struct node_job jobs[NODE_JOBS_MAX];
     struct fault fault = {0};
     char *text;
     size_t size;
@@ -123,6 +151,16 @@ static void test_largest(void **state)
     report.n_gpus = NODE_GPUS_MAX;
     report.crashes = ends;
     report.n_crashes = NODE_CRASHES_MAX;
+    for (int i = 0; i < NODE_JOBS_MAX; i++) {
+        jobs[i] = (struct node_job){.job = UINT32_MAX - (uint32_t)i,
+            .held_bytes = INT64_C(1) << 60,
+            .room_bytes = INT64_C(1) << 60,
+            .failure = NODE_JOB_REFUSED};
+        memset(jobs[i].why, 1, NODE_JOB_WHY_SIZE - 1);
+        memset(jobs[i].rooms, 'r', NODE_JOB_WHY_SIZE - 1); /* the agent's own words */
+    }
+    report.jobs = jobs;
+    report.n_jobs = NODE_JOBS_MAX;
     assert_int_equal(node_report_encode(&report, &text, &size), 0);
     assert_true(size <= REPORT_SIZE_MAX);
     assert_int_equal(node_report_decode(text, size, &fault, &back), 0);
@@ -214,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_crash_without_text),
+        cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_largest),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unknown_keys_are_ignored),

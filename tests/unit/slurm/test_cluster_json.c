@@ -146,6 +146,29 @@ static void running_jobs_come_first_then_by_priority(void **state)
     end_cluster();
 }
 
+/* As its agent says it, and only while it runs. */
+static void a_job_shows_the_memory_for_its_copy(void **state)
+{
+    const struct cluster_jobs_query live = {.state = "live"};
+    json_t *answer;
+    begin_cluster(1, 1);
+    struct fake_job *fake_job = fake_slurm_submit(&fake, 1);
+    settle();
+    const struct slurm_job_report said = {
+        .job = fake_job->job.id, .room_bytes = 3 * GIB, .rooms = "3.0 GiB are ready"};
+    slurm_controller_report_jobs(controller, "n0", true, &said, 1, now_us);
+    json_t *jobs = list_jobs(&ada, &live, &answer);
+    assert_string_equal(text_at(jobs, 0, "copy_room_text"), "3.0 GiB are ready");
+    assert_true(json_real_value(json_object_get(json_array_get(jobs, 0), "copy_room_mib")) == 3072);
+    json_decref(answer);
+    slurm_controller_report_jobs(controller, "n0", true, NULL, 0, now_us);
+    jobs = list_jobs(&ada, &live, &answer);
+    assert_true(json_is_null(json_object_get(json_array_get(jobs, 0), "copy_room_text")));
+    assert_true(json_is_null(json_object_get(json_array_get(jobs, 0), "copy_room_mib")));
+    json_decref(answer);
+    end_cluster();
+}
+
 static void a_long_list_comes_in_pages(void **state)
 {
     struct cluster_jobs_query query = {.state = "live"};
@@ -377,6 +400,7 @@ static void jobs_that_ended_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(running_jobs_come_first_then_by_priority),
+        cmocka_unit_test(a_job_shows_the_memory_for_its_copy),
         cmocka_unit_test(a_long_list_comes_in_pages),
         cmocka_unit_test(other_users_jobs_can_be_hidden), cmocka_unit_test(an_array_is_counted),
         cmocka_unit_test(what_is_not_measured_is_null), cmocka_unit_test(waiting_jobs_have_a_start),
