@@ -4,7 +4,7 @@
 speed (docs/mixes.md).
 
     tests/gpu/mixes_trial.py PROGRAMS FOLDER [--seconds=S] [--gpus=0] [--fork] [--emulated]
-                             [--trace=philly-60.txt] [--policy=magm] [--sharing=mps]
+                             [--trace=philly-60.txt] [--policy=magm] [--sharing=mps] [--loaders=N]
 
 PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder: the GPU is the emulator's
 and the trainings pretend, so that the program itself can be tried without a GPU. Without it, a GPU
@@ -13,11 +13,13 @@ trainings start with these libraries loaded (workloads/fork_server.py), in 1 s i
 
 FOLDER gets missing.csv, which mixes the trace visits as the simulator has it with what is measured
 so far, programs.csv, and mixes.csv, a row when it is known. Started again with the same FOLDER it
-goes on. Trainings have their data in GPU memory; one of two GPUs runs as one of its two processes.
+goes on. Trainings have a batch in GPU memory, with --loaders those of images read JPEGs; one of two
+GPUs runs as one of its two processes.
 """
 import argparse
 import csv
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +31,7 @@ sys.path[:0] = [os.path.join(TOP, "python")]
 from colloc_fit import study_trace  # noqa: E402
 from colloc_fit.machine import ForkServer, nvidia_smi, wait_for_daemon  # noqa: E402
 
+EMULATED_MIB = 143771  # of the emulator's H200
 GPUS = 4  # of the dissertation's machine
 FOREVER = ("--epochs=1", "--steps=100000000")
 # Every training starts at once, beside whatever is there.
@@ -42,8 +45,10 @@ class Machine:
     """The programs, the GPU, and what a training's command is."""
 
     def __init__(self, options, folder):
-        self.options, self.folder = options, folder
-        self.env, self.fork_server = dict(os.environ), None
+        self.options, self.folder, self.estimates = options, folder, {}
+        self.env, self.fork_server, self.loading = dict(os.environ), None, None
+        if options.loaders and not options.emulated:
+            self.loading = study_trace.Loading(options.loaders, 1)
         if options.emulated:
             self._emulate()
         elif options.fork:
@@ -69,29 +74,58 @@ class Machine:
             return "H200", "emulated"
         return study_trace.kind_of(nvidia_smi("name")[0]), nvidia_smi("driver_version")[0]
 
-    def command_of(self, task):
-        """Of a row of tasks.txt, for sh."""
+    def gpu_mib(self):
+        return EMULATED_MIB if self.options.emulated else float(nvidia_smi("memory.total")[0])
+
+    def words_of(self, task):
+        """What workloads/train.py is called with."""
+        is_image = self.loading and task["is_imagenet"]
+        return [*task["arguments"], *(self.loading.options() if is_image else ())]
+
+    def command_of(self, task, mib=None):
+        """The command of a training, for sh. mib: the memory that it takes in the end at least."""
         if self.options.emulated:
-            mib = task["memory_mib"] if task["memory_mib"] != "-" else task["rerun_mib"]
+            mib = mib or task["memory_share"] * EMULATED_MIB
             return (
-                f"colloc-pretend-train --memory-mib={mib} --smact={task['smact']} "
+                f"colloc-pretend-train --memory-mib={mib:.0f} --smact={task['smact']} "
                 "--ramp-seconds=1 --seconds=100000 --steps=1000000"
             )
         launch = self.fork_server.command() if self.fork_server else [sys.executable]
-        arguments = study_trace.catalogue_arguments_of(task)
-        return " ".join([*launch, study_trace.TRAIN, *arguments, *FOREVER])
+        ballast = (
+            [f"--ballast-gib={max(0, mib - self.estimated_mib(task)) / 1024:.2f}"] if mib else []
+        )
+        return " ".join([*launch, study_trace.TRAIN, *self.words_of(task), *FOREVER, *ballast])
+
+    def estimated_mib(self, task):
+        """What the training takes by its script; 0 where that is not followed."""
+        if self.options.emulated:
+            return 0
+        if task["arguments"] not in self.estimates:
+            words = {**task, "data": self.words_of(task)[len(task["arguments"]) :]}
+            kind = self.kind_and_driver()[0]
+            found = study_trace.estimated_mib(self.options.programs, words, kind)
+            self.estimates[task["arguments"]] = found or 0
+        return self.estimates[task["arguments"]]
 
     def close(self):
         if self.fork_server:
             self.fork_server.close()
+        if self.loading:
+            self.loading.close()
+
+
+def task_of(row):
+    """A row of tasks.txt as study_trace has its tasks."""
+    task = study_trace.task_of(row, 0, 1, study_trace.catalogue_arguments_of)
+    return {**task, "smact": row["smact"]}
 
 
 def write_programs(machine, path):
     with open(path, "w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(("training", "command"))
-        for task in study_trace.rows_of("tasks.txt"):
-            table.writerow((task["task"], machine.command_of(task)))
+        for row in study_trace.rows_of("tasks.txt"):
+            table.writerow((row["task"], machine.command_of(task_of(row))))
 
 
 def write_missing(machine, kind, mixes, missing):
@@ -110,14 +144,15 @@ def write_missing(machine, kind, mixes, missing):
 class Daemon:
     """One collocd on the machine's GPU."""
 
-    def __init__(self, machine):
-        self.socket = os.path.join(machine.folder, "s")
-        self.log = open(os.path.join(machine.folder, "log"), "w+", encoding="utf-8")
+    def __init__(self, machine, settings):
+        folder = tempfile.mkdtemp(dir=machine.folder)
+        self.socket = os.path.join(folder, "s")
+        self.log = open(os.path.join(folder, "log"), "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             [machine.program("collocd"), f"--socket={self.socket}",
-             f"--state-dir={machine.folder}/state", f"--shim={machine.program('colloc-shim')}",
+             f"--state-dir={folder}/state", f"--shim={machine.program('colloc-shim')}",
              f"--preload-library={machine.program('libcolloc-preload.so')}",
-             f"--gpus={machine.options.gpus}", *SETTINGS],
+             f"--gpus={machine.options.gpus}", *settings],
             stdin=subprocess.DEVNULL, stderr=self.log, env=machine.env,
         )  # fmt: skip
         colloc = os.path.dirname(machine.program("colloc"))
@@ -152,7 +187,9 @@ def main():
     parser.add_argument("--gpus", default="0", help="index of the GPU")
     parser.add_argument("--fork", action="store_true")
     parser.add_argument("--emulated", action="store_true")
+    parser.add_argument("--loaders", type=int, default=0, help="processes that decode JPEGs")
     parser.add_argument("--trace", default="philly-60.txt", help="in data/traces")
+    parser.add_argument("--missing", metavar="FILE", help="these mixes, not those of the trace")
     parser.add_argument("--policy", default="magm")
     parser.add_argument("--sharing", default="mps")
     parser.add_argument("--window", type=float, default=5, help="seconds of each mix")
@@ -164,9 +201,12 @@ def main():
         machine = Machine(options, scratch)
         kind, driver = machine.kind_and_driver()
         write_programs(machine, f"{folder}/programs.csv")
-        said = write_missing(machine, kind, f"{folder}/mixes.csv", f"{folder}/missing.csv")
-        print(said, flush=True)
-        daemon = Daemon(machine)
+        missing = f"{folder}/missing.csv"
+        if options.missing:
+            shutil.copyfile(options.missing, missing)
+        else:
+            print(write_missing(machine, kind, f"{folder}/mixes.csv", missing), flush=True)
+        daemon = Daemon(machine, SETTINGS)
         try:
             left_s = ends - time.monotonic() - ENDING_S
             code = measure(machine, daemon, folder, kind, driver, left_s)
