@@ -403,8 +403,8 @@ int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **arguments)
     return 0;
 }
 
-/* A task that another plugin starts in a container is in the container's file system by now: pyxis
- * joins it in slurm_spank_task_init_privileged, which comes before this in all plugins. Where the
+/* A task that another plugin starts in a container is in the container's file system by now, if
+ * that plugin comes before this one in plugstack.conf: pyxis joins it in this call, too. Where the
  * library is not there, each process would print an error of the dynamic linker. */
 int slurm_spank_task_init(spank_t spank, int n_arguments, char **arguments)
 {

@@ -5,18 +5,21 @@ emulated GPUs and its agent. A program that prints reports stands for the contro
 import json
 import os
 import queue
+import re
+import struct
 import subprocess
 import threading
 import time
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, program, read, until
+from daemon_case import BUILD, LIMIT_S, MIB, program, read, until
 
 from colloc_slurm import loopback
 
 PLUGIN = os.path.abspath(os.path.join(BUILD, "src", "spank", "spank_colloc.so"))
 PYXIS = os.path.abspath(os.path.join(BUILD, "tests", "system", "pretend_pyxis.so"))
 HUB = os.path.abspath(os.path.join(BUILD, "tests", "system", "node_hub_print"))
+PROBE = os.path.abspath(os.path.join(BUILD, "tests", "preload", "probe"))
 EMULATOR = os.path.dirname(program("emulator"))
 LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
 CHECKPOINT = os.path.abspath(os.path.join(BUILD, "src", "checkpoint", "colloc-checkpoint"))
@@ -71,9 +74,12 @@ class Hub:
 
 @unittest.skipIf(why_not(), why_not())
 class NodeCase(unittest.TestCase):
+    container_plugin = PYXIS  # and its arguments
+
     def setUp(self):
-        # The order of the two does not matter: a later one changes the environment in a later call.
-        plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\noptional {PYXIS}\n"
+        # Ours comes last: where it is asked, the task has joined its container by then.
+        plugstack = f"required {self.container_plugin}\n"
+        plugstack += f"optional {PLUGIN} socket={{folder}}/run/node.sock\n"
         self.slurm = loopback.Loopback(
             nodes=1,
             gpus=2,
@@ -112,10 +118,9 @@ class NodeCase(unittest.TestCase):
         )
         until(lambda: "accepts the reports" in read(self.agent.log), "the agent's first report")
 
-    def sbatch(self, script, *options):
-        return self.slurm.sbatch(
-            script, "--partition=gpu-run", "--output=%j.out", "--error=%j.err", *options
-        )
+    def sbatch(self, script, *options, user=None):
+        files = ("--output=%j.out", "--error=%j.err")
+        return self.slurm.sbatch(script, "--partition=gpu-run", *files, *options, user=user)
 
     def output(self, job, kind="out"):
         return read(self.slurm.path(f"work/{job}.{kind}"))
@@ -130,3 +135,54 @@ class NodeCase(unittest.TestCase):
         job = self.sbatch(script, *options)
         self.slurm.wait_job(job, "COMPLETED")
         return self.output(job)
+
+
+class MemoryWaitCase(NodeCase):
+    """Allocations of jobs wait for GPU memory: the library before a pretend libcuda, whose memory
+    the test fills; the agent sees the same of the emulated GPU."""
+
+    def setUp(self):
+        super().setUp()
+        uuid = self.hub.wait_report(lambda r: len(r["gpus"]) == 2)["gpus"][1]["uuid"]
+        self.gpu = self.slurm.path("work/pretend-gpu")
+        with open(self.gpu, "wb") as file:
+            key = bytes.fromhex(uuid[4:].replace("-", ""))
+            file.write(struct.pack("=8Q16s", 40000 * MIB, *[0] * 7, key))
+
+    def fill(self, mib):
+        self.slurm.run(program("emulator"), "set", "1", f"foreign-mib={mib}")
+        with open(self.gpu, "r+b") as file:
+            file.seek(8)
+            file.write(struct.pack("=Q", mib * MIB))
+
+    def allocating(self, mib, before=""):
+        """All that the program needs is in the script: a job may have no environment."""
+        return (
+            f"export LD_LIBRARY_PATH={os.path.dirname(PROBE)} PRETEND_CUDA={self.gpu}; {before}\n"
+            f"echo LD_PRELOAD=$LD_PRELOAD\n{PROBE} dlsym alloc {mib}"
+        )
+
+    def start_job(self, script, *options, is_pinned=True, user=None):
+        job = self.sbatch(script, "--gres=shard:i1:10", "--hold", *options, user=user)
+        if is_pinned:
+            self.hub.say(f"pin n0 {job} streams")
+            self.hub.wait(lambda value: value == "pinned 0")
+        self.hub.wait_report(lambda r: True)
+        self.hub.wait_report(lambda r: True)
+        self.slurm.run("scontrol", "release", job)
+        return job
+
+    def wait_line(self, text):
+        until(lambda: text in read(self.agent.log), text)
+
+    def wait_waiting(self, job, gib="14.6 GiB"):
+        until(
+            lambda: re.search(
+                rf"job {job}: process \d+ waits for {gib} of memory of GPU 1", read(self.agent.log)
+            ),
+            f"a wait of job {job}",
+        )
+
+    def check_end(self, job, answer="0", library=LIBRARY):
+        self.slurm.wait_job(job, "COMPLETED", "FAILED")
+        self.assertEqual(self.output(job).split(), [f"LD_PRELOAD={library}", answer])

@@ -3,7 +3,6 @@
 GPUs."""
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -14,13 +13,12 @@ import threading
 import time
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, MIB, is_alive, processes_with, program, read, until
-from slurm_node_case import LIBRARY, PLUGIN, NodeCase, why_not
+from daemon_case import LIMIT_S, MIB, is_alive, processes_with, program, read, until
+from slurm_node_case import LIBRARY, PLUGIN, PROBE, MemoryWaitCase, NodeCase, why_not
 
 from colloc_slurm import loopback
 
 OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
-PROBE = os.path.abspath(os.path.join(BUILD, "tests", "preload", "probe"))
 
 
 class SlurmNode(NodeCase):
@@ -309,56 +307,7 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         return set(processes_with(f"SLURM_JOB_ID={job}")) & set(processes_with(self.slurm.conf))
 
 
-class MemoryWaits(NodeCase):
-    """Allocations of jobs wait for GPU memory: the library before a pretend libcuda, whose memory
-    the test fills; the agent sees the same of the emulated GPU."""
-
-    def setUp(self):
-        super().setUp()
-        uuid = self.hub.wait_report(lambda r: len(r["gpus"]) == 2)["gpus"][1]["uuid"]
-        self.gpu = self.slurm.path("work/pretend-gpu")
-        with open(self.gpu, "wb") as file:
-            key = bytes.fromhex(uuid[4:].replace("-", ""))
-            file.write(struct.pack("=8Q16s", 40000 * MIB, *[0] * 7, key))
-
-    def fill(self, mib):
-        self.slurm.run(program("emulator"), "set", "1", f"foreign-mib={mib}")
-        with open(self.gpu, "r+b") as file:
-            file.seek(8)
-            file.write(struct.pack("=Q", mib * MIB))
-
-    def allocating(self, mib, before=""):
-        """All that the program needs is in the script: a job may have no environment."""
-        return (
-            f"export LD_LIBRARY_PATH={os.path.dirname(PROBE)} PRETEND_CUDA={self.gpu}; {before}\n"
-            f"echo LD_PRELOAD=$LD_PRELOAD\n{PROBE} dlsym alloc {mib}"
-        )
-
-    def start_job(self, script, *options, is_pinned=True):
-        job = self.sbatch(script, "--gres=shard:i1:10", "--hold", *options)
-        if is_pinned:
-            self.hub.say(f"pin n0 {job} streams")
-            self.hub.wait(lambda value: value == "pinned 0")
-        self.hub.wait_report(lambda r: True)
-        self.hub.wait_report(lambda r: True)
-        self.slurm.run("scontrol", "release", job)
-        return job
-
-    def wait_line(self, text):
-        until(lambda: text in read(self.agent.log), text)
-
-    def wait_waiting(self, job, gib="14.6 GiB"):
-        until(
-            lambda: re.search(
-                rf"job {job}: process \d+ waits for {gib} of memory of GPU 1", read(self.agent.log)
-            ),
-            f"a wait of job {job}",
-        )
-
-    def check_end(self, job, answer="0", library=LIBRARY):
-        self.slurm.wait_job(job, "COMPLETED", "FAILED")
-        self.assertEqual(self.output(job).split(), [f"LD_PRELOAD={library}", answer])
-
+class MemoryWaits(MemoryWaitCase):
     def test_it_goes_on_when_the_memory_is_free(self):
         self.fill(30000)
         job = self.start_job(self.allocating(15000))
