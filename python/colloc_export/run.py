@@ -228,8 +228,9 @@ class Run:
 
     @property
     def tensors(self):
-        """The optimizer's tensors on the device: step counts stay on the host."""
-        return [interval for interval in self.storages.intervals if interval.kind != "host"]
+        """Those on the device: the optimizer's step counts stay on the host."""
+        left_out = ("host", "joined")
+        return [one for one in self.storages.intervals if one.kind not in left_out]
 
     def outline(self):
         """The properties of a run that must be the same at two batch sizes."""

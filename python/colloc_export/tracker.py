@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Follows every storage a run makes, from the tick it is made to the tick it is released."""
 import functools
+import os
+import sys
 import weakref
 
 import torch
@@ -77,6 +79,23 @@ def _gradient_of_embedding_bag(gradient, indices, *rest):
     return torch.sparse_coo_tensor(indices.view(1, -1), rows, (weights, width))
 
 
+AUTOGRAD = os.path.dirname(torch.autograd.__file__) + os.sep
+BETWEEN = tuple(  # files of frames between autograd and a dispatched operation
+    os.path.dirname(path) + os.sep for path in (__file__, torch.utils.__file__)
+)
+
+
+def is_called_by_autograd(own=()):
+    """Whether autograd's engine itself called the operation, and no backward pass in Python.
+
+    own: further folders of the dispatcher
+    """
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((*BETWEEN, *own)):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(AUTOGRAD)
+
+
 LAST_RESULT_FIRST = {"native_dropout"}  # CUDA makes the mask first
 
 FOR_FAKE_TENSORS = {
@@ -88,7 +107,7 @@ FOR_FAKE_TENSORS = {
 class Interval:
     """One storage: its bytes, and its life on the clock."""
 
-    __slots__ = ("bytes", "first", "last", "kind", "is_scratch")
+    __slots__ = ("bytes", "first", "last", "kind", "is_scratch", "summed")
 
     def __init__(self, size, first, kind, is_scratch=False):
         self.bytes, self.first, self.last, self.kind, self.is_scratch = (
@@ -98,6 +117,7 @@ class Interval:
             kind,
             is_scratch,
         )
+        self.summed = None
 
 
 class Storages:
@@ -180,6 +200,24 @@ class Storages:
             self.clock += 1
         self.intervals.extend(passing)
 
+    def note_sum(self, result, first, second):
+        """Autograd adds two gradients of one tensor. It adds the second to the first where nothing
+        else holds that; fake tensors it adds into a new one (input_buffer.cpp: accumulate)."""
+        made, *parts = (self._alive.get(storage_of(one)._cdata) for one in (result, first, second))
+        is_whole = first.numel() * first.element_size() == storage_of(first).nbytes()
+        if made and all(parts) and is_whole and made[0].bytes == parts[0][0].bytes:
+            made[0].summed = tuple(part[0] for part in parts)
+
+    def _join_sums(self):
+        """A sum is its first gradient's storage if that ends with it, before anything is made."""
+        joined = {}  # the interval that has a sum's storage, by the sum's
+        for interval in filter(lambda one: one.summed, self.intervals):
+            first, second = (joined.get(one, one) for one in interval.summed)
+            steps = first.last - interval.first
+            if steps == 1 or (steps == 2 and second.last == interval.first + 1):
+                first.last, first.kind, interval.bytes = interval.last, interval.kind, 0
+                interval.kind, joined[interval] = "joined", first
+
     def mark(self, tensor, kind):
         """Sets the class of a storage that is already recorded."""
         for part in filter(has_storage, parts_of(tensor)):
@@ -231,6 +269,7 @@ class Storages:
     def close(self):
         """Stops recording ends of storages."""
         self._order_ends()
+        self._join_sums()
         for _, watch in self._alive.values():
             if not self._reports_ends:
                 torch.UntypedStorage._free_weak_ref(watch)
@@ -261,6 +300,8 @@ class Tracker(TorchDispatchMode):
         name = name_of(function)
         for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
             self.storages.add(tensor, "temp")
+        if name == "add" and is_called_by_autograd():
+            self.storages.note_sum(results, *args[:2])
         self.storages.add_scratch(self.scratch_of(name, args, results))
         self.on_operation(function, args, results, tick)
         return results

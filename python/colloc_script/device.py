@@ -6,6 +6,8 @@ exporter, PyTorch's C++ code takes it for one of the CPU, so that every build of
 only Python sees the device `cuda:0` (fake_tensor.py). An operation with a fake operand, or one that
 asks for a tensor on CUDA, runs on fake tensors; all others run as they are.
 """
+import os
+
 import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,6 +18,7 @@ from colloc_export.tracker import (
     FOR_FAKE_TENSORS,
     LAST_RESULT_FIRST,
     Storages,
+    is_called_by_autograd,
     name_of,
     tensors_in,
 )
@@ -25,6 +28,7 @@ from .guess import explain, is_guessed, mark_guessed, reshaped
 from .trees import mapped
 from .values import MOST_INTEGERS, Values, is_small
 
+OWN = (os.path.dirname(__file__) + os.sep,)
 HOST = torch.device("cpu")
 GPU = torch.device("cuda", 0)
 
@@ -225,6 +229,8 @@ class Device(TorchDispatchMode):
         for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
             if not sparse.stands_for_sparse(tensor):
                 self.storages.add(tensor, "temp")
+        if name == "add" and self.is_backward and is_called_by_autograd(OWN):
+            self.storages.note_sum(results, *args[:2])
         self.values.note(name, args, kwargs, results, real)
         self.values.choose_order(name, args, kwargs, results)
         self.storages.add_scratch(scratch_of(name, args, results))

@@ -236,6 +236,15 @@ class Loops(Case):
         gradients = 4 * sum(p.numel() for p in nn.Linear(32, 4096).parameters()) + 4 * 4097 * 8
         self.assertTrue([row for row in result["tensors"] if row[0] == gradients], "no bucket")
 
+    def test_gradients_that_autograd_adds(self):
+        """The gradient of a residual map is added to where it is: no other map is made."""
+        result = self.result("residual.py")
+        backward, end = (result["phases"][-1][name] for name in ("backward", "optimizer"))
+        maps = [row for row in result["tensors"] if row[0] == 64 * 512 * 4]
+        made = [row[2:4] for row in maps if backward <= row[2] < end]
+        self.assertEqual(len(made), 1 + 2 * 3)  # the last map's, and three of each block
+        self.assertGreater(made[0][1], max(first for first, _ in made))  # the sum's, to the end
+
     def test_states_that_are_divided(self):
         """ZeroRedundancyOptimizer: this rank has the states of the larger of two weights."""
         result = self.seen("zero_optimizer.py", ddp=2, optimizer="adamw", optimizers=1, batch=16)
