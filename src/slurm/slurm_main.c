@@ -78,8 +78,11 @@ int main(int argc, char **argv)
         print_help();
     else if (r == SLURM_CONFIG_VERSION)
         puts("colloc-slurm " COLLOC_VERSION);
-    else if (r == SLURM_CONFIG_CHECK)
+    else if (r == SLURM_CONFIG_CHECK) {
         r = check_key(&config, &fault);
+        if (r == 0)
+            puts("configuration is fine");
+    }
     else if (r == 0) {
         log_set_level((enum log_level)config.log_level);
         r = run_controller(&config, &fault);

@@ -341,6 +341,25 @@ static void check_node_auth(const struct slurm_facts_read *facts, struct doctor_
         doctor_pass(check, "munge");
 }
 
+/* The intake is DOWN, so without colloc-slurm no job of it starts. */
+static void check_controller(const struct slurm_facts_read *facts, struct doctor_check *check)
+{
+    if (facts->agents.is_known)
+        doctor_pass(check, "colloc-slurm answers");
+    else if (facts->controller.is_there)
+        doctor_fail(check, "`systemctl status colloc-slurm`, and what it has logged",
+            "colloc-slurm has settings here (%s), but does not answer: no job of %s starts",
+            facts->controller.path, facts->intake);
+    else if (facts->agent.is_there)
+        doctor_pass(check, "not known: it does not run on this machine");
+    else
+        doctor_fail(check,
+            "write there what `colloc slurm setup` prints, and start colloc-slurm; on a GPU node "
+            "write the settings of its agent",
+            "neither colloc-slurm (%s) nor an agent has settings here: no job of %s starts",
+            facts->controller.path, facts->intake);
+}
+
 static void check_agents(const struct slurm_facts_read *facts, struct doctor_check *check)
 {
     const struct agents_seen *seen = &facts->agents;
@@ -374,6 +393,7 @@ static const struct {
     {"wake-file", check_wake_file},
     {"clocks", check_clocks},
     {"node-auth", check_node_auth},
+    {"controller", check_controller},
     {"agents", check_agents},
 };
 

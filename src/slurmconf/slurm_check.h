@@ -43,7 +43,7 @@ struct slurm_facts_read {
     const char *wake_file, *wake_wanted; /* that colloc-slurm watches, and that Slurm writes */
 };
 
-enum { SLURM_CHECKS_MAX = 13 };
+enum { SLURM_CHECKS_MAX = 14 };
 
 /*
  * Makes the checks. Without slurmctld's answers only the first two are made.

@@ -87,7 +87,9 @@ class Setup(unittest.TestCase):
         self.assertIn("Nothing was to be changed", self.colloc("slurm", "setup", "--write"))
         self.assertEqual(files_of(self.slurm.path("etc")), after)
         self.restart()
-        found = self.check(code=0)
+        found = self.check(code=1)
+        self.assertEqual([name for name in found if not found[name][0]], ["controller"])
+        self.assertIn("no job of gpu starts", found["controller"][1])
         self.assertEqual(found["nodes"], (True, "2 with GPUs, all have shards by index"))
         self.assertEqual(found["job-ends"][1], "reported at once by jobcomp.lua")
 
@@ -177,6 +179,7 @@ class Setup(unittest.TestCase):
         )
         slurm.until(lambda: "1 of 2 nodes do not report: n1 " in self.agents(), "n0's report")
         found = self.check(code=1)
+        self.assertEqual(found["controller"], (True, "colloc-slurm answers"))
         self.assertRegex(found["node-auth"][1], "^tls, by key [0-9a-f]{8}: ")
         self.assertRegex(found["wake-file"][1], "seen at once, by /.*/colloc-wake$")
         wake_file = found["wake-file"][1].split()[-1]

@@ -36,6 +36,7 @@ static struct slurm_facts_read good_facts(void)
         .guard_wanted = "-- guard\n",
         .wake_file = "/w",
         .wake_wanted = "/w",
+        .agents.is_known = true,
         .now_s = mktime(&when)};
 }
 
@@ -44,7 +45,7 @@ static void assert_fails(const struct slurm_facts_read *facts, const char *name,
 {
     struct doctor_check checks[SLURM_CHECKS_MAX];
     size_t count = slurm_check_run(facts, checks);
-    assert_int_equal(count, 13);
+    assert_int_equal(count, 14);
     for (size_t i = 0; i < count; i++) {
         if (!name || strcmp(checks[i].name, name) != 0) {
             if (!checks[i].is_ok)
@@ -208,9 +209,23 @@ static void test_wake_file(void **state)
     assert_passes(&facts, "wake-file", "at once, by /w");
 }
 
+static void test_controller(void **state)
+{
+    struct slurm_facts_read facts = good_facts();
+    assert_passes(&facts, "controller", "answers");
+    facts.agents.is_known = false;
+    assert_fails(&facts, "controller", "nor an agent has settings here: no job of gpu starts");
+    facts.agent.is_there = true;
+    assert_passes(&facts, "controller", "not known");
+    facts.controller.is_there = true;
+    assert_fails(&facts, "controller", "does not answer: no job of gpu starts");
+}
+
 static void test_agents(void **state)
 {
     struct slurm_facts_read facts = good_facts();
+    facts.agents.is_known = false;
+    facts.agent.is_there = true;
     assert_passes(&facts, "agents", "does not answer");
     facts.agents.is_known = true;
     facts.agents.nodes = facts.agents.silent = 3;
@@ -265,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_node_auth),
+        cmocka_unit_test(test_controller),
         cmocka_unit_test(test_agents),
         cmocka_unit_test(test_wake_file),
         cmocka_unit_test(test_partitions_and_guard),
