@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long collocd takes to ask cuDNN, what that takes of the GPU, and what a neighbour loses.
 
-    tests/gpu/asking_trial.py PROGRAMS OUTPUT SECONDS [ROUNDS]
+    tests/gpu/asking_trial.py PROGRAMS OUTPUT SECONDS [ROUNDS]   on the machine with the GPU
+    tests/gpu/asking_trial.py page OUTPUT PAGE                   anywhere: the tables of a page
 
 PROGRAMS is a folder of scripts/bundle. GPU names the GPU for NVML (0), which nothing else uses. A
 ResNet-50 trains there as a task of collocd. ROUNDS times (10) a network is submitted at a batch
@@ -19,6 +20,7 @@ import ctypes
 import json
 import lzma
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -186,8 +188,77 @@ class Trial:
             daemon.close()
 
 
+# ---- the page ----
+
+
+def context_table(rows):
+    took = next((row["took"] for row in rows if row["what"] == "context" and row["took"]), {})
+    lines = ["| after | MiB of the process |", "| --- | --- |"]
+    return lines + [f"| {name} | {mib:.0f} |" for name, (_, mib) in took.items() if mib]
+
+
+def asked_table(rows):
+    asked = [row for row in rows if row["what"] == "ask"]
+    lines = ["| submission | times | ms, median | least | most | kernels known | MiB |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    kinds = {}
+    for row in asked:
+        kinds.setdefault((row["how"], row["name"]), []).append(row)
+    for (how, name), ones in kinds.items():
+        times = sorted(row["ms"] for row in ones)
+        known = sum(row["evidence"] == "export with kernels" for row in ones)
+        most = max((mib for row in ones for mib in row["taken_mib"]), default=None)
+        shown = f"{most:.0f}" if most and how in ("new", "other") else ""
+        lines.append(f"| {name}, {how} | {len(ones)} | {statistics.median(times):.1f} "
+                     f"| {times[0]:.1f} | {times[-1]:.1f} | {known} | {shown} |")  # fmt: skip
+    return lines
+
+
+def mean_step(ended, begin, end):
+    """In ms, of the steps that lie between; None: too few."""
+    inner = [one for one in ended if begin <= one <= end]
+    return 1000 * (inner[-1] - inner[0]) / (len(inner) - 1) if len(inner) > 10 else None
+
+
+def neighbour_table(rows):
+    """Each asking's two seconds against the two before it; and these against their first half."""
+    ended = next((row["ended"] for row in rows if row["what"] == "steps"), [])
+    lines = ["| asking | quiet, ms a step | while asked, ms | more | quiet: second half over first |",
+             "| --- | --- | --- | --- | --- |"]  # fmt: skip
+    more, noise = [], []
+    for row in (row for row in rows if row["what"] == "ask" and row["how"] == "new"):
+        start = row["started"]
+        quiet, busy = (mean_step(ended, begin, begin + WINDOW_S)
+                       for begin in (start - WINDOW_S, start))  # fmt: skip
+        halves = [mean_step(ended, start - WINDOW_S + i, start - WINDOW_S + i + 1) for i in (0, 1)]
+        if None in (quiet, busy, *halves):
+            continue
+        more.append(busy / quiet - 1)
+        noise.append(halves[1] / halves[0] - 1)
+        lines.append(f"| {len(more)} | {quiet:.2f} | {busy:.2f} | {100 * more[-1]:+.2f} % "
+                     f"| {100 * noise[-1]:+.2f} % |")  # fmt: skip
+    if more:
+        lines.append(f"| median | | | {100 * statistics.median(more):+.2f} % "
+                     f"| {100 * statistics.median(noise):+.2f} % |")  # fmt: skip
+    return lines
+
+
+def page(path, target):
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    with open(target, encoding="utf-8") as file:
+        text = file.read()
+    for marker, lines in (("context", context_table(rows)), ("asked", asked_table(rows)),
+                          ("neighbour", neighbour_table(rows))):  # fmt: skip
+        text = tuning_trial.fill(text, marker, lines)
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def main():
-    if sys.argv[1:] == ["context"]:
+    if sys.argv[1:2] == ["page"]:
+        page(*sys.argv[2:])
+    elif sys.argv[1:] == ["context"]:
         probe_context()
     elif len(sys.argv) in (4, 5):
         Trial(os.path.abspath(sys.argv[1]), *sys.argv[2:4], (*sys.argv[4:], ROUNDS)[0]).run()

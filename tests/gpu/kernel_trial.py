@@ -3,13 +3,13 @@
 """Convolutional trainings whose kernels are asked from cuDNN, against what they take on a GPU.
 
     tests/gpu/kernel_trial.py measure BUNDLE OUTPUT SECONDS [NAME ...]   on the machine with the GPU
+    tests/gpu/kernel_trial.py keep ROWS FILE.xz                          anywhere: the rows, smaller
     tests/gpu/kernel_trial.py page COLLOC FILE.xz PAGE                   anywhere: the tables
 
 BUNDLE is a folder of scripts/bundle. The trainings are those of tuning/kernels.list; NAMEs choose
 some. Each is followed without the GPU, runs on it twice (without and with cudnn.benchmark), and its
 kernels are asked for twice in the same way, as `colloc estimate --kernels` does; LANES at once.
-GPU names the GPU for NVML (0). `measure` writes rows of JSON to OUTPUT/rows.jsonl, by `what`
-(tuning_trial.py's `keep` packs them):
+GPU names the GPU for NVML (0). `measure` writes rows of JSON to OUTPUT/rows.jsonl, by `what`:
 
     run     a training: after each step of an optimizer the allocator's peaks, what it holds, and
             what NVML says of the process; the most that NVML said, read every millisecond; the
@@ -21,6 +21,7 @@ GPU names the GPU for NVML (0). `measure` writes rows of JSON to OUTPUT/rows.jso
 import concurrent.futures
 import contextlib
 import json
+import lzma
 import os
 import runpy
 import sys
@@ -223,7 +224,124 @@ def measure(bundle, output, seconds, *names):
     Trial(bundle, output, seconds, names).measure()
 
 
-ACTIONS = {"measure": measure, "ask": ask_kernels}
+# ---- the page ----
+
+GOAL = 0.02
+
+
+class Measured:
+    def __init__(self, path):
+        with lzma.open(path, "rt") as file:
+            self.rows = [json.loads(line) for line in file]
+
+    def of(self, what, benchmark=None):
+        """The rows by network."""
+        return {row["name"]: row for row in self.rows if row["what"] == what
+                and (benchmark is None or row["benchmark"] == benchmark)}  # fmt: skip
+
+    def taken(self, benchmark):
+        """The most that NVML said, by network."""
+        runs = self.of("run", benchmark).items()
+        return {name: row["nvml_mib"] for name, row in runs if row["status"] == 0}
+
+
+def estimates_of(colloc, export, kernels, benchmark):
+    """By rules and with the kernels that were asked: MiB, or None."""
+    flags = {**export["flags"], "cudnn_benchmark": benchmark}
+    export = {**export, "flags": flags}
+    rule = trial.estimate_text(colloc, json.dumps(export), "--export")
+    if kernels is None:
+        return rule, None
+    kernels = {**kernels, "gpu": "H200"}
+    return rule, trial.estimate_text(colloc, json.dumps({**export, "kernels": kernels}), "--export")
+
+
+def convolution_tables(colloc, measured):
+    exports = measured.of("export")
+    errors, lines = {}, {}
+    for benchmark in (False, True):
+        asked, taken = measured.of("asked", benchmark), measured.taken(benchmark)
+        for name, _ in trial.read_list("kernels.list"):
+            took, text = taken.get(name), exports.get(name, {}).get("value")
+            line = lines.setdefault(name, [name])
+            if not took or not text:
+                line += ["", "", ""]
+                continue
+            kernels = asked.get(name, {}).get("kernels")
+            values = estimates_of(colloc, json.loads(text), kernels, benchmark)
+            line += [f"{took:.0f}", *(trial.error_text(value, took) for value in values)]
+            for how, value in zip(("rules", "asked"), values):
+                if value is not None:
+                    errors.setdefault((how, benchmark), []).append((value, took))
+    summary = ["| kernels | `benchmark` | trainings | median | p95 | worst | within 2 % |",
+               "| --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    for (how, benchmark), pairs in errors.items():
+        cells = trial.summary_line("", pairs).split("|")[2:6]
+        near = sum(abs(value / took - 1) <= GOAL for value, took in pairs)
+        shown = "|".join(cells)
+        summary.append(f"| {how} | {'on' if benchmark else 'off'} |{shown}| {near} |")
+    head = [
+        "| network | measured MiB | rules | asked | with `benchmark`, MiB | rules | asked |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    return summary, head + [f"| {' | '.join(line)} |" for line in lines.values()]
+
+
+def plan_lines(measured):
+    """How often colloc-cudnn says what PyTorch took."""
+    exports, asked = measured.of("export"), measured.of("asked", False)
+    lines = ["| colloc-cudnn | networks | passes | as PyTorch took | seconds for a network |",
+             "| --- | --- | --- | --- | --- |"]  # fmt: skip
+    for how in ("with the GPU", "without a GPU"):
+        equal = count = 0
+        seconds = []
+        for row in (row for row in measured.rows if row["what"] == "plans" and row["how"] == how):
+            took = asked.get(row["name"], {}).get("kernels", {}).get("scratch")
+            said, _ = trial.answers(row["value"])
+            if not took or not said:
+                continue
+            seconds.append(row["seconds"])
+            questions = trial.questions_of(json.loads(exports[row["name"]]["value"]))
+            for places, answer in zip(questions.values(), said):
+                i, j = places[0]
+                known = took[i][j] if j < len(took[i]) else None
+                count += known is not None
+                equal += known is not None and answer is not None and abs(answer[0] - known) <= 512
+        if count:
+            lines.append(f"| {how} | {len(seconds)} | {count} | {100 * equal / count:.1f} % "
+                         f"| {min(seconds):.1f} to {max(seconds):.1f} |")  # fmt: skip
+    return lines
+
+
+def context_lines(measured):
+    """What the processes took beside the allocator's segments, at their ends."""
+    lines = []
+    for benchmark in (False, True):
+        runs = [row for row in measured.of("run", benchmark).values() if row["status"] == 0]
+        rest = sorted(row["end"][3] - row["end"][2] for row in runs if row["end"][3])
+        missed = [row["name"] for row in runs if row["nvml_mib"] < row["end"][0] + rest[0] - 64]
+        if rest:
+            lines.append(f"`benchmark` {'on' if benchmark else 'off'}: {rest[0]:.0f} to "
+                         f"{rest[-1]:.0f} MiB; peaks that NVML's reading missed: "
+                         f"{', '.join(missed) or 'none'}.")  # fmt: skip
+    return lines
+
+
+def page(colloc, path, target):
+    """Writes the tables between the page's markers."""
+    measured = Measured(path)
+    summary, networks = convolution_tables(colloc, measured)
+    with open(target, encoding="utf-8") as file:
+        text = file.read()
+    for marker, lines in (("summary", summary), ("networks", networks),
+                          ("plans", plan_lines(measured)),
+                          ("contexts", context_lines(measured))):  # fmt: skip
+        text = trial.fill(text, marker, lines)
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+ACTIONS = {"measure": measure, "ask": ask_kernels, "keep": trial.keep, "page": page}
 
 
 def main():

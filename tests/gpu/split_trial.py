@@ -3,16 +3,18 @@
 """Scripts that divide a training over two GPUs: each rank's estimate, and what it takes.
 
     tests/gpu/split_trial.py measure BUNDLE OUTPUT SECONDS [NAME ...]   on the machine with the GPUs
-    tests/gpu/split_trial.py page COLLOC FILE.xz PAGE                   anywhere: the table of a page
+    tests/gpu/split_trial.py keep ROWS FILE.xz                          anywhere: the rows, smaller
+    tests/gpu/split_trial.py page COLLOC FILE.xz PAGE                   anywhere: the tables
 
 The script is tuning/split.py: DistributedDataParallel (ddp), ZeroRedundancyOptimizer (zero1),
 fully_shard (fsdp), FullyShardedDataParallel (fsdp1). NAMEs such as gpt2-ddp choose some. Each is
 followed without a GPU (rank 0, and rank 1 with zero1, where ranks differ), and runs on both GPUs,
-LANES at once; what is followed has the lowest priority. GPU names the GPUs for NVML ("0,1"). Rows as kernel_trial.py's `run` and `export`,
+LANES at once. Scripts that call DeepSpeed are followed alone. What is followed has the lowest priority. GPU names the GPUs for NVML ("0,1"). Rows as kernel_trial.py's `run` and `export`,
 each with its rank.
 """
 import concurrent.futures
 import json
+import lzma
 import os
 import sys
 import time
@@ -36,6 +38,12 @@ def trainings_of(names):
         for model in ("llama", "gpt2")
     ]
     return [one for one in every if not names or one[0] in names]
+
+
+def followed_alone():
+    """Name and words of scripts that are followed only: DeepSpeed is not on the machine."""
+    return [(f"{by}-deepspeed-{stage}", ["train_deepspeed.py", "--by", by, "--stage", str(stage)])
+            for by in ("trainer", "accelerate") for stage in (2, 3)]  # fmt: skip
 
 
 def variables(rank, port):
@@ -93,6 +101,7 @@ class Trial:
         followers = concurrent.futures.ThreadPoolExecutor(FOLLOWED_AT_ONCE)
         wanted = [(*one, rank) for one in self.trainings
                   for rank in range(RANKS if "zero1" in one[0] else 1)]  # fmt: skip
+        wanted += [(*one, 0) for one in followed_alone()]
         followed = [followers.submit(self.follow, *one) for one in wanted]
         libraries = "torch torch.distributed.fsdp torch.distributed.optim torchvision transformers " \
             "transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2 " \
@@ -114,7 +123,43 @@ def measure(bundle, output, seconds, *names):
     Trial(bundle, output, seconds, names).measure()
 
 
-ACTIONS = {"measure": measure}
+# ---- the page ----
+
+
+def table(colloc, path):
+    """A row for each rank."""
+    with lzma.open(path, "rt") as file:
+        rows = [json.loads(line) for line in file]
+    exports = {(row["name"], row["rank"]): row for row in rows if row["what"] == "export"}
+    lines, errors = [], []
+    for name, _ in trainings_of([]):
+        for run in (row for row in rows if row["what"] == "run" and row["name"] == name):
+            if run["status"] != 0:
+                continue
+            rank, took = run["rank"], run["nvml_mib"]
+            export = exports.get((name, rank)) or exports.get((name, 0), {})
+            said = None
+            if "value" in export:
+                said = trial.estimate_text(colloc, export["value"], "--export")
+            errors += [(said, took)] if said is not None else []
+            shown = f"{said:,.0f}" if said is not None else ""
+            lines.append(f"| {name} | {rank} | {took:,.0f} | {run['end'][0]:,.0f} | {shown} "
+                         f"| {trial.error_text(said, took)} |")  # fmt: skip
+    head = ["| training | rank | NVML, MiB | of it PyTorch's allocator | estimate | error |",
+            "| --- | --- | ---: | ---: | ---: | ---: |"]  # fmt: skip
+    return [*trial.HEAD, trial.summary_line("script, each rank", errors)], head + lines
+
+
+def page(colloc, path, target):
+    summary, ranks = table(colloc, path)
+    with open(target, encoding="utf-8") as file:
+        text = file.read()
+    text = trial.fill(trial.fill(text, "scripts", summary), "each rank", ranks)
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+ACTIONS = {"measure": measure, "keep": trial.keep, "page": page}
 
 
 def main():

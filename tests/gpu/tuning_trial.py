@@ -673,6 +673,8 @@ def keep(path, output):
                 del row["text"]
             elif "xz" in row:
                 row["value"] = unpacked(row.pop("xz"))
+            elif "trace" in row:
+                row["trace"] = unpacked(row["trace"])
             elif row["what"] == "asked" and "text" in row:
                 row["text"] = unpacked(row["text"])
             out.write(json.dumps(row) + "\n")
