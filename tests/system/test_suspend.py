@@ -371,6 +371,35 @@ class Carried(Suspend):
         until(lambda: pid not in self.processes(), "its memory to be free")
         self.assertTrue(any("the copy of its memory was lost" in line for line in self.log))
 
+    def test_too_little_host_memory(self):
+        """Nothing is changed: the task computes on."""
+        self.stop()
+        self.start(**{"suspend-memory-max": "1MiB"})
+        task, pid = self.start_program()
+        until(lambda: self.task(task)["carried"], "its carrier")
+        self.assertIn("suspend-memory-max", self.colloc("suspend", str(task), code=1).stderr)
+        self.assertIn("suspend-memory-max", self.task(task)["suspension_error"])
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_its_gpu_is_lost_on_the_way(self):
+        """The task computes on the other GPU then, from its copy or anew. Or it could not leave, and
+        computes on where it was, if that can be."""
+        task, pid = self.start_program()
+        until(lambda: self.task(task)["carried"], "its carrier")
+        gpu = self.task(task)["gpus"][0]
+        with concurrent.futures.ThreadPoolExecutor(1) as beside:
+            beside.submit(self.colloc, "suspend", str(task), code=None)
+            until(lambda: "SUSPENDING" in self.events(task), "the way out to begin")
+            self.emulator("set", gpu, "lost=on")
+        ways_on = {"SUSPENDED", "SUSPENSION_FAILED", "EVICT"}
+        until(lambda: ways_on & set(self.events(task)), "the end of the way out")
+        self.colloc("resume", str(task), code=None)
+        if "SUSPENSION_FAILED" not in self.events(task):
+            until(lambda: self.task(task)["gpus"] not in ([], [gpu]), "the other GPU")
+        self.goes_on(task)
+        self.assertNotIn("lost", self.output(task).splitlines())
+
     def test_one_fails_and_another_is_lost(self):
         """One of two processes cannot leave; the other one, which has left, cannot come back."""
         calls = "CALLS=(cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2)"
