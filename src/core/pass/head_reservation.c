@@ -102,5 +102,6 @@ bool core_reserve_gpus(struct core *core, const struct task *task, int64_t now_u
     reserve_whole_domains(core, task->id);
     note_external_memory(core);
     core->reserved_for = task->id;
+    core->n_choices++;
     return true;
 }

@@ -21,6 +21,7 @@
 #include "core/pass/schedule.h"
 
 #include "base/array.h"
+#include "core/ask/placement.h"
 #include "core/ask/queue_head.h"
 #include "core/pass/advance_pass.h"
 #include "core/pass/failing_gpus.h"
@@ -102,27 +103,58 @@ static bool is_any_stopped(struct core *core)
     return core->any_stopped = any;
 }
 
+/* A task of several GPUs is as slow on each as on the slowest: where another joins it there, one
+ * more may join it on the others without delaying it. */
+static bool joins_several(const struct core *core, const struct event *place)
+{
+    for (int i = 0; i < place->place.n; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[place->place.gpus[i]];
+        for (int k = 0; k < gpu->n_residents; k++)
+            if (gpu->residents[k].task != place->task && gpu->residents[k].gpus > 1)
+                return true;
+    }
+    return false;
+}
+
 /* A placement takes GPUs from the tasks that wait. But those that have given way may have waited
  * for it; GPUs are kept free or drained by what is on them; and by what users have now, another
  * task may come first. */
-static bool opens_placement(struct core *core)
+static bool opens_by_placing(struct core *core, const struct task *head)
 {
-    const struct task *head = core_head_of_queue(core);
     return core->suspended_queue.first || core->n_advances > 0 || core->drained_for ||
            is_any_stopped(core) || (head && head->id != core->main_wait.task);
 }
 
-/* May another round decide more, because of what this one has decided? */
-static bool opens_more(struct core *core, int n_effects_before)
+/* Where a round began. */
+struct round {
+    int n_effects;
+    uint64_t n_choices;
+};
+
+static struct round begin_round(const struct core *core)
 {
-    bool any_placed = false;
-    for (int i = n_effects_before; i < core->n_effects; i++) {
+    return (struct round){core->n_effects, core->n_choices};
+}
+
+/* May another round decide more, because of what this one has decided? With reservations in
+ * advance the GPUs that may be drained depend on those that are reserved for the head later. */
+static bool opens_more(struct core *core, const struct round *round, int64_t now_us)
+{
+    const struct task *head = core_head_of_queue(core);
+    bool any_placed = false, any_joined = false;
+    if (core->drained_for && core->n_advances > 0 && core->n_choices > round->n_choices)
+        return true;
+    for (int i = round->n_effects; i < core->n_effects; i++) {
         const struct effect *effect = &core->effects[i];
-        if (effect->kind == EFFECT_APPEND && effect->event.kind != EVENT_PLACE)
+        if (effect->kind != EFFECT_APPEND)
+            continue;
+        if (effect->event.kind != EVENT_PLACE)
             return true;
-        any_placed |= effect->kind == EFFECT_APPEND;
+        any_placed = true;
+        any_joined |= joins_several(core, &effect->event);
     }
-    return any_placed && opens_placement(core);
+    return (any_placed && opens_by_placing(core, head)) ||
+           (any_joined && head && core_finds_gpus(core, head, NULL, now_us, &core->placement));
 }
 
 static bool is_reported_later(const struct core *core, int i)
@@ -153,13 +185,14 @@ static void drop_former_waits(struct core *core, int n_effects_before)
 
 int core_schedule(struct core *core, int64_t now_us)
 {
-    int n_at_first = core->n_effects, n_before = n_at_first;
+    const struct round first = begin_round(core);
+    struct round round = first;
     int r = run_stages(core, now_us), n_rounds = 1;
-    for (; n_rounds < ROUNDS_MAX && r == 0 && opens_more(core, n_before); n_rounds++) {
-        n_before = core->n_effects;
+    for (; n_rounds < ROUNDS_MAX && r == 0 && opens_more(core, &round, now_us); n_rounds++) {
+        round = begin_round(core);
         r = run_stages(core, now_us);
     }
     if (n_rounds > 1)
-        drop_former_waits(core, n_at_first);
+        drop_former_waits(core, first.n_effects);
     return r;
 }

@@ -15,6 +15,7 @@ void core_release_reservation(struct core *core)
         claims_drop(core->view.gpus[i].claims, CLAIMS_HEAD);
         core->view.gpus[i].is_choice_of_head = false;
     }
+    core->n_choices += core->reserved_for != 0;
     core->reserved_for = 0;
 }
 

@@ -191,6 +191,7 @@ struct core {
     struct reported_wait main_wait, recovery_wait;
     uint64_t drained_for;  /* the recovering task that GPUs are drained for; 0: none */
     uint64_t reserved_for; /* the head of the queue that GPUs are reserved for; 0: none */
+    uint64_t n_choices;    /* counts the choices of GPUs for a head, and their ends */
     bool head_lacks_power; /* the head of the queue would start but for its server's power */
     bool any_gone;         /* a MIG instance is gone */
     bool any_time_limit;   /* a task has had a time limit */

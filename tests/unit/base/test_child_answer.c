@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child's answer: whole, too long, late, and of a program that fails when nobody reads it. */
+/* A child's answer: whole, too long, late; and children that do not end. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
