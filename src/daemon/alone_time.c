@@ -27,6 +27,13 @@
 /* Counted steps agree with the trainings' own within this (docs/measured/steps.md). */
 #define MEASURED_ERROR 0.02
 
+/* Of a speed alone of one window, or of an earlier run: windows of a small training on an H200
+ * differed by up to that from their mean (docs/measured/promise.md). */
+#define ONE_WINDOW_ERROR 0.13
+
+/* The standard deviation of normal numbers over their mean deviation. */
+#define DEVIATION_RATIO 1.25
+
 /* The 90th percentile of the error of a predicted speed, of clients of MPS with a limit; without a
  * limit it is half of that (docs/measured/sharing.md). */
 #define PREDICTED_ERROR 0.22
@@ -135,12 +142,22 @@ static double plain_part(const struct alone_time *time)
     return time->shared_s > 0 ? 1 - fmin(1, fmax(0, time->price_s / runs_s)) : 1;
 }
 
+/* How far measured work may be off, as a part of it: the count of steps, and two standard errors of
+ * the speed alone. */
+static double measured_error(const struct speed_alone *alone)
+{
+    double n = fmin(alone->windows, SPEED_ALONE_WINDOWS);
+    double of_speed = n < 2 ? ONE_WINDOW_ERROR : 2 * DEVIATION_RATIO * alone->spread / sqrt(n);
+    return MEASURED_ERROR + of_speed;
+}
+
 struct alone_estimate alone_time_estimate(
     const struct alone_time *time, const struct speed_alone *alone)
 {
     bool is_measured = alone && alone->per_s.valid && alone->per_s.value > 0 && time->steps > 0;
     double per_s = is_measured ? alone->per_s.value : 1;
     double measured = is_measured ? time->steps / per_s : 0;
+    double error = is_measured ? measured_error(alone) : 0;
     double guessed_s = time->rest_s, guessed = time->rest_work_s;
     if (!is_measured) {
         guessed_s += time->steps_s - time->steps_unknown_s;
@@ -156,9 +173,8 @@ struct alone_estimate alone_time_estimate(
         .unknown_s = fmin(
             time->shared_s, fmax(0, time->unknown_s + (is_measured ? 0 : time->steps_unknown_s))),
         .alone_s = sure + measured + guessed,
-        .low_s = plain * (sure + (1 - MEASURED_ERROR) * measured + (1 - PREDICTED_ERROR) * guessed),
-        .high_s = sure + (1 + MEASURED_ERROR) * measured +
-                  fmin(guessed_s, (1 + PREDICTED_ERROR) * guessed)};
+        .low_s = plain * (sure + (1 - error) * measured + (1 - PREDICTED_ERROR) * guessed),
+        .high_s = sure + (1 + error) * measured + fmin(guessed_s, (1 + PREDICTED_ERROR) * guessed)};
 }
 
 json_t *alone_time_json(const struct job *job)

@@ -42,10 +42,14 @@ struct alone_time {
     uint32_t noted_units; /* as those of struct speed_alone */
 };
 
+/* Chosen: so many windows count in a speed alone; older ones fade, since speeds drift. */
+enum { SPEED_ALONE_WINDOWS = 8 };
+
 /* How fast the training is while it has its GPUs to itself, and the present window. */
 struct speed_alone {
     struct reading per_s;
     int windows;           /* that it is the mean of; 0: it is that of an earlier run */
+    double spread;         /* the mean deviation of these from it, as a part of it */
     uint32_t units;        /* how often what a step is may have changed */
     double steps, timed_s; /* in all when the window began */
     int64_t begun_us;      /* when that was, of the core's clock; 0: there is none */

@@ -39,14 +39,14 @@ static json_t *entry_of(const struct job *job)
 {
     const struct usage *usage = &job->usage;
     json_t *gpu = job->peak_gpu == JOB_GPU_UNKNOWN ? json_null() : json_integer(job->peak_gpu);
-    return json_pack("{s:I, s:o, s:o, s:b, s:o, s:f, s:f, s:b, s:f, s:f, s:i, s:o, s:i, s:o}",
+    return json_pack("{s:I, s:o, s:o, s:b, s:o, s:f, s:f, s:b, s:f, s:f, s:i, s:o, s:i, s:f, s:o}",
         "task", (json_int_t)job->id, "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu",
         gpu, "peak_whole", job->peak_whole, "energy_j", json_of(usage->energy_j), "smact_s",
         usage->smact_s, "span_s", usage->span_s, "estimated", usage->is_estimated, "steps",
         job->steps.total, "steps_s", job->steps.timed_s, "step_source", job->steps.source,
         "alone_per_s", json_of(job->steps.alone ? job->steps.alone->per_s : READING_NONE),
-        "alone_windows", job->steps.alone ? job->steps.alone->windows : 0, "alone_time",
-        alone_time_save(job));
+        "alone_windows", job->steps.alone ? job->steps.alone->windows : 0, "alone_spread",
+        job->steps.alone ? job->steps.alone->spread : 0, "alone_time", alone_time_save(job));
 }
 
 void gpus_save_usage(struct gpus *gpus)
@@ -107,7 +107,8 @@ static void load_entry(struct gpus *gpus, const json_t *entry)
         job->steps.alone = calloc(1, sizeof *job->steps.alone);
     if (alone_per_s.valid && job->steps.alone)
         *job->steps.alone = (struct speed_alone){.per_s = alone_per_s,
-            .windows = (int)json_integer_value(json_object_get(entry, "alone_windows"))};
+            .windows = (int)json_integer_value(json_object_get(entry, "alone_windows")),
+            .spread = json_number_value(json_object_get(entry, "alone_spread"))};
     alone_time_load(job, json_object_get(entry, "alone_time"));
 }
 

@@ -6,6 +6,8 @@
  */
 #include "daemon/preload/speed_window.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 
 /* Chosen. */
@@ -13,7 +15,6 @@
 #define WINDOW_STEPS  4
 #define WINDOW_MAX_US (600 * SECOND_US) /* then it makes no steps: an evaluation, perhaps */
 #define OTHER_STEPS   1.1               /* faster than alone: an earlier run made other steps */
-#define WEIGHT_LEAST  0.125             /* of a new window alone in the mean: speeds drift */
 
 static void begin_window(struct job_steps *steps, bool is_alone, int64_t now_us)
 {
@@ -25,12 +26,19 @@ static void begin_window(struct job_steps *steps, bool is_alone, int64_t now_us)
     alone->is_alone = is_alone;
 }
 
+/* Of the n-th window in a mean. */
+static double weight_of(int n)
+{
+    return 1.0 / (n < SPEED_ALONE_WINDOWS ? n : SPEED_ALONE_WINDOWS);
+}
+
 static void note_alone(struct speed_alone *alone, double per_s)
 {
-    double weight = 1.0 / (alone->windows + 1), before = reading_or(alone->per_s, 0);
-    if (weight < WEIGHT_LEAST)
-        weight = WEIGHT_LEAST;
-    alone->per_s = reading_of(before + weight * (per_s - before));
+    double before = reading_or(alone->per_s, 0);
+    double mean = before + weight_of(alone->windows + 1) * (per_s - before);
+    if (alone->windows > 0)
+        alone->spread += weight_of(alone->windows) * (fabs(per_s / mean - 1) - alone->spread);
+    alone->per_s = reading_of(mean);
     alone->windows++;
 }
 

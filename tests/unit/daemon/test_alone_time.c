@@ -28,7 +28,7 @@ static struct alone_time example(void)
 static void its_steps_are_measured(void **state)
 {
     struct alone_time time = example();
-    struct speed_alone alone = {.per_s = reading_of(10)};
+    struct speed_alone alone = {.per_s = reading_of(10), .windows = 2};
     struct alone_estimate e = alone_time_estimate(&time, &alone);
     assert_float_equal(e.alone_s, 126, 1e-9);
     assert_float_equal(e.measured_s, 80, 1e-9);
@@ -37,11 +37,28 @@ static void its_steps_are_measured(void **state)
     assert_float_equal(e.high_s, 60 + 1.02 * 48 + 20, 1e-9); /* it cannot be faster than alone */
 }
 
+/* Of windows that differ by 4 % in the mean: two standard errors are 2 * 1.25 * 4 % / root of n. */
+static void windows_that_differ_widen_it(void **state)
+{
+    static const struct {
+        int windows;
+        double error;
+    } cases[] = {{0, 0.15}, {1, 0.15}, {4, 0.07}, {1000, 0.02 + 0.1 / 2.8284271247}};
+    struct alone_time time = {.held_s = 100, .shared_s = 100, .steps = 500, .steps_s = 100};
+    for (int i = 0; i < 4; i++) {
+        struct speed_alone alone = {
+            .per_s = reading_of(10), .windows = cases[i].windows, .spread = 0.04};
+        struct alone_estimate e = alone_time_estimate(&time, &alone);
+        assert_float_equal(e.low_s, 50 * (1 - cases[i].error), 1e-6);
+        assert_float_equal(e.high_s, 50 * (1 + cases[i].error), 1e-6);
+    }
+}
+
 /* A plain process is predicted to take 0.8 of its time alone: that is a bound, not the estimate. */
 static void the_price_of_mps_is_in_the_interval(void **state)
 {
     struct alone_time time = example();
-    struct speed_alone alone = {.per_s = reading_of(10)};
+    struct speed_alone alone = {.per_s = reading_of(10), .windows = 2};
     time.price_s = 0.2 * 160;
     struct alone_estimate e = alone_time_estimate(&time, &alone);
     assert_float_equal(e.alone_s, 126, 1e-9);
@@ -182,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_steps_are_measured),
+        cmocka_unit_test(windows_that_differ_widen_it),
         cmocka_unit_test(the_price_of_mps_is_in_the_interval),
         cmocka_unit_test(alone_all_the_time_it_saves_nothing),
         cmocka_unit_test(a_client_alone_counts_as_itself),

@@ -55,6 +55,19 @@ static void beside_another_it_is_slower(void **state)
     assert_float_equal(training.alone.per_s.value, 8, 1e-9); /* not measured beside others */
 }
 
+static void the_spread_of_its_windows_is_known(void **state)
+{
+    struct training training;
+    begin(&training);
+    play(&training, 6, 8, true);
+    assert_float_equal(training.alone.spread, 0, 1e-6);
+    play(&training, 5, 10, true);
+    assert_float_equal(training.alone.per_s.value, 9, 1e-6);
+    assert_float_equal(training.alone.spread, 10.0 / 9 - 1, 1e-6);
+    play(&training, 5, 9, true); /* on the mean */
+    assert_float_equal(training.alone.spread, (10.0 / 9 - 1) / 2, 1e-6);
+}
+
 static void each_window_is_of_one_mix(void **state)
 {
     struct training training;
@@ -142,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(beside_another_it_is_slower),
+        cmocka_unit_test(the_spread_of_its_windows_is_known),
         cmocka_unit_test(each_window_is_of_one_mix),
         cmocka_unit_test(without_a_speed_alone_it_is_unknown),
         cmocka_unit_test(an_earlier_run_has_its_speed_alone),
