@@ -8,7 +8,7 @@
  *
  * Speeds of five seconds vary by some per cent, and a task is placed where the promise just holds.
  * So of two reports both are often too slow by chance, and a task would give way for nothing: in
- * simulation, with four no promise was missed any more (docs/measured/promise-simulated.md).
+ * simulation, with four hardly any promise was missed (docs/measured/promise-simulated.md).
  *
  * A task writes the count of its steps itself, and could claim to be slow to have its GPU for less
  * than an exclusive task is charged. So a report is believed up to twice the delay that the
