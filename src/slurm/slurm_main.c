@@ -82,8 +82,7 @@ int main(int argc, char **argv)
         r = check_key(&config, &fault);
         if (r == 0)
             puts("configuration is fine");
-    }
-    else if (r == 0) {
+    } else if (r == 0) {
         log_set_level((enum log_level)config.log_level);
         r = run_controller(&config, &fault);
     }
