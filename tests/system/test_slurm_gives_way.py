@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that give way, with all that a cluster has: slurmctld, slurmd, colloc-slurm and an agent, on
-one small emulated GPU. To Slurm each job runs all the time, and it ends with all of its memory."""
+small emulated GPUs. To Slurm each job runs all the time, and it ends with all of its memory."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import types
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, program, until
+from daemon_case import BUILD, LIMIT_S, program, read, until
 
 from colloc_demo.slurm_cluster import SlurmCluster, copy_programs, suspends
 from colloc_slurm import loopback
@@ -30,6 +31,7 @@ def why_not():
 
 @unittest.skipIf(why_not(), why_not())
 class GivesWayCase(unittest.TestCase):
+    gpus = 1
     settings = {}
     agent = {}
 
@@ -40,7 +42,7 @@ class GivesWayCase(unittest.TestCase):
         with open(kinds, "w", encoding="utf-8") as file:
             file.write(GPU_KINDS)
         options = types.SimpleNamespace(
-            build=os.path.abspath(BUILD), nodes=1, gpus=1, speed=20, keep=False
+            build=os.path.abspath(BUILD), nodes=1, gpus=self.gpus, speed=20, keep=False
         )
         programs = copy_programs(folder, options)
         settings = {"gpu-memory": "1000MiB", "min-free": "0", "margin": "0", **self.settings}
@@ -65,11 +67,20 @@ class GivesWayCase(unittest.TestCase):
 
     def start_training(self, name, *options, declared="--memory=300MiB --smact=0.1", first_mib=60):
         """Of six blocks. Ends once the file of its name exists; idle as long as NAME-idle does."""
+        training = self.training(name, first_mib)
+        return self.start(name, f"#COLLOC {declared}", f"exec {training}", *options)
+
+    def training(self, name, first_mib=60):
+        return (
+            f"{TRAINING} --first-mib={first_mib} --end={self.path(name)}"
+            f" --idle={self.path(name)}-idle --grows={self.path(name)}-grows --grows-mib=400"
+        )
+
+    def start(self, name, declared, command, *options):
         script = (
-            f"#COLLOC {declared}\n"
+            f"{declared}\n"
             f"export LD_LIBRARY_PATH={EMULATOR} COLLOC_EMULATOR={self.cluster.gpu_file('n0')}\n"
-            f"exec {TRAINING} --first-mib={first_mib} --end={self.path(name)}"
-            f" --idle={self.path(name)}-idle --grows={self.path(name)}-grows --grows-mib=400\n"
+            f"{command}\n"
         )
         words = ["--partition=gpu", f"--output={self.path(name)}.out", "--open-mode=append"]
         return self.slurm.sbatch("#!/bin/bash\n" + script, *words, *options)
@@ -163,6 +174,49 @@ class Unused(GivesWayCase):
         self.goes_on("job")
         self.end(job, "job")
         self.check_records()
+
+
+class Ranks(GivesWayCase):
+    gpus = 2
+    settings = {"suspend-unused-after": "2s", "suspend-ranks-max": "4s"}
+    agent = {"suspend-ranks-max": "4s"}
+
+    def start_ranks(self, name):
+        """Two that wait for each other in each step, each on one of the job's GPUs."""
+        rank = f"{self.training(name)} --device=$LOCAL_RANK --rank=$LOCAL_RANK --all-reduce=1"
+        command = f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {rank} & done\nwait -n; kill 0"
+        declared = "#COLLOC --memory=300MiB --smact=0.1"
+        job = self.start(name, declared, command, "--gres=gpu:2", "--no-requeue")
+        self.goes_on(name)
+        return job
+
+    def agent_says(self, words):
+        log = self.slurm.path("log/agent-n0.log")
+        self.slurm.until(lambda: re.search(words, read(log)), f"'{words}' in the agent's log")
+
+    def test_they_are_back_in_time(self):
+        """Though they still do not call CUDA."""
+        job = self.start_ranks("job")
+        self.create("job-idle")
+        self.wait_out(job, "job")
+        self.agent_says(f"job {job} is back")
+        os.unlink(self.path("job-idle"))
+        self.goes_on("job")
+        self.slurm.run("scancel", job)
+        self.slurm.wait_job(job, "CANCELLED")
+        self.check_records()
+
+    def test_a_rank_for_whose_memory_the_other_waits(self):
+        """Nothing on its GPU can leave: it fails before PyTorch would end the ranks."""
+        options = ("--colloc-preload=no", "--gres=gpu:2")
+        first = self.start_training("first", *options, first_mib=80)
+        self.goes_on("first")
+        job = self.start_ranks("job")
+        self.create("job-grows")
+        self.agent_says(f"job {job}: process [0-9]+ waits for")
+        self.agent_says(f"job {job}: process [0-9]+ waits no longer, after 4")
+        self.slurm.wait_job(job, "FAILED")
+        self.end(first, "first")
 
 
 class Priority(GivesWayCase):
