@@ -46,8 +46,9 @@ static const struct option_spec options[] = {
 
 /* ---- a task's end ---- */
 
-/* Prints why a task that did not complete ended, with the line of its output that shows it. */
-static void print_ending(struct client *client, int64_t id, const char *shown)
+/* Prints why a task that did not complete ended, with the line of its output that shows it; of a
+ * single one also that it has not started, so that there is no output. */
+static void print_state(struct client *client, int64_t id, const char *shown, bool is_single)
 {
     char path[64];
     struct fault fault = {0};
@@ -61,6 +62,10 @@ static void print_ending(struct client *client, int64_t id, const char *shown)
     if (r == 0 && status == 200 && task_has_ended(task) && strcmp(state, "COMPLETED") != 0)
         print_error("task %s %s (%s)%s%s", shown, state, member_text(task, "reason", "-"),
             *words ? ": " : "", words);
+    else if (is_single && r == 0 && status == 200 && strcmp(state, "PENDING") == 0 &&
+             json_integer_value(json_object_get(task, "attempt_count")) == 0)
+        print_error("task %s has not started: %s (%s)%s%s", shown, state,
+            member_text(task, "reason", "-"), *words ? ": " : "", words);
     json_decref(reply);
 }
 
@@ -123,7 +128,7 @@ static int print_all(
     for (int i = 0; i < count; i++) {
         first = first == EXIT_OK ? tasks[i].code : first;
         if (tasks[i].code == EXIT_OK && !values[LOGS_ATTEMPT].number)
-            print_ending(client, tasks[i].id, tasks[i].shown);
+            print_state(client, tasks[i].id, tasks[i].shown, count == 1);
     }
     return first;
 }

@@ -113,6 +113,8 @@ static const struct {
     {"usage", "`colloc report` shows who used the GPUs"},
     {"users", "`colloc share` shows the users by fair share, `colloc report` what they used"},
     {"me", "`colloc queue --user=NAME` lists the tasks of a user"},
+    {"drain", "`drain: 3` in collocd.yaml, and a reload, takes a GPU out of use (docs/install.md)"},
+    {"undrain", "collocd.yaml without `drain`, and a reload, uses the GPU again (docs/install.md)"},
     {"config", "`colloc info` shows the server's settings, which are in collocd.yaml"},
     {"settings", "`colloc info` shows the server's settings, which are in collocd.yaml"},
     {"ssh", "`colloc shell` opens a shell on a GPU, `colloc attach ID` the terminal of a task"},

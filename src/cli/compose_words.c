@@ -154,7 +154,7 @@ static bool remove_from(json_t *list, bool (*is_one)(const json_t *item))
 }
 
 /* Returns the member, an object, which is made where it is missing. */
-static json_t *member(json_t *parent, const char *name)
+static json_t *object_member(json_t *parent, const char *name)
 {
     if (!json_is_object(json_object_get(parent, name)))
         json_object_set_new(parent, name, json_object());
@@ -190,11 +190,12 @@ static json_t *list_of(const char *gpus)
 
 static bool give_gpus(json_t *service, const char *gpus)
 {
-    json_t *reservations = member(member(member(service, "deploy"), "resources"), "reservations");
+    json_t *reservations = object_member(
+        object_member(object_member(service, "deploy"), "resources"), "reservations");
     if (!json_is_array(json_object_get(reservations, "devices")))
         json_object_set_new(reservations, "devices", json_array());
     int r = json_object_set_new(
-        member(service, "environment"), VISIBLE, json_string(*gpus ? gpus : "void"));
+        object_member(service, "environment"), VISIBLE, json_string(*gpus ? gpus : "void"));
     if (r == 0 && *gpus)
         r = json_array_append_new(json_object_get(reservations, "devices"),
             json_pack("{s:s, s:[s], s:o}", "driver", "nvidia", "capabilities", "gpu", "device_ids",
@@ -207,8 +208,8 @@ static bool join_service(json_t *service, const struct docker_task *task)
     json_object_del(service, "restart"); /* dockerd would start it again after the task's end */
     json_object_del(json_object_get(service, "deploy"), "restart_policy");
     return json_object_set_new(service, "cgroup_parent", json_string(task->parent)) == 0 &&
-           json_object_set_new(member(service, "labels"), "colloc.task", json_string(task->id)) ==
-               0 &&
+           json_object_set_new(
+               object_member(service, "labels"), "colloc.task", json_string(task->id)) == 0 &&
            (!take_requests(service) || give_gpus(service, task->gpus));
 }
 

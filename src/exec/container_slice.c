@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* systemctl speaks to systemd; where it does not answer, the cgroup is emptied and removed anyway. */
+/* systemctl speaks to systemd. Without an answer the cgroup is emptied and removed anyway. */
 #include "exec/container_slice.h"
 
 #include <errno.h>

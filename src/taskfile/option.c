@@ -150,6 +150,9 @@ static int number_fault(
         [OPTION_MOMENT] = "not a moment to come; write 16:00, now+2h, tomorrow or 2026-11-30T08:00",
     };
     char low[32], high[32];
+    const char *wrong_part = spec->wrong_part ? spec->wrong_part(text) : NULL;
+    if (wrong_part)
+        return fault_set(fault, EINVAL, "%s=%.80s: %s", shown, text, wrong_part);
     if (spec->kind == OPTION_TIMES)
         return fault_set(fault, EINVAL, "%s=%.80s: must be a number from %.6g to %.6g", shown, text,
             (double)spec->min / MILLION, (double)spec->max / MILLION);

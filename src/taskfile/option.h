@@ -52,9 +52,9 @@ struct option_spec {
     option_choice_at *choice_at;                 /* instead of `choices`; or NULL */
     const char *(*canonical)(const char *text);  /* of a choice: the name in `choices` for an alias,
                                                    NULL for none; may be NULL */
-    const char *(*wrong_part)(const char *text); /* of a choice: what is wrong with a text that
-                                                    begins like one, and what is allowed; NULL if it
-                                                    does not; may be NULL */
+    const char *(*wrong_part)(const char *text); /* of a choice or a number: what is wrong with a
+                                                    text that is none but looks like one, and what
+                                                    is allowed; NULL if it does not; may be NULL */
 };
 
 struct option_value {

@@ -15,6 +15,7 @@
 #define GPU_MEMORY  "--memory=12GiB is the GPU memory that it needs on each GPU"
 #define HOST_MEMORY "--host-memory=32GiB is the main memory that it needs"
 #define CERTAIN_GPU "--gpu-ids=2,3 names the GPUs that it may run on"
+#define CONTAINER   "--container=IMAGE runs the command in a container with the task's GPUs"
 #define ENVIRONMENT                                                                                \
     "a task has the environment of this shell: write A=1 before colloc, or --export=ALL,A=1"
 #define TIME_LIMIT "--time=2h limits its run time"
@@ -68,14 +69,15 @@ static const struct {
     {"delay", "begin", "--begin=now+2h does not start it before"},
     {"detach", "requeue", "`colloc submit` returns at once; `colloc run` waits"},
     {"interactive", "requeue", "`colloc shell` opens a shell, `colloc run --pty` a terminal"},
-    {"image", "requeue", "start the container in the command: podman run, apptainer exec"},
-    {"docker", "requeue", "start the container in the command: podman run, apptainer exec"},
+    {"image", "container", CONTAINER},
+    {"docker", "container", CONTAINER},
+    {"podman", "container", CONTAINER},
     {"watch", NULL, TOP},
     {"interval", NULL, TOP},
     {"all", "state", "--state=all shows tasks that have ended, too"},
     {"me", "mine", "--mine selects your own tasks"},
-    {"me", "user", "--user=NAME selects the tasks of a user"},
-    {"mine", "user", "--user=NAME selects the tasks of a user"},
+    {"me", "user", "--user=$USER selects your own tasks"},
+    {"mine", "user", "--user=$USER selects your own tasks"},
     {"tail", "lines", "--lines=N shows the last N lines"},
     {"tail", "follow", "-f follows the output"},
     {"last", "since", "--since=2h shows what ended since then"},

@@ -4,6 +4,7 @@
  * another table: tests/unit/extend compiles this file with MORE_TASK_OPTIONS, a file of more rows.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -21,6 +22,15 @@ static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL
 static const char *const priorities[] = {"low", "normal", "high", "urgent", NULL};
 static const char *const profilers[] = {"nsys", "ncu", "torch", NULL};
 static const char *const yes_no_default[] = {"yes", "no", "default", NULL};
+
+/* "0.5", as other queues share a GPU. */
+static const char *part_of_gpu(const char *text)
+{
+    bool is_fraction = *text && !text[strspn(text, "0123456789.")] && strchr(text, '.');
+    return is_fraction ? "not a whole number; tasks share GPUs without it: write --gpus=1, and "
+                         "--memory=12GiB if you know how much of it the task needs"
+                       : NULL;
+}
 
 const struct option_spec task_options[] = {
 #define TASK_OPTION(id, ...) {__VA_ARGS__},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a test program as a service of a systemd that is PID 1 of its own namespaces.
+"""Runs a test program as a service of a systemd that is PID 1 of new namespaces.
 
 Neither machines of developers nor containers have a systemd that a test may use: this one has its
 own processes, mounts and cgroup v2 hierarchy, below a cgroup that is made for it, and no units but

@@ -271,6 +271,17 @@ class Life(DaemonCase):
         )
         self.wait(running, "CANCELLED")
 
+    def test_what_cannot_be_says_why(self):
+        running, held = self.submit("exec sleep 1000"), self.submit(hold=True)
+        self.wait_state(running, "RUNNING")
+        done = self.colloc("hold", str(running), code=1)
+        self.assertIn("only one that waits can; `colloc suspend` takes one off", done.stderr)
+        done = self.colloc("logs", str(held))
+        self.assertEqual(done.stdout, "")
+        self.assertIn(f"task {held} has not started: PENDING (JobHeldUser)", done.stderr)
+        self.assertEqual(self.colloc("logs", str(running)).stderr, "")
+        self.act("cancel", running)
+
     def test_exit_codes_and_signals(self):
         failed, killed = self.submit("exit 7"), self.submit("kill -SEGV $$")
         self.assertEqual(self.wait(failed, "FAILED")["exit_code"], 7)

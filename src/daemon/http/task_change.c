@@ -98,7 +98,10 @@ static void feed_change(
     else if (request->kind == EVENT_CANCEL && task && task_was_ended(task))
         change->status = 200;
     else if (!task || feed_event(request, &event) != 0)
-        set_status(change, 409, "task %llu is %s: it cannot be %s", id, state, request->verb);
+        set_status(change, 409, "task %llu is %s: it cannot be %s%s", id, state, request->verb,
+            request->kind == EVENT_HOLD && task && task_state_has_attempt(task->state)
+                ? ": only one that waits can; `colloc suspend` takes one off its GPUs"
+                : "");
     else
         change->status = 200;
 }

@@ -237,11 +237,15 @@ class Submit(CliCase):
     def test_options_of_other_tools(self):
         for words, text in (
             ("submit --vram=1", "--vram: no such option: --memory=12GiB is"),
+            ("submit --image=ubuntu", "--image: no such option: --container=IMAGE runs"),
+            ("submit --gpus=0.5 -- true", "not a whole number; tasks share GPUs without it"),
+            ("submit --gpus=half -- true", "--gpus=half: not a whole number"),
+            ("queue --me", "--me: no such option: --user=$USER selects your own tasks"),
+            ("drain 3", "`drain: 3` in collocd.yaml"),
             ("submit --ram=1", "--host-memory=32GiB"),
             ("submit --env=A", "write A=1 before colloc"),
             ("submit --timeout=1", "--time=2h"),
             ("queue --watch", "`colloc top`"),
-            ("queue --me", "--user=NAME"),
             ("logs --tail=3", "--lines=N"),
             ("reserve --to=1", "--for=8h"),
             ("reserve --start=1", "--from=2026"),
