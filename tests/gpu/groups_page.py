@@ -5,6 +5,7 @@
     tests/gpu/groups_page.py docs/measured/groups.jsonl SECONDS [--small] >docs/measured/groups.md
 
 What is not among the results is not on the page, and parts that did not come to an end are named.
+The file may have several runs: of a result that two have the later one counts, but all kills do.
 """
 import json
 import sys
@@ -159,10 +160,10 @@ def slots(rows):
     return text + ("\n" + "\n".join(f"- {line}" for line in story) if story else "")
 
 
-def kills(rows):
+def kills(rows, everything):
     lines = []
-    for key, row in rows.items():
-        words = key.split()
+    for row in everything:
+        words = row["result"].split()
         if words[0] != "kill" or len(words) != 3:
             continue
         if "phase_seen" not in row:
@@ -283,6 +284,7 @@ def main():
     with open(sys.argv[1]) as source:
         everything = [json.loads(line) for line in source]
     rows = {row["result"]: row for row in everything}
+    latest = list(rows.values())
     rows["big"] = [row for row in everything if row["result"] == "big"]
     options = " ".join(sys.argv[2:])
     text = HEAD.format(machine=machine_of(rows["machine"]), options=options)
@@ -290,9 +292,9 @@ def main():
     text += section("Out and in", losses(rows))
     text += section("Both ranks at once, by phase", big(rows))
     text += section("Turns", slots(rows))
-    text += section("Killed on the way", kills(rows))
+    text += section("Killed on the way", kills(rows, everything))
     text += section("Moves", moves(rows))
-    text += section("What did not work, or was not run", rest(rows, everything))
+    text += section("What did not work, or was not run", rest(rows, latest))
     print(text, end="")
 
 

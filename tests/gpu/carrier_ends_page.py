@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints docs/measured/carrier-ends.md from the results of carrier_kills_trial.py,
+carrier_slots_trial.py and carrier_lent_trial.py, which one file may have together.
+
+    tests/gpu/carrier_ends_page.py FILE.jsonl >docs/measured/carrier-ends.md
+
+What is not among the results is not on the page, and what did not come to an end is named.
+"""
+import collections
+import json
+import statistics
+import sys
+
+from carrier_page import table
+
+HEAD = """# Kills, slots of 5 s and a lent GPU, on two H200s
+
+After this page you know what a `SIGKILL` leaves behind while the carrier
+([carrier.md](../carrier.md)) has a training's memory, what slots of 5 s cost and bring trainings of
+1 to 20 GiB, and how collocd takes a training to a neighbour GPU. Two NVIDIA H200, driver
+580.159.04, PyTorch 2.11, 32 cores, 30 November 2026, one run.
+[carrier-ends.jsonl](carrier-ends.jsonl) has the raw results; this page is made of them.
+
+    tests/gpu/carrier_kills_trial.py BUNDLE kills.jsonl --seconds=S --workers=10 [--sharing=mps]
+    tests/gpu/carrier_slots_trial.py BUNDLE slots.jsonl --seconds=S [--ways=mps --gpus=0]
+    tests/gpu/carrier_lent_trial.py BUNDLE lent.jsonl --seconds=S
+    cat kills.jsonl slots.jsonl lent.jsonl >docs/measured/carrier-ends.jsonl
+    tests/gpu/carrier_ends_page.py docs/measured/carrier-ends.jsonl >docs/measured/carrier-ends.md
+"""
+KILLS = """Several collocds on one GPU, each with a ResNet-50 of about 3 GiB that is disturbed and
+others that are not. `seen` counts the kills at the instant that the library's page named the phase;
+the rest came in the next one. After a kill of the task it must have ended, with no process left;
+after another one it must go on in the same attempt."""
+LOSSES = """Losses of {what} bit for bit: {equal} of {all} trainings equal those of a run without
+colloc{compared}; {control} of {all} equal those of a training under the same collocd that nothing
+stopped."""
+SLOTS = """One training at a time on a GPU, all submitted at once, the longest first. `fifo` is one
+after the other; the other two are `slots: yes` with `slot-length: 5s`, of which collocd makes 20
+times the cost of a stop where that is longer. The shorter half are the last four."""
+GOALS = (
+    """The goals: a total at most 3 % above FIFO's, and the shorter half at most 0.6 of its time."""
+)
+LENT = """A small training of a higher priority takes the GPU of a ResNet-50; its copy goes to the
+free memory of the second GPU (`neighbour-memory: yes`). Seconds of collocd are from its events, from
+the decision to the end; those of the copy are the library's."""
+VICTIMS = {"task": "the task", "helper": "colloc-checkpoint", "collocd": "collocd"}
+ENDED = ("FAILED", "CANCELLED", "COMPLETED")
+
+
+def section(title, *parts):
+    parts = [part for part in parts if part]
+    return f"\n## {title}\n\n" + "\n\n".join(p.rstrip("\n") for p in parts) + "\n" if parts else ""
+
+
+def wrap(text, columns=100):
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > columns:
+            lines.append("")
+        lines[-1] += (" " if lines[-1] else "") + word
+    return "\n".join(lines)
+
+
+# ---- kills ----
+
+
+def is_right(row, victim):
+    if victim == "task":
+        return row.get("state") == "FAILED" and row.get("is_left") is False
+    return row.get("attempts") == 1 and row.get("state") in ("RUNNING", "SUSPENDED")
+
+
+def kills_of(rows, sharing):
+    found = collections.defaultdict(list)
+    for row in rows:
+        words = row["result"].split()
+        if words[0] == "kill" and row.get("sharing") == sharing:
+            found[words[1], words[2]].append(row)
+    lines = []
+    for (victim, phase), some in found.items():
+        made = [r for r in some if "phase_seen" in r and "not_tried" not in r]
+        right = [r for r in made if is_right(r, victim) and "error" not in r]
+        settled = [r["settled_after_s"] for r in made if "settled_after_s" in r]
+        lines.append(
+            [
+                VICTIMS[victim],
+                phase,
+                len(made),
+                sum(r["phase_seen"] == phase for r in made),
+                f"{len(right)} of {len(made)}",
+                f"{statistics.median(settled):.1f} / {max(settled):.1f}" if settled else "",
+            ]
+        )
+    head = ["killed", "while its memory is", "times", "seen", "as it must be"]
+    return table(head + ["settled after (s): median / most"], lines) if lines else ""
+
+
+def losses_of(rows, sharing):
+    own = [r for r in rows if r["result"] == "losses" and r.get("sharing") == sharing]
+    own = [r for r in own if r.get("control", {}).get("compared")]
+    if not own:
+        return ""
+    steps = sum(r["compared"] for r in own)
+    differ = [r for r in own if not r["control"]["equal"]]
+    text = LOSSES.format(
+        what="clients of MPS" if sharing == "mps" else "time-sliced trainings",
+        equal=sum(r["equal"] for r in own),
+        all=len(own),
+        control=sum(r["control"]["equal"] for r in own),
+        compared=f" ({steps} steps)",
+    )
+    for row in rows:
+        if row["result"] == "control" and row.get("sharing") == sharing:
+            word = "are equal" if row["equal"] else f"differ from step {row['first_difference']} on"
+            text += f" The losses of that one and of the run without colloc {word}."
+    if differ:
+        at = sorted(r["control"]["first_difference"] for r in differ)
+        text += f" Those that differ from it do so first at step {at[0]} to {at[-1]}."
+    return wrap(text)
+
+
+def memory_of(rows, sharing):
+    for row in rows:
+        if row["result"] == "kills, memory" and row["sharing"] == sharing:
+            if row["before_mib"] is not None:
+                return (
+                    f"MiB in use on the GPU before: {row['before_mib']}, after: {row['after_mib']}."
+                )
+    return ""
+
+
+def not_made(rows, sharing):
+    own = [r for r in rows if r["result"].startswith("kill ") and r.get("sharing") == sharing]
+    lines = []
+    for row in own:
+        why = row.get("not_tried") or row.get("error")
+        if why:
+            lines.append(f"- {row['result']}, round {row['round'] + 1}: {why[:200]}")
+    return "\n".join(lines)
+
+
+def kills(rows):
+    text = ""
+    for sharing, name in (("streams", "Killed, time-sliced"), ("mps", "Killed, clients of MPS")):
+        made = kills_of(rows, sharing)
+        if made:
+            said = KILLS if sharing == "streams" else ""
+            parts = [said, made, losses_of(rows, sharing), memory_of(rows, sharing)]
+            text += section(name, *parts, not_made(rows, sharing))
+    return text
+
+
+# ---- slots ----
+
+
+def marks_equal(one, other):
+    """Of each training, how many steps both have, and whether these are equal."""
+    pairs = zip(one["marks"], other["marks"])
+    n = [min(len(a), len(b)) for a, b in pairs]
+    equal = [a[:k] == b[:k] for a, b, k in zip(one["marks"], other["marks"], n)]
+    return equal, [k // 4 for k in n]
+
+
+def slots(rows):
+    ways = {r["way"]: r for r in rows if r["result"] == "eight trainings"}
+    if not ways:
+        return ""
+    fifo = ways.get("fifo")
+    head = ["GiB", "steps"] + [f"ends, {way} (s)" for way in ways]
+    head += [f"times suspended, {way}" for way in ways if way != "fifo"]
+    first = next(iter(ways.values()))
+    lines = []
+    for i, steps in enumerate(first["steps"]):
+        peak = max(r["mem_peak_mib"][i] or 0 for r in ways.values())
+        line = [f"{peak / 1024:.1f}", steps]
+        line += [r["ends_s"][i] if r["ends_s"][i] is not None else "-" for r in ways.values()]
+        lines.append(line + [r["suspensions"][i] for way, r in ways.items() if way != "fifo"])
+    summary, said = [], []
+    for way, row in ways.items():
+        total, half = row["total_s"], row["shorter_half_mean_s"]
+        line = [way, total if total is not None else "not ended", f"{half:.1f}" if half else ""]
+        both = fifo and fifo["total_s"] and total
+        line.append(f"{total / fifo['total_s']:.3f}" if both else "")
+        halves = fifo and half and fifo["shorter_half_mean_s"]
+        line.append(f"{half / fifo['shorter_half_mean_s']:.2f}" if halves else "")
+        line += [sum(row["suspensions"]), f"{sum(row['suspension_cost_s']):.1f}"]
+        summary.append(line)
+        if fifo and way != "fifo":
+            equal, steps = marks_equal(row, fifo)
+            said.append(f"{way} {sum(equal)} of {len(equal)} ({sum(steps)} steps)")
+    titles = ["way", "total (s)", "mean end of the shorter half (s)", "total / FIFO"]
+    titles += ["shorter half / FIFO", "suspensions", "their cost (s)"]
+    losses = f"Losses as in `fifo`, bit for bit: {'; '.join(said)}." if said else ""
+    goals = wrap(GOALS)
+    return section(
+        "Eight trainings in slots of 5 s",
+        SLOTS,
+        table(head, lines),
+        table(titles, summary),
+        goals,
+        losses,
+    )
+
+
+# ---- lent ----
+
+
+def took(events, begin, end):
+    at = {}
+    for name, when, _ in events:
+        at.setdefault(name, when)
+    return f"{at[end] - at[begin]:.2f}" if begin in at and end in at else ""
+
+
+def lent(rows):
+    lines, said = [], []
+    for row in rows:
+        words = row["result"].split(", ")
+        if words[0] != "lent" or "lies" not in row:
+            continue
+        events = row.get("events", [])
+        lines.append(
+            [
+                words[1] + (", MPS" if row["sharing"] == "mps" else ""),
+                row.get("gib", ""),
+                row["lies"],
+                took(events, "SUSPENDING", "SUSPENDED"),
+                took(events, "RELOCATING", "RELOCATED"),
+                took(events, "RESUMING", "RESUMED"),
+                " / ".join(f"{s:.2f}" for s in row.get("copy_s", [])),
+                row.get("neighbour_mib", ""),
+                row.get("neighbour_mib_after", ""),
+                "" if "equal" not in row else ("equal" if row["equal"] else "differ"),
+            ]
+        )
+        if "wants_starts_s" in row:
+            said.append(
+                f"The task that wants the memory ran {row['wants_starts_s']:.2f} s after it was "
+                f"submitted."
+            )
+        if words[1] == "killed":
+            said.append(f"The killed training was {row['state']}.")
+    for row in rows:
+        if row["result"].startswith("lent, error"):
+            said.append(f"{row['result'][15:].capitalize()} failed: {row['error']}.")
+        elif row["result"].startswith("lent, ") and "not_run" in row:
+            said.append(f"Not run, {row['not_run']}: {row['result'][6:]} ({row['sharing']}).")
+    head = ["part", "GiB", "its copy lies", "out (s)", "to the host (s)", "back (s)"]
+    head += ["copies: out / back (s)", "MiB there", "MiB there afterwards", "losses"]
+    return (
+        section("By collocd to a neighbour GPU", LENT, table(head, lines), wrap(" ".join(said)))
+        if lines
+        else ""
+    )
+
+
+def main():
+    with open(sys.argv[1]) as source:
+        rows = [json.loads(line) for line in source]
+    print(HEAD + kills(rows) + slots(rows) + lent(rows), end="")
+
+
+if __name__ == "__main__":
+    main()
