@@ -65,6 +65,12 @@ def _works_on_host(function, args, kwargs):
         return False
 
 
+def _lacks_half_on_host(error, operands):
+    """CUDA has kernels for 16 bit where older versions of PyTorch have none of the CPU."""
+    half = (torch.float16, torch.bfloat16)
+    return "not implemented for" in str(error) and any(one.dtype in half for one in operands)
+
+
 def explain(error, function, name, args, kwargs, notes):
     """Notes at an error that it is the pretended GPU's, where it is."""
     if hasattr(error, "_colloc_own"):
@@ -76,3 +82,5 @@ def explain(error, function, name, args, kwargs, notes):
         function, args, kwargs
     ):
         error._colloc_own = f"{name} works on the CPU, but not on the GPU that is not there"
+    elif _lacks_half_on_host(error, operands):
+        error._colloc_own = f"{name} has no kernel of the CPU for 16 bit in this PyTorch"

@@ -442,6 +442,12 @@ class Refusals(Case):
                 self.assertIsNone(result)
                 self.assertRegex(given, reason)
 
+    def test_a_kernel_that_the_cpu_lacks(self):
+        """The script is right, whether this PyTorch has the kernel or not."""
+        result, given = self.follow("half_volumes.py")
+        if result is None:
+            self.assertRegex(given, "line 9: colloc cannot follow this line .*for 16 bit")
+
 
 class Trees(unittest.TestCase):
     def test_tensors_of_a_tree(self):
