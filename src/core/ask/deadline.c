@@ -97,12 +97,14 @@ static void note_recall(const struct core *core, uint64_t id, int64_t *earliest_
 static int64_t earliest_recall_us(const struct core *core)
 {
     int64_t earliest_us = TIME_NEVER;
-    for (int i = 0; i < core->view.n_gpus; i++) {
+    bool any = core->any_stopped || core->any_context;
+    for (int i = 0; i < core->view.n_gpus && any; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_absent; k++)
             note_recall(core, gpu->absent[k].task, &earliest_us);
         for (int k = 0; k < gpu->n_residents; k++)
-            note_recall(core, gpu->residents[k].task, &earliest_us);
+            if (gpu->residents[k].is_stopped)
+                note_recall(core, gpu->residents[k].task, &earliest_us);
     }
     return earliest_us;
 }

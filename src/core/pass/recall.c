@@ -93,12 +93,14 @@ static int continue_if_due(struct core *core, uint64_t id, int64_t now_us)
 static int wake_those_due(struct core *core, int64_t now_us)
 {
     int r = 0;
-    for (int i = 0; i < core->view.n_gpus && r == 0; i++) {
+    bool any = core->any_stopped || core->any_context;
+    for (int i = 0; i < core->view.n_gpus && any && r == 0; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_absent && r == 0; k++)
             r = wake_if_due(core, gpu->absent[k].task, now_us);
         for (int k = 0; k < gpu->n_residents && r == 0; k++)
-            r = continue_if_due(core, gpu->residents[k].task, now_us);
+            if (gpu->residents[k].is_stopped)
+                r = continue_if_due(core, gpu->residents[k].task, now_us);
     }
     return r;
 }
