@@ -15,6 +15,8 @@ It measures the run exclusively and collocated, and compares it with the simulat
         task takes alone comes from the way "exclusive", of another output if that is named.
     scripts/study-trace --draw OUTPUT.json PICTURE.svg [EXCLUSIVE.json]
         draws memory and SM activity of the GPUs in each run
+    scripts/study-trace --table OUTPUT.json [OUTPUT.json ...]
+        prints a table of the runs in these outputs, each relative to MAGM with exact memory there
     (OUTPUT.json may be packed by xz here.)
 
 PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs PyTorch,
@@ -57,6 +59,7 @@ import threading
 import time
 
 from colloc_fit.machine import ForkServer, nvidia_smi, wait_for_daemon
+from colloc_fit.tables import markdown
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRACES = os.path.join(TOP, "data", "traces")
@@ -687,6 +690,48 @@ def compare(programs, path, path_of_exclusive=None):
     return 0
 
 
+EXACT = "magm-streams-declared"
+TABLE_WORDS = {
+    "anywhere-carrier": "anywhere, allocations wait, carrier",
+    "anywhere-waiting": "anywhere, allocations wait, driver's checkpoint",
+    EXACT: "MAGM, exact memory declared",
+}
+TABLE_HEAD = (
+    "run", "way", "completed", "OOM crashes", "total", "of MAGM's", "mean completion",
+    "computed, mean", "waits", "suspensions", "moves", "these took",
+)  # fmt: skip
+
+
+def table_row(run, way, result, exact_s):
+    """The cells. A way that was ended with tasks left has no total, and no part of another."""
+    is_whole = result["completed"] == len(result["tasks"])
+    counts = [str(result[key]) for key in ("memory_waits", "suspensions", "moves")]
+    return [
+        str(run),
+        TABLE_WORDS.get(way, way),
+        f"{result['completed']} of {len(result['tasks'])}",
+        str(result["oom"]),
+        f"{result['total_s']:.0f} s" if is_whole else f"> {result['total_s']:.0f} s",
+        f"{result['total_s'] / exact_s:.2f}" if is_whole and exact_s else "-",
+        f"{result['mean_jct_s']:.0f} s" if is_whole else "-",
+        f"{result['mean_exec_s']:.1f} s",
+        *counts,
+        f"{result['suspension_cost_s']:.0f} s",
+    ]
+
+
+def print_table(paths):
+    rows = []
+    for run, path in enumerate(paths, 1):
+        ways = {way: one for way, one in read_results(path)["ways"].items() if "error" not in one}
+        exact = ways.get(EXACT)
+        is_whole = exact and exact["completed"] == len(exact["tasks"])
+        exact_s = exact["total_s"] if is_whole else None
+        rows += [table_row(run, way, result, exact_s) for way, result in ways.items()]
+    print(markdown(TABLE_HEAD, rows))
+    return 0
+
+
 def smoothed(values, n=8):
     """The mean of the last `n` values at each; unknown ones are left out."""
     parts = [
@@ -733,6 +778,8 @@ def draw(path, picture, path_of_exclusive=None):
 def main():
     if sys.argv[1:2] == ["--simulate"] and len(sys.argv) in (4, 5):
         return compare(*sys.argv[2:])
+    if sys.argv[1:2] == ["--table"] and len(sys.argv) > 2:
+        return print_table(sys.argv[2:])
     if sys.argv[1:2] == ["--draw"] and len(sys.argv) in (4, 5):
         return draw(*sys.argv[2:])
     parser = argparse.ArgumentParser(
