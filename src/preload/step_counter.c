@@ -18,8 +18,8 @@
  * is in counts as one of the mean length, so that steps and time are those of the training.
  *
  * With other marks the unit of a step may be another one. They are replaced only if they have
- * stayed away for two minutes in which there was another period; or if a check finds more or fewer
- * intervals than they did.
+ * stayed away for two minutes in which there was another period; or if a check finds marks that
+ * count more or fewer steps, and all of the period that they were chosen for.
  */
 #include "preload/step_counter.h"
 
@@ -130,13 +130,15 @@ static bool marks_differ(const struct step_counter *counter, const struct step_m
     return off > 1 + tolerance * expected;
 }
 
-/* Do the marks in use count something else, or nothing any more? */
+/* Do the marks in use count something else, or nothing any more? Marks that do not count the period
+ * that they were chosen for say nothing of them. */
 static bool are_wrong(
     const struct step_counter *counter, const struct step_marks *found, int64_t now_us)
 {
     if (count_intervals(&counter->window, &counter->marks) == 0)
         return now_us - counter->at_us > REPLACE_AFTER_US;
-    return marks_differ(counter, &counter->marks, found, SAME_UNIT);
+    return !marks_differ(counter, found, found, SAME_COUNT) &&
+           marks_differ(counter, &counter->marks, found, SAME_UNIT);
 }
 
 /* The first marks are used once two windows agree about them. */

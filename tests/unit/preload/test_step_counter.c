@@ -450,6 +450,47 @@ static void test_another_training_is_found(void **state)
     end(&p);
 }
 
+/* Kernels of two threads, in turns in one order and in the other. */
+static void launch_crossed(struct process *p)
+{
+    for (int i = 0; i < 20; i++) {
+        note(p, STEP_LAUNCH, LOG + 20);
+        note(p, STEP_LAUNCH, LOG + 21 + i % 2);
+        note(p, STEP_LAUNCH, LOG + 22 - i % 2);
+        for (int k = 0; k < 6; k++)
+            note(p, STEP_LAUNCH, LOG + 23);
+    }
+}
+
+/* What comes once in a step of train(), and else what two threads launch. */
+static void train_beside_threads(struct process *p, int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        note(p, STEP_COPY, COPY);
+        launch(p, FORWARD + 20, 2);
+        launch_crossed(p);
+        launch(p, LOSS, 3);
+        launch_crossed(p);
+        launch(p, BACKWARD + 40, 3);
+        launch_crossed(p);
+        launch(p, BACKWARD + 50, 2);
+        p->steps++;
+    }
+}
+
+/* A period is found between the steps' calls, but its marks do not count it. On an H200 marks that
+ * counted less than their own period replaced those of a JAX training. */
+static void test_marks_that_do_not_count_are_not_used(void **state)
+{
+    struct process p;
+    begin(&p);
+    train(&p, 4000);
+    mark(&p);
+    train_beside_threads(&p, 2000);
+    check(&p);
+    end(&p);
+}
+
 static void test_graphs(void **state)
 {
     (void)state;
@@ -571,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_steps_in_bursts),
         cmocka_unit_test(test_a_long_evaluation_changes_no_unit),
         cmocka_unit_test(test_another_training_is_found),
+        cmocka_unit_test(test_marks_that_do_not_count_are_not_used),
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_after_a_compilation),
         cmocka_unit_test(test_one_executable),
