@@ -103,26 +103,17 @@ static bool is_any_stopped(struct core *core)
     return core->any_stopped = any;
 }
 
-/* A task of several GPUs is as slow on each as on the slowest: where another joins it there, one
- * more may join it on the others without delaying it. */
-static bool joins_several(const struct core *core, const struct event *place)
-{
-    for (int i = 0; i < place->place.n; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[place->place.gpus[i]];
-        for (int k = 0; k < gpu->n_residents; k++)
-            if (gpu->residents[k].task != place->task && gpu->residents[k].gpus > 1)
-                return true;
-    }
-    return false;
-}
-
 /* A placement takes GPUs from the tasks that wait. But those that have given way may have waited
  * for it; GPUs are kept free or drained by what is on them; and by what users have now, another
- * task may come first. */
-static bool opens_by_placing(struct core *core, const struct task *head)
+ * task may come first. And a policy may find that a task delays others less, or gains more, beside
+ * one more: a task of several GPUs is as slow on each as on the slowest. */
+static bool opens_by_placing(struct core *core, int64_t now_us)
 {
+    const struct task *head = core_head_of_queue(core);
     return core->suspended_queue.first || core->n_advances > 0 || core->drained_for ||
-           is_any_stopped(core) || (head && head->id != core->main_wait.task);
+           is_any_stopped(core) ||
+           (head && (head->id != core->main_wait.task ||
+                        core_finds_gpus(core, head, NULL, now_us, &core->placement)));
 }
 
 /* Where a round began. */
@@ -140,21 +131,16 @@ static struct round begin_round(const struct core *core)
  * advance the GPUs that may be drained depend on those that are reserved for the head later. */
 static bool opens_more(struct core *core, const struct round *round, int64_t now_us)
 {
-    const struct task *head = core_head_of_queue(core);
-    bool any_placed = false, any_joined = false;
+    bool any_placed = false;
     if (core->drained_for && core->n_advances > 0 && core->n_choices > round->n_choices)
         return true;
     for (int i = round->n_effects; i < core->n_effects; i++) {
         const struct effect *effect = &core->effects[i];
-        if (effect->kind != EFFECT_APPEND)
-            continue;
-        if (effect->event.kind != EVENT_PLACE)
+        if (effect->kind == EFFECT_APPEND && effect->event.kind != EVENT_PLACE)
             return true;
-        any_placed = true;
-        any_joined |= joins_several(core, &effect->event);
+        any_placed |= effect->kind == EFFECT_APPEND;
     }
-    return (any_placed && opens_by_placing(core, head)) ||
-           (any_joined && head && core_finds_gpus(core, head, NULL, now_us, &core->placement));
+    return any_placed && opens_by_placing(core, now_us);
 }
 
 static bool is_reported_later(const struct core *core, int i)
