@@ -471,8 +471,8 @@ void config_defaults(struct config *config)
     *config = (struct config){
         .sharing = SHARING_NOT_SET,
         .core = core_settings_default(),
-        .kernels_memory = 768 * MIB, /* 530 to 636 MiB were taken on an H200, of which the CUDA
-                                      * context is 520 (docs/measured/tunings.md) */
+        .kernels_memory = 768 * MIB, /* 530 to 636 MiB were taken on an H200: now as long as the
+                                      * context has its stacks (docs/measured/kernels.md) */
         .cudnn_library = "libcudnn.so.9",
         .sample_period_us = SECOND_US,
         .metrics_bytes_max = 200 * MIB,

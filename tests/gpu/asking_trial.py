@@ -27,6 +27,7 @@ import threading
 import time
 
 import tuning_trial
+from kernel_trial import library
 from trial import TrialDaemon
 from tuning_trial import MIB, log
 
@@ -47,7 +48,7 @@ CU_LIMITS = [
 
 
 def probe_context():
-    """In a process of its own: prints a row."""
+    """In a separate process: prints a row."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -66,7 +67,7 @@ def probe_context():
         before = ctypes.c_size_t()
         cuda.cuCtxGetLimit(ctypes.byref(before), limit)
         note(f"{name} {before.value} to {size}", cuda.cuCtxSetLimit(limit, ctypes.c_size_t(size)))
-    cudnn, cudnn_handle = ctypes.CDLL(tuning_trial.library()), ctypes.c_void_p()
+    cudnn, cudnn_handle = ctypes.CDLL(library()), ctypes.c_void_p()
     note("cudnn loaded", 0)
     note("cudnn created", cudnn.cudnnCreate(ctypes.byref(cudnn_handle)))
     print("ROW " + json.dumps(row), flush=True)
@@ -172,7 +173,7 @@ class Trial:
         sys.path.insert(0, os.path.join(self.programs, "python"))
         from colloc.client import Client
 
-        daemon = TrialDaemon(self.programs, gpus=self.index, cudnn_library=tuning_trial.library(),
+        daemon = TrialDaemon(self.programs, gpus=self.index, cudnn_library=library(),
                              cudnn_program=os.path.join(self.programs, "colloc-cudnn"))  # fmt: skip
         self.client = Client(socket=daemon.socket)
         path = os.path.join(daemon.folder, "steps")
@@ -223,8 +224,8 @@ def mean_step(ended, begin, end):
 def neighbour_table(rows):
     """Each asking's two seconds against the two before it; and these against their first half."""
     ended = next((row["ended"] for row in rows if row["what"] == "steps"), [])
-    lines = ["| asking | quiet, ms a step | while asked, ms | more | quiet: second half over first |",
-             "| --- | --- | --- | --- | --- |"]  # fmt: skip
+    lines = ["| asking | quiet, ms a step | while asked, ms | more "
+             "| quiet: second half over first |", "| --- | --- | --- | --- | --- |"]  # fmt: skip
     more, noise = [], []
     for row in (row for row in rows if row["what"] == "ask" and row["how"] == "new"):
         start = row["started"]

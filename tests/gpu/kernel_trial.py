@@ -20,11 +20,13 @@ GPU names the GPU for NVML (0). `measure` writes rows of JSON to OUTPUT/rows.jso
 """
 import concurrent.futures
 import contextlib
+import glob
 import json
 import lzma
 import os
 import runpy
 import sys
+import tempfile
 import time
 
 import tuning_trial as trial
@@ -113,6 +115,89 @@ def ask_kernels(path, benchmark):
     print("REPORT " + json.dumps(report), flush=True)
 
 
+# ---- cuDNN ----
+
+
+def size_of(conv, batch):
+    fixed, per_sample = conv["batch"]
+    return fixed + per_sample * batch
+
+
+def with_two(shape):
+    """A convolution over one dimension runs as one over two."""
+    return [shape[0], 1, shape[1]] if len(shape) == 2 else list(shape)
+
+
+def question(conv, batch, benchmark_pass):
+    """The line for colloc-cudnn about a pass of an entry of `convs`."""
+    n = size_of(conv, batch)
+    outer, inner = [n, *conv["input"]], [n, *conv["output"]]
+    numbers = [list(conv[name]) for name in ("stride", "padding", "dilation")]
+    weight = list(conv["weight"])
+    if len(conv["input"]) == 2:
+        outer, inner = [n, *with_two(conv["input"])], [n, *with_two(conv["output"])]
+        weight = [*weight[:2], 1, weight[2]]
+        numbers = [[first, *one] for first, one in zip((1, 0, 1), numbers)]
+    kind = benchmark_pass
+    if conv["transposed"]:
+        outer, inner = inner, outer
+        kind = {"forward": "input", "input": "forward", "weight": "weight"}[kind]
+    layout = "nhwc" if conv.get("channels_last") else "nchw"
+    lists = [",".join(map(str, one)) for one in (outer, weight, inner, *numbers)]
+    return " ".join([kind, conv["dtype"], layout, "1", "0", *lists])
+
+
+def questions_of(export):
+    """The distinct ones, with the places where each is asked."""
+    places = {}
+    for i, conv in enumerate(export["convs"]):
+        passes = ("forward",) if conv["phase"] != "backward" else ("input", "weight")
+        for j, one in enumerate(passes):
+            places.setdefault(question(conv, export["batch"], one), []).append((i, j))
+    return places
+
+
+def library():
+    """The libcudnn that PyTorch uses."""
+    import importlib.metadata
+
+    for name in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            for file in importlib.metadata.files(name) or []:
+                if file.name == "libcudnn.so.9":
+                    return str(file.locate())
+    return "libcudnn.so.9"
+
+
+def cudnn_environment(path):
+    others = glob.glob(os.path.join(os.path.dirname(path), "..", "..", "*", "lib"))
+    own = os.environ.get("LD_LIBRARY_PATH")
+    folders = [os.path.dirname(path), *others, *([own] if own else [])]
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}
+
+
+def ask_helper(lines, helper, *options, **variables):
+    """The answers of a program that asks cuDNN, and when it began and ended."""
+    path, started = library(), time.time()
+    with tempfile.TemporaryFile("w+") as file:
+        file.write("\n".join(lines) + "\n")
+        file.seek(0)
+        _, text = trial.run([helper, *options, path], ASK_LIMIT_S, stdin=file,
+                            env={**cudnn_environment(path), **variables})  # fmt: skip
+    return text, started, time.time()
+
+
+def answers(text):
+    """[first, most, count] or None for each question; and other lines."""
+    lines = text.splitlines()
+    known = [
+        [int(word) for word in line.split()[1:4]] if line.startswith("answer") else None
+        for line in lines
+        if line.startswith(("answer", "unknown"))
+    ]
+    return known, [line for line in lines if not line.startswith(("answer", "unknown"))][:5]
+
+
 # ---- on the machine with the GPU ----
 
 
@@ -161,13 +246,13 @@ class Trial:
     def plan(self, name, result):
         """Without running a kernel."""
         with open(result, encoding="utf-8") as file:
-            questions = list(trial.questions_of(json.load(file)))
+            questions = list(questions_of(json.load(file)))
         device = os.path.join(self.output, "device")
         for options in ([], [f"--device={device}"] if os.path.exists(device) else None):
             if options is None or self.left() < 15:
                 continue
             hidden = {"CUDA_VISIBLE_DEVICES": ""} if options else {}
-            text, started, ended = trial.ask_helper(
+            text, started, ended = ask_helper(
                 questions, os.path.join(self.bundle, "colloc-cudnn"), *options, **hidden
             )
             how = "without a GPU" if options else "with the GPU"
@@ -208,7 +293,7 @@ class Trial:
         self.server = trial.ForkServer(self.bundle, "torch torchvision timm")
         log("fork server ready")
         device = os.path.join(self.output, "device")
-        trial.ask_helper(["none"], os.path.join(self.bundle, "colloc-cudnn"),
+        ask_helper(["none"], os.path.join(self.bundle, "colloc-cudnn"),
                          f"--write-device={device}")  # fmt: skip
         with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
             jobs = [lanes.submit(self.guarded, self.chain, *one, its)
@@ -297,11 +382,11 @@ def plan_lines(measured):
         seconds = []
         for row in (row for row in measured.rows if row["what"] == "plans" and row["how"] == how):
             took = asked.get(row["name"], {}).get("kernels", {}).get("scratch")
-            said, _ = trial.answers(row["value"])
+            said, _ = answers(row["value"])
             if not took or not said:
                 continue
             seconds.append(row["seconds"])
-            questions = trial.questions_of(json.loads(exports[row["name"]]["value"]))
+            questions = questions_of(json.loads(exports[row["name"]]["value"]))
             for places, answer in zip(questions.values(), said):
                 i, j = places[0]
                 known = took[i][j] if j < len(took[i]) else None
@@ -319,8 +404,9 @@ def context_lines(measured):
     for benchmark in (False, True):
         runs = [row for row in measured.of("run", benchmark).values() if row["status"] == 0]
         rest = sorted(row["end"][3] - row["end"][2] for row in runs if row["end"][3])
-        missed = [row["name"] for row in runs if row["nvml_mib"] < row["end"][0] + rest[0] - 64]
         if rest:
+            seen = rest[0] - 64  # chosen: contexts grow by less while kernels load
+            missed = [row["name"] for row in runs if row["nvml_mib"] < row["end"][0] + seen]
             lines.append(f"`benchmark` {'on' if benchmark else 'off'}: {rest[0]:.0f} to "
                          f"{rest[-1]:.0f} MiB; peaks that NVML's reading missed: "
                          f"{', '.join(missed) or 'none'}.")  # fmt: skip

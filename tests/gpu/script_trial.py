@@ -5,7 +5,8 @@
     tests/gpu/script_trial.py measure LIST OUTPUT [SECONDS [GPU]]   on the machine with a GPU
     tests/gpu/script_trial.py follow LIST OUTPUT [NAME ...]         without one
     tests/gpu/script_trial.py price COLLOC OUTPUT...                anywhere: rows of JSON
-    tests/gpu/script_trial.py table ROWS                            those rows as tables
+    tests/gpu/script_trial.py again COLLOC ROWS EXPORTS             the same rows, by this colloc
+    tests/gpu/script_trial.py page ROWS PAGE                        the tables of a page
 
 LIST has a line for each script, with four parts separated by "|": its name, the folder that it
 runs in (relative to LIST), its words (as Python takes them: a script, `-m MODULE` or `-c CODE`),
@@ -33,6 +34,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from tuning_trial import fill
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
@@ -322,18 +325,22 @@ def load(place, name):
 
 def estimate(colloc, place, gpu):
     """What colloc says of the export: MiB, its P99, its note, or nothing."""
-    export = os.path.join(place, "result")
+    return estimate_export(colloc, os.path.join(place, "result"), gpu)
+
+
+def estimate_export(colloc, export, gpu):
     words = [colloc, "estimate", "--json", f"--gpu={gpu}", f"--export={export}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return {}
     row = json.loads(done.stdout)["estimates"][0]
     with open(export, encoding="utf-8") as file:
-        flags = json.load(file)["flags"]
+        description = json.load(file)
     return {
         "estimate_mib": row["mib"],
         "p99_mib": round(row["p99_mib"]),
-        "tries_kernels": flags["cudnn_benchmark"],
+        "tries_kernels": description["flags"]["cudnn_benchmark"],
+        "convolves": bool(description["convs"]),
     }
 
 
@@ -371,15 +378,14 @@ def error_of(row):
     return row["estimate_mib"] / row["peak_mib"] - 1 if is_known else None
 
 
-def print_summary(title, rows):
+def summary_line(title, rows):
     errors = sorted(abs(error_of(row)) for row in rows)
     above = sum(row["peak_mib"] > row["p99_mib"] for row in rows)
-    if errors:
-        print(
-            f"{title}: {len(errors)} scripts, median error {100 * statistics.median(errors):.1f} "
-            f"%, nine of ten within {100 * errors[int(0.9 * (len(errors) - 1))]:.1f} %, "
-            f"largest {100 * errors[-1]:.1f} %, {above} above P99"
-        )
+    within = errors[int(0.9 * (len(errors) - 1))]
+    return (
+        f"| {title} | {len(errors)} | {100 * statistics.median(errors):.1f} % | "
+        f"{100 * within:.1f} % | {100 * errors[-1]:.0f} % | {above} |"
+    )
 
 
 def price(colloc, *outputs):
@@ -392,28 +398,63 @@ def price(colloc, *outputs):
         print(json.dumps(row))
 
 
-def table(path):
-    """Prints the rows that `price` wrote as tables of a page."""
+def price_again(colloc, path, exports):
+    """Prints rows with the estimates of this colloc. `exports`: a folder with NAME.json."""
+    for row in read_rows(path):
+        export = os.path.join(exports, row["name"] + ".json")
+        gpu = "H100" if "H100" in row.get("gpu", "") else "H200"
+        known = estimate_export(colloc, export, gpu) if os.path.exists(export) else {}
+        print(json.dumps({**row, **known}))
+
+
+def read_rows(path):
     with open(path, encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    compared = [row for row in rows if error_of(row) is not None]
-    print("| script | measured MiB | estimate | error | P99 |")
-    print("| --- | --- | --- | --- | --- |")
-    for row in sorted(compared, key=lambda row: (row["tries_kernels"], row["name"])):
-        name = row["name"] + (" *" if row["tries_kernels"] else "")
-        print(
-            f"| {name} | {row['peak_mib']:.0f} | {row['estimate_mib']:.0f} "
-            f"| {100 * error_of(row):+.1f} % | {row['p99_mib']} |"
+        return [json.loads(line) for line in file]
+
+
+KINDS = [
+    ("without convolutions", lambda row: not row["convolves"] and not row["tries_kernels"]),
+    ("with convolutions", lambda row: row["convolves"] and not row["tries_kernels"]),
+    ("it tries kernels (`cudnn.benchmark`)", lambda row: row["tries_kernels"]),
+    ("all", lambda _: True),
+]
+
+
+def script_lines(rows):
+    lines = ["| script | measured MiB | estimate | error | P99 |",
+             "| --- | ---: | ---: | ---: | ---: |"]  # fmt: skip
+    for row in sorted(rows, key=lambda row: abs(error_of(row))):
+        lines.append(
+            f"| {row['name']} | {row['peak_mib']:,.0f} | {row['estimate_mib']:,.0f} "
+            f"| {100 * error_of(row):+.1f} % | {row['p99_mib']:,} |"
         )
-    for row in rows:
-        if "reason" in row and "estimate_mib" not in row:
-            print(f"{row['name']}: {row['reason']}")
-    print_summary("all", compared)
-    print_summary("kernels are tried", [row for row in compared if row["tries_kernels"]])
-    print_summary("others", [row for row in compared if not row["tries_kernels"]])
+    return lines
 
 
-ACTIONS = {"measure": measure, "follow": follow_only, "price": price, "table": table}
+def page(path, target):
+    """Writes the tables between the page's markers."""
+    rows = [row for row in read_rows(path) if error_of(row) is not None]
+    kinds = ["| what cuDNN does, and the network | scripts | median | nine of ten within | largest "
+             "| above P99 |", "| --- | ---: | ---: | ---: | ---: | ---: |"]  # fmt: skip
+    kinds += [summary_line(title, list(filter(is_of, rows))) for title, is_of in KINDS]
+    with open(target, encoding="utf-8") as file:
+        text = file.read()
+    tries = [row for row in rows if row["tries_kernels"]]
+    others = [row for row in rows if not row["tries_kernels"]]
+    for marker, lines in (("kinds", kinds), ("scripts", script_lines(others)),
+                          ("trying scripts", script_lines(tries))):  # fmt: skip
+        text = fill(text, marker, lines)
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+ACTIONS = {
+    "measure": measure,
+    "follow": follow_only,
+    "price": price,
+    "again": price_again,
+    "page": page,
+}
 
 
 def main():

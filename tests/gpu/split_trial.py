@@ -9,8 +9,9 @@
 The script is tuning/split.py: DistributedDataParallel (ddp), ZeroRedundancyOptimizer (zero1),
 fully_shard (fsdp), FullyShardedDataParallel (fsdp1). NAMEs such as gpt2-ddp choose some. Each is
 followed without a GPU (rank 0, and rank 1 with zero1, where ranks differ), and runs on both GPUs,
-LANES at once. Scripts that call DeepSpeed are followed alone. What is followed has the lowest priority. GPU names the GPUs for NVML ("0,1"). Rows as kernel_trial.py's `run` and `export`,
-each with its rank.
+LANES at once. Scripts that call DeepSpeed are followed alone. What is followed has the lowest
+priority. GPU names the GPUs for NVML ("0,1"). Rows as kernel_trial.py's `run` and `export`, each
+with its rank.
 """
 import concurrent.futures
 import json
@@ -103,8 +104,8 @@ class Trial:
                   for rank in range(RANKS if "zero1" in one[0] else 1)]  # fmt: skip
         wanted += [(*one, 0) for one in followed_alone()]
         followed = [followers.submit(self.follow, *one) for one in wanted]
-        libraries = "torch torch.distributed.fsdp torch.distributed.optim torchvision transformers " \
-            "transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2 " \
+        libraries = "torch torch.distributed.fsdp torch.distributed.optim torchvision " \
+            "transformers transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2 " \
             "transformers.models.bert.modeling_bert"  # fmt: skip
         self.server = trial.ForkServer(self.bundle, libraries)
         log("fork server ready")

@@ -34,7 +34,7 @@ enum {
 
 #define KERNELS_BOUND_US (2 * SECOND_US) /* chosen: a submission may wait that long */
 #define KERNELS_LIMIT_US                                                                           \
-    (20 * SECOND_US)                     /* networks took up to 13.5 s (docs/measured/tunings.md) */
+    (20 * SECOND_US)                     /* networks took up to 13.5 s (docs/measured/kernels.md) */
 #define KERNELS_REST_US (10 * MINUTE_US) /* chosen: a missing library is found soon enough */
 
 struct kernel_asker_options {

@@ -361,7 +361,7 @@ static void test_raised_logits(void **state)
     assert_true(fabs(live[1] - live[0] - 8.0 * 64 * 50000 * 4) < MIB);
 }
 
-/* An activation written in Python keeps three maps of 12 MiB, each with a segment of its own, and
+/* An activation written in Python keeps three maps of 12 MiB, each with its own segment, and
  * makes them by way of a fourth: with its input, its output and the batch these are seven. */
 static void test_maps_of_an_activation_in_python(void **state)
 {
