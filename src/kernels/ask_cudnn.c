@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * colloc-cudnn: asks cuDNN how much scratch memory its kernels take for convolutions of given
- * shapes. It makes plans and runs none, so it needs no memory of the GPU but a CUDA context, without
- * the stacks of its threads.
+ * shapes. It makes plans and runs none, so all that it needs of the GPU's memory is a CUDA context
+ * without the stacks of its threads.
  *
  *     colloc-cudnn [--all] [--device=FILE | --write-device=FILE] LIBRARY < QUESTIONS
  *

@@ -105,7 +105,8 @@ class Trial:
         wanted += [(*one, 0) for one in followed_alone()]
         followed = [followers.submit(self.follow, *one) for one in wanted]
         libraries = "torch torch.distributed.fsdp torch.distributed.optim torchvision " \
-            "transformers transformers.models.llama.modeling_llama transformers.models.gpt2.modeling_gpt2 " \
+            "transformers transformers.models.llama.modeling_llama " \
+            "transformers.models.gpt2.modeling_gpt2 " \
             "transformers.models.bert.modeling_bert"  # fmt: skip
         self.server = trial.ForkServer(self.bundle, libraries)
         log("fork server ready")
