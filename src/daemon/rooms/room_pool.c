@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which process has which room, from its first poll to its end; room_maker.c makes the files. */
+#include "daemon/rooms/room_pool.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,8 +3,12 @@
 #ifndef COLLOC_DAEMON_ROOMS_ROOM_POOL_STATE_H
 #define COLLOC_DAEMON_ROOMS_ROOM_POOL_STATE_H
 
+#include <sys/types.h>
+#include <uv.h>
+
+#include "daemon/config.h"
 #include "daemon/rooms/room_plan.h"
-#include "daemon/rooms/room_pool.h"
+#include "preload/preload_listener.h"
 
 enum { ROOMS_MAX = 256 }; /* chosen: more are never of use to one server */
 

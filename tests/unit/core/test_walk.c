@@ -608,7 +608,7 @@ static void check_no_task_lost(const struct walk *walk, uint64_t submitted)
     assert_int_equal(n, submitted);
 }
 
-static uint64_t unfinished; /* the seed of the walk that is under way; 0: none is */
+static uint64_t seed_under_way; /* 0: no walk is */
 
 /* What COLLOC_WALK_SEED adds to the seeds of all walks. */
 static uint64_t seed_offset(void)
@@ -619,7 +619,7 @@ static uint64_t seed_offset(void)
 
 static struct walk start_walk(uint64_t number)
 {
-    uint64_t seed = unfinished = number + seed_offset();
+    uint64_t seed = seed_under_way = number + seed_offset();
     struct walk walk = {.random = seed * 0x9E3779B97F4A7C15u + 1, .next_task = 1};
     struct core_settings settings = core_settings_default();
     settings.policy = any_policy(&walk);
@@ -648,14 +648,14 @@ static void end_walk(struct walk *walk)
 {
     core_destroy(walk->core);
     core_destroy(walk->replayed);
-    unfinished = 0;
+    seed_under_way = 0;
 }
 
 /* After each test, passed or failed. */
 static int report_seed(void **state)
 {
-    if (unfinished)
-        print_error("the walk had the seed %" PRIu64 "\n", unfinished);
+    if (seed_under_way)
+        print_error("the walk had the seed %" PRIu64 "\n", seed_under_way);
     return 0;
 }
 
