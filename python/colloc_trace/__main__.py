@@ -23,7 +23,7 @@ from typing import List, Optional
 from colloc_bench.text import Fault, print_error
 from colloc_trace import synth
 from colloc_trace.formats import HAS_SECOND_TABLE, READERS
-from colloc_trace.jobs import Job, Jobs
+from colloc_trace.jobs import SHARDS, Job, Jobs
 from colloc_trace.log import BreaksOff, Log, Options, open_log
 from colloc_trace.mapping import Mapping, Task, read_catalogue
 from colloc_trace.parse import DAY_US, SECOND_US, format_date, parse_date
@@ -147,7 +147,14 @@ def say_source(jobs: Jobs, own: bool) -> None:
     """Where memory and activity of the tasks come from."""
     measured = sum(smact == smact for smact in jobs.smact)  # a NAN is unequal to itself
     with_memory = sum(memory > 0 for memory in jobs.memory_mib)
-    if not measured and not with_memory:
+    shards = sum(bool(flags & SHARDS) for flags in jobs.flags)
+    parts = sum(part > 0 and not flags & SHARDS for part, flags in zip(jobs.part, jobs.flags))
+    if own and (parts or shards) and not measured and not with_memory:
+        print_error(
+            f"requested in the log: the SM activity of {parts} and the memory of {shards} of "
+            f"{len(jobs)} jobs; of the others they are those of tasks of the catalogue"
+        )
+    elif not measured and not with_memory:
         print_error(
             "memory and activity of the jobs are not in the log: they are those of tasks of the "
             "catalogue"

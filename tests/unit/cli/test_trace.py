@@ -774,6 +774,7 @@ class Public(TraceCase):
         self.assert_said(
             said,
             "read as --from=alibaba-2023",
+            "requested in the log: the SM activity of 1 and the memory of 0 of 3 jobs",
             "9 jobs read, 3 kept",
             "3 not understood",
             "1 had not ended",
