@@ -422,6 +422,8 @@ static int find_output_files(
     }
     slurm_get_job_stderr(error_path, (int)size, &found->job_array[0]);
     slurm_get_job_stdout(output_path, (int)size, &found->job_array[0]);
+    if (!*error_path) /* with 26.05, where the output file gets both */
+        memcpy(error_path, output_path, size);
     slurm_free_job_info_msg(found);
     return 0;
 }

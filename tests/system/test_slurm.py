@@ -148,10 +148,12 @@ class SlurmController(ControllerCase):
         self.slurm.until(lambda: self.slurm.job(crashing)["Restarts"] == "1", "the job is requeued")
         self.controller.kill()
         self.start_controller()
+        again = "0" if self.slurm.version < (23, 11) else "1"  # which is idle
+        if again == "1":
+            self.slurm.until(lambda: self.started(crashing) == ["0", "1"], "it runs beside")
         self.touch("stop")
         found = self.slurm.wait_job(crashing, "COMPLETED")
         self.assertIn(":80", found["TresPerNode"])
-        again = "0" if self.slurm.version < (23, 11) else "1"  # which is idle
         self.assertEqual(self.started(crashing), ["0", again])
         self.slurm.wait_job(other, "COMPLETED")
         self.assertEqual(self.slurm.wait_job(dependent, "COMPLETED")["Restarts"], "0")

@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -219,6 +220,24 @@ static int set_scontrol_fault(struct fault *report, int r, const char *late)
                        : late);
 }
 
+/* Paths may have spaces, so each ends where the next field begins. What follows StdOut depends on
+ * the version: Power until 23.11. With 26.05 StdErr is empty where the output file
+ * gets both. */
+static void find_files(const char *job, char *error_path, char *output_path, size_t size)
+{
+    static const char *const nexts[] = {" Power=", " TresPer", " MailUser="};
+    *error_path = *output_path = '\0';
+    slurm_client_field(job, "StdErr", " StdIn=", error_path, size);
+    slurm_client_field(job, "StdOut", "\n", output_path, size);
+    for (size_t i = 0; i < ARRAY_SIZE(nexts); i++) {
+        char *next = strstr(output_path, nexts[i]);
+        if (next)
+            *next = '\0';
+    }
+    if (!*error_path)
+        memcpy(error_path, output_path, size);
+}
+
 /* Returns the job's count of restarts and 1, with the evidence in `report`; 0: not requeued. */
 static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct fault *report)
 {
@@ -232,8 +251,7 @@ static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct 
     int restarts = find_restarts(verdict, job);
     if (restarts < 0)
         return 0;
-    slurm_client_field(job, "StdErr", " StdIn=", error_path, sizeof error_path);
-    slurm_client_field(job, "StdOut", " Power=", output_path, sizeof output_path);
+    find_files(job, error_path, output_path, sizeof error_path);
     if (!find_evidence(verdict, error_path, output_path, report->text, sizeof report->text))
         return 0;
     r = requeue_and_hold(verdict, id, restarts, job, sizeof job, begun_us);

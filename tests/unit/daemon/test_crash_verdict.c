@@ -161,6 +161,17 @@ static void a_job_out_of_memory_is_requeued(void **state)
     expect(0, SHOW, SHOWS("RUNNING", "3")); /* the setting recoveries */
 }
 
+#define SHOWS_26_05(files)                                                                         \
+    "echo \"JobId=12 JobState=RUNNING Requeue=1 Restarts=0 BatchFlag=1 " files                     \
+    " TresPerNode=gres/shard:i0:20 MailUser=root MailType=NONE\""
+
+static void what_26_05_shows_of_the_files(void **state)
+{
+    expect(1, SHOW REQUEUE, SHOWS_26_05("StdErr= StdIn=/dev/null StdOut=$PWD/err"), SUCCEEDS);
+    expect(1, SHOW REQUEUE, SHOWS_26_05("StdErr=/none StdIn=/dev/null StdOut=$PWD/err"), SUCCEEDS);
+    expect(0, SHOW, SHOWS_26_05("StdErr= StdIn=/dev/null StdOut=/none"));
+}
+
 static void slurmctld_is_asked_again_until_it_answers(void **state)
 {
     expect(2, SHOW SHOW REQUEUE, UNREACHABLE, SHOWS("RUNNING", "1"), SUCCEEDS);
@@ -200,6 +211,7 @@ int main(void)
 #define verdict_test(name) cmocka_unit_test_setup_teardown(name, begin_scontrol, end_scontrol)
     const struct CMUnitTest tests[] = {
         verdict_test(a_job_out_of_memory_is_requeued),
+        verdict_test(what_26_05_shows_of_the_files),
         verdict_test(slurmctld_is_asked_again_until_it_answers),
         verdict_test(a_job_that_slurm_does_not_know_is_asked_for_once),
         verdict_test(without_scontrol_nothing_is_asked),
