@@ -210,6 +210,8 @@ def compare(work, reference):
 
 
 class Part:
+    rest_s = 22  # what is left of a part's time for its end
+
     def __init__(self, programs, output, work, small):
         self.programs, self.output, self.work, self.small = programs, output, work, small
         self.end = time.monotonic() + float(os.environ.get("PART_SECONDS", "100"))
@@ -256,8 +258,11 @@ class Part:
         chances = random.Random(seed)
         try:
             work.wait_steps(3)
-            until(lambda: work.show()["carried"] is not False, 5, "its carrier", 0.1)
-            while sum(not row[2] and not row[3] for row in rows) < times and self.left_s() > 22:
+            until(lambda: work.show()["carried"] is not False, 15, "its carrier", 0.1)
+            while (
+                sum(not row[2] and not row[3] for row in rows) < times
+                and self.left_s() > self.rest_s
+            ):
                 if len(rows) > 2 * times or work.has_ended():
                     break
                 time.sleep(chances.uniform(*gap_s))

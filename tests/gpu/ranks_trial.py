@@ -56,6 +56,8 @@ def free_port():
 
 
 class RanksPart(Part):
+    rest_s = 17
+
     def new(self, kind, ranks=2, env=None, **options):
         work = super().new(kind, 1, **{"batch": 8, **options})
         work.ranks = ranks
