@@ -2,7 +2,8 @@
 /* systemctl speaks to systemd. Without an answer the cgroup is emptied and removed anyway. */
 #include "exec/container_slice.h"
 
-#include <errno.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,13 +69,27 @@ int container_slice_limit(const char *path, const struct cgroup_limits *limits)
     return cgroup_limit_attempt(path, limits);
 }
 
+/* Removes the files in which systemd has the limits. `systemctl revert` would do it, and reload all
+ * of systemd: GPUs that NVIDIA's runtime has given to other containers would be lost to them. */
+static void remove_settings(const char *name)
+{
+    char path[CGROUP_PATH_SIZE];
+    snprintf(path, sizeof path, "/run/systemd/system.control/%s.d", name);
+    DIR *entries = opendir(path);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));)
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(entries), entry->d_name, 0);
+    if (entries)
+        closedir(entries);
+    rmdir(path);
+}
+
 int container_slice_end(const char *path)
 {
     const char *const stop[] = {SYSTEMCTL, "stop", name_of(path), NULL};
-    const char *const revert[] = {SYSTEMCTL, "revert", name_of(path), NULL};
     int n = cgroup_kill(path);
     run_systemctl(stop);
     int r = cgroup_remove(path, REMOVE_LIMIT_US);
-    run_systemctl(revert); /* its limits are a file of systemd's */
+    remove_settings(name_of(path));
     return r < 0 ? r : n;
 }

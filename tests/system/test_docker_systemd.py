@@ -27,6 +27,10 @@ COMPOSE = [os.environ.get("COLLOC_COMPOSE", "")] + [
 class DockerBySystemd(DockerCase):
     driver = "systemd"
 
+    def setUp(self):
+        super().setUp()
+        self.loaded = self.systemctl("show", "--value", "-p", "UnitsLoadFinishTimestampMonotonic")
+
     def slices(self):
         names = os.listdir(SLICES) if os.path.isdir(SLICES) else []
         return [name for name in names if name.startswith("colloc-")]
@@ -46,6 +50,10 @@ class DockerBySystemd(DockerCase):
         until(lambda: not self.slices(), "the slice's end")
         listed = self.systemctl("list-units", "--all", "--plain", "--no-legend", "colloc-*")
         self.assertEqual(listed, "")
+        settings = "/run/systemd/system.control"  # a task that has ended has left no limits there
+        until(lambda: not os.path.isdir(settings) or not os.listdir(settings), "no settings")
+        since = self.systemctl("show", "--value", "-p", "UnitsLoadFinishTimestampMonotonic")
+        self.assertEqual(since, self.loaded, "systemd was reloaded: containers lose their GPUs")
 
     def systemctl(self, *words):
         return subprocess.run(
