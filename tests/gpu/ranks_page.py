@@ -41,8 +41,8 @@ after a watchdog that stood still for 24 s (`TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC`).
 control: the setting's default of 4 minutes, and a heartbeat of 8 s."""
 UNSURE = """The carrier had not become ready within 5 s of the third step, and the raw data do not
 say why"""
-CONTROL = """PyTorch's monitor had reported the timeout in the control by then; it was not waited for
-whether it ends the rank afterwards."""
+CONTROL = """PyTorch's monitor had reported the timeout in the control by then. Whether it ends the
+rank afterwards was not waited for."""
 TURNS = """Two trainings of experts, one at a time on both GPUs, with `slots: yes`, slots of 20 s,
 and `suspend-ranks-max: 16s`; heartbeat 24 s."""
 

@@ -21,6 +21,7 @@ from colloc_slurm import loopback
 
 PYXIS = os.environ.get("COLLOC_PYXIS", "")
 ENROOT = os.environ.get("COLLOC_ENROOT", "")
+USER = "games"  # any but root
 PROGRAMS = ("/bin/sh", "/usr/bin/env", "/bin/cat", "/bin/sleep", "/bin/true", "/bin/mkdir")
 BESIDE = os.path.dirname(PROBE)  # the probe, its pretend CUDA, another library to preload
 
@@ -58,7 +59,8 @@ class Containers(MemoryWaitCase):
         self.with_library = [os.path.dirname(LIBRARY), BESIDE, self.slurm.folder]
 
     def start(self, binds, *options, user=None):
-        probe = f"export LD_LIBRARY_PATH={BESIDE}; exec {PROBE} dlsym alloc 15000"  # apptainer sets its own
+        # In the container: apptainer sets its own.
+        probe = f"export LD_LIBRARY_PATH={BESIDE}; exec {PROBE} dlsym alloc 15000"
         script = f"echo LD_PRELOAD=$LD_PRELOAD; {probe}"
         setting = self.allocating(15000).split("\n", maxsplit=1)[0]
         script = f"{setting}\n{self.in_container(binds, script)}"
@@ -103,7 +105,7 @@ class Pyxis(Containers):
         self.check_with_it()
 
     def test_with_the_library_as_a_user(self):
-        self.check_with_it("nobody")
+        self.check_with_it(USER)
 
     def test_without_it(self):
         """It works as before, and no process prints an error of the dynamic linker."""
@@ -136,18 +138,18 @@ class Apptainer(Containers):
         return f"export HOME={home}; mkdir {home}; {command}"
 
     def test_with_the_library(self):
-        self.check_with_it("nobody")
+        self.check_with_it(USER)
 
     def test_without_it(self):
         """Its linker says that the library is not there, and the program runs."""
         self.fill(30000)
-        said = self.check(self.start(self.with_library[1:], user="nobody"), LIBRARY, "2")
+        said = self.check(self.start(self.with_library[1:], user=USER), LIBRARY, "2")
         self.assertIn("cannot be preloaded", said)
 
     def test_without_it_and_asked_not_to_have_it(self):
         self.fill(30000)
         options = ("--colloc-preload=no",)
-        said = self.check(self.start(self.with_library[1:], *options, user="nobody"), "", "2")
+        said = self.check(self.start(self.with_library[1:], *options, user=USER), "", "2")
         self.assertNotIn("preload", said)
 
 
