@@ -8,8 +8,9 @@
 # Expected: nvmlDeviceGetMemoryInfo answers within some milliseconds, as it does while nothing is pinned
 #           (99th percentile 0.1 ms), at least for a GPU that the process does not use.
 # Seen:     cuMemHostAlloc of 48 GiB took 26.6 s. The longest answer meanwhile took 3.5 s, for both GPUs
-#           at the same instant (docs/measured/carrier-near.md). To register the same memory in pieces
-#           of 1 GiB, once its pages exist, takes 1.2 s and delays answers by 15 ms.
+#           at the same instant (docs/measured/carrier-near.md); with 12 GiB 6.5 and 0.36 s. To
+#           register the same memory in pieces of 1 GiB, once its pages exist, takes 1.2 s and delays
+#           answers by 15 ms.
 # Meaning:  a program that samples GPUs needs a thread for NVML and a time limit, and must not take a GPU
 #           for lost because one answer is late. colloc's carrier pins 64 MiB, when a process begins.
 set -euo pipefail

@@ -35,15 +35,21 @@ after another one it must go on in the same attempt."""
 LOSSES = """Losses of {what} bit for bit: {equal} of {all} trainings equal those of a run without
 colloc{compared}; {control} of {all} equal those of a training under the same collocd that nothing
 stopped."""
+MIXED = """Losses were not compared, and that a training computed on is known from its later kills
+alone: trainings of the same number of several collocds wrote into one file (`losses` in the raw
+data). Each has a file for itself since."""
+MIXED_WAYS = """Losses were not compared: trainings of the same number of both collocds wrote
+into one file (`marks` in the raw data)."""
 SLOTS = """One training at a time on a GPU, all submitted at once, the longest first. `fifo` is one
 after the other; the other two are `slots: yes` with `slot-length: 5s`, of which collocd makes 20
 times the cost of a stop where that is longer. The shorter half are the last four."""
-GOALS = (
-    """The goals: a total at most 3 % above FIFO's, and the shorter half at most 0.6 of its time."""
-)
-LENT = """A small training of a higher priority takes the GPU of a ResNet-50; its copy goes to the
-free memory of the second GPU (`neighbour-memory: yes`). Seconds of collocd are from its events, from
-the decision to the end; those of the copy are the library's."""
+GOALS = """The goals: a total at most 3 % above FIFO's, and the shorter half at most 0.6 of its
+time. They say nothing of a way that has not ended. Other programs trained on the machine's
+processors meanwhile, so that a start took 13 s and more, and steps were slower than those that the
+lengths were chosen by."""
+LENT = """A small training of a higher priority takes the GPU of a ResNet-50; its copy goes to
+the free memory of the second GPU (`neighbour-memory: yes`). Seconds of collocd are from its
+events, from the decision to the end; those of the copy are the library's."""
 VICTIMS = {"task": "the task", "helper": "colloc-checkpoint", "collocd": "collocd"}
 ENDED = ("FAILED", "CANCELLED", "COMPLETED")
 
@@ -97,10 +103,10 @@ def kills_of(rows, sharing):
 
 
 def losses_of(rows, sharing):
-    own = [r for r in rows if r["result"] == "losses" and r.get("sharing") == sharing]
+    own = [r for r in rows if r["result"] == "losses of a training" and r["sharing"] == sharing]
     own = [r for r in own if r.get("control", {}).get("compared")]
     if not own:
-        return ""
+        return wrap(MIXED)
     steps = sum(r["compared"] for r in own)
     differ = [r for r in own if not r["control"]["equal"]]
     text = LOSSES.format(
@@ -156,10 +162,26 @@ def kills(rows):
 
 def marks_equal(one, other):
     """Of each training, how many steps both have, and whether these are equal."""
-    pairs = zip(one["marks"], other["marks"])
+    pairs = list(zip(one["loss_marks"], other["loss_marks"]))
     n = [min(len(a), len(b)) for a, b in pairs]
-    equal = [a[:k] == b[:k] for a, b, k in zip(one["marks"], other["marks"], n)]
+    equal = [a[:k] == b[:k] for (a, b), k in zip(pairs, n)]
     return equal, [k // 4 for k in n]
+
+
+def describe_end(way, row):
+    """What did not come to its end in the time that it had."""
+    ended = sum(end is not None for end in row["ends_s"])
+    if ended == len(row["ends_s"]):
+        return f"- {way}: all ended."
+    waiting = [s for s, state in zip(row["wait_s"], row["state"]) if state == "PENDING"]
+    last = max(row["exec_s"] + waiting)
+    text = f"- {way}: {ended} of {len(row['ends_s'])} ended in the {last:.0f} s that there were"
+    if not any(row["n_losses"]):
+        started = sum(bool(s) for s in row["started_at"])
+        text += f"; none of the {started} that had started made a step"
+    for warning in row["warnings"]:
+        text += f'; the daemon said "{warning.partition("warning: ")[2]}"'
+    return text + "."
 
 
 def slots(rows):
@@ -186,12 +208,13 @@ def slots(rows):
         line.append(f"{half / fifo['shorter_half_mean_s']:.2f}" if halves else "")
         line += [sum(row["suspensions"]), f"{sum(row['suspension_cost_s']):.1f}"]
         summary.append(line)
-        if fifo and way != "fifo":
+        if fifo and way != "fifo" and "loss_marks" in row:
             equal, steps = marks_equal(row, fifo)
             said.append(f"{way} {sum(equal)} of {len(equal)} ({sum(steps)} steps)")
     titles = ["way", "total (s)", "mean end of the shorter half (s)", "total / FIFO"]
     titles += ["shorter half / FIFO", "suspensions", "their cost (s)"]
-    losses = f"Losses as in `fifo`, bit for bit: {'; '.join(said)}." if said else ""
+    losses = f"Losses as in `fifo`, bit for bit: {'; '.join(said)}." if said else wrap(MIXED_WAYS)
+    losses += "\n\n" + "\n".join(describe_end(way, row) for way, row in ways.items())
     goals = wrap(GOALS)
     return section(
         "Eight trainings in slots of 5 s",

@@ -151,7 +151,7 @@ class Worker:
         controls.put(control)
         for task, own in losses.items():
             row = reference.compare(own, max(0, self.end - time.monotonic()))
-            name = "control" if task is self.control else "losses"
+            name = "control" if task is self.control else "losses of a training"
             row["control"] = ct.compare(own, control)
             self.note({"result": name, "task": task.id, **row})
 

@@ -141,6 +141,8 @@ class Trial:
         other, row = self.displace()
         row["back_s"] = self.come_back(lambda: self.cancel(other))
         self.note("near", **row, **self.rest())
+        # The daemon knows that it can be carried again from its next poll on.
+        until(lambda: self.training.show()["carried"], 20, "its carrier", 0.05)
         begin = time.monotonic()
         self.daemon.ask("suspend", str(self.training.id))
         row = {"lies": self.wait_away(), "out_s": round(time.monotonic() - begin, 3)}

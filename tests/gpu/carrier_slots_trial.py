@@ -18,7 +18,7 @@ in the order of random.Random(0): 2, 1, 5, 20, 8, 3, 13 and 4 GiB. One runs at a
     mps       the same with clients of MPS
 
 How long a training takes alone follows from its steps; these are the same in each way for the same
---seconds. `marks` has four digits for each step's loss: they must be equal in all ways.
+--seconds. `loss_marks` has four digits for each step's loss: they must be equal in all ways.
 """
 import time
 import zlib
@@ -102,7 +102,7 @@ class Way:
         row.update(warnings=warnings[-12:], n_warnings=len(warnings))
         losses = [task.losses() for task in self.tasks]
         row["n_losses"] = [len(one) for one in losses]
-        row["marks"] = ["".join(mark(loss) for loss in one) for one in losses]
+        row["loss_marks"] = ["".join(mark(loss) for loss in one) for one in losses]
         write(out, row)
 
 

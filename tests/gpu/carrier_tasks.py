@@ -164,7 +164,8 @@ class Task:
         self.stop_file, self.pause_file, self.steps = f"{name}.stop", f"{name}.pause", steps
         self.pause(is_paused)
         words = daemon.machine.training(kind, steps, self.stop_file, self.pause_file, **training)
-        options = (*options, "--requeue=no", "--json")
+        # A file for each: the default's name has the task's number alone, which two daemons have.
+        options = (*options, f"--output={name}.out", "--requeue=no", "--json")
         done = daemon.ask("submit", *options, "--", *words)
         if done.returncode:
             raise RuntimeError(done.stderr)

@@ -16,11 +16,13 @@ HEAD = """# Ranks that give way together, and moves, on two H200s
 
 After this page you know how fast colloc takes trainings of two ranks off their GPUs and puts them
 back, whether their losses stay the same, how two of them take turns, what a `kill -9` leaves
-behind, and how long moves take ([carrier.md](../carrier.md#ranks-of-one-training)). {machine}, 29
-November 2026, PyTorch 2.11, one run. [groups.jsonl](groups.jsonl) has the raw results; this page is
-made of them.
+behind, and how long moves take ([carrier.md](../carrier.md#ranks-of-one-training)). {machine},
+PyTorch 2.11, two runs: one of 29 November 2026, and one of 30 November with tensor parallelism and
+the kills, at the same time on both GPUs. [groups.jsonl](groups.jsonl) has the raw results; this
+page is made of them.
 
     tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl {options}
+    tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl 116 tp+kill
     tests/gpu/groups_page.py docs/measured/groups.jsonl {options} >docs/measured/groups.md
 
 All trainings run under collocd with `carrier: yes`, but for the moves by the driver, and are

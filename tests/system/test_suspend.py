@@ -383,8 +383,8 @@ class Carried(Suspend):
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
     def test_its_gpu_is_lost_on_the_way(self):
-        """The task computes on the other GPU then, from its copy or anew. Or it could not leave, and
-        computes on where it was, if that can be."""
+        """The task computes on the other GPU then, from its copy or anew. Or it could not leave,
+        and computes on where it was, if that can be."""
         task, pid = self.start_program()
         until(lambda: self.task(task)["carried"], "its carrier")
         gpu = self.task(task)["gpus"][0]
