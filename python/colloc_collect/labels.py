@@ -20,6 +20,7 @@ import argparse
 import csv
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
 import random
 import signal
@@ -189,15 +190,47 @@ def rows_to_label(options):
     return [draw(options.draw, options.seed, number) for number in numbers]
 
 
-def _begin(program):
-    global _program  # pylint: disable=global-statement  # of a worker process
-    _program = program
+def _work(program, row, answer):
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answer.send(label(program, row))
 
 
-def _work(row):
-    return label(_program, row)
+class Workers:
+    """A process for each label: with PyTorch 2.11 glibc ended processes that made several ("corrupted
+    double-linked list"; the cause is not known), and a lost label must not hold up the others."""
+
+    def __init__(self, program, jobs):
+        self.program, self.jobs = program, jobs
+        self.running = {}  # end of a pipe -> (process, row)
+        self.context = multiprocessing.get_context("fork")
+
+    def start(self, row):
+        answer, writer = self.context.Pipe(duplex=False)
+        process = self.context.Process(target=_work, args=(self.program, row, writer), daemon=True)
+        process.start()
+        writer.close()
+        self.running[answer] = process, row
+
+    def finished(self, timeout_s):
+        """Labels that came in time; a row whose process has died gets an error."""
+        for answer in multiprocessing.connection.wait(list(self.running), timeout_s):
+            process, row = self.running.pop(answer)
+            try:
+                yield answer.recv()
+            except EOFError:
+                yield {**row, "error": "its process died"}
+            self._end(process)
+
+    @staticmethod
+    def _end(process):
+        """At once: what it still had to free may bring it down."""
+        process.kill()
+        process.join()
+
+    def close(self):
+        for process, _ in self.running.values():
+            self._end(process)
 
 
 def check_fake_tensors():
@@ -210,19 +243,19 @@ def check_fake_tensors():
 
 def write_labels(options, rows):
     """Appends a line for each row as it comes, for `options.within` seconds. Returns the count."""
-    ends, written = time.monotonic() + options.within, 0
-    context = multiprocessing.get_context("fork")
-    with context.Pool(options.jobs, _begin, (options.colloc,)) as pool:
-        coming = pool.imap_unordered(_work, rows)
+    ends, written, waiting = time.monotonic() + options.within, 0, list(reversed(rows))
+    workers = Workers(options.colloc, options.jobs)
+    try:
         with open(options.out, "a", encoding="utf-8") as file:
-            for _ in rows:
-                try:
-                    row = coming.next(max(0.01, ends - time.monotonic()))
-                except multiprocessing.TimeoutError:
-                    break
-                file.write(json.dumps(row, separators=(",", ":")) + "\n")
-                file.flush()
-                written += 1
+            while (waiting or workers.running) and time.monotonic() < ends:
+                while waiting and len(workers.running) < workers.jobs:
+                    workers.start(waiting.pop())
+                for row in workers.finished(max(0.01, ends - time.monotonic())):
+                    file.write(json.dumps(row, separators=(",", ":")) + "\n")
+                    file.flush()
+                    written += 1
+    finally:
+        workers.close()
     return written
 
 

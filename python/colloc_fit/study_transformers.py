@@ -5,8 +5,8 @@
         data for `colloc memnet train` and `eval`, in a folder, from lines of
         `python3 -m colloc_collect.labels` and the measured runs of data/memory
     scripts/study-transformers --judge COLLOC STUDY LABELS...
-        docs/measured/memnet/transformers.csv: what the weights in STUDY/SET/weights answer for the
-        rows of STUDY/SET that were kept back, and labels.csv: labels beside published memory
+        in docs/measured/memnet, transformers.csv: what the weights in STUDY/SET/weights answer for
+        the rows of STUDY/SET that were kept back, and labels.csv: labels beside published memory
     scripts/study-transformers
         the tables of docs/measured/memnet.md, from these files
 
@@ -181,7 +181,11 @@ def evaluate(colloc, data, weights):
 
 
 def judge(colloc, study, paths):
-    """Writes transformers.csv and labels.csv."""
+    """Writes labels.csv and, once a set is trained, transformers.csv."""
+    write_labels(paths)
+    if not any(os.path.exists(f"{study}/{name}/weights") for name in SETS):
+        print("no set is trained")
+        return
     with open(f"{FOLDER}/transformers.csv", "w", encoding="utf-8") as file:
         file.write("set,network,learned_from,kept_back,accuracy,under,commonest_class\n")
         for name in SETS:
@@ -196,7 +200,6 @@ def judge(colloc, study, paths):
                     f"{name},{network},{learned},{row['rows']},{row['accuracy']:.4f},"
                     f"{row['under']:.4f},{row['commonest_class']:.4f}\n"
                 )
-    write_labels(paths)
 
 
 def read_published():
@@ -271,12 +274,12 @@ def accuracy_table():
 
 
 def label_errors():
-    """Errors of labels beside published memory: as they are, and after the constant of every
-    second row."""
+    """Errors of labels beside published memory: as they are, and with the constant of every second
+    row, of all rows and of the others."""
     pairs = [(float(r["label_mib"]), float(r["published_mib"])) for r in read_csv("labels.csv")]
     others = statistics.median(measured - label for label, measured in pairs[::2])
     plain = [label / measured - 1 for label, measured in pairs]
-    less = [(label + others) / measured - 1 for label, measured in pairs[1::2]]
+    less = [(label + others) / measured - 1 for label, measured in pairs]
     return others, plain, less
 
 
@@ -285,7 +288,8 @@ def labels_table():
     rows = []
     for name, errors in (
         ("labels as they are", plain),
-        (f"with {others:,.0f} MiB of the device, by every second row: the others", less),
+        (f"with {others:,.0f} MiB of the device, by every second row", less),
+        ("the same, the other rows alone", less[1::2]),
     ):
         sizes = sorted(abs(error) for error in errors)
         rows.append(
@@ -297,7 +301,10 @@ def labels_table():
 
 def tables():
     """Name of a block of the page -> its Markdown."""
-    return {"transformers": accuracy_table(), "labels": labels_table()}
+    found = {"labels": labels_table()}
+    if os.path.exists(f"{FOLDER}/transformers.csv"):
+        found["transformers"] = accuracy_table()
+    return found
 
 
 def main():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drawn Transformers, and their labels by the estimate of the export."""
+import argparse
 import json
 import os
 import stat
@@ -40,6 +41,12 @@ torch.Tensor.backward = watched
 print(os.getpid())
 runpy.run_module("colloc_collect.labels", run_name="__main__", alter_sys=True)
 """
+
+
+def dies_of_batch_3(_, row):
+    if row["batch"] == 3:
+        os.abort()
+    return row
 
 
 class Draws(unittest.TestCase):
@@ -121,6 +128,15 @@ class Labels(unittest.TestCase):
         self.assertEqual(first["parameters"], sum(r[2] for r in folded.unfold(first["layers"])))
         self.assertIn("no estimate of batch 3", second["error"])
         self.assertNotIn("mib", second)
+
+    def test_a_process_that_dies_costs_one_label(self):
+        of_labels, labels.label = labels.label, dies_of_batch_3
+        self.addCleanup(setattr, labels, "label", of_labels)
+        rows = [{"id": str(batch), "batch": batch} for batch in (2, 3, 4, 5)]
+        options = argparse.Namespace(out=self.out, colloc="", jobs=2, within=60)
+        self.assertEqual(labels.write_labels(options, rows), 4)
+        found = {row["batch"]: row.get("error") for row in self.lines()}
+        self.assertEqual(found, {2: None, 3: "its process died", 4: None, 5: None})
 
     def test_the_parent_computes_no_gradient(self):
         done = subprocess.run(

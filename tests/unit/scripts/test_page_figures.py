@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.a
 sys.path.insert(0, os.path.join(ROOT, "python"))
 
 from colloc_evaluate import chapter6, saved  # noqa: E402
-from colloc_fit import study_activity, trace_tables  # noqa: E402
+from colloc_fit import study_activity, study_transformers, trace_tables  # noqa: E402
 from colloc_pipeline import results  # noqa: E402
 
 MEASURED = os.path.join(ROOT, "docs", "measured")
@@ -60,6 +60,9 @@ class Blocks(unittest.TestCase):
 
     def test_activity(self):
         self.assertEqual(blocks(read("measured", "activity.md")), study_activity.tables())
+
+    def test_memnet(self):
+        self.assertEqual(blocks(read("measured", "memnet.md")), study_transformers.tables())
 
 
 class Pipelines(unittest.TestCase):
