@@ -197,8 +197,9 @@ def _work(program, row, answer):
 
 
 class Workers:
-    """A process for each label: with PyTorch 2.11 glibc ended processes that made several ("corrupted
-    double-linked list"; the cause is not known), and a lost label must not hold up the others."""
+    """A process for each label: with PyTorch 2.11 glibc ended processes that made several of them
+    ("corrupted double-linked list"; the cause is not known), and a lost label must not hold up the
+    others."""
 
     def __init__(self, program, jobs):
         self.program, self.jobs = program, jobs
