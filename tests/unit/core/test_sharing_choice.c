@@ -166,7 +166,7 @@ static void a_promise_limits_the_newcomer(void **state)
         c->residents[0].promise.slowdown_max = 1.5;
         c->task.request.expect.smact = reading_of(0.89);
         assert_share(c, SHARING_MPS, SHARE_FOR_PROMISE);
-        assert_in_range(choose(c).thread_percent, 65, 75);
+        assert_in_range(choose(c).thread_percent, 60, 70);
         c->residents[0].promise.slowdown_max = 1.25;
         assert_in_range(choose(c).thread_percent, 50, 60);
         c->residents[0].promise.slowdown_max = 1.01; /* it would keep less than half for long */
