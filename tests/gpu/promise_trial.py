@@ -513,25 +513,50 @@ def page_held(rows):
     print()
 
 
-def page_missed(rows):
+def phases(it):
+    """What happened: (name, since, to). The decoder may have given way, and come back."""
+    row = it.row
+    at = {event: moment for moment, event, _ in row["events"]}
+    gave_way = at.get("SUSPENDED", row["together_to"])
+    yield "alone", max(row["alone_from"], it.ends[0]), row["joined"]
+    yield "a decoder starts", row["joined"], it.since
+    yield "beside it", it.since, at.get("SUSPENDING", gave_way)
+    if "SUSPENDED" in at:
+        yield "it has given way", gave_way, row["together_to"]
+    last = "it is alone" if row["part"] == "missed" else "alone again"
+    yield last, row["alone_again_from"], row["alone_again_to"]
+
+
+def span(ends, since, to):
+    """The mean of steps a second, and the slowest and fastest of whole seconds."""
+    seconds = [rate(ends, since + i, since + i + 1) for i in range(int(to - since))]
+    return f"{rate(ends, since, to):.1f} ({min(seconds):.0f} to {max(seconds):.0f})"
+
+
+def page_story(rows):
     for row in rows:
-        if row["part"] != "missed" or "ends" not in row:
+        if "ends" not in row:
             continue
-        it, since = Beside(row), row["joined"]
-        print(f"missed: {row['model']}, {it.before:.1f} steps/s alone; seconds since it joined:\n")
-        print("| s | slowdown by colloc | steps/s of the last 5 s, of alone | decoder | promise |")
-        print("| ---: | ---: | ---: | --- | --- |")
+        it = Beside(row)
+        print(f"{row['part']}: {row['model']}, decoder {row['thread_percentage'] or 100} %\n")
+        print("| | s | steps/s (of single seconds) | of the decoder |")
+        print("| --- | ---: | ---: | ---: |")
+        for name, since, to in phases(it):
+            own = span(it.ends, since, to) if name != "it is alone" else "-"
+            other = rate(it.others, since, to)
+            print(f"| {name} | {to - since:.1f} | {own} | {other:.1f} |")
+        print("\n| s since it joined | slowdown by colloc | decoder | promise |")
+        print("| ---: | ---: | --- | --- |")
         shown = None
         for at, slowdown, _, text, state in row["seen"]:
-            if (slowdown, text, state) != shown:
-                shown = (slowdown, text, state)
-                own = rate(it.ends, at - 5, at) / it.before
+            if (text, state) != shown:
+                shown = (text, state)
                 slow = "-" if slowdown is None else f"{slowdown:.2f}"
-                print(f"| {at - since:.0f} | {slow} | {own:.2f} | {state} | {text} |")
+                print(f"| {at - row['joined']:.0f} | {slow} | {state} | {text} |")
         print()
         for at, event, text in row["events"]:
-            print(f"    {at - since:6.1f} s {event} {text}")
-        print(f"\nthe decoder alone afterwards: {decoder_alone(rows):.2f} steps/s\n")
+            print(f"    {at - row['joined']:6.1f} s {event} {text}")
+        print()
 
 
 def page_ledger(rows):
@@ -578,7 +603,7 @@ def page_bare(rows):
 
 def page(path):
     rows = read(path)
-    for print_part in (page_held, page_missed, page_ledger, page_bare):
+    for print_part in (page_held, page_story, page_ledger, page_bare):
         print_part(rows)
     for row in rows:
         if "error" in row:
