@@ -323,14 +323,17 @@ class Estimate(CliCase):
         export["flags"]["cudnn_benchmark"] = True
         self.write("tried.json", json.dumps(export))
         plain, tried = (
-            self.estimate(f"--export={name}.json", "--batch=8") for name in ("plain", "tried")
+            self.estimate(f"--export={name}.json", "--batch=8", "--gpu=H200")
+            for name in ("plain", "tried")
         )
         self.assertEqual((plain["tries_kernels"], tried["tries_kernels"]), (False, True))
         self.assertEqual(plain["needs_mib"], plain["reserve_mib"])
         self.assertEqual(tried["needs_mib"], plain["reserve_mib"])
         self.assertEqual(tried["reserve_mib"], math.ceil(tried["estimates"][0]["p99_mib"]))
         self.assertGreater(tried["reserve_mib"], tried["needs_mib"])
-        lines = self.colloc("estimate", "--export=tried.json", "--batch=8").splitlines()
+        lines = self.colloc(
+            "estimate", "--export=tried.json", "--batch=8", "--gpu=H200"
+        ).splitlines()
         self.assertEqual(
             lines[0],
             f"reserve {tried['needs_mib']:.0f} MiB: enough for 99 of 100 such tasks that try no "
