@@ -162,12 +162,3 @@ void api_reply_bytes(struct api_request *request, const char *type, const void *
     }
     reply_response(request, 200, response);
 }
-
-void api_reply_status(struct api_request *request, int status, const struct api_header *headers)
-{
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
-    if (response)
-        add_headers(response, headers);
-    reply_response(request, status, response);
-}

@@ -178,9 +178,6 @@ json_t *api_error_json(int status, const char *message);
 void api_reply_error(struct api_request *request, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Answers without a body. headers: ended by one without a name. */
-void api_reply_status(struct api_request *request, int status, const struct api_header *headers);
-
 /*
  * Answers with bytes.
  *

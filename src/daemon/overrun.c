@@ -23,7 +23,9 @@
 /* Chosen: below it, it may be the size of a CUDA context that differs between drivers. */
 #define OVERRUN_LEAST_BYTES (64 * MIB)
 
-struct reading overrun_bytes(const struct task *task, const struct job *job)
+/* Returns the bytes that the task took on each of its GPUs beyond its memory requirement; 0: none;
+ * unknown without a requirement or a peak. `job` may be NULL. */
+static struct reading overrun_bytes(const struct task *task, const struct job *job)
 {
     const struct need *need = &task->request.need;
     bool was_known = need->kind == NEED_DECLARED || need->kind == NEED_ESTIMATED;

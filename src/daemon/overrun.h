@@ -9,10 +9,6 @@
 #include "core/core.h"
 #include "daemon/jobs.h"
 
-/* Returns the bytes that the task took on each of its GPUs beyond its memory requirement; 0: none;
- * unknown without a requirement or a peak. `job` may be NULL. */
-struct reading overrun_bytes(const struct task *task, const struct job *job);
-
 /* Returns the tasks that share a GPU with this one and overran, as {"task", "over_mib",
  * "declared"}; the caller releases the list. */
 json_t *overruns_beside(const struct core *core, const struct jobs *jobs, const struct task *task);

@@ -19,7 +19,7 @@ static bool reserve_bytes(struct tagged_fields *record, size_t more)
     return !record->failed;
 }
 
-void tagged_fields_put(struct tagged_fields *record, const char *key, struct span value)
+static void tagged_fields_put(struct tagged_fields *record, const char *key, struct span value)
 {
     if (!reserve_bytes(record, strlen(key) + value.size + 32))
         return;

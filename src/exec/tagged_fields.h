@@ -22,7 +22,6 @@ struct tagged_fields {
 };
 
 /* Appends a field, whose value may have any bytes. */
-void tagged_fields_put(struct tagged_fields *record, const char *key, struct span value);
 void tagged_fields_put_text(
     struct tagged_fields *record, const char *key, const char *value); /* NULL writes nothing */
 void tagged_fields_put_int(struct tagged_fields *record, const char *key, int64_t value);

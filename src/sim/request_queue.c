@@ -32,7 +32,9 @@
 /* Chosen: Newton's method needs fewer at all loads from LOAD_MIN to LOAD_MAX. */
 enum { ROUNDS = 20 };
 
-double request_queue_load(const struct request_queue *queue)
+/* Returns the load: the part of the time in which requests are being answered; above 1, more come
+ * than can be answered. */
+static double request_queue_load(const struct request_queue *queue)
 {
     return queue->rate * queue->request_s;
 }

@@ -13,10 +13,6 @@ struct request_queue {
     double backlog;   /* requests that are in line because more have come than could be answered */
 };
 
-/* Returns the load: the part of the time in which requests are being answered; above 1, more come
- * than can be answered. */
-double request_queue_load(const struct request_queue *queue);
-
 /* How long the requests of a queue take that arrive now: request_latencies_of sets it. */
 struct request_latencies {
     double shortest_s; /* of a request that waits for no others than those of the backlog */

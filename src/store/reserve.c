@@ -77,8 +77,3 @@ bool store_release_reserve(struct store *store)
     unlink(path);
     return true;
 }
-
-bool store_has_reserve(const struct store *store)
-{
-    return store->reserve_bytes > 0;
-}

@@ -95,7 +95,6 @@ int store_make_reserve(struct store *store, int64_t bytes, struct fault *fault);
 
 /* Gives the reserve's space to the log. Returns false if there is no reserve. */
 bool store_release_reserve(struct store *store);
-bool store_has_reserve(const struct store *store);
 
 /* ---- events ---- */
 

@@ -283,7 +283,8 @@ int slurm_read_time(struct slurm_context *context, const char *name, const char 
     return 0;
 }
 
-int slurm_parse_size(const char *text, int64_t *ret_bytes)
+/* Parses a size as Slurm does: 32G and 32GB are both 32 * 2^30. Returns 0 or -EINVAL. */
+static int slurm_parse_size(const char *text, int64_t *ret_bytes)
 {
     char number[32];
     size_t size = strlen(text), digits = strspn(text, "0123456789.");

@@ -16,9 +16,6 @@ int slurm_refuse(
 /* Sets an option of the task from text as colloc writes it. Returns 0, or -errno with a fault. */
 int slurm_set(struct slurm_context *context, int option, const char *name, const char *value);
 
-/* Parses a size as Slurm does: 32G and 32GB are both 32 * 2^30. Returns 0 or -EINVAL. */
-int slurm_parse_size(const char *text, int64_t *ret_bytes);
-
 slurm_read slurm_read_flag;         /* hold, exclusive, requeue, no-requeue, label ... */
 slurm_read slurm_read_gpus;         /* "2", "a100:2", "a100" */
 slurm_read slurm_read_gres;         /* "gpu", "gpu:2", "gpu:a100:2" */

@@ -57,7 +57,8 @@ static int64_t next_preemption_us(const struct core *core)
     return rested_us < period_us ? rested_us : period_us;
 }
 
-int64_t core_retry_us(const struct core *core)
+/* When the next resumption that failed is tried again; TIME_NEVER: there is none. */
+static int64_t core_retry_us(const struct core *core)
 {
     int64_t earliest = TIME_NEVER;
     for (const struct task *task = core->suspended_queue.first; task; task = task->next)
@@ -139,7 +140,8 @@ int64_t core_slot_end_us(const struct core *core, const struct task *task)
     return task_runs_since_us(task) + (slot_us > least_us ? slot_us : least_us);
 }
 
-int64_t core_slot_deadline_us(const struct core *core)
+/* When the next slot is over, while a task waits; TIME_NEVER: none is. */
+static int64_t core_slot_deadline_us(const struct core *core)
 {
     int64_t earliest_us = TIME_NEVER;
     bool any_waits = core_queued_count(core) > 0 || core->suspended_queue.first;

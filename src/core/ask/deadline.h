@@ -13,9 +13,6 @@
 /* When its time limit ends the task; TIME_NEVER: it has none, or does not run. */
 int64_t core_expires_us(const struct core *core, uint64_t id);
 
-/* When the next resumption that failed is tried again; TIME_NEVER: there is none. */
-int64_t core_retry_us(const struct core *core);
-
 /* When the next reservation begins or ends; TIME_NEVER: none does. */
 int64_t core_advance_deadline_us(const struct core *core, int64_t now_us);
 
@@ -25,8 +22,5 @@ int64_t core_recall_us(const struct core *core, const struct task *task);
 
 /* When the time slot of a running task that takes turns is over. */
 int64_t core_slot_end_us(const struct core *core, const struct task *task);
-
-/* When the next slot is over, while a task waits; TIME_NEVER: none is. */
-int64_t core_slot_deadline_us(const struct core *core);
 
 #endif

@@ -76,7 +76,8 @@ void core_leave_slot(struct core *core, const struct task *task)
 
 /* ---- the queues ---- */
 
-struct task_queue *core_queue_of(struct core *core, const struct task *task)
+/* The queue of the main queue in which the task waits, or would. */
+static struct task_queue *core_queue_of(struct core *core, const struct task *task)
 {
     if (task->request.gpus == 0)
         return &core->host_queue;

@@ -20,9 +20,6 @@ bool core_has_user_limits(const struct core *core);
 /* The task leaves the queues: another task of its array or its user may enter one. */
 void core_leave_slot(struct core *core, const struct task *task);
 
-/* The queue of the main queue in which the task waits, or would. */
-struct task_queue *core_queue_of(struct core *core, const struct task *task);
-
 /* The task enters the queue of its state. */
 void core_start_waiting(struct core *core, struct task *task, int64_t now_us);
 

@@ -63,7 +63,7 @@ int field_integer(const json_t *body, const char *key, double min, double max, s
     return r;
 }
 
-int field_bool(const json_t *body, const char *key, struct fault *fault, bool *ret_value)
+static int field_bool(const json_t *body, const char *key, struct fault *fault, bool *ret_value)
 {
     const json_t *value = json_object_get(body, key);
     if (!value || json_is_null(value))

@@ -23,7 +23,6 @@ int field_number(const json_t *body, const char *key, double min, double max, st
     bool *ret_given, double *ret_value);
 int field_integer(const json_t *body, const char *key, double min, double max, struct fault *fault,
     bool *ret_given, int64_t *ret_value);
-int field_bool(const json_t *body, const char *key, struct fault *fault, bool *ret_value);
 
 /*
  * The value of a task option: the member `spec->field`, of the JSON type, in the unit and within

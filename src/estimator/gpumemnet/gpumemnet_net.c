@@ -156,8 +156,9 @@ static void add_member(const struct gpumemnet_net *net, const struct member_layo
         logits[k] += own[k] / (float)net->layout.n_members;
 }
 
-int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, const float *tokens,
-    size_t n_tokens, float *ret_logits)
+/* Calculates the n_classes logits from scaled inputs. Returns 0 or -ENOMEM. */
+static int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values,
+    const float *tokens, size_t n_tokens, float *ret_logits)
 {
     const struct gpumemnet_layout *layout = &net->layout;
     float inputs[GPUMEMNET_VALUES + GPUMEMNET_ENCODERS * GPUMEMNET_WIDTH_MAX];
@@ -179,8 +180,14 @@ size_t gpumemnet_net_tokens(
     return features->n_tokens < (size_t)net->longest ? features->n_tokens : (size_t)net->longest;
 }
 
-void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
-    float *ret_values, float *ret_tokens)
+/*
+ * Scales the inputs.
+ *
+ * ret_values: room for layout.n_values.
+ * ret_tokens: room for TOKEN_SIZE times gpumemnet_net_tokens.
+ */
+static void gpumemnet_net_scale(const struct gpumemnet_net *net,
+    const struct gpumemnet_features *features, float *ret_values, float *ret_tokens)
 {
     const struct gpumemnet_scaling *scaling = &net->scaling;
     for (int i = 0; i < net->layout.n_values; i++)

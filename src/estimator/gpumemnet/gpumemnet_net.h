@@ -53,22 +53,9 @@ int gpumemnet_net_parse_built_in(
     const char *text, size_t size, struct fault *fault, struct gpumemnet_net *ret_net);
 void gpumemnet_net_fini(struct gpumemnet_net *net);
 
-/*
- * Scales the inputs.
- *
- * ret_values: room for layout.n_values.
- * ret_tokens: room for TOKEN_SIZE times gpumemnet_net_tokens.
- */
-void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
-    float *ret_values, float *ret_tokens);
-
 /* Returns how many tokens the network uses: one per layer, at most net->longest. */
 size_t gpumemnet_net_tokens(
     const struct gpumemnet_net *net, const struct gpumemnet_features *features);
-
-/* Calculates the n_classes logits from scaled inputs. Returns 0 or -ENOMEM. */
-int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, const float *tokens,
-    size_t n_tokens, float *ret_logits);
 
 /* Calculates the probability of each class for a task of the net's family. Returns 0 or -ENOMEM. */
 int gpumemnet_net_ask(const struct gpumemnet_net *net, const struct gpumemnet_features *features,

@@ -315,7 +315,9 @@ static int find_recomputed(struct builder *builder)
     return 0;
 }
 
-bool tape_is_autocast(const struct estimate_request *request)
+/* Tests whether activations are in 16 bit by autocast: as the precision says; where none is given,
+ * if the network's weights are quantised. The request has a model. */
+static bool tape_is_autocast(const struct estimate_request *request)
 {
     bool is_open = request->precision == PRECISION_NOT_GIVEN;
     return precision_is_autocast(request->precision) || (is_open && request->model->is_quantised);

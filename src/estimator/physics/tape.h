@@ -108,10 +108,6 @@ static inline int tape_weight_bytes_each(const struct tape *tape)
     return tape->half_weights ? HALF_BYTES : SINGLE_BYTES;
 }
 
-/* Tests whether activations are in 16 bit by autocast: as the precision says; where none is given,
- * if the network's weights are quantised. The request has a model. */
-bool tape_is_autocast(const struct estimate_request *request);
-
 /*
  * Derives the tape. `request`: has a model and a checked batch. Returns 0, and tape_fini must
  * follow; ESTIMATE_UNKNOWN with the reason in *ret_why; or a fault (-ENOMEM, -ERANGE).
