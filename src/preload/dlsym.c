@@ -13,92 +13,14 @@
 #include "preload/dlsym.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "preload/call_stubs.h"
 #include "preload/collectives.h"
+#include "preload/symbol_table.h"
 
 /* ---- the real dlsym ---- */
-
-struct symbols {
-    const ElfW(Sym) * symbol;
-    const char *names;
-    const uint32_t *gnu_hash;
-    const uint32_t *hash;
-};
-
-/* musl leaves addresses in the dynamic section relative to the object. */
-static const void *address_in(const struct dl_phdr_info *object, ElfW(Addr) address)
-{
-    return (const void *)(address < object->dlpi_addr ? address + object->dlpi_addr : address);
-}
-
-static bool read_dynamic(const struct dl_phdr_info *object, struct symbols *ret)
-{
-    const ElfW(Dyn) *dynamic = NULL;
-    *ret = (struct symbols){0};
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-        if (dynamic->d_tag == DT_SYMTAB)
-            ret->symbol = address_in(object, dynamic->d_un.d_ptr);
-        else if (dynamic->d_tag == DT_STRTAB)
-            ret->names = address_in(object, dynamic->d_un.d_ptr);
-        else if (dynamic->d_tag == DT_GNU_HASH)
-            ret->gnu_hash = address_in(object, dynamic->d_un.d_ptr);
-        else if (dynamic->d_tag == DT_HASH)
-            ret->hash = address_in(object, dynamic->d_un.d_ptr);
-    }
-    return ret->symbol && ret->names && (ret->gnu_hash || ret->hash);
-}
-
-/* Not strcmp: a sanitizer's stands before the C library's, and asks for functions by dlsym before
- * it can be called itself. */
-static bool is_same_name(const char *a, const char *b)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    return *a == *b;
-}
-
-static bool defines_symbol(const struct symbols *symbols, uint32_t i, const char *name)
-{
-    const ElfW(Sym) *symbol = &symbols->symbol[i];
-    return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-           is_same_name(symbols->names + symbol->st_name, name);
-}
-
-/* The layout of DT_GNU_HASH: four numbers, a Bloom filter of 64-bit words, the buckets, and a hash
- * for each symbol from the first on, whose lowest bit ends a bucket's chain. */
-static uint32_t search_gnu(const struct symbols *symbols, const char *name)
-{
-    uint32_t n_buckets = symbols->gnu_hash[0], first = symbols->gnu_hash[1];
-    const uint32_t *buckets = symbols->gnu_hash + 4 + 2 * (size_t)symbols->gnu_hash[2];
-    const uint32_t *chain = buckets + n_buckets;
-    uint32_t hash = 5381;
-    for (const char *c = name; *c; c++)
-        hash = hash * 33 + (unsigned char)*c;
-    uint32_t i = n_buckets ? buckets[hash % n_buckets] : 0;
-    for (; i >= first && i; i++) {
-        if (((chain[i - first] ^ hash) >> 1) == 0 && defines_symbol(symbols, i, name))
-            return i;
-        if (chain[i - first] & 1)
-            break;
-    }
-    return 0;
-}
-
-static uint32_t search_all(const struct symbols *symbols, const char *name)
-{
-    for (uint32_t i = 1; i < symbols->hash[1]; i++)
-        if (defines_symbol(symbols, i, name))
-            return i;
-    return 0;
-}
 
 static const char own_address; /* lies in this library */
 
@@ -125,12 +47,11 @@ struct next_search {
 static int look_into(struct dl_phdr_info *object, size_t size, void *data)
 {
     struct next_search *search = data;
-    struct symbols symbols;
+    struct symbol_table symbols;
     if (contains_address(object, (uintptr_t)&own_address))
         search->is_behind = true;
-    else if (search->is_behind && read_dynamic(object, &symbols)) {
-        uint32_t i = symbols.gnu_hash ? search_gnu(&symbols, "dlsym")
-                                      : search_all(&symbols, "dlsym");
+    else if (search->is_behind && symbol_table_read(object, &symbols)) {
+        uint32_t i = symbol_table_find(&symbols, "dlsym");
         search->address = i ? object->dlpi_addr + symbols.symbol[i].st_value : 0;
     }
     return search->address != 0;
@@ -212,11 +133,10 @@ struct definitions {
 static int look_for_definition(struct dl_phdr_info *object, size_t size, void *data)
 {
     struct definitions *found = data;
-    struct symbols symbols;
-    if (contains_address(object, (uintptr_t)&own_address) || !read_dynamic(object, &symbols))
+    struct symbol_table symbols;
+    if (contains_address(object, (uintptr_t)&own_address) || !symbol_table_read(object, &symbols))
         return 0;
-    uint32_t i = symbols.gnu_hash ? search_gnu(&symbols, found->name)
-                                  : search_all(&symbols, found->name);
+    uint32_t i = symbol_table_find(&symbols, found->name);
     if (!i)
         return 0;
     uintptr_t address = object->dlpi_addr + symbols.symbol[i].st_value;

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads the symbols that the loaded objects import. In an object with DT_GNU_HASH these come before
- * the first one in that table; an object that has only DT_HASH has few, and all are read.
- */
+/* Reads which symbols the loaded objects import, and looks them up in the driver's own table. */
 #include "preload/linked.h"
 
 #include <elf.h>
-#include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "preload/hook_table.h"
+#include "preload/symbol_table.h"
 
 /* They use no memory of the GPU, or only tell something. */
 static bool is_harmless(const char *name)
@@ -32,35 +29,6 @@ static bool is_drivers_name(const char *name)
     return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-static const void *address_in(const struct dl_phdr_info *object, ElfW(Addr) address)
-{
-    return (const void *)(address < object->dlpi_addr ? address + object->dlpi_addr : address);
-}
-
-struct imports {
-    const ElfW(Sym) * symbol;
-    const char *names;
-    uint32_t count;
-};
-
-static struct imports read_imports(const struct dl_phdr_info *object)
-{
-    struct imports imports = {NULL, NULL, 0};
-    const ElfW(Dyn) *dynamic = NULL;
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-        if (dynamic->d_tag == DT_SYMTAB)
-            imports.symbol = address_in(object, dynamic->d_un.d_ptr);
-        else if (dynamic->d_tag == DT_STRTAB)
-            imports.names = address_in(object, dynamic->d_un.d_ptr);
-        else if (dynamic->d_tag == DT_GNU_HASH || (dynamic->d_tag == DT_HASH && !imports.count))
-            imports.count = ((const uint32_t *)address_in(object, dynamic->d_un.d_ptr))[1];
-    }
-    return imports;
-}
-
 static bool is_nvidias(const char *path)
 {
     static const char *const files[] = {"libcuda.so", "libnvidia-", "libcudadebugger"};
@@ -72,15 +40,23 @@ static bool is_nvidias(const char *path)
     return false;
 }
 
-static int look_into(struct dl_phdr_info *object, size_t size, void *unused)
+static int find_driver(struct dl_phdr_info *object, size_t size, void *ret_driver)
 {
-    struct imports imports = read_imports(object);
-    if (!imports.symbol || !imports.names || is_nvidias(object->dlpi_name))
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *file = slash ? slash + 1 : object->dlpi_name;
+    return strncmp(file, "libcuda.so", strlen("libcuda.so")) == 0 &&
+           symbol_table_read(object, ret_driver);
+}
+
+static int look_into(struct dl_phdr_info *object, size_t size, void *driver)
+{
+    struct symbol_table table;
+    if (is_nvidias(object->dlpi_name) || !symbol_table_read(object, &table))
         return 0;
-    for (uint32_t i = 1; i < imports.count; i++) {
-        const char *name = imports.names + imports.symbol[i].st_name;
-        if (imports.symbol[i].st_shndx == SHN_UNDEF && is_drivers_name(name) &&
-            !is_harmless(name) && hook_find(name) < 0 && driver_function(name))
+    for (uint32_t i = 1; i < symbol_table_imports_end(&table); i++) {
+        const char *name = table.names + table.symbol[i].st_name;
+        if (table.symbol[i].st_shndx == SHN_UNDEF && is_drivers_name(name) && !is_harmless(name) &&
+            hook_find(name) < 0 && symbol_table_find(driver, name))
             return 1;
     }
     return 0;
@@ -100,8 +76,9 @@ bool linked_with_driver(void)
     static bool answer;
     uint64_t changes = 0;
     dl_iterate_phdr(read_changes, &changes);
+    struct symbol_table driver; /* it is never unloaded */
     if (changes != known_changes)
-        answer = dl_iterate_phdr(look_into, NULL);
+        answer = dl_iterate_phdr(find_driver, &driver) && dl_iterate_phdr(look_into, &driver);
     known_changes = changes;
     return answer;
 }
