@@ -65,11 +65,14 @@ static struct clients list_clients(const struct core *core, const struct task *t
     return clients;
 }
 
-/* The carrier has to take away the memory of all its processes: the driver takes none of them. */
+/* The carrier has to take away the memory of all its processes: the driver takes none of them. What
+ * has come back, and no sample has listed since, it has taken away before. */
 static bool are_clients_carried(const struct core *core, const struct task *task)
 {
     struct clients clients = list_clients(core, task);
-    return core->settings.carries_mps && clients.n > 0 && clients.carried == clients.n;
+    bool has_come_back = clients.n == 0 && task->run->yield.context_bytes.valid;
+    bool are_listed = clients.n > 0 && clients.carried == clients.n;
+    return core->settings.carries_mps && (are_listed || has_come_back);
 }
 
 /* NVIDIA's driver refuses clients of MPS and processes on MIG instances, and puts a process back

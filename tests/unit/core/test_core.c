@@ -234,6 +234,27 @@ static void a_task_comes_back_to_the_gpus_of_its_contexts(void **state)
     core_destroy(core);
 }
 
+/* It was paused then, and its memory stayed, until a sample listed its process. */
+static void a_client_that_has_come_back_is_suspended_again_at_once(void **state)
+{
+    struct core *core = start_suspended(EVENT_SUSPENDING);
+    struct core_settings settings = core_settings_default();
+    settings.policy = &policy_magm;
+    settings.can_suspend = settings.carries_mps = settings.can_pause = true;
+    core_configure(core, &settings);
+    const struct task *task = core_task(core, 1);
+    struct event resuming = {.kind = EVENT_RESUMING, .time_us = 4 * SECOND_US, .task = 1};
+    resuming.yield.gpus = task->run->yield.context_gpus;
+    resuming.yield.n = 1;
+    assert_int_equal(core_apply(core, &resuming), 0);
+    struct event resumed = {.kind = EVENT_RESUMED, .time_us = 5 * SECOND_US, .task = 1};
+    assert_int_equal(core_step(core, &resumed), 0);
+    assert_int_equal(task->state, TASK_RUNNING);
+    assert_int_equal(world_input(core, 5, EVENT_SUSPEND, 1), 0);
+    assert_int_equal(task->state, TASK_SUSPENDING);
+    core_destroy(core);
+}
+
 static void a_task_that_fits_starts_in_the_step_of_its_submission(void **state)
 {
     struct core *core = start(1);
@@ -1420,6 +1441,7 @@ int main(void)
         cmocka_unit_test(why_a_client_of_mps_is_not_suspended),
         cmocka_unit_test(the_context_of_a_suspended_client_counts),
         cmocka_unit_test(a_task_comes_back_to_the_gpus_of_its_contexts),
+        cmocka_unit_test(a_client_that_has_come_back_is_suspended_again_at_once),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
         cmocka_unit_test(cancels_shorten_the_schedule_once),
