@@ -199,7 +199,7 @@ class Trial:
 
 
 def estimate_each(machine, tasks):
-    """What `colloc estimate` says of each script, with the memory that fills up the task's share."""
+    """What `colloc estimate` says of each script, and the memory that fills up the task's share."""
     for task in tasks:
         estimate = machine.estimated_mib(task)
         task["estimate_mib"] = max(estimate or 0, task["mib"])
@@ -292,7 +292,7 @@ def mix_of(row):
 
 
 def write_missing(path, windows, mixes):
-    """The mixes that are not known, the longest first, as `colloc simulate --mixes-missing` does."""
+    """The mixes not known, the longest first, as `colloc simulate --mixes-missing` does."""
     lasted_s = collections.Counter()
     for window in windows:
         for row, following in zip(window["samples"], window["samples"][1:]):

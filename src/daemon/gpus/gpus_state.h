@@ -19,12 +19,11 @@ struct gpu_state {
     struct gpu_sample sample;   /* the last; the loop's */
     struct gpu_sample incoming; /* the one being taken; the thread's while it is polled */
     struct poll_thread
-        *stuck;      /* the thread whose call about this GPU does not return; NULL: none */
-    bool is_skipped; /* in the poll under way: it or its card is stuck */
-    bool is_fresh;   /* `sample` is of the poll that is taken in */
-    int view;        /* its index in the core's view; -1: not managed */
-    int64_t
-        activity_fed_us; /* when the activity was measured that the core was told last; 0: none */
+        *stuck;              /* the thread whose call about this GPU does not return; NULL: none */
+    bool is_skipped;         /* in the poll under way: it or its card is stuck */
+    bool is_fresh;           /* `sample` is of the poll that is taken in */
+    int view;                /* its index in the core's view; -1: not managed */
+    int64_t activity_fed_us; /* when the activity of the core's last sample was measured; 0: none */
     struct reading energy_j; /* at the last sample that had one */
     bool has_lived;          /* there were tasks since then */
 
