@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that is linked with the driver is found while other threads load and unload libraries. */
+/* A library that is linked with the driver is found while another thread loads and unloads some. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -27,9 +27,9 @@
  *      than its user declared; nor does one within its declared requirement to one of which nothing
  *      is declared. A task that gave way to memory computes for 20 times as long as that costs
  *      before it gives way to a task of the same user and priority again.
- *   7. All tasks on the GPU wait, no external process is there, and none can be suspended, as
- *      such clients: the allocation of the youngest fails. That task runs again when there is
- *      room.
+ *   7. All tasks on the GPU wait: the youngest is suspended until enough is free. Where it cannot
+ *      be, as such clients, its allocation fails, unless an external process is there, which may
+ *      give memory back; that task runs again when there is room.
  *   8. The task has its GPU to itself, or has had it for some seconds: nothing else can be freed
  *      there. The allocation fails.
  *   9. Otherwise the allocation waits until a task ends.
@@ -383,8 +383,15 @@ static int stop_for(
         core, yielding, is_inactive ? YIELD_UNUSED : YIELD_TO_MEMORY, to->id, now_us);
 }
 
-/* Is the task the youngest of those on its GPUs, all of which wait, and which no external process
- * can release from that? */
+static bool has_external(const struct core *core, const struct task *task)
+{
+    bool has = false;
+    for (int i = 0; i < task->n_gpus; i++)
+        has |= memory_domain_has_external(&core->view.gpus[task->gpus[i]]);
+    return has;
+}
+
+/* Is the task the youngest of those on its GPUs, all of which wait? */
 static bool is_youngest_of_all_waiting(const struct core *core, const struct task *task)
 {
     int n_others = 0;
@@ -392,8 +399,6 @@ static bool is_youngest_of_all_waiting(const struct core *core, const struct tas
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         struct domain_walk walk = memory_domain_walk(gpu);
-        if (memory_domain_has_external(gpu))
-            return false;
         while ((resident = memory_domain_resident(&walk))) {
             const struct task *other = core_find_task(core, resident->task);
             if (!other->run->memory_wait.bytes || other->id > task->id)
@@ -456,7 +461,7 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
     bool is_youngest = is_youngest_of_all_waiting(core, task);
     if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
-    bool fails = is_youngest || is_surely_alone(core, task, now_us);
+    bool fails = (is_youngest && !has_external(core, task)) || is_surely_alone(core, task, now_us);
     return fails ? answer_task(core, task, false, now_us) : 0;
 }
 
