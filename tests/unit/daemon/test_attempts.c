@@ -23,6 +23,7 @@
 #include "daemon/gpus/gpus_query.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
+#include "exec/container_slice.h"
 #include "exec/device_filter.h"
 #include "exec/torch_responder.h"
 #include "policy/policies.h"
