@@ -256,6 +256,7 @@ static const struct field sample_fields[] = {
     {"more_follow", FIELD_BOOL, AT(sample.more_follow), OPTIONAL, 0, 0, NULL},
     {"mem_used_bytes", FIELD_READING, AT(sample.mem_used_bytes), OPTIONAL, 0, 0, NULL},
     {"smact", FIELD_READING, AT(sample.smact), OPTIONAL, 0, 0, NULL},
+    {"smact_repeats", FIELD_BOOL, AT(sample.smact_repeats), OPTIONAL, 0, 0, NULL},
     {"utilisation", FIELD_READING, AT(sample.utilisation), OPTIONAL, 0, 0, NULL},
     {"external_processes", FIELD_READING, AT(sample.external_processes), OPTIONAL, 0, 0, NULL},
     {"power_w", FIELD_READING, AT(sample.power_w), OPTIONAL, 0, 0, NULL},

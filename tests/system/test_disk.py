@@ -509,7 +509,11 @@ class KeptOfUsers(SmallDisk):
             self.write_output(task)
         self.check_dropped(1)
         self.wait_log("of output in the state folder were dropped")
-        self.wait(self.submit("true"), "COMPLETED")
+        until(
+            lambda: self.request("POST", "/v1/tasks", self.body("true")).status == 201,
+            "space for one more task",
+        )
+        self.wait(last + 1, "COMPLETED")
 
     def test_a_limit_per_user(self):
         for task in range(1, 5):

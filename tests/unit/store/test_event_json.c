@@ -320,13 +320,17 @@ static void samples_keep_their_numbers_to_the_bit(void **state)
     struct event event = of_kind(EVENT_SAMPLE);
     event.sample = (struct core_sample){.gpu = -1,
         .lost = true,
+        .faulty = true,
+        .more_follow = true,
         .mem_used_bytes = reading_of(19140706304.0),
         .smact = reading_of(0.59999999999999964),
+        .smact_repeats = true,
         .external_processes = reading_of(-0.0),
         .tasks = tasks,
         .n_tasks = 2};
     assert_stored_as(&event,
-        "{\"gpu\":-1,\"lost\":true,\"mem_used_bytes\":19140706304,\"smact\":0.59999999999999964,"
+        "{\"gpu\":-1,\"lost\":true,\"faulty\":true,\"more_follow\":true,"
+        "\"mem_used_bytes\":19140706304,\"smact\":0.59999999999999964,\"smact_repeats\":true,"
         "\"external_processes\":-0.0,\"tasks\":[{\"task\":7,\"mem_used_bytes\":19140706304,"
         "\"mps_clients\":3,\"hooked\":1,\"unhooked\":2,\"carried\":1},"
         "{\"task\":8}]}");
