@@ -383,8 +383,8 @@ class Carried(Suspend):
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
     def test_its_gpu_is_lost_on_the_way(self):
-        """The task computes on the other GPU then, from its copy or anew. Or it could not leave,
-        and computes on where it was, if that can be."""
+        """The task computes on the other GPU then, from its copy or anew. Or it could not leave, or
+        came back before the loss was seen, and computes on where it was, if that can be."""
         task, pid = self.start_program()
         until(lambda: self.task(task)["carried"], "its carrier")
         gpu = self.task(task)["gpus"][0]
@@ -395,8 +395,11 @@ class Carried(Suspend):
         ways_on = {"SUSPENDED", "SUSPENSION_FAILED", "EVICT"}
         until(lambda: ways_on & set(self.events(task)), "the end of the way out")
         self.colloc("resume", str(task), code=None)
-        if "SUSPENSION_FAILED" not in self.events(task):
-            until(lambda: self.task(task)["gpus"] not in ([], [gpu]), "the other GPU")
+        stays = {"SUSPENSION_FAILED", "RESUMED"}
+        until(
+            lambda: self.task(task)["gpus"] not in ([], [gpu]) or stays & set(self.events(task)),
+            "the other GPU, or that it is back",
+        )
         self.goes_on(task)
         self.assertNotIn("lost", self.output(task).splitlines())
 
