@@ -102,7 +102,7 @@ class Pages(WebPage):
 
     def test_pages(self):
         # Long enough for several samples, also on a busy machine: the report has its ledger.
-        done = self.train(mib=3000, seconds=80, name="lenet.sh")
+        self.wait(self.train(mib=3000, seconds=80, name="lenet.sh"), "COMPLETED")
         running = [
             self.train(mib=9000 + 2500 * i, seconds=4000, memory_mib=9000 + 2500 * i, name=name)
             for i, name in enumerate(("resnet50.sh", "bert-base.sh", "vit-b16.sh", "gpt2.sh"))
@@ -110,7 +110,6 @@ class Pages(WebPage):
         crashed = self.train(mib=30000, seconds=2000, memory_mib=12000, name="llama-7b.sh")
         for _ in range(3):
             self.submit("true", gpus=2, exclusive=True, name="ddp.sh")
-        self.wait(done, "COMPLETED")
         self.wait_state(running[0], "RUNNING")
         until(lambda: self.task(crashed)["oom_count"], "a GPU memory crash")
         self.finish(self.browser("pages", task=running[0], crashed=crashed))
