@@ -5,8 +5,8 @@
 
 A measured label costs a minute of a GPU, an export a second or two of one core. For Transformers
 the estimate from an export is within a few per cent of the measured memory (docs/measured/
-memnet.md), which is little beside a class of 8 GiB. So many labels can be had, with an error that
-is known, to see what a learned estimator would do with more data.
+memnet.md), which is little beside a class of 8 GiB. So thousands of labels cost hours of a CPU, and
+have an error that is known: they show what a learned estimator does with more data.
 
 The number of a draw and the seed decide what it is: the same seed gives the same labels, whatever
 --jobs and --first say. A line is written when it is known. A program that was ended goes on after

@@ -399,10 +399,7 @@ class Fit:
             f"networks; {self.n_exports} with an export.",
             **{name: tables.markdown(head, page[name]) for name, head in heads.items()},
         }
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(tables.replace_blocks(text, blocks))
+        tables.write_blocks(path, blocks)
 
 
 def main():

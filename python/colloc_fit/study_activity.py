@@ -23,7 +23,7 @@ import tempfile
 
 from colloc_evaluate import chapter6, inputs, runs
 from colloc_fit.judge_predictive import ROOT
-from colloc_fit.tables import markdown, replace_blocks
+from colloc_fit.tables import markdown, write_blocks
 
 PAGE = os.path.join(ROOT, "docs", "measured", "activity.md")
 FOLDER = os.path.join(ROOT, "docs", "measured", "activity")
@@ -280,10 +280,7 @@ def main():
         return
     if len(sys.argv) != 1:
         sys.exit(__doc__)
-    with open(PAGE, encoding="utf-8") as file:
-        text = replace_blocks(file.read(), tables())
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_blocks(PAGE, tables())
 
 
 if __name__ == "__main__":

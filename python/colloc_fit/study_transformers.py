@@ -34,7 +34,7 @@ import sys
 from colloc_collect.clean import split_of
 from colloc_collect.folded import unfold
 from colloc_fit.memory_runs import read_lines
-from colloc_fit.tables import markdown, replace_blocks
+from colloc_fit.tables import markdown, write_blocks
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MEASURED = f"{ROOT}/data/memory"
@@ -316,10 +316,7 @@ def main():
     elif words:
         raise SystemExit(__doc__)
     else:
-        with open(PAGE, encoding="utf-8") as file:
-            text = replace_blocks(file.read(), tables())
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_blocks(PAGE, tables())
 
 
 if __name__ == "__main__":

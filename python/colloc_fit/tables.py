@@ -69,12 +69,17 @@ def replace_blocks(text, blocks):
     return text
 
 
-def write_block(page, name, block):
-    """Replaces the block of a page as replace_blocks does. page: its path; None: prints it."""
-    if not page:
-        print(block)
-        return
+def write_blocks(page, blocks):
+    """Replaces blocks of a page as replace_blocks does. page: its path."""
     with open(page, encoding="utf-8") as file:
-        text = file.read()
+        text = replace_blocks(file.read(), blocks)
     with open(page, "w", encoding="utf-8") as file:
-        file.write(replace_blocks(text, {name: block}))
+        file.write(text)
+
+
+def write_block(page, name, block):
+    """Replaces one block of a page. page: its path; None: prints the block."""
+    if page:
+        write_blocks(page, {name: block})
+    else:
+        print(block)

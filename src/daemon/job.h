@@ -42,7 +42,7 @@ struct alone_time {
     uint32_t noted_units; /* as those of struct speed_alone */
 };
 
-/* Chosen: so many windows count in a speed alone; older ones fade, since speeds drift. */
+/* Chosen: the windows that count in a speed alone; older ones fade, since speeds drift. */
 enum { SPEED_ALONE_WINDOWS = 8 };
 
 /* How fast the training is while it has its GPUs to itself, and the present window. */

@@ -96,9 +96,7 @@ static int is_it_there(struct dl_phdr_info *object, size_t size, void *data)
     struct search *search = data;
     if (!contains_address(object, (uintptr_t)search->function))
         return 0;
-    const char *slash = strrchr(object->dlpi_name, '/');
-    const char *file = slash ? slash + 1 : object->dlpi_name;
-    search->is_in_file = strncmp(file, search->file, strlen(search->file)) == 0;
+    search->is_in_file = symbol_table_is_of(object, search->file);
     return 1;
 }
 

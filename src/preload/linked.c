@@ -29,29 +29,24 @@ static bool is_drivers_name(const char *name)
     return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-static bool is_nvidias(const char *path)
+static bool is_nvidias(const struct dl_phdr_info *object)
 {
     static const char *const files[] = {"libcuda.so", "libnvidia-", "libcudadebugger"};
-    const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (strncmp(file, files[i], strlen(files[i])) == 0)
+        if (symbol_table_is_of(object, files[i]))
             return true;
     return false;
 }
 
 static int find_driver(struct dl_phdr_info *object, size_t size, void *ret_driver)
 {
-    const char *slash = strrchr(object->dlpi_name, '/');
-    const char *file = slash ? slash + 1 : object->dlpi_name;
-    return strncmp(file, "libcuda.so", strlen("libcuda.so")) == 0 &&
-           symbol_table_read(object, ret_driver);
+    return symbol_table_is_of(object, "libcuda.so") && symbol_table_read(object, ret_driver);
 }
 
 static int look_into(struct dl_phdr_info *object, size_t size, void *driver)
 {
     struct symbol_table table;
-    if (is_nvidias(object->dlpi_name) || !symbol_table_read(object, &table))
+    if (is_nvidias(object) || !symbol_table_read(object, &table))
         return 0;
     for (uint32_t i = 1; i < symbol_table_imports_end(&table); i++) {
         const char *name = table.names + table.symbol[i].st_name;

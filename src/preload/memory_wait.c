@@ -4,12 +4,12 @@
 #include "preload/memory_wait.h"
 
 #include <errno.h>
-#include <link.h>
 #include <poll.h>
 #include <string.h>
 
 #include "preload/connection.h"
 #include "preload/failure_round.h"
+#include "preload/symbol_table.h"
 
 enum {
     /* A daemon that is silent for this long counts as ended. It answers within milliseconds. */
@@ -52,10 +52,8 @@ static int is_in_vendor_library(struct dl_phdr_info *object, size_t size, void *
 {
     static const char *const names[] = {
         "libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl"};
-    const char *slash = strrchr(object->dlpi_name, '/');
-    const char *name = slash ? slash + 1 : object->dlpi_name;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strncmp(name, names[i], strlen(names[i])) == 0)
+        if (symbol_table_is_of(object, names[i]))
             return is_in(object, (uintptr_t)data);
     return 0;
 }

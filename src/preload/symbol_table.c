@@ -4,6 +4,14 @@
 
 #include <elf.h>
 #include <stddef.h>
+#include <string.h>
+
+bool symbol_table_is_of(const struct dl_phdr_info *object, const char *beginning)
+{
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *file = slash ? slash + 1 : object->dlpi_name;
+    return strncmp(file, beginning, strlen(beginning)) == 0;
+}
 
 /* musl leaves addresses in the dynamic section relative to the object. */
 static const void *address_in(const struct dl_phdr_info *object, ElfW(Addr) address)

@@ -20,6 +20,9 @@ struct symbol_table {
     const uint32_t *hash;
 };
 
+/* Returns whether the name of the object's file begins so. */
+bool symbol_table_is_of(const struct dl_phdr_info *object, const char *beginning);
+
 /* Reads where the object has its tables. Returns false when it has none. */
 bool symbol_table_read(const struct dl_phdr_info *object, struct symbol_table *ret_table);
 

@@ -22,6 +22,7 @@ import preload_daemon as pd  # noqa: E402
 from groups_trial import (  # noqa: E402
     ENDED,
     PR_SET_CHILD_SUBREAPER,
+    SETTINGS,
     end_all,
     is_running,
     until,
@@ -35,15 +36,6 @@ FOLDERS = {
     "colloc-shim": "src/exec",
     "colloc-checkpoint": "src/checkpoint",
     "libcolloc-preload.so": "src/preload",
-}
-SETTINGS = {
-    "carrier": "yes",
-    "sample_period": "500ms",
-    "settle": "1s",
-    "settle_max": "2s",
-    "smact_max": "1",
-    "min_free": "1GiB",
-    "margin": "256MiB",
 }
 
 

@@ -209,6 +209,17 @@ def compare(work, reference):
     return result
 
 
+SETTINGS = {  # of the trials' daemons: memory and activity are known in seconds
+    "carrier": "yes",
+    "sample_period": "500ms",
+    "settle": "1s",
+    "settle_max": "2s",
+    "smact_max": "1",
+    "min_free": "1GiB",
+    "margin": "256MiB",
+}
+
+
 class Part:
     rest_s = 22  # what is left of a part's time for its end
 
@@ -230,15 +241,9 @@ class Part:
                 "gpus": "0,1",
                 "preload_library": f"{self.programs}/libcolloc-preload.so",
                 "checkpoint": f"{self.programs}/colloc-checkpoint",
-                "carrier": "yes",
                 "sharing": "streams",
                 "policy": "magm",
-                "sample_period": "500ms",
-                "settle": "1s",
-                "settle_max": "2s",
-                "smact_max": "1",
-                "min_free": "1GiB",
-                "margin": "256MiB",
+                **SETTINGS,
                 "suspend_memory_max": "200GiB",
                 **settings,
             },
@@ -508,6 +513,20 @@ class Part:
 
     # ---- slots ----
 
+    def watch_turns(self, works, story, begin, spare_s):
+        """Adds a line to the story whenever a state changes: seconds since `begin`, and the state
+        and steps of each. Until all have ended, or spare_s are left of the part."""
+        last = None
+        while self.left_s() > spare_s:
+            now = [[work.state(), work.count()] for work in works]
+            states = [state for state, _ in now]
+            if states != last:
+                story.append([round(time.monotonic() - begin, 1), *now])
+            last = states
+            if all(state in ENDED for state in states):
+                break
+            time.sleep(0.1)
+
     def slots(self):
         """The daemon admits one task at a time."""
         daemon = self.new_daemon(slots="yes", slot_length="2s", tasks_per_gpu="1")
@@ -518,16 +537,8 @@ class Part:
         for work in works:
             work.submit(daemon, "--gpus=2", "--memory=5GiB", "--smact=0.2")
         reference.start()
-        story, last = [], None
-        while self.left_s() > 10:
-            now = [[work.state(), work.count()] for work in works]
-            states = [state for state, _ in now]
-            if states != last:
-                story.append([round(time.monotonic() - begin, 1), *now])
-            last = states
-            if all(state in ENDED for state in states):
-                break
-            time.sleep(0.1)
+        story = []
+        self.watch_turns(works, story, begin, spare_s=10)
         reference.wait_end(max(0.1, self.left_s() - 8))
         total_s = round(time.monotonic() - begin, 1)
         for i, work in enumerate(works):

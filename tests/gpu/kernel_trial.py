@@ -430,15 +430,5 @@ def page(colloc, path, target):
 ACTIONS = {"measure": measure, "ask": ask_kernels, "keep": trial.keep, "page": page}
 
 
-def main():
-    what, *words = sys.argv[1:] or [""]
-    if what == "run":
-        run_script(words)
-    elif what in ACTIONS:
-        ACTIONS[what](*words)
-    else:
-        sys.exit(__doc__)
-
-
 if __name__ == "__main__":
-    main()
+    trial.act(ACTIONS, run_script, __doc__)

@@ -180,7 +180,7 @@ def mixes_of(rows, model):
 
 
 def errors_with(model, mixes, hours):
-    """Errors of the predicted slowdowns of each mix, after so many hours of the other ones."""
+    """Errors of the predicted slowdowns of each mix, after `hours` of the other mixes."""
     errors, factors = [], []
     for mix, measured, _, predicted in mixes:
         others = [pair for m, a, _, b in mixes if m != mix for pair in zip(a, b)]

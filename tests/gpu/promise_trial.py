@@ -223,8 +223,8 @@ class Trial:
     # ---- a promise, held
 
     def held(self, model, seconds, is_missed=False):
-        """A promised training: alone, beside a decoder for so many seconds, and alone again; then,
-        with is_missed, beside a decoder that is declared to use less of the GPU than it does."""
+        """A promised training: alone, beside a decoder for `seconds`, and alone again; then, with
+        is_missed, beside a decoder that is declared to use less of the GPU than it does."""
         own = os.path.join(self.daemon.folder, f"promised-{model}")
         promised = self.daemon.submit(
             model,

@@ -186,15 +186,9 @@ class RanksPart(Part):
         options = {"steps": 100000, "pace": 0.05, "env": env}
         works = [self.new("experts", **options).submit(daemon, *TASK) for _ in range(2)]
         reference = self.start_reference("experts")
-        story, last, begin = [], None, time.monotonic()
+        story = []
         try:
-            while self.left_s() > 7:
-                now = [[work.state(), work.count()] for work in works]
-                states = [state for state, _ in now]
-                if states != last:
-                    story.append([round(time.monotonic() - begin, 1), *now])
-                last = states
-                time.sleep(0.1)
+            self.watch_turns(works, story, time.monotonic(), spare_s=7)
         finally:
             self.note("turns", {"story": story})
             self.note_ends("turns", daemon, works, reference)

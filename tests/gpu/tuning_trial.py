@@ -521,15 +521,16 @@ def page(colloc, path, target):
 ACTIONS = {"measure": measure, "keep": keep, "page": page}
 
 
-def main():
+def act(actions, run, usage):
+    """Does what the command line says: `run` in a script's own process, or one of the actions."""
     what, *words = sys.argv[1:] or [""]
     if what == "run":
-        run_script(words)
-    elif what in ACTIONS:
-        ACTIONS[what](*words)
+        run(words)
+    elif what in actions:
+        actions[what](*words)
     else:
-        sys.exit(__doc__)
+        sys.exit(usage)
 
 
 if __name__ == "__main__":
-    main()
+    act(ACTIONS, run_script, __doc__)
