@@ -209,10 +209,18 @@ static void scatter(const struct block *to)
         CALL(ncclRecv, (void *)(uintptr_t)to->at, 1, NCCL_INT64, 0, communicator, NULL);
 }
 
-/* Each rank sends to the other, and receives, behind the sum. */
-static void exchange(const struct block *sums, int64_t value)
+static bool exists(const char *path)
+{
+    return path && access(path, F_OK) == 0;
+}
+
+/* Each rank sends its step and whether it is to be idle to the other, and receives, behind the sum.
+ * Returns whether one of them is to be idle: both are then, since a rank that alone goes on would
+ * wait for the other in its next sum, which is a call. */
+static bool exchange(const struct block *sums, int64_t step)
 {
     int peer = 1 - (int)options.rank;
+    int64_t value = 2 * step + exists(options.idle);
     int64_t found = 0, *to = (int64_t *)(uintptr_t)sums->at + 1;
     check(call.ncclGroupStart(), "ncclGroupStart");
     CALL(ncclSend, &value, 1, NCCL_INT64, peer, communicator, NULL);
@@ -221,7 +229,8 @@ static void exchange(const struct block *sums, int64_t value)
     sleep_ns(random() % (2 * STEP_NS));
     synchronize();
     CALL(cuMemcpyDtoH_v2, &found, sums->at + sizeof *to, sizeof found);
-    check(found != value, "the other rank's number");
+    check(found / 2 != step, "the other rank's step");
+    return (found | value) & 1;
 }
 
 /* Two ranks add the same number: twice that is the sum. */
@@ -288,11 +297,6 @@ static void open_block(const char *text)
     print("opened");
 }
 
-static bool exists(const char *path)
-{
-    return path && access(path, F_OK) == 0;
-}
-
 static void grow(void)
 {
     if (!exists(options.grows))
@@ -308,15 +312,16 @@ static void train(const struct block *sums)
         for (int i = 0; i < n_blocks; i++)
             if (&blocks[i] != sums)
                 check_block(&blocks[i]);
-        if (sums) {
+        if (sums)
             reduce(sums, step);
-            exchange(sums, step);
-        }
+        bool is_idle = sums ? exchange(sums, step) : exists(options.idle);
         synchronize();
         print("step");
         sleep_ns(STEP_NS);
-        while (exists(options.idle))
+        while (is_idle) {
             sleep_ns(STEP_NS);
+            is_idle = exists(options.idle);
+        }
         grow();
     }
 }
