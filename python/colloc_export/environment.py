@@ -24,14 +24,26 @@ class Cpu:
         )
 
 
+class _Mode(FakeTensorMode):
+    """A mode that a deep copy of its tensors keeps.
+
+    A fake tensor refers to its mode, so copy.deepcopy (as nn.TransformerEncoder makes its layers)
+    would copy the mode and its table of weak references to storages. Each copy frees the same
+    references in the end, and the C library ends the process.
+    """
+
+    def __deepcopy__(self, memo):
+        return self
+
+
 class Fake:
     method = "fake"
 
     def __init__(self):
         try:
-            self._mode = FakeTensorMode(allow_non_fake_inputs=True)
+            self._mode = _Mode(allow_non_fake_inputs=True)
         except TypeError:
-            self._mode = FakeTensorMode()
+            self._mode = _Mode()
 
     def active(self):
         return self._mode

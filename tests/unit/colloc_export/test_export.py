@@ -16,6 +16,7 @@ from needs_torch import PYTHON_FOLDER, nn, torch  # noqa: E402
 
 import colloc  # noqa: E402
 from colloc_export import Task, export, kernels  # noqa: E402
+from colloc_export.environment import Fake  # noqa: E402
 from colloc_export.module import task_of_module  # noqa: E402
 from colloc_export.sources import Mistake  # noqa: E402
 from colloc_export.summary import text_of  # noqa: E402
@@ -203,6 +204,23 @@ class Tensors(unittest.TestCase):
         self.assertFalse(got["every_batch"])
         self.assertEqual((got["batch"], got["batches"]), (8, [8]))
         self.assertIn("valid for batch 8 only", got["warnings"][0])
+
+    def test_layers_that_are_deep_copies_are_as_those_that_are_not(self):
+        def copied():
+            layer = nn.Linear(64, 64)
+            return nn.Sequential(layer, *(copy.deepcopy(layer) for _ in range(2)))
+
+        def made():
+            return nn.Sequential(*(nn.Linear(64, 64) for _ in range(3)))
+
+        for _ in range(2):  # copied weak references ended a process in its second export
+            one, other = (export(Task(make, mlp_batch), 8) for make in (copied, made))
+            self.assertEqual((one["method"], one["tensors"]), ("fake", other["tensors"]))
+
+    def test_a_copy_has_no_mode_of_its_own(self):
+        environment = Fake()
+        with environment.active() as mode:
+            self.assertIs(copy.deepcopy({"of a tensor": mode})["of a tensor"], mode)
 
     def test_ordinary_operators_are_back_afterwards(self):
         export(Task(Net, net_batch), 4)
