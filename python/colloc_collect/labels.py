@@ -17,6 +17,7 @@ A line has the draw, the estimate in MiB for each of GPUS, and the layers as lay
 data/memory has them, with repeated blocks written once (folded.py).
 """
 import argparse
+import contextlib
 import csv
 import json
 import multiprocessing
@@ -79,11 +80,12 @@ def draw(kind, seed, number):
 
 
 def layer_rows(described):
-    """The layers of an export in the form of layers.jsonl.xz."""
+    """The layers of an export in the form of layers.jsonl.xz: activations are of one sample."""
+    samples = 1 if described["every_batch"] else described["batch"]
     return [
         [
             layer["type"],
-            sum(layer["activations"]),
+            sum(layer["activations"]) // samples,
             layer["parameters"],
             layer["args"],
             layer["shape"],
@@ -109,7 +111,7 @@ def describe(row):
         sequence_length=spec["sequence"],
         name=row["id"],
     )
-    return export(task, row["batch"])
+    return export(task, row["batch"], at_one_batch=True)
 
 
 def estimate(program, path, batch, gpu):
@@ -190,48 +192,62 @@ def rows_to_label(options):
     return [draw(options.draw, options.seed, number) for number in numbers]
 
 
-def _work(program, row, answer):
+def _work(program, pipe, of_others):
+    """A worker's life: rows come in, labels go out, until the parent is gone."""
+    for other in of_others:
+        other.close()
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answer.send(label(program, row))
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            pipe.send(label(program, pipe.recv()))
 
 
 class Workers:
-    """A process for each label: with PyTorch 2.11 glibc ended processes that made several of them
-    ("corrupted double-linked list"; the cause is not known), and a lost label must not hold up the
-    others."""
+    """Processes that label one row after the other. One that dies costs its row only."""
 
     def __init__(self, program, jobs):
         self.program, self.jobs = program, jobs
-        self.running = {}  # end of a pipe -> (process, row)
+        self.idle, self.busy = [], {}  # [(process, pipe)], pipe -> (process, row)
         self.context = multiprocessing.get_context("fork")
 
-    def start(self, row):
-        answer, writer = self.context.Pipe(duplex=False)
-        process = self.context.Process(target=_work, args=(self.program, row, writer), daemon=True)
+    def _start(self):
+        pipe, of_worker = self.context.Pipe()
+        others = [pipe, *self.busy, *(one for _, one in self.idle)]
+        arguments = self.program, of_worker, others
+        process = self.context.Process(target=_work, args=arguments, daemon=True)
         process.start()
-        writer.close()
-        self.running[answer] = process, row
+        of_worker.close()
+        return process, pipe
+
+    def give(self, row):
+        process, pipe = self.idle.pop() if self.idle else self._start()
+        self.busy[pipe] = process, row
+        with contextlib.suppress(OSError):  # it has died: finished() says so
+            pipe.send(row)
 
     def finished(self, timeout_s):
         """Labels that came in time; a row whose process has died gets an error."""
-        for answer in multiprocessing.connection.wait(list(self.running), timeout_s):
-            process, row = self.running.pop(answer)
+        for pipe in multiprocessing.connection.wait(list(self.busy), timeout_s):
+            process, row = self.busy.pop(pipe)
             try:
-                yield answer.recv()
-            except EOFError:
-                yield {**row, "error": "its process died"}
-            self._end(process)
+                answer = pipe.recv()
+            except (EOFError, OSError):
+                self._end(process, pipe)
+                answer = {**row, "error": "its process died"}
+            else:
+                self.idle.append((process, pipe))
+            yield answer
 
     @staticmethod
-    def _end(process):
-        """At once: what it still had to free may bring it down."""
+    def _end(process, pipe):
+        pipe.close()
         process.kill()
         process.join()
 
     def close(self):
-        for process, _ in self.running.values():
-            self._end(process)
+        for process, pipe in self.idle + [(one, pipe) for pipe, (one, _) in self.busy.items()]:
+            self._end(process, pipe)
 
 
 def check_fake_tensors():
@@ -248,9 +264,9 @@ def write_labels(options, rows):
     workers = Workers(options.colloc, options.jobs)
     try:
         with open(options.out, "a", encoding="utf-8") as file:
-            while (waiting or workers.running) and time.monotonic() < ends:
-                while waiting and len(workers.running) < workers.jobs:
-                    workers.start(waiting.pop())
+            while (waiting or workers.busy) and time.monotonic() < ends:
+                while waiting and len(workers.busy) < workers.jobs:
+                    workers.give(waiting.pop())
                 for row in workers.finished(max(0.01, ends - time.monotonic())):
                     file.write(json.dumps(row, separators=(",", ":")) + "\n")
                     file.flush()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Combines runs at two batch sizes into a description for every batch size (docs/export.md)."""
+import contextlib
+import gc
+
 import torch
 
 from .environment import Cpu, Fake
@@ -149,28 +152,47 @@ def _describe(task, batch, low, high, pairs, method, warnings):
     }
 
 
-def _runs(task, environment, low, high):
-    with environment.active():
-        return Run(task, low, environment), Run(task, high, environment)
-
-
-def _run_somewhere(task, batch, warnings):
-    low = max(batch, 2)
+@contextlib.contextmanager
+def _only_new_objects_collected():
+    """Each collection of reference cycles looks at this export's objects only: those of imported
+    modules would take most of an export's time."""
+    gc.collect()
+    gc.freeze()
     try:
-        return "fake", *_runs(task, Fake(), low, 2 * low)
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _runs(task, environment, batches):
+    with environment.active(), _only_new_objects_collected():
+        return [Run(task, batch, environment) for batch in batches]
+
+
+def _run_somewhere(task, batches, warnings):
+    try:
+        return "fake", _runs(task, Fake(), batches)
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:200]
         warnings.append(
             f"does not run on fake tensors ({type(error).__name__}: {reason}); "
             "ran on the CPU at batch 2 and 4 instead"
         )
-    return "cpu", *_runs(task, Cpu(), *CPU_BATCHES)
+    return "cpu", _runs(task, Cpu(), CPU_BATCHES)
 
 
-def export(task, batch):
-    """What the task allocates, as a dictionary for json.dump."""
+def export(task, batch, at_one_batch=False):
+    """What the task allocates, as a dictionary for json.dump.
+
+    at_one_batch: for this batch only, from one run of the task, which takes half the time
+    """
     warnings = []
-    method, low, high = _run_somewhere(task, batch, warnings)
+    low = max(batch, 2)  # one sample runs through other kernels than several do
+    at_one_batch = at_one_batch and low == batch
+    method, runs = _run_somewhere(task, [low] if at_one_batch else [low, 2 * low], warnings)
+    low, high = runs[0], runs[-1]
+    if low is high:
+        return _describe(task, batch, low, low, AtOneBatch(), method, warnings)
     try:
         if low.outline() != high.outline():
             raise NotLinear(

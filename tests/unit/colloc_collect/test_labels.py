@@ -46,7 +46,7 @@ runpy.run_module("colloc_collect.labels", run_name="__main__", alter_sys=True)
 def dies_of_batch_3(_, row):
     if row["batch"] == 3:
         os.abort()
-    return row
+    return {**row, "pid": os.getpid()}
 
 
 class Draws(unittest.TestCase):
@@ -86,6 +86,14 @@ class Layers(unittest.TestCase):
         self.assertEqual(folded.unfold(short), rows)
         self.assertLess(sum(len(block) for _, block in short), 8)
         self.assertEqual(folded.unfold(folded.fold([])), [])
+
+    def test_activations_are_of_one_sample(self):
+        layer = {"type": "Linear", "parameters": 6, "args": "", "shape": [5], "leaf": True}
+        layer.update(in_place=False, shared=False)
+        every = {"every_batch": True, "batch": 8, "layers": [{**layer, "activations": [0, 5]}]}
+        alone = {"every_batch": False, "batch": 8, "layers": [{**layer, "activations": [40, 0]}]}
+        self.assertEqual(labels.layer_rows(every), [["Linear", 5, 6, "", [5], 0, 0]])
+        self.assertEqual(labels.layer_rows(alone), labels.layer_rows(every))
 
 
 class Labels(unittest.TestCase):
@@ -129,14 +137,22 @@ class Labels(unittest.TestCase):
         self.assertIn("no estimate of batch 3", second["error"])
         self.assertNotIn("mib", second)
 
-    def test_a_process_that_dies_costs_one_label(self):
+    def work(self, jobs):
         of_labels, labels.label = labels.label, dies_of_batch_3
         self.addCleanup(setattr, labels, "label", of_labels)
-        rows = [{"id": str(batch), "batch": batch} for batch in (2, 3, 4, 5)]
-        options = argparse.Namespace(out=self.out, colloc="", jobs=2, within=60)
-        self.assertEqual(labels.write_labels(options, rows), 4)
-        found = {row["batch"]: row.get("error") for row in self.lines()}
-        self.assertEqual(found, {2: None, 3: "its process died", 4: None, 5: None})
+        rows = [{"id": str(batch), "batch": batch} for batch in (2, 6, 3, 4, 5)]
+        options = argparse.Namespace(out=self.out, colloc="", jobs=jobs, within=600)
+        self.assertEqual(labels.write_labels(options, rows), 5)
+        return {row["batch"]: row for row in self.lines()}
+
+    def test_a_process_that_dies_costs_one_label(self):
+        found = {batch: row.get("error") for batch, row in self.work(jobs=2).items()}
+        self.assertEqual(found, {2: None, 6: None, 3: "its process died", 4: None, 5: None})
+
+    def test_a_process_labels_one_after_the_other(self):
+        pids = {batch: row.get("pid") for batch, row in self.work(jobs=1).items()}
+        self.assertEqual((pids[2], pids[4]), (pids[6], pids[5]))
+        self.assertNotEqual(pids[2], pids[4])
 
     def test_the_parent_computes_no_gradient(self):
         done = subprocess.run(

@@ -2,6 +2,7 @@
 """The exporter: descriptions of small networks, counted by hand, and that colloc reads them."""
 import copy
 import functools
+import gc
 import json
 import os
 import subprocess
@@ -205,6 +206,17 @@ class Tensors(unittest.TestCase):
         self.assertEqual((got["batch"], got["batches"]), (8, [8]))
         self.assertIn("valid for batch 8 only", got["warnings"][0])
 
+    def test_one_batch_alone_has_the_sizes_that_every_batch_has_there(self):
+        every = export(Task(Net, net_batch), 8)
+        alone = export(Task(Net, net_batch), 8, at_one_batch=True)
+        self.assertEqual((alone["every_batch"], alone["batches"], alone["warnings"]), (0, [8], []))
+        self.assertEqual(
+            [(row[0], *row[2:]) for row in alone["tensors"]],
+            [(row[0] + 8 * row[1], *row[2:]) for row in every["tensors"]],
+        )
+        of_one_sample = export(Task(Net, net_batch), 1, at_one_batch=True)
+        self.assertEqual(of_one_sample["batches"], [2, 4])
+
     def test_layers_that_are_deep_copies_are_as_those_that_are_not(self):
         def copied():
             layer = nn.Linear(64, 64)
@@ -221,6 +233,17 @@ class Tensors(unittest.TestCase):
         environment = Fake()
         with environment.active() as mode:
             self.assertIs(copy.deepcopy({"of a tensor": mode})["of a tensor"], mode)
+
+    def test_collections_look_at_new_objects_only(self):
+        frozen = []
+
+        def noting():
+            frozen.append(gc.get_freeze_count())
+            return Net()
+
+        export(Task(noting, net_batch), 8)
+        self.assertGreater(min(frozen), 10_000)  # PyTorch's own
+        self.assertEqual(gc.get_freeze_count(), 0)
 
     def test_ordinary_operators_are_back_afterwards(self):
         export(Task(Net, net_batch), 4)
