@@ -22,6 +22,10 @@ static const double DEFAULT_S_PER_GIB[COPY_WAYS] = {
 /* The part of a copy's error that corrects the value. Chosen: four copies make three quarters. */
 static const double LEARN_PART = 0.3;
 
+/* Chosen: a copy counts as at most so many times as slow or fast as what is learned: one that was
+ * held up, or a process that lies about its copy, moves little for all users. */
+static const double LEARN_TIMES = 4;
+
 /* Fixed costs, 0.1 to 0.3 s on an H200, are under a tenth from here on. */
 static const int64_t LEARN_MIN_BYTES = 4 * GIB;
 /* The upper end of these costs. The ResNet-50 of carry_cost.h took 0.48 s to come back in all. */
@@ -56,7 +60,9 @@ void copy_speed_learn(struct copy_speed *speed, enum copy_way way, int64_t bytes
     if (bytes < LEARN_MIN_BYTES || us <= 0)
         return;
     double seen = clamp_speed((double)us / 1e6 / ((double)bytes / GIB));
-    speed->s_per_gib[way] += LEARN_PART * (seen - speed->s_per_gib[way]);
+    double known = speed->s_per_gib[way];
+    seen = fmin(known * LEARN_TIMES, fmax(known / LEARN_TIMES, seen));
+    speed->s_per_gib[way] += LEARN_PART * (seen - known);
     speed->learned[way]++;
 }
 

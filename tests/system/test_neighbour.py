@@ -2,12 +2,17 @@
 """Copies of suspended tasks that lie in free memory of a neighbour GPU (docs/carrier.md)."""
 import os
 import signal
+import struct
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_suspend as ts  # noqa: E402
 from daemon_case import DaemonCase, processes_with, until  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import page_liar  # noqa: E402
+import preload_daemon as pd  # noqa: E402
 
 BIG_MIB = 110  # declared: two such tasks do not fit into what is free of GPU 0
 FREE_MIB = 215
@@ -125,6 +130,22 @@ class Neighbour(DaemonCase):
         self.check_goes_on(second)
         self.assertNotIn("GPU 1", self.task(first)["reason_text"])
         self.come_back(first, second)
+
+    def test_a_process_that_claims_more(self):
+        """It is lent what the driver says that it has, and its claim is in no log."""
+        for claimed in (8 << 30, 1 << 62):
+            first = self.begin_first()
+            lie = [(pd.CARRY_BYTES, struct.pack("=Q", claimed))]
+            with page_liar.tells(self.pid_of(first), lambda: lie):
+                second = self.training(priority="high")
+                self.wait_near(first)
+                self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > self.server_mib, 1, "the copy")
+                lent_mib = self.gpu(1)["mem_used_mib"] - self.server_mib
+            self.assertLess(lent_mib, 2 * BIG_MIB)
+            self.restart(signal.SIGKILL)
+            self.come_back(first, second)
+            self.colloc("cancel", str(first))
+            self.wait(first, "CANCELLED")
 
     def test_killed_while_it_lies_there(self):
         near, other = self.begin()

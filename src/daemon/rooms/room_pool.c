@@ -121,7 +121,8 @@ void room_pool_note(struct room_pool *pool, struct preload_process *process, uin
     const struct preload_page *page = process->page;
     struct room *room = find_room(pool, process);
     uint64_t bytes = atomic_load(&page->carry_bytes);
-    if (!room && is_of_interest(page))
+    /* A page may claim anything: places for rooms are for processes that the driver has listed. */
+    if (!room && used_bytes && is_of_interest(page))
         room = add_room(pool, process);
     if (!room)
         return;

@@ -32,9 +32,22 @@ static enum preload_carry_answer ask_all(const struct suspension *s)
     return worst;
 }
 
+/* Until the first one copies they wait for the program's calls and kernels, which is no cost. */
+static void note_copying(struct suspension *s)
+{
+    struct order *order = s->orders;
+    bool is_copying = !order->carry.is_away;
+    for (size_t i = 0; i < s->record.n_processes && !is_copying; i++)
+        is_copying = preload_manager_is_away(
+            s->parts.preload, order->task, s->record.processes[i].pid);
+    if (!is_copying)
+        order->carry.copying_us = clock_monotonic_us();
+}
+
 static void ask_carriers(struct suspension *s)
 {
     struct order *order = s->orders;
+    note_copying(s);
     enum preload_carry_answer answer = ask_all(s);
     if (answer == PRELOAD_CARRIES_STILL &&
         clock_monotonic_us() - order->carry.begun_us < limit_us(s))
@@ -71,15 +84,26 @@ void suspension_carry(struct suspension *s, bool is_away, suspension_carried *ne
         choose_places(s);
     s->orders->carry.is_away = is_away;
     s->orders->carry.next = next;
-    s->orders->carry.begun_us = clock_monotonic_us();
+    s->orders->carry.begun_us = s->orders->carry.copying_us = clock_monotonic_us();
     ask_carriers(s);
+}
+
+uint64_t suspension_carried_bytes(const struct suspension *s, size_t i)
+{
+    const struct group_process *process = &s->record.processes[i];
+    uint64_t listed_bytes = 0;
+    for (size_t k = 0; k < process->n_memory; k++)
+        listed_bytes += (uint64_t)process->memory[k].bytes;
+    uint64_t claimed_bytes = preload_manager_carried_bytes(
+        s->parts.preload, s->orders->task, process->pid);
+    return claimed_bytes < listed_bytes ? claimed_bytes : listed_bytes;
 }
 
 void suspension_learn_carry(struct suspension *s, enum copy_way way)
 {
     double bytes = reading_or(suspension_record_bytes(&s->record), 0);
     copy_speed_learn(
-        &s->speed, way, (int64_t)bytes, clock_monotonic_us() - s->orders->carry.begun_us);
+        &s->speed, way, (int64_t)bytes, clock_monotonic_us() - s->orders->carry.copying_us);
 }
 
 /* At least one byte: nothing would mean that they have left their GPU. */
@@ -89,8 +113,7 @@ struct reading suspension_context_bytes(const struct suspension *s)
     if (!bytes.valid)
         return reading_of((double)(SUSPENSION_CONTEXT_BYTES * (int64_t)s->record.n_processes));
     for (size_t i = 0; i < s->record.n_processes; i++)
-        bytes.value -= (double)preload_manager_carried_bytes(
-            s->parts.preload, s->orders->task, s->record.processes[i].pid);
+        bytes.value -= (double)suspension_carried_bytes(s, i);
     return reading_of(fmax(1, bytes.value));
 }
 

@@ -59,6 +59,20 @@ static void leave_out(struct suspension *s)
     s->facts.n_processes--;
 }
 
+/* Chosen: a helper that ends each time is at fault itself. */
+enum { LOST_HELPERS_MAX = 3 };
+
+/* The helper has ended in its call, whoever did that: it says nothing of the task. Nothing is begun
+ * yet, so another helper is asked all of it. Returns whether that is so. */
+static bool ask_another_helper(struct suspension *s, const struct helper_reply *reply)
+{
+    if (reply->result != -EPIPE || s->orders->lost_helpers == LOST_HELPERS_MAX)
+        return false;
+    s->orders->lost_helpers++;
+    suspension_retry_later(s, 0);
+    return true;
+}
+
 /* The driver takes no part in an inspection: it is not the driver that does not answer. */
 static void fail_inspection(struct suspension *s, const struct helper_reply *reply)
 {
@@ -83,6 +97,8 @@ static void on_inspected(void *context, const struct helper_reply *reply)
         leave_out(s);
     else if (reply->result == 0 && cuda_process_parse(span_of(reply->text), &process) == 0)
         take_inspection(s, &process);
+    else if (ask_another_helper(s, reply))
+        return;
     else {
         fail_inspection(s, reply);
         return;
@@ -106,6 +122,8 @@ static void on_gpus(void *context, const struct helper_reply *reply)
 {
     struct suspension *s = context;
     s->is_asking = false;
+    if (ask_another_helper(s, reply))
+        return;
     s->facts.has_helper = reply->result == 0;
     if (reply->result == 0) {
         s->cuda_version = atoi(reply->text);

@@ -100,8 +100,7 @@ static void lend_next(struct suspension *s)
     struct helper_request request = {.call = HELPER_LEND,
         .pid = process_at(s, s->n_lent),
         .born = s->record.processes[s->n_lent].born};
-    s->lent_bytes = preload_manager_carried_bytes(s->parts.preload, task->id, request.pid) +
-                    SLACK_BYTES;
+    s->lent_bytes = suspension_carried_bytes(s, s->n_lent) + SLACK_BYTES;
     request.bytes = (int64_t)s->lent_bytes;
     snprintf(request.gpu, sizeof request.gpu, "%.40s", gpu->id.uuid);
     helper_client_call(s->client, &request, LEND_LIMIT_US, on_lent, s);
@@ -126,7 +125,7 @@ struct reading suspension_near_bytes(const struct suspension *s)
         uint64_t task = s->orders->task;
         pid_t pid = process_at(s, i);
         if (preload_manager_lies(s->parts.preload, task, pid) == PRELOAD_PLACE_NEIGHBOUR)
-            bytes += (double)preload_manager_carried_bytes(s->parts.preload, task, pid);
+            bytes += (double)suspension_carried_bytes(s, i);
     }
     return bytes >= 1 ? reading_of(bytes) : READING_NONE;
 }

@@ -25,7 +25,7 @@ struct order {
     int64_t started_us; /* when it was first begun; 0: it waits for its turn */
     bool is_under_way;  /* the first order of the queue, or none */
     bool is_warned;     /* its task had the signal of its --signal, if it handles one */
-    int retries;
+    int retries, lost_helpers;
     uint64_t retry_at_ms;      /* it is not begun again before, in the loop's time */
     struct api_request *asker; /* answered when it is done; or NULL */
 
@@ -38,7 +38,7 @@ struct order {
     bool has_near_failed; /* it goes on without */
     struct {
         bool is_away;
-        int64_t begun_us;
+        int64_t begun_us, copying_us; /* when it was ordered, and when the first one copied */
         suspension_carried *next;
     } carry; /* order_carrier.c */
     struct {
@@ -155,8 +155,12 @@ void suspension_limit_rooms(struct suspension *s);
 
 /* ---- order_carrier.c ---- */
 
-/* Takes into account how long the carriers took that have just answered. */
+/* Takes into account how long the carriers copied that have just answered. */
 void suspension_learn_carry(struct suspension *s, enum copy_way way);
+
+/* Returns how much GPU memory of the i-th process the carrier takes: by its page, which may claim
+ * anything, at most what the driver has listed of it. */
+uint64_t suspension_carried_bytes(const struct suspension *s, size_t i);
 
 /* Returns how much of the copies of the record's processes would lie in the daemon's memory. */
 uint64_t suspension_room_bytes(const struct suspension *s);

@@ -40,6 +40,18 @@ static void test_learns_what_it_sees(void **state)
     assert_float_equal(speed.s_per_gib[COPY_TO_GPU], 0.20, 1e-9);
 }
 
+/* A copy that was held up, or a process that lies about it, is no reason to give up slots of all
+ * users. */
+static void test_one_copy_moves_little(void **state)
+{
+    struct copy_speed speed = copy_speed_default();
+    double before = speed.s_per_gib[CARRY_TO_HOST];
+    copy_speed_learn(&speed, CARRY_TO_HOST, 10 * GIB, 300 * SECOND_US);
+    assert_true(speed.s_per_gib[CARRY_TO_HOST] < 2 * before);
+    copy_speed_learn(&speed, CARRY_TO_HOST, 10 * GIB, 1);
+    assert_true(speed.s_per_gib[CARRY_TO_HOST] > before / 2);
+}
+
 static void test_small_and_impossible_copies_teach_nothing(void **state)
 {
     struct copy_speed speed = copy_speed_default();
@@ -90,6 +102,7 @@ int main(void)
         cmocka_unit_test(test_default_is_an_h200),
         cmocka_unit_test(test_default_of_the_carrier),
         cmocka_unit_test(test_learns_what_it_sees),
+        cmocka_unit_test(test_one_copy_moves_little),
         cmocka_unit_test(test_small_and_impossible_copies_teach_nothing),
         cmocka_unit_test(test_the_limit_is_far_beyond_what_is_expected),
         cmocka_unit_test(test_is_read_as_written),

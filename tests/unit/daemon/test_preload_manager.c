@@ -245,6 +245,28 @@ static void the_gate_is_closed_in_the_page(void **state)
     assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), 0);
 }
 
+/* Each process may claim to have blocks; there are places for the copies of 256. */
+static void only_what_the_driver_lists_gets_a_place_for_its_copy(void **state)
+{
+    int fd;
+    struct room_of_task rooms;
+    struct preload_page *page = begin_process(&fd);
+    seen.config.carrier = seen.config.core.can_suspend = true;
+    seen.config.carrier_pool = 1 * GIB;
+    page->carry_state = PRELOAD_CARRY_IS_HERE;
+    page->carry_places = 1U << PRELOAD_PLACE_POOL;
+    page->carry_bytes = UINT64_MAX;
+    seen.sample.processes.count = 0;
+    preload_manager_polled(seen.manager);
+    assert_false(preload_manager_rooms_of_task(seen.manager, TASK, &rooms));
+    seen.sample.processes.count = 1;
+    seen.process.used_bytes = reading_of(1 * GIB);
+    preload_manager_polled(seen.manager);
+    assert_true(preload_manager_rooms_of_task(seen.manager, TASK, &rooms));
+    seen.config.carrier = false;
+    end_process(page, fd);
+}
+
 /* The driver sees 1 GiB; the process counts half of it, and had 3 GiB more between two polls. */
 static void a_peak_between_two_polls_is_noted(void **state)
 {
@@ -451,6 +473,7 @@ int main(void)
         TEST(a_process_of_the_attempt_gets_a_page),
         TEST(the_cap_is_the_requirement_and_the_margin),
         TEST(the_gate_is_closed_in_the_page),
+        TEST(only_what_the_driver_lists_gets_a_place_for_its_copy),
         TEST(a_peak_between_two_polls_is_noted),
         TEST(no_peak_is_taken_from_incomplete_counts),
         TEST(calls_are_seen_at_polls),

@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "checkpoint/copy_speed.h"
 #include "checkpoint/helper_client.h"
 #include "daemon/attempts/attempts_query.h"
 #include "daemon/gpus/gpus.h"
@@ -39,6 +40,8 @@ static struct process {
     bool is_without_library;
     bool hides;             /* it cannot be inspected in time */
     bool hangs;             /* the driver does not say its state */
+    int lost_helpers;       /* so many helpers end while they inspect it */
+    int64_t in_call_us;     /* its carrier waits for a call in flight until then; 0: it has none */
     int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
     int64_t saves_us;       /* it handles its --signal for so long; 0: it has none */
 } processes[3];
@@ -93,9 +96,13 @@ int helper_client_call(struct helper_client *client, const struct helper_request
 }
 
 /* As helper_client.c answers when the limit is over. */
-static void inspect(const struct process *process, struct helper_reply *reply)
+static void inspect(struct process *process, struct helper_reply *reply)
 {
     reply->result = process->hides ? -ETIMEDOUT : 0;
+    if (process->lost_helpers) {
+        process->lost_helpers--;
+        reply->result = -EPIPE;
+    }
     strcpy(reply->text, process->hides                ? "the NVIDIA driver does not answer"
                         : process->is_without_library ? "88123 without-library"
                                                       : "88123");
@@ -148,18 +155,21 @@ int64_t gpus_poll_closely(struct gpus *gpus)
 /* GPU `i` has one process, which is of task `i` + 1. */
 bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_report)
 {
-    static struct gpu_info info;
-    static struct gpu_process process;
-    static struct gpu_sample sample;
+    static struct {
+        struct gpu_info info;
+        struct gpu_process process;
+        struct gpu_sample sample;
+    } polled[ARRAY_SIZE(uuids)]; /* pointers into it are valid until the next poll */
     if (i >= ARRAY_SIZE(uuids))
         return false;
     int64_t bytes = processes[i + 1].bytes ? processes[i + 1].bytes : MIB;
-    snprintf(info.uuid, sizeof info.uuid, "%s", uuids[i]);
-    process = (struct gpu_process){.pid = pid_of(i + 1), .used_bytes = reading_of((double)bytes)};
-    sample.processes.valid = true;
-    sample.processes.count = 1;
-    sample.processes.item = &process;
-    *ret_report = (struct gpu_report){.info = &info, .sample = &sample};
+    snprintf(polled[i].info.uuid, sizeof polled[i].info.uuid, "%s", uuids[i]);
+    polled[i].process = (struct gpu_process){
+        .pid = pid_of(i + 1), .used_bytes = reading_of((double)bytes)};
+    polled[i].sample.processes.valid = true;
+    polled[i].sample.processes.count = 1;
+    polled[i].sample.processes.item = &polled[i].process;
+    *ret_report = (struct gpu_report){.info = &polled[i].info, .sample = &polled[i].sample};
     return true;
 }
 
@@ -210,12 +220,16 @@ uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, p
 enum preload_carry_answer preload_manager_carry(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
 {
-    return PRELOAD_CARRIES_NOT;
+    if (!processes[task].in_call_us)
+        return PRELOAD_CARRIES_NOT;
+    return preload_manager_is_away(manager, task, pid) ? PRELOAD_CARRIES_DONE
+                                                       : PRELOAD_CARRIES_STILL;
 }
 
 bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
-    return false;
+    int64_t until_us = processes[task].in_call_us;
+    return until_us && clock_monotonic_us() >= until_us;
 }
 
 enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_t task, pid_t pid)
@@ -338,6 +352,7 @@ static int begin(void **state)
     strcpy(folder, "/tmp/test-suspension-XXXXXX");
     assert_non_null(mkdtemp(folder));
     snprintf(config.state_dir, sizeof config.state_dir, "%s", folder);
+    config.carrier = false;
     pretend_driver_begin(1);
     feed_gpus();
     struct core_settings settings = *core_get_settings(pretend.core);
@@ -455,6 +470,28 @@ static void test_another_task_goes_on_while_one_is_retried(void **state)
     assert_int_equal(core_task(pretend.core, 1)->state, TASK_RESUMING);
 }
 
+static void run_until_story(void);
+
+/* Somebody killed it. That says nothing of the task. */
+static void test_a_helper_that_is_killed(void **state)
+{
+    processes[1].lost_helpers = 2;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; ");
+    run_until_story();
+    expect_story("lock 1; checkpoint 1; SUSPENDED; ");
+    assert_string_equal(suspension_why_failed(suspension, 1), "");
+}
+
+static void test_a_helper_that_ends_each_time(void **state)
+{
+    processes[1].lost_helpers = 100;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; ");
+    run_until_story();
+    expect_story("SUSPENSION_FAILED; ");
+}
+
 static void run_until_story(void)
 {
     while (!pretend.story[0]) {
@@ -492,6 +529,28 @@ static void test_a_task_that_ends_while_a_call_is_in_flight(void **state)
     processes[2].gate = PRELOAD_GATE_CLEAR;
     run_until_story();
     expect_story("lock 2; checkpoint 2; SUSPENDED; ");
+}
+
+/* A carrier that waits for a kernel of the program does not copy slowly. */
+static void test_a_wait_for_a_call_is_no_cost_of_a_copy(void **state)
+{
+    char path[600], text[256] = "";
+    config.carrier = true;
+    processes[1].bytes = 10 * GIB;
+    processes[1].in_call_us = clock_monotonic_us() + 2 * SECOND_US;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; ");
+    run_until_story();
+    assert_int_equal(core_task(pretend.core, 1)->state, TASK_SUSPENDED);
+    pretend.story[0] = '\0';
+    snprintf(path, sizeof path, "%s/copy-speed", config.state_dir);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text, file);
+    fclose(file);
+    struct copy_speed speed = copy_speed_read((struct span){text, size});
+    assert_int_equal(speed.learned[CARRY_TO_HOST], 1);
+    assert_true(speed.s_per_gib[CARRY_TO_HOST] < 0.08); /* with the wait 0.09 and more */
 }
 
 /* The host memory that a waiting order may take is not given to the next one. */
@@ -651,9 +710,12 @@ int main(void)
         TEST(test_without_the_library),
         TEST(test_a_process_started_without_the_library),
         TEST(test_a_process_that_cannot_be_inspected),
+        TEST(test_a_helper_that_is_killed),
+        TEST(test_a_helper_that_ends_each_time),
         TEST(test_another_task_goes_on_while_one_is_retried),
         TEST(test_another_task_goes_on_while_a_call_is_in_flight),
         TEST(test_a_task_that_ends_while_a_call_is_in_flight),
+        TEST(test_a_wait_for_a_call_is_no_cost_of_a_copy),
         TEST(test_waiting_orders_count_in_the_host_memory),
         TEST(test_a_task_is_warned_before),
         TEST(test_a_task_that_ends_in_its_warning),
