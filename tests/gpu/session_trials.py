@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trials that are still open, the most valuable first: the table of `tests/gpu/session`.
+
+A command is for the shell, in the top folder, with these words:
+
+    {programs} {out}       the folder of scripts/bundle, and one for the trial's own results
+    {seconds}              that the trial has for itself
+    {half}                 of a command that runs two things one after the other: for each
+    {gpu} {gpus}           the index of its GPU; of all its GPUs, "0,1"
+
+A trial that has been measured leaves the table, with its prediction, for its page of docs/measured.
+"""
+import dataclasses
+
+GPU = "tests/gpu"
+STUDY = (
+    "scripts/study-trace --tasks=20 --compress=550 --fork --alone=docs/measured/h200-trace.json"
+    " --limit={half}"
+)
+SMALL_STUDY = STUDY.replace("20 --compress=550", "3 --compress=3000").replace("{half}", "8")
+LABELS = (
+    "env PYTHONPATH=python OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= nice -n 19 python3 -W ignore"
+    " -m colloc_collect.labels {out}/labels.jsonl --colloc={programs}/colloc --jobs=14"
+    " --within={seconds} --draw=published"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    name: str
+    question: str
+    gpus: int  # 0: it needs the processors only, and runs beside all others
+    wanted_s: int
+    least_s: int
+    command: str
+    smoke: str
+    predicted: str
+    emulated: str = ""  # with a build folder in place of the bundle; "": it needs a GPU
+    may_be_beside: bool = True  # of one GPU: may others run on the other GPUs meanwhile?
+
+
+def kills(sharing):
+    command = (
+        f"{GPU}/carrier_kills_trial.py {{programs}} {{out}}/kills.jsonl --sharing={sharing}"
+        " --gpu={gpu} --seconds={seconds}"
+    )
+    return {
+        "gpus": 1,
+        "wanted_s": 105,
+        "least_s": 60,
+        "command": f"{command} --workers=10",
+        "smoke": f"{command} --times=4 --workers=4",
+        "emulated": f"{command} --times=1 --workers=1 --emulated",
+    }
+
+
+def slots(ways, gpus):
+    command = (
+        f"{GPU}/carrier_slots_trial.py {{programs}} {{out}}/slots.jsonl --ways={ways}"
+        " --gpus={gpus} --seconds={seconds}"
+    )
+    # The steps of its trainings follow from its seconds: both trials must have the same.
+    return {
+        "gpus": gpus,
+        "wanted_s": 240,
+        "least_s": 240,
+        "command": command,
+        "smoke": command,
+        "emulated": f"{command} --emulated",
+    }
+
+
+def promise(parts, **more):
+    command = f"{GPU}/promise_trial.py {{programs}} {{out}}/promise.jsonl {{seconds}}"
+    return {
+        "gpus": 1,
+        "command": f"python3 {command} {parts}",
+        "smoke": f"python3 {command} --small {parts.split()[0]}",
+        **more,
+    }
+
+
+def windows(ways, seconds):
+    command = f"{GPU}/window_trial.py {{programs}} {{out}}/windows.jsonl --gpus={{gpu}}"
+    return {
+        "gpus": 1,
+        "wanted_s": seconds,
+        "least_s": seconds,
+        "command": f"{command} --ways={ways}",
+        "smoke": f"{command} --ways={ways.split(',')[0]} --seconds=20 --alone=3",
+        "emulated": f"{command} --ways={ways.split(',')[0]} --seconds=10 --alone=2 --emulated",
+        "predicted": "the aim: progress and energy within 3 % of those composed from its mixes",
+    }
+
+
+TRIALS = (
+    Trial(
+        "slots",
+        "Eight trainings of 1 to 20 GiB one after the other, and time-sliced in slots of 5 s",
+        predicted="total 1.04 of one after the other; the shorter half ends in 0.7 of that time,"
+        " in 6 to 9 suspensions; equal losses",
+        **slots("fifo,streams", 2),
+    ),
+    Trial(
+        "slots-mps",
+        "The same as clients of MPS",
+        predicted="total 1.02; the shorter half in 0.55 of the time, in 12 to 18 suspensions",
+        **slots("mps", 1),
+    ),
+    Trial(
+        "twenty",
+        "Twenty tasks of unknown memory anywhere on one GPU, against MAGM with exact memory",
+        2,
+        290,
+        250,
+        f"{STUDY} --gpus=0 {{programs}} {{out}}/trace-0.json anywhere-carrier"
+        f" magm-streams-declared & {STUDY} --gpus=1 {{programs}} {{out}}/trace-1.json"
+        " magm-streams-declared anywhere-carrier; wait",
+        f"{SMALL_STUDY} --gpus=0 {{programs}} {{out}}/trace-0.json anywhere-carrier",
+        "MAGM 95 to 115 s, anywhere 0.95 to 1.15 of it; no crash, 15 to 30 allocations wait",
+    ),
+    Trial(
+        "groups-slots",
+        "Two DDP trainings that take turns on the same two GPUs",
+        2,
+        120,
+        90,
+        f"python3 {GPU}/groups_trial.py {{programs}} {{out}}/groups.jsonl {{seconds}} slots",
+        f"python3 {GPU}/groups_trial.py {{programs}} {{out}}/groups.jsonl {{seconds}} --small"
+        " slots",
+        "both get turns, in attempt 1, with equal losses",
+    ),
+    Trial(
+        "ranks",
+        "Pipelines, CUDA graphs and ranks under MPS out and in; two trainings of ranks in turns",
+        2,
+        110,
+        85,
+        f"python3 {GPU}/ranks_trial.py {{programs}} {{out}}/ranks.jsonl {{seconds}}",
+        f"python3 {GPU}/ranks_trial.py {{programs}} {{out}}/ranks.jsonl {{seconds}} --small",
+        "8 to 12 times out and in each, equal losses; slots of about 16 s; a graph as NCCL"
+        " chooses is refused as shared in half of the cases, and lost in none",
+    ),
+    Trial(
+        "split",
+        "Each rank of DDP, FSDP and ZeroRedundancyOptimizer from its script, against NVML",
+        2,
+        90,
+        80,
+        f"env GPU={{gpus}} python3 {GPU}/split_trial.py measure {{programs}} {{out}} {{seconds}}",
+        f"env GPU={{gpus}} python3 {GPU}/split_trial.py measure {{programs}} {{out}} {{seconds}}"
+        " gpt2-fsdp gpt2-zero1 gpt2-ddp",
+        "DDP and zero1 within 3 %, fully_shard within 5, FullyShardedDataParallel within 8",
+    ),
+    Trial(
+        "kills",
+        "A kill of the task, its helper or collocd in each phase of the carrier: are losses equal?",
+        predicted="90 of 90 kills; all losses equal those of the training that nothing stopped",
+        **kills("streams"),
+    ),
+    Trial(
+        "kills-mps",
+        "The same as clients of MPS",
+        predicted="the same",
+        **kills("mps"),
+    ),
+    Trial(
+        "lent",
+        "A copy on a neighbour GPU whose memory is wanted, and a kill while it lies there",
+        2,
+        60,
+        45,
+        f"{GPU}/carrier_lent_trial.py {{programs}} {{out}}/lent.jsonl --parts=wanted,killed"
+        " --gpus={gpus} --seconds={seconds}",
+        f"{GPU}/carrier_lent_trial.py {{programs}} {{out}}/lent.jsonl --parts=wanted --batch=32"
+        " --gpus={gpus} --seconds={seconds}",
+        "20 GiB are at the host after 1.0 s; after the kill the second GPU is as before",
+        f"{GPU}/carrier_lent_trial.py {{programs}} {{out}}/lent.jsonl --parts=killed --emulated"
+        " --gpus={gpus} --seconds={seconds}",
+    ),
+    Trial(
+        "ledger",
+        "What the ledger says that sharing saved, and what it saved",
+        predicted="really saved 35 to 48 %, the ledger within 3 points, inside its interval",
+        **promise("ledger", wanted_s=250, least_s=190),
+    ),
+    Trial(
+        "promise",
+        "Windows of promises that are held and missed, with 10 % of the SMs to spare",
+        predicted="a GPT-2 beside a small and a medium training: all windows of 10 s held, sums"
+        " of speeds 1.4 to 1.65; missed: it gives way 15 to 25 s after its first step",
+        **promise("held:small missed:medium", wanted_s=380, least_s=220),
+    ),
+    Trial(
+        "learning",
+        "What measured speeds of some mixes say about others",
+        1,
+        220,
+        120,
+        f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}}",
+        f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}} --small",
+        "median error of pairs 10 to 14 % without learning, 8 to 12 % with it",
+    ),
+    Trial(
+        "array",
+        "40 equal trainings on one GPU, against 5, 10 and 20 at a time by hand",
+        1,
+        110,
+        90,
+        f"env PYTORCH_NVML_BASED_CUDA_CHECK=1 python3 {GPU}/start_trial.py {{programs}}"
+        " {out}/array.jsonl --array=40 --array-kind=middle --array-each=1.0 --gpus={gpu}"
+        " --fork=torch,torch._dynamo --ways=pace,fixed-10,array,fixed-5,array,fixed-20"
+        " --within={seconds}",
+        f"env PYTORCH_NVML_BASED_CUDA_CHECK=1 python3 {GPU}/start_trial.py {{programs}}"
+        " {out}/array.jsonl --array=6 --array-kind=middle --array-each=0.5 --gpus={gpu}"
+        " --fork=torch,torch._dynamo --ways=pace,array,fixed-3 --within={seconds}",
+        "colloc 0.95 to 1.10 of the best, which is 5 or 10 at a time; no failure",
+    ),
+    Trial(
+        "steps",
+        "Steps a second as the library counts them, of what was wrong before: graphs, JAX, GPT-2",
+        1,
+        100,
+        67,
+        f"python3 {GPU}/step_rate_trial.py {{programs}}/libcolloc-preload.so {{out}}/steps.jsonl"
+        " {seconds} cuda graph,evaluation,jax,gpt2",
+        f"python3 {GPU}/step_rate_trial.py {{programs}}/libcolloc-preload.so {{out}}/steps.jsonl"
+        " {seconds} cuda jax,graph",
+        "graphs and evaluations within 2 %, JAX alone within 1 %",
+    ),
+    Trial(
+        "kernels",
+        "Kernels asked from cuDNN with one training at a time, with `benchmark` on",
+        1,
+        200,
+        120,
+        f"env GPU={{gpu}} python3 {GPU}/kernel_trial.py measure {{programs}} {{out}} {{seconds}}",
+        f"env GPU={{gpu}} python3 {GPU}/kernel_trial.py measure {{programs}} {{out}} {{seconds}}"
+        " alexnet resnet50-amp-last",
+        "median 1 %, 13 of 20 within 2 %, worst 10 %",
+    ),
+    Trial(
+        "asking",
+        "What asking cuDNN costs a training beside it, where nothing else runs",
+        1,
+        80,
+        60,
+        f"env GPU={{gpu}} python3 {GPU}/asking_trial.py {{programs}} {{out}}/rows.jsonl"
+        " {seconds}",
+        f"env GPU={{gpu}} python3 {GPU}/asking_trial.py {{programs}} {{out}}/rows.jsonl"
+        " {seconds} 2",
+        "the mean step in the 2 s of asking +0.3 to +1.5 %",
+        may_be_beside=False,
+    ),
+    Trial(
+        "windows-alone",
+        "A window of the 60-task trace at true speed: each training alone, and exclusive",
+        **windows("alone,exclusive", 720),
+    ),
+    Trial(
+        "windows-magm",
+        "The same window under MAGM with estimates",
+        **windows("magm", 600),
+    ),
+    Trial(
+        "windows-default",
+        "The same window as installed",
+        **windows("default", 600),
+    ),
+    Trial(
+        "mixes",
+        "The mixes that the 60-task trace visits under MAGM, the longest first",
+        1,
+        600,
+        200,
+        f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --fork --gpus={{gpu}}"
+        " --seconds={seconds}",
+        f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --fork --gpus={{gpu}} --window=2"
+        " --seconds={seconds}",
+        "9 s for each; pairs of convolutional trainings at 0.55 to 0.75 each; mean error of the"
+        " modelled speeds below 0.10",
+        f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --emulated --gpus={{gpu}} --window=2"
+        " --seconds={seconds}",
+    ),
+    Trial(
+        "labels",
+        "Memory of drawn Transformers, for weights of GPUMemNet",
+        0,
+        1200,
+        120,
+        f"{LABELS} --count=5000",
+        f"{LABELS} --count=100",
+        "0.5 to 2 s of a core for each",
+    ),
+)

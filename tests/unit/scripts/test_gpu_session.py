@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/gpu/session: what it plans, that nothing outlives a trial, and its tables."""
+import argparse
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import tarfile
+import tempfile
+import unittest
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+PROGRAM = os.path.join(TOP, "tests", "gpu", "session")
+sys.path.insert(0, os.path.join(TOP, "python"))
+loader = importlib.machinery.SourceFileLoader("session", PROGRAM)
+session = importlib.util.module_from_spec(importlib.util.spec_from_loader("session", loader))
+sys.modules["session"] = session
+sys.dont_write_bytecode = True
+loader.exec_module(session)
+from colloc_fit.tables import replace_blocks  # noqa: E402
+from session_trials import Trial  # noqa: E402
+
+
+def trial(name, gpus=1, wanted=100, least=50, command="true", **more):
+    return Trial(name, "?", gpus, wanted, least, command, command, "none", command, **more)
+
+
+class Plan(unittest.TestCase):
+    def plan(self, trials, seconds, gpus=(0, 1)):
+        turns = session.plan(trials, gpus, seconds)
+        self.check(turns, seconds)
+        return {turn.trial.name: (turn.begin_s, turn.seconds, turn.gpus) for turn in turns}
+
+    def check(self, turns, seconds):
+        """No two at the same time on a GPU, none beyond the end, each with what it needs."""
+        for turn in turns:
+            self.assertLessEqual(turn.begin_s + turn.seconds, seconds)
+            self.assertGreaterEqual(turn.seconds, turn.trial.least_s)
+            self.assertGreaterEqual(len(turn.gpus), turn.trial.gpus)
+            for other in turns:
+                apart = turn.begin_s >= other.begin_s + other.seconds
+                apart = apart or other.begin_s >= turn.begin_s + turn.seconds
+                self.assertTrue(turn is other or apart or not set(turn.gpus) & set(other.gpus))
+
+    def test_the_most_valuable_come_first(self):
+        trials = [trial("a", 2), trial("b"), trial("c"), trial("d", 2)]
+        self.assertEqual(
+            self.plan(trials, 125),
+            {"a": (0, 67, (0, 1)), "b": (71, 50, (0,)), "c": (71, 50, (1,))},
+        )
+
+    def test_a_lane_for_each_gpu(self):
+        planned = self.plan([trial("a"), trial("b"), trial("c")], 160)
+        self.assertEqual(planned["a"], (0, 100, (0,)))
+        self.assertEqual(planned["b"], (0, 100, (1,)))
+        self.assertEqual(planned["c"][0], 104)
+
+    def test_one_that_must_be_alone(self):
+        planned = self.plan([trial("a"), trial("alone", may_be_beside=False)], 200)
+        self.assertEqual(planned["alone"][2], (0, 1))
+
+    def test_what_needs_more_gpus_or_time_is_left_out(self):
+        self.assertEqual(self.plan([trial("a", 2), trial("b", 1, 900, 900)], 500, (0,)), {})
+
+    def test_one_without_a_gpu_runs_beside_all(self):
+        planned = self.plan([trial("a", 2), trial("cpu", 0, 900, 50)], 120)
+        self.assertEqual(planned, {"a": (0, 100, (0, 1)), "cpu": (0, 116, ())})
+
+    def test_the_open_trials(self):
+        for seconds in range(0, 1800, 60):
+            for gpus in ((0,), (0, 1), (0, 1, 2, 3)):
+                self.check(session.plan(session.TRIALS, gpus, seconds), seconds)
+        smokes = [session.smoke_of(t) for t in session.TRIALS]
+        self.assertLessEqual(max(t.wanted_s for t in smokes), 40)
+
+
+# It leaves a process that is a session of its own, has another environment, and hears no SIGTERM.
+LEAVES = (
+    "env -i setsid bash -c 'trap \"\" TERM; echo $$ >{out}/pid; while :; do sleep 1; done' 2>{out}/killed &"
+    " while [ ! -s {out}/pid ]; do sleep 0.01; done; echo said;"
+)
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.out = self.folder.name
+
+    def run_all(self, *trials, gpus=(0, 1), seconds=60):
+        options = argparse.Namespace(out=self.out, programs="programs", emulated=True)
+        turns = [session.Turn(t, 0, seconds, gpus[: t.gpus]) for t in trials]
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            session.Session(options, gpus).run_all(turns)
+        with open(f"{self.out}/summary.txt", encoding="utf-8") as file:
+            self.assertEqual(file.read(), said.getvalue())
+        return said.getvalue()
+
+    def check_nothing_left(self, name):
+        with open(f"{self.out}/{name}/pid", encoding="utf-8") as file:
+            self.assertFalse(os.path.exists(f"/proc/{file.read().strip()}"))
+
+    def test_nothing_outlives_a_trial_that_ends(self):
+        self.assertIn("ends: exit 3 after", self.run_all(trial("ends", command=LEAVES + " exit 3")))
+        self.check_nothing_left("ends")
+
+    def test_nothing_outlives_a_trial_beyond_its_time(self):
+        said = self.run_all(trial("stays", command=LEAVES + " wait"), seconds=8)
+        self.assertRegex(said, r"stays: exit 124 after \d+ of 8 s on GPU 0: said\n")
+        self.check_nothing_left("stays")
+
+    def test_a_trial_gets_its_gpus_and_its_time(self):
+        words = "echo {programs} {gpu} {gpus} {seconds} [$CUDA_VISIBLE_DEVICES]"
+        said = self.run_all(trial("one", command=words), trial("two", 2, command=words))
+        programs = os.path.abspath("programs")
+        self.assertIn(f"on GPU 0: {programs} 0 0 56 [0]\n", said)
+        self.assertIn(f"on GPU 0,1: {programs} 0 0,1 56 [", said)
+
+    def test_turns_of_one_gpu_follow_each_other(self):
+        mark = "test ! -e {out}/../held && touch {out}/../held && sleep 0.3 && rm {out}/../held"
+        said = self.run_all(trial("a", command=mark), trial("b", 2, command=mark))
+        self.assertEqual(said.count("exit 0"), 2)
+
+    def test_results_are_packed(self):
+        self.run_all(trial("a", command="head -c 7000000 /dev/zero >{out}/large"))
+        with tarfile.open(f"{self.out}/results.tar.xz") as archive:
+            self.assertEqual(archive.getmember("a/large").size, session.FILE_MAX)
+
+
+class Tables(unittest.TestCase):
+    def test_the_readme_has_them(self):
+        """Written by `tests/gpu/session --readme`. Prettier aligns the columns."""
+        with open(os.path.join(TOP, "tests", "gpu", "README.md"), encoding="utf-8") as file:
+            text = file.read()
+        written = replace_blocks(text, session.readme_tables())
+        self.assertEqual(plain(text), plain(written))
+
+    def test_each_command_is_one(self):
+        for one in session.TRIALS:
+            for command in (one.command, one.smoke, one.emulated):
+                words = dict(programs="P", out="O", seconds=1, half=1, gpu=0, gpus="0,1")
+                files = [w for w in command.format(**words).split() if w.startswith("tests/gpu/")]
+                for name in files:
+                    self.assertTrue(os.path.exists(os.path.join(TOP, name)), name)
+
+
+def plain(text):
+    """Without what prettier adds: spaces, lines of dashes, broken lines."""
+    return "".join(character for character in text if character not in " \n-")
+
+
+if __name__ == "__main__":
+    unittest.main()
