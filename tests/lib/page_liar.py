@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes lies into the page that a process shares with the daemon (src/preload/page.h), as the
-process itself could at any time. The library writes its fields again and again, so a lie is told
-until it is ended:
+process itself could at any time. The library writes its fields again and again, so lies are
+written all the time, too:
 
     with page_liar.tells(pid, lambda: [(pd.CARRY_BYTES, struct.pack("=Q", 1 << 62))]):
         ...

@@ -472,7 +472,7 @@ static void test_another_task_goes_on_while_one_is_retried(void **state)
 
 static void run_until_story(void);
 
-/* Somebody killed it. That says nothing of the task. */
+/* That says nothing of the task. */
 static void test_a_helper_that_is_killed(void **state)
 {
     processes[1].lost_helpers = 2;
