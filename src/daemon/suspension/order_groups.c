@@ -20,6 +20,8 @@ static const int64_t HOLD_LIMIT_US = 30 * SECOND_US;
 /* Chosen: a call of a task that does not use its GPUs, which had just passed the gate, has reached
  * the driver by then. Later ones wait at the gate, where they are seen. */
 static const int64_t GATE_UNUSED_US = 1 * SECOND_US;
+/* Chosen: the library looks for a new daemon every two seconds. */
+static const int64_t COMES_BACK_US = 5 * SECOND_US;
 /* Chosen: a driver that does not answer, or a GPU that another program has filled, is tried again
  * for a quarter of an hour before the task is given up. Orders of other tasks are carried out
  * between the tries. */
@@ -189,17 +191,41 @@ static void on_back_after_failure(struct suspension *s, enum preload_carry_answe
         retry_or_give_up(s, "its memory cannot be put back");
 }
 
-/* The processes run on: what the carrier has taken away comes back before the gate is opened. */
+/* What the carrier has taken away comes back before the gate is opened. */
+static void bring_back_after_failure(struct suspension *s)
+{
+    struct order *order = s->orders;
+    if (s->record.is_carried)
+        suspension_carry(s, false, on_back_after_failure);
+    else
+        suspension_fail_order(s, order->failed.failure, false, order->failed.why);
+}
+
+/* The processes run on. Those that the driver holds since an earlier daemon must not be forgotten:
+ * they would stand still for ever. */
 static void fail_suspension(struct suspension *s, enum suspension_failure failure, const char *why)
 {
     struct order *order = s->orders;
-    if (!s->record.is_carried) {
-        suspension_fail_order(s, failure, false, why);
-        return;
-    }
     order->failed.failure = failure;
     snprintf(order->failed.why, sizeof order->failed.why, "%s", why);
-    suspension_carry(s, false, on_back_after_failure);
+    order->is_undoing = order->is_found && !s->record.are_clients;
+    if (order->is_undoing)
+        run_group(s, GROUP_RUNNING);
+    else
+        bring_back_after_failure(s);
+}
+
+static void end_undoing(struct suspension *s, enum group_answer answer)
+{
+    s->orders->is_undoing = false;
+    if (answer == GROUP_BROKEN) {
+        suspension_fail_order(s, SUSPENSION_LOST, true,
+            error_of(s, "the driver has lost a process: it cannot be resumed"));
+    } else if (answer == GROUP_NO_ROOM || answer == GROUP_STUCK) {
+        retry_or_give_up(s, "it cannot be suspended, and the driver cannot let it go on yet");
+    } else {
+        bring_back_after_failure(s);
+    }
 }
 
 static void end_suspension(struct suspension *s, enum group_answer answer)
@@ -228,7 +254,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
             error_of(s, "the driver has lost a process: it cannot be resumed"));
         break;
     default:
-        if (s->runner.group.was_touched)
+        if (s->runner.group.was_touched || s->orders->is_found)
             retry_or_give_up(s, error_of(s, "the driver does not answer"));
         else
             fail_suspension(s, SUSPENSION_TIMED_OUT, error_of(s, "the driver does not answer"));
@@ -240,7 +266,11 @@ void suspension_on_group_done(void *context, enum group_answer answer, const cha
 {
     struct suspension *s = context;
     bool resumes = s->orders->kind == ORDER_RESUME || s->record.is_resuming;
-    if (resumes)
+    if (answer != GROUP_STUCK) /* what the driver holds is known now */
+        s->orders->is_found = false;
+    if (s->orders->is_undoing)
+        end_undoing(s, answer);
+    else if (resumes)
         end_resumption(s, answer);
     else
         end_suspension(s, answer);
@@ -381,6 +411,8 @@ static void pass_gate(struct suspension *s)
     enum preload_gate_answer gate = suspension_set_gate(s, true);
     int64_t closed_us = clock_monotonic_us() - order->gate_closed_us;
     if (gate == PRELOAD_GATE_CLEAR && is_unused(s) && closed_us < GATE_UNUSED_US)
+        gate = PRELOAD_GATE_BUSY;
+    if (gate == PRELOAD_GATE_AWAY && order->is_found && closed_us < COMES_BACK_US)
         gate = PRELOAD_GATE_BUSY;
     /* Without the gate it is not seen when an unused task calls CUDA again. */
     bool may_go_without = s->parts.config->suspend_without_gate && !is_unused(s);

@@ -162,6 +162,7 @@ static void begin_order(struct suspension *s)
     s->awaited_poll = 0;
     s->is_without_library = s->is_not_known = false;
     if (suspension_load_record(s, task)) {
+        order->is_found |= !next_step && !order->held_us && !order->gate_closed_us;
         if (next_step)
             next_step(s);
         else if (order->kind == ORDER_RELOCATE)

@@ -553,6 +553,44 @@ static void test_a_wait_for_a_call_is_no_cost_of_a_copy(void **state)
     assert_true(speed.s_per_gib[CARRY_TO_HOST] < 0.08); /* with the wait 0.09 and more */
 }
 
+/* Of task 1, which an earlier daemon had begun to suspend, until its driver had its memory. */
+static void leave_record(void)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/suspended", config.state_dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/suspended/1", config.state_dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "attempt 1\nnumber 0\nphase suspending\ngpu %s\nprocess %d 88123\n", uuids[0],
+        (int)pid_of(1));
+    fclose(file);
+    processes[1].state = PROCESS_SUSPENDED;
+}
+
+/* Its library is not connected yet, and never comes: it must not stand still in the driver. */
+static void test_what_an_earlier_daemon_has_suspended_goes_on(void **state)
+{
+    leave_record();
+    processes[1].gate = PRELOAD_GATE_AWAY;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; ");
+    run_until_story();
+    expect_story("restore 1; unlock 1; SUSPENSION_FAILED; ");
+    assert_non_null(strstr(suspension_why_failed(suspension, 1), "has not called CUDA"));
+}
+
+static void test_what_an_earlier_daemon_has_suspended_stays_so(void **state)
+{
+    leave_record();
+    processes[1].gate = PRELOAD_GATE_AWAY;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; ");
+    processes[1].gate = PRELOAD_GATE_CLEAR; /* its library has found this daemon */
+    run_until_story();
+    expect_story("SUSPENDED; ");
+}
+
 /* The host memory that a waiting order may take is not given to the next one. */
 static void test_waiting_orders_count_in_the_host_memory(void **state)
 {
@@ -716,6 +754,8 @@ int main(void)
         TEST(test_another_task_goes_on_while_a_call_is_in_flight),
         TEST(test_a_task_that_ends_while_a_call_is_in_flight),
         TEST(test_a_wait_for_a_call_is_no_cost_of_a_copy),
+        TEST(test_what_an_earlier_daemon_has_suspended_goes_on),
+        TEST(test_what_an_earlier_daemon_has_suspended_stays_so),
         TEST(test_waiting_orders_count_in_the_host_memory),
         TEST(test_a_task_is_warned_before),
         TEST(test_a_task_that_ends_in_its_warning),
