@@ -133,6 +133,12 @@ class Trial:
         row["neighbour_mib"] = self.second_mib() - before
         return other, row
 
+    def displace_new(self):
+        """The same for a new training. Returns also what was in use there before."""
+        before = self.second_mib()
+        self.begin()
+        return (before, *self.displace())
+
     def cancel(self, other):
         self.daemon.ask("cancel", str(other.id))
 
@@ -151,9 +157,7 @@ class Trial:
         self.finish()
 
     def wanted(self):
-        before = self.second_mib()
-        self.begin()
-        other, row = self.displace()
+        before, other, row = self.displace_new()
         free = {str(g["index"]): g for g in self.daemon.gpus()}[self.second]["mem_free_mib"]
         begin = time.monotonic()
         wants = self.submit("resnet18", self.second, f"--memory={int(free)}MiB")
@@ -170,9 +174,7 @@ class Trial:
         self.finish()
 
     def killed(self):
-        before = self.second_mib()
-        self.begin()
-        other, row = self.displace()
+        before, other, row = self.displace_new()
         os.kill(self.pid, signal.SIGKILL)
         row["state"] = self.training.wait("FAILED", "COMPLETED", "CANCELLED")
         time.sleep(POLLS_S)

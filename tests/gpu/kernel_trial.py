@@ -24,7 +24,6 @@ import glob
 import json
 import lzma
 import os
-import runpy
 import sys
 import tempfile
 import time
@@ -88,9 +87,7 @@ def run_script(words):
         cuda.memory._record_memory_history("all", context=None, max_entries=TRACED_MOST)
     except (TypeError, RuntimeError) as error:
         report["no_trace"] = repr(error)
-    sys.argv = words
-    sys.path.insert(0, os.path.dirname(words[0]))
-    runpy.run_path(words[0], run_name="__main__")
+    trial.run_as_main(words)
     cuda.synchronize()
     report["end"] = held()
     with contextlib.suppress(Exception):  # the numbers count even without it

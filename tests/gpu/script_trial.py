@@ -35,7 +35,7 @@ import tempfile
 import threading
 import time
 
-from tuning_trial import fill
+from tuning_trial import act, fill
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
@@ -457,15 +457,5 @@ ACTIONS = {
 }
 
 
-def main():
-    what, *words = sys.argv[1:] or [""]
-    if what == "run":
-        run_script(words)
-    elif what in ACTIONS:
-        ACTIONS[what](*words)
-    else:
-        sys.exit(__doc__)
-
-
 if __name__ == "__main__":
-    main()
+    act(ACTIONS, run_script, __doc__)

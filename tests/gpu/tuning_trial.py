@@ -56,6 +56,13 @@ FORK_FAILED = (
 # ---- inside the script's process ----
 
 
+def run_as_main(words):
+    """As `python3 SCRIPT ARGUMENTS` would."""
+    sys.argv = words
+    sys.path.insert(0, os.path.dirname(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+
+
 def run_script(words):
     """Notes the allocator's peaks after each step of an optimizer, and the time."""
     import torch
@@ -74,9 +81,7 @@ def run_script(words):
         )
 
     register_optimizer_step_post_hook(note)
-    sys.argv = words
-    sys.path.insert(0, os.path.dirname(words[0]))
-    runpy.run_path(words[0], run_name="__main__")
+    run_as_main(words)
     torch.cuda.synchronize()
     report["end"] = [
         round(torch.cuda.max_memory_reserved() / MIB, 1),
