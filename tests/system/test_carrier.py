@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_preload as tp  # noqa: E402
+import kill_counts  # noqa: E402
 
 pd, MIB = tp.pd, tp.MIB
 
@@ -437,31 +438,38 @@ class Phases(Carrier):
 
     def test_the_daemon_ends(self):
         program, page = self.begin(HOLDER)
-        for i in range(self.ROUNDS):
-            goal, held, phase = self.PHASES[i % len(self.PHASES)]
-            self.reach(page, goal, held, phase)
-            page = self.next_daemon(program)
-            # what the last daemon ordered may end after the new page was sent
-            page.set_gate(True)
-            self.order_here(page)
-            self.say(program, "check")
-            self.assertEqual(self.hear(program), "True", (i, phase))
-        self.check_end(program, page)
+        with kill_counts.of(self) as killed:
+            for i in range(self.ROUNDS):
+                goal, held, phase = self.PHASES[i % len(self.PHASES)]
+                self.reach(page, goal, held, phase)
+                page = self.next_daemon(program)
+                killed["collocd"] += 1
+                # what the last daemon ordered may end after the new page was sent
+                page.set_gate(True)
+                self.order_here(page)
+                self.say(program, "check")
+                self.assertEqual(self.hear(program), "True", (i, phase))
+            self.check_end(program, page)
 
     def test_the_process_is_killed(self):
         neighbour, _ = self.begin(HOLDER)
-        for i in range(self.ROUNDS):
-            program, page = self.begin(HOLDER)
-            self.reach(page, *self.PHASES[i % len(self.PHASES)])
-            program.kill()
-            program.wait(20)
-            for stream in (program.stdin, program.stdout):
-                stream.close()
-            self.gpu.set("held", 0)
-            self.gpu.set("used", MAPPED_MIB * MIB)  # the driver frees what it held
-            self.say(neighbour, "check")
-            self.assertEqual(self.hear(neighbour), "True", i)
-        self.check_end(neighbour, self.daemon.pages[neighbour.pid])
+        with kill_counts.of(self) as killed:
+            for i in range(self.ROUNDS):
+                self.kill_in_phase(i % len(self.PHASES))
+                killed["task"] += 1
+                self.say(neighbour, "check")
+                self.assertEqual(self.hear(neighbour), "True", i)
+            self.check_end(neighbour, self.daemon.pages[neighbour.pid])
+
+    def kill_in_phase(self, i):
+        program, page = self.begin(HOLDER)
+        self.reach(page, *self.PHASES[i])
+        program.kill()
+        program.wait(20)
+        for stream in (program.stdin, program.stdout):
+            stream.close()
+        self.gpu.set("held", 0)
+        self.gpu.set("used", MAPPED_MIB * MIB)  # the driver frees what it held
 
 
 class Pool(Carrier):

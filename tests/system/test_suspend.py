@@ -25,6 +25,12 @@ from daemon_case import (
 )
 
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import kill_counts  # noqa: E402
+
+SEED = int(os.environ.get("COLLOC_SUSPEND_SEED", "1"))
+
+
 class Suspend(DaemonCase):
     gpus = "2xA100-40GB"
     speed = 100
@@ -341,25 +347,41 @@ class Carried(Suspend):
 
     def test_kills(self):
         """collocd or its helper is killed at random instants."""
-        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
-        task, pid = self.start_program()
-        for _ in range(self.rounds):
-            verb = "resume" if self.settled(task) == "SUSPENDED" else "suspend"
-            connection = self.connection()
-            connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
-            end = time.monotonic() + chance.random() * 0.3
-            until(lambda: time.monotonic() > end)
-            helpers = self.helpers()
-            if helpers and chance.random() < 0.3:
-                os.kill(helpers[0], signal.SIGKILL)
-            else:
-                self.restart(signal.SIGKILL)
-            connection.close()
-            self.assertTrue(is_alive(pid), self.output(task)[-500:])
-        if self.settled(task) == "SUSPENDED":  # or it is about to be resumed by the last request
-            self.colloc("resume", str(task), code=None)
-        self.goes_on(task)
-        self.assertEqual(self.task(task)["attempt_count"], 1)
+        with kill_counts.of(self, SEED) as killed:
+            task, pid = self.start_program()
+            chance = random.Random(SEED)
+            for _ in range(self.rounds):
+                killed[self.kill_in_the_middle(task, chance)] += 1
+                self.assertTrue(is_alive(pid), self.output(task)[-500:])
+            self.bring_back(task)
+            self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def bring_back(self, task):
+        """What the last request asks may still be done, whatever the state is now."""
+        before = self.output(task).count("step")
+
+        def goes_on():
+            if self.task(task)["state"] == "SUSPENDED":
+                self.colloc("resume", str(task), code=None)
+            return self.output(task).count("step") > before + 3
+
+        until(goes_on, "further steps")
+
+    def kill_in_the_middle(self, task, chance):
+        """Returns which of the two was killed."""
+        verb = "resume" if self.settled(task) == "SUSPENDED" else "suspend"
+        connection = self.connection()
+        connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
+        end = time.monotonic() + chance.random() * 0.3
+        until(lambda: time.monotonic() > end)
+        helpers = self.helpers()
+        is_helper = bool(helpers) and chance.random() < 0.3
+        if is_helper:
+            os.kill(helpers[0], signal.SIGKILL)
+        else:
+            self.restart(signal.SIGKILL)
+        connection.close()
+        return "helper" if is_helper else "collocd"
 
     def test_a_copy_back_fails(self):
         """Its process can never compute again: it is ended, and the task run again."""
@@ -414,24 +436,29 @@ class Carried(Suspend):
 
     def test_killed_tasks(self):
         """SIGKILL of the process at random instants of its way out and back."""
-        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
-        neighbour, beside = self.start_program()
-        for _ in range(self.rounds):
-            task, pid = self.start_program()
-            if chance.random() < 0.5:
-                self.colloc("suspend", str(task))
-            verb = "resume" if self.task(task)["state"] == "SUSPENDED" else "suspend"
-            connection = self.connection()
-            connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
-            end = time.monotonic() + chance.random() * 0.3
-            until(lambda: time.monotonic() > end)
-            os.kill(pid, signal.SIGKILL)
-            self.wait(task, "FAILED")
-            connection.close()
-            until(lambda: pid not in self.processes(), "its memory to be free")
-            self.assertEqual(self.task(task)["attempt_count"], 1)
-        self.assertIn(beside, self.processes())
-        self.goes_on(neighbour)
+        with kill_counts.of(self, SEED) as killed:
+            neighbour, beside = self.start_program()
+            chance = random.Random(SEED)
+            for _ in range(self.rounds):
+                self.kill_on_its_way(chance)
+                killed["task"] += 1
+            self.assertIn(beside, self.processes())
+            self.goes_on(neighbour)
+
+    def kill_on_its_way(self, chance):
+        task, pid = self.start_program()
+        if chance.random() < 0.5:
+            self.colloc("suspend", str(task))
+        verb = "resume" if self.task(task)["state"] == "SUSPENDED" else "suspend"
+        connection = self.connection()
+        connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
+        end = time.monotonic() + chance.random() * 0.3
+        until(lambda: time.monotonic() > end)
+        os.kill(pid, signal.SIGKILL)
+        self.wait(task, "FAILED")
+        connection.close()
+        until(lambda: pid not in self.processes(), "its memory to be free")
+        self.assertEqual(self.task(task)["attempt_count"], 1)
 
     def settled(self, task):
         def state():
@@ -972,7 +999,7 @@ class Kills(Suspend):
         return until(settled, f"task {task} to run or to be suspended")
 
     def test_nothing_is_lost(self):
-        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        chance = random.Random(SEED)
         task = self.start_task()
         pid = self.pid(task)
         for i in range(self.rounds):
