@@ -12,6 +12,9 @@
  *                           the first one returns when all ranks have captured it
  *     cuCtxSynchronize      waits for the work (both pretend libcudas call back)
  *
+ * With PRETEND_NCCL_MIB=N a communicator takes N MiB of physical memory before its first work, in
+ * another thread than the caller's, as NCCL does for its buffers.
+ *
  * A rank that is killed lets the others wait for ever. An all-reduce sums up to VALUES_MAX numbers
  * of 64 bits and writes them into the buffer on the "GPU", which is a crash where no memory is. The
  * ranks meet in a file beside the emulated GPUs, by the name of the communicator's id.
@@ -73,6 +76,8 @@ typedef struct communicator {
     struct work work[SLOTS];
     _Atomic uint64_t queued, finished;
     pthread_t thread;
+    bool has_buffers;
+    uint64_t buffers; /* a handle; 0: none */
 } * ncclComm_t;
 
 static _Atomic uint64_t outstanding; /* of all communicators of the process */
@@ -134,6 +139,61 @@ static void let_driver_wait(void)
     find_in_driver("cuStreamPretendWork", &call);
     if (call)
         call(wait_for_work);
+}
+
+/* ---- NCCL's own memory ---- */
+
+typedef struct {
+    int type, handles, where, device;
+    void *meta;
+    unsigned char flags[8];
+} memory_properties; /* CUmemAllocationProp */
+
+typedef int get_device(int *device);
+typedef int create_memory(
+    uint64_t *handle, size_t bytes, const memory_properties *of, unsigned long long flags);
+typedef int release_memory(uint64_t handle);
+
+struct making {
+    struct communicator *comm;
+    int device;
+    size_t bytes;
+};
+
+static void *make_buffers(void *argument)
+{
+    enum { PINNED = 1, BY_DESCRIPTOR = 1, ON_DEVICE = 1 };
+    const struct making *making = argument;
+    const memory_properties of = {PINNED, BY_DESCRIPTOR, ON_DEVICE, making->device, NULL, {0}};
+    create_memory *call;
+    find_in_driver("cuMemCreate", &call);
+    if (!call || call(&making->comm->buffers, making->bytes, &of, 0) != OK)
+        making->comm->buffers = 0;
+    return NULL;
+}
+
+/* Called by the thread that launches, which waits. */
+static void take_buffers(struct communicator *comm)
+{
+    const char *mib = getenv("PRETEND_NCCL_MIB");
+    struct making making = {.comm = comm, .bytes = mib ? strtoul(mib, NULL, 10) << 20 : 0};
+    get_device *call;
+    pthread_t maker;
+    bool is_first = !comm->has_buffers;
+    comm->has_buffers = true;
+    find_in_driver("cuCtxGetDevice", &call);
+    if (is_first && making.bytes && call && call(&making.device) == OK &&
+        pthread_create(&maker, NULL, make_buffers, &making) == 0)
+        pthread_join(maker, NULL);
+}
+
+static void drop_buffers(struct communicator *comm)
+{
+    release_memory *call;
+    find_in_driver("cuMemRelease", &call);
+    if (comm->buffers && call)
+        call(comm->buffers);
+    comm->buffers = 0;
 }
 
 /* ---- the GPU's part ---- */
@@ -283,6 +343,8 @@ static bool is_first_of_its_messages(const struct launch *launches, int i)
 static void launch_all(const struct launch *launches, int n)
 {
     call_driver();
+    for (int i = 0; i < n; i++)
+        take_buffers(launches[i].comm);
     for (int i = 0; i < n; i++)
         if (launches[i].kind == REDUCE)
             launch_reduce(&launches[i]);
@@ -561,7 +623,9 @@ int ncclCommAbort(ncclComm_t comm)
     if (!comm)
         return INVALID_ARGUMENT;
     atomic_store(&comm->is_aborted, true);
-    return pthread_join(comm->thread, NULL) == 0 ? OK : SYSTEM_ERROR;
+    int r = pthread_join(comm->thread, NULL);
+    drop_buffers(comm);
+    return r == 0 ? OK : SYSTEM_ERROR;
 }
 
 EXPORT int ncclCommDestroy(ncclComm_t comm);

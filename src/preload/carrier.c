@@ -70,10 +70,13 @@ static enum preload_carry_why note_driver(struct carrier *carrier, CUresult r)
 
 /* ---- may it be carried? ---- */
 
+/* What NCCL has for itself is not the program's: it may be more than a small part of a pipeline
+ * has, and the driver's checkpoint, which would take it, refuses ranks. */
 static bool is_mostly_other_memory(struct process_state *state)
 {
     const struct carrier *carrier = &state->carrier;
-    uint64_t held = state->ledger.devices[carrier->device].held_bytes;
+    const struct ledger_device *sums = &state->ledger.devices[carrier->device];
+    uint64_t held = sums->held_bytes - sums->nccl_bytes;
     for (int i = 0; i < POOLS_MAX; i++)
         if (state->pools[i].pool && state->pools[i].device == carrier->device)
             held += state->pools[i].held_bytes;

@@ -260,6 +260,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     if (r == CUDA_SUCCESS) {
         futex_lock(&wait.state->lock);
         ledger_add_handle(&wait.state->ledger, *handle, bytes, prop->location.id);
+        if (wait.state->collectives.under_way) /* NCCL does this in another thread */
+            ledger_note_nccl(&wait.state->ledger, *handle);
         process_publish(wait.state, prop->location.id);
         futex_unlock(&wait.state->lock);
     }

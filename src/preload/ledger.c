@@ -18,6 +18,7 @@ struct ledger_entry {
     uint32_t references;
     uint8_t kind;
     uint8_t device;
+    bool is_nccl;
 };
 
 enum { CAPACITY_FIRST = 1024 };
@@ -116,6 +117,8 @@ static uint64_t forget_memory(struct ledger *ledger, struct ledger_entry *entry,
 {
     uint64_t bytes = entry->bytes;
     ledger->devices[entry->device].held_bytes -= bytes;
+    if (entry->is_nccl)
+        ledger->devices[entry->device].nccl_bytes -= bytes;
     if (ret_device)
         *ret_device = entry->device;
     erase_entry(ledger, entry);
@@ -172,6 +175,15 @@ void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, i
                               .kind = ENTRY_HANDLE,
                               .device = (uint8_t)device}))
         add_held_bytes(ledger, device, bytes);
+}
+
+void ledger_note_nccl(struct ledger *ledger, uint64_t handle)
+{
+    struct ledger_entry *entry = find_entry(ledger, ENTRY_HANDLE, handle);
+    if (!entry || entry->is_nccl)
+        return;
+    entry->is_nccl = true;
+    ledger->devices[entry->device].nccl_bytes += entry->bytes;
 }
 
 void ledger_retain_handle(struct ledger *ledger, uint64_t handle)

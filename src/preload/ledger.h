@@ -27,6 +27,7 @@ struct ledger {
     bool incomplete;        /* the sums are wrong: no memory for an entry, or an end not seen */
     struct ledger_device {
         uint64_t held_bytes, peak_bytes;
+        uint64_t nccl_bytes; /* of held_bytes: physical memory that NCCL has made for itself */
     } devices[PRELOAD_DEVICES_MAX];
 };
 
@@ -53,6 +54,9 @@ void ledger_remove_blocks_of_context(struct ledger *ledger, uint64_t context);
 
 /* Counts physical memory with one reference. */
 void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, int device);
+
+/* Physical memory that is counted is NCCL's own, as long as it lives. */
+void ledger_note_nccl(struct ledger *ledger, uint64_t handle);
 
 /* Adds one reference of a handle; unknown handles (imported ones) are left alone. */
 void ledger_retain_handle(struct ledger *ledger, uint64_t handle);

@@ -201,6 +201,50 @@ assert cuda.cuGraphExecDestroy(launched) == 0
 say(all([has(*block) for block in blocks]))
 """
 
+# As PyTorch runs a pipeline: neighbours have a communicator of their own, made with their first
+# message. Activations go down and gradients come up, in two parts; then the losses are gathered and
+# the learning rate is scattered. In each step one rank computes long: others wait in a receive.
+PIPELINE = """
+begin()
+at = alloc(2)[1]
+blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
+for block in blocks: fill(*block)
+world = join(1, ranks, rank)
+pairs = {}
+def pair(peer):
+    low = min(rank, peer)
+    if low not in pairs: pairs[low] = join(2 + low, 2, rank - low)
+    return pairs[low], int(peer > rank)
+def pass_to(peer, value): send(*pair(peer), value)
+def take_from(peer, to): receive_at(*pair(peer), to)
+def compute(part):
+    if part == step % 2 and rank == step % ranks: time.sleep(float(os.environ["COMPUTE_S"]))
+say("ready")
+step, parts, down, up = 0, range(2), rank + 1 < ranks, rank > 0
+while step < int(os.environ["STEPS"]):
+    step += 1
+    for part in parts:
+        if up: take_from(rank - 1, at + 64 * part)
+        compute(part)
+        if down: pass_to(rank + 1, 10 * step + part)
+    for part in parts:
+        if down: take_from(rank + 1, at + 128 + 64 * part)
+        compute(1 - part)
+        if up: pass_to(rank - 1, -10 * step - part)
+    if rank: nccl.ncclGather(keep(step + rank), at, 1, 4, 0, world, None)
+    else: nccl.ncclGather(keep(step), at + 256, 1, 4, 0, world, None)
+    nccl.ncclScatter(keep(7 * step), at + 320, 1, 4, 0, world, None)
+    assert cuda.cuCtxSynchronize() == 0
+    found = [read_at(at + 64 * part)[0] for part in parts if up]
+    found += [read_at(at + 128 + 64 * part)[0] for part in parts if down]
+    found += read_at(at + 320)[:1] + (read_at(at + 256) if rank == 0 else [])
+    right = [10 * step + part for part in parts if up]
+    right += [-10 * step - part for part in parts if down]
+    right += [7 * step] + ([step + p for p in range(ranks)] if rank == 0 else [])
+    if found != right: say("wrong", step, found, right)
+say(all([has(*block) for block in blocks]))
+"""
+
 
 class Ranks(tc.Carrier):
     ranks = 4
@@ -315,6 +359,13 @@ class Together(Ranks):
     def test_with_collectives_of_a_newer_nccl(self):
         self.check_again_and_again(EXCHANGES)
 
+    def test_a_pipeline(self):
+        """NCCL's own memory is more than that of its blocks, and stays."""
+        mib = 16
+        more = {"COMPUTE_S": "0.02", "PRETEND_NCCL_MIB": str(mib)}
+        pairs = [1] + [2] * (self.ranks - 2) + [1]
+        self.check_again_and_again(PIPELINE, [(n + 1) * mib << 20 for n in pairs], **more)
+
     def test_a_newer_collective_counts_as_one(self):
         waiting = EXCHANGES.replace('say("ready")', 'say("ready")\nline()')
         programs, pages = self.begin_ranks(waiting, steps=5)
@@ -341,8 +392,9 @@ class Together(Ranks):
         )
         self.assertEqual(self.output(program), ["0001", "1111"])
 
-    def check_again_and_again(self, training):
-        programs, pages = self.begin_ranks(training, steps=300)
+    def check_again_and_again(self, training, of_nccl=None, **more):
+        """of_nccl: bytes on each GPU that stay"""
+        programs, pages = self.begin_ranks(training, steps=300, **more)
         chances = random.Random(1)
         for _ in range(10):
             self.wait_for_steps(pages, 1 + chances.randrange(40))
@@ -350,7 +402,9 @@ class Together(Ranks):
             self.take_away(pages)
             self.assertEqual([page.why() for page in pages], ["can"] * self.ranks)
             self.assertEqual([page.where() for page in pages], [pd.IS_AWAY] * self.ranks)
-            self.assertEqual([gpu.get("used") for gpu in self.gpus], [0] * self.ranks)
+            self.assertEqual(
+                [gpu.get("used") for gpu in self.gpus], of_nccl or [0] * self.ranks
+            )
             self.bring_back(pages)
         for program in programs:
             self.assertEqual(self.output(program), ["True"])

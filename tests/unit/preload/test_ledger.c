@@ -72,6 +72,21 @@ static void test_a_handle_lives_as_long_as_its_mappings(void **state)
     assert_int_equal(ledger.count, 0);
 }
 
+static void test_what_nccl_has_made_is_counted_apart(void **state)
+{
+    struct ledger ledger = {0};
+    ledger_add_handle(&ledger, 7, 20 * MIB, 0);
+    ledger_add_handle(&ledger, 8, 5 * MIB, 0);
+    ledger_note_nccl(&ledger, 7);
+    ledger_note_nccl(&ledger, 7);
+    ledger_note_nccl(&ledger, 9); /* an unknown one */
+    assert_int_equal(held(&ledger), 25 * MIB);
+    assert_int_equal(ledger.devices[0].nccl_bytes, 20 * MIB);
+    ledger_release_handle(&ledger, 7, NULL);
+    ledger_release_handle(&ledger, 8, NULL);
+    assert_int_equal(ledger.devices[0].nccl_bytes, 0);
+}
+
 static void test_a_range_of_mappings_goes_at_once(void **state)
 {
     struct ledger ledger = {0};
@@ -217,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_an_unknown_device_makes_it_incomplete),
         cmocka_unit_test(test_blocks_of_a_destroyed_context),
         cmocka_unit_test(test_a_handle_lives_as_long_as_its_mappings),
+        cmocka_unit_test(test_what_nccl_has_made_is_counted_apart),
         cmocka_unit_test(test_a_range_of_mappings_goes_at_once),
         cmocka_unit_test(test_ranges_larger_than_the_table),
         cmocka_unit_test(test_a_large_range_ends_before_the_next_mapping),
