@@ -140,13 +140,15 @@ static enum cut_answer allow_calls(struct cut_rank *rank, bool is_behind)
 enum cut_answer collective_cut(struct cut_rank *ranks, size_t n)
 {
     struct members members;
-    bool is_behind[CUT_RANKS_MAX] = {false};
+    bool is_behind[CUT_RANKS_MAX] = {false}, is_joining = false;
     list_members(&members, ranks, n);
     enum cut_answer worst = compare_collectives(&members);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         note_answer(&worst, compare_channels(&members, &ranks[i], ranks, is_behind));
+        is_joining |= ranks[i].is_joining;
+    }
     for (size_t i = 0; i < n; i++)
-        note_answer(&worst, allow_calls(&ranks[i], is_behind[i]));
+        note_answer(&worst, allow_calls(&ranks[i], is_behind[i] || is_joining));
     return worst;
 }
 
@@ -171,6 +173,7 @@ void cut_rank_read(const struct preload_page *page, struct cut_rank *ret_rank)
     *ret_rank = (struct cut_rank){.calls = atomic_load(&calls->counted)};
     ret_rank->calls_allowed = atomic_load(&calls->allowed);
     ret_rank->is_under_way = atomic_load(&page->collectives_under_way) != 0;
+    ret_rank->is_joining = atomic_load(&calls->joining) != 0;
     for (int i = 0; i < PRELOAD_COMMUNICATORS_MAX; i++) {
         const struct preload_communicator *communicator = &page->communicators[i];
         uint64_t id = atomic_load(&communicator->id);
@@ -179,7 +182,8 @@ void cut_rank_read(const struct preload_page *page, struct cut_rank *ret_rank)
         ret_rank->of[ret_rank->n++] = (struct cut_count){.communicator = id,
             .n_ranks = atomic_load(&communicator->n_ranks),
             .place = atomic_load(&communicator->place),
-            .launched = atomic_load(&communicator->launched)};
+            .launched = atomic_load(&communicator->launched),
+            .allowed = atomic_load(&communicator->allowed)};
     }
     read_channels(calls, ret_rank);
 }

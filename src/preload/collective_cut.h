@@ -49,6 +49,15 @@
  * reaches into the next one of another rank, for ever, has no cut; the daemon gives up after its
  * time. Known trainings end each step with a collective of all, which no group reaches over.
  *
+ * Communicators. A call that makes or ends one launches nothing and is never held, but it may wait
+ * for ranks that are held elsewhere:
+ *
+ *     rank 2   makes a communicator with rank 1        waits in the call
+ *     rank 1   before a collective with rank 0         held; neither 0 nor 1 is behind
+ *
+ * So while such a call is under way, each round allows every rank one more call, as if nothing were
+ * held. It ends, since a rank makes few communicators, nearly all of them at its begin.
+ *
  * CUDA graphs. What is captured counts once when it is captured, since NCCL may wait for its peers
  * then, and again with each launch of the graph, which is one call (graph_collectives.h). NCCL
  * wants both to be done by all ranks of what was captured.
@@ -74,6 +83,7 @@ enum { CUT_RANKS_MAX = 64 }; /* processes */
 /* One process of the task. */
 struct cut_rank {
     bool is_under_way;      /* a call of NCCL that was let in has not returned */
+    bool is_joining;        /* such a call makes or ends a communicator */
     uint64_t calls;         /* that were let in and are counted: not more than were let in */
     uint64_t calls_allowed; /* as read from the page; then the answer. 0: none by this */
     size_t n, n_channels;
@@ -82,7 +92,7 @@ struct cut_rank {
         uint32_t n_ranks;      /* 0: not known */
         uint32_t place;        /* which of them it is, and 1; 0: not known */
         uint64_t launched;
-        uint64_t allowed; /* the answer: it may launch up to this number */
+        uint64_t allowed; /* as read; then the answer: it may launch up to this number */
     } of[PRELOAD_COMMUNICATORS_MAX];
     struct cut_channel {
         uint64_t communicator;

@@ -18,6 +18,7 @@ static _Thread_local struct group {
     int depth;
     bool is_counted; /* its outermost call was let in, with a state */
     bool is_closed;  /* nothing more is counted of it */
+    bool is_joining; /* one of its calls waits for the ranks of a communicator */
 } group __attribute__((tls_model("initial-exec")));
 
 /* Perhaps before the process has a state. The same in a forked child. */
@@ -31,6 +32,7 @@ static _Atomic bool has_graphs;
 static void publish_calls(const struct collectives *own, struct preload_page *page)
 {
     atomic_store(&preload_page_calls(page)->counted, own->calls_counted);
+    atomic_store(&preload_page_calls(page)->joining, own->joining);
     atomic_store(&page->collectives_under_way, own->under_way);
 }
 
@@ -112,7 +114,7 @@ static void enter_call(bool is_ever_held)
     int error = errno;
     struct process_state *state = process_state_get();
     group.is_counted = state;
-    group.is_closed = false;
+    group.is_closed = group.is_joining = false;
     while (state) {
         futex_lock(&state->lock);
         uint32_t hold = try_to_enter(state, is_ever_held);
@@ -129,9 +131,17 @@ void collectives_enter(void)
     enter_call(true);
 }
 
-void collectives_enter_unheld(void)
+void collectives_join(void)
 {
     enter_call(false);
+    struct process_state *state = group.is_counted ? process_state_peek() : NULL;
+    if (!state || group.is_joining)
+        return;
+    group.is_joining = true;
+    futex_lock(&state->lock);
+    state->collectives.joining++;
+    publish_calls(&state->collectives, process_page(state));
+    futex_unlock(&state->lock);
 }
 
 /* With the lock. */
@@ -164,6 +174,8 @@ void collectives_leave(void)
     close_call(state);
     if (state->collectives.under_way) /* not in the child of a fork */
         state->collectives.under_way--;
+    if (group.is_joining && state->collectives.joining)
+        state->collectives.joining--;
     publish_calls(&state->collectives, process_page(state));
     futex_unlock(&state->lock);
 }

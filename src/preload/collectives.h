@@ -51,7 +51,7 @@ struct collectives {
         uint32_t ends;
     } channels[PRELOAD_CHANNELS_MAX];
     uint64_t calls_begun, calls_counted;
-    uint32_t under_way;
+    uint32_t under_way, joining;
     struct graph_collectives graphs;
 };
 
@@ -73,8 +73,9 @@ void collectives_enter(void);
 void collectives_close(void);
 void collectives_leave(void);
 
-/* As collectives_enter, but never held: all ranks must make the call, which launches nothing. */
-void collectives_enter_unheld(void);
+/* As collectives_enter, but never held: all ranks of a communicator must make the call, which
+ * launches nothing, and waits for them. */
+void collectives_join(void);
 
 /*
  * A collective, or a send or receive, of the communicator belongs to the call that is under way.

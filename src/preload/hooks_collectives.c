@@ -162,7 +162,7 @@ int ncclGroupEnd(void)
 
 /* ---- communicators ---- */
 
-/* Ends the creation of a communicator, whose calls have `collectives_enter_unheld` before them.
+/* Ends the creation of a communicator, whose calls have `collectives_join` before them.
  * Returns the call's result `r`. */
 static int end_creation(int r, const ncclComm_t *comm, uint64_t id, struct communicator_size size)
 {
@@ -181,7 +181,7 @@ int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank);
 int ncclCommInitRank(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank)
 {
     NCCL(ncclCommInitRank);
-    collectives_enter_unheld();
+    collectives_join();
     return end_creation(call(comm, n_ranks, id, rank), comm, collectives_hash(&id, sizeof id),
         size_of(n_ranks, rank));
 }
@@ -190,7 +190,7 @@ int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int r
 int ncclCommInitRankConfig(ncclComm_t *comm, int n_ranks, ncclUniqueId id, int rank, void *config)
 {
     NCCL(ncclCommInitRankConfig);
-    collectives_enter_unheld();
+    collectives_join();
     return end_creation(call(comm, n_ranks, id, rank, config), comm,
         collectives_hash(&id, sizeof id), size_of(n_ranks, rank));
 }
@@ -201,7 +201,7 @@ int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *
 int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *config)
 {
     NCCL(ncclCommSplit);
-    collectives_enter_unheld();
+    collectives_join();
     uint64_t id = collectives_split_id(comm, colour);
     int r = call(comm, colour, key, part, config);
     struct communicator_size size = {0, 0};
@@ -216,7 +216,7 @@ int ncclCommSplit(ncclComm_t comm, int colour, int key, ncclComm_t *part, void *
     int NAME(ncclComm_t comm)                                                                      \
     {                                                                                              \
         NCCL(NAME);                                                                                \
-        collectives_enter_unheld();                                                                \
+        collectives_join();                                                                        \
         collectives_forget_communicator(comm);                                                     \
         int r = call(comm);                                                                        \
         collectives_leave();                                                                       \

@@ -33,6 +33,9 @@ struct preload_calls {
                                  and receives are counted. A group is one call */
     _Atomic uint64_t allowed; /* the daemon's: up to this number calls pass while they are held */
     struct preload_channel channels[PRELOAD_CHANNELS_MAX];
+    _Atomic uint32_t joining; /* threads in calls that make or end communicators: these are never
+                                 held, and may wait for other ranks */
+    uint32_t reserved;
 };
 
 _Static_assert(

@@ -37,10 +37,11 @@ GATE, IN_FLIGHT, AT_GATE, WAITING, CAP, BEAT, FAILURES, WAITS, WAITED, FLAGS, CA
     64,
     68,
 )
-DEVICES, DEVICE_SIZE = 72, 56
+DEVICES, DEVICE_SIZE, DEVICES_MAX = 72, 56, 16
 CARRY_ORDER, CARRY_DONE, CARRY_STATE, CARRY_WHY, CARRY_ERROR = 968, 972, 976, 980, 984
 CARRY_BYTES, CARRY_OUT_US, CARRY_IN_US = 992, 1000, 1008
 HELD, UNDER_WAY, COMMUNICATORS, COMMUNICATOR_SIZE, COMMUNICATORS_MAX = 1016, 1020, 1024, 32, 32
+COMMUNICATORS_END = COMMUNICATORS + COMMUNICATOR_SIZE * COMMUNICATORS_MAX
 CARRY_PLACE, CARRY_LIES, CARRY_PLACES = 988, 990, 991
 KEEP, AWAY, HERE, TO_HOST = range(4)  # what the daemon orders
 OWN, POOL, NEIGHBOUR = range(3)  # where a copy lies (enum preload_place)
@@ -53,6 +54,7 @@ gate-open calls no-host-memory no-gpu-memory driver no-room""".split()
 STEPS, STEPS_TIMED_US, STEPS_UNIT, STEPS_SOURCE, STEPS_MARKED = 2048, 2056, 2064, 2068, 2072
 # struct preload_calls (src/preload/message_page.h)
 CALLS, CALLS_ALLOWED, CHANNELS, CHANNEL_SIZE, CHANNELS_MAX = 2304, 2312, 2320, 24, 64
+JOINING = CHANNELS + CHANNEL_SIZE * CHANNELS_MAX
 NO_STEPS, STEPS_OF_CALLS, STEPS_REPORTED = range(3)
 USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE, COUNTS_CALLS = 1, 2, 4, 8, 16
 SEES_COLLECTIVES, OTHER_COLLECTIVES = 128, 256
@@ -230,6 +232,31 @@ class ProcessPage:
         if where != "here":
             return where
         return "gate" if self.u32(GATE) else "held" if self.u32(HELD) else where
+
+    def stand(self):
+        """What a log needs to say why ranks could not be stopped, or their memory not carried."""
+        communicators = range(COMMUNICATORS, COMMUNICATORS_END, COMMUNICATOR_SIZE)
+        channels = range(CHANNELS, JOINING, CHANNEL_SIZE)
+        return {
+            "phase": self.phase(),
+            "why": WHYS[self.u32(CARRY_WHY)],
+            "blocks_mib": self.u64(CARRY_BYTES) >> 20,
+            "held_mib": [
+                self.u64(DEVICES + DEVICE_SIZE * i + 16) >> 20 for i in range(DEVICES_MAX)
+            ],
+            "flags": self.u32(FLAGS),
+            "in_flight": self.u32(IN_FLIGHT),
+            "calls": [self.u64(CALLS), self.u64(CALLS_ALLOWED)],
+            "under_way": [self.u32(UNDER_WAY), self.u32(JOINING)],
+            "launched": [
+                [self.u64(at + 8), self.u64(at + 16)] for at in communicators if self.u64(at)
+            ],
+            "messages": [
+                [self.u32(at + 16) >> 16, self.u32(at + 16) & 0xFFFF, self.u64(at + 8)]
+                for at in channels
+                if self.u64(at)
+            ],
+        }
 
     def wait_phase(self, *phases, limit_s=10):
         """Without a pause: some last for a few milliseconds. Returns the phase then."""

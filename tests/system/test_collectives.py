@@ -288,6 +288,8 @@ class Ranks(tc.Carrier):
         under_way = [page.u32(pd.UNDER_WAY) for page in pages]
         seen = [page.communicators() for page in pages]
         behind = self.behind_in_messages(pages)
+        if any(page.u32(pd.JOINING) for page in pages):
+            behind = [True] * len(pages)
         most = {}
         for each in seen:
             for number, (_, launched, _) in each.items():
@@ -487,6 +489,33 @@ class Together(Ranks):
         self.release(pages)
         for program in programs:
             self.assertEqual(self.output(program), ["11"])
+
+    def test_all_go_on_while_one_makes_a_communicator(self):
+        """Rank 2 waits for rank 1, which is held before a collective with rank 0."""
+        programs, pages = self.begin_ranks(
+            """
+            begin(); at = alloc(2)[1]
+            world = join(1, ranks, rank)
+            low = join(2, 2, rank) if rank < 2 else None
+            say("ready")
+            if rank != 2: line()
+            if low: reduce_at(low, at, 5)
+            if rank in (1, 2): reduce_at(join(3, 2, rank - 1), at + 64, 7)
+            cuda.cuCtxSynchronize()
+            say(read_at(at)[0] + read_at(at + 64)[0])
+            """
+        )
+        self.daemon.wait_until(lambda: pages[2].u32(pd.JOINING) == 1)
+        for page in pages:
+            page.hold(1)
+        for program in programs[:2] + programs[3:]:
+            self.say(program, "go")
+        self.hold(pages)
+        self.assertEqual([page.u32(pd.JOINING) for page in pages], [0] * self.ranks)
+        self.assertEqual(len(pages[1].communicators()), 3)
+        self.release(pages)
+        for program, right in zip(programs, (10, 24, 14, 0)):
+            self.assertEqual(self.output(program), [str(right)])
 
 
 class Ends(Ranks):
