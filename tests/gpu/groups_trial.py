@@ -257,13 +257,24 @@ class Part:
             lines = [line for line in log.read().splitlines() if "task " in line or "rror" in line]
         self.note(f"{part}, log", {"lines": lines[-40:]})
 
+    @staticmethod
+    def wait_carrier(work, limit):
+        """Until the daemon can suspend it by the carrier; else says where each rank stands."""
+        try:
+            until(lambda: work.show()["carried"] or work.has_ended(), limit, "", 0.1)
+        except TimeoutError:
+            obstacle = work.show()["carrier_obstacle"]
+            pages = [pd.ProcessPage(pid, work.daemon.process.pid) for pid in work.pids()]
+            stands = [page.stand() for page in pages]
+            raise TimeoutError(f"its carrier: {obstacle}; {json.dumps(stands)}") from None
+
     # ---- losses ----
 
     def swap_often(self, work, times, seed, rows, gap_s):
         chances = random.Random(seed)
         try:
             work.wait_steps(3)
-            until(lambda: work.show()["carried"] is not False, 15, "its carrier", 0.1)
+            self.wait_carrier(work, 15)
             while (
                 sum(not row[2] and not row[3] for row in rows) < times
                 and self.left_s() > self.rest_s
@@ -574,10 +585,10 @@ class Part:
                     continue
                 try:
                     work.wait_steps(3, 60)
-                    until(lambda: work.show()["carried"], 5, "its carrier", 0.1)
+                    self.wait_carrier(work, 5)
                     result = self.kill_one(daemon, work, who, phase)
                 except Exception as error:  # noqa: BLE001 - a part of the result
-                    result = {"error": repr(error)[-300:], "says": work.lines()[-3:]}
+                    result = {"error": repr(error)[-2000:], "says": work.lines()[-3:]}
                 self.note(f"kill {who} {phase}", result)
         finally:
             self.note_log("kill", daemon)

@@ -30,7 +30,8 @@ groups.TRAININGS = os.environ.get("RANKS_TRAININGS") or os.path.join(
     groups.HERE, "ranks_trainings.py"
 )
 TOGETHER = [["losses", "recall", "turns"], ["graph", "mps"]]
-LIMITS_S = {"losses": 46, "recall": 46, "turns": 46, "graph": 36, "mps": 36}
+# The ranks of a line start in about 25 s, all at the same time.
+LIMITS_S = {"losses": 75, "recall": 75, "turns": 75, "graph": 65, "mps": 65}
 TASK = ("--gpus=2", "--memory=6GiB", "--smact=0.1")
 RECALL_S, HEARTBEAT_S, SHORT_HEARTBEAT_S = 10, 24, 8
 GRAPH = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": 0}  # as PyTorch asks of a DDP in a graph
@@ -129,7 +130,7 @@ class RanksPart(Part):
         try:
             work()
         except Exception as error:  # noqa: BLE001 - a part of the result
-            self.note(f"error of {name}", {"error": repr(error)[-500:]})
+            self.note(f"error of {name}", {"error": repr(error)[-2000:]})
 
     def recalled(self):
         daemon = self.new_daemon(suspend_ranks_max=f"{RECALL_S}s")
@@ -139,7 +140,7 @@ class RanksPart(Part):
         rows = []
         try:
             work.wait_steps(3)
-            until(lambda: work.show()["carried"] is not False, 5, "its carrier", 0.1)
+            self.wait_carrier(work, 10)
             while self.left_s() > RECALL_S + 8 and len(rows) < 2:
                 out_s, why = work.ask("suspend")
                 begin, row = time.monotonic(), {"out_s": round(out_s, 3), "why": why}
@@ -163,7 +164,7 @@ class RanksPart(Part):
         result = {}
         try:
             work.wait_steps(3)
-            until(lambda: work.show()["carried"] is not False, 5, "its carrier", 0.1)
+            self.wait_carrier(work, 10)
             _, result["why"] = work.ask("suspend")
             begin = time.monotonic()
             try:

@@ -20,6 +20,7 @@
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/order_limits.h"
 #include "daemon/node/away_state.h"
+#include "preload/rank_text.h"
 
 /* Chosen: as the daemon of a server (daemon/suspension/order_groups.c). */
 enum { CALLS_LIMIT_MS = 30 * 1000 };
@@ -89,6 +90,20 @@ static void run_group(struct away_jobs *away, enum group_goal goal)
     away->runner.group.count = record->n_processes;
     memcpy(away->runner.group.processes, record->processes, sizeof record->processes);
     group_runner_start(&away->runner);
+}
+
+/* Where each process stands: why its ranks were not stopped together. */
+static void log_ranks(const struct away_jobs *away)
+{
+    char text[RANK_TEXT_SIZE];
+    for (size_t i = 0; i < away->present->record.n_processes; i++) {
+        const struct preload_page *page = page_of(away, i);
+        if (!page)
+            continue;
+        rank_text_write(page, text, sizeof text);
+        log_info("job %u: process %d: %s", away->present->job,
+            (int)away->present->record.processes[i].pid, text);
+    }
 }
 
 /* ---- the way back ---- */
@@ -213,6 +228,22 @@ void away_on_group_done(void *context, enum group_answer answer, const char *err
         end_coming(away, answer, error);
 }
 
+/* What has been taken comes back. */
+static void fail_carriers(struct away_jobs *away)
+{
+    char why[NODE_JOB_WHY_SIZE] = "the carrier has not taken its memory";
+    for (size_t i = 0; i < away->present->record.n_processes; i++) {
+        const struct preload_page *page = page_of(away, i);
+        if (!page || page_can_carry(page))
+            continue;
+        snprintf(why, sizeof why, "the carrier has not taken its memory: process %d: %s",
+            (int)away->present->record.processes[i].pid, page_why_not_carried(page));
+        break;
+    }
+    log_ranks(away);
+    away_fail(away, NODE_JOB_NOT_NOW, why);
+}
+
 /* The carriers take the blocks; what they do not take the driver takes, unless it takes no part. */
 static void take_away(struct away_jobs *away)
 {
@@ -223,7 +254,7 @@ static void take_away(struct away_jobs *away)
     else if (answer == PRELOAD_CARRIES_DONE && is_alone)
         finish_out(away);
     else if (is_alone || answer == PRELOAD_CARRIES_LOST || answer == PRELOAD_CARRIES_STILL)
-        away_fail(away, NODE_JOB_NOT_NOW, "the carrier has not taken its memory");
+        fail_carriers(away);
     else
         run_group(away, GROUP_SUSPENDED);
 }
@@ -268,9 +299,10 @@ static void close_gates(struct away_jobs *away)
             "crash it");
     else if (is_busy && waited_ms(away) < CALLS_LIMIT_MS)
         away_wait(away, close_gates);
-    else if (is_busy)
+    else if (is_busy) {
+        log_ranks(away);
         away_fail(away, NODE_JOB_NOT_NOW, "one of its CUDA calls does not return");
-    else {
+    } else {
         begin_step(away);
         if (away->present->record.is_carried) {
             job_rooms_lend(away->node, away->present->job, &away->present->record);
@@ -290,10 +322,12 @@ static void hold_ranks(struct away_jobs *away)
         close_gates(away);
     } else if (answer != PRELOAD_HOLD_CANNOT && waited_ms(away) < CALLS_LIMIT_MS)
         away_wait(away, hold_ranks);
-    else
+    else {
+        log_ranks(away);
         away_fail(away, NODE_JOB_NOT_NOW,
             "its ranks have not come to the same collective, or use NCCL in a way that is not "
             "counted");
+    }
 }
 
 void away_begin_going(struct away_jobs *away)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orders to a task's processes, by their pages (preload/page_orders.h): to close their gates, to
  * their carriers, and to ranks of NCCL. */
+#include "base/log.h"
 #include "daemon/preload/preload_manager.h"
 #include "daemon/preload/preload_state.h"
+#include "preload/rank_text.h"
 
 enum preload_gate_answer preload_manager_set_gate(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)
@@ -124,6 +126,19 @@ bool preload_manager_explain_carrier(
         return true;
     }
     return false;
+}
+
+void preload_manager_log_ranks(const struct preload_manager *manager, uint64_t task)
+{
+    char text[RANK_TEXT_SIZE];
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+        if (process->peer.task != task)
+            continue;
+        rank_text_write(process->page, text, sizeof text);
+        log_info(
+            "task %llu: process %d: %s", (unsigned long long)task, (int)process->peer.pid, text);
+    }
 }
 
 void carry_orders_heal(struct preload_process *process, const struct task *task)

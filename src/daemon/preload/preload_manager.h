@@ -106,6 +106,9 @@ uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t
 const char *preload_manager_why_not_carried(
     struct preload_manager *manager, uint64_t task, pid_t pid);
 
+/* Logs where each of the task's processes stands, as ranks of NCCL (preload/rank_text.h). */
+void preload_manager_log_ranks(const struct preload_manager *manager, uint64_t task);
+
 /* Writes which process of the task cannot be carried now, and why, for users. Returns false when
  * all with the library can. */
 bool preload_manager_explain_carrier(

@@ -325,6 +325,13 @@ static void on_left_to_driver(struct suspension *s, enum preload_carry_answer an
     run_group(s, GROUP_SUSPENDED);
 }
 
+/* What was not reached in time is seen in the ranks' counts. */
+static void fail_ranks(struct suspension *s, enum suspension_failure failure, const char *why)
+{
+    preload_manager_log_ranks(s->parts.preload, s->orders->task);
+    fail_suspension(s, failure, why);
+}
+
 /* The memory of clients of MPS has to leave by the carrier or not at all. */
 static void fail_clients(struct suspension *s, enum preload_carry_answer answer)
 {
@@ -340,7 +347,7 @@ static void fail_clients(struct suspension *s, enum preload_carry_answer answer)
     if (answer == PRELOAD_CARRIES_LOST)
         fail_lost(s);
     else
-        fail_suspension(s, SUSPENSION_NOT_NOW, why);
+        fail_ranks(s, SUSPENSION_NOT_NOW, why);
 }
 
 /* It was not handed the memory of the neighbour, or cannot map it. */
@@ -432,7 +439,7 @@ static void pass_gate(struct suspension *s)
     else if (closed_us < GATE_LIMIT_US)
         suspension_wait_for_task(s, GATE_POLL_MS, order->gate_closed_us, pass_gate);
     else
-        fail_suspension(s, SUSPENSION_TIMED_OUT, "one of its CUDA calls does not return");
+        fail_ranks(s, SUSPENSION_TIMED_OUT, "one of its CUDA calls does not return");
 }
 
 static void close_gates(struct suspension *s)
@@ -453,7 +460,7 @@ static void hold_ranks(struct suspension *s)
     else if (hold != PRELOAD_HOLD_CANNOT && held_us < HOLD_LIMIT_US)
         suspension_wait_for_task(s, GATE_POLL_MS, order->held_us, hold_ranks);
     else
-        fail_suspension(s, SUSPENSION_NOT_NOW,
+        fail_ranks(s, SUSPENSION_NOT_NOW,
             hold == PRELOAD_HOLD_CANNOT
                 ? "its ranks use NCCL in a way that is not counted, or some of them are away"
             : hold == PRELOAD_HOLD_INCOMPLETE

@@ -300,6 +300,10 @@ const char *preload_manager_why_not_carried(
     return "it has no carrier";
 }
 
+void preload_manager_log_ranks(const struct preload_manager *manager, uint64_t task)
+{
+}
+
 /* ---- the hook ---- */
 
 static void answer(void *context, struct api_request *request, uint64_t task, const char *why)
