@@ -214,7 +214,7 @@ class Ranks(GivesWayCase):
         job = self.start_ranks("job")
         self.create("job-grows")
         self.agent_says(f"job {job}: process [0-9]+ waits for")
-        self.agent_says(f"job {job}: process [0-9]+ waits no longer, after 4")
+        self.agent_says(f"job {job}: process [0-9]+ waits no longer, after ([4-9]|[1-5][0-9])[. ]")
         self.slurm.wait_job(job, "FAILED")
         self.end(first, "first")
 
