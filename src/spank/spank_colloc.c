@@ -285,6 +285,35 @@ static void find_gpus(spank_t spank, uint32_t step, char *gpus, int size)
         *gpus = '\0';
 }
 
+/* ---- a list of libraries to preload: ld.so(8) ---- */
+
+static const char separators[] = ": ";
+
+/* Returns the first entry of this name, or NULL. */
+static char *find_entry(char *list, const char *name)
+{
+    size_t size = strlen(name), length;
+    for (char *at = list; *at; at += length + (at[length] != '\0')) {
+        length = strcspn(at, separators);
+        if (length == size && strncmp(at, name, size) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+static void remove_entries(char *list, const char *name)
+{
+    char *at, *rest;
+    while ((at = find_entry(list, name))) {
+        rest = at + strlen(name);
+        rest += *rest != '\0';
+        memmove(at, rest, strlen(rest) + 1);
+    }
+    size_t length = strlen(list);
+    if (length > 0 && strchr(separators, list[length - 1]))
+        list[length - 1] = '\0';
+}
+
 /* The library comes before those that the user preloads. One that was inherited stays. */
 static void set_library(spank_t spank, const char *library)
 {
@@ -293,30 +322,11 @@ static void set_library(spank_t spank, const char *library)
     if (r == ESPANK_NOSPACE)
         return;
     snprintf(preloaded, sizeof preloaded, "%s", library);
-    if (strstr(own, library))
+    if (find_entry(own, library))
         return;
     bool has_own = r == ESPANK_SUCCESS && *own;
     snprintf(both, sizeof both, "%s%s%s", library, has_own ? ":" : "", has_own ? own : "");
     spank_setenv(spank, "LD_PRELOAD", both, 1);
-}
-
-/* Takes out all entries of this name. */
-static void remove_entries(char *list, const char *name)
-{
-    static const char separators[] = ": "; /* ld.so(8) */
-    size_t size = strlen(name);
-    char *to = list;
-    for (const char *from = list; *from;) {
-        size_t length = strcspn(from, separators), step = length + (from[length] != '\0');
-        bool is_named = length == size && strncmp(from, name, size) == 0;
-        if (!is_named)
-            memmove(to, from, step);
-        to += is_named ? 0 : step;
-        from += step;
-    }
-    if (to > list && strchr(separators, to[-1]))
-        to--;
-    *to = '\0';
 }
 
 static void unset_library(spank_t spank)
