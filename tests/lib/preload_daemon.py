@@ -302,7 +302,7 @@ class PreloadDaemon:
                 except OSError:
                     pass
 
-    def wait_until(self, condition, timeout=20):
+    def wait_until(self, condition, timeout=60):
         """Waits until condition() is true; looks again at every message, and now and then."""
         import time
 

@@ -75,6 +75,7 @@ class Hub:
 @unittest.skipIf(why_not(), why_not())
 class NodeCase(unittest.TestCase):
     container_plugin = PYXIS  # and its arguments
+    slurm_settings, slurm_lines = {}, ()
 
     def setUp(self):
         # Ours comes last: where it is asked, the task has joined its container by then.
@@ -83,7 +84,8 @@ class NodeCase(unittest.TestCase):
         self.slurm = loopback.Loopback(
             nodes=1,
             gpus=2,
-            settings={"SlurmdTimeout": 6},
+            settings={"SlurmdTimeout": 6, **self.slurm_settings},
+            lines=self.slurm_lines,
             files={"plugstack.conf": plugstack},
         )
         self.slurm.__enter__()
@@ -101,6 +103,8 @@ class NodeCase(unittest.TestCase):
         self.start_agent()
 
     def start_agent(self, *options, **env):
+        """Returns once the controller has heard of this one; all share a log."""
+        before = self.count_accepted()
         self.agent = self.slurm.spawn(
             program("collocd"),
             "--node",
@@ -116,7 +120,11 @@ class NodeCase(unittest.TestCase):
             log="agent",
             **env,
         )
-        until(lambda: "accepts the reports" in read(self.agent.log), "the agent's first report")
+        until(lambda: self.count_accepted() > before, "the agent's first report")
+
+    def count_accepted(self):
+        path = self.slurm.path("log/agent.log")
+        return read(path).count("accepts the reports") if os.path.exists(path) else 0
 
     def sbatch(self, script, *options, user=None):
         files = ("--output=%j.out", "--error=%j.err")

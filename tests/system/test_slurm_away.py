@@ -11,6 +11,8 @@ import unittest
 from daemon_case import BUILD, MIB, program, read, until
 from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase
 
+from colloc_slurm import loopback
+
 CLOCK = os.path.abspath(os.path.join(BUILD, "tests", "system", "libshifted-clock.so"))
 TRAINING = os.path.abspath(os.path.join(BUILD, "tests", "system", "carried-training"))
 
@@ -196,8 +198,7 @@ class GivesWay(GivesWayCase):
     def test_an_agent_that_is_killed_while_it_is_out(self):
         job = self.start_training()
         self.send_out(job)
-        self.agent.kill()
-        self.agent.wait()
+        self.end_agent()
         # A write that the kill has ended.
         open(self.slurm.path(f"run/state/out/{job}.aB3dE6"), "w", encoding="ascii").close()
         self.start_agent()
@@ -327,6 +328,18 @@ class GivesWay(GivesWayCase):
         self.slurm.wait_job(job, "CANCELLED")
         self.hub.wait_report(lambda r: not self.entry(r, job))
 
+    def test_environments_of_users(self):
+        """A library that the user preloads, and none of the variables of the submission."""
+        own = os.path.abspath(os.path.join(BUILD, "tests", "preload", "libinterposer.so"))
+        for export in (f"ALL,LD_PRELOAD={own}", "NONE"):
+            job = self.start_training(f"--export={export}")
+            self.send_out(job)
+            self.order()
+            self.wait_where(job, "here")
+            self.goes_on(job)
+            self.end(job)
+            os.unlink(self.slurm.path("work/end"))
+
     def test_what_cannot_leave_says_why(self):
         job = self.start_training("--colloc-preload=no")
         self.order(job)
@@ -430,6 +443,55 @@ class GivesWay(GivesWayCase):
         for _ in range(5):
             report = self.hub.wait_report(lambda r: True)
         self.assertEqual(self.entry(report, job), {})
+        self.end(job)
+
+
+class Preempted(GivesWayCase):
+    """Slurm's own preemption of a job that is out, for one of a partition of a higher tier."""
+
+    slurm_settings = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
+    slurm_lines = (
+        loopback.INTAKE,
+        loopback.RUN,
+        "PartitionName=urgent Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF",
+    )
+
+    def preempt(self, script="true"):
+        """A job that needs all CPUs."""
+        return self.sbatch(script, "--partition=urgent", "--cpus-per-task=64", "--mem=1")
+
+    def test_it_is_requeued(self):
+        """Its copy goes with it."""
+        job = self.start_training()
+        self.send_out(job)
+        self.slurm.wait_job(self.preempt(), "COMPLETED")
+        self.assertEqual(self.slurm.job(job)["Restarts"], "1")
+        self.hub.wait_report(lambda r: not self.entry(r, job))
+        self.assertEqual(os.listdir(self.slurm.path("run/state/out")), [])
+        self.slurm.run("scancel", job)
+
+
+class PreemptedBySuspension(Preempted):
+    """The job stays out as long as Slurm has stopped it."""
+
+    slurm_settings = {"PreemptType": "preempt/partition_prio", "PreemptMode": "SUSPEND,GANG"}
+
+    test_it_is_requeued = None
+
+    def test_it_is_suspended(self):
+        job = self.start_training()
+        self.send_out(job)
+        go = self.slurm.path("work/go")
+        urgent = self.preempt(f"until [ -e {go} ]; do sleep 0.05; done")
+        self.slurm.wait_job(job, "SUSPENDED")
+        self.order()
+        for _ in range(5):
+            report = self.hub.wait_report(lambda r: True)
+            self.assertEqual(self.entry(report, job)["where"], "out")
+        open(go, "w").close()
+        self.slurm.wait_job(urgent, "COMPLETED")
+        self.wait_where(job, "here")
+        self.goes_on(job)
         self.end(job)
 
 
