@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a rank of NCCL stands, as its page says, in one line of a log: for who wants to know why
- * ranks could not be stopped together. Two ranks that wait for each other differ in a number:
+ * Where a rank of NCCL stands, as its page says, in one line of a log: it shows why ranks could not
+ * be stopped together. Two ranks that wait for each other differ in a number:
  *
  *     41 calls of NCCL; gate open, 1 calls within; memory here; rank 0 of 2 of 7c1e: 7 collectives
  *     38 calls of NCCL; gate open, 0 calls within; memory here; rank 1 of 2 of 7c1e: 6 of 7 coll...

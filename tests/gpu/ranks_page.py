@@ -40,7 +40,7 @@ RECALL = """With `suspend-ranks-max: 10s`, a user suspended experts whose ranks 
 after a watchdog that stood still for 24 s (`TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC`). The last row is the
 control: the setting's default of 4 minutes, and a heartbeat of 8 s."""
 UNSURE = """The carrier had not become ready within 5 s of the third step, and the raw data do not
-say why. The likely cause is mended, but that was not measured: a rank had 2.5 GiB beside its
+say why. The likely cause is fixed, but that was not measured: a rank had 2.5 GiB beside its
 context, of which by the sizes of weights, gradients, momentum and activations about 0.6 GiB are the
 program's. The rest is NCCL's, which has another communicator for neighbours, and counted as the
 program's own mappings (`other-memory`)"""

@@ -404,9 +404,7 @@ class Together(Ranks):
             self.take_away(pages)
             self.assertEqual([page.why() for page in pages], ["can"] * self.ranks)
             self.assertEqual([page.where() for page in pages], [pd.IS_AWAY] * self.ranks)
-            self.assertEqual(
-                [gpu.get("used") for gpu in self.gpus], of_nccl or [0] * self.ranks
-            )
+            self.assertEqual([gpu.get("used") for gpu in self.gpus], of_nccl or [0] * self.ranks)
             self.bring_back(pages)
         for program in programs:
             self.assertEqual(self.output(program), ["True"])

@@ -43,7 +43,8 @@ class Ranks(ts.Suspend):
         """nccl_mib: what NCCL takes on each GPU for itself"""
         rank = f"{RANKS} {options}"
         task = self.submit(
-            f"export PRETEND_NCCL_MIB={nccl_mib}; for LOCAL_RANK in 0 1; do export LOCAL_RANK; {rank} & done\nwait -n; kill 0",
+            f"export PRETEND_NCCL_MIB={nccl_mib}\n"
+            f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {rank} & done\nwait -n; kill 0",
             gpus=2,
             **members,
         )
