@@ -49,15 +49,18 @@ static int check_task(void)
     return EXIT_USAGE;
 }
 
-/* Can docker put a container into this task? Returns an exit code. */
-static int prepare_docker(char program[PATH_MAX], char parent[CGROUP_PATH_SIZE])
+/* Can docker put a container into this task? Returns an exit code. `ret_parent`: is NULL where
+ * dockerd is in the task. */
+static int prepare_docker(
+    char program[PATH_MAX], char parent[CGROUP_PATH_SIZE], const char **ret_parent)
 {
-    if (!docker_find(program)) {
+    if (!docker_find("docker", program)) {
         print_error("container: neither podman nor docker is on PATH");
         return EXIT_REFUSED;
     }
     enum docker_place place = docker_find_place(program, parent);
-    if (place == DOCKER_PLACE_TASK)
+    *ret_parent = place == DOCKER_PLACE_TASK ? parent : NULL;
+    if (place == DOCKER_PLACE_TASK || place == DOCKER_PLACE_INSIDE)
         return EXIT_OK;
     print_error("container: %s", docker_place_text(place));
     return EXIT_REFUSED;
@@ -74,7 +77,9 @@ static bool uses_docker(const struct invocation *invocation)
 static int run(const struct invocation *invocation)
 {
     struct fault fault = {0};
-    char folder[PATH_MAX], program[PATH_MAX] = "podman", parent[CGROUP_PATH_SIZE], **words;
+    char folder[PATH_MAX], program[PATH_MAX] = "podman", parent[CGROUP_PATH_SIZE];
+    const char *own_parent = NULL;
+    char **words;
     bool by_docker = uses_docker(invocation);
     const char *const *command = invocation->operands + 1;
     int code = check_task();
@@ -84,12 +89,12 @@ static int run(const struct invocation *invocation)
         print_error("container: the current folder: %s", strerror(errno));
         return EXIT_REFUSED;
     }
-    if (by_docker && (code = prepare_docker(program, parent)) != EXIT_OK)
+    if (by_docker && (code = prepare_docker(program, parent, &own_parent)) != EXIT_OK)
         return code;
     if (*command && strcmp(*command, "--") == 0)
         command++;
     const struct docker_task task = {
-        variable_or_empty("COLLOC_TASK_ID"), variable_or_empty("COLLOC_GPUS"), parent};
+        variable_or_empty("COLLOC_TASK_ID"), variable_or_empty("COLLOC_GPUS"), own_parent};
     const struct container_order order = {.image = invocation->operands[0],
         .folder = folder,
         .gpus = variable_or_empty("COLLOC_GPUS"),

@@ -6,6 +6,13 @@
  *
  * A dockerd that can put no container there (docker_place_text) runs it as without colloc, and a
  * warning says so.
+ *
+ * A user's own dockerd (rootless) of a login keeps its containers in the cgroup of that login. One
+ * that a task starts keeps them in the task's, which it cannot leave: that is all a container needs
+ * to be a part of the task, and `docker` gives it the task's GPUs only.
+ *
+ * Compose 2 is a plugin of docker, or a program `docker-compose` that takes the same words without
+ * "compose". So `docker-compose` is a link to colloc, too.
  */
 #include "cli/docker_run.h"
 
@@ -23,20 +30,21 @@
 #include "cli/command.h"
 #include "cli/compose_run.h"
 #include "cli/compose_words.h"
+#include "cli/docker_api.h"
 #include "cli/docker_words.h"
 #include "cli/help.h"
 #include "cli/print.h"
 
 enum { ANSWER_LIMIT_MS = 30000 }; /* chosen: dockerd may just be starting */
 
-bool docker_find(char program[PATH_MAX])
+bool docker_find(const char *name, char program[PATH_MAX])
 {
     const char *at = getenv("PATH");
     char self[PATH_MAX] = "", real[PATH_MAX];
     bool knows_self = beside_self(self);
     for (size_t size; at && *at; at += size + (at[size] == ':')) {
         size = strcspn(at, ":");
-        int n = snprintf(program, PATH_MAX, "%.*s/docker", (int)size, at);
+        int n = snprintf(program, PATH_MAX, "%.*s/%s", (int)size, at, name);
         if (n < PATH_MAX && access(program, X_OK) == 0 && realpath(program, real) &&
             !(knows_self && strcmp(real, self) == 0))
             return true;
@@ -45,7 +53,7 @@ bool docker_find(char program[PATH_MAX])
 }
 
 struct docker_call {
-    const char *const *argv;
+    const char *program, *const *argv;
     bool is_quiet;
 };
 
@@ -56,13 +64,14 @@ static int call_docker(void *context, int fd)
     dup2(fd, STDOUT_FILENO);
     if (null >= 0)
         dup2(null, STDERR_FILENO);
-    execv(call->argv[0], (char *const *)(uintptr_t)call->argv);
+    execv(call->program, (char *const *)(uintptr_t)call->argv);
     return 127;
 }
 
-bool docker_read_output(const char *const *argv, bool is_quiet, char *text, size_t size)
+bool docker_read_output(
+    const char *program, const char *const *argv, bool is_quiet, char *text, size_t size)
 {
-    struct docker_call call = {argv, is_quiet};
+    struct docker_call call = {program, argv, is_quiet};
     struct child_answer child;
     if (child_answer_start(&child, call_docker, &call) < 0)
         return false;
@@ -73,20 +82,30 @@ bool docker_read_output(const char *const *argv, bool is_quiet, char *text, size
     return is_whole;
 }
 
-/* dockerd answers "systemd 2 [name=seccomp,profile=default name=rootless]". */
+/* Is dockerd in this process's cgroup, the task's? A user cannot make another one there. */
+static bool is_in_task(pid_t dockerd)
+{
+    char of_dockerd[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];
+    return getenv("COLLOC_CGROUP") && dockerd > 0 && cgroup_find_of(dockerd, of_dockerd) &&
+           cgroup_find_of(getpid(), own) && strcmp(of_dockerd, own) == 0;
+}
+
+/* dockerd answers "systemd [name=seccomp,profile=default name=rootless]", a user's without systemd
+ * "none [...]". */
 enum docker_place docker_find_place(const char *program, char *ret_parent)
 {
-    const char *const argv[] = {
-        program, "info", "--format", "{{.CgroupDriver}} {{.SecurityOptions}}", NULL};
+    static const char *const argv[] = {
+        "docker", "info", "--format", "{{.CgroupDriver}} {{.SecurityOptions}}", NULL};
     const char *cgroup = getenv("COLLOC_CGROUP");
     char answer[1024];
     struct stat of_cgroup;
-    if (!docker_read_output(argv, false, answer, sizeof answer))
+    if (!docker_read_output(program, argv, false, answer, sizeof answer))
         return DOCKER_PLACE_SILENT;
     bool by_systemd = strncmp(answer, "systemd ", strlen("systemd ")) == 0;
     bool by_files = strncmp(answer, "cgroupfs ", strlen("cgroupfs ")) == 0;
     if ((!by_systemd && !by_files) || strstr(answer, "name=rootless"))
-        return DOCKER_PLACE_ROOTLESS;
+        return !by_systemd && is_in_task(docker_find_daemon()) ? DOCKER_PLACE_INSIDE
+                                                               : DOCKER_PLACE_ROOTLESS;
     if (!cgroup || stat(cgroup, &of_cgroup) < 0 || of_cgroup.st_uid != 0)
         return DOCKER_PLACE_NONE;
     bool found = by_systemd ? cgroup_slice_of(cgroup, ret_parent, CGROUP_PATH_SIZE)
@@ -100,54 +119,80 @@ const char *docker_place_text(enum docker_place place)
     case DOCKER_PLACE_SILENT:
         return "dockerd does not answer";
     case DOCKER_PLACE_ROOTLESS:
-        return "this dockerd is a user's (rootless), or uses no cgroups";
+        return "this dockerd is a user's (rootless) and runs outside the task, or uses systemd";
     case DOCKER_PLACE_NONE:
         return "this task has no cgroup of root's, which docker needs";
     case DOCKER_PLACE_TASK:
+    case DOCKER_PLACE_INSIDE:
         break;
     }
     return "";
 }
 
+/* Compose 2 without docker gets no word "compose": it stands for its name. */
+struct docker_program {
+    char path[PATH_MAX];
+    int skipped; /* words of docker's command line that it does not get */
+};
+
 /* The words with which docker is called in this task. Without a task they stay as they are. */
-static void make_words(struct word_list *list, const char *program, const char *const *words)
+static void make_words(struct word_list *list, const char *docker,
+    const struct docker_program *program, const char *const *words)
 {
     const char *id = getenv("COLLOC_TASK_ID"), *gpus = getenv("COLLOC_GPUS");
     struct docker_task task = {.id = id, .gpus = gpus ? gpus : ""};
     char parent[CGROUP_PATH_SIZE];
     bool makes_one = id && docker_makes_container(words);
     bool makes_project = id && compose_starts_project(words);
-    enum docker_place place = makes_one || makes_project ? docker_find_place(program, parent)
+    enum docker_place place = makes_one || makes_project ? docker_find_place(docker, parent)
                                                          : DOCKER_PLACE_SILENT;
+    bool is_part = place == DOCKER_PLACE_TASK || place == DOCKER_PLACE_INSIDE;
     if (place == DOCKER_PLACE_TASK)
         task.parent = parent;
-    else if (place != DOCKER_PLACE_SILENT)
+    else if (!is_part && place != DOCKER_PLACE_SILENT)
         print_error("docker: warning: this container is no part of task %s, and does not end with "
                     "it: %s (docs/containers.md)",
             id, docker_place_text(place));
     word_list_add(list, "docker");
     if (makes_one)
         docker_add_words(list, words, &task);
-    else if (!makes_project || !task.parent || !compose_add_words(list, program, words, &task))
+    else if (!makes_project || !is_part ||
+             !compose_add_words(list, program->path, program->skipped, words, &task))
         for (; *words; words++)
             word_list_add(list, "%s", *words);
 }
 
+/* Finds what runs these words: docker, or docker-compose where docker has no such plugin. */
+static void find_program(
+    const char *docker, const char *const *words, struct docker_program *ret_program)
+{
+    static const char *const version[] = {"docker", "compose", "version", NULL};
+    char answer[1024];
+    bool is_alone = *words && strcmp(*words, "compose") == 0 &&
+                    !docker_read_output(docker, version, true, answer, sizeof answer) &&
+                    docker_find("docker-compose", ret_program->path);
+    ret_program->skipped = is_alone;
+    if (!is_alone)
+        snprintf(ret_program->path, sizeof ret_program->path, "%s", docker);
+}
+
 static int run(const struct invocation *invocation)
 {
-    char program[PATH_MAX];
+    char docker[PATH_MAX];
+    struct docker_program program;
     struct word_list list = {0};
     const char *const *words = (const char *const *)invocation->operands;
     if (!invocation->is_slurm && *words && strcmp(*words, "--help") == 0)
         return help_print_command(&command_docker);
-    if (!docker_find(program)) {
+    if (!docker_find("docker", docker)) {
         print_error("docker: it is not on PATH");
         return 127;
     }
-    make_words(&list, program, words);
+    find_program(docker, words, &program);
+    make_words(&list, docker, &program, words);
     if (word_list_end(&list))
-        execv(program, list.words);
-    print_error("docker: cannot run %s: %s", program, strerror(errno));
+        execv(program.path, list.words + program.skipped);
+    print_error("docker: cannot run %s: %s", program.path, strerror(errno));
     word_list_fini(&list);
     return 126;
 }

@@ -213,7 +213,7 @@ static const char **become_container(const struct invocation *invocation,
             "--container=IMAGE -- python train.py");
         return NULL;
     }
-    if (!program_find("podman", podman, sizeof podman) && !docker_find(podman)) {
+    if (!program_find("podman", podman, sizeof podman) && !docker_find("docker", podman)) {
         fault_set(fault, ENOENT,
             "--container: neither podman nor docker is on PATH: install one (docs/containers.md)");
         return NULL;

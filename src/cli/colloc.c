@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <locale.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,13 +16,23 @@
 #include "cli/help.h"
 #include "cli/print.h"
 #include "cli/slurm_names.h"
+#include "cli/word_list.h"
 
-/* "docker" of a task's PATH is `colloc docker`: in place of the program's name stands the command.
- * Returns whether it was called so. */
-static bool is_docker(const char *called)
+/* "docker" of a task's PATH is `colloc docker`, and "docker-compose" is `colloc docker compose`.
+ * Adds the words for these. Returns whether it was called so. */
+static bool add_docker_words(const char *const *argv, struct word_list *words)
 {
-    const char *slash = called ? strrchr(called, '/') : NULL;
-    return called && strcmp(slash ? slash + 1 : called, command_docker.name) == 0;
+    const char *slash = argv[0] ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash ? slash + 1 : argv[0];
+    bool is_compose = name && strcmp(name, "docker-compose") == 0;
+    if (!is_compose && (!name || strcmp(name, command_docker.name) != 0))
+        return false;
+    word_list_add(words, "%s", command_docker.name);
+    if (is_compose)
+        word_list_add(words, "compose");
+    for (argv++; *argv; argv++)
+        word_list_add(words, "%s", *argv);
+    return true;
 }
 
 /* Output that cannot be written is an error: under `colloc history --csv >FILE`, a full disk must
@@ -33,21 +42,23 @@ int main(int argc, char **argv)
     struct invocation invocation;
     struct fault fault = {0};
     CLEANUP(slurm_words_fini) struct slurm_words slurm = {0};
+    CLEANUP(word_list_fini) struct word_list docker = {0};
     const char *const *words = (const char *const *)argv + 1;
     int count = argc > 0 ? argc - 1 : 0;
     setlocale(LC_CTYPE, "");
-    bool has_name_of_docker = argc > 0 && is_docker(argv[0]);
-    if (has_name_of_docker) {
-        argv[0] = (char *)(uintptr_t)command_docker.name;
-        words = (const char *const *)argv;
-        count = argc;
-    } else if (slurm_words_make(argv[0], words, count, &slurm) < 0) {
+    bool has_name_of_docker = argc > 0 && add_docker_words((const char *const *)argv, &docker);
+    bool is_ready = has_name_of_docker ? word_list_end(&docker)
+                                       : slurm_words_make(argv[0], words, count, &slurm) == 0;
+    if (!is_ready) {
         print_error("out of memory");
         return EXIT_REFUSED;
     }
     if (slurm.is_done)
         return slurm.exit_code;
-    if (slurm.word) {
+    if (has_name_of_docker) {
+        words = (const char *const *)docker.words;
+        count = (int)docker.n - 1; /* without the NULL */
+    } else if (slurm.word) {
         words = (const char *const *)slurm.word;
         count = slurm.count;
     }

@@ -66,15 +66,16 @@ static bool find_directory(const struct compose_call *call, char ret_directory[P
     return true;
 }
 
-static json_t *read_project(const char *program, const char *const *words)
+static json_t *read_project(const char *program, int skipped, const char *const *words)
 {
     struct word_list list = {0};
     json_t *project = NULL;
     char *text = malloc(PROJECT_MAX);
-    word_list_add(&list, "%s", program);
+    word_list_add(&list, "docker");
     compose_add_config(&list, words);
     if (text && word_list_end(&list) &&
-        docker_read_output((const char *const *)list.words, true, text, PROJECT_MAX))
+        docker_read_output(
+            program, (const char *const *)list.words + skipped, true, text, PROJECT_MAX))
         project = json_loads(text, 0, NULL);
     word_list_fini(&list);
     free(text);
@@ -94,12 +95,12 @@ static int write_project(const json_t *project)
     return fd;
 }
 
-bool compose_add_words(struct word_list *list, const char *program, const char *const *words,
-    const struct docker_task *task)
+bool compose_add_words(struct word_list *list, const char *program, int skipped,
+    const char *const *words, const struct docker_task *task)
 {
     const struct compose_call call = compose_parse(words);
     char directory[PATH_MAX], file[64];
-    json_t *project = read_project(program, words);
+    json_t *project = read_project(program, skipped, words);
     bool is_ready = find_directory(&call, directory) && project && compose_join_task(project, task);
     int fd = is_ready ? write_project(project) : -1;
     if (fd >= 0) {

@@ -11,13 +11,14 @@
  * Appends docker's words for a project as a part of the task. The file of the project is in memory,
  * open until this process and what it becomes has ended.
  *
- * program: docker
+ * program: docker, or docker-compose
+ * skipped: how many words of docker's command line that one does not get: 0, or 1
  * words:   of which compose_starts_project is true
  *
  * Returns false, and has appended nothing: compose printed no project. Then a warning has been
  * printed, and compose will say what is wrong when it is called with the words themselves.
  */
-bool compose_add_words(struct word_list *list, const char *program, const char *const *words,
-    const struct docker_task *task);
+bool compose_add_words(struct word_list *list, const char *program, int skipped,
+    const char *const *words, const struct docker_task *task);
 
 #endif

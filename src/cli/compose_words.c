@@ -207,8 +207,11 @@ static bool join_service(json_t *service, const struct docker_task *task)
 {
     json_object_del(service, "restart"); /* dockerd would start it again after the task's end */
     json_object_del(json_object_get(service, "deploy"), "restart_policy");
-    return json_object_set_new(service, "cgroup_parent", json_string(task->parent)) == 0 &&
-           json_object_set_new(
+    if (!task->parent) /* its dockerd is in the task, and all that it starts */
+        json_object_del(service, "cgroup_parent");
+    else if (json_object_set_new(service, "cgroup_parent", json_string(task->parent)) < 0)
+        return false;
+    return json_object_set_new(
                object_member(service, "labels"), "colloc.task", json_string(task->id)) == 0 &&
            (!take_requests(service) || give_gpus(service, task->gpus));
 }

@@ -88,10 +88,11 @@ int container_words(const struct container_order *order, struct fault *fault, ch
     if (snprintf(mount, sizeof mount, "%s:%s", order->folder, order->folder) >= (int)sizeof mount)
         return fault_set(fault, ENAMETOOLONG, "container: the folder's path is too long");
     add_list(&words, order->docker ? docker : podman);
-    if (order->docker) { /* dockerd starts it as root, unless it says whose */
+    if (order->docker)
         docker_add_task(&words, order->docker, true);
+    if (order->docker && order->docker->parent) /* root's dockerd starts it as root, unless it says
+                                                   whose; in a user's, root is that user */
         word_list_add(&words, "--user=%u:%u", order->uid, order->gid);
-    }
     const char *devices = order->docker ? "" : order->gpus;
     for (const char *at = devices; *at; at += strcspn(at, ","), at += *at == ',')
         word_list_add(&words, "--device=nvidia.com/gpu=%.*s", (int)strcspn(at, ","), at);

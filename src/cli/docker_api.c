@@ -153,3 +153,15 @@ int docker_container_read(const char *id, struct docker_container *ret_container
     close(fd);
     return r;
 }
+
+pid_t docker_find_daemon(void)
+{
+    struct ucred peer = {.pid = -1};
+    socklen_t size = sizeof peer;
+    int fd = connect_dockerd();
+    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        peer.pid = -1;
+    if (fd >= 0)
+        close(fd);
+    return peer.pid;
+}

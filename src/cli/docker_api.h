@@ -3,6 +3,8 @@
 #ifndef COLLOC_CLI_DOCKER_API_H
 #define COLLOC_CLI_DOCKER_API_H
 
+#include <sys/types.h>
+
 #include "base/text.h"
 
 enum { DOCKER_IMAGE_SIZE = 128, DOCKER_USER_SIZE = 33, DOCKER_PROJECT_SIZE = 64 };
@@ -22,6 +24,10 @@ struct docker_container {
  * answer, or this user may not ask it.
  */
 int docker_container_read(const char *id, struct docker_container *ret_container);
+
+/* Returns the process that listens at dockerd's socket; -1: there is none, or this user may not ask
+ * it. */
+pid_t docker_find_daemon(void);
 
 /* Reads dockerd's answer, an HTTP response. Returns 0, -ENOENT or -EBADMSG. */
 int docker_answer_parse(struct span answer, struct docker_container *ret_container);

@@ -12,7 +12,8 @@ struct docker_task {
     const char *id;
     const char *gpus;   /* labels, comma-separated: "0,2"; "": none */
     const char *parent; /* as --cgroup-parent has it: "/colloc/1f0c-12.1", "colloc-1f0c_12.1.slice";
-                           NULL: docker has none, and the container is none of the task's */
+                           NULL: docker has none to give: its dockerd is in the task, or the
+                           container is none of the task's */
 };
 
 /* Does the command line make a container: docker run, create, container run? `words`: without

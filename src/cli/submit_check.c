@@ -108,7 +108,7 @@ int submit_refuse_quoted_line(const char *line, struct fault *fault)
 /* ---- containers of a server ---- */
 
 #define DOCKER_WORDS                                                                               \
-    "`docker-compose`, `docker exec`, `docker start` and docker by sudo start processes outside "  \
+    "`docker exec`, `docker start`, and docker by sudo or by its path, start processes outside "   \
     "the task: use `docker run` or `docker compose` (docs/containers.md)"
 
 /* In a task colloc's `docker` stands first on PATH, which sudo sets anew. */
@@ -116,13 +116,13 @@ static bool passes_task_by(const char *program, const char *verb, bool by_sudo)
 {
     const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
     bool is_docker = strcmp(name, "docker") == 0 || strcmp(name, "nvidia-docker") == 0;
+    bool is_collocs = name == program && strcmp(name, "nvidia-docker") != 0 && !by_sudo;
     if (strcmp(name, "docker-compose") == 0)
-        return true;
+        return !is_collocs;
     if (!is_docker || !verb)
         return false;
     if (strcmp(verb, "exec") == 0 || strcmp(verb, "start") == 0)
         return true;
-    bool is_collocs = strcmp(program, "docker") == 0 && !by_sudo;
     return !is_collocs && (strcmp(verb, "run") == 0 || strcmp(verb, "compose") == 0);
 }
 

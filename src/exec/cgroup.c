@@ -200,6 +200,16 @@ bool cgroup_find_own(char *ret_mount, char *ret_own)
     return found;
 }
 
+bool cgroup_find_of(pid_t pid, char *ret_name)
+{
+    char folder[32];
+    snprintf(folder, sizeof folder, "/proc/%d", (int)pid);
+    char *text = read_entry(folder, "cgroup");
+    bool found = text && cgroup_parse_own(text, ret_name, CGROUP_PATH_SIZE);
+    free(text);
+    return found;
+}
+
 static int find_base(char *ret_base, bool *ret_may_enable, struct fault *fault)
 {
     char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/fault.h"
 #include "base/reading.h"
@@ -40,6 +41,10 @@ int cgroup_open_home(char *ret_home, struct cgroup_controllers *ret_enabled, str
 /* Writes how /proc/PID/cgroup names a cgroup (CGROUP_PATH_SIZE bytes). `path`: absolute. Returns
  * false when it is not below the mounted hierarchy. */
 bool cgroup_find_name(const char *path, char *ret_name);
+
+/* Finds a process's cgroup (v2), as /proc names it (CGROUP_PATH_SIZE bytes). Returns false: it has
+ * none, or the process has ended. */
+bool cgroup_find_of(pid_t pid, char *ret_name);
 
 /* Returns the controllers that the cgroup has itself. */
 struct cgroup_controllers cgroup_available(const char *path);

@@ -15,22 +15,16 @@
 #include "exec/process_owner.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
-#include "base/file.h"
-#include "exec/cgroup_path.h"
+#include "exec/cgroup.h"
 #include "exec/tree.h"
-
-#define CGROUP_TEXT_SIZE 8192 /* chosen: a path of 4096, and short ones of v1's hierarchies */
 
 static int find_by_cgroup(pid_t pid, const struct attempt_roots *roots)
 {
-    char path[32], own[CGROUP_PATH_SIZE], text[CGROUP_TEXT_SIZE];
+    char own[CGROUP_PATH_SIZE];
     uint64_t task;
     int attempt;
-    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
-    bool is_attempt = file_read_start(path, text, sizeof text) > 0 &&
-                      cgroup_parse_own(text, own, sizeof own) &&
+    bool is_attempt = cgroup_find_of(pid, own) &&
                       (cgroup_parse_attempt(
                            own, roots->cgroup_home, roots->state_dir, &task, &attempt) ||
                           cgroup_parse_slice(own, roots->state_dir, &task, &attempt));

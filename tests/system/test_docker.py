@@ -132,6 +132,28 @@ class Docker(DockerCase):
             self.assertIn(words, said)
             self.assertIn("compose up -d", said)
 
+    def test_compose_as_a_program_of_its_own(self):
+        """Where docker has no plugin `compose`: compose 2 is a part of the task, 1 is warned of."""
+        docker = self.write(
+            "docker", '#!/bin/sh\n[ $1 = info ] && echo "cgroupfs []" && exit; exit 1\n'
+        )
+        two = (
+            'case "$*" in *config*) echo \'{"name": "n", "services": {"a": {"image": "i"}}}\';;\n'
+            '*) echo "ran $*"; cat $(echo "$1" | sed -n s/--file=//p);; esac\n'
+        )
+        one = 'case "$*" in *config*) echo no such option >&2; exit 1;; *) echo "ran $*";; esac\n'
+        compose = os.path.join(self.work, "docker-compose")
+        os.chmod(docker, 0o755)
+        for version, expected in ((two, "ran --file=/proc/self/fd/"), (one, "ran up -d")):
+            self.write("docker-compose", "#!/bin/sh\n" + version)
+            os.chmod(compose, 0o755)
+            task = self.submit(f"PATH=$PATH:{self.work}\ndocker-compose up -d")
+            self.wait(task, "COMPLETED")
+            said = self.read(f"colloc-{task}.out")
+            self.assertIn(expected, said)
+            self.assertEqual("(compose 2) printed no project" in said, version == one, said)
+            self.assertEqual('"cgroup_parent": "/' in said, version == two, said)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -187,10 +187,14 @@ class DockerBySystemd(DockerCase):
         with_gpu = {**service, "deploy": {"resources": {"reservations": devices}}}
         services = {"train": service, "made": {**with_gpu, "profiles": ["made"]}}
         self.write("a project/compose.yaml", json.dumps({"services": services}))
-        for verb in ("up", "up -d"):
-            task = self.submit(
-                f"cd '{folder}'\ndocker compose {verb}\nexec sleep 1000", environment=self.env
-            )
+        alone = {**self.env, "DOCKER_CONFIG": folder, "PATH": f"{self.env['PATH']}:{plugins}"}
+        for line, environment in (
+            ("docker compose up", self.env),
+            ("docker compose up -d", self.env),
+            ("docker-compose up -d", self.env),
+            ("docker-compose up -d", alone),  # the same program, and docker has no plugin
+        ):
+            task = self.submit(f"cd '{folder}'\n{line}\nexec sleep 1000", environment=environment)
             until(
                 lambda: (self.task(task).get("mem_used_mib") or 0) > 2900,
                 "the task's memory",

@@ -179,6 +179,22 @@ static void test_what_is_no_project(void **state)
     }
 }
 
+static void test_of_a_dockerd_in_the_task(void **state)
+{
+    const struct docker_task task = {"12", "1", NULL};
+    json_t *project = json_loads(
+        WITH_GPU("\"cgroup_parent\":\"/x\",\"restart\":\"always\""), 0, NULL);
+    const json_t *service;
+    assert_true(compose_join_task(project, &task));
+    service = json_object_get(json_object_get(project, "services"), "a");
+    assert_null(json_object_get(service, "cgroup_parent"));
+    assert_null(json_object_get(service, "restart"));
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(service, "labels"), "colloc.task")),
+        "12");
+    json_decref(project);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_services),
         cmocka_unit_test(test_what_is_left_alone),
         cmocka_unit_test(test_what_is_no_project),
+        cmocka_unit_test(test_of_a_dockerd_in_the_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

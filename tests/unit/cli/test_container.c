@@ -62,6 +62,22 @@ static void docker_has_the_tasks_cgroup_gpus_and_user(void **state)
     container_free(words);
 }
 
+/* root of a container of a user's dockerd is that user */
+static void a_dockerd_in_the_task_needs_no_cgroup_and_no_user(void **state)
+{
+    static const char *const none[] = {NULL};
+    static const struct docker_task task = {"12", "1", NULL};
+    const struct container_order order = {"a:1", "/w", "1", none, &task, 1000, 100};
+    struct fault fault = {""};
+    char **words;
+    assert_int_equal(container_words(&order, &fault, &words), 0);
+    assert_string_equal(words[4], "--label=colloc.task=12");
+    assert_string_equal(words[5], "--gpus=device=1");
+    for (size_t i = 0; words[i]; i++)
+        assert_true(!strstr(words[i], "--user") && !strstr(words[i], "--cgroup-parent"));
+    container_free(words);
+}
+
 static void a_task_without_gpus_gets_none(void **state)
 {
     static const char *const none[] = {NULL};
@@ -97,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_container_has_the_tasks_gpus_only),
         cmocka_unit_test(docker_has_the_tasks_cgroup_gpus_and_user),
+        cmocka_unit_test(a_dockerd_in_the_task_needs_no_cgroup_and_no_user),
         cmocka_unit_test(a_task_without_gpus_gets_none),
         cmocka_unit_test(what_is_no_image_is_refused),
     };

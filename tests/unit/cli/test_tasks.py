@@ -199,7 +199,8 @@ class Submit(CliCase):
         self.write("d.sh", "#!/bin/sh\necho x\n  sudo docker run --gpus all img\n")
         self.write("e.sh", "#!/bin/sh\nexec docker exec img train\n")
         self.write("p.sh", "#!/bin/sh\n# docker run\npodman run img\ndocker images\n")
-        self.write("r.sh", "#!/bin/sh\nexec docker run img\ndocker compose up\n")
+        self.write("r.sh", "#!/bin/sh\nexec docker run img\ndocker-compose up\n")
+        self.write("c.sh", "#!/bin/sh\n/usr/local/bin/docker-compose up\n")
         self.write("docker", "#!/bin/sh\n")
         os.chmod(os.path.join(self.folder, "docker"), 0o755)
         for words, count in (
@@ -207,6 +208,7 @@ class Submit(CliCase):
             (["e.sh"], 1),
             (["p.sh"], 0),
             (["r.sh"], 0),
+            (["c.sh"], 1),
             (["--", "./docker", "run", "--gpus", "all", "img"], 1),
             (["--", "./docker", "images"], 0),
         ):
