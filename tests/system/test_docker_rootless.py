@@ -25,7 +25,7 @@ STARTERS = [
 NEEDED = ("dockerd", "docker", "rootlesskit", "newuidmap", "setpriv")
 MISSING = [name for name in NEEDED if not shutil.which(name)] or (not STARTERS and ["its script"])
 
-# A dockerd of the user; without a network of its own, which needs slirp4netns
+# The user's dockerd; in the host's network, since another needs slirp4netns
 START = """
 mkdir -p -m 700 $XDG_RUNTIME_DIR
 sh {starter} {driver} --storage-driver=vfs --bridge=none --iptables=false --ip6tables=false \\
@@ -76,9 +76,8 @@ class RootlessDocker(DaemonCase):
         mounts = " ".join(f"-v {path}:{path}" for path in (*paths, "/lib", "/usr"))
         variables = " ".join(f"-e{n}" for n in ("COLLOC_EMULATOR", "LD_LIBRARY_PATH", "PATH"))
         train = f"{program('pretend-train')} --memory-mib={mib} --seconds=1e6"
-        return f"docker run --rm --detach --network=none --pid=host -v /proc:/proc {mounts} {variables} " + (
-            f"lab/train:1 {train}"
-        )
+        run = "docker run --rm --detach --network=none --pid=host -v /proc:/proc"
+        return f"{run} {mounts} {variables} lab/train:1 {train}"
 
     def submit_as_user(self, script):
         self.write("train.sh", f"#!/bin/bash\n{script}\nexec sleep 1000\n")

@@ -187,6 +187,9 @@ class Life(DaemonCase):
         self.client.cancel(self.submit("true", hold=True))
         for wrong in ("2", "9", "1_3"):
             self.colloc("requeue", wrong, code=1)
+        ended = self.submit("true")
+        self.wait(ended, "COMPLETED")
+        self.assertIn("`colloc rerun`", self.colloc("requeue", str(ended), code=1).stderr)
         once = self.submit("sleep 1000", requeue=False)
         self.wait_state(once, "RUNNING")
         self.assertIn("--requeue=no", self.colloc("requeue", str(once), code=1).stderr)

@@ -77,6 +77,17 @@ static int feed_event(const struct task_change_request *request, const struct ev
     return r;
 }
 
+/* What to do instead of a change that the task's state does not allow; "": nothing. `task`: NULL
+ * once it has ended. */
+static const char *find_remedy(enum event_kind kind, const struct task *task)
+{
+    if (kind == EVENT_HOLD && task && task_state_has_attempt(task->state))
+        return ": only one that waits can; `colloc suspend` takes one off its GPUs";
+    if (kind == EVENT_RUN_AGAIN && (!task || task_state_is_done(task->state)))
+        return ": `colloc rerun` submits it again, under a new id";
+    return "";
+}
+
 static void feed_change(
     const struct task_change_request *request, const json_t *record, struct task_change *change)
 {
@@ -99,9 +110,7 @@ static void feed_change(
         change->status = 200;
     else if (!task || feed_event(request, &event) != 0)
         set_status(change, 409, "task %llu is %s: it cannot be %s%s", id, state, request->verb,
-            request->kind == EVENT_HOLD && task && task_state_has_attempt(task->state)
-                ? ": only one that waits can; `colloc suspend` takes one off its GPUs"
-                : "");
+            find_remedy(request->kind, task));
     else
         change->status = 200;
 }
