@@ -39,12 +39,16 @@ class Failed(Exception):
 
 def read_table(path: str, *needed: str) -> List[Dict[str, str]]:
     """Rows of a comma-separated table, which must have the columns `needed`."""
-    with open(path, encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        for column in needed:
-            if column not in (reader.fieldnames or []):
-                raise SystemExit(f"{path}: no column {column}")
-        return list(reader)
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            rows, names = list(reader), reader.fieldnames or []
+    except OSError as error:
+        raise SystemExit(f"{path}: {error.strerror}") from None
+    for column in needed:
+        if column not in names:
+            raise SystemExit(f"{path}: no column {column}")
+    return rows
 
 
 def mix_of(row: Dict[str, str]) -> Mix:

@@ -30,6 +30,7 @@ TOP = os.path.join(HERE, "..", "..")
 sys.path[:0] = [os.path.join(TOP, "python")]
 from colloc_fit import study_trace  # noqa: E402
 from colloc_fit.machine import ForkServer, nvidia_smi, wait_for_daemon  # noqa: E402
+from colloc_fit.measure_mixes import read_table  # noqa: E402
 
 EMULATED_MIB = 143771  # of the emulator's H200
 GPUS = 4  # of the dissertation's machine
@@ -136,8 +137,10 @@ def write_missing(machine, kind, mixes, missing):
         [machine.program("colloc"), "simulate", os.path.join(study_trace.TRACES, options.trace),
          f"--gpus={GPUS}x{kind}", f"--policy={options.policy}", f"--sharing={options.sharing}",
          *known, f"--mixes-missing={missing}"],
-        env=machine.env, stdout=subprocess.PIPE, text=True, check=True,
+        env=machine.env, stdout=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"colloc simulate ended with {done.returncode}: what it says stands above")
     return "\n".join(line for line in done.stdout.splitlines() if line.startswith("Mixes"))
 
 
@@ -195,6 +198,8 @@ def main():
     parser.add_argument("--window", type=float, default=5, help="seconds of each mix")
     parser.add_argument("--start", type=float, default=40, help="seconds until its first steps")
     options = parser.parse_args()
+    if options.missing:
+        read_table(options.missing, "gpu", "sharing", "trainings")
     ends, folder = time.monotonic() + options.seconds, os.path.abspath(options.folder)
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="colloc-mixes-") as scratch:

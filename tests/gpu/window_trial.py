@@ -46,6 +46,8 @@ from mixes_trial import Daemon, Machine, task_of  # noqa: E402
 
 from colloc import Client, DaemonError  # noqa: E402
 from colloc_fit import study_trace  # noqa: E402
+from colloc_fit.measure_mixes import COLUMNS, SEPARATOR, read_table  # noqa: E402
+from colloc_fit.measure_mixes import mix_of as mix_of_row  # noqa: E402
 
 TRACE = "philly-60.txt"
 WAYS = {
@@ -153,6 +155,7 @@ class Trial:
         keys = ("name", "state", "steps", "oom_count", "attempt_count", "mem_peak_mib", "wait_s")
         self.write(
             way=way,
+            measured_on=self.machine.kind_and_driver(),
             seconds=self.options.seconds,
             begin=self.options.begin,
             loaders=self.options.loaders,
@@ -230,12 +233,16 @@ def read(paths):
     """Lines of several files: rate alone of each training, and the windows."""
     alone, windows = {}, []
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            for line in map(json.loads, file):
-                if "alone" in line:
-                    alone[line["alone"]] = line["steps_per_s"]
-                else:
-                    windows.append(line)
+        try:
+            with open(path, encoding="utf-8") as file:
+                lines = [json.loads(line) for line in file]
+        except (OSError, ValueError) as error:
+            raise SystemExit(f"{path}: {error}") from None
+        for line in lines:
+            if "alone" in line:
+                alone[line["alone"]] = line["steps_per_s"]
+            else:
+                windows.append(line)
     return alone, windows
 
 
@@ -255,17 +262,24 @@ def progress_of(window, alone):
     return total
 
 
-def read_mixes(path):
-    """Sorted trainings -> (speeds, watts), of mixes that did not crash."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return {
-            tuple(row["trainings"].split(" + ")): (
-                [float(speed) for speed in row["speeds"].split(" + ")],
-                float(row["power_w"] or "nan"),
-            )
-            for row in csv.DictReader(file)
-            if not row["crashed"]
-        }
+def read_mixes(path, windows):
+    """Sorted trainings -> (speeds, watts), of mixes under MPS that did not crash. Those of another
+    GPU or driver than the windows' are refused."""
+    places, found = {tuple(window["measured_on"]) for window in windows}, {}
+    for line, row in enumerate(read_table(path, *COLUMNS), 2):
+        place = row["gpu"], row["driver"]
+        if places - {place}:
+            of_windows = " and ".join(f"{gpu} with driver {of}" for gpu, of in sorted(places))
+            raise SystemExit(f"{path}:{line}: measured on {' with driver '.join(place)}, and the "
+                             f"windows on {of_windows}: measure the mixes there")  # fmt: skip
+        if row["crashed"] or row["sharing"] != "mps":
+            continue
+        try:
+            speeds = [float(speed) for speed in row["speeds"].split(SEPARATOR)]
+            found[mix_of_row(row)[1]] = speeds, float(row["power_w"] or "nan")
+        except ValueError as error:
+            raise SystemExit(f"{path}:{line}: {error}") from None
+    return found
 
 
 def compose(window, mixes):
@@ -291,20 +305,22 @@ def mix_of(row):
     return tuple(sorted(training_of(name) for name, steps in row[3].items() if steps))
 
 
-def write_missing(path, windows, mixes):
-    """The mixes not known, the longest first, as `colloc simulate --mixes-missing` does."""
+def missing_of(windows, mixes):
+    """(mix, seconds) of those not known, the longest first."""
     lasted_s = collections.Counter()
     for window in windows:
         for row, following in zip(window["samples"], window["samples"][1:]):
             lasted_s[mix_of(row)] += following[0] - row[0]
+    return [(mix, lasted) for mix, lasted in lasted_s.most_common() if mix and mix not in mixes]
+
+
+def write_missing(path, missing):
+    """As `colloc simulate --mixes-missing` does."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
-        table.writerow(
-            "gpu driver sharing trainings speeds smact power_w crashed simulated_s".split()
-        )
-        for mix, seconds in lasted_s.most_common():
-            if mix and mix not in mixes:
-                table.writerow(["", "", "mps", " + ".join(mix), "", "", "", "", round(seconds)])
+        table.writerow([*COLUMNS, "simulated_s"])
+        for mix, lasted in missing:
+            table.writerow(["", "", "mps", SEPARATOR.join(mix), "", "", "", "", round(lasted)])
 
 
 def percent_off(value, truth):
@@ -313,9 +329,13 @@ def percent_off(value, truth):
 
 def compare(paths, mixes_path, missing_path):
     alone, windows = read(paths)
-    mixes = read_mixes(mixes_path) if mixes_path else {}
+    mixes = read_mixes(mixes_path, windows) if mixes_path else {}
+    missing = missing_of(windows, mixes)
     if missing_path:
-        write_missing(missing_path, windows, mixes)
+        write_missing(missing_path, missing)
+    elif mixes_path and missing:
+        print(f"{len(missing)} mixes are not in {mixes_path}, the longest is "
+              f"{SEPARATOR.join(missing[0][0])}: --missing=FILE lists them", file=sys.stderr)  # fmt: skip
     print("| way | progress a second | kJ | kJ for 1,000 s of progress | started | crashes "
           "| mixes known | composed progress | composed energy |")  # fmt: skip
     print("|" + " --- |" * 9)

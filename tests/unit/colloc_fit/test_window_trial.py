@@ -23,6 +23,7 @@ SAMPLES = [[0, 100, 0.0, {"0:a": None}]] + [
 ]
 WINDOW = {
     "way": "magm",
+    "measured_on": ["H200", "580"],
     "seconds": 11,
     "energy_j": 3200,
     "tasks": [
@@ -56,16 +57,54 @@ class Windows(unittest.TestCase):
         self.assertIsNone(window_trial.energy_of([[0, None, None, {}], [1, None, None, {}]]))
 
     def test_the_missing_mixes_are_written(self):
+        self.assertEqual(window_trial.missing_of([WINDOW], {("a", "b"): None}), [])
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "missing.csv")
-            window_trial.write_missing(path, [WINDOW], {})
+            window_trial.write_missing(path, window_trial.missing_of([WINDOW], {}))
             with open(path, encoding="utf-8", newline="") as file:
                 rows = list(csv.DictReader(file))
-            self.assertEqual([row["trainings"] for row in rows], ["a + b"])
-            self.assertEqual(rows[0]["simulated_s"], "10")
-            window_trial.write_missing(path, [WINDOW], {("a", "b"): None})
-            with open(path, encoding="utf-8") as file:
-                self.assertEqual(len(file.readlines()), 1)
+        self.assertEqual([row["trainings"] for row in rows], ["a + b"])
+        self.assertEqual(rows[0]["simulated_s"], "10")
+
+
+class Mixes(unittest.TestCase):
+    """The table of mixes that --compare is given."""
+
+    HEAD = "gpu,driver,sharing,trainings,speeds,smact,power_w,crashed"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "mixes.csv")
+
+    def read(self, *lines):
+        with open(self.path, "w", encoding="ascii") as file:
+            print(*lines, sep="\n", file=file)
+        return window_trial.read_mixes(self.path, [WINDOW])
+
+    def test_mixes_under_mps_in_any_order(self):
+        found = self.read(
+            self.HEAD,
+            "H200,580,mps,b + a,0.5 + 0.7,0.9,300,",
+            "H200,580,streams,a + b,0.2 + 0.3,0.9,300,",
+            "H200,580,mps,a + a,,,,1",
+        )
+        self.assertEqual(found, {("a", "b"): ([0.5, 0.7], 300.0)})
+
+    def test_another_gpu_or_driver_and_what_is_no_table_are_refused(self):
+        here = "windows on H200 with driver 580"
+        for lines, complaint in (
+            ([self.HEAD, "H100,580,mps,a + b,0.5 + 0.7,0.9,300,"], f":2: measured on H100.*{here}"),
+            ([self.HEAD, "H200,575,mps,a + b,0.5 + 0.7,0.9,300,"], f":2:.*driver 575.*{here}"),
+            ([self.HEAD, "H200,580,mps,a + b,0.5 + x,0.9,300,"], ":2: could not convert"),
+            (["a,b", "1,2"], "no column gpu"),
+        ):
+            with self.assertRaisesRegex(SystemExit, complaint):
+                self.read(*lines)
+        with self.assertRaisesRegex(SystemExit, "nosuch: No such file"):
+            window_trial.read_mixes(self.path + "nosuch", [WINDOW])
+        with self.assertRaisesRegex(SystemExit, "nosuch.*No such file"):
+            window_trial.read([self.path + "nosuch"])
 
 
 if __name__ == "__main__":
