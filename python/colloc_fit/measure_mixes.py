@@ -131,8 +131,9 @@ class Table:
     def __init__(self, path: str, gpu: str, driver: str):
         self.path, self.gpu, self.driver = path, gpu, driver
         is_new = not os.path.exists(path) or os.path.getsize(path) == 0
-        self.done = {} if is_new else {mix_of(row): row for row in read_table(path, *COLUMNS)}
-        for row in self.done.values():
+        rows = [] if is_new else read_table(path, *COLUMNS)
+        self.done = {mix_of(row) for row in rows}
+        for row in rows:
             if (row["gpu"], row["driver"]) != (gpu, driver):
                 raise SystemExit(
                     f"{path}: measured on {row['gpu']} with driver {row['driver']}, and here is "
@@ -155,6 +156,7 @@ class Table:
         self._append(
             [self.gpu, self.driver, mix[0], SEPARATOR.join(mix[1]), text, *figures, crashed]
         )
+        self.done.add(mix)
 
 
 def wanted_mixes(rows: Sequence[Dict[str, str]], commands: Dict[str, str]) -> List[Mix]:
@@ -189,6 +191,8 @@ def measure_all(bench: Bench, table: Table, mixes: Sequence[Mix], within_s: floa
             return failed + 1
         try:
             speeds_alone = [rate_alone(mix[0], training) for training in mix[1]]
+            if mix in table.done:  # a training alone
+                continue
             found = bench.measure(mix)
         except Crashed:
             table.add(mix, None)

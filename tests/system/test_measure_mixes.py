@@ -17,7 +17,9 @@ busy,{PRETEND} --memory-mib=3000 --smact=0.9
 brief,colloc-pretend-train --memory-mib=2000 --seconds=1
 """
 MISSING = """gpu,driver,sharing,trainings,speeds,smact,power_w,crashed,simulated_s
+H200,,mps,busy,,,,,200
 H200,,mps,busy + small,,,,,100
+H200,,mps,small,,,,,70
 H200,,mps,brief + small,,,,,50
 H200,,mps,unlisted + small,,,,,10
 """
