@@ -334,8 +334,9 @@ def compare(paths, mixes_path, missing_path):
     if missing_path:
         write_missing(missing_path, missing)
     elif mixes_path and missing:
-        print(f"{len(missing)} mixes are not in {mixes_path}, the longest is "
-              f"{SEPARATOR.join(missing[0][0])}: --missing=FILE lists them", file=sys.stderr)  # fmt: skip
+        longest = SEPARATOR.join(missing[0][0])
+        print(f"{mixes_path} lacks {len(missing)} mixes, the longest is {longest}: "
+              "--missing=FILE lists them", file=sys.stderr)  # fmt: skip
     print("| way | progress a second | kJ | kJ for 1,000 s of progress | started | crashes "
           "| mixes known | composed progress | composed energy |")  # fmt: skip
     print("|" + " --- |" * 9)
