@@ -19,7 +19,7 @@ Parts (default: held:small missed:medium); OUT gets a line for each result when 
                   what it saved
 
 Speeds are steps a second by the trainings' own counts. --small: each part in a few seconds. --dry:
-without a GPU, on the emulator.
+the same on the emulator, whose variables are set (docs/emulator.md), with trainings that pretend.
 """
 import contextlib
 import glob
@@ -528,9 +528,10 @@ def phases(it):
 
 
 def span(ends, since, to):
-    """The mean of steps a second, and the slowest and fastest of whole seconds."""
+    """The mean of steps a second, and the slowest and fastest of its whole seconds, if any."""
     seconds = [rate(ends, since + i, since + i + 1) for i in range(int(to - since))]
-    return f"{rate(ends, since, to):.1f} ({min(seconds):.0f} to {max(seconds):.0f})"
+    spread = f" ({min(seconds):.0f} to {max(seconds):.0f})" if seconds else ""
+    return f"{rate(ends, since, to):.1f}{spread}"
 
 
 def page_story(rows):
