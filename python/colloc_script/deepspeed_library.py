@@ -18,6 +18,7 @@ import sys
 from . import after_import, ending
 
 NAME, VERSION = "deepspeed", "0.19.6"
+MISSING, UNKNOWN = "DeepSpeed is not installed here", "is not imitated"
 LONGEST_SCRIPT = 1 << 20  # bytes of a script that are searched for the name; chosen
 
 PACKAGES = ("deepspeed", "deepspeed.ops", "deepspeed.runtime", "deepspeed.runtime.zero")
@@ -30,12 +31,19 @@ MODULES = PACKAGES + tuple(
 )
 
 
+# What Python says of a member that the imitation lacks, for ending.py.
+SIGNS = (
+    (rf"module '({NAME}[\w.]*)' has no attribute '(\w+)'", f"{MISSING}, and {{}}.{{}} {UNKNOWN}"),
+    (rf"cannot import name '(\w+)' from '({NAME}[\w.]*)'", f"{MISSING}, and {{1}}.{{0}} {UNKNOWN}"),
+)
+
+
 class _NotImitated(ImportError):
     """The script may well have this module where DeepSpeed is installed."""
 
     def __init__(self, name):
         super().__init__("install DeepSpeed where the script is followed, too", name=name)
-        self._colloc_own = f"DeepSpeed is not installed here, and {name} is not imitated"
+        self._colloc_own = f"{MISSING}, and {name} {UNKNOWN}"
 
 
 def _importing_file():
@@ -94,6 +102,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         if not self.is_used and not (ending._is_users(_importing_file()) or _script_names_it()):
             return None
+        if not self.is_used:
+            ending.SIGNS.extend(SIGNS)
         self.is_used = True
         if name not in MODULES:
             raise _NotImitated(name)

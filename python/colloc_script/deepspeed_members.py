@@ -5,6 +5,7 @@
 reads it. `follow` says first for which training.
 """
 import logging
+import os
 import types
 
 import torch
@@ -147,6 +148,30 @@ class _Schedule:
         pass
 
 
+SCHEDULES = {
+    name: type(name, (_Schedule,), {})
+    for name in ("LRRangeTest", "OneCycle", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR")
+}
+
+
+def _schedule_of(given, part, optimizer):
+    """The schedule of the learning rate: the caller's, or the one that the configuration names.
+
+    given: a schedule, or a function of the optimizer within DeepSpeed's that makes one; None: none
+    part: `scheduler` of the configuration
+    """
+    if callable(given) and not hasattr(given, "step"):
+        return given(optimizer.inner if isinstance(optimizer, zero.Optimizer) else optimizer)
+    name = part.get("type")
+    if given is not None or not name:
+        return given
+    if name not in SCHEDULES and not hasattr(torch.optim.lr_scheduler, str(name)):
+        raise theirs(
+            AssertionError(f"DeepSpeed's configuration: scheduler.type is {name!r}, not known")
+        )
+    return SCHEDULES.get(name, _Schedule)(optimizer)
+
+
 # ---- the functions of the package ----
 
 
@@ -181,9 +206,7 @@ def initialize(
     make = _optimizer_maker(optimizer, model_parameters, settings)
     engine = zero.engine_of(training, model, make, settings, group, _Followed.is_divided)
     group.note_nccl()
-    if callable(lr_scheduler) and not hasattr(lr_scheduler, "step"):
-        lr_scheduler = lr_scheduler(engine.optimizer)
-    engine.lr_scheduler = lr_scheduler
+    engine.lr_scheduler = _schedule_of(lr_scheduler, settings.scheduler, engine.optimizer)
     if training_data is not None:
         engine.training_dataloader = torch.utils.data.DataLoader(
             training_data, settings.batch, shuffle=True, collate_fn=collate_fn
@@ -192,6 +215,9 @@ def initialize(
 
 
 def init_distributed(dist_backend=None, *_, **__):
+    """Without a launcher's environment there is one process, as DeepSpeed finds out by MPI."""
+    for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
+        os.environ.setdefault(name, value)
     if not _Followed.group.is_initialized:
         _Followed.group.init(dist_backend)
 
@@ -283,8 +309,8 @@ def of(name):
         "deepspeed.ops.lion": {"FusedLion": FusedLion, "DeepSpeedCPULion": DeepSpeedCPULion},
         "deepspeed.pipe": {"PipelineModule": PipelineModule},
         "deepspeed.runtime.lr_schedules": {
-            kind: _Schedule
-            for kind in ("WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "OneCycle", "LRRangeTest")
+            **SCHEDULES,
+            "VALID_LR_SCHEDULES": list(SCHEDULES),
         },
         "deepspeed.runtime.zero.partition_parameters": {
             **zero_members,

@@ -26,7 +26,7 @@ DEVICES = (None, "none", "cpu", "nvme")
 Settings = collections.namedtuple(
     "Settings",
     "stage dtype gradient_dtype batch accumulation bucket buckets contiguous sub_group prefetch "
-    "reuse hosts_states hosts_parameters optimizer",
+    "reuse hosts_states hosts_parameters optimizer scheduler",
 )
 
 # What is in a string stays; comments go, then a comma before a closing bracket (hjson).
@@ -215,4 +215,5 @@ def settings_of(config, world):
         hosts_states=hosts_states,
         hosts_parameters=hosts_parameters,
         optimizer=_part(config, "optimizer"),
+        scheduler=_part(config, "scheduler"),
     )

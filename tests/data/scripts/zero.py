@@ -2,7 +2,7 @@
 """One rank of a training that DeepSpeed divides among four GPUs, which is not installed.
 
     zero.py STAGE [bf16] [overlap] [far] [states] [parameters] [file] [accumulates] [tied] [frozen]
-        [init] [installed] [breaks]
+        [init] [installed] [breaks] [schedule] [warms] [member] [import]
 
 Other words than a stage give a configuration that DeepSpeed refuses.
 """
@@ -78,6 +78,7 @@ def refused():
             "train_batch_size": 4,
             "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
         },
+        "schedule": {"train_batch_size": 4, "scheduler": {"type": "Quick"}},
         "batch": {"zero_optimization": {"stage": 2}},
         "offload": {
             "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}},
@@ -98,11 +99,26 @@ if "file" in words:
     with open("ds_config.json", "w", encoding="utf-8") as file:
         file.write("// as hjson\n" + json.dumps(config)[:-1] + ", # the end\n}")
     config = "ds_config.json"
+if "warms" in words:
+    config["scheduler"] = {"type": "WarmupLR"}
+if "member" in words:
+    deepspeed.utils.no_such_member()
+if "import" in words:
+    from deepspeed.utils import no_such_member
+
+    no_such_member()
 if "breaks" in words:
     deepspeed.initialize.__globals__["zero_config"].settings_of = None
-engine, optimizer, _, _ = deepspeed.initialize(
-    model=network, model_parameters=network.parameters(), config=config
+schedule = None
+if "schedule" in words:  # as transformers gives it: of the optimizer within DeepSpeed's
+    schedule = lambda inner: torch.optim.lr_scheduler.LambdaLR(inner, lambda step: 1.0)
+engine, optimizer, _, schedule = deepspeed.initialize(
+    model=network, model_parameters=network.parameters(), config=config, lr_scheduler=schedule
 )
+if "warms" in words:
+    assert type(schedule).__name__ in deepspeed.runtime.lr_schedules.VALID_LR_SCHEDULES
+if "schedule" in words:
+    assert isinstance(schedule, torch.optim.lr_scheduler.LambdaLR)
 for _ in range(6):
     words_in = torch.randint(0, 1024, (4, 96), device="cuda")
     loss = engine(words_in).float().logsumexp(-1).mean()

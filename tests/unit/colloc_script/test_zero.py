@@ -77,6 +77,14 @@ class Stages(Scripts):
         self.assertEqual(result["parameters"], PART - 1024 * 512 // 4)
         self.assertEqual(result["trainable"], (1024 * 512 + 4 * 512 * 512 + 4 * 512) // 4)
 
+    def test_schedules(self):
+        """Of the caller, for the optimizer within DeepSpeed's, and of the configuration; with what
+        accelerate asks of one."""
+        plain = most_bytes(self.zero("2", "bf16"))
+        for word in ("schedule", "warms"):
+            with self.subTest(word=word):
+                self.assertEqual(most_bytes(self.zero("2", "bf16", word)), plain)
+
     def test_errors(self):
         """What DeepSpeed refuses is the script's own; an error of the imitation is not."""
         own = r"^\S*zero\.py, line \d+: "
@@ -84,6 +92,9 @@ class Stages(Scripts):
             (["missing"], own + "AssertionError: DeepSpeed's configuration is missing"),
             (["stage"], own + "ValueError: .* zero_optimization.stage is 4, not 0, 1, 2 or 3"),
             (["rate"], own + "ValueError: .*optimizer.params.lr is auto"),
+            (["schedule"], own + "AssertionError: .* scheduler.type is 'Quick', not known"),
+            (["2", "member"], own + "colloc cannot .* deepspeed.utils.no_such_member is not imit"),
+            (["2", "import"], own + "colloc cannot .* deepspeed.utils.no_such_member is not imit"),
             (["2", "breaks"], own + "colloc cannot follow .* in colloc's deepspeed_members.py: Ty"),
         ):
             with self.subTest(words=words):
