@@ -5,8 +5,16 @@ Fake tensors know no sparse layout before PyTorch 2. A sparse matrix on the GPU,
 adjacency matrix of a graph, is a dense fake tensor here, which takes no memory itself: its indices
 and values do, and live as long as it does. Products with it have the shapes that they would have.
 """
+import sys
+
 import torch
 from torch._subclasses import FakeTensor
+
+
+# Methods that what stands for a sparse tensor answers as one.
+ANSWERED = (
+    "coalesce is_coalesced indices _indices values _values _nnz sparse_dim to_dense"
+).split()
 
 
 def is_sparse(tensor):
@@ -52,9 +60,22 @@ def _patched(plain, name):
             return len(self._colloc_parts[-1]) if name == "_nnz" else self.dim()
         if name == "to_dense":
             return torch.zeros(self.shape, dtype=self.dtype, device=self.device)
-        return self  # coalesce
+        return True if name == "is_coalesced" else self  # coalesce
 
     return method
+
+
+def _is_sparse_for(plain):
+    """What `is_sparse` says: to PyTorch's own code of fake tensors a stand-in is dense."""
+
+    def is_sparse_now(tensor):
+        if not stands_for_sparse(tensor):
+            return plain.__get__(tensor)
+        asks = sys._getframe(1).f_globals.get("__name__", "")
+        in_rows = len(tensor._colloc_parts) == 3  # CSR, of which is_sparse is False
+        return not in_rows and not asks.startswith("torch._subclasses")
+
+    return is_sparse_now
 
 
 def _made_by(plain, make):
@@ -78,12 +99,9 @@ def patch(make):
     for holder in filter(None, (torch.sparse, getattr(torch.cuda, "sparse", None))):
         if hasattr(holder, "FloatTensor"):
             holder.FloatTensor = _made_by(holder.FloatTensor, make)
-    for name in "coalesce indices _indices values _values _nnz sparse_dim to_dense".split():
+    for name in ANSWERED:
         setattr(FakeTensor, name, _patched(getattr(torch.Tensor, name), name))
-    is_sparse_plain = torch.Tensor.is_sparse
-    FakeTensor.is_sparse = property(
-        lambda tensor: stands_for_sparse(tensor) or is_sparse_plain.__get__(tensor)
-    )
+    FakeTensor.is_sparse = property(_is_sparse_for(torch.Tensor.is_sparse))
     multiply = torch.sparse.mm
 
     def mm(first, second, *rest):

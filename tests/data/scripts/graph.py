@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two layers over a graph, whose adjacency matrix is sparse: moved to the GPU, or made there."""
+"""Two layers over a graph, whose adjacency matrix is sparse: moved to the GPU, or made there.
+
+    graph.py [there] [rows]
+
+With `rows` the matrix that is moved is in compressed rows (CSR).
+"""
 import sys
 
 import torch
@@ -9,8 +14,11 @@ places, weights = torch.randint(0, nodes, (2, edges)), torch.ones(edges)
 if "there" in sys.argv:
     adjacency = torch.sparse_coo_tensor(places.cuda(), weights.cuda(), (nodes, nodes))
 else:
-    adjacency = torch.sparse_coo_tensor(places, weights, (nodes, nodes)).coalesce().cuda()
-assert adjacency.is_cuda and adjacency.is_sparse and adjacency._values().is_cuda
+    adjacency = torch.sparse_coo_tensor(places, weights, (nodes, nodes)).coalesce()
+    adjacency = (adjacency.to_sparse_csr() if "rows" in sys.argv else adjacency).cuda()
+assert adjacency.is_cuda and adjacency.is_sparse == ("rows" not in sys.argv)
+if adjacency.is_sparse:
+    assert adjacency.coalesce().is_coalesced() and adjacency._values().is_cuda
 
 
 class Network(torch.nn.Module):

@@ -337,6 +337,8 @@ class Loops(Case):
                 self.assertNotIn(3000 * 3000 * 4, sizes)  # not as a dense matrix
                 places = [size for size in sizes if 2 * 19000 * 8 < size <= 2 * 20000 * 8]
                 self.assertTrue(places, sizes)
+        rows = self.result("graph.py", "rows")
+        self.assertIn(3001 * 8, [row[0] for row in rows["tensors"]])
 
     def test_a_view_tells_how_many_a_mask_selects(self):
         result = self.result("crops.py")
