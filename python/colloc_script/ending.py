@@ -94,6 +94,7 @@ SIGNS = [
     (r"Tried to instantiate dummy base class (\w+)", "{} is of PyTorch with CUDA alone"),
     (r"\bmeta (?:\w+ )?[Tt]ensor|\bMeta tensors?\b|'meta'", "it needs values of the tensors"),
     (r"\b[Ff]ake ?[Tt]ensors?\b", "it needs values of the tensors"),
+    (r"no rule registered for H\w+ (\w+)", "{} has no rule of its sizes here"),
 ]
 
 _values_read = set()  # places in the script where a value was read that only a GPU computes

@@ -100,6 +100,16 @@ class Ending(unittest.TestCase):
             with self.subTest(text=text):
                 self.assertEqual(self.reason(text), "nothing trained")
 
+    def test_an_operator_that_pytorch_knows_without_its_sizes(self):
+        """What PyTorch says where a mode of tensors without data meets such an operator."""
+        for kind in ("HOP", "HigherOrderOperator"):
+            text = f"There was no rule registered for {kind} flex_attention and mode <Device>."
+            self.assertEqual(
+                self.reason(f"raise NotImplementedError({text!r})"),
+                "train.py, line 1: colloc cannot follow this line without a GPU, where it may well "
+                "run: flex_attention has no rule of its sizes here: NotImplementedError: " + text,
+            )
+
     def test_an_error_after_a_caught_exit(self):
         text = "import sys\ntry:\n    sys.exit(2)\nexcept SystemExit:\n    pass\n1 / 0"
         self.assertIn("train.py, line 6: ZeroDivisionError", self.reason(text))
