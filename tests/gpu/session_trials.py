@@ -134,8 +134,8 @@ TRIALS = (
         "ranks",
         "Pipelines, CUDA graphs and ranks under MPS out and in; two trainings of ranks in turns",
         2,
+        145,
         110,
-        85,
         f"python3 {GPU}/ranks_trial.py {{programs}} {{out}}/ranks.jsonl {{seconds}}",
         f"python3 {GPU}/ranks_trial.py {{programs}} {{out}}/ranks.jsonl {{seconds}} --small",
         "8 to 12 times out and in each, equal losses; slots of about 16 s; a graph as NCCL"

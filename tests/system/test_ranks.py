@@ -105,12 +105,26 @@ class Together(Ranks):
     def test_what_nccl_has_is_no_reason_to_stay(self):
         """More than they have in blocks, as in a pipeline. It stays on the GPUs."""
         task = self.start_ranks(nccl_mib=200)
+        self.check_stand(self.ranks(task)[0])
         self.suspend(task)
         until(lambda: max(self.used_mib()) < 300, "their memory to be free")
         self.assertGreater(sorted(self.used_mib())[1], 200)
         self.colloc("resume", str(task))
         self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def check_stand(self, pid):
+        """What the trials on GPUs note of a rank that cannot be suspended."""
+        page = until(lambda: attempt(lambda: pd.ProcessPage(pid, self.process.pid)), "its page")
+        stand = page.stand()
+        page.close()
+        self.assertEqual((stand["phase"], stand["why"], stand["under_way"][1]), ("here", "can", 0))
+        self.assertGreater(
+            stand["held_mib"][0] + stand["held_mib"][1], 200 + stand["blocks_mib"] - 9
+        )
+        ((launched, _),) = stand["launched"]
+        self.assertGreater(launched, 0)
+        self.assertEqual({tuple(ends) for *ends, _ in stand["messages"]}, {(0, 1), (1, 0)})
 
     def test_what_a_user_has_suspended_comes_back_in_time(self):
         """For the next collocd more time has passed than PyTorch's watchdog allows."""

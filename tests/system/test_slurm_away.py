@@ -5,6 +5,7 @@ program stands for the controller (test_slurm_gives_way.py has the real one)."""
 import contextlib
 import os
 import random
+import re
 import time
 import unittest
 
@@ -64,9 +65,9 @@ class GivesWayCase(NodeCase):
             *options,
         )
 
-    def start_ranks(self):
+    def start_ranks(self, options=""):
         """Two that wait for each other in each step, each on one of the job's GPUs."""
-        training = f"{TRAINING} --device=$LOCAL_RANK --rank=$LOCAL_RANK --all-reduce=1"
+        training = f"{TRAINING} {options} --device=$LOCAL_RANK --rank=$LOCAL_RANK --all-reduce=1"
         return self.start_script(
             f"for LOCAL_RANK in 0 1; do export LOCAL_RANK; {training} & done\nwait -n; kill 0",
             "--gres=shard:i0:10,shard:i1:10",
@@ -181,6 +182,20 @@ class GivesWay(GivesWayCase):
         self.hub.wait_report(lambda r: is_seen(r) and self.entry(r, job).get("ranks"))
         self.order()
         self.wait_where(job, "here")
+        self.goes_on(job)
+
+    def test_ranks_that_cannot_leave_say_why(self):
+        """They go on, and the log says where each stood."""
+        job = self.start_ranks("--pool-mib=400")
+        self.order(job)
+        report = self.hub.wait_report(lambda r: "the carrier" in self.entry(r, job).get("why", ""))
+        self.assertEqual(self.entry(report, job)["failed"], "not-now")
+        self.assertIn("most of its memory is in pools", self.entry(report, job)["why"])
+        line = (
+            rf"job {job}: process \d+: \d+ calls of NCCL; gate closed, 0 calls within; memory here"
+        )
+        until(lambda: len(re.findall(line, read(self.agent.log))) >= 2, "a line of each rank")
+        self.order()
         self.goes_on(job)
 
     def test_kills(self):
