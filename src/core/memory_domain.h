@@ -16,7 +16,7 @@
 #ifndef COLLOC_CORE_MEMORY_DOMAIN_H
 #define COLLOC_CORE_MEMORY_DOMAIN_H
 
-#include "core/view.h"
+#include "core/view_data.h"
 
 /* Links the places of each domain: those in the list of the driver that have the same
  * id.memory_domain and node. To be called when the list has changed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking a policy for GPUs of one node, or of several (core/view.h, gpu_identity). */
+/* Asking a policy for GPUs of one node, or of several (core/view_data.h, gpu_identity). */
 #ifndef COLLOC_CORE_NODE_CHOICE_H
 #define COLLOC_CORE_NODE_CHOICE_H
 
