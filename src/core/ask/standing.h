@@ -27,8 +27,7 @@ int64_t core_usage_falls_below(
 /* Ranks the users anew: core_rank_users does where something has changed. */
 void core_rank_users_anew(const struct core *core);
 
-/* Makes the ranks those of now. They are computed when they are read, since they change with each
- * charge, and most changes are read by no question: the one thing that a question may write. */
+/* Makes the ranks those of now: a memo (state/state.h, struct core_users). */
 static inline void core_rank_users(const struct core *core)
 {
     if (core->users->is_stale)

@@ -6,7 +6,7 @@
  *     core.c       one step: apply the event, then decide what follows
  *     pass/        the stages of a scheduling pass: which task is tried, stopped or moved next
  *     decide/      one decision each: leaves an event and an effect, and may remove marks
- *     ask/         questions
+ *     ask/         questions: they write nothing but two memos of answers (struct core_users)
  *     state/       what an event does to the state; decides nothing
  *     src/core     the values that all of them pass on: task.h, event.h, view.h, policy.h
  *
@@ -66,6 +66,13 @@ struct core_user {
     struct ahead_of_user ahead[PRIORITY_URGENT - PRIORITY_LOW + 1];
 };
 
+/*
+ * The users. Two answers are memos, which a question computes when what they depend on has changed
+ * since they were last read, as most changes are read by no question:
+ *
+ *     fair.rank of each user    is_stale          (ask/standing.h)
+ *     ahead of each user        ahead.change      (ask/queue_ahead.c)
+ */
 struct core_users {
     struct core_user **list;    /* by rising uid */
     struct fair_member **order; /* scratch of core_rank_users */
