@@ -97,6 +97,21 @@ static enum placement_answer say_of_each(
 
 static const struct policy saying_of_each = {.name = "saying", .help = "", .choose = say_of_each};
 
+/* Those of the server, not of a GPU, have their words in verdict_text_add_host. */
+static void no_kind_of_verdict_is_without_words(void **state)
+{
+    struct core *core = world_core(&saying, 1);
+    world_submit(core, 1, 1, (struct task_request){.gpus = 1});
+    for (int kind = 0; kind < VERDICT_KINDS; kind++) {
+        said = (struct verdict){.kind = (enum verdict_kind)kind, .task = 7, .have = 1, .limit = 2};
+        const char *text = explain(core, 1);
+        bool is_of_server = kind == VERDICT_HOST_CPUS || kind == VERDICT_HOST_MEMORY;
+        if (!is_of_server && strcmp(text, "GPU 0: ") == 0)
+            fail_msg("kind %d of a verdict has no words", kind);
+    }
+    core_destroy(core);
+}
+
 static void gpus_with_the_same_text_are_named_together(void **state)
 {
     struct core *core = world_core(&saying_of_each, 8);
@@ -335,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_verdict_has_words_to_act_on),
+        cmocka_unit_test(no_kind_of_verdict_is_without_words),
         cmocka_unit_test(gpus_with_the_same_text_are_named_together),
         cmocka_unit_test(figures_that_differ_are_a_range),
         cmocka_unit_test(many_texts_and_tasks_are_counted_not_listed),
