@@ -134,10 +134,15 @@ struct gpus {
 /* Residents of a GPU that are sampled. */
 enum { RESIDENTS_SAMPLED_MAX = 256 };
 
-/* ---- gpus.c ---- */
+/* ---- nvml_opening.c ---- */
 
-/* The thread that opens NVML has done its work: goes on with its GPUs. */
-void gpus_finish_opening(struct gpus *gpus);
+/* The thread that opens NVML has done its work: feeds its GPUs to the core. Returns false when that
+ * failed, which is logged. */
+bool gpus_finish_opening(struct gpus *gpus);
+
+/* Gives DCGM the sample-period of the configuration, which may have been reloaded. Not during a
+ * poll. */
+void gpus_update_dcgm_period(struct gpus *gpus);
 
 /* ---- sampler.c ---- */
 
@@ -146,12 +151,6 @@ void sampler_on_done(uv_async_t *polled);
 
 /* Waits a moment for the poll under way, which cannot be ended. */
 void sampler_close(struct gpus *gpus);
-
-/* ---- gpus.c ---- */
-
-/* Gives DCGM the sample-period of the configuration, which may have been reloaded. Not during a
- * poll. */
-void gpus_update_dcgm_period(struct gpus *gpus);
 
 /* ---- gpu_list.c ---- */
 

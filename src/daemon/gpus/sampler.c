@@ -285,8 +285,8 @@ void sampler_on_done(uv_async_t *polled)
     struct poll_thread *thread = gpus->thread;
     if (gpus->is_closed)
         return;
-    if (gpus->opener && poll_thread_is_done(gpus->opener))
-        gpus_finish_opening(gpus);
+    if (gpus->opener && poll_thread_is_done(gpus->opener) && gpus_finish_opening(gpus))
+        gpus_start(gpus);
     if (thread && poll_thread_is_done(thread)) {
         end_poll(gpus, gpus->set->count);
         poll_thread_free(thread);

@@ -174,22 +174,6 @@ static void on_gpus(void *context, const struct helper_reply *reply)
     inspect_next(away);
 }
 
-int64_t away_jobs_out_bytes(const struct node *node)
-{
-    int64_t sum = 0;
-    for (const struct away_job *job = node->away ? node->away->first : NULL; job; job = job->next)
-        for (size_t i = 0; job->has_record && i < job->record.n_processes; i++)
-            for (size_t k = 0; k < job->record.processes[i].n_memory; k++)
-                sum += job->record.processes[i].memory[k].bytes;
-    return sum;
-}
-
-int64_t away_jobs_max_bytes(const struct node *node)
-{
-    int64_t set = node->parts.config->suspend_memory_max;
-    return set ? set : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
-}
-
 static bool shares_by_mps(const struct node *node, uint32_t job)
 {
     for (const struct node_step *step = node->steps; step; step = step->next)

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which job is next on its way, what is on disk, and what is reported; away_facts.c and
- * away_steps.c have the ways themselves. A failure is reported until the controller no longer
- * orders the job out.
+ * Which job is next on its way, and what is reported. away_facts.c and away_steps.c have the ways
+ * themselves, away_list.c has the jobs. A failure is reported until the controller no longer orders
+ * the job out.
  */
 #include "daemon/node/away_jobs.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clamp.h"
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/list.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/units.h"
@@ -24,114 +18,8 @@
 #include "daemon/node/away_state.h"
 
 static const size_t FILE_MAX = MIB;
-enum { RETRY_MS = 2000, WAIT_MIN_MS = 2, WAIT_MAX_MS = 500, WAIT_PART = 8 }; /* chosen */
-
-static void on_timer(uv_timer_t *timer);
-
-/* ---- on disk ---- */
-
-static void write_path(const struct away_jobs *away, uint32_t job, char *path, size_t size)
-{
-    snprintf(path, size, "%s/out/%u", away->node->parts.config->state_dir, job);
-}
-
-int away_save_record(struct away_jobs *away, struct away_job *job)
-{
-    char path[600], folder[600];
-    write_path(away, job->job, path, sizeof path);
-    snprintf(folder, sizeof folder, "%s/out", away->node->parts.config->state_dir);
-    char *text = suspension_record_write(&job->record);
-    int r = text ? file_make_folders(folder, 0700) : -ENOMEM;
-    if (r == 0)
-        r = file_write_atomic(path, text, strlen(text), 0600);
-    free(text);
-    job->has_record |= r == 0;
-    return r;
-}
-
-void away_remove_record(struct away_jobs *away, struct away_job *job)
-{
-    char path[600];
-    write_path(away, job->job, path, sizeof path);
-    unlink(path);
-    job->has_record = false;
-}
-
-static struct away_job *add_job(struct away_jobs *away, uint32_t number)
-{
-    struct away_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return NULL;
-    job->job = number;
-    LIST_PREPEND(&away->first, job);
-    return job;
-}
-
-/* What a write left that a kill has ended: the folder has nothing but records. */
-static void remove_leftover(const struct away_jobs *away, const char *name)
-{
-    char path[1024];
-    if (*name == '.')
-        return;
-    snprintf(path, sizeof path, "%s/out/%.255s", away->node->parts.config->state_dir, name);
-    unlink(path);
-}
-
-static void load_record(struct away_jobs *away, const char *name)
-{
-    char path[600], *data;
-    size_t size;
-    int64_t number;
-    if (parse_int64(name, 1, UINT32_MAX, &number) < 0) {
-        remove_leftover(away, name);
-        return;
-    }
-    write_path(away, (uint32_t)number, path, sizeof path);
-    struct suspension_record record;
-    int r = file_read(path, FILE_MAX, NULL, &data, &size);
-    if (r < 0)
-        return;
-    r = suspension_record_read((struct span){data, size}, &record);
-    free(data);
-    if (r < 0) {
-        log_error("%s: damaged", path);
-        return;
-    }
-    struct away_job *job = add_job(away, (uint32_t)number);
-    if (!job)
-        return;
-    job->record = record;
-    job->has_record = true;
-    job->where = NODE_JOB_OUT;
-    job->must_return = !record.is_resuming;
-    if (away->n_wanted < NODE_JOBS_MAX)
-        away->wanted[away->n_wanted++] = job->job; /* until the controller is heard, for a lease */
-    log_info("job %u was left out by an earlier agent", job->job);
-}
-
-static void load_records(struct away_jobs *away)
-{
-    char folder[600];
-    snprintf(folder, sizeof folder, "%s/out", away->node->parts.config->state_dir);
-    DIR *stream = opendir(folder);
-    if (!stream)
-        return;
-    struct dirent *entry;
-    while ((entry = readdir(stream)))
-        load_record(away, entry->d_name);
-    closedir(stream);
-    away->lease_until_ms = uv_now(away->node->parts.loop) + AWAY_LEASE_MS;
-}
 
 /* ---- which is next ---- */
-
-static struct away_job *find_job(const struct away_jobs *away, uint32_t number)
-{
-    struct away_job *job = away->first;
-    while (job && job->job != number)
-        job = job->next;
-    return job;
-}
 
 static bool is_wanted(const struct away_jobs *away, uint32_t job)
 {
@@ -191,23 +79,6 @@ static bool is_room(const struct away_jobs *away, const struct away_job *job)
     return true;
 }
 
-static void forget_job(struct away_jobs *away, struct away_job *job)
-{
-    if (job->has_record)
-        away_remove_record(away, job);
-    LIST_UNLINK(job);
-    free(job);
-}
-
-static void begin_way(struct away_jobs *away, struct away_job *job, enum node_job_where where,
-    void (*begin)(struct away_jobs *away))
-{
-    away->present = job;
-    away->began_ms = away->step_ms = uv_now(away->node->parts.loop);
-    job->where = where;
-    begin(away);
-}
-
 /* Returns whether it is on its way now. */
 static bool try_job(struct away_jobs *away, struct away_job *job)
 {
@@ -215,23 +86,23 @@ static bool try_job(struct away_jobs *away, struct away_job *job)
     bool is_ordered = is_wanted(away, job->job);
     if (is_out && !has_processes(job)) {
         log_info("job %u has ended while it was out", job->job);
-        forget_job(away, job);
+        away_forget(away, job);
         return false;
     }
     if (!is_out && (!is_ordered || job->said.failure)) {
         if (!is_ordered)
-            forget_job(away, job);
+            away_forget(away, job);
         return false;
     }
     if (job->retry_ms > uv_now(away->node->parts.loop))
         return false;
     if (!is_out) {
-        begin_way(away, job, NODE_JOB_GOING, away_gather_facts);
+        away_begin(away, job, NODE_JOB_GOING, away_gather_facts);
         return true;
     }
     if ((is_ordered && !job->must_return) || is_stopped(job) || !is_room(away, job))
         return false;
-    begin_way(away, job, NODE_JOB_COMING, away_begin_coming);
+    away_begin(away, job, NODE_JOB_COMING, away_begin_coming);
     return true;
 }
 
@@ -241,50 +112,6 @@ static void try_jobs(struct away_jobs *away)
         next = job->next;
         try_job(away, job);
     }
-}
-
-void away_finish(struct away_jobs *away, enum node_job_where where)
-{
-    struct away_job *job = away->present;
-    uint64_t now_ms = uv_now(away->node->parts.loop);
-    bool is_done = where == NODE_JOB_OUT ? job->where == NODE_JOB_GOING : !job->said.failure;
-    away->present = NULL;
-    away->next_step = NULL;
-    job->said.took_us = is_done ? (int64_t)(now_ms - away->began_ms) * MS_US : 0;
-    if (is_done)
-        log_info("job %u is %s, after %.2f s", job->job, where == NODE_JOB_OUT ? "out" : "back",
-            (double)(now_ms - away->began_ms) / 1000);
-    job->where = where;
-    job->retry_ms = is_done && where == NODE_JOB_OUT ? 0 : now_ms + RETRY_MS; /* after a poll */
-    if (where == NODE_JOB_HERE) {
-        job->must_return = false;
-        if (job->has_record)
-            away_remove_record(away, job);
-    }
-    uv_timer_start(&away->timer, on_timer, 0, 0); /* not from here: many may be tried */
-}
-
-/* ---- waiting for processes ---- */
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct away_jobs *away = timer->data;
-    void (*step)(struct away_jobs *) = away->next_step;
-    away->next_step = NULL;
-    if (away->is_closed)
-        return;
-    if (step)
-        step(away);
-    else if (!away->present)
-        try_jobs(away);
-}
-
-void away_wait(struct away_jobs *away, void (*step)(struct away_jobs *away))
-{
-    uint64_t waited_ms = uv_now(away->node->parts.loop) - away->step_ms;
-    int64_t wait_ms = clamp_int64((int64_t)(waited_ms / WAIT_PART), WAIT_MIN_MS, WAIT_MAX_MS);
-    away->next_step = step;
-    uv_timer_start(&away->timer, on_timer, (uint64_t)wait_ms, 0);
 }
 
 /* ---- orders and polls ---- */
@@ -299,8 +126,8 @@ void away_jobs_order(struct node *node, const uint32_t *jobs, size_t n)
         memcpy(away->wanted, jobs, away->n_wanted * sizeof *jobs);
     away->lease_until_ms = uv_now(node->parts.loop) + AWAY_LEASE_MS;
     for (size_t i = 0; i < away->n_wanted; i++)
-        if (!find_job(away, jobs[i]))
-            add_job(away, jobs[i]);
+        if (!away_find(away, jobs[i]))
+            away_add(away, jobs[i]);
     try_jobs(away);
 }
 
@@ -308,26 +135,6 @@ void away_jobs_poll(struct node *node)
 {
     if (node->away && !node->away->is_closed)
         try_jobs(node->away);
-}
-
-bool away_jobs_has(const struct node *node, uint32_t number)
-{
-    const struct away_job *job = node->away ? find_job(node->away, number) : NULL;
-    return job && job->where != NODE_JOB_HERE;
-}
-
-bool away_jobs_hold(const struct node *node, uint32_t number, pid_t pid)
-{
-    const struct away_job *job = node->away ? find_job(node->away, number) : NULL;
-    for (size_t i = 0; job && job->has_record && i < job->record.n_processes; i++)
-        if (job->record.processes[i].pid == pid)
-            return true;
-    return false;
-}
-
-bool away_jobs_are_taken(const struct node *node)
-{
-    return node->away && node->away->is_taking;
 }
 
 /* One whose page has not come to this agent yet may be a rank. */
@@ -392,11 +199,12 @@ void away_jobs_open(struct node *node)
         .speed = &away->speed,
         .on_done = away_on_group_done,
         .context = away};
+    away->try_jobs = try_jobs;
     uv_timer_init(node->parts.loop, &away->timer);
     away->timer.data = away;
     node->away = away;
     load_module(away);
-    load_records(away);
+    away_load_records(away);
 }
 
 void away_jobs_close(struct node *node)

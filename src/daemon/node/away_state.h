@@ -45,19 +45,39 @@ struct away_jobs {
     size_t inspected;
     uint64_t began_ms, step_ms; /* the way, its present step; in the loop's time */
     void (*next_step)(struct away_jobs *away);
+
+    void (*try_jobs)(struct away_jobs *away); /* no job is on its way: the next begins its own */
 };
 
-/* ---- away_jobs.c ---- */
+/* ---- away_list.c ---- */
 
-/* Ends the present way; the job is where it says by now. */
-void away_finish(struct away_jobs *away, enum node_job_where where);
+/* Returns the job; NULL: it was not ordered out. */
+struct away_job *away_find(const struct away_jobs *away, uint32_t number);
 
-/* Writes the record of the present job. Returns 0 or -errno. */
+/* Adds a job that is on its GPUs. Returns NULL when memory is out. */
+struct away_job *away_add(struct away_jobs *away, uint32_t number);
+
+/* Removes and releases the job, and its record. */
+void away_forget(struct away_jobs *away, struct away_job *job);
+
+/* Writes the record of the job. Returns 0 or -errno. */
 int away_save_record(struct away_jobs *away, struct away_job *job);
 void away_remove_record(struct away_jobs *away, struct away_job *job);
 
+/* Adds the jobs that an earlier agent has left out: for a lease they count as ordered out. */
+void away_load_records(struct away_jobs *away);
+
+/* ---- away_way.c ---- */
+
+/* The job is the present one from now on: it is on the way that begins with `begin`. */
+void away_begin(struct away_jobs *away, struct away_job *job, enum node_job_where where,
+    void (*begin)(struct away_jobs *away));
+
 /* Calls `step` again after some milliseconds. */
 void away_wait(struct away_jobs *away, void (*step)(struct away_jobs *away));
+
+/* Ends the present way; the job is where it says by now. */
+void away_finish(struct away_jobs *away, enum node_job_where where);
 
 /* ---- away_facts.c ---- */
 

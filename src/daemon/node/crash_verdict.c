@@ -271,7 +271,7 @@ static void on_done(struct user_helper *helper, int answer, const struct fault *
         text_mend(crash.evidence);
         log_info("job %u ran out of GPU memory beside others and is requeued: %s", verdict->job,
             crash.evidence);
-        node_note_crash(verdict->node, &crash);
+        node_crash_note(verdict->node, &crash);
     } else if (answer < 0) {
         log_warning("job %u failed, and it is not known whether GPU memory ran out: %s",
             verdict->job, fault->text);

@@ -29,12 +29,6 @@ void job_rooms_destroy(struct node *node)
     room_pool_destroy(node->rooms);
 }
 
-void job_rooms_connected(struct node *node, const struct preload_process *process)
-{
-    if (node->rooms)
-        room_pool_connected(node->rooms, process);
-}
-
 /* ---- polls ---- */
 
 static void note_room(struct node *node, struct preload_process *process)

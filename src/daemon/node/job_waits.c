@@ -375,7 +375,8 @@ static void on_begins(void *context, struct preload_process *process)
     if (known)
         known->called_us = clock_monotonic_us();
     process->data = known;
-    job_rooms_connected(waits->node, process);
+    if (waits->node->rooms)
+        room_pool_connected(waits->node->rooms, process);
     if (away_jobs_hold(waits->node, (uint32_t)process->peer.task, process->peer.pid))
         page_set_gate(process->page, true);
 }

@@ -6,6 +6,7 @@
  *     node_steps.c      steps that run here, and whether they share their GPUs
  *     node_socket.c     requests of slurmstepd (src/spank): a step starts, a task has failed
  *     crash_verdict.c   did it run out of GPU memory? then Slurm requeues and holds its job
+ *     node_crashes.c    such crashes, until they are reported
  *     job_waits.c       allocations of jobs that wait for GPU memory, and which jobs call CUDA
  *     away_jobs.c       jobs that are taken off their GPUs at the controller's word
  *     job_rooms.c       host memory of the agent's for the copies of these jobs
@@ -28,8 +29,7 @@
 #include "daemon/node/node_state.h"
 #include "nodelink/node_key.h"
 
-enum { POLLS_MISSED = 3 };                  /* chosen: as config_complete */
-#define CRASH_REPORTED_US (600 * SECOND_US) /* chosen: the controller may be restarted meanwhile */
+enum { POLLS_MISSED = 3 }; /* chosen: as config_complete */
 
 struct node *node_create(const struct node_options *options)
 {
@@ -40,28 +40,6 @@ struct node *node_create(const struct node_options *options)
 }
 
 /* ---- reports ---- */
-
-void node_gpus_free(struct node_gpu *gpus, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(gpus[i].processes);
-    free(gpus);
-}
-
-void node_note_crash(struct node *node, const struct node_crash *crash)
-{
-    node->crashes[node->n_crashes++ % CRASHES_KEPT] = (struct node_crash_kept){
-        *crash, clock_monotonic_us()};
-}
-
-static size_t list_crashes(const struct node *node, struct node_crash list[CRASHES_KEPT])
-{
-    size_t n = 0, known = node->n_crashes < CRASHES_KEPT ? node->n_crashes : CRASHES_KEPT;
-    for (size_t i = 0; i < known; i++)
-        if (clock_monotonic_us() - node->crashes[i].at_us < CRASH_REPORTED_US)
-            list[n++] = node->crashes[i].crash;
-    return n;
-}
 
 /* The sequence is the time since boot, so that it also grows when the agent is restarted. */
 static void send_report(struct node *node)
@@ -75,7 +53,7 @@ static void send_report(struct node *node)
         .gpus = node->gpus,
         .n_gpus = node->n_gpus,
         .crashes = crashes,
-        .n_crashes = list_crashes(node, crashes),
+        .n_crashes = node_crashes_list(node, crashes),
         .suspends = away_jobs_are_taken(node),
         .jobs = jobs,
         .n_jobs = job_rooms_report(node, jobs, n_away, NODE_JOBS_MAX)};
@@ -85,7 +63,8 @@ static void send_report(struct node *node)
         log_warning("a report could not be made: out of memory");
 }
 
-void node_polled(struct node *node)
+/* A poll is complete, its GPUs are in `node`. */
+static void on_polled(struct node *node)
 {
     node_steps_note_sharing(node);
     job_waits_poll(node);
@@ -113,7 +92,7 @@ static void on_period(uv_timer_t *timer)
     struct node *node = timer->data;
     int64_t limit_us = POLLS_MISSED * node->parts.config->sample_period_us;
     if (!node->poll.is_polling) {
-        node_poll_begin(node);
+        node_poll_begin(node, on_polled);
     } else if (clock_monotonic_us() - node->poll.begun_us > limit_us) {
         forget_readings(node);
         send_report(node);
@@ -181,7 +160,7 @@ int node_open(struct node *node, struct fault *fault)
     node->is_open = true;
     int r = open_uplink(node, fault);
     if (r == 0)
-        step_records_load(node); /* before requests of the same steps */
+        node_steps_load(node); /* before requests of the same steps */
     if (r == 0)
         r = step_server_open(node, fault);
     if (r == 0 && slurmd_watch_open(node) < 0)

@@ -156,6 +156,13 @@ static void in_pool(uv_work_t *work)
     }
 }
 
+void node_gpus_free(struct node_gpu *gpus, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(gpus[i].processes);
+    free(gpus);
+}
+
 static void on_polled(uv_work_t *work, int status)
 {
     struct node *node = work->data;
@@ -176,10 +183,10 @@ static void on_polled(uv_work_t *work, int status)
     node->sampled_us = clock_monotonic_us();
     poll->gpus = NULL;
     poll->n_gpus = 0;
-    node_polled(node);
+    poll->on_done(node);
 }
 
-void node_poll_begin(struct node *node)
+void node_poll_begin(struct node *node, void (*on_done)(struct node *node))
 {
     struct node_poll *poll = &node->poll;
     if (!poll->jobs)
@@ -187,6 +194,7 @@ void node_poll_begin(struct node *node)
     if (poll->is_polling || !poll->jobs)
         return;
     poll->is_polling = true;
+    poll->on_done = on_done;
     poll->begun_us = clock_monotonic_us();
     poll->work.data = node;
     uv_queue_work(node->parts.loop, &poll->work, in_pool, on_polled);

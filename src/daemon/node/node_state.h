@@ -48,6 +48,7 @@ struct node_crash_kept {
 struct node_poll {
     uv_work_t work;
     bool is_polling;
+    void (*on_done)(struct node *node);
     int64_t begun_us; /* monotonic */
     struct gpu_set *set;
     struct gpu_sample *samples; /* one for each GPU of the set */
@@ -89,18 +90,19 @@ struct node {
 
 /* ---- node_sampler.c ---- */
 
-/* Begins a poll, unless one is under way; node_polled is called at its end. */
-void node_poll_begin(struct node *node);
+/* Begins a poll, unless one is under way. When it is complete, its GPUs are in `node`, and
+ * `on_done` is called. */
+void node_poll_begin(struct node *node, void (*on_done)(struct node *node));
 void node_poll_fini(struct node *node);
-
-/* ---- node.c ---- */
-
-/* A poll is complete, its GPUs are in `node`: notes which steps share them, and sends a report. */
-void node_polled(struct node *node);
 void node_gpus_free(struct node_gpu *gpus, size_t n);
 
+/* ---- node_crashes.c ---- */
+
 /* Keeps a crash, to be reported for some minutes. */
-void node_note_crash(struct node *node, const struct node_crash *crash);
+void node_crash_note(struct node *node, const struct node_crash *crash);
+
+/* Lists those that are to be reported. Returns how many. */
+size_t node_crashes_list(const struct node *node, struct node_crash ret_list[CRASHES_KEPT]);
 
 /* ---- node_steps.c ---- */
 
@@ -112,6 +114,9 @@ void node_note_crash(struct node *node, const struct node_crash *crash);
  * Returns NULL when that process has ended, or memory is out.
  */
 struct node_step *node_step_add(struct node *node, const struct node_step *step);
+
+/* Adds the steps of an earlier agent whose slurmstepd still runs. */
+void node_steps_load(struct node *node);
 
 /* Returns the step of this slurmstepd; NULL: not known. */
 struct node_step *node_step_find(const struct node *node, pid_t stepd);
@@ -130,8 +135,10 @@ void step_record_save(struct node_step *step);
 /* The step has ended. */
 void step_record_remove(const struct node_step *step);
 
-/* Adds the steps of an earlier agent whose slurmstepd still runs, and removes other records. */
-void step_records_load(struct node *node);
+/* Passes each step of an earlier agent whose slurmstepd still runs to `visit`, which returns NULL
+ * when it does not take the step, and removes all other records. */
+typedef struct node_step *step_record_visit(struct node *node, const struct node_step *step);
+void step_records_read(struct node *node, step_record_visit *visit);
 
 /* ---- node_socket.c ---- */
 
@@ -178,9 +185,6 @@ bool job_waits_is_certain(const struct node *node, const struct preload_peer *pe
 void job_rooms_open(struct node *node);
 void job_rooms_close(struct node *node);
 void job_rooms_destroy(struct node *node);
-
-/* A process of a job has come to this agent. */
-void job_rooms_connected(struct node *node, const struct preload_process *process);
 
 /* A poll is complete: notes what the jobs have on the GPUs. out_bytes: host memory of jobs that are
  * out */

@@ -65,6 +65,11 @@ struct node_step *node_step_add(struct node *node, const struct node_step *wante
     return step;
 }
 
+void node_steps_load(struct node *node)
+{
+    step_records_read(node, node_step_add);
+}
+
 struct node_step *node_step_find(const struct node *node, pid_t stepd)
 {
     struct node_step *step = node->steps;

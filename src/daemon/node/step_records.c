@@ -118,7 +118,8 @@ static bool read_request(const char *path, struct step_request *ret_request)
 }
 
 /* Other processes may have been on its GPUs meanwhile: which is not known. */
-static bool load_step(struct node *node, const char *name, const char *path)
+static bool load_step(
+    struct node *node, const char *name, const char *path, step_record_visit *visit)
 {
     struct step_request request;
     pid_t stepd = find_stepd(name);
@@ -137,10 +138,10 @@ static bool load_step(struct node *node, const char *name, const char *path)
         .is_of_before = true,
         .was_shared = true};
     log_debug("job %u: a step that began under an earlier agent", step.job);
-    return node_step_add(node, &step);
+    return visit(node, &step);
 }
 
-void step_records_load(struct node *node)
+void step_records_read(struct node *node, step_record_visit *visit)
 {
     char folder[PATH_SIZE], path[PATH_SIZE];
     write_folder(node, folder);
@@ -150,7 +151,7 @@ void step_records_load(struct node *node)
     const struct dirent *entry;
     while ((entry = readdir(stream))) {
         write_path(node, entry->d_name, path);
-        if (entry->d_name[0] != '.' && !load_step(node, entry->d_name, path))
+        if (entry->d_name[0] != '.' && !load_step(node, entry->d_name, path, visit))
             unlink(path);
     }
     closedir(stream);

@@ -19,23 +19,8 @@
 
 /* Chosen: rooms are not made again at once where the host was just short of memory. */
 static const int64_t CALM_US = 60 * SECOND_US;
-/* Chosen: enough for a usual training; a server whose tasks take turns wants more. */
-enum { HOST_PART = 16 };
 
 /* ---- limits ---- */
-
-static uint64_t host_bytes(void)
-{
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-uint64_t room_maker_max_bytes(const struct room_pool *pool)
-{
-    if (!pool->config->carrier || !pool->config->core.can_suspend)
-        return 0;
-    int64_t set = pool->config->carrier_pool;
-    return set ? (uint64_t)set : host_bytes() / HOST_PART;
-}
 
 /* Beyond the limit of the daemon's own cgroup the kernel would end the daemon. */
 static int64_t spare_bytes(void)
@@ -118,11 +103,11 @@ static void start_work(struct room_pool *pool, struct room *room, int fd, uint64
 static struct room_step plan_step(struct room_pool *pool)
 {
     struct room_view views[ROOMS_MAX];
-    struct room_limits limits = {.max_bytes = room_maker_max_bytes(pool),
+    struct room_limits limits = {.max_bytes = rooms_max_bytes(pool),
         .idle_max_bytes = pool->idle_max_bytes,
         .spare_bytes = spare_bytes()};
     limits.was_short = was_short(&pool->maker, limits.spare_bytes);
-    return room_plan(views, room_pool_view(pool, views), &limits);
+    return room_plan(views, rooms_view(pool, views), &limits);
 }
 
 static struct room *room_at(const struct room_pool *pool, size_t i)
@@ -135,7 +120,7 @@ static struct room *room_at(const struct room_pool *pool, size_t i)
 
 static void end_next(struct room_pool *pool)
 {
-    struct ended_file file = pool->maker.ended[--pool->maker.n_ended];
+    struct ended_file file = pool->ended[--pool->n_ended];
     start_work(pool, NULL, file.fd, file.bytes);
 }
 
@@ -144,31 +129,13 @@ void room_maker_go_on(struct room_pool *pool)
     if (pool->maker.is_working)
         return;
     struct room_step step = {.kind = ROOM_STEP_END};
-    while (pool->maker.n_ended == 0 && step.kind == ROOM_STEP_END) {
+    while (pool->n_ended == 0 && step.kind == ROOM_STEP_END) {
         step = plan_step(pool);
         if (step.kind == ROOM_STEP_END)
-            room_pool_end_file(pool, room_at(pool, step.room));
+            room_end_file(pool, room_at(pool, step.room));
     }
-    if (pool->maker.n_ended > 0)
+    if (pool->n_ended > 0)
         end_next(pool);
     else if (step.kind == ROOM_STEP_GROW)
         start_work(pool, room_at(pool, step.room), room_at(pool, step.room)->fd, step.bytes);
-}
-
-/* ---- files that go ---- */
-
-bool room_maker_can_end(const struct room_pool *pool)
-{
-    return pool->maker.n_ended < ROOMS_MAX;
-}
-
-void room_maker_end(struct room_pool *pool, int fd, uint64_t bytes)
-{
-    pool->maker.ended[pool->maker.n_ended++] = (struct ended_file){fd, bytes};
-}
-
-void room_maker_fini(struct room_pool *pool)
-{
-    for (int i = 0; i < pool->maker.n_ended; i++)
-        close(pool->maker.ended[i].fd);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which process has which room, from its first poll to its end; room_maker.c makes the files. */
+/* Which process gets a room, from its first poll to its end, and whose copy goes there; room_list.c
+ * has the rooms, room_maker.c makes their files. */
 #include "daemon/rooms/room_pool.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/list.h"
-#include "base/process.h"
 #include "base/units.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/room_file.h"
@@ -18,76 +16,15 @@
 /* Chosen: a program that has just begun takes more memory with each step. */
 static const int64_t STEADY_US = 3 * SECOND_US;
 
-/* ---- rooms ---- */
-
-static uint64_t born_of(pid_t pid)
-{
-    struct process_stat stat;
-    return process_read_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
-}
-
-static struct room *find_room(struct room_pool *pool, const struct preload_process *process)
-{
-    for (struct room *room = pool->rooms; room; room = room->next)
-        if (room->pid == process->peer.pid && room->task == process->peer.task)
-            return room;
-    return NULL;
-}
-
-/* A process that has the file keeps it mapped for its next copy. */
-static void recall_file(const struct room_pool *pool, const struct room *room)
-{
-    struct preload_process *process = NULL;
-    while (pool->listener && (process = preload_next_process(pool->listener, process)))
-        if (process->peer.pid == room->pid && process->peer.task == room->task)
-            preload_give_room(process, PRELOAD_PLACE_POOL, 0, 0, -1);
-}
-
-void room_pool_end_file(struct room_pool *pool, struct room *room)
-{
-    if (room->is_handed)
-        recall_file(pool, room);
-    if (room->fd >= 0)
-        room_maker_end(pool, room->fd, room->bytes);
-    room->fd = -1;
-    room->bytes = 0;
-    room->is_final = room->is_handed = room->is_lent = false;
-    room->used_us = 0;
-}
-
-static void remove_room(struct room_pool *pool, struct room *room)
-{
-    room_pool_end_file(pool, room);
-    LIST_UNLINK_FROM(pool->last, room);
-    pool->n_rooms--;
-    free(room);
-}
-
-static struct room *add_room(struct room_pool *pool, const struct preload_process *process)
-{
-    uint64_t born = born_of(process->peer.pid);
-    struct room *room = pool->n_rooms < ROOMS_MAX && born ? calloc(1, sizeof *room) : NULL;
-    if (!room)
-        return NULL;
-    room->task = process->peer.task;
-    room->uid = process->peer.uid;
-    room->pid = process->peer.pid;
-    room->born = born;
-    room->fd = room->node = -1;
-    LIST_APPEND(pool->last, room);
-    pool->n_rooms++;
-    return room;
-}
-
 /* ---- processes ---- */
 
 void room_pool_connected(struct room_pool *pool, const struct preload_process *process)
 {
-    struct room *room = find_room(pool, process);
+    struct room *room = room_find(pool, process);
     if (!room)
         return;
     room->is_handed = false;
-    if (born_of(room->pid) != room->born) /* another process with its pid: the room goes */
+    if (room_born(room->pid) != room->born) /* another process with its pid: the room goes */
         room->pid = -1;
 }
 
@@ -119,11 +56,11 @@ void room_pool_note(struct room_pool *pool, struct preload_process *process, uin
     struct reading node)
 {
     const struct preload_page *page = process->page;
-    struct room *room = find_room(pool, process);
+    struct room *room = room_find(pool, process);
     uint64_t bytes = atomic_load(&page->carry_bytes);
     /* A page may claim anything: places for rooms are for processes that the driver has listed. */
     if (!room && used_bytes && is_of_interest(page))
-        room = add_room(pool, process);
+        room = room_add(pool, process);
     if (!room)
         return;
     room->is_listed = true;
@@ -143,9 +80,9 @@ static void remove_ended(struct room_pool *pool)
         next = room->next;
         bool is_listed = room->is_listed;
         room->is_listed = false;
-        if (!is_listed && room != pool->maker.growing && room_maker_can_end(pool) &&
+        if (!is_listed && room != pool->maker.growing && pool->n_ended < ROOMS_MAX &&
             !cuda_process_is(room->pid, room->born))
-            remove_room(pool, room);
+            room_remove(pool, room);
     }
 }
 
@@ -173,13 +110,13 @@ static bool is_large_enough(
 
 uint64_t room_pool_covers(struct room_pool *pool, const struct preload_process *process)
 {
-    const struct room *room = find_room(pool, process);
+    const struct room *room = room_find(pool, process);
     return is_large_enough(pool, room, process) ? atomic_load(&process->page->carry_bytes) : 0;
 }
 
 bool room_pool_lend(struct room_pool *pool, struct preload_process *process)
 {
-    struct room *room = find_room(pool, process);
+    struct room *room = room_find(pool, process);
     if (!is_large_enough(pool, room, process) || room_file_seal(room->fd) < 0)
         return false;
     if (!room->is_handed &&
@@ -190,26 +127,13 @@ bool room_pool_lend(struct room_pool *pool, struct preload_process *process)
     return true;
 }
 
-/* ---- for the plan, and for users ---- */
-
-size_t room_pool_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX])
-{
-    size_t n = 0;
-    for (const struct room *room = pool->rooms; room; room = room->next)
-        ret_views[n++] = (struct room_view){.uid = room->uid,
-            .blocks_bytes = room->blocks_bytes,
-            .bytes = room->bytes,
-            .is_final = room->is_final,
-            .is_used = room->is_lent,
-            .used_us = room->used_us};
-    return n;
-}
+/* ---- for users ---- */
 
 struct room_totals room_pool_totals(const struct room_pool *pool)
 {
     struct room_view views[ROOMS_MAX];
-    struct room_totals totals = {.max_bytes = room_maker_max_bytes(pool)};
-    totals.share_bytes = room_share(views, room_pool_view(pool, views), totals.max_bytes);
+    struct room_totals totals = {.max_bytes = rooms_max_bytes(pool)};
+    totals.share_bytes = room_share(views, rooms_view(pool, views), totals.max_bytes);
     for (const struct room *room = pool->rooms; room; room = room->next) {
         totals.bytes += room->bytes;
         totals.used_bytes += room->is_lent ? room->bytes : 0;
@@ -221,7 +145,7 @@ struct room_totals room_pool_totals(const struct room_pool *pool)
 bool room_pool_of_task(const struct room_pool *pool, uint64_t task, struct room_of_task *ret_rooms)
 {
     struct room_view views[ROOMS_MAX];
-    size_t n = room_pool_view(pool, views), i = 0;
+    size_t n = rooms_view(pool, views), i = 0;
     bool is_found = false;
     *ret_rooms = (struct room_of_task){0};
     for (const struct room *room = pool->rooms; room; room = room->next, i++) {
@@ -231,10 +155,10 @@ bool room_pool_of_task(const struct room_pool *pool, uint64_t task, struct room_
         ret_rooms->bytes += room->bytes;
         ret_rooms->used_bytes += room->is_lent ? room->bytes : 0;
         ret_rooms->missing_bytes += room_missing_bytes(&views[i]);
-        ret_rooms->share_bytes = room_share(views, n, room_maker_max_bytes(pool));
+        ret_rooms->share_bytes = room_share(views, n, rooms_max_bytes(pool));
         ret_rooms->user_bytes = room_bytes_of_user(views, n, room->uid);
     }
-    return is_found && (ret_rooms->bytes || room_maker_max_bytes(pool));
+    return is_found && (ret_rooms->bytes || rooms_max_bytes(pool));
 }
 
 /* ---- life ---- */
@@ -269,7 +193,7 @@ void room_pool_destroy(struct room_pool *pool)
             close(room->fd);
         free(room);
     }
-    if (pool)
-        room_maker_fini(pool);
+    for (int i = 0; pool && i < pool->n_ended; i++)
+        close(pool->ended[i].fd);
     free(pool);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the pool share: room_pool.c has the rooms, room_maker.c makes their files. */
+/* What the files of the pool share. */
 #ifndef COLLOC_DAEMON_ROOMS_ROOM_POOL_STATE_H
 #define COLLOC_DAEMON_ROOMS_ROOM_POOL_STATE_H
 
@@ -42,8 +42,6 @@ struct room_maker {
     bool is_working;
     struct room *growing; /* NULL: a file is ended */
     int64_t short_us;     /* when the host was last short of memory; 0: never */
-    struct ended_file ended[ROOMS_MAX];
-    int n_ended;
 
     /* The thread's, while it works. */
     int fd, node, error;
@@ -56,32 +54,41 @@ struct room_pool {
     struct preload_listener *listener; /* NULL: not known yet */
     struct room *rooms, **last;
     int n_rooms;
+    struct ended_file ended[ROOMS_MAX];
+    int n_ended;
     uint64_t idle_max_bytes;
     bool is_closed;
     struct room_maker maker;
 };
 
-/* ---- room_pool.c ---- */
+/* ---- room_list.c ---- */
+
+/* Returns when the process was started, in clock ticks since boot; 0: it has ended. */
+uint64_t room_born(pid_t pid);
+
+/* Returns the room of the process; NULL: it has none. */
+struct room *room_find(struct room_pool *pool, const struct preload_process *process);
+
+/* Adds a room without a file. Returns NULL when there are too many, the process has ended, or
+ * memory is out. */
+struct room *room_add(struct room_pool *pool, const struct preload_process *process);
+
+/* The room's file is added to those that are to be ended, of which there are less than ROOMS_MAX;
+ * the process may get another one. */
+void room_end_file(struct room_pool *pool, struct room *room);
+
+/* Likewise, and the room goes. */
+void room_remove(struct room_pool *pool, struct room *room);
+
+/* Returns the size of all rooms together: the setting carrier-pool, or its default. */
+uint64_t rooms_max_bytes(const struct room_pool *pool);
 
 /* Lists the rooms for the plan, in their order. Returns how many. */
-size_t room_pool_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX]);
-
-/* The room's file goes; the process may get another one. */
-void room_pool_end_file(struct room_pool *pool, struct room *room);
+size_t rooms_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX]);
 
 /* ---- room_maker.c ---- */
 
-/* Returns the size of all rooms together: the setting carrier-pool, or its default. */
-uint64_t room_maker_max_bytes(const struct room_pool *pool);
-
-/* Has this file ended by the thread. Returns false when it has too many: tried again later. */
-bool room_maker_can_end(const struct room_pool *pool);
-void room_maker_end(struct room_pool *pool, int fd, uint64_t bytes);
-
 /* Begins the next piece of work, unless one is under way. */
 void room_maker_go_on(struct room_pool *pool);
-
-/* Closes the files that wait for their end. */
-void room_maker_fini(struct room_pool *pool);
 
 #endif

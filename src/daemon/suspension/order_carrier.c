@@ -5,8 +5,6 @@
  * they are asked every few milliseconds, and less often when they take long: a carrier waits for
  * the program's calls in flight.
  */
-#include <math.h>
-
 #include "checkpoint/order_limits.h"
 #include "daemon/suspension/suspension_state.h"
 
@@ -69,15 +67,6 @@ static void choose_places(struct suspension *s)
     suspension_lend_memory(s);
 }
 
-uint64_t suspension_room_bytes(const struct suspension *s)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < s->record.n_processes && s->parts.config->carrier; i++)
-        bytes += preload_manager_room_bytes(
-            s->parts.preload, s->orders->task, s->record.processes[i].pid);
-    return bytes;
-}
-
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next)
 {
     if (is_away && !s->orders->is_near)
@@ -88,42 +77,11 @@ void suspension_carry(struct suspension *s, bool is_away, suspension_carried *ne
     ask_carriers(s);
 }
 
-uint64_t suspension_carried_bytes(const struct suspension *s, size_t i)
-{
-    const struct group_process *process = &s->record.processes[i];
-    uint64_t listed_bytes = 0;
-    for (size_t k = 0; k < process->n_memory; k++)
-        listed_bytes += (uint64_t)process->memory[k].bytes;
-    uint64_t claimed_bytes = preload_manager_carried_bytes(
-        s->parts.preload, s->orders->task, process->pid);
-    return claimed_bytes < listed_bytes ? claimed_bytes : listed_bytes;
-}
-
 void suspension_learn_carry(struct suspension *s, enum copy_way way)
 {
     double bytes = reading_or(suspension_record_bytes(&s->record), 0);
     copy_speed_learn(
         &s->speed, way, (int64_t)bytes, clock_monotonic_us() - s->orders->carry.copying_us);
-}
-
-/* At least one byte: nothing would mean that they have left their GPU. */
-struct reading suspension_context_bytes(const struct suspension *s)
-{
-    struct reading bytes = suspension_record_bytes(&s->record);
-    if (!bytes.valid)
-        return reading_of((double)(SUSPENSION_CONTEXT_BYTES * (int64_t)s->record.n_processes));
-    for (size_t i = 0; i < s->record.n_processes; i++)
-        bytes.value -= (double)suspension_carried_bytes(s, i);
-    return reading_of(fmax(1, bytes.value));
-}
-
-bool suspension_are_ranks(const struct suspension *s)
-{
-    bool are_ranks = false;
-    for (size_t i = 0; i < s->record.n_processes; i++)
-        are_ranks |= !preload_manager_has_no_ranks(
-            s->parts.preload, s->orders->task, s->record.processes[i].pid);
-    return are_ranks && s->record.n_processes > 1;
 }
 
 enum carrier_use suspension_ask_carrier(

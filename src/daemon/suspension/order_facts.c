@@ -109,7 +109,7 @@ static void on_inspected(void *context, const struct helper_reply *reply)
 static void inspect_next(struct suspension *s)
 {
     if (s->inspected == s->record.n_processes) {
-        suspension_decide(s);
+        s->on_facts(s);
         return;
     }
     const struct helper_request request = {
@@ -210,6 +210,14 @@ static size_t list_holders(
     return n;
 }
 
+void suspension_name_gpus(
+    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names)
+{
+    const struct cluster_view *view = core_view(s->parts.core);
+    for (int i = 0; i < n && i < GROUP_GPUS_MAX; i++)
+        snprintf(ret_names[i].uuid, sizeof ret_names[i].uuid, "%.40s", view->gpus[gpus[i]].id.uuid);
+}
+
 /* A record of the last poll. */
 static void collect_processes(struct suspension *s, const struct task *task)
 {
@@ -266,7 +274,7 @@ bool suspension_has_host_room(struct suspension *s, double bytes, char *why, siz
     return false;
 }
 
-void suspension_gather_facts(struct suspension *s)
+void suspension_gather_facts(struct suspension *s, void (*next)(struct suspension *s))
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
     s->facts = (struct suspend_facts){
@@ -288,6 +296,7 @@ void suspension_gather_facts(struct suspension *s)
     collect_processes(s, task);
     suspension_note_memory_limit(s);
     s->inspected = 0;
+    s->on_facts = next;
     if (s->cuda_version != CUDA_VERSION_UNKNOWN) {
         inspect_next(s);
         return;

@@ -52,14 +52,6 @@ static void retry_or_give_up(struct suspension *s, const char *why)
         suspension_fail_order(s, SUSPENSION_LOST, true, why);
 }
 
-void suspension_name_gpus(
-    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names)
-{
-    const struct cluster_view *view = core_view(s->parts.core);
-    for (int i = 0; i < n && i < GROUP_GPUS_MAX; i++)
-        snprintf(ret_names[i].uuid, sizeof ret_names[i].uuid, "%.40s", view->gpus[gpus[i]].id.uuid);
-}
-
 /* The processes' memory goes to other GPUs. */
 static void apply_moves(struct suspension_record *record, const struct gpu_move *moves, size_t n)
 {
@@ -163,19 +155,6 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
         retry_or_give_up(s, error_of(s, "the driver does not answer"));
         break;
     }
-}
-
-enum preload_gate_answer suspension_set_gate(struct suspension *s, bool is_closed)
-{
-    enum preload_gate_answer worst = PRELOAD_GATE_CLEAR;
-    if (!is_closed) /* also of processes that came while the task was suspended */
-        return preload_manager_set_gate(s->parts.preload, s->orders->task, 0, false);
-    for (size_t i = 0; i < s->record.n_processes; i++) {
-        enum preload_gate_answer gate = preload_manager_set_gate(
-            s->parts.preload, s->orders->task, s->record.processes[i].pid, is_closed);
-        worst = gate > worst ? gate : worst;
-    }
-    return worst == PRELOAD_GATE_AWAY && s->is_without_library ? PRELOAD_GATE_NONE : worst;
 }
 
 /* ---- suspending ---- */
@@ -350,11 +329,18 @@ static void fail_clients(struct suspension *s, enum preload_carry_answer answer)
         fail_ranks(s, SUSPENSION_NOT_NOW, why);
 }
 
+/* The task is suspended as if there were no neighbour: its processes hold their memory. */
+static void go_to_host(struct suspension *s, const char *why)
+{
+    suspension_leave_neighbour(s, why);
+    suspension_gather_facts(s, suspension_decide);
+}
+
 /* It was not handed the memory of the neighbour, or cannot map it. */
 static void on_back_for_host(struct suspension *s, enum preload_carry_answer answer)
 {
     if (answer == PRELOAD_CARRIES_DONE)
-        suspension_go_to_host(s, "a process could not use the memory there");
+        go_to_host(s, "a process could not use the memory there");
     else if (answer == PRELOAD_CARRIES_LOST)
         fail_lost(s);
     else
@@ -468,10 +454,18 @@ static void hold_ranks(struct suspension *s)
                 : "its ranks have not come to the same collective in time");
 }
 
+static void on_lent(struct suspension *s, const char *why_not)
+{
+    if (why_not)
+        go_to_host(s, why_not);
+    else
+        suspension_run_suspension(s);
+}
+
 void suspension_run_suspension(struct suspension *s)
 {
     struct order *order = s->orders;
-    if (suspension_lend_first(s))
+    if (suspension_lend_first(s, on_lent))
         return;
     suspension_lend_memory(s);
     if (order->gate_closed_us) {

@@ -9,7 +9,6 @@
  * and when a task wants that memory, the copies go to the host. What fails on the way there leaves
  * the task as it was: then it is suspended as if there were no neighbour.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,7 +51,7 @@ static void take_loans_back(struct suspension *s)
             s->parts.preload, s->orders->task, process_at(s, i), PRELOAD_PLACE_OWN, 0, 0, -1);
 }
 
-void suspension_go_to_host(struct suspension *s, const char *why)
+void suspension_leave_neighbour(struct suspension *s, const char *why)
 {
     log_info("task %llu: its copy goes to the host, not to a neighbour GPU: %s",
         (unsigned long long)s->orders->task, why);
@@ -61,7 +60,6 @@ void suspension_go_to_host(struct suspension *s, const char *why)
     take_loans_back(s);
     suspension_return_memory(s);
     suspension_remove_record(s, s->orders->task);
-    suspension_gather_facts(s);
 }
 
 static void on_lent(void *context, const struct helper_reply *reply)
@@ -74,7 +72,7 @@ static void on_lent(void *context, const struct helper_reply *reply)
     if (fd >= 0)
         close(fd);
     if (!is_given) {
-        suspension_go_to_host(s, *reply->text ? reply->text : "a process cannot take the memory");
+        s->on_lent(s, *reply->text ? reply->text : "a process cannot take the memory");
         return;
     }
     s->n_lent++;
@@ -93,7 +91,7 @@ static void lend_next(struct suspension *s)
         s->n_lent++;
     if (!task || s->n_lent == s->record.n_processes) {
         s->orders->is_near = true;
-        suspension_run_suspension(s);
+        s->on_lent(s, NULL);
         return;
     }
     const struct gpu_view *gpu = &core_view(s->parts.core)->gpus[task->run->yield.neighbour];
@@ -106,28 +104,16 @@ static void lend_next(struct suspension *s)
     helper_client_call(s->client, &request, LEND_LIMIT_US, on_lent, s);
 }
 
-bool suspension_lend_first(struct suspension *s)
+bool suspension_lend_first(struct suspension *s, suspension_lent *next)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
     if (s->orders->is_near || s->orders->has_near_failed || s->orders->kind != ORDER_SUSPEND ||
         !s->record.are_clients || !task || !task->run->yield.has_neighbour)
         return false;
     s->n_lent = 0;
+    s->on_lent = next;
     lend_next(s);
     return true;
-}
-
-/* Only what its pages say is there. */
-struct reading suspension_near_bytes(const struct suspension *s)
-{
-    double bytes = 0;
-    for (size_t i = 0; i < s->record.n_processes; i++) {
-        uint64_t task = s->orders->task;
-        pid_t pid = process_at(s, i);
-        if (preload_manager_lies(s->parts.preload, task, pid) == PRELOAD_PLACE_NEIGHBOUR)
-            bytes += (double)suspension_carried_bytes(s, i);
-    }
-    return bytes >= 1 ? reading_of(bytes) : READING_NONE;
 }
 
 /* ---- to the host ---- */

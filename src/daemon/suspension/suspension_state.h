@@ -16,6 +16,9 @@ enum order_kind { ORDER_SUSPEND, ORDER_RESUME, ORDER_MOVE, ORDER_RELOCATE };
 /* The carriers of all processes have answered: done, or the worst of their answers. */
 typedef void suspension_carried(struct suspension *s, enum preload_carry_answer answer);
 
+/* All processes have memory of the neighbour GPU; or `why_not` they have not. */
+typedef void suspension_lent(struct suspension *s, const char *why_not);
+
 struct order {
     struct order *next;
     uint64_t task;
@@ -68,6 +71,7 @@ struct suspension {
     struct failure *failures;
     uv_timer_t timer;
     bool is_closed, is_asking;
+    void (*begin_order)(struct suspension *s); /* it is the turn of the first order */
 
     /* of the order under way */
     int64_t awaited_poll; /* 0: none */
@@ -76,19 +80,27 @@ struct suspension {
     bool is_without_library; /* one of its processes was started without the preloaded library */
     bool is_not_known;       /* one has not called CUDA since this daemon was started */
     size_t inspected;
+    void (*on_facts)(struct suspension *s);
+    suspension_lent *on_lent;
     size_t n_lent; /* processes that have got memory of a neighbour */
     uint64_t lent_bytes;
     char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
     struct group_runner runner;
 };
 
-/* ---- suspension.c ---- */
-
 /* Returns the core's task; NULL: it has ended. */
 static inline const struct task *suspension_find_task(const struct suspension *s, uint64_t id)
 {
     return core_task(s->parts.core, id);
 }
+
+/* ---- order_queue.c ---- */
+
+/* Adds an order of the core, unless the task has the same one. It begins when its turn comes. */
+void suspension_add_order(struct suspension *s, uint64_t task, enum order_kind kind);
+
+/* The task has ended: no reason of a failed suspension is kept. */
+void suspension_forget_failure(struct suspension *s, uint64_t task);
 
 /* End the order under way: the event that the core waits for is fed, a request that waits is
  * answered, and the next order begins. */
@@ -135,6 +147,28 @@ void suspension_save_speed(const struct suspension *s);
 /* Reports the learned speed to the core, if it differs from the core's. */
 void suspension_report_speed(struct suspension *s);
 
+/* ---- order_pages.c ---- */
+
+/* Closes or opens the gates of the task's processes. Returns the worst answer of them. */
+enum preload_gate_answer suspension_set_gate(struct suspension *s, bool is_closed);
+
+/* Returns how much GPU memory of the i-th process the carrier takes: by its page, which may claim
+ * anything, at most what the driver has listed of it. */
+uint64_t suspension_carried_bytes(const struct suspension *s, size_t i);
+
+/* Returns how much of the copies of the record's processes would lie in the daemon's memory. */
+uint64_t suspension_room_bytes(const struct suspension *s);
+
+/* Returns how much of the copies lies on the neighbour; not valid: nothing does. */
+struct reading suspension_near_bytes(const struct suspension *s);
+
+/* Returns how much of the memory of the record's processes stays on their GPU while their blocks
+ * are away. */
+struct reading suspension_context_bytes(const struct suspension *s);
+
+/* Are its processes ranks of NCCL, or may be? */
+bool suspension_are_ranks(const struct suspension *s);
+
 /* ---- memory_loan.c ---- */
 
 /* Finds the attempt's cgroup, and notes its memory limit in the record. */
@@ -149,38 +183,26 @@ void suspension_return_memory(const struct suspension *s);
 
 /* ---- order_facts.c ---- */
 
-/* Collects the task's processes and the facts about them, then decides. */
-void suspension_gather_facts(struct suspension *s);
+/* Collects the task's processes and the facts about them, and calls `next`. */
+void suspension_gather_facts(struct suspension *s, void (*next)(struct suspension *s));
 
 /* Leaves the daemon's memory for copies what suspended tasks leave of suspend-memory-max. */
 void suspension_limit_rooms(struct suspension *s);
+
+/* Has the host memory for so much more of suspended tasks? Writes why not. */
+bool suspension_has_host_room(struct suspension *s, double bytes, char *why, size_t size);
+
+/* Writes the UUIDs of GPUs of the core's view. */
+void suspension_name_gpus(
+    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names);
 
 /* ---- order_carrier.c ---- */
 
 /* Takes into account how long the carriers copied that have just answered. */
 void suspension_learn_carry(struct suspension *s, enum copy_way way);
 
-/* Returns how much GPU memory of the i-th process the carrier takes: by its page, which may claim
- * anything, at most what the driver has listed of it. */
-uint64_t suspension_carried_bytes(const struct suspension *s, size_t i);
-
-/* Returns how much of the copies of the record's processes would lie in the daemon's memory. */
-uint64_t suspension_room_bytes(const struct suspension *s);
-
 /* Has all processes of the record take their memory away, or bring it back, and calls `next`. */
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next);
-
-/* Returns how much of the memory of the record's processes stays on their GPU while their blocks
- * are away. */
-struct reading suspension_context_bytes(const struct suspension *s);
-
-/* Are its processes ranks of NCCL, or may be? */
-bool suspension_are_ranks(const struct suspension *s);
-
-/* ---- order_facts.c ---- */
-
-/* Has the host memory for so much more of suspended tasks? Writes why not. */
-bool suspension_has_host_room(struct suspension *s, double bytes, char *why, size_t size);
 
 /* ---- order_neighbour.c ---- */
 
@@ -188,15 +210,12 @@ bool suspension_has_host_room(struct suspension *s, double bytes, char *why, siz
  * known. */
 bool suspension_may_go_near(const struct suspension *s);
 
-/* Hands memory of the neighbour GPU to the processes, and then runs the suspension. Returns false:
- * the order needs none, or has it. */
-bool suspension_lend_first(struct suspension *s);
+/* Hands memory of the neighbour GPU to the processes, and calls `next`. Returns false: the order
+ * needs none, or has it. */
+bool suspension_lend_first(struct suspension *s, suspension_lent *next);
 
-/* The task is suspended as if there were no neighbour: its processes hold their memory. */
-void suspension_go_to_host(struct suspension *s, const char *why);
-
-/* Returns how much of the copies lies on the neighbour; not valid: nothing does. */
-struct reading suspension_near_bytes(const struct suspension *s);
+/* Takes that memory back, and the record of the order; its processes hold their own memory. */
+void suspension_leave_neighbour(struct suspension *s, const char *why);
 
 /* Moves the copies of the record's processes from the neighbour to the host. */
 void suspension_run_relocation(struct suspension *s);
@@ -211,13 +230,6 @@ void suspension_run_suspension(struct suspension *s);
 
 /* Resumes the processes of the record on the GPUs that the core gave the task. */
 void suspension_run_resumption(struct suspension *s, const struct task *task);
-
-/* Writes the UUIDs of GPUs of the core's view. */
-void suspension_name_gpus(
-    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names);
-
-/* Closes or opens the gates of the task's processes. Returns the worst answer of them. */
-enum preload_gate_answer suspension_set_gate(struct suspension *s, bool is_closed);
 
 /* Of the group runner. */
 void suspension_on_group_done(void *context, enum group_answer answer, const char *error);

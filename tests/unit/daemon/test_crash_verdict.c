@@ -61,7 +61,7 @@ _Noreturn void user_helper_end(struct user_helper *helper, const struct user_hel
     _exit(0);
 }
 
-void node_note_crash(struct node *node, const struct node_crash *crash)
+void node_crash_note(struct node *node, const struct node_crash *crash)
 {
 }
 

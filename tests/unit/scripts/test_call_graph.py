@@ -56,6 +56,25 @@ class CallGraph(unittest.TestCase):
         self.write("src/base/a.c", "int a(void)\n{\n    start();\n}\n")
         self.assertIn("calls: 0 arrows", self.graph("src/base").stdout)
 
+    def test_the_files_of_a_commit(self):
+        def git(*words):
+            identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+            subprocess.run(
+                ["git", "-C", self.root, *identity, *words], check=True, capture_output=True
+            )
+
+        self.write("src/base/a.c", "int a_start(void)\n{\n    return b_start();\n}\n")
+        self.write("src/base/b.c", "int b_start(void)\n{\n    return 0;\n}\n")
+        git("init", "--quiet")
+        git("add", ".")
+        git("commit", "--quiet", "-m", "calls")
+        self.write("src/base/a.c", "int a_start(void)\n{\n}\n")
+        self.assertIn("calls: 0 arrows", self.graph("src/base").stdout)
+        self.assertIn("calls: 1 arrows", self.graph("--at=HEAD", "src/base").stdout)
+        done = run(f"--root={self.root}", "--at=nothing", "src/base")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("call-graph: nothing: ", done.stderr)
+
     def test_rings_are_found_of_any_length_with_their_lines(self):
         for one, other in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", "f"), ("f", "e")):
             self.write(f"src/base/{one}.c", f"int {one}_x(void)\n{{\n    return {other}_x();\n}}\n")

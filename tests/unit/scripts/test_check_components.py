@@ -145,6 +145,20 @@ class CheckComponents(unittest.TestCase):
         self.write("src/daemon/http/routes.c", "daemon/daemon.h")
         self.assertIn("a cycle between modules of the daemon: http -> main -> http", self.check())
 
+    def test_a_ring_of_calls(self):
+        self.write_daemon()
+        self.write("src/daemon/http/routes.c", "void route(void)\n{\n    reply();\n}\n")
+        self.write("src/daemon/http/reply.c", "void reply(void)\n{\n    /* route */\n}\n")
+        self.assertEqual(self.check(), "")
+        self.write("src/daemon/http/reply.c", "void reply(void)\n{\n    route();\n}\n")
+        self.assertEqual(self.check(), "src/daemon: a ring of calls: http/reply, http/routes\n")
+
+    def test_a_ring_of_includes(self):
+        self.write_core()
+        self.write("src/core/claim.h", "core/view.h")
+        self.write("src/core/view.c", "core/claim.h")
+        self.assertIn("src/core: a ring of includes: claim, view", self.check())
+
     def test_a_table_that_the_list_lacks(self):
         self.write_daemon()
         self.write("src/daemon/daemon.h", "/* tables that call no part: jobs */\n")

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rooms of the pool, one for each process, and the files that are no longer theirs, which wait
+ * for the thread of room_maker.c to end them. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/process.h"
+#include "daemon/rooms/room_pool_state.h"
+
+/* Chosen: enough for a usual training; a server whose tasks take turns wants more. */
+enum { HOST_PART = 16 };
+
+/* ---- rooms ---- */
+
+uint64_t room_born(pid_t pid)
+{
+    struct process_stat stat;
+    return process_read_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
+}
+
+struct room *room_find(struct room_pool *pool, const struct preload_process *process)
+{
+    for (struct room *room = pool->rooms; room; room = room->next)
+        if (room->pid == process->peer.pid && room->task == process->peer.task)
+            return room;
+    return NULL;
+}
+
+/* A process that has the file keeps it mapped for its next copy. */
+static void recall_file(const struct room_pool *pool, const struct room *room)
+{
+    struct preload_process *process = NULL;
+    while (pool->listener && (process = preload_next_process(pool->listener, process)))
+        if (process->peer.pid == room->pid && process->peer.task == room->task)
+            preload_give_room(process, PRELOAD_PLACE_POOL, 0, 0, -1);
+}
+
+void room_end_file(struct room_pool *pool, struct room *room)
+{
+    if (room->is_handed)
+        recall_file(pool, room);
+    if (room->fd >= 0)
+        pool->ended[pool->n_ended++] = (struct ended_file){room->fd, room->bytes};
+    room->fd = -1;
+    room->bytes = 0;
+    room->is_final = room->is_handed = room->is_lent = false;
+    room->used_us = 0;
+}
+
+void room_remove(struct room_pool *pool, struct room *room)
+{
+    room_end_file(pool, room);
+    LIST_UNLINK_FROM(pool->last, room);
+    pool->n_rooms--;
+    free(room);
+}
+
+struct room *room_add(struct room_pool *pool, const struct preload_process *process)
+{
+    uint64_t born = room_born(process->peer.pid);
+    struct room *room = pool->n_rooms < ROOMS_MAX && born ? calloc(1, sizeof *room) : NULL;
+    if (!room)
+        return NULL;
+    room->task = process->peer.task;
+    room->uid = process->peer.uid;
+    room->pid = process->peer.pid;
+    room->born = born;
+    room->fd = room->node = -1;
+    LIST_APPEND(pool->last, room);
+    pool->n_rooms++;
+    return room;
+}
+
+/* ---- for the plan, and for users ---- */
+
+static uint64_t host_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t rooms_max_bytes(const struct room_pool *pool)
+{
+    if (!pool->config->carrier || !pool->config->core.can_suspend)
+        return 0;
+    int64_t set = pool->config->carrier_pool;
+    return set ? (uint64_t)set : host_bytes() / HOST_PART;
+}
+
+size_t rooms_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX])
+{
+    size_t n = 0;
+    for (const struct room *room = pool->rooms; room; room = room->next)
+        ret_views[n++] = (struct room_view){.uid = room->uid,
+            .blocks_bytes = room->blocks_bytes,
+            .bytes = room->bytes,
+            .is_final = room->is_final,
+            .is_used = room->is_lent,
+            .used_us = room->used_us};
+    return n;
+}
