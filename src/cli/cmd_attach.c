@@ -18,10 +18,8 @@
  * same answer as for a task without a terminal. */
 static int find_link(struct client *client, int64_t id, char link[LINK_NAME_SIZE])
 {
-    char path[64];
     json_t *reply;
-    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
-    int code = session_call(client, "GET", path, NULL, &reply);
+    int code = session_get_task(client, id, &reply);
     if (code != EXIT_OK)
         return code;
     bool has_link = interactive_link_of(json_object_get(reply, "task"), link);

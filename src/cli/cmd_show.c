@@ -373,7 +373,6 @@ static void print_reply(const struct invocation *invocation, const json_t *reply
 
 static int show_task(const struct invocation *invocation, struct client *client)
 {
-    char path[64];
     int64_t id;
     json_t *reply;
     int code = task_word_find(client, invocation->operands[0], &id);
@@ -381,8 +380,7 @@ static int show_task(const struct invocation *invocation, struct client *client)
         return code;
     if (invocation->values[SHOW_PLOT].set)
         return print_plot(invocation, id);
-    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
-    code = session_call(client, "GET", path, NULL, &reply);
+    code = session_get_task(client, id, &reply);
     if (code != EXIT_OK)
         return code;
     print_reply(invocation, reply);

@@ -79,10 +79,8 @@ static int find_task(struct client *client, const char *name, int64_t *ret_id)
 
 static int find_link(struct client *client, int64_t id, char link[LINK_NAME_SIZE])
 {
-    char path[64];
     json_t *reply;
-    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
-    int code = session_call(client, "GET", path, NULL, &reply);
+    int code = session_get_task(client, id, &reply);
     if (code != EXIT_OK)
         return code;
     bool has_link = link_of(json_object_get(reply, "task"), link);

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,13 @@ int session_call(struct client *client, const char *method, const char *path, co
     *ret_reply = NULL;
     int r = client_request(client, method, path, body, &fault, &status, ret_reply);
     return session_exit_code(r, status, &fault, ret_reply);
+}
+
+int session_get_task(struct client *client, int64_t id, json_t **ret_reply)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
+    return session_call(client, "GET", path, NULL, ret_reply);
 }
 
 bool session_may_come_back(const struct client *client, int64_t *give_up_us)

@@ -31,6 +31,9 @@ int session_open(const struct invocation *invocation, struct client **ret_client
 int session_call(struct client *client, const char *method, const char *path, const json_t *body,
     json_t **ret_reply);
 
+/* Asks for a task by its id; otherwise as session_call. */
+int session_get_task(struct client *client, int64_t id, json_t **ret_reply);
+
 /*
  * Turns the outcome of client_request, `r` and the HTTP status, into an exit code. Prints errors.
  *

@@ -522,24 +522,26 @@ void config_defaults(struct config *config)
     choose_folders(config);
 }
 
-bool config_next_name(const char **at, struct span *ret_name)
+bool config_next_name(const char **at, char *ret_name, size_t size)
 {
-    struct span name = {*at, strcspn(*at, ",")};
-    if (!**at)
-        return false;
-    *at += name.size;
-    *at += **at == ',';
-    *ret_name = span_trim(name);
-    return true;
+    while (**at) {
+        struct span name = {*at, strcspn(*at, ",")};
+        *at += name.size;
+        *at += **at == ',';
+        name = span_trim(name);
+        if (name.size && span_copy(name, ret_name, size))
+            return true;
+    }
+    return false;
 }
 
 bool config_is_operator(const struct config *config, const char *user)
 {
     const char *at = config->operators;
-    struct span name;
-    while (config_next_name(&at, &name))
-        if (span_is(name, user))
-            return *user;
+    char name[sizeof config->operators];
+    while (config_next_name(&at, name, sizeof name))
+        if (strcmp(name, user) == 0)
+            return true;
     return false;
 }
 

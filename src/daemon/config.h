@@ -119,13 +119,13 @@ int config_read_arguments(struct config *config, int argc, char **argv,
     setting_file_on_mistake *on_mistake, struct fault *fault);
 
 /*
- * Finds the next name of a setting that lists users.
+ * Copies the next name of a setting that lists users. One that does not fit is left out.
  *
  * at: begins as config->operators or config->outside_users; moves on
  *
  * Returns false when there is none.
  */
-bool config_next_name(const char **at, struct span *ret_name);
+bool config_next_name(const char **at, char *ret_name, size_t size);
 
 /* Is the user one of the setting operators? */
 bool config_is_operator(const struct config *config, const char *user);

@@ -10,16 +10,6 @@
 
 #include "base/log.h"
 
-/* Copies the next name. Returns false when there is none. */
-static bool next_name(const char **at, char *ret_name, size_t size)
-{
-    struct span name;
-    while (config_next_name(at, &name))
-        if (name.size && span_copy(name, ret_name, size))
-            return true;
-    return false;
-}
-
 static void warn_of(const char *name)
 {
     log_warning("operators: there is no user '%s'", name);
@@ -29,7 +19,7 @@ void operators_check(const struct config *config)
 {
     const char *at = config->operators;
     char name[sizeof config->operators];
-    while (next_name(&at, name, sizeof name))
+    while (config_next_name(&at, name, sizeof name))
         if (!getpwnam(name))
             warn_of(name);
 }
@@ -44,6 +34,6 @@ void operators_check_later(const struct config *config, struct names *names)
 {
     const char *at = config->operators;
     char name[sizeof config->operators];
-    while (next_name(&at, name, sizeof name))
+    while (config_next_name(&at, name, sizeof name))
         names_ask_name(names, name, on_answer, NULL);
 }

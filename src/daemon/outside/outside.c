@@ -70,16 +70,6 @@ static void on_name(void *context, const struct name *name)
         outside->has_no_answer = true;
 }
 
-/* Copies the next name. Returns false when there is none. */
-static bool next_name(const char **at, char *ret_name, size_t size)
-{
-    struct span name;
-    while (config_next_name(at, &name))
-        if (name.size && span_copy(name, ret_name, size))
-            return true;
-    return false;
-}
-
 /* Names are looked up one after the other, and this counts as one until all have been begun. */
 static void ask_users(struct outside *outside)
 {
@@ -88,7 +78,7 @@ static void ask_users(struct outside *outside)
     outside->found.n = 0;
     outside->has_no_answer = false;
     outside->n_asked = 1;
-    while (next_name(&at, name, sizeof name)) {
+    while (config_next_name(&at, name, sizeof name)) {
         outside->n_asked++;
         names_ask_name(outside->options.names, name, on_name, outside);
     }
@@ -269,7 +259,7 @@ void outside_check(const struct config *config)
     const char *at = config->outside_users;
     char name[sizeof config->outside_users];
     struct fault fault = {0};
-    while (next_name(&at, name, sizeof name))
+    while (config_next_name(&at, name, sizeof name))
         if (!getpwnam(name))
             warn_of(name);
     if (config->outside != OUTSIDE_LIMIT)
