@@ -7,6 +7,16 @@ import shutil
 
 from daemon_case import DaemonCase
 
+# Makes a log one of colloc's first version.
+TO_VERSION_1 = (
+    "ALTER TABLE events DROP COLUMN sum",
+    "ALTER TABLE ended DROP COLUMN sum",
+    "ALTER TABLE records DROP COLUMN sum",
+    "DROP TABLE facts",
+    "DROP TABLE arrays",
+    "PRAGMA user_version = 1",
+)
+
 
 class DamageCase(DaemonCase):
     def with_tasks(self, n=6):

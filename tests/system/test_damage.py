@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import unittest
 
-from damage import DamageCase
+from damage import TO_VERSION_1, DamageCase
 
 SEED = int(os.environ.get("COLLOC_SEED", random.randrange(1 << 32)))
 ROUNDS = int(os.environ.get("COLLOC_ROUNDS", 20))
@@ -178,14 +178,7 @@ class Damage(DamageCase):
     def test_an_older_version_is_brought_up_to_date(self):
         before = self.with_tasks()
         self.stop()
-        self.change(
-            "ALTER TABLE events DROP COLUMN sum",
-            "ALTER TABLE ended DROP COLUMN sum",
-            "ALTER TABLE records DROP COLUMN sum",
-            "DROP TABLE facts",
-            "DROP TABLE arrays",
-            "PRAGMA user_version = 1",
-        )
+        self.change(*TO_VERSION_1)
         self.assertIn("version 1 of the log", self.colloc("check", self.state, code=1).stderr)
         older = self.dump(self.database())
         backup = self.database() + ".version-1"

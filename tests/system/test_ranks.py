@@ -73,15 +73,7 @@ class Ranks(ts.Suspend):
             query = "SELECT body FROM events WHERE kind = ? ORDER BY seq DESC LIMIT 1"
             return json.loads(log.execute(query, (kind,)).fetchone()[0])
 
-    def settled(self, task):
-        """A task of clients of MPS is only paused until the next daemon has heard of carriers."""
-
-        def state():
-            now = self.task(task)["state"]
-            now = "SUSPENDED" if now == "PAUSED" else now
-            return now if now in ("RUNNING", "SUSPENDED") else None
-
-        return until(state, "the task to run or to be suspended")
+    settled = ts.Suspend.settled_client
 
     def suspend(self, task):
         self.assertIn("SUSPENDED", self.colloc("suspend", str(task)).stdout)

@@ -80,6 +80,16 @@ class Suspend(DaemonCase):
     def events(self, task):
         return [event["event"] for event in self.task(task)["events"]]
 
+    def settled_client(self, task):
+        """A client is only paused until the next daemon has heard of its carrier."""
+
+        def state():
+            now = self.task(task)["state"]
+            now = "SUSPENDED" if now == "PAUSED" else now
+            return now if now in ("RUNNING", "SUSPENDED") else None
+
+        return until(state, "the task to run or to be suspended")
+
 
 class Commands(Suspend):
     def test_suspended_and_resumed(self):
@@ -618,15 +628,7 @@ class CarriedClients(Carried):
         row = self.processes()[pid]
         self.assertEqual((row[1], row[2]), (self.context_mib, ""))
 
-    def settled(self, task):
-        """A client is only paused until the next daemon has heard of its carrier."""
-
-        def state():
-            now = self.task(task)["state"]
-            now = "SUSPENDED" if now == "PAUSED" else now
-            return now if now in ("RUNNING", "SUSPENDED") else None
-
-        return until(state, "the task to run or to be suspended")
+    settled = Suspend.settled_client
 
     def servers(self):
         def program_of(pid):

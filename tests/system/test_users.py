@@ -15,6 +15,7 @@ import subprocess
 import time
 import unittest
 
+from damage import TO_VERSION_1
 from daemon_case import LIMIT_S, DaemonCase, is_alive, program, read, until
 
 ADA, BOB = 64001, 64002  # without names: their limits count together
@@ -645,12 +646,7 @@ class Output(Several):
         with sqlite3.connect(self.state + "/colloc.db") as log:
             for statement in (
                 "UPDATE events SET detail = json_remove(detail, '$.output', '$.output_is_default')",
-                "ALTER TABLE events DROP COLUMN sum",
-                "ALTER TABLE ended DROP COLUMN sum",
-                "ALTER TABLE records DROP COLUMN sum",
-                "DROP TABLE facts",
-                "DROP TABLE arrays",
-                "PRAGMA user_version = 1",
+                *TO_VERSION_1,
             ):
                 log.execute(statement)
         log.close()
