@@ -181,17 +181,35 @@ static double solve_queue(struct sharer *sharers, int n)
 /* A task without service never comes to the server. */
 static const struct customer absent = {.floor = 1, .weight = 1};
 
+static double cap_of(const struct sharer *sharer)
+{
+    return sharer->cap > 0 ? fmin(1, sharer->cap) : 1;
+}
+
+/* The time of a step of a client of MPS that is alone on the GPU. */
+static double client_alone(double sms, double bandwidth, const struct sharer *sharer)
+{
+    const struct demand *demand = &sharer->demand;
+    return 1 - gract_of(demand) + busy_alone(sms * cap_of(sharer), bandwidth, demand);
+}
+
+/* The same with what launching by the server takes. */
+static double client_floor(
+    const struct interference_constants *constants, double alone, const struct sharer *sharer)
+{
+    return alone + constants->launch_cost * (1 - gract_of(&sharer->demand));
+}
+
 static struct customer mps_customer(const struct interference_constants *constants, double sms,
     double bandwidth, const struct sharer *sharer, double sum)
 {
     const struct demand *demand = &sharer->demand;
-    double cap = sharer->cap > 0 ? fmin(1, sharer->cap) : 1;
-    double gract = gract_of(demand), all = held_share(sms, bandwidth, demand);
-    double alone = 1 - gract + busy_alone(sms * cap, bandwidth, demand);
+    double cap = cap_of(sharer), all = held_share(sms, bandwidth, demand);
+    double alone = client_alone(sms, bandwidth, sharer);
     double smact = fmin(ODDS_SMACT_MAX, fmax(ODDS_SMACT_MIN, fmin(demand->smact, cap)));
     return (struct customer){.service = all * (1 + constants->cache_cost * cache_lost(sharer, sum)),
         .think = alone - all,
-        .floor = alone + constants->launch_cost * (1 - gract),
+        .floor = client_floor(constants, alone, sharer),
         .weight = pow(smact / (1 - smact), constants->weight_power)};
 }
 
@@ -282,11 +300,9 @@ void interference_solve(const struct interference_constants *constants, double s
 double interference_alone(const struct interference_constants *constants, double sms,
     double bandwidth, const struct sharer *sharer)
 {
-    const struct customer customer = sharer->mps
-                                         ? mps_customer(constants, sms, bandwidth, sharer,
-                                               sharer->demand.smact)
-                                         : process_customer(sms, bandwidth, &sharer->demand);
-    return customer.floor;
+    if (sharer->mps)
+        return client_floor(constants, client_alone(sms, bandwidth, sharer), sharer);
+    return process_customer(sms, bandwidth, &sharer->demand).floor;
 }
 
 /*
