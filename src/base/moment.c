@@ -55,40 +55,6 @@ static int to_seconds(struct tm local, int64_t *ret_s)
     return 0;
 }
 
-int moment_parse(const char *text, int64_t now_s, int64_t *ret_s)
-{
-    struct tm today, found;
-    time_t now = now_s;
-    int64_t ago_us;
-    if (strcmp(text, "now") == 0) {
-        *ret_s = now_s;
-        return 0;
-    }
-    if (text[0] == '@')
-        return parse_int64(text + 1, 0, INT64_C(1) << 40, ret_s);
-    if (!localtime_r(&now, &today))
-        return -ERANGE;
-    today = first_moment(today);
-    if (strcmp(text, "today") == 0)
-        return to_seconds(today, ret_s);
-    if (strcmp(text, "yesterday") == 0) {
-        struct tm before = today;
-        before.tm_mday--;
-        time_t moment = mktime(&before);
-        *ret_s = moment;
-        return moment == (time_t)-1 ? -ERANGE : 0;
-    }
-    if (read_calendar(text, &today, &found))
-        return to_seconds(found, ret_s);
-    bool has_unit = *text && strchr("smhdn", text[strlen(text) - 1]);
-    if (!has_unit || parse_duration(text, &ago_us) < 0)
-        return -EINVAL;
-    *ret_s = now_s - ago_us / SECOND_US;
-    return 0;
-}
-
-/* ---- moments to come ---- */
-
 /* "60", "2hours", "1day", as Slurm has them; or a duration. */
 static int parse_slurm_span(const char *text, int64_t *ret_s)
 {
@@ -116,6 +82,45 @@ static int parse_slurm_span(const char *text, int64_t *ret_s)
     *ret_s = r == 0 ? us / SECOND_US : 0;
     return r;
 }
+
+int moment_parse(const char *text, int64_t now_s, int64_t *ret_s)
+{
+    struct tm today, found;
+    time_t now = now_s;
+    int64_t ago_us, ago_s;
+    if (strcmp(text, "now") == 0) {
+        *ret_s = now_s;
+        return 0;
+    }
+    if (strncmp(text, "now-", 4) == 0) {
+        int r = parse_slurm_span(text + 4, &ago_s);
+        *ret_s = r == 0 ? now_s - ago_s : 0;
+        return r;
+    }
+    if (text[0] == '@')
+        return parse_int64(text + 1, 0, INT64_C(1) << 40, ret_s);
+    if (!localtime_r(&now, &today))
+        return -ERANGE;
+    today = first_moment(today);
+    if (strcmp(text, "today") == 0 || strcmp(text, "midnight") == 0)
+        return to_seconds(today, ret_s);
+    if (strcmp(text, "yesterday") == 0) {
+        struct tm before = today;
+        before.tm_mday--;
+        time_t moment = mktime(&before);
+        *ret_s = moment;
+        return moment == (time_t)-1 ? -ERANGE : 0;
+    }
+    if (read_calendar(text, &today, &found))
+        return to_seconds(found, ret_s);
+    bool has_unit = *text && strchr("smhdn", text[strlen(text) - 1]);
+    if (!has_unit || parse_duration(text, &ago_us) < 0)
+        return -EINVAL;
+    *ret_s = now_s - ago_us / SECOND_US;
+    return 0;
+}
+
+/* ---- moments to come ---- */
 
 static int parse_day_after(const struct tm *day, int64_t *ret_s)
 {

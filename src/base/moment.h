@@ -8,7 +8,8 @@
 /*
  * Parses a moment: "2026-11-20", "2026-11-20 16:00", "2026-11-20T16:00:30" and "16:00" (today) in
  * local time; "now"; "today" and "yesterday" (their midnight); "@1700000000" (seconds since 1970);
- * or a duration, "2h" or "7d": that long before now.
+ * or a duration, "2h" or "7d": that long before now. Slurm's "midnight" (of today), "now-1day" and
+ * "now-60" (seconds) are read, too.
  *
  * text:         any text.
  * now_s, ret_s: seconds since 1970.

@@ -66,7 +66,10 @@ int main(int argc, char **argv)
         return failure_print(words);
     int code = EXIT_USAGE;
     if (invocation_parse(words, count, slurm.word || has_name_of_docker, &fault, &invocation) < 0)
-        print_error("%s", fault.text);
+        print_error("%s%s", fault.text,
+            slurm.word && strstr(fault.text, "no such option")
+                ? ": docs/slurm-commands.md and slurm-scripts.md have those that colloc takes"
+                : "");
     else if (invocation.common[COMMON_HELP].number && invocation.command->run != command_help.run)
         code = help_print_command(invocation.command);
     else

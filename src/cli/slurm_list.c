@@ -345,20 +345,13 @@ static int get_jobs(const struct invocation *invocation, struct list_options *op
     return code;
 }
 
-/* Slurm's moments have a T between date and time. */
 static int add_moment(char *path, size_t size, const char *key, const char *text)
 {
-    char plain[64], number[32];
+    char number[32];
     int64_t moment;
-    snprintf(plain, sizeof plain, "%s", text);
-    for (char *at = plain; *at; at++)
-        if (*at == 'T')
-            *at = ' ';
-    if (strcmp(plain, "now") == 0)
+    if (strcmp(text, "now") == 0)
         return EXIT_OK;
-    if (strcmp(plain, "midnight") == 0)
-        snprintf(plain, sizeof plain, "today");
-    if (moment_parse(plain, time(NULL), &moment) < 0) {
+    if (moment_parse(text, time(NULL), &moment) < 0) {
         fprintf(stderr, "sacct: error: Invalid time specification: %.60s\n", text);
         return EXIT_REFUSED;
     }
@@ -612,11 +605,14 @@ int slurm_list_show_jobs(const char *ids, bool is_one_line)
     json_t *tasks = json_array(), *task;
     size_t i;
     session_set_unreachable_line(UNREACHABLE);
-    int code = get_jobs(&invocation, &options, "scontrol", tasks);
+    int code = ids ? get_jobs(&invocation, &options, "scontrol", tasks)
+                   : get_tasks(&invocation, &options, true, tasks);
     json_array_foreach(tasks, i, task) {
         slurm_print_job(task, is_one_line, stdout);
     }
-    if (code == EXIT_OK && json_array_size(tasks) == 0) {
+    if (code == EXIT_OK && json_array_size(tasks) == 0 && !ids)
+        puts("No jobs in the system");
+    else if (code == EXIT_OK && json_array_size(tasks) == 0) {
         fputs("slurm_load_jobs error: Invalid job id specified\n", stderr);
         code = EXIT_REFUSED;
     }

@@ -57,6 +57,7 @@ static const struct {
     {"sacct", "-E", "--until"},
     {"sacct", "--endtime", "--until"},
     {"sacct", "-X", NULL}, /* steps are not shown anyway */
+    {"sacct", "--allocations", NULL},
     {"scancel", "--jobname", "--name"},
     {"scancel", "--quiet", NULL},
     {"scancel", "-Q", NULL},
@@ -136,6 +137,27 @@ static bool ends_task(const char *signal)
     return false;
 }
 
+/* "1,3_[0,2]", "JobId=7": the ids, each a word. */
+static int add_ids(struct slurm_words *words, const char *ids)
+{
+    static const char *const keys[] = {"jobid=", "job="};
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (strncasecmp(ids, keys[i], strlen(keys[i])) == 0)
+            ids += strlen(keys[i]);
+    while (*ids && r == 0) {
+        char id[256];
+        bool is_within = false;
+        size_t size = 0;
+        for (; ids[size] && (ids[size] != ',' || is_within); size++)
+            is_within = ids[size] == '[' || (is_within && ids[size] != ']');
+        snprintf(id, sizeof id, "%.*s", (int)size, ids);
+        r = add_word(words, "", size < sizeof id ? id : ids);
+        ids += size + (ids[size] == ',');
+    }
+    return r;
+}
+
 static int translate_cancel(struct slurm_words *words, const char *const *arguments, int count)
 {
     int r = 0;
@@ -153,8 +175,10 @@ static int translate_cancel(struct slurm_words *words, const char *const *argume
             return refuse_cancel(words, "state", value, "give PENDING, RUNNING or SUSPENDED");
         if (!value && (value = option_value(arguments, count, &i, "-M", "--clusters")))
             continue;
-        r = state ? add_word(words, "--state=", state)
-                  : add_argument(words, "scancel", arguments[i]);
+        bool are_ids = !state && arguments[i][strspn(arguments[i], "0123456789,_[]-%")] == '\0';
+        r = state     ? add_word(words, "--state=", state)
+            : are_ids ? add_ids(words, arguments[i])
+                      : add_argument(words, "scancel", arguments[i]);
     }
     return r;
 }
@@ -340,8 +364,11 @@ static int run_control(
     if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
         strncmp(arguments[1], "hostname", 8) == 0)
         return end_with(words, slurm_control_print_hosts(count > 2 ? arguments[2] : NULL));
-    if (count == 3 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0)
-        return end_with(words, slurm_list_show_jobs(arguments[2], is_one_line));
+    if (count >= 2 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0) {
+        const char *value = strchr(arguments[1], '=');
+        const char *ids = value ? value + 1 : count > 2 ? arguments[2] : NULL;
+        return end_with(words, slurm_list_show_jobs(ids, is_one_line));
+    }
     if (count >= 2 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "node", 4) == 0)
         return end_with(words, slurm_node_show(count > 2 ? arguments[2] : NULL, is_one_line));
     if (count > 1 && strcmp(arguments[0], "update") == 0)
@@ -360,7 +387,7 @@ static int run_control(
     }
     int r = add_word(words, "", command);
     for (int i = used; i < count && r == 0; i++)
-        r = add_word(words, "", arguments[i]);
+        r = add_ids(words, arguments[i]);
     return r;
 }
 
@@ -374,6 +401,26 @@ static int translate_control(struct slurm_words *words, const char *const *given
     int r = run_control(words, arguments, count, is_one_line);
     free(arguments);
     return r;
+}
+
+/* Programs ask for the version before they use a command: that of Slurm whose forms are printed. */
+static bool asks_version(const char *const *arguments, int count)
+{
+    return count == 1 &&
+           (strcmp(arguments[0], "-V") == 0 || strcmp(arguments[0], "--version") == 0);
+}
+
+/* Slurm's JSON has other members than colloc's: a program that asks for it would read nothing. */
+static bool asks_json(const char *program, const char *const *arguments, int count)
+{
+    static const char *const lists[] = {"squeue", "sacct", "sinfo"};
+    bool is_list = false, is_asked = false;
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+        is_list |= strcmp(program, lists[i]) == 0;
+    for (int i = 0; i < count && is_list; i++)
+        is_asked |= strncmp(arguments[i], "--json", 6) == 0 ||
+                    strncmp(arguments[i], "--yaml", 6) == 0;
+    return is_asked;
 }
 
 static int translate_command(
@@ -402,6 +449,16 @@ int slurm_words_make(
     for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
         if (strcmp(programs[i].program, program) != 0)
             continue;
+        if (asks_version(arguments, count)) {
+            puts("slurm " SLURM_VERSION);
+            return end_with(ret_words, EXIT_OK);
+        }
+        if (asks_json(program, arguments, count)) {
+            print_error("%s: colloc prints Slurm's columns, not its JSON; `colloc %s --json` has "
+                        "JSON of another form",
+                program, programs[i].command);
+            return end_with(ret_words, EXIT_USAGE);
+        }
         if (strcmp(program, "sacctmgr") == 0)
             return end_with(ret_words, slurm_accounts_run(arguments, count));
         ret_words->is_done = strcmp(program, "sinfo") == 0

@@ -20,9 +20,12 @@
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/slurm_names.h"
 #include "cli/task_view.h"
 
 #define PARTITION_FORMAT "%9P %.5a %.10l %.6D %.6t %N"
+#define NODE_FORMAT      "%20N %.6D %.9P %6t"      /* -N */
+#define SUMMARY_FORMAT   "%9P %.5a %.10l %.16F %N" /* -s */
 
 enum { COLUMNS_MAX = 10000 };
 
@@ -179,10 +182,11 @@ static int print_lettered_line(const char *format, const struct node *node, FILE
     return r;
 }
 
-/* What -o or -O wants. */
+/* What -o or -O wants, and of which nodes. */
 struct form {
     const char *text;
-    bool has_names; /* of -O */
+    bool has_names;             /* of -O */
+    const char *nodes, *states; /* comma-separated; NULL: all */
 };
 
 static int print_line(const struct form *form, const struct node *node, FILE *out)
@@ -215,6 +219,29 @@ static int print_header(const void *form, FILE *out)
     return print_line(form, NULL, out);
 }
 
+/* Is the text one of the list, in any case? */
+static bool is_listed(const char *list, const char *text)
+{
+    size_t size;
+    for (const char *at = list; *at; at += size, at += *at == ',') {
+        size = strcspn(at, ",");
+        if (strlen(text) == size && strncasecmp(at, text, size) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_wanted(const struct form *form, const struct node *node)
+{
+    static const char *const names[][2] = {
+        {"idle", "idle"}, {"mix", "mixed"}, {"alloc", "allocated"}};
+    size_t state = node->used_gpus == 0 ? 0 : node->used_gpus < node->gpus ? 1 : 2;
+    bool has_state = !form->states || is_listed(form->states, "all") ||
+                     is_listed(form->states, names[state][0]) ||
+                     is_listed(form->states, names[state][1]);
+    return has_state && (!form->nodes || is_listed(form->nodes, node->host));
+}
+
 static int print_partition(const struct form *form, bool has_header, bool names_cluster)
 {
     struct node node;
@@ -229,17 +256,21 @@ static int print_partition(const struct form *form, bool has_header, bool names_
         puts("CLUSTER: colloc");
     if (has_header)
         print_header(form, stdout);
-    print_line(form, &node, stdout);
+    if (is_wanted(form, &node))
+        print_line(form, &node, stdout);
     return EXIT_OK;
 }
 
 bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code)
 {
     static const struct option options[] = {{"all", no_argument, NULL, 'a'},
-        {"clusters", required_argument, NULL, 'M'}, {"format", required_argument, NULL, 'o'},
-        {"Format", required_argument, NULL, 'O'}, {"Node", no_argument, NULL, 'N'},
+        {"clusters", required_argument, NULL, 'M'}, {"exact", no_argument, NULL, 'e'},
+        {"format", required_argument, NULL, 'o'}, {"Format", required_argument, NULL, 'O'},
+        {"Node", no_argument, NULL, 'N'}, {"nodes", required_argument, NULL, 'n'},
         {"noheader", no_argument, NULL, 'h'}, {"partition", required_argument, NULL, 'p'},
-        {NULL, 0, NULL, 0}};
+        {"sort", required_argument, NULL, 'S'}, {"states", required_argument, NULL, 't'},
+        {"summarize", no_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
+    const char *plain = PARTITION_FORMAT;
     struct form form = {0};
     bool has_header = true, names_cluster = false, is_known = true;
     int option;
@@ -251,17 +282,23 @@ bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code
         arguments[i + 1] = (char *)(uintptr_t)words[i];
     opterr = 0;
     optind = 1;
-    while ((option = getopt_long(count + 1, arguments, ":aM:Nho:O:p:", options, NULL)) != -1) {
+    while (
+        (option = getopt_long(count + 1, arguments, ":aeM:Nn:ho:O:p:sS:t:", options, NULL)) != -1) {
         is_known &= option != '?' && option != ':';
-        if (option == 'o' || option == 'O')
-            form = (struct form){optarg, option == 'O'};
+        if (option == 'o' || option == 'O') {
+            form.text = optarg;
+            form.has_names = option == 'O';
+        }
+        form.nodes = option == 'n' ? optarg : form.nodes;
+        form.states = option == 't' ? optarg : form.states;
+        plain = option == 'N' ? NODE_FORMAT : option == 's' ? SUMMARY_FORMAT : plain;
         has_header &= option != 'h';
         names_cluster |= option == 'M';
     }
-    bool is_run = is_known && optind == count + 1 && (form.text || !has_header);
+    bool is_run = is_known && optind == count + 1 && count > 0;
     free(arguments);
     if (is_run && !form.text)
-        form.text = PARTITION_FORMAT;
+        form.text = plain;
     if (is_run)
         *ret_exit_code = print_partition(&form, has_header, names_cluster);
     return is_run;
@@ -282,7 +319,8 @@ static void print_node(const struct node *node, bool is_one_line)
     printf("CPUAlloc=0 CPUEfctv=%ld CPUTot=%ld CPULoad=N/A%s", node->cpus, node->cpus, between);
     printf("AvailableFeatures=(null)%sActiveFeatures=(null)%sGres=gpu:%d%s", between, between,
         node->gpus, between);
-    printf("NodeAddr=%s NodeHostName=%s Version=22.05.8%s", node->host, node->host, between);
+    printf(
+        "NodeAddr=%s NodeHostName=%s Version=" SLURM_VERSION "%s", node->host, node->host, between);
     printf("OS=%s %s%s", system.sysname, system.release, between);
     printf("RealMemory=%ld AllocMem=0 FreeMem=%ld Sockets=1 Boards=1%s", node->memory_mib, free_mib,
         between);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /*
- * Runs sinfo where the command line has a format or no header.
+ * Runs sinfo where the command line has options of Slurm's. Without any it is `colloc gpus`.
  *
  * words: `count` arguments, NULL-terminated
  *

@@ -38,7 +38,9 @@ static void test_moments(void **state)
         {"2026-11-20T16:05:07", TODAY - 2 * DAY + 16 * HOUR + 307},
         {"08:15", TODAY + 8 * HOUR + 900}, {"23:59:59", TODAY + DAY - 1}, {"2h", NOW - 2 * HOUR},
         {"7d", NOW - 7 * DAY}, {"1h30m", NOW - 5400}, {"90min", NOW - 5400},
-        {"@1700000000", 1700000000}, {"2026-07-01", TODAY - 144 * DAY - HOUR}, /* summer time */
+        {"now-1day", NOW - DAY}, {"now-2hours", NOW - 2 * HOUR}, {"now-60", NOW - 60},
+        {"midnight", TODAY}, {"@1700000000", 1700000000},
+        {"2026-07-01", TODAY - 144 * DAY - HOUR}, /* summer time */
     };
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         int64_t moment = -1;
@@ -52,7 +54,7 @@ static void test_refuses(void **state)
 {
     static const char *const bad[] = {"", "2", "soon", "Yesterday", "2026-13-01", "2026-11",
         "2026-11-20x", "2026-11-20 25:00", "25:00", "12:60", "-2h", "h", "2 h", "@", "@x", "@-1",
-        "2h ago", "n", "1:2:3:4"};
+        "2h ago", "n", "now-", "now-x", "now-1dayx", "1:2:3:4"};
     int64_t moment = 7;
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         if (moment_parse(bad[i], NOW, &moment) >= 0)
