@@ -9,6 +9,7 @@
 #include "preload/call_stubs.h"
 #include "preload/context_work.h"
 #include "preload/futex.h"
+#include "preload/hook_table.h"
 #include "preload/linked.h"
 #include "preload/process_state.h"
 #include "preload/threads.h"
@@ -342,6 +343,7 @@ static void look_around(struct process_state *state)
 
 static void prepare_lanes(struct carrier *carrier)
 {
+    hook_find_all();
     staging_leave_captures_alone();
     if (context_enter(carrier->context) == CUDA_SUCCESS)
         staging_prepare(&carrier->staging, carrier->context);

@@ -12,6 +12,7 @@
 
 #include "preload/call_stubs.h"
 #include "preload/dlsym.h"
+#include "preload/symbol_table.h"
 
 /* Before glibc 2.34 they are in libdl, which not every program has. */
 #pragma weak dlopen
@@ -96,7 +97,33 @@ any_function *hook_counted_function(enum hook hook)
     return function;
 }
 
-any_function *driver_function(const char *name)
+void hook_find_all(void)
+{
+    for (int hook = 0; hook < HOOK_COUNT; hook++)
+        hook_driver_function((enum hook)hook);
+}
+
+struct wanted {
+    const char *name;
+    any_function *function;
+    bool has_driver;
+};
+
+static int look_into_driver(struct dl_phdr_info *object, size_t size, void *data)
+{
+    struct wanted *wanted = data;
+    struct symbol_table symbols;
+    if (!symbol_table_is_of(object, "libcuda.so") || !symbol_table_read(object, &symbols))
+        return 0;
+    wanted->has_driver = true;
+    uint32_t i = symbol_table_find(&symbols, wanted->name);
+    if (i)
+        wanted->function = (any_function *)(object->dlpi_addr + symbols.symbol[i].st_value);
+    return i != 0;
+}
+
+/* In a driver whose file has another name. */
+static any_function *function_by_handle(const char *name)
 {
     void *library = dlopen ? dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
     if (!library)
@@ -104,6 +131,15 @@ any_function *driver_function(const char *name)
     any_function *function = dlsym_real(library, name);
     dlclose(library);
     return function;
+}
+
+/* By the driver's own table: dlopen and dlsym wait for a thread that loads a library, and its
+ * constructor may wait for the gate, which the carrier's thread keeps closed. */
+any_function *driver_function(const char *name)
+{
+    struct wanted wanted = {.name = name};
+    dl_iterate_phdr(look_into_driver, &wanted);
+    return wanted.has_driver ? wanted.function : function_by_handle(name);
 }
 
 /* What the driver returns for the form that the entry is of; NULL: it has none. */

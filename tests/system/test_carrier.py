@@ -299,6 +299,28 @@ say({call})
         self.order_here(page)
         self.assertEqual([self.hear(program), self.hear(program)], ["0", "True"])
 
+    def test_a_library_that_is_loaded_at_the_gate(self):
+        """Its constructor waits there, with the dynamic linker's lock, which the carrier must not
+        need: neither would ever go on."""
+        program, page = self.begin(
+            """
+            begin()
+            at = alloc(4)[1]
+            fill(at, 4, 7)
+            say("ready"); line()
+            say("loading")
+            c.CDLL(os.path.join(os.environ["LD_LIBRARY_PATH"], "libloaded-late.so"))
+            say(has(at, 4, 7))
+            """
+        )
+        page.set_gate(True)
+        self.say(program, "load")
+        self.assertEqual(self.hear(program), "loading")
+        self.daemon.wait_until(lambda: page.u32(pd.AT_GATE) == 1)
+        self.order_away(page)
+        self.order_here(page)
+        self.assertEqual(self.hear(program), "True")
+
     def test_an_order_that_is_taken_back_changes_nothing(self):
         program, page = self.begin(
             "begin(); at = alloc(4)[1]; say('ready'); line(); say(fill(at, 4, 7))"

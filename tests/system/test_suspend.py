@@ -371,7 +371,7 @@ class Carried(Suspend):
         before = self.output(task).count("step")
 
         def goes_on():
-            if self.task(task)["state"] == "SUSPENDED":
+            if self.task(task)["state"] in ("SUSPENDED", "PAUSED"):
                 self.colloc("resume", str(task), code=None)
             return self.output(task).count("step") > before + 3
 
