@@ -181,7 +181,10 @@ class Training:
     # ---- steps ----
 
     def backward(self, run):
-        """Runs a backward pass."""
+        """Runs a backward pass. One within another (reentrant checkpointing) is a part of it."""
+        if self.device.is_backward:
+            run()
+            return
         self.backwards += 1
         self.event("backward")
         self._depth += 1  # checkpointed parts run forward again: they are no networks

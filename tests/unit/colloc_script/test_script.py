@@ -220,7 +220,7 @@ class Loops(Case):
             self.seen("gpt.py", "--compile", compiled=True)
 
     def test_trainer(self):
-        result = self.seen("trainer.py", batch=16, checkpointing=True)
+        result = self.seen("trainer.py", batch=16, checkpointing=True, accumulation=1)
         sizes = {row[0]: row[4] for row in result["tensors"]}
         self.assertIn(256 * 1000 * 4, sizes)
         held = [result["tensors"][tensor][0] for tensor, _, _ in result["holds"]]
