@@ -123,6 +123,8 @@ def _own_of(error, text, place, innermost):
         return own
     if innermost and _is_ours(innermost) and not getattr(error, "_colloc_is_theirs", False):
         return f"the error is in colloc's {os.path.basename(innermost.filename)}"
+    if type(error).__module__ == "torch._subclasses.fake_tensor":
+        return "it needs values of the tensors"
     for pattern, reason in SIGNS:
         match = re.search(pattern, text)
         if match:

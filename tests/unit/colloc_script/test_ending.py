@@ -110,6 +110,15 @@ class Ending(unittest.TestCase):
                 "run: flex_attention has no rule of its sizes here: NotImplementedError: " + text,
             )
 
+    def test_what_fake_tensors_refuse(self):
+        """Newer PyTorch says it by the class alone; its text is the operation."""
+        kind = "class Refused(RuntimeError):\n    __module__ = 'torch._subclasses.fake_tensor'\n"
+        self.assertEqual(
+            self.reason(kind + "raise Refused('aten._pack_padded_sequence.default')"),
+            "train.py, line 3: colloc cannot follow this line without a GPU, where it may well run: "
+            "it needs values of the tensors: Refused: aten._pack_padded_sequence.default",
+        )
+
     def test_an_error_after_a_caught_exit(self):
         text = "import sys\ntry:\n    sys.exit(2)\nexcept SystemExit:\n    pass\n1 / 0"
         self.assertIn("train.py, line 6: ZeroDivisionError", self.reason(text))
