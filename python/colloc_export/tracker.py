@@ -69,6 +69,9 @@ def _gradients_of_convolution(_, input, weight, bias_sizes, *rest):
     )
 
 
+_make_sparse = torch.sparse_coo_tensor  # colloc_script replaces it for the script's own code
+
+
 def _gradient_of_embedding_bag(gradient, indices, *rest):
     """A sparse gradient has a row for each index, which fake tensors do not know."""
     weights, is_sparse = rest[4], rest[7]
@@ -76,7 +79,7 @@ def _gradient_of_embedding_bag(gradient, indices, *rest):
         return torch.ops.aten._embedding_bag_backward.default(gradient, indices, *rest)
     width = gradient.shape[1]
     rows = gradient.new_empty((indices.numel(), width))
-    return torch.sparse_coo_tensor(indices.view(1, -1), rows, (weights, width))
+    return _make_sparse(indices.view(1, -1), rows, (weights, width))
 
 
 AUTOGRAD = os.path.dirname(torch.autograd.__file__) + os.sep
