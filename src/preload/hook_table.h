@@ -264,8 +264,8 @@ any_function *hook_counted_function(enum hook hook);
 /* The same from within gate_enter and gate_leave, or by the carrier, which the gate lets pass. */
 #define HOOK_INSIDE(function) ((__typeof__(&(function)))hook_driver_function(HOOK_##function))
 
-/* Finds the driver's functions behind all hooks. Later that may take as long as another thread loads
- * a library. */
+/* Finds the driver's functions behind all hooks. Later that may take as long as another thread
+ * loads a library. */
 void hook_find_all(void);
 
 /* Returns a function of the driver that has no hook, or NULL. */

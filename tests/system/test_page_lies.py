@@ -32,7 +32,7 @@ class Lies(ts.Suspend):
         return [(at, struct.pack("=I", chance.choice(WORDS))) for at in places]
 
     def order(self, task, verb, chance):
-        """It is not awaited: nobody knows when it would be answered."""
+        """It is not awaited: when it would be answered is not known."""
         connection = self.connection()
         connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
         end = time.monotonic() + chance.random() * 0.5

@@ -76,9 +76,10 @@ class Plan(unittest.TestCase):
         self.assertLessEqual(max(t.wanted_s for t in smokes), 40)
 
 
-# It leaves a process that is a session of its own, has another environment, and hears no SIGTERM.
+# It leaves a process in its own session, with another environment, that hears no SIGTERM.
 LEAVES = (
-    "env -i setsid bash -c 'trap \"\" TERM; echo $$ >{out}/pid; while :; do sleep 1; done' 2>{out}/killed &"
+    "env -i setsid bash -c 'trap \"\" TERM; echo $$ >{out}/pid; while :; do sleep 1; done'"
+    " 2>{out}/killed &"
     " while [ ! -s {out}/pid ]; do sleep 0.01; done; echo said;"
 )
 
