@@ -21,11 +21,13 @@ NAME, VERSION = "deepspeed", "0.19.6"
 MISSING, UNKNOWN = "DeepSpeed is not installed here", "is not imitated"
 LONGEST_SCRIPT = 1 << 20  # bytes of a script that are searched for the name; chosen
 
-PACKAGES = ("deepspeed", "deepspeed.ops", "deepspeed.runtime", "deepspeed.runtime.zero")
+PACKAGES = ("deepspeed",) + tuple(
+    f"deepspeed.{name}" for name in "ops runtime runtime.zero utils".split()
+)
 MODULES = PACKAGES + tuple(
     f"deepspeed.{name}"
     for name in (
-        "accelerator checkpointing comm ops.adam ops.lamb ops.lion pipe utils zero "
+        "accelerator checkpointing comm ops.adam ops.lamb ops.lion pipe utils.logging zero "
         "runtime.lr_schedules runtime.zero.partition_parameters"
     ).split()
 )

@@ -316,6 +316,7 @@ def of(name):
             **zero_members,
             "ZeroParamStatus": types.SimpleNamespace(AVAILABLE=1, NOT_AVAILABLE=2, INFLIGHT=3),
         },
+        "deepspeed.utils.logging": {"logger": logging.getLogger("DeepSpeed")},
         "deepspeed.utils": {
             "logger": logging.getLogger("DeepSpeed"),
             "log_dist": nothing,

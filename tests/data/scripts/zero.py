@@ -101,6 +101,8 @@ if "file" in words:
     config = "ds_config.json"
 if "warms" in words:
     config["scheduler"] = {"type": "WarmupLR"}
+if "schedule" in words and how.isdigit():  # as Lightning quietens it
+    deepspeed.utils.logging.logger.setLevel("WARNING")
 if "member" in words:
     deepspeed.utils.no_such_member()
 if "import" in words:
