@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that talk to Slurm, as they are, with colloc under Slurm's names.
 
-Snakemake and JupyterHub are Debian's packages; batchspawner is no package of Debian: the test runs
-where Python finds it. A program that is missing is skipped; tests/unit/cli/test_slurm_names.py has
-the command lines of all.
+Snakemake and JupyterHub are Debian's packages; batchspawner and Open OnDemand's ood_core are not:
+their tests run where Python finds the one, and where COLLOC_OOD_CORE names the other. A missing
+program is skipped; tests/unit/cli/test_slurm_names.py has the command lines of all.
 """
 
 import json
@@ -106,6 +106,66 @@ class Snakemake(SlurmTools):
         words = "/usr/bin/snakemake --slurm --jobs 1 --default-resources slurm_account=lab"
         done = self.run_tool(*words.split())
         self.assertIn("Available accounts:\ncolloc", done.stderr)
+
+
+OOD_CORE = os.environ.get("COLLOC_OOD_CORE")  # the folder `lib` of OSC/ood_core, such as v0.31.1
+
+# The adapter as the dashboard calls it. Two libraries that it loads for other schedulers are empty.
+ON_DEMAND = """
+require "json"
+require "open3" # one of the libraries left out loads it
+require "ood_core"
+require "ood_core/job/adapters/slurm"
+adapter = OodCore::Job::Factory.build(adapter: "slurm", cluster: "colloc", bin: ARGV[0])
+make = ->(text, more = {}) { OodCore::Job::Script.new(content: text, **more) }
+waits = "#!/bin/bash\\n#SBATCH --gres=gpu:1\\nwhile [ ! -e end ]; do sleep 0.1; done"
+id = adapter.submit(make.(waits, job_name: "desktop", wall_time: 3600, workdir: Dir.pwd,
+    output_path: Dir.pwd + "/desktop.out"))
+held = adapter.submit(make.("#!/bin/bash\\ntrue", submit_as_hold: true, workdir: Dir.pwd))
+after = adapter.submit(make.("#!/bin/bash\\ntrue", workdir: Dir.pwd), afterok: id)
+sleep 0.1 until adapter.status(id).running?
+info = adapter.info(id)
+said = {
+  running: [info.job_name, info.status.to_s, info.wallclock_limit, info.queue_name, info.gpus],
+  hosts: info.allocated_nodes.map(&:name),
+  held: [adapter.status(held).to_s, adapter.status(after).to_s],
+  all: adapter.info_all.map(&:id).sort,
+  mine: adapter.info_where_owner(Etc.getlogin || Etc.getpwuid.name).size,
+  accounts: adapter.accounts.map(&:name), queues: adapter.queues.map(&:name),
+  nodes: adapter.nodes.map(&:name), gpus: adapter.cluster_info.total_gpus,
+}
+adapter.hold(after)
+adapter.release(held)
+adapter.release(after)
+File.write("end", "")
+[id, held, after].each { |job| sleep 0.1 until adapter.status(job).completed? }
+last = adapter.submit(make.("#!/bin/bash\\nsleep 1000", workdir: Dir.pwd))
+adapter.delete(last)
+sleep 0.1 until adapter.status(last).completed?
+said[:history] = adapter.info_historic.map { |job| [job.id, job.status.to_s] }.to_h
+puts JSON.generate(said)
+"""
+
+
+@unittest.skipUnless(OOD_CORE and shutil.which("ruby"), "needs COLLOC_OOD_CORE and ruby")
+class OpenOnDemand(SlurmTools):
+    def test_its_adapter(self):
+        empty = os.path.join(self.folder, "empty")
+        for name in ("fog/openstack.rb", "ood_support.rb"):
+            os.makedirs(os.path.dirname(os.path.join(empty, name)), exist_ok=True)
+            with open(os.path.join(empty, name), "wb"):
+                pass
+        script = self.write("dashboard.rb", ON_DEMAND)
+        done = self.run_tool("ruby", f"-I{empty}", f"-I{OOD_CORE}", script, self.bin)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said, host = json.loads(done.stdout), socket.gethostname()
+        self.assertEqual(said["running"], ["desktop", "running", 3600, "colloc", 1])
+        self.assertEqual((said["hosts"], said["nodes"]), ([host], [host]))
+        self.assertEqual(said["held"], ["queued", "queued"])
+        self.assertEqual((said["all"], said["mine"]), (["1", "2", "3"], 3))
+        self.assertEqual((said["accounts"], said["queues"]), (["colloc"], ["colloc"]))
+        self.assertEqual(said["gpus"], 2)
+        self.assertEqual(said["history"], {str(n): "completed" for n in range(1, 5)})
 
 
 HUB = """
