@@ -11,7 +11,9 @@ have an error that is known: they show what a learned estimator does with more d
 The number of a draw and the seed decide what it is: the same seed gives the same labels, whatever
 --jobs and --first say. A line is written when it is known. A program that was ended goes on after
 the lines of OUT.jsonl when it is started again. `--given=FILE` labels the networks of a table
-instead, with the columns of data/published/transformers.csv.
+instead, with the columns of data/published/transformers.csv; `--plan SEED COUNT` the Transformers
+of a plan of `python3 -m colloc_collect --seed=SEED --synthetic=COUNT`, with their names in
+data/memory: many of (20, 3500) and (21, 4000) were measured.
 
 A line has the draw, the estimate in MiB for each of GPUS, and the layers as layers.jsonl.xz of
 data/memory has them, with repeated blocks written once (folded.py).
@@ -37,6 +39,7 @@ from colloc_export import Task, export
 from . import synthetic
 from .folded import fold
 from .names import identify
+from .plan import synthetic_rows
 from .transformers_published import PROPERTIES, draw_published, published_spec
 
 GPUS = ("NVIDIA H200", "NVIDIA A100-SXM4-40GB")
@@ -185,7 +188,23 @@ def read_given(path):
             }
 
 
+def read_plan(seed, count):
+    """The Transformers that a plan of colloc_collect draws."""
+    rows = synthetic_rows(random.Random(seed), count)
+    for number, row in enumerate(row for row in rows if row["kind"] == "transformer"):
+        training = {key: row[key] for key in ("batch", "optimizer", "precision")}
+        yield {
+            "id": row["id"],
+            "draw": "planned",
+            "number": number,
+            "spec": row["model"],
+            **training,
+        }
+
+
 def rows_to_label(options):
+    if options.plan:
+        return list(read_plan(*options.plan))
     if options.given:
         return list(read_given(options.given))
     numbers = range(options.first, options.first + options.count)
@@ -287,6 +306,7 @@ def main():
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first")
     parser.add_argument("--count", type=int, default=5000, metavar="N")
     parser.add_argument("--given", metavar="FILE", help="label these and draw none")
+    parser.add_argument("--plan", type=int, nargs=2, metavar=("SEED", "COUNT"))
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
     parser.add_argument("--on-data", action="store_true", help="of small networks, for any PyTorch")
     parser.add_argument("--within", type=float, default=1e6, metavar="SECONDS")

@@ -29,7 +29,8 @@ def make_configuration(kind, family, model, batch, sequence, optimizer, precisio
     return {"id": identify(row), **row}
 
 
-def _synthetic_rows(rng, count):
+def synthetic_rows(rng, count):
+    """Some `count` drawn configurations: first MLPs, then CNNs, then Transformers."""
     kinds = [kind for kind, share in SYNTHETIC_SHARE.items() for _ in range(round(count * share))]
     for kind in kinds:
         spec, batch, sequence = synthetic.DRAW[kind](rng)
@@ -69,7 +70,7 @@ def make_plan(seed, synthetic_count, per_architecture, alone):
     rows = list(
         {
             row["id"]: row
-            for row in [*_synthetic_rows(rng, synthetic_count), *_real_rows(rng, per_architecture)]
+            for row in [*synthetic_rows(rng, synthetic_count), *_real_rows(rng, per_architecture)]
         }.values()
     )
     rng.shuffle(rows)

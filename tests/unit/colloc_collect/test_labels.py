@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
 from needs_torch import PYTHON_FOLDER  # noqa: E402
 
-from colloc_collect import folded, labels, transformers_published  # noqa: E402
+from colloc_collect import folded, labels, plan, transformers_published  # noqa: E402
 
 SPEC = {**labels.TINY, "layers": 3}
 # Answers as `colloc estimate --json` does, with the batch as the memory.
@@ -56,6 +56,16 @@ class Draws(unittest.TestCase):
             self.assertNotEqual(labels.draw(kind, 1, 7)["id"], labels.draw(kind, 2, 7)["id"])
         rows = [labels.draw("published", 1, number) for number in range(2000)]
         self.assertEqual(len({row["id"] for row in rows}), len(rows))
+
+    def test_those_of_a_plan_have_the_names_of_data_memory(self):
+        rows = list(labels.read_plan(20, 30))
+        self.assertEqual(len(rows), 10)
+        for row in rows:
+            named = plan.make_configuration(
+                "transformer", "transformer", row["spec"], row["batch"], row["spec"]["sequence"],
+                row["optimizer"], row["precision"],
+            )  # fmt: skip
+            self.assertEqual(row["id"], named["id"])
 
     def test_the_ranges_are_the_published_ones(self):
         rows = [labels.draw("published", 1, number) for number in range(4000)]

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "python"))
@@ -57,6 +58,22 @@ class Sets(unittest.TestCase):
         self.assertEqual({row["split"] for row in drawn}, {"train", "validation"})
         self.assertLessEqual(max(float(row["driver_mib"]) for row in drawn), study.LARGEST_MIB)
         self.assertGreater(len(drawn), 70)
+
+    def test_measured_runs_are_compared_and_not_learned(self):
+        measured = next(study.measured_rows(None))
+        planned = {**label(0, 5000, "planned"), "id": measured["id"]}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(study, "FOLDER", folder):
+            path = os.path.join(folder, "labels.jsonl")
+            with open(path, "w", encoding="utf-8") as file:
+                for row in (LABELS[0], planned, {"id": "x", "draw": "planned", "error": "died"}):
+                    print(json.dumps(row), file=file)
+            self.assertEqual([row["id"] for row in study.read_labels([path])], ["drawn0"])
+            study.write_measured_labels([path])
+            self.assertEqual(
+                study.read_csv("measured-labels.csv"),
+                [{"id": measured["id"], "precision": measured["precision"],
+                  "measured_mib": measured["driver_mib"], "label_mib": "5200"}],
+            )  # fmt: skip
 
     def test_the_folder_has_the_layers_of_its_rows(self):
         with tempfile.TemporaryDirectory() as folder:
