@@ -115,8 +115,8 @@ class Ending(unittest.TestCase):
         kind = "class Refused(RuntimeError):\n    __module__ = 'torch._subclasses.fake_tensor'\n"
         self.assertEqual(
             self.reason(kind + "raise Refused('aten._pack_padded_sequence.default')"),
-            "train.py, line 3: colloc cannot follow this line without a GPU, where it may well run: "
-            "it needs values of the tensors: Refused: aten._pack_padded_sequence.default",
+            "train.py, line 3: colloc cannot follow this line without a GPU, where it may well "
+            "run: it needs values of the tensors: Refused: aten._pack_padded_sequence.default",
         )
 
     def test_an_error_after_a_caught_exit(self):
