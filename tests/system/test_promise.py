@@ -8,10 +8,7 @@ import unittest
 from daemon_case import DaemonCase, until
 
 
-class Promises(DaemonCase):
-    gpus = "1xA100-40GB"
-    settings = {"suspend": "no", "policy": "predictive"}
-
+class PromiseCase(DaemonCase):
     def promised(self, smact, max_slowdown, **members):
         """A training without an end, ten steps a second of the emulated clock."""
         options = f"--steps=100000000 --smact={smact}"
@@ -24,6 +21,11 @@ class Promises(DaemonCase):
             lambda: next((t for t in [self.task(task)] if t["slowdown"]), None),
             f"a measured slowdown of task {task}",
         )
+
+
+class Promises(PromiseCase):
+    gpus = "1xA100-40GB"
+    settings = {"suspend": "no", "policy": "predictive"}
 
     def test_a_task_beside_it_is_paused(self):
         task = self.promised(0.5, 1.5)
@@ -111,6 +113,28 @@ class Promises(DaemonCase):
             with self.subTest(text=text):
                 shown = self.colloc("submit", f"--max-slowdown={text}", "--wrap=true", code=2)
                 self.assertIn("must be a number from 1 to 100", shown.stderr)
+
+
+class Moves(PromiseCase):
+    """Where the driver can move a task."""
+
+    gpus = "2xA100-40GB"
+    settings = {"policy": "predictive", "suspend-without-gate": "yes"}
+
+    def test_a_task_beside_it_is_moved(self):
+        filler = self.train(38000, 1e7, "--smact=0.1", memory_mib=38000, smact=0.1)
+        task = self.promised(0.5, 1.5)
+        self.measured(task)
+        other = self.train(2000, 1e7, "--smact=0.95", memory_mib=2000, smact=0.25)
+        self.wait_state(other, "RUNNING")
+        self.assertEqual(self.task(other)["gpus"], self.task(task)["gpus"])
+        self.act("cancel", filler)
+        moved = until(lambda: next((t for t in [self.task(other)] if t["moves"]), None), "a move")
+        self.wait_state(other, "RUNNING")
+        self.assertEqual(moved["attempt_count"], 1)
+        self.assertNotEqual(self.task(other)["gpus"], self.task(task)["gpus"])
+        until(lambda: (self.task(task)["slowdown"] or 9) < 1.5, "its promised speed")
+        self.assertIn("given way to it 1 time", self.task(task)["promise_text"])
 
 
 if __name__ == "__main__":
