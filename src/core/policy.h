@@ -29,6 +29,7 @@ enum verdict_kind {
     VERDICT_SET_ASIDE,    /* it is kept free for the reservation in advance `task` */
     VERDICT_HOLD_OFF,     /* the memory of `task` is still rising */
     VERDICT_STARTING,     /* `have` tasks of unknown activity are starting; `limit` at most */
+    VERDICT_START_LATE,   /* the same, where the task or the head has waited for long */
     VERDICT_LEAVING,      /* `task` is being taken off it */
     VERDICT_NOT_IDLE,     /* has to be idle: `have` tasks use its memory, and it runs `limit`
                                  external processes */

@@ -315,6 +315,7 @@ static const char *verdict_obstacle(const struct verdict *verdict)
         return "it is kept empty for a task that recovers";
     case VERDICT_HOLD_OFF:
     case VERDICT_STARTING:
+    case VERDICT_START_LATE:
     case VERDICT_LEAVING:
         return "a task there is still taking or releasing memory";
     case VERDICT_FULL:

@@ -136,6 +136,11 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
             verdict->have, verdict->have > 1 ? "s" : "", verdict->have > 1 ? "are" : "is",
             verdict->limit);
         break;
+    case VERDICT_START_LATE:
+        text_line_add(line,
+            "%.0f task%s starting there, whose activity is measured first (after a long wait)",
+            verdict->have, verdict->have > 1 ? "s are" : " is");
+        break;
     case VERDICT_MEMORY_SHORT:
     case VERDICT_MEMORY_KEPT:
         add_memory_short(line, verdict);

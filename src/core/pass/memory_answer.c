@@ -13,7 +13,7 @@
  *   4. Another GPU has enough memory for the waiting task: it is moved there.
  *   5. A task that waits there cannot be suspended, or would come back only to this GPU, as a
  *      client of MPS; its requirement is unknown, and it has just begun: it is ended and run
- *      again, with half as much memory again reserved as it was seen to want. Of several the
+ *      again, and what it was seen to want is its requirement. Of several the
  *      youngest. That is once for each task, only where tasks start beside others of unknown
  *      memory (policy/starting.c), and not where the next rule finds a task of lower priority, or
  *      one that does not use its GPUs: it corrects a wrong guess before that has cost much.
@@ -213,10 +213,6 @@ static bool move_to_room(struct core *core, const struct task *task, int64_t now
  * them again costs little beside waiting for the end of another training. */
 #define JUST_BEGUN_US (120 * SECOND_US)
 
-/* Chosen: of 1.2, 1.5 and 2 the one with which simulated trainings are done soonest: with less the
- * next attempt waits, too, with more it waits for memory that it does not take. */
-#define LEAST_NEED_FACTOR 1.5
-
 static bool may_run_again(const struct core *core, const struct task *task, int64_t now_us)
 {
     const struct task_request *request = &task->request;
@@ -251,7 +247,7 @@ static const struct task *find_beginner(
 
 static int run_again(struct core *core, const struct task *task, int64_t now_us)
 {
-    double most = INFINITY, least = LEAST_NEED_FACTOR * wanted_bytes(core, task);
+    double most = INFINITY, least = wanted_bytes(core, task);
     for (int i = 0; i < task->n_gpus; i++) /* each GPU must be large enough for it */
         most = fmin(most, (double)core->view.gpus[task->gpus[i]].id.mem_total_bytes);
     struct event event = {.kind = EVENT_RUN_AGAIN,
