@@ -59,6 +59,7 @@ soak: with-tests
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=400 python3 tests/system/test_suspend.py \
 	    Carried.test_kills Carried.test_killed_tasks CarriedClients.test_kills CarriedClients.test_killed_tasks
 	COLLOC_BUILD=$(BUILD) COLLOC_RANK_KILLS=20 python3 tests/system/test_ranks.py Kills KilledClients
+	COLLOC_BUILD=$(BUILD) COLLOC_LIES=200 python3 tests/system/test_page_lies.py
 	COLLOC_BUILD=$(BUILD) COLLOC_CARRIER_KILLS=200 python3 tests/system/test_carrier.py Phases
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_calibrate.py
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm_login.py Login.test_page_in_a_browser

@@ -21,6 +21,7 @@ DAEMON_MAX_MIB = 100
 WORDS = [*range(8), 1 << 30, 1 << 31, (1 << 32) - 1]
 
 
+@unittest.skipUnless("COLLOC_LIES" in os.environ, "a part of `make soak`")
 class Lies(ts.Suspend):
     settings = {"sample-period": "100ms", "carrier": "yes"}
     start_program, wait_steps = ts.Carried.start_program, ts.Carried.wait_steps
@@ -62,6 +63,7 @@ class Lies(ts.Suspend):
         self.check_daemon()
 
 
+@unittest.skipUnless("COLLOC_LIES" in os.environ, "a part of `make soak`")
 class ClientLies(Lies):
     settings = {**Lies.settings, "sharing": "mps"}
 
