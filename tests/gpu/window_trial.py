@@ -22,7 +22,9 @@ of the GPU's memory that it took of an A100.
 
 OUT.jsonl gets a line for each training alone and for each window. Call it twice at a time, on two
 GPUs, with two files. --loaders=N: trainings of images read JPEGs, decoded by N processes of each;
-0: they have a batch in GPU memory. --emulated: PROGRAMS is a build folder, trainings pretend.
+0: they have a batch in GPU memory. --emulated: PROGRAMS is a build folder, trainings pretend. Their
+memory is not CUDA's, so that none waits for memory: with `default` some run out of it and are run
+again, which on a GPU they would not.
 
 --compare prints the ways of some files. With --mixes (tests/gpu/mixes_trial.py with the same
 --loaders) it also composes each window from the mixes that were on the GPU in it, second by second:
