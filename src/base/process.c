@@ -35,6 +35,7 @@ static void make_printable(char *text)
 enum {
     STAT_PARENT = 4 - 4,
     STAT_SESSION = 6 - 4,
+    STAT_FLAGS = 9 - 4,
     STAT_OWN_USER = 14 - 4,
     STAT_OWN_SYSTEM,
     STAT_CHILDREN_USER,
@@ -43,6 +44,8 @@ enum {
     STAT_RESIDENT = 24 - 4,
     STAT_NUMBERS
 };
+
+#define PF_EXITING 0x4 /* of the kernel's linux/sched.h; no header for programs has it */
 
 /* Not by sscanf, which takes four times as long: samplers read this line for many processes. */
 static bool parse_numbers(const char *text, unsigned long long numbers[STAT_NUMBERS])
@@ -72,6 +75,7 @@ int process_parse_stat(const char *text, struct process_stat *ret_stat)
     make_printable(ret_stat->name);
     ret_stat->state = *state;
     ret_stat->parent = (pid_t)numbers[STAT_PARENT];
+    ret_stat->is_exiting = numbers[STAT_FLAGS] & PF_EXITING;
     ret_stat->session = (pid_t)numbers[STAT_SESSION];
     ret_stat->cpu_ticks = numbers[STAT_OWN_USER] + numbers[STAT_OWN_SYSTEM] +
                           numbers[STAT_CHILDREN_USER] + numbers[STAT_CHILDREN_SYSTEM];

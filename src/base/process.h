@@ -75,6 +75,7 @@ int process_walk(int (*visit)(pid_t pid, void *context), void *context);
 struct process_stat {
     char name[PROCESS_NAME_SIZE];
     char state; /* 'R', 'S', 'T', ... */
+    bool is_exiting; /* it computes no more; taking its memory apart may take seconds */
     pid_t parent;
     pid_t session;
     unsigned long long cpu_ticks;   /* of itself and of children that it has waited for */

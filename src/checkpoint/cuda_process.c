@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,22 +33,47 @@
 static const char *const profilers[] = {
     "libToolsInjection", "libcuda-injection", "libInjection64", "libcudadebugger"};
 
-/* A process that has ended and is not reaped yet counts as ended. */
+/* A process that is ending, or has ended and is not reaped yet, counts as ended. */
 static int read_born(pid_t pid, uint64_t *ret_born)
 {
     struct process_stat stat;
     int r = process_read_stat(pid, &stat);
-    if (r == 0 && process_has_ended(&stat))
+    if (r == 0 && (process_has_ended(&stat) || stat.is_exiting))
         r = -ESRCH;
     if (r == 0)
         *ret_born = stat.start_ticks;
     return r;
 }
 
+bool cuda_process_parse_is_killed(struct span status)
+{
+    static const unsigned long long killed = 1ULL << (SIGKILL - 1);
+    struct span line;
+    bool is_killed = false;
+    while (span_next_line(&status, &line)) {
+        char digits[24];
+        bool is_pending = span_starts(line, "SigPnd:") || span_starts(line, "ShdPnd:");
+        struct span value = {line.at + 7, line.size - 7};
+        if (is_pending && span_copy(span_trim(value), digits, sizeof digits))
+            is_killed |= (strtoull(digits, NULL, 16) & killed) != 0;
+    }
+    return is_killed;
+}
+
+static bool is_killed(pid_t pid)
+{
+    size_t size;
+    char *text = NULL;
+    bool found = process_read_entry(pid, "status", STATUS_LIMIT, &text, &size) == 0 &&
+                 cuda_process_parse_is_killed((struct span){text, size});
+    free(text);
+    return found;
+}
+
 bool cuda_process_is(pid_t pid, uint64_t born)
 {
     uint64_t now;
-    return read_born(pid, &now) == 0 && now == born;
+    return read_born(pid, &now) == 0 && now == born && !is_killed(pid);
 }
 
 static bool contains_text(struct span text, const char *word)

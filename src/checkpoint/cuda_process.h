@@ -34,7 +34,8 @@ int cuda_process_read(pid_t pid, struct cuda_process *ret_process);
 size_t cuda_process_write(const struct cuda_process *process, char *text, size_t size);
 int cuda_process_parse(struct span text, struct cuda_process *ret_process);
 
-/* Is there still the process with this pid and start? */
+/* Is there still the process with this pid and start? One that was killed is not, although it may
+ * take seconds to end: a call of the driver for it fails meanwhile. */
 bool cuda_process_is(pid_t pid, uint64_t born);
 
 /* The parsers of /proc/PID/maps, status and environ, for any bytes. Each sets the fields that its
@@ -42,6 +43,9 @@ bool cuda_process_is(pid_t pid, uint64_t born);
 void cuda_process_parse_maps(struct span maps, struct cuda_process *process);
 void cuda_process_parse_status(struct span status, struct cuda_process *process);
 void cuda_process_parse_environ(struct span variables, struct cuda_process *process);
+
+/* Does /proc/PID/status say that SIGKILL is on its way? The kernel keeps it there to the end. */
+bool cuda_process_parse_is_killed(struct span status);
 
 /* MemAvailable of /proc/meminfo's text, in bytes. */
 struct reading host_memory_parse(struct span meminfo);

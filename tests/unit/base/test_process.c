@@ -42,6 +42,10 @@ static void test_stat(void **state)
     }
     assert_int_equal(process_parse_stat("7 (x) Z 1" NUMBERS, &found), 0);
     assert_true(process_has_ended(&found));
+    assert_false(found.is_exiting);
+    assert_int_equal(
+        process_parse_stat("7 (x) R 1 1 1 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 1 0 9 1 2", &found), 0);
+    assert_true(found.is_exiting && !process_has_ended(&found));
     static const char *const bad[] = {"", "7", "7 (x", "7 x)", ")(", "7 (x)", "7 (x) ", "7 (x) S",
         "7 (x) S 1 1", ("7 (x) S x" NUMBERS),
         "7 (x) S 1 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1"};

@@ -87,6 +87,23 @@ static void test_status(void **state)
     assert_false(status("TracerPid:\t0\n").is_traced);
 }
 
+static bool is_killed(const char *text)
+{
+    return cuda_process_parse_is_killed(span_of(text));
+}
+
+static void test_a_process_that_was_killed(void **state)
+{
+    assert_true(is_killed("SigPnd:\t0000000000000100\nShdPnd:\t0000000000000100\n"));
+    assert_true(is_killed("SigPnd:\t0000000000000000\nShdPnd:\t0000000000004100\n"));
+    assert_true(is_killed("SigPnd:\t0000000000000100\n"));
+    static const char *const others[] = {"", "SigPnd:", "SigPnd:\n", "ShdPnd:\tx\n",
+        "SigPnd:\t0000000000000000\nShdPnd:\t0000000000004000\n", "SigBlk:\t0000000000000100\n",
+        "SigPnd:\t00000000000000000000000000000100\n"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(is_killed(others[i]));
+}
+
 static void test_available_memory(void **state)
 {
     struct reading r = host_memory_parse(
@@ -162,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_environ),
         cmocka_unit_test(test_the_library_in_an_environment),
         cmocka_unit_test(test_status),
+        cmocka_unit_test(test_a_process_that_was_killed),
         cmocka_unit_test(test_available_memory),
         cmocka_unit_test(test_as_text),
         cmocka_unit_test(test_a_child),
