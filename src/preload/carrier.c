@@ -204,6 +204,12 @@ static bool is_prepared(const struct carrier *carrier)
     return carrier->staging.lanes[STAGING_LANES - 1].buffers;
 }
 
+/* Could the memory, which is here, be carried now? */
+static enum preload_carry_why why_not_now(struct process_state *state)
+{
+    return is_prepared(&state->carrier) ? why_not(state) : PRELOAD_CARRY_NO_HOST_MEMORY;
+}
+
 /* Opens the place that the daemon wants, by what it has handed over for that. */
 static enum preload_carry_why open_place(struct process_state *state, struct copy_place *ret_place)
 {
@@ -323,6 +329,8 @@ static void carry_out_order(struct process_state *state, uint32_t order)
     else if (goal == PRELOAD_CARRY_TO_HOST && where == PRELOAD_CARRY_IS_AWAY &&
              lies_on_gpu(carrier))
         why = relocate_copy(state);
+    else if (where == PRELOAD_CARRY_IS_HERE) /* as before the order: the reason stays */
+        why = why_not_now(state);
     atomic_store(&carrier->why, why);
     publish_phase(state);
 }
@@ -332,8 +340,7 @@ static void look_around(struct process_state *state)
 {
     if (atomic_load(&state->carrier.state) == PRELOAD_CARRY_IS_HERE) {
         give_back_recalled(&state->carrier);
-        atomic_store(&state->carrier.why,
-            is_prepared(&state->carrier) ? why_not(state) : PRELOAD_CARRY_NO_HOST_MEMORY);
+        atomic_store(&state->carrier.why, why_not_now(state));
     }
     futex_lock(&state->lock);
     process_renew_connection(state);

@@ -780,6 +780,8 @@ class WhoCannot(Carrier):
         self.daemon.wait_until(lambda: page.why() == why)
         if page.where() == pd.IS_HERE:
             self.order_away(page, why)
+            for order in (pd.KEEP, pd.HERE):  # which change nothing
+                self.assertEqual(page.carry(order), why)
         program.kill()
 
     def test_several_gpus(self):
