@@ -62,6 +62,7 @@ soak: with-tests
 	COLLOC_BUILD=$(BUILD) COLLOC_LIES=200 python3 tests/system/test_page_lies.py
 	COLLOC_BUILD=$(BUILD) COLLOC_CARRIER_KILLS=200 python3 tests/system/test_carrier.py Phases
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_calibrate.py
+	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_array_rate.py
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm_login.py Login.test_page_in_a_browser
 	python3 tests/faults/slurm_forgets.py
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_campaign.py --crashes=$(SOAK_SLURM_CRASHES)
