@@ -367,8 +367,8 @@ static void *run_carrier(void *argument)
         struct preload_page *page = process_page(state);
         uint32_t order = atomic_load(&page->carry_order);
         if (order == atomic_load(&page->carry_done)) {
-            futex_wait(&page->carry_order, order, LOOK_AGAIN_MS);
-            if (atomic_load(&page->carry_order) == order)
+            /* The wake of an order may come when that has been carried out: its reason stays. */
+            if (futex_wait(&page->carry_order, order, LOOK_AGAIN_MS))
                 look_around(state);
             continue;
         }

@@ -3,20 +3,22 @@
 #ifndef COLLOC_PRELOAD_FUTEX_H
 #define COLLOC_PRELOAD_FUTEX_H
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* Waits until `*word` is no longer `value`, another process wakes the waiters, a signal comes, or
- * `ms` have passed. The word may be shared between processes. */
-static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, int ms)
+ * `ms` have passed. The word may be shared between processes. Returns whether the time is over. */
+static inline bool futex_wait(_Atomic uint32_t *word, uint32_t value, int ms)
 {
     struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0) < 0 && errno == ETIMEDOUT;
 }
 
 static inline void futex_wake_all(_Atomic uint32_t *word)

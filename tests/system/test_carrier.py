@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import textwrap
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -531,6 +532,22 @@ class Pool(Carrier):
             os.pwrite(fd, bytes(MAPPED_MIB * MIB), 0)  # nothing of it is needed any more
             self.assertTrue(self.has_mapped(program))
             self.assertFalse(self.has_open(program))
+        self.check_end(program, page)
+
+    def test_the_reason_stays_when_the_wake_comes_late(self):
+        """For a second, after which the carrier says anew whether its memory could be carried."""
+        program, page = self.begin(HOLDER)
+        page.set_place(pd.POOL)
+
+        def stays():
+            self.assertIn(page.carry(pd.AWAY), ("no-room", "can"))
+            page.wake(pd.CARRY_ORDER)
+            time.sleep(0.05)
+            return page.why() == "no-room"
+
+        page.set_gate(True)
+        self.daemon.wait_until(stays)
+        page.set_gate(False)
         self.check_end(program, page)
 
     def test_a_larger_file_takes_its_place(self):
