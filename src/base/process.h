@@ -74,7 +74,7 @@ int process_walk(int (*visit)(pid_t pid, void *context), void *context);
 /* The line /proc/PID/stat. */
 struct process_stat {
     char name[PROCESS_NAME_SIZE];
-    char state; /* 'R', 'S', 'T', ... */
+    char state;      /* 'R', 'S', 'T', ... */
     bool is_exiting; /* it computes no more; taking its memory apart may take seconds */
     pid_t parent;
     pid_t session;
