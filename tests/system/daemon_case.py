@@ -83,6 +83,16 @@ def short_training(seconds):
     )
 
 
+def at_least(value, least):
+    """Is the reading known, and at least that?"""
+    return value is not None and value >= least
+
+
+def at_most(value, most):
+    """Is the reading known, and at most that?"""
+    return value is not None and value <= most
+
+
 def cgroup_of(pid):
     """The folder of the process's cgroup (v2), or None."""
     mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]

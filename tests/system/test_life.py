@@ -8,7 +8,7 @@ import socket
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, is_alive, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, at_least, is_alive, program, read, until
 
 
 class Life(DaemonCase):
@@ -521,7 +521,9 @@ class Seen(DaemonCase):
         self.wait_gpu(
             lambda gpu: (gpu["mem_used_mib"] or 0) >= 3000 and (gpu["smact_window"] or 0) > 0
         )
-        self.wait_gpu(lambda gpu: [t["mem_used_mib"] >= 3000 for t in gpu["tasks"]] == [True])
+        self.wait_gpu(
+            lambda gpu: [at_least(t["mem_used_mib"], 3000) for t in gpu["tasks"]] == [True]
+        )
         self.assertEqual(json.loads(self.colloc("show", "1", "--json").stdout)["id"], 1)
         self.colloc("cancel", "1", "2", "3", "4")
         self.wait(1, "CANCELLED")

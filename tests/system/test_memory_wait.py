@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from daemon_case import BUILD, MIB, DaemonCase, until
+from daemon_case import BUILD, MIB, DaemonCase, at_least, at_most, until
 
 TOOLS = os.path.abspath(os.path.join(BUILD, "tests", "preload"))
 LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
@@ -265,10 +265,10 @@ class GivingWay(Takes):
         super().setUp()
         self.emulator("set", "1", "foreign-mib=40000")
         self.emulator("set", "0", "foreign-mib=30000")
-        until(lambda: self.gpu(1)["mem_used_mib"] >= 40000, "GPU 1 to be full")
+        until(lambda: at_least(self.gpu(1)["mem_used_mib"], 40000), "GPU 1 to be full")
         # It holds more than it declared, as the task does: otherwise it would not give way.
         self.neighbour = self.train(3000, 1e6, "--ramp-seconds=0", memory_mib=500)
-        until(lambda: self.gpu(0)["mem_used_mib"] >= 33000, "the neighbour's memory")
+        until(lambda: at_least(self.gpu(0)["mem_used_mib"], 33000), "the neighbour's memory")
 
     def test_the_neighbour_is_suspended_and_comes_back(self):
         task = self.take(1000, 7000, "end")
@@ -300,7 +300,7 @@ class GivingWay(Takes):
         task = self.take(1000, "room", 7000, "end")
         self.wait_output(task, "0")
         self.emulator("set", "1", "foreign-mib=0")
-        until(lambda: self.gpu(1)["mem_used_mib"] < 1000, "GPU 1 to be free")
+        until(lambda: at_most(self.gpu(1)["mem_used_mib"], 999), "GPU 1 to be free")
         self.go("room")
         self.wait_output(task, "0", "0")
         found = self.task(task)
@@ -343,7 +343,7 @@ class OnlySays(DaemonCase):
     def suspensions_of(self, neighbour_mib, **members):
         self.emulator("set", "0", "foreign-mib=30000")
         neighbour = self.train(3000, 1e6, "--ramp-seconds=0", memory_mib=neighbour_mib)
-        until(lambda: self.gpu(0)["mem_used_mib"] >= 33000, "the neighbour's memory")
+        until(lambda: at_least(self.gpu(0)["mem_used_mib"], 33000), "the neighbour's memory")
         self.write("only-says.py", ONLY_SAYS)
         script = f"exec {sys.executable} {self.work}/only-says.py 9000 8"
         says = self.submit(script, **members)

@@ -8,7 +8,7 @@ import socketserver
 import threading
 import unittest
 
-from daemon_case import DaemonCase, is_alive, proc, until
+from daemon_case import DaemonCase, at_least, is_alive, proc, until
 
 ROOT = os.geteuid() == 0
 OTHER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -482,7 +482,7 @@ class Vanishing(DaemonCase):
             f"{train}15000 & until [ -e done ]; do sleep 0.02; done; kill $!", memory_mib=15000
         )
         self.wait_state(first, "RUNNING")
-        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > 14000, 1)
+        self.wait_gpu(lambda gpu: at_least(gpu["mem_used_mib"], 14001), 1)
         second = self.submit(f"exec {train}2000", memory_mib=3000)
         until(lambda: "Using MIG" in self.output(second))
         third = self.submit(exclusive=True, memory_mib=15000)

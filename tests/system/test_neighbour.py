@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_suspend as ts  # noqa: E402
-from daemon_case import DaemonCase, processes_with, until  # noqa: E402
+from daemon_case import DaemonCase, at_least, at_most, processes_with, until  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import page_liar  # noqa: E402
@@ -45,7 +45,7 @@ class Neighbour(DaemonCase):
         self.wait_gpu(lambda gpu: gpu["mem_free_mib"])
         taken = int(self.gpu(0)["mem_free_mib"] - FREE_MIB)
         self.emulator("set", "0", f"foreign-mib={taken}")
-        self.wait_gpu(lambda gpu: gpu["mem_free_mib"] <= FREE_MIB)
+        self.wait_gpu(lambda gpu: at_most(gpu["mem_free_mib"], FREE_MIB))
 
     show, processes = ts.Suspend.show, ts.Suspend.processes
     wait_steps, goes_on = ts.Carried.wait_steps, ts.Carried.goes_on
@@ -94,7 +94,9 @@ class Neighbour(DaemonCase):
         self.assertNotIn("wrong", self.output(task))
 
     def wait_nothing_left(self):
-        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] <= self.server_mib, 1, "nothing left there")
+        self.wait_gpu(
+            lambda gpu: at_most(gpu["mem_used_mib"], self.server_mib), 1, "nothing left there"
+        )
 
     def come_back(self, near, other):
         self.colloc("cancel", str(other))
@@ -104,7 +106,7 @@ class Neighbour(DaemonCase):
 
     def test_it_lies_there_and_comes_back(self):
         near, other = self.begin()
-        self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > self.server_mib, 1, "the copy")
+        self.wait_gpu(lambda gpu: at_least(gpu["mem_used_mib"], self.server_mib + 1), 1, "the copy")
         self.assertIn("lies on GPU 1", self.colloc("show", str(near)).stdout)
         self.check_goes_on(other)
         self.come_back(near, other)
@@ -139,7 +141,9 @@ class Neighbour(DaemonCase):
             with page_liar.tells(self.pid_of(first), lambda: lie):
                 second = self.training(priority="high")
                 self.wait_near(first)
-                self.wait_gpu(lambda gpu: gpu["mem_used_mib"] > self.server_mib, 1, "the copy")
+                self.wait_gpu(
+                    lambda gpu: at_least(gpu["mem_used_mib"], self.server_mib + 1), 1, "the copy"
+                )
                 lent_mib = self.gpu(1)["mem_used_mib"] - self.server_mib
             self.assertLess(lent_mib, 2 * BIG_MIB)
             self.restart(signal.SIGKILL)

@@ -15,6 +15,8 @@ from daemon_case import (
     BUILD,
     MIB,
     DaemonCase,
+    at_least,
+    at_most,
     cgroup_of,
     is_alive,
     proc,
@@ -676,7 +678,7 @@ class CarriedClients(Carried):
                 (
                     g
                     for g in self.get("/v1/gpus")["gpus"]
-                    if g["index"] == str(gpu) and g["mem_used_mib"] < 900
+                    if g["index"] == str(gpu) and at_most(g["mem_used_mib"], 899)
                 ),
                 None,
             ),
@@ -911,7 +913,10 @@ class OffPooled(Suspend):
     def test_no_memory_is_made_ready(self):
         task, _ = self.start_program(Pooled.blocks)
         used = Pooled.blocks_mib
-        until(lambda: self.task(task)["mem_peak_mib"] > used, "a poll that has its memory")
+        until(
+            lambda: at_least(self.task(task)["mem_peak_mib"], used + 1),
+            "a poll that has its memory",
+        )
         self.wait_steps(task, 100)  # as many polls as a room takes
         self.assertEqual(self.rooms(), {})
         self.assertIsNone(self.task(task)["copy_room_text"])
@@ -957,7 +962,7 @@ class Faults(Suspend):
         for gpu in "01":
             self.emulator("set", gpu, "foreign-mib=39000")
         for gpu in (0, 1):
-            self.wait_gpu(lambda found: found["mem_used_mib"] > 38000, gpu)
+            self.wait_gpu(lambda found: at_least(found["mem_used_mib"], 38001), gpu)
         self.colloc("resume", str(task))
         self.assertEqual(self.processes()[pid][2], "suspended")
         for gpu in "01":

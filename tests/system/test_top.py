@@ -8,7 +8,16 @@ import signal
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, until, words_of
+from daemon_case import (
+    LIMIT_S,
+    DaemonCase,
+    at_least,
+    processes_with,
+    program,
+    read,
+    until,
+    words_of,
+)
 
 
 @unittest.skipUnless(shutil.which("tmux"), "needs tmux")
@@ -95,7 +104,7 @@ class Top(DaemonCase):
     def test_80_columns(self):
         task = self.train(20000, 1e6, "--smact=0.6", name="resnet50")
         gpu = int(self.wait_state(task, "RUNNING")["gpus"][0])
-        self.wait_gpu(lambda g: g["mem_used_mib"] > 19000 and g["smact"], gpu)
+        self.wait_gpu(lambda g: at_least(g["mem_used_mib"], 19001) and g["smact"], gpu)
         self.open()
         self.wait_text("1 running, 0 waiting", "resnet50", "MEMORY", "SMACT", "q quit")
         self.wait_line(f"{gpu}   ", r"\[█+.*\] +\d+\.\d/40\.0G \[█+.*\] +(5|6)\d% .*[▄▅▆] .* W$")

@@ -16,7 +16,7 @@ import time
 import unittest
 
 from damage import TO_VERSION_1
-from daemon_case import LIMIT_S, DaemonCase, is_alive, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, at_least, is_alive, program, read, until
 
 ADA, BOB = 64001, 64002  # without names: their limits count together
 KNOWN = pwd.getpwnam("nobody").pw_uid  # check-words: allow (the name of an account)
@@ -435,7 +435,7 @@ class Operators(Several):
         with self.user(ADA):
             task = self.train(3000, 1e6, "--ramp-seconds=0")
         self.wait_state(task, "RUNNING")
-        until(lambda: self.gpu()["mem_used_mib"] >= 3000, "its memory")
+        until(lambda: at_least(self.gpu()["mem_used_mib"], 3000), "its memory")
         self.run_as("suspend", str(task))
         self.assertEqual(self.task(task)["state"], "SUSPENDED")
         self.run_as("resume", str(task))
