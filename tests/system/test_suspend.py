@@ -269,6 +269,9 @@ class Carried(Suspend):
         self.wait_state(task, "RUNNING")
         self.wait_steps(task, self.output(task).count("step"))
 
+    def wait_carrier(self, task):
+        """Until the core knows of it: clients are only paused before."""
+
     def check_suspended(self, pid, by_carrier=True):
         self.assertEqual(self.processes()[pid][2], "suspended")
         words = "its memory has left", "the driver copies its memory"
@@ -282,6 +285,7 @@ class Carried(Suspend):
             self.check_suspended(pid)
             self.colloc("resume", str(task))
             self.goes_on(task)
+            self.wait_carrier(task)
 
     def test_moved(self):
         task, pid = self.start_program()
@@ -617,9 +621,13 @@ class CarriedClients(Carried):
     def start_program(self, extra="", fails="", **members):
         task, pid = super().start_program(extra, fails, **members)
         self.assertIn("MPS", self.show())
-        if not extra:  # the core knows it from the next poll on
-            until(lambda: self.task(task)["carried"], "its carrier")
+        if not extra:
+            self.wait_carrier(task)
         return task, pid
+
+    def wait_carrier(self, task):
+        """A sample that was taken on its way back says that it has none, until the next one."""
+        until(lambda: self.task(task)["carried"], "its carrier")
 
     def start_two(self, extra, fails=""):
         task = super().start_two(extra, fails)
