@@ -55,14 +55,23 @@ def read_at(at):
     return list(out)
 """
 
-# All ranks reduce in the world; neighbours also in pairs, some collectives are grouped, some are
-# awaited only later. A rank checks each sum, and its other memory at the end.
-TRAINING = """
+# Each training fills its memory, which it checks at the end, and has a communicator of all ranks.
+BEGIN = """
 begin()
 at = alloc(2)[1]
 blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
 for block in blocks: fill(*block)
 world = join(1, ranks, rank)
+"""
+END = """
+say(all([has(*block) for block in blocks]))
+"""
+
+# All ranks reduce in the world; neighbours also in pairs, some collectives are grouped, some are
+# awaited only later. A rank checks each sum, and its other memory at the end.
+TRAINING = (
+    BEGIN
+    + """
 pair = join(2 + rank // 2, 2, rank % 2)
 chances = random.Random(rank)
 say("ready")
@@ -83,17 +92,15 @@ while step < int(line_of_test):
         right = [2 * step] * 4 + [ranks * step + sum(range(ranks))] * 4
         if sums != right: say("wrong", step, sums, right)
 cuda.cuCtxSynchronize()
-say(all([has(*block) for block in blocks]))
 """
+    + END
+)
 
 # Weights are scattered by rank 0. Then each step passes a value down a pipeline, ring-wise within a
 # group, now and then from all to all, and is reduced.
-MESSAGES = """
-begin()
-at = alloc(2)[1]
-blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
-for block in blocks: fill(*block)
-world = join(1, ranks, rank)
+MESSAGES = (
+    BEGIN
+    + """
 chances = random.Random(rank)
 say("ready")
 if rank == 0:
@@ -131,16 +138,14 @@ while step < int(os.environ["STEPS"]):
         found = [read_at(at + 256 + 64 * peer)[0] for peer in others]
         if found != [step + 10 * peer for peer in others]: say("wrong of all", step, found)
 cuda.cuCtxSynchronize()
-say(all([has(*block) for block in blocks]))
 """
+    + END
+)
 
 # What NCCL 2.28 calls collectives, and makes of sends and receives: each counts once.
-EXCHANGES = """
-begin()
-at = alloc(2)[1]
-blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
-for block in blocks: fill(*block)
-world = join(1, ranks, rank)
+EXCHANGES = (
+    BEGIN
+    + """
 chances = random.Random(rank)
 def row(values):
     mine = (c.c_int64 * ranks)(*values)
@@ -163,16 +168,14 @@ while step < int(os.environ["STEPS"]):
         right += [step + p for p in peers] if rank == root else []
         if found != right: say("wrong", step, found, right)
 cuda.cuCtxSynchronize()
-say(all([has(*block) for block in blocks]))
 """
+    + END
+)
 
 # A step is captured once. Its all-reduce and its messages run with each launch of the graph.
-GRAPH = """
-begin()
-at = alloc(2)[1]
-blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
-for block in blocks: fill(*block)
-world = join(1, ranks, rank)
+GRAPH = (
+    BEGIN
+    + """
 following, previous = (rank + 1) % ranks, (rank - 1) % ranks
 mine = (c.c_int64 * 4)(*[rank] * 4)
 stream, graph, launched = c.c_void_p(64), c.c_void_p(), c.c_void_p()
@@ -198,18 +201,16 @@ while step < int(os.environ["STEPS"]):
     right = [step * sum(range(1, ranks + 1))] * 4 + [step * (previous + 1)] * 4
     if found != right: say("wrong", step, found, right)
 assert cuda.cuGraphExecDestroy(launched) == 0
-say(all([has(*block) for block in blocks]))
 """
+    + END
+)
 
 # As PyTorch runs a pipeline: neighbours have a communicator of their own, made with their first
 # message. Activations go down and gradients come up, in two parts; then the losses are gathered and
 # the learning rate is scattered. In each step one rank computes long: others wait in a receive.
-PIPELINE = """
-begin()
-at = alloc(2)[1]
-blocks = [(alloc(mib)[1], mib, 17 * rank + mib) for mib in (1, 3, 9)]
-for block in blocks: fill(*block)
-world = join(1, ranks, rank)
+PIPELINE = (
+    BEGIN
+    + """
 pairs = {}
 def pair(peer):
     low = min(rank, peer)
@@ -242,8 +243,9 @@ while step < int(os.environ["STEPS"]):
     right += [-10 * step - part for part in parts if down]
     right += [7 * step] + ([step + p for p in range(ranks)] if rank == 0 else [])
     if found != right: say("wrong", step, found, right)
-say(all([has(*block) for block in blocks]))
 """
+    + END
+)
 
 
 class Ranks(tc.Carrier):
