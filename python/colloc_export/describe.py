@@ -154,8 +154,8 @@ def _describe(task, batch, low, high, pairs, method, warnings):
 
 @contextlib.contextmanager
 def _only_new_objects_collected():
-    """Each collection of reference cycles looks at this export's objects only: those of imported
-    modules would take most of an export's time."""
+    """The garbage collector leaves out the objects of before, as those of imported modules:
+    looking at them takes most of an export's time."""
     gc.collect()
     gc.freeze()
     try:

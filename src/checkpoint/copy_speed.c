@@ -22,8 +22,8 @@ static const double DEFAULT_S_PER_GIB[COPY_WAYS] = {
 /* The part of a copy's error that corrects the value. Chosen: four copies make three quarters. */
 static const double LEARN_PART = 0.3;
 
-/* Chosen: a copy counts as at most so many times as slow or fast as what is learned: one that was
- * held up, or a process that lies about its copy, moves little for all users. */
+/* Chosen: a copy that differs more from the learned speed counts as four times that, or a quarter.
+ * So one that was held up, or one that its process lies about, moves little for all users. */
 static const double LEARN_TIMES = 4;
 
 /* Fixed costs, 0.1 to 0.3 s on an H200, are under a tenth from here on. */

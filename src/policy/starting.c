@@ -229,7 +229,7 @@ double starting_expected_activity(
 
 /* ---- how many ---- */
 
-/* Chosen: so many times as long as the evidence takes, beside which to wait for it is little. */
+/* In units of settle_max_us. Chosen: to wait for the activity makes such a wait a tenth longer. */
 #define LONG_WAITS 10
 
 static bool has_waited_long(const struct placement_query *query, const struct task *task)

@@ -40,7 +40,7 @@ static struct process {
     bool is_without_library;
     bool hides;             /* it cannot be inspected in time */
     bool hangs;             /* the driver does not say its state */
-    int lost_helpers;       /* so many helpers end while they inspect it */
+    int lost_helpers;       /* how many more helpers end while they inspect it */
     int64_t in_call_us;     /* its carrier waits for a call in flight until then; 0: it has none */
     int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
     int64_t saves_us;       /* it handles its --signal for so long; 0: it has none */
