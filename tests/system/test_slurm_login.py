@@ -26,6 +26,9 @@ from colloc_slurm import loopback
 CONTROLLER = os.path.abspath(os.path.join(BUILD, "src/slurm/colloc-slurm"))
 ADA, BOB = "daemon", "games"  # accounts that every Debian has
 PATH = "/v1/info"
+# A connection without traffic ends after it (LOGIN_TIMEOUT_S, UNPROVEN_MAX_US), and libmunge gives
+# a munged that does not answer up.
+IDLE_S = 10
 EMULATOR = os.path.dirname(program("emulator"))
 
 
@@ -539,50 +542,78 @@ class Login(unittest.TestCase):
 
     def hold(self, n, source, port=None):
         """Connections that stay open."""
-        held, address = [], ("127.0.0.1", port or self.port)
-        for _ in range(n):
-            held.append(socket.create_connection(address, LIMIT_S, (source, 0)))
-            self.addCleanup(held[-1].close)
+        self.held_since = self.held_since or time.monotonic()
+        address = ("127.0.0.1", port or self.port)
+        held = [socket.create_connection(address, LIMIT_S, (source, 0)) for _ in range(n)]
+        self.held += held
         return held
+
+    def in_time(self, attempt):
+        """Calls attempt(number). On a busy machine connections that are held may end for being idle
+        before its end: the failure of such an attempt says nothing, and the next one is made."""
+        for number in range(10):
+            self.held, self.held_since = [], None
+            try:
+                return attempt(number)
+            except AssertionError:
+                if not self.held_since or time.monotonic() - self.held_since < IDLE_S:
+                    raise
+            finally:
+                for connection in self.held:
+                    connection.close()
+                until(lambda: not count_connections(self.port), "the end of all connections")
+        return self.fail(f"no attempt held its connections for less than {IDLE_S} s")
 
     def test_machines_do_not_take_all_places(self):
         """Two machines with connections that send nothing: each new one costs their oldest."""
-        held = self.hold(280, "127.0.0.1") + self.hold(280, "127.0.0.2")
-        until(lambda: sum(map(is_ended, held)) >= 560 - 256, "the end of those beyond the limit")
-        self.assertTrue(is_ended(held[0]) and is_ended(held[280]))
-        self.assertFalse(is_ended(held[-1]))
-        for source in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
-            self.assertEqual(self.send(self.credential(), source=source)[0], 200)
+
+        def attempt(_number):
+            held = self.hold(280, "127.0.0.1") + self.hold(280, "127.0.0.2")
+            until(lambda: sum(map(is_ended, held)) >= 560 - 256, "the end of those too many")
+            self.assertTrue(is_ended(held[0]) and is_ended(held[280]))
+            self.assertFalse(is_ended(held[-1]))
+            for source in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+                self.assertEqual(self.send(self.credential(), source=source)[0], 200)
+
+        self.in_time(attempt)
 
     def test_one_user_does_not_take_all_places(self):
         """A user may have 32 connections, which count for no machine."""
-        credentials = [self.credential(user=ADA) for _ in range(33)]
-        held = self.hold(32, "127.0.0.4")
-        for one, credential in zip(held, credentials):
-            head = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: {credential}\r\n\r\n"
-            one.sendall(head.encode())
-            self.assertIn(b" 200 ", one.recv(65536))
-        status, text = self.send(credentials[32], source="127.0.0.4")
-        self.assertEqual((status, "too many connections" in text), (503, True), text)
-        self.assertEqual(self.send(self.credential(user=BOB), source="127.0.0.4")[0], 200)
-        unproven = self.hold(280, "127.0.0.4")
-        until(lambda: sum(map(is_ended, unproven)) >= 280 - 256, "the end of some")
-        self.assertNotIn(True, map(is_ended, held))
+
+        def attempt(_number):
+            credentials = [self.credential(user=ADA) for _ in range(33)]
+            bobs = self.credential(user=BOB)
+            held = self.hold(32, "127.0.0.4")
+            for one, credential in zip(held, credentials):
+                one.sendall(request_head(credential))
+            for one in held:
+                self.assertIn(b" 200 ", one.recv(65536))
+            status, text = self.send(credentials[32], source="127.0.0.4")
+            self.assertEqual((status, "too many connections" in text), (503, True), text)
+            self.assertEqual(self.send(bobs, source="127.0.0.4")[0], 200)
+            unproven = self.hold(280, "127.0.0.4")
+            until(lambda: sum(map(is_ended, unproven)) >= 280 - 256, "the end of some")
+            self.assertNotIn(True, map(is_ended, held))
+
+        self.in_time(attempt)
 
     def test_requests_that_munged_does_not_judge_take_no_further_places(self):
         """munged is stopped: a connection beyond the limit ends although its request is judged."""
-        munged, path = self.other_munge("stuck", key="munge/key")
+        self.in_time(self.ask_a_stopped_munged)
+
+    def ask_a_stopped_munged(self, number):
+        munged, path = self.other_munge(f"stuck-{number}", key="munge/key")
         (port,) = loopback.free_ports(1)
         listen = (f"--login-listen=127.0.0.1:{port}", f"--munge-socket={path}")
-        controller = self.start_second("controller-stuck", *listen)
+        controller = self.start_second(f"controller-stuck-{number}", *listen)
         until(lambda: loopback_answers(port), "the second controller")
         munged.kill(signal.SIGSTOP)
         self.addCleanup(munged.kill, signal.SIGCONT)
         before = count_files(controller.pid)
         crowd = self.hold(250, "127.0.0.6", port)
-        head = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: {self.credential()}\r\n\r\n"
+        head = request_head(self.credential())
         for one in crowd:
-            one.sendall(head.encode())
+            one.sendall(head)
         until(lambda: not count_unread(port), "the requests are judged")
         self.hold(50, "127.0.0.7", port)
         until(lambda: not count_unread(port), "their places")
@@ -594,7 +625,8 @@ class Login(unittest.TestCase):
 
     @unittest.skipUnless(os.environ.get("COLLOC_SOAK"), "takes ten seconds")
     def test_a_byte_now_and_then_keeps_no_place(self):
-        (slow,) = self.hold(1, "127.0.0.5")
+        slow = socket.create_connection(("127.0.0.1", self.port), LIMIT_S, ("127.0.0.5", 0))
+        self.addCleanup(slow.close)
         since = time.monotonic()
 
         def is_closed_after_a_byte():
@@ -630,13 +662,26 @@ def count_files(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def count_unread(port):
-    """The bytes that the server at the port has not read yet (proc_net_tcp(5)), and the connections
-    that it has not accepted."""
+def request_head(credential):
+    return f"GET {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: {credential}\r\n\r\n".encode()
+
+
+def sockets_at(port):
+    """The fields of the server's sockets at the port (proc_net_tcp(5))."""
     with open("/proc/net/tcp", encoding="ascii") as file:
         fields = [line.split() for line in file][1:]
-    queues = [one[4] for one in fields if int(one[1].split(":")[1], 16) == port]
-    return sum(int(queue.split(":")[1], 16) for queue in queues)
+    return [one for one in fields if int(one[1].split(":")[1], 16) == port]
+
+
+def count_unread(port):
+    """The bytes that the server has not read yet, and the connections that it has not accepted."""
+    return sum(int(one[4].split(":")[1], 16) for one in sockets_at(port))
+
+
+def count_connections(port):
+    """Those that the server has not closed yet."""
+    established, close_wait = "01", "08"
+    return sum(one[3] in (established, close_wait) for one in sockets_at(port))
 
 
 def is_ended(connection):
