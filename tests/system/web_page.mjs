@@ -18,10 +18,49 @@ async function reached(words) {
   return (await lines.next()).value;
 }
 
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+const PATIENCE_MS = 120_000; // for anything to happen at all, on a busy machine
+
+// A browser that does not start says nothing about the page.
+async function launch(tries) {
+  try {
+    return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"], timeout: PATIENCE_MS });
+  } catch (error) {
+    console.error(String(error));
+    if (tries === 1) throw error;
+    return launch(tries - 1);
+  }
+}
+
+const browser = await launch(3);
+browser.on("disconnected", () => console.error("the browser has gone"));
+
+// What each page said in its console and could not load, for a failure's explanation.
+const consoles = new Map();
+
+function watch(page) {
+  const said = [];
+  consoles.set(page, said);
+  page.on("console", (message) => said.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => said.push(String(error)));
+  page.on("crash", () => said.push("the page has crashed"));
+  page.on("requestfailed", (request) => said.push(`${request.url()}: ${request.failure()?.errorText}`));
+  page.on("response", (reply) => reply.status() >= 400 && said.push(`${reply.url()}: ${reply.status()}`));
+}
+
+// What all pages show, as text.
+async function explain() {
+  for (const [page, said] of consoles) {
+    const late = new Promise((done) => setTimeout(done, 10_000, "(no answer)"));
+    const text = page.evaluate(() => document.body.innerText).catch(String);
+    console.error(`---- ${page.url()}\n${(await Promise.race([text, late])).slice(0, 3000)}`);
+    console.error(said.slice(-30).join("\n"));
+  }
+}
 
 async function open(address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
+  context.on("page", watch);
   const page = await context.newPage();
   const problems = [];
   page.on("pageerror", (error) => problems.push(String(error)));
@@ -36,6 +75,7 @@ async function open(address, options = {}) {
 // Colours of the first lane: one that is drawn has many.
 function countColours() {
   const canvas = document.querySelector(".lane canvas");
+  if (!canvas) return 0;
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   const colours = new Set();
   for (let i = 0; i < data.length; i += 4) colours.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
@@ -58,38 +98,49 @@ function countHostMemory() {
   return n;
 }
 
-// Which part of the first lane's last columns is in the colour of power.
+// How much of the height of the first lane's strip is in the colour of power, where that is most. Not of
+// the last columns: they are empty until the moment that they stand for has been sampled.
 function countPower() {
   const canvas = document.querySelector(".lane canvas");
   if (!canvas) return null;
   const colour = getComputedStyle(document.documentElement).getPropertyValue("--power").trim();
   const wanted = parseInt(colour.slice(1), 16);
   const ratio = canvas.height / canvas.clientHeight;
-  const [x, top, height] = [canvas.width - 8, Math.round(154 * ratio), Math.round(26 * ratio)]; // lane.jsx
-  const { data } = canvas.getContext("2d").getImageData(x, top, 4, height);
-  let n = 0;
-  for (let i = 0; i < data.length; i += 4) n += ((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === wanted;
-  return n / (4 * height);
+  const [top, height] = [Math.round(154 * ratio), Math.round(26 * ratio)]; // lane.jsx
+  const { data } = canvas.getContext("2d").getImageData(0, top, canvas.width, height);
+  const filled = new Array(canvas.width).fill(0);
+  for (let i = 0; i < data.length; i += 4)
+    filled[(i / 4) % canvas.width] += ((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === wanted;
+  return Math.max(...filled) / height;
 }
 
-// Playwright's waitForFunction evaluates text, which the page's policy forbids.
+// The first value that meets the condition; until then elements may be missing. (Playwright's
+// waitForFunction evaluates text, which the page's policy forbids.)
 async function eventually(get, condition) {
-  const end = Date.now() + 30000;
+  const end = Date.now() + PATIENCE_MS;
   for (;;) {
-    const value = await get();
-    if (condition(value)) return value;
-    assert.ok(Date.now() < end, `did not come: ${value}`);
+    let value;
+    try {
+      value = await get();
+      if (condition(value)) return value;
+    } catch (error) {
+      value = String(error);
+    }
+    assert.ok(Date.now() < end, `did not come: ${JSON.stringify(value)}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-// On a phone no cell is beside the screen.
-async function assertInSight(cells) {
-  for (const cell of await cells.all()) {
-    const box = await cell.boundingBox();
-    assert.ok(!box || box.x + box.width <= 390, `"${await cell.textContent()}" is out of sight`);
-  }
+// On a phone no cell is beside the screen. All are measured at one moment: rows come and go.
+async function assertInSight(page, cells) {
+  const findHidden = (wanted) => {
+    const shown = [...document.querySelectorAll(wanted)].filter((cell) => cell.getClientRects().length);
+    return shown.length && shown.filter((cell) => cell.getBoundingClientRect().right > 390).map((cell) => cell.textContent);
+  };
+  await eventually(() => page.evaluate(findHidden, cells), (hidden) => hidden.length === 0);
 }
+
+const widerThanScreen = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 
 const here = (address) => new URL("/", address).href;
 
@@ -99,29 +150,36 @@ const checks = {
     const { page, problems, context } = await open(url, { colorScheme: "dark" });
     await page.waitForSelector(".lane canvas");
     await page.waitForSelector("tr[data-task]");
-    assert.match(await page.textContent(".live"), /live/);
+    await page.waitForSelector(".live.good");
     assert.equal(new URL(page.url()).search, "", "the token does not stay in the address");
     assert.equal(await page.evaluate(() => document.cookie), "", "the session is not the script's");
     await eventually(() => page.evaluate(countColours), (colours) => colours > 8);
-    const why = await page.textContent("tr[data-task] .why:not(:empty)");
-    assert.ok(why.length > 5, "a waiting task says why");
+    await eventually(() => page.textContent("tr[data-task] .why:not(:empty)"), (why) => why.length > 5);
 
-    // A long reason is shown whole by a key, and its row is not opened by that.
-    const long = page.locator("tr[data-task] .why button.long").last();
+    // A long reason is shown whole by a key, and its row is not opened by that. A row that moves as
+    // other tasks change loses the focus: then it is given once more.
+    const last = await page.locator("tr[data-task]:has(.why button.long)").last().getAttribute("data-task");
+    const long = page.locator(`tr[data-task="${last}"] .why button`);
     const isWhole = () => long.evaluate((one) => one.scrollWidth <= one.clientWidth + 1);
+    const isOpen = async () => (await long.getAttribute("aria-expanded")) === "true";
     await page.setViewportSize({ width: 900, height: 900 });
-    assert.equal(await isWhole(), false);
-    await long.focus();
-    await page.keyboard.press("Enter");
-    await eventually(isWhole, (is) => is);
-    assert.equal(await long.getAttribute("aria-expanded"), "true");
+    await eventually(isWhole, (is) => !is);
+    await eventually(async () => {
+      if (!(await isOpen())) {
+        await long.focus();
+        await page.keyboard.press("Enter");
+      }
+      return (await isOpen()) && (await isWhole());
+    }, (is) => is);
     assert.equal(await page.locator(".lane").count(), 2, "still the overview");
     await page.setViewportSize({ width: 1360, height: 900 });
 
     await page.evaluate(() => document.activeElement.blur());
-    await page.keyboard.press("j");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".facts");
+    await eventually(async () => {
+      await page.keyboard.press("j");
+      await page.keyboard.press("Enter");
+      return page.locator(".facts").count();
+    }, (n) => n === 1);
     await page.goto(here(url) + `#/task/${task}`);
     await page.waitForSelector(".chart canvas");
     await page.locator(".read-only", { hasText: `colloc cancel ${task}` }).waitFor();
@@ -163,17 +221,15 @@ const checks = {
     await phone.setViewportSize({ width: 390, height: 800 });
     await phone.goto(here(url));
     await phone.waitForSelector(".lane canvas");
-    const wide = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `the page is ${wide} px wider than a phone`);
-    const head = await phone.evaluate(() => document.querySelector("header").offsetHeight);
-    assert.ok(head < 90, `the head of the page is ${head} px high on a phone`);
+    await eventually(() => widerThanScreen(phone), (px) => px <= 0);
+    await eventually(() => phone.evaluate(() => document.querySelector("header").offsetHeight), (px) => px < 90);
     // A row is a card there: nothing of it is out of sight.
     await phone.waitForSelector(".shares tbody td");
-    await assertInSight(phone.locator("tr[data-task] td, .shares tbody td"));
+    await assertInSight(phone, "tr[data-task] td, .shares tbody td");
     assert.match(await phone.evaluate(() => getComputedStyle(document.querySelector(".shares td"), "::before").content), /Rank/);
     await phone.goto(here(url) + "#/report");
     await phone.waitForSelector(".report tbody td");
-    await assertInSight(phone.locator(".report tbody td"));
+    await assertInSight(phone, ".report tbody td");
     assert.deepEqual(problems, []);
   },
 
@@ -221,7 +277,7 @@ const checks = {
     assert.equal(await page.textContent("td[data-label=GPU]"), "0");
     assert.match(await page.textContent("td.why"), /ValueError: bad shape/);
     await page.setViewportSize({ width: 390, height: 800 });
-    await assertInSight(rows.locator("td"));
+    await assertInSight(page, "tr[data-task] td");
     // A place that no page gave: the daemon's words, and a way out.
     await page.goto(here(url) + "#/history?after=x");
     await page.reload();
@@ -241,24 +297,24 @@ const checks = {
     await row("resnet50.sh").waitFor();
     const external = row(`pid ${pid}`);
     await external.locator("text=not started by colloc").waitFor();
-    assert.match(await external.textContent(), /colloc-pretend-.*GiB/);
+    await eventually(() => external.textContent(), (text) => /colloc-pretend-.*GiB/.test(text));
     await row("forgotten.sh").locator("text=/^unused for /").waitFor();
 
-    // The bar is as full as the GPU is.
-    const parts = () =>
+    // The bar is as full as the GPU is, in which the trainings have their memory.
+    const look = () =>
       page.evaluate(() => {
+        const [used, total] = document.querySelector("[data-gpu='0'] .figures").textContent.match(/[\d.]+(?= GiB)/g).map(Number);
         const bar = document.querySelector("[data-gpu='0'] .bar");
-        return [...bar.children].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0) / bar.clientWidth;
+        const part = [...bar.children].reduce((sum, one) => sum + one.getBoundingClientRect().width, 0) / bar.clientWidth;
+        return { used, total, part };
       });
-    const [used, total] = (await page.textContent("[data-gpu='0'] .figures")).match(/[\d.]+(?= GiB)/g).map(Number);
-    assert.ok(used > 10, "the trainings have their memory");
-    await eventually(parts, (part) => Math.abs(part - used / total) < 0.05);
+    await eventually(look, ({ used, total, part }) => used > 10 && Math.abs(part - used / total) < 0.05);
     const paths = page.locator("[data-gpu='0'] .spark path");
-    assert.equal(await paths.count(), 2);
+    await eventually(() => paths.count(), (n) => n === 2);
     for (const path of await paths.all()) await eventually(() => path.getAttribute("d"), (d) => d?.includes("H"));
 
     await page.setViewportSize({ width: 390, height: 800 });
-    await assertInSight(page.locator(".holders td"));
+    await assertInSight(page, ".holders td");
     assert.deepEqual(problems, []);
   },
 
@@ -273,7 +329,7 @@ const checks = {
     await eventually(() => page.locator("[data-gpu='0:0'] .spark").count(), (n) => n === 1);
     const parent = page.locator("[data-gpu='0']");
     await eventually(() => parent.locator(".bar i").count(), (n) => n === 1);
-    assert.ok((await parent.locator(".bar i").boundingBox()).width > 30);
+    await eventually(() => parent.locator(".bar i").boundingBox(), (box) => box?.width > 30);
     assert.ok(!/no process|does not list/.test(await parent.textContent()), await parent.textContent());
     assert.deepEqual(problems, []);
   },
@@ -341,11 +397,10 @@ const checks = {
     assert.equal(await gpu.locator(".spark").count(), 0, "a curve of nothing");
     await gpu.locator(".note", { hasText: "its node has no agent" }).waitFor();
     await page.setViewportSize({ width: 390, height: 800 });
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `the page is ${wide} px wider than a phone`);
+    await eventually(() => widerThanScreen(page), (px) => px <= 0);
     await page.keyboard.press("1");
     await page.waitForSelector(`tr[data-task="${task}"]`);
-    await assertInSight(page.locator("tr[data-task] td"));
+    await assertInSight(page, "tr[data-task] td");
     assert.deepEqual(problems, []);
     await reached("shown");
     await page.waitForSelector(`tr[data-task="${task}"]`, { state: "detached" });
@@ -356,7 +411,7 @@ const checks = {
     const { page, problems } = await open(url);
     const rows = page.locator("tr[data-task]");
     await rows.first().waitFor();
-    assert.equal(await rows.count(), 1); // an array whose tasks all wait for the same
+    await eventually(() => rows.count(), (n) => n === 1); // an array whose tasks all wait for the same
     assert.match(await rows.first().textContent(), /^1_\[1-\d+\]/);
     const marks = await page.evaluate(() => performance.getEntriesByName("first-view").length);
     assert.equal(marks, 1);
@@ -429,7 +484,10 @@ const checks = {
 
 try {
   await checks[check]();
-} finally {
   await browser.close();
+} catch (error) {
+  console.error(error);
+  await explain();
+  process.exitCode = 1;
 }
-process.exit(0);
+process.exit();
