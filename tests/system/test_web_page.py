@@ -213,6 +213,16 @@ class Many(WebPage):
         self.finish(self.browser("many"))
 
 
+class Busy(WebPage):
+    gpus = "1xA100-40GB"
+    speed = 20
+
+    def test_busy(self):
+        task = self.train(mib=3000, seconds=1e6)
+        self.wait_state(task, "RUNNING")
+        self.finish(self.browser("busy", task=task))
+
+
 class Live(WebPage):
     gpus = "1xA100-40GB"
 

@@ -406,6 +406,25 @@ const checks = {
     await page.waitForSelector(`tr[data-task="${task}"]`, { state: "detached" });
   },
 
+  // A daemon that has no time at first: the page asks once more for all that was refused.
+  async busy() {
+    const { page, context } = await open();
+    const refused = new Set();
+    await context.route(/\/v1\/(?!events)/, (route) => {
+      const { pathname } = new URL(route.request().url());
+      if (refused.has(pathname)) return route.continue();
+      refused.add(pathname);
+      return route.fulfill({ status: 503, json: { error: { message: "not now" } } });
+    });
+    await page.goto(url);
+    await page.waitForSelector(`tr[data-task="${task}"]`);
+    await page.waitForSelector(".lane canvas");
+    await page.goto(here(url) + `#/task/${task}`);
+    await page.waitForSelector(".chart canvas");
+    await page.locator(".log", { hasText: "Using" }).waitFor();
+    for (const path of ["", `/${task}`, `/${task}/log`]) assert.ok(refused.has(`/v1/tasks${path}`), [...refused].join());
+  },
+
   // Ten thousand tasks: the first of them at once, all of them on request.
   async many() {
     const { page, problems } = await open(url);

@@ -10,6 +10,7 @@ import { History } from "./history_page.jsx";
 import { oneAtATime, readsAll } from "./loads.js";
 import { Overview } from "./overview_page.jsx";
 import { parsePlace } from "./place.js";
+import { RETRY_MS, isForNow } from "./refusal.js";
 import { Report } from "./report_page.jsx";
 import "./style.css";
 import { Task } from "./task_page.jsx";
@@ -29,6 +30,7 @@ function useLive() {
   const known = useRef(false);
   const set = (change) => setLive((before) => ({ ...before, ...change(before) }));
   const all = useRef({ isWanted: false, readAt: -Infinity, isSlurm: false });
+  const again = useRef(null); // the timer of a load that the daemon had no time for
   const endedMeanwhile = useRef(new Set()); // during a load, of which the answer may still have them
   const loadOnce = async () => {
     const { isWanted, isSlurm, readAt } = all.current;
@@ -55,6 +57,8 @@ function useLive() {
       }));
     } catch (error) {
       set(() => ({ problem: error }));
+      clearTimeout(again.current);
+      if (isForNow(error)) again.current = setTimeout(load, RETRY_MS);
     }
   };
   const load = useMemo(() => oneAtATime(loadOnce), []);

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { getLog } from "./api.js";
+import { RETRY_MS, isForNow } from "./refusal.js";
 
 export function Log({ id, ended }) {
   const [text, setText] = useState("");
@@ -25,7 +26,9 @@ export function Log({ id, ended }) {
         setRefused(null);
         if (!piece.ended || piece.text) timer = setTimeout(run, 1000);
       } catch (error) {
-        if (!gone) setRefused(error.message);
+        if (gone) return;
+        setRefused(error.message);
+        if (isForNow(error)) timer = setTimeout(run, RETRY_MS);
       }
     };
     run();
