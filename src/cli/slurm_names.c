@@ -175,10 +175,12 @@ static int translate_cancel(struct slurm_words *words, const char *const *argume
             return refuse_cancel(words, "state", value, "give PENDING, RUNNING or SUSPENDED");
         if (!value && (value = option_value(arguments, count, &i, "-M", "--clusters")))
             continue;
-        bool are_ids = !state && arguments[i][strspn(arguments[i], "0123456789,_[]-%")] == '\0';
-        r = state     ? add_word(words, "--state=", state)
-            : are_ids ? add_ids(words, arguments[i])
-                      : add_argument(words, "scancel", arguments[i]);
+        if (state)
+            r = add_word(words, "--state=", state);
+        else if (arguments[i][strspn(arguments[i], "0123456789,_[]-%")] == '\0')
+            r = add_ids(words, arguments[i]);
+        else
+            r = add_argument(words, "scancel", arguments[i]);
     }
     return r;
 }
@@ -365,8 +367,9 @@ static int run_control(
         strncmp(arguments[1], "hostname", 8) == 0)
         return end_with(words, slurm_control_print_hosts(count > 2 ? arguments[2] : NULL));
     if (count >= 2 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0) {
-        const char *value = strchr(arguments[1], '=');
-        const char *ids = value ? value + 1 : count > 2 ? arguments[2] : NULL;
+        const char *value = strchr(arguments[1], '='), *ids = count > 2 ? arguments[2] : NULL;
+        if (value)
+            ids = value + 1;
         return end_with(words, slurm_list_show_jobs(ids, is_one_line));
     }
     if (count >= 2 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "node", 4) == 0)
@@ -443,8 +446,9 @@ static int translate_command(
 int slurm_words_make(
     const char *called, const char *const *arguments, int count, struct slurm_words *ret_words)
 {
-    const char *slash = called ? strrchr(called, '/') : NULL;
-    const char *program = slash ? slash + 1 : called ? called : "";
+    const char *slash = called ? strrchr(called, '/') : NULL, *program = called ? called : "";
+    if (slash)
+        program = slash + 1;
     *ret_words = (struct slurm_words){0};
     for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
         if (strcmp(programs[i].program, program) != 0)

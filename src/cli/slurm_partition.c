@@ -36,20 +36,27 @@ struct node {
     long cpus, memory_mib;
 };
 
-static const char *state_of(const struct node *node)
+/* A node's states, as sinfo -t, sinfo -T and scontrol name them. */
+static const struct node_state {
+    const char *compact, *plain, *capital;
+} IDLE = {"idle", "idle", "IDLE"}, MIXED = {"mix", "mixed", "MIXED"},
+  ALLOCATED = {"alloc", "allocated", "ALLOCATED"};
+
+static const struct node_state *state_of(const struct node *node)
 {
-    return node->used_gpus == 0 ? "idle" : node->used_gpus < node->gpus ? "mixed" : "allocated";
+    if (node->used_gpus == 0)
+        return &IDLE;
+    return node->used_gpus < node->gpus ? &MIXED : &ALLOCATED;
 }
 
 static void write_state(const struct node *node, FILE *out)
 {
-    fputs(state_of(node), out);
+    fputs(state_of(node)->plain, out);
 }
 
-static void write_short_state(const struct node *node, FILE *out)
+static void write_compact_state(const struct node *node, FILE *out)
 {
-    static const char *const names[] = {"idle", "mix", "alloc"};
-    fputs(names[node->used_gpus == 0 ? 0 : node->used_gpus < node->gpus ? 1 : 2], out);
+    fputs(state_of(node)->compact, out);
 }
 
 static void write_host(const struct node *node, FILE *out)
@@ -112,7 +119,7 @@ static const struct field {
     {'N', "nodelist", "NODELIST", NULL, write_host},
     {'P', "partition", "PARTITION", "colloc*", NULL},
     {'R', "partitionname", "PARTITION", "colloc", NULL},
-    {'t', "statecompact", "STATE", NULL, write_short_state},
+    {'t', "statecompact", "STATE", NULL, write_compact_state},
     {'T', "statelong", "STATE", NULL, write_state},
 };
 
@@ -233,12 +240,10 @@ static bool is_listed(const char *list, const char *text)
 
 static bool is_wanted(const struct form *form, const struct node *node)
 {
-    static const char *const names[][2] = {
-        {"idle", "idle"}, {"mix", "mixed"}, {"alloc", "allocated"}};
-    size_t state = node->used_gpus == 0 ? 0 : node->used_gpus < node->gpus ? 1 : 2;
+    const struct node_state *state = state_of(node);
     bool has_state = !form->states || is_listed(form->states, "all") ||
-                     is_listed(form->states, names[state][0]) ||
-                     is_listed(form->states, names[state][1]);
+                     is_listed(form->states, state->compact) ||
+                     is_listed(form->states, state->plain);
     return has_state && (!form->nodes || is_listed(form->nodes, node->host));
 }
 
@@ -291,7 +296,8 @@ bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code
         }
         form.nodes = option == 'n' ? optarg : form.nodes;
         form.states = option == 't' ? optarg : form.states;
-        plain = option == 'N' ? NODE_FORMAT : option == 's' ? SUMMARY_FORMAT : plain;
+        if (option == 'N' || option == 's')
+            plain = option == 'N' ? NODE_FORMAT : SUMMARY_FORMAT;
         has_header &= option != 'h';
         names_cluster |= option == 'M';
     }
@@ -311,9 +317,6 @@ static void print_node(const struct node *node, bool is_one_line)
     struct utsname system = {0};
     uname(&system);
     long free_mib = sysconf(_SC_AVPHYS_PAGES) / 1024 * (sysconf(_SC_PAGESIZE) / 1024);
-    const char *state = strcmp(state_of(node), "idle") == 0    ? "IDLE"
-                        : strcmp(state_of(node), "mixed") == 0 ? "MIXED"
-                                                               : "ALLOCATED";
     printf("NodeName=%s Arch=%s CoresPerSocket=%ld%s", node->host, system.machine, node->cpus,
         between);
     printf("CPUAlloc=0 CPUEfctv=%ld CPUTot=%ld CPULoad=N/A%s", node->cpus, node->cpus, between);
@@ -324,8 +327,8 @@ static void print_node(const struct node *node, bool is_one_line)
     printf("OS=%s %s%s", system.sysname, system.release, between);
     printf("RealMemory=%ld AllocMem=0 FreeMem=%ld Sockets=1 Boards=1%s", node->memory_mib, free_mib,
         between);
-    printf(
-        "State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A%s", state, between);
+    printf("State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A%s",
+        state_of(node)->capital, between);
     printf("Partitions=colloc%s", between);
     printf("CfgTRES=cpu=%ld,mem=%ldM,billing=%ld,gres/gpu=%d%s", node->cpus, node->memory_mib,
         node->cpus, node->gpus, between);
