@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A notebook's kernel gives way and keeps its state: the IPython kernel of Debian in a task."""
+"""A notebook's kernel gives way and keeps its state: the IPython kernel of Debian in a task. Its
+GPU memory is memory of this machine, which others use too: it has little."""
 
 import json
 import os
 import subprocess
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, until
+from daemon_case import LIMIT_S, DaemonCase, at_least, at_most, until
 
 PYTHON = "/usr/bin/python3"  # which Debian's packages are for
 
@@ -33,7 +34,7 @@ SETUP = """
 import ctypes as C
 cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
 results = (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0),
-           cuda.cuCtxSetCurrent(context), cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(3 << 30)))
+           cuda.cuCtxSetCurrent(context), cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(96 << 20)))
 weights = {"step": 41}
 print(results)
 """
@@ -78,10 +79,10 @@ class Notebook(DaemonCase):
     def test_it_keeps_its_state(self):
         task = self.start_kernel()
         self.assertEqual(self.run_cell(SETUP), "(0, 0, 0, 0)\n")
-        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) >= 3072, 0)
+        self.wait_gpu(lambda gpu: at_least(gpu["mem_used_mib"], 96), 0)
         self.colloc("suspend", str(task))
         self.wait_state(task, "SUSPENDED")
-        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) < 1024, 0)
+        self.wait_gpu(lambda gpu: at_most(gpu["mem_used_mib"], 95), 0)
         # Another task has the GPU meanwhile.
         other = self.submit("exec colloc-pretend-train --memory-mib=30000 --seconds=20")
         self.wait(other, "COMPLETED")
@@ -90,7 +91,7 @@ class Notebook(DaemonCase):
         self.assertEqual(self.task(task)["state"], "SUSPENDED")
         self.colloc("resume", str(task))
         self.assertEqual(self.answer(), "42 0\n")
-        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) >= 3072, 0)
+        self.wait_gpu(lambda gpu: at_least(gpu["mem_used_mib"], 96), 0)
         self.assertEqual(self.run_cell("print(at.value != 0, sorted(weights))"), "True ['step']\n")
 
 
