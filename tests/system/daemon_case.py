@@ -93,6 +93,13 @@ def at_most(value, most):
     return value is not None and value <= most
 
 
+def queued_s(path):
+    """How long a thread has waited for a processor since it began, as the kernel counts it: which
+    is not the time of what it did. The path is PID, or PID/task/THREAD; 0 where it is not known."""
+    words = proc(path, "schedstat").split()
+    return int(words[1]) / 1e9 if len(words) > 1 else 0
+
+
 def cgroup_of(pid):
     """The folder of the process's cgroup (v2), or None."""
     mounts = [line.split() for line in read("/proc/self/mounts").splitlines()]

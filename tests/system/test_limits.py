@@ -9,7 +9,7 @@ import socket
 import time
 import unittest
 
-from daemon_case import MIB, DaemonCase, program, read, until
+from daemon_case import MIB, DaemonCase, program, queued_s, read, until
 
 UNPRIVILEGED = pwd.getpwnam("nobody").pw_uid  # check-words: allow (the name of an account)
 NAMELESS_UID = 100000  # the first of a user's subordinate ids on Debian; no such user has a name
@@ -28,10 +28,14 @@ class Limited(DaemonCase):
             client.sendall(data)
         return client
 
+    def queued_s(self):
+        return queued_s(self.process.pid) + queued_s("self")
+
     def seconds(self, path="/v1/info"):
-        begin = time.monotonic()
+        """Of a request, without the time that the two programs waited for a processor."""
+        begin, queued = time.monotonic(), self.queued_s()
         self.get(path)
-        return time.monotonic() - begin
+        return time.monotonic() - begin - (self.queued_s() - queued)
 
     def connections(self):
         """Those that the daemon has open."""
@@ -114,13 +118,14 @@ class Threads(Limited):
 class Arguments(Limited):
     def test_too_many_query_arguments_are_refused_at_once(self):
         for count in (64, 500, 5000):
-            begin = time.monotonic()
+            begin, queued = time.monotonic(), self.queued_s()
             client = self.connect(
                 b"GET /v1/tasks?" + b"&" * count + b" HTTP/1.1\r\nHost: x\r\n\r\n"
             )
             self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 400 "), count)
             self.assertEqual(client.recv(4096), b"")
-            self.assertLess(time.monotonic() - begin, 5)
+            took = time.monotonic() - begin - (self.queued_s() - queued)
+            self.assertLess(took, 5)
         self.assertEqual(self.request("GET", "/v1/tasks?" + "&" * 63).status, 200)
 
 

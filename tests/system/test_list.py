@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase, program, read, row_sum
+from daemon_case import LIMIT_S, DaemonCase, program, queued_s, read, row_sum
 
 # Fewer with a sanitizer, which is slow and finds errors of memory among any number.
 ENDED = 200000 if "ASAN_OPTIONS" not in os.environ else 30000
@@ -65,11 +65,7 @@ class LongHistory(DaemonCase):
 
     def queued_s(self):
         """How long the daemon and this thread have waited for a processor since they began."""
-        files = (
-            f"/proc/{self.process.pid}/schedstat",
-            f"/proc/self/task/{threading.get_native_id()}/schedstat",
-        )
-        return sum(int(read(file).split()[1]) for file in files if os.path.exists(file)) / 1e9
+        return queued_s(self.process.pid) + queued_s(f"self/task/{threading.get_native_id()}")
 
     def cpu_s(self):
         """The processor time of the daemon so far."""

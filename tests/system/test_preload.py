@@ -17,6 +17,7 @@ BUILD = os.environ["COLLOC_BUILD"]
 LIBRARY = os.path.join(BUILD, "src", "preload", "libcolloc-preload.so")
 TOOLS = os.path.join(BUILD, "tests", "preload")
 MIB = 1 << 20
+LIMIT_S = 120  # for anything to happen at all, on a busy machine
 
 # What each small program below begins with: the driver by dlsym, as ctypes finds it.
 PROLOGUE = """
@@ -126,7 +127,7 @@ class Preload(unittest.TestCase):
         return self.start(sys.executable, "-c", PROLOGUE + textwrap.dedent(text), **options)
 
     def output(self, program):
-        out, _ = program.communicate(timeout=60)
+        out, _ = program.communicate(timeout=LIMIT_S)
         self.assertEqual(program.returncode, 0, out)
         return out.split()
 
@@ -997,7 +998,7 @@ class Gate(Preload):
         program = self.python(self.SYNCHRONISE.format(call="cuCtxSynchronize()"), preload=None)
         self.assertEqual(program.stdout.readline(), "ready\n")
         self.gpu.set("suspended", 1)
-        program.communicate("\n", timeout=60)
+        program.communicate("\n", timeout=LIMIT_S)
         self.assertEqual(program.returncode, -11)
 
     def test_calls_in_flight_are_counted(self):
