@@ -12,6 +12,7 @@ import unittest
 import urllib.parse
 
 from daemon_case import LIMIT_S, MIB, DaemonCase, until
+from colloc_slurm.loopback import free_ports  # found by daemon_case
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
@@ -204,9 +205,7 @@ class Prometheus(ScrapeCase):
                 "scrape_configs:\n  - job_name: colloc\n    static_configs:\n"
                 f"      - targets: ['127.0.0.1:{self.port}']\n"
             )
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.web = f"127.0.0.1:{one.getsockname()[1]}"
+        self.web = f"127.0.0.1:{free_ports(1)[0]}"
         log = open(os.path.join(self.folder, "prometheus.log"), "w", encoding="utf-8")
         self.addCleanup(log.close)
         process = subprocess.Popen(
