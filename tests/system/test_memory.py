@@ -150,12 +150,13 @@ class OneGpu(DaemonCase):
         )
 
     def test_declared_memory_is_kept_free(self):
-        first = self.train(20000, 150, memory_mib=21000)
+        first, end = self.train_until_ended(20000, memory_mib=21000)
         second = self.train(19000, 100, memory_mib=19500)
         waits = until(
             lambda: next((t for t in [self.task(second)] if "short" in t["reason_text"]), None)
         )
         self.assertEqual((waits["state"], waits["reason"]), ("PENDING", "Resources"))
+        end()
         for task in (first, second):
             self.assertEqual(self.wait(task, "COMPLETED")["oom_count"], 0)
 

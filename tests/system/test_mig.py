@@ -235,7 +235,8 @@ class Mig(MigCase):
         first = self.submit("exec sleep 1000", memory_mib=12000)  # it takes nothing
         self.wait_state(first, "RUNNING")
         second = self.submit("exec sleep 1000", memory_mib=12000)
-        self.assertRegex(self.wait_state(second, "PENDING")["reason_text"], "GiB short")
+        until(lambda: "GiB short" in self.task(second)["reason_text"], "the lack of memory")
+        self.assertEqual(self.task(second)["state"], "PENDING")
         self.act("cancel", first)
         self.wait(first, "CANCELLED")
         self.wait_state(second, "RUNNING")
@@ -537,15 +538,14 @@ class Vanishing(DaemonCase):
             os.unlink(self.work + "/again")
 
     def test_killed_in_the_midst_of_it(self):
-        _, task = self.occupy(
-            "trap '' TERM; [ -e again ] && exit 0; while :; do sleep 0.05; done", grace_s=1
-        )
+        _, task = self.occupy("trap '' TERM; until [ -e again ]; do sleep 0.05; done", grace_s=1000)
         self.emulator("set", "0", "vanish=1")
         until(lambda: "EVICT" in [event for event, _ in self.story(task)])
         self.stop(signal.SIGKILL)
         self.start()
         self.assertEqual(self.task(task)["state"], "COMPLETING")
         self.act("cancel", task)
+        self.write("again", "")
         self.wait(task, "CANCELLED")
 
     def test_a_driver_that_says_nothing_is_no_loss(self):

@@ -36,7 +36,8 @@ class Series(DaemonCase):
         gpu = self.task(first)["gpus"][0]
         answer = self.wait_series(
             first,
-            lambda a: self.of(a, gpu) and max(self.known(self.of(a, gpu), "mem_used_mib")) >= 4000,
+            lambda a: self.of(a, gpu)
+            and max(self.known(self.of(a, gpu), "mem_used_mib"), default=0) >= 4000,
         )
         self.assertEqual(answer["task"], first)
         self.assertEqual(answer["attempts"][0]["gpus"], [gpu])
@@ -93,12 +94,13 @@ class Series(DaemonCase):
         self.assertTrue(self.known(alone, "smocc"))
 
     def test_the_past_outlives_task_and_daemon(self):
-        task = self.train(mib=2000, seconds=200)
-        self.wait(task, "COMPLETED")
+        task, end = self.train_until_ended(2000)
         path = f"tasks/{task}"
-        before = self.wait_series(
-            task, lambda a: self.of(a, "0") and len(self.of(a, "0")["times"]) > 3, step_s=0.001
-        )
+        is_long = lambda a: self.of(a, "0") and len(self.of(a, "0")["times"]) > 3
+        self.wait_series(task, is_long, step_s=0.001)
+        end()
+        self.wait(task, "COMPLETED")
+        before = self.series(path, step_s=0.001)
         self.restart(signal.SIGKILL)
         after = self.series(path, step_s=0.001)
         self.assertEqual(self.of(after, "0")["times"], self.of(before, "0")["times"])

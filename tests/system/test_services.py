@@ -9,13 +9,8 @@ import socket
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, program, until
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from daemon_case import LIMIT_S, DaemonCase, program, until
+from colloc_slurm.loopback import free_ports  # found by daemon_case
 
 
 class Services(DaemonCase):
@@ -23,7 +18,7 @@ class Services(DaemonCase):
     settings = {"service-hold": "3s", "suspend": "no"}
 
     def serve(self, options="", **members):
-        port = free_port()
+        (port,) = free_ports(1)
         script = f"exec colloc-pretend-service {options}"
         return self.submit(script, service=True, port=port, memory_mib=2000, **members)
 
@@ -31,7 +26,7 @@ class Services(DaemonCase):
         return [event["event"] for event in self.task(task)["events"]]
 
     def test_a_training_gives_way_and_comes_back(self):
-        service = self.serve("--request-ms=150", p99_s=0.25, smact=0.1)
+        service = self.serve("--request-ms=450", p99_s=0.75, smact=0.1)
         shown = until(
             lambda: next(
                 (t for t in [self.task(service)] if t["target_state"] == "met"),
@@ -39,19 +34,22 @@ class Services(DaemonCase):
             ),
             "the target to be met",
         )
-        self.assertGreater(shown["p99_now_s"], 0.149)
-        self.assertEqual((shown["priority"], shown["p99_target_s"]), ("high", 0.25))
-        # What it says of its activity is wrong: it is admitted, and makes requests take 0.29 s.
+        self.assertGreater(shown["p99_now_s"], 0.449)
+        self.assertEqual((shown["priority"], shown["p99_target_s"]), ("high", 0.75))
+        # What it says of its activity is wrong: it is admitted, and makes requests take 0.87 s.
         training = self.train(2000, 1e6, "--smact=0.95", memory_mib=2000, smact=0.001)
         paused = self.wait_state(training, "PAUSED")
         self.assertEqual(paused["reason"], "Suspended")
         self.assertIn(f"task {service}, a service that missed", paused["reason_text"])
-        # Another is not admitted meanwhile, and its owner reads why.
+        # Another is not admitted meanwhile, and its owner reads why. No hold ends before that.
+        self.restart(signal.SIGKILL, service_hold="1h")
+        self.wait_state(training, "PAUSED")
         waiting = self.train(2000, 1, memory_mib=2000, smact=0.9)
         self.assertIn(f"task {service}, a service", self.task(waiting)["reason_text"])
         self.assertEqual(self.act("cancel", waiting).status, 200)
-        self.restart(signal.SIGKILL)
+        self.restart(signal.SIGKILL, service_hold="1h")
         self.assertEqual(self.task(training)["state"], "PAUSED")
+        self.restart(signal.SIGKILL)
         until(lambda: "CONTINUE" in self.events(training), "that the training goes on")
         # Without the service nothing stops it.
         self.assertEqual(self.act("cancel", service).status, 200)
@@ -171,7 +169,7 @@ class Services(DaemonCase):
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT_S,
             check=False,
         )
 
