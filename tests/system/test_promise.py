@@ -102,8 +102,8 @@ class Promises(PromiseCase):
         task = self.promised(0.9, 1.1)
         self.wait_state(task, "RUNNING")
         other = self.train(2000, 1, memory_mib=2000, smact=0.9)
-        found = until(lambda: self.task(other)["reason_text"], "why it waits")
-        self.assertIn("at most 1.10 is promised", found)
+        why = "at most 1.10 is promised"
+        until(lambda: why in self.task(other)["reason_text"], "why it waits")
 
     def test_bad_promises(self):
         for value in (0.99, -1, 101, "1.2", True):

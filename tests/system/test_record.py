@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, program, read, short_training, until
+from daemon_case import LIMIT_S, DaemonCase, program, read, short_training, until
 
 
 class Record(DaemonCase):
@@ -54,22 +54,25 @@ class Record(DaemonCase):
         )
         record = [*words, *files, f"--pid={training.pid}"]
         by_end = subprocess.Popen(record, env=self.env, cwd=self.work)
+        other_path = os.path.join(self.work, "other-looks")
+        files = [f"--output={other_path}", "--summary=other"]
         by_signal = subprocess.Popen(
-            [*words, f"--pid={training.pid}", "--summary=other"], env=self.env, cwd=self.work
+            [*words, *files, f"--pid={training.pid}"], env=self.env, cwd=self.work
         )
 
-        def has_seen():
-            if not os.path.exists(csv_path):
+        def has_seen(path):
+            if not os.path.exists(path):
                 return False
-            with open(csv_path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 return any(row.get("command_processes") == "1" for row in csv.DictReader(file))
 
-        until(has_seen, "the training is the process's descendant")
+        for path in (csv_path, other_path):
+            until(lambda path=path: has_seen(path), "the training is the process's descendant")
         by_signal.send_signal(signal.SIGINT)
-        self.assertEqual(by_signal.wait(30), 0)
+        self.assertEqual(by_signal.wait(LIMIT_S), 0)
         self.assertIsNone(training.poll())
         training.communicate(b"\n")
-        self.assertEqual(by_end.wait(30), 0)
+        self.assertEqual(by_end.wait(LIMIT_S), 0)
         gpu = json.loads(read(summary_path))["gpus"][0]
         self.assertTrue(gpu["used"])
         self.assertEqual(gpu["command_mem_peak_mib"], 4000)
@@ -88,8 +91,10 @@ class Record(DaemonCase):
         gpu, other = summary["gpus"]
         self.assertTrue(gpu["used"] and not gpu["with_others"] and not other["used"])
         self.assertEqual(gpu["command_mem_peak_mib"], 4000)
-        self.assertAlmostEqual(gpu["smact"], 0.6, delta=0.06)
-        self.assertAlmostEqual(gpu["command_energy_j"] / gpu["energy_j"], 1, delta=0.06)
+        # Before its training begins, the program takes as long as the machine lets it.
+        expected = 0.6 * 300 / self.speed / summary["elapsed_s"]
+        self.assertAlmostEqual(gpu["smact"], expected, delta=0.06)
+        self.assertAlmostEqual(gpu["command_energy_j"] / gpu["energy_j"], 1, delta=0.1)
         self.assertEqual(other["command_energy_j"], 0)
         self.assertGreater(summary["elapsed_s"], 0.9)
         with open(csv_path, encoding="utf-8") as file:
@@ -99,7 +104,9 @@ class Record(DaemonCase):
         self.assertEqual(looks[0]["smact"], "")
         # The host's values: once a second, and unknown in between.
         known = [look for look in looks if look["command_cpu_s"]]
-        self.assertTrue(0 < len(known) < len(looks) / 4, len(known))
+        times = {look["time_s"] for look in known}
+        self.assertTrue(0 < len(times) <= summary["elapsed_s"] + 2, times)
+        self.assertLess(len(known), len(looks))
         self.assertEqual(looks[0]["command_cpu_s"], "")
         self.assertGreater(max(float(look["command_host_mem_mib"]) for look in known), 0.5)
         totals = [float(look["command_cpu_s"]) for look in known]
@@ -156,7 +163,7 @@ class Record(DaemonCase):
                         yield words[0] == "Z" and int(words[1]) == os.getppid()
                     except OSError:
                         pass
-            end = time.monotonic() + 10
+            end = time.monotonic() + 100
             while any(zombies()):
                 assert time.monotonic() < end
         """
@@ -194,7 +201,7 @@ class Record(DaemonCase):
         ) as process:
             self.assertEqual(process.stdout.readline(), "ready\n")
             process.send_signal(signal.SIGTERM)
-            out, words = process.communicate(timeout=60)
+            out, words = process.communicate(timeout=LIMIT_S)
         self.assertEqual((process.returncode, out), (5, "got it\n"))
         self.assertIn("exit 5", words)
 

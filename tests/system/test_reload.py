@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -98,10 +99,8 @@ class Reload(Service):
         other = self.train(2000, 10, memory_mib=2000)
         self.assertNotEqual(self.wait(other, "COMPLETED")["attempts"][0]["gpus"], [gpu])
         both = self.train(2000, 10, gpus=2)
-        self.assertIn(
-            f"GPU {gpu}: out of use (setting drain)",
-            until(lambda: self.task(both)["reason_text"], "why the task waits"),
-        )
+        why = f"GPU {gpu}: out of use (setting drain)"
+        until(lambda: why in self.task(both)["reason_text"], "why the task waits")
         self.assertEqual(self.task(first)["state"], "RUNNING")
         self.stop()
         self.start()
@@ -185,8 +184,15 @@ class Terminal(Service):
             command = [*prefix, *self.command(config=self.config)]
             os.execvpe(command[0], command, self.env)
         self.addCleanup(lambda: self.reap(child))
-        until(lambda: b"listening on" in os.read(terminal, 65536))
+        self.read_terminal(terminal, b"listening on")
         return child, terminal
+
+    def read_terminal(self, terminal, words):
+        """Until they come, in however many pieces."""
+        seen = b""
+        while words not in seen:
+            self.assertTrue(select.select([terminal], [], [], LIMIT_S)[0], seen)
+            seen += os.read(terminal, 65536)
 
     def reap(self, child):
         try:
@@ -209,7 +215,7 @@ class Terminal(Service):
     def test_a_hangup_with_the_terminal_there_is_a_reload(self):
         child, terminal = self.start_in_terminal()
         os.kill(child, signal.SIGHUP)
-        until(lambda: b"nothing has changed" in os.read(terminal, 65536))
+        self.read_terminal(terminal, b"nothing has changed")
         os.close(terminal)
         os.waitpid(child, 0)
 

@@ -91,7 +91,7 @@ class Serve(unittest.TestCase):
         process.send_signal(signal.SIGHUP)
         until(lambda: "nothing has changed" in self.log(), "the reload")
         self.assertEqual(self.end(process), 0, self.log())
-        self.assertEqual(processes_with(self.folder), [])
+        until(lambda: not processes_with(self.folder), "the end of all processes")
         self.assertEqual(os.listdir(self.temporary), [])
 
     def test_an_interrupt_and_several_kinds(self):
@@ -154,7 +154,7 @@ class Serve(unittest.TestCase):
         self.assertIn("all well", done.stdout, done.stderr)
         self.assertNotIn("no NVIDIA management library", done.stdout + done.stderr)
         self.assertIn("colloc submit -- colloc-pretend-train", done.stdout.splitlines()[1])
-        self.assertEqual(processes_with(self.temporary), [])
+        until(lambda: not processes_with(self.temporary), "the end of all processes")
         self.assertEqual(os.listdir(self.temporary), [])
 
 
