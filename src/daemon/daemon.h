@@ -73,6 +73,7 @@ struct daemon {
     bool ends_with_terminal; /* in which it was started */
 
     uv_loop_t loop;
+    uv_work_t first_work;
     uv_signal_t term_signal, int_signal, hangup_signal;
     struct notify notify;
 

@@ -159,9 +159,17 @@ static void watch_hangups(struct daemon *daemon)
 
 /* ---- the start ---- */
 
+static void do_nothing(uv_work_t *work)
+{
+    (void)work;
+}
+
+/* libuv starts the thread of its pool for the first work, and aborts the program if it cannot. So
+ * the pool starts here: not when the address space or the cgroup's processes are used up. */
 static void init_loop(struct daemon *daemon)
 {
     uv_loop_init(&daemon->loop);
+    uv_queue_work(&daemon->loop, &daemon->first_work, do_nothing, NULL);
     uv_signal_init(&daemon->loop, &daemon->term_signal);
     uv_signal_init(&daemon->loop, &daemon->int_signal);
     daemon->term_signal.data = daemon->int_signal.data = daemon;

@@ -104,11 +104,16 @@ class Threads(Limited):
     def test_a_sample_without_a_thread_is_left_out_and_the_next_ones_come(self):
         pid = self.process.pid
         until(lambda: self.age_s() is not None, "the first sample")
-        pages = int(read(f"/proc/{pid}/statm").split()[0])
         _, most = resource.prlimit(pid, resource.RLIMIT_AS)
-        size = pages * resource.getpagesize() + 32 * MIB
-        resource.prlimit(pid, resource.RLIMIT_AS, (size, most))
-        self.wait_log("no thread can be started to sample the GPUs")
+        sizes = []
+
+        def is_short():
+            """The stack of a sample's thread may be a part of what the daemon has now."""
+            sizes.append(int(read(f"/proc/{pid}/statm").split()[0]) * resource.getpagesize())
+            resource.prlimit(pid, resource.RLIMIT_AS, (min(sizes) + 32 * MIB, most))
+            return "no thread can be started to sample the GPUs" in "\n".join(self.log)
+
+        until(is_short, "a sample without a thread")
         until(lambda: self.age_s() > 1, "readings that get older")
         resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
         until(lambda: self.age_s() < 0.5, "a later sample")
