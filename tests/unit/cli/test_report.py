@@ -380,8 +380,7 @@ class InThePage(Report):
             else:
                 self.assertEqual(value, row[name], name)
 
-    def test_bad_records_do_no_harm(self):
-        """The page reads the daemon's answers only."""
+    test_bad_records_do_no_harm = None  # the page reads the daemon's answers only
 
 
 class Estimates(CliCase):
