@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring of the last runs of networks that are known by their fingerprint (model/fingerprint.h).
+ * A ring of the last runs of networks that are known by their fingerprint (estimator/past_run.h).
  * What a record says about the memory requirement:
  *
  *     COMPLETED, peak 11.2 GiB        the run took 11.2 GiB

@@ -118,7 +118,7 @@ enum hook { HOOK_LIST(HOOK_ID) HOOK_COUNT };
 
 typedef void any_function(void);
 
-/* The library's functions, by the names of the driver (hooks.c). */
+/* The library's functions, by the names of the driver (hooks_*.c). */
 CUresult cuGetProcAddress(const char *symbol, any_function **function, int version, uint64_t flags);
 CUresult cuGetProcAddress_v2(
     const char *symbol, any_function **function, int version, uint64_t flags, int *status);

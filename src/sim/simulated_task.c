@@ -12,8 +12,8 @@
  * makes a new plan of the finish, and the plan before is ignored.
  *
  * Sampling has to know of each change of activity before it happens. The places of a task that
- * starts or ends are reported by prepare_change; other places, where only a co-resident's speed
- * changes, by simulated_task_on_speed_changed.
+ * starts or ends are reported by simulated_task_prepare_change; other places, where only a
+ * co-resident's speed changes, by simulated_task_on_speed_changed.
  */
 #include <errno.h>
 #include <math.h>

@@ -27,7 +27,7 @@ struct gpu_state {
     struct reading energy_j; /* at the last sample that had one */
     bool has_lived;          /* there were tasks since then */
 
-    /* gpu_trouble: what the log has */
+    /* sampler.c: what the log has */
     bool errors_cleared;         /* by an administrator; passed on before the next poll */
     char trouble_logged[112];    /* "": none */
     const char *health_reported; /* by the hook health_changed; NULL: "ok" */
