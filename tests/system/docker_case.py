@@ -38,27 +38,32 @@ class DockerCase(DaemonCase):
             self.skipTest("tasks have no cgroups here")
         self.host = f"unix://{self.folder}/docker.sock"
         self.env["DOCKER_HOST"] = self.host
-        self.dockerd = subprocess.Popen(
-            [DOCKERD, "--iptables=false", "--ip6tables=false", "--bridge=none"]
-            + [
-                "--storage-driver=vfs",
-                f"--exec-opt=native.cgroupdriver={self.driver}",
-                "--host",
-                self.host,
-            ]
-            + [f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec"]
-            + [f"--pidfile={self.folder}/docker.pid"],
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        log = os.path.join(self.folder, "dockerd.log")  # a pipe would be full one day
+        with open(log, "wb") as file:
+            self.dockerd = subprocess.Popen(
+                [
+                    DOCKERD,
+                    "--iptables=false",
+                    "--ip6tables=false",
+                    "--bridge=none",
+                    "--storage-driver=vfs",
+                    f"--exec-opt=native.cgroupdriver={self.driver}",
+                    f"--host={self.host}",
+                    f"--data-root={self.folder}/data",
+                    f"--exec-root={self.folder}/exec",
+                    f"--pidfile={self.folder}/docker.pid",
+                ],
+                env=self.env,
+                stdout=file,
+                stderr=file,
+            )
         self.addCleanup(self.end_dockerd)
         until(
             lambda: self.dockerd.poll() is not None or self.docker("version").returncode == 0,
             "dockerd's start",
         )
         if self.dockerd.poll() is not None:
-            self.skipTest("dockerd does not start here: " + self.dockerd.stdout.read().decode())
+            self.skipTest("dockerd does not start here: " + read(log))
         root = os.path.join(self.folder, "root")
         for name in ("lib", "usr", "proc", "dev", "etc", "tmp"):
             os.makedirs(os.path.join(root, name))
@@ -76,7 +81,7 @@ class DockerCase(DaemonCase):
 
     def end_dockerd(self):
         self.dockerd.terminate()
-        self.dockerd.communicate(timeout=LIMIT_S)
+        self.dockerd.wait(LIMIT_S)
         for line in read("/proc/self/mounts").splitlines():
             if self.folder in line:
                 subprocess.run(["umount", "-l", line.split()[1]], check=False)
