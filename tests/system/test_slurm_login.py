@@ -8,6 +8,7 @@ import http.client
 import itertools
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -185,11 +186,20 @@ class Login(unittest.TestCase):
 
     # ---- what is answered ----
 
+    def wait_running(self, user):
+        """What `colloc queue` prints to the user once the controller has polled that the job runs."""
+        line = rf"(?m)^ *{self.jobs[user]} +of-{user} +{user} +RUNNING"
+
+        def list_running():
+            listed = self.colloc("queue", user=user)
+            return listed if re.search(line, listed) else None
+
+        return until(list_running, "the job's state")
+
     def test_users_see_what_munge_says_they_may(self):
-        listed = self.colloc("queue", user=ADA)
-        self.assertRegex(listed, rf"(?m)^ *{self.jobs[ADA]} +of-daemon +daemon +RUNNING")
+        listed = self.wait_running(ADA)
         self.assertNotIn("of-games", listed)
-        self.assertIn("of-games", self.colloc("queue", user=BOB))
+        self.wait_running(BOB)
         everything = self.colloc("queue")
         self.assertIn("of-daemon", everything)
         self.assertIn("of-games", everything)
@@ -231,10 +241,8 @@ class Login(unittest.TestCase):
 
         tmux("-u", "new-session", "-d", "-x", "110", "-y", "30", shell)
         self.addCleanup(tmux, "kill-server")
-        until(lambda: "of-games" in tmux("capture-pane", "-p"), "the list of jobs")
-        shown = tmux("capture-pane", "-p")
-        self.assertRegex(shown, r"(?m)^ *n0:0 ")
-        self.assertRegex(shown, rf"{self.jobs[ADA]} +of-daemon +daemon +RUNNING")
+        for part in ("of-games", r"(?m)^ *n0:0 ", rf"{self.jobs[ADA]} +of-daemon +daemon +RUNNING"):
+            until(lambda: re.search(part, tmux("capture-pane", "-p")), f"'{part}' on the screen")
         tmux("send-keys", "Enter")  # the page of the job that is selected
         until(lambda: "10.0 GiB" in tmux("capture-pane", "-p"), "a job's page")
         tmux("send-keys", "Escape")
@@ -291,7 +299,7 @@ class Login(unittest.TestCase):
         events = browser.events()
         self.assertEqual(next(events), ("reset", {"all": True}))
         self.slurm.run("scancel", str(other), str(mine))
-        some = itertools.islice(events, 20)  # a minute of "reset"
+        some = itertools.islice(events, 40)  # two minutes of "reset"
         ended = next((data for name, data in some if name == "ended"), None)
         self.assertEqual(ended, {"ids": [mine]})  # PrivateData
         events.close()
