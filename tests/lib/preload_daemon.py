@@ -19,6 +19,7 @@ import time
 
 MESSAGE = struct.Struct("=IBBBBQIIQQQ16s")
 MAGIC = 0x50434C43
+LIMIT_S = 120  # for anything to happen at all, on a busy machine
 HELLO, WAIT, WELCOME, BOUND, RETRY, FAIL, ROOM = range(1, 8)
 MEMORY, CONTEXT, OVER_CAP = range(1, 4)
 PAGE_SIZE = 4096
@@ -127,7 +128,7 @@ class Page:
         call = 202 if os.uname().machine == "x86_64" else 98
         ctypes.CDLL(None).syscall(call, ctypes.byref(word), 1, 2**31 - 1, None, None, 0)
 
-    def carry(self, goal, timeout=60):
+    def carry(self, goal, timeout=LIMIT_S):
         """Has it carried out. Returns why it was not, or "can"."""
         order, end = self.set_order(goal), time.monotonic() + timeout
         while self.u32(CARRY_DONE) != order:
@@ -302,7 +303,7 @@ class PreloadDaemon:
                 except OSError:
                     pass
 
-    def wait_until(self, condition, timeout=60):
+    def wait_until(self, condition, timeout=LIMIT_S):
         """Waits until condition() is true; looks again at every message, and now and then."""
         import time
 

@@ -91,7 +91,7 @@ class Carrier(tp.Preload):
         self.assertEqual(self.hear(program), "True")
         self.say(program, "")
         self.assertEqual(self.hear(program), str([0] * blocks))
-        self.assertEqual(program.wait(20), 0)
+        self.assertEqual(program.wait(pd.LIMIT_S), 0)
         self.assertEqual((self.gpu.get("used"), page.held()), (0, 0))
 
 
@@ -271,7 +271,7 @@ say({call})
             self.daemon.wait_until(lambda: page.u32(pd.AT_GATE) == 1)
             self.order_here(page)
             self.assertEqual(self.hear(program), "0", call)
-            self.assertEqual(program.wait(20), 0)
+            self.assertEqual(program.wait(pd.LIMIT_S), 0)
             self.gpu.set("used", 0)
 
     def test_arguments_on_the_stack_come_through(self):
@@ -406,7 +406,7 @@ say({call})
         program, page = self.begin(HOLDER)
         self.order_away(page)
         program.send_signal(signal.SIGKILL)
-        program.wait(20)
+        program.wait(pd.LIMIT_S)
         self.assertEqual(self.gpu.get("used"), 0)
 
     def test_a_signal_of_the_program_is_handled_in_its_own_thread(self):
@@ -488,7 +488,7 @@ class Phases(Carrier):
         program, page = self.begin(HOLDER)
         self.reach(page, *self.PHASES[i])
         program.kill()
-        program.wait(20)
+        program.wait(pd.LIMIT_S)
         for stream in (program.stdin, program.stdout):
             stream.close()
         self.gpu.set("held", 0)

@@ -90,7 +90,7 @@ class Ipc(tc.Carrier):
 
     def end(self, program):
         program.stdin.close()
-        self.assertEqual(program.wait(20), 0)
+        self.assertEqual(program.wait(pd.LIMIT_S), 0)
 
 
 class Shared(Ipc):
@@ -256,7 +256,7 @@ class Ends(Ipc):
         one, handle = self.exporter()
         other = self.importer(handle)
         one.kill()
-        one.wait(20)
+        one.wait(pd.LIMIT_S)
         self.assertEqual(self.ask(other, "has(at, 3, 7)"), "True")
         self.assertEqual(self.ask(other, f"opened('{handle}') == at"), "True")
         self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_HANDLE}")
@@ -269,7 +269,7 @@ class Ends(Ipc):
         child = int(self.ask(one, "child"))
         try:
             one.kill()
-            one.wait(20)
+            one.wait(pd.LIMIT_S)
             self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_HANDLE}")
         finally:
             os.kill(child, signal.SIGKILL)
@@ -296,7 +296,7 @@ class Ends(Ipc):
         self.assertEqual(self.ask(other, "close(again)"), "0")
         self.say(other, "has(at, 3, 7)")
         self.assertEqual(self.hear(other), "")
-        self.assertEqual(other.wait(20), -signal.SIGSEGV)
+        self.assertEqual(other.wait(pd.LIMIT_S), -signal.SIGSEGV)
 
     def test_imports_go_with_their_context(self):
         _, handle = self.exporter()
@@ -403,7 +403,7 @@ print(data.hex(), len(control))
         """Whoever has taken the name of an exporter that has ended learns no secret."""
         one, handle = self.exporter()
         one.kill()
-        one.wait(20)
+        one.wait(pd.LIMIT_S)
         number = struct.unpack("=Q", bytes.fromhex(handle)[16:24])[0]
         thief = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.addCleanup(thief.close)
@@ -414,7 +414,7 @@ print(data.hex(), len(control))
         finally:
             os.seteuid(0)
         self.assertEqual(self.ask(self.program(), f"opened('{handle}')"), f"-{INVALID_HANDLE}")
-        thief.settimeout(20)
+        thief.settimeout(pd.LIMIT_S)
         connection, _ = thief.accept()
         with connection:
             self.assertEqual(connection.recv(64), b"")

@@ -322,7 +322,7 @@ class Ranks(tc.Carrier):
         self.hold_number = 1
         for page in pages:
             page.hold(1)
-        self.daemon.wait_until(lambda: self.cut(pages), 60)
+        self.daemon.wait_until(lambda: self.cut(pages))
 
     def release(self, pages):
         for page in pages:
@@ -335,11 +335,11 @@ class Ranks(tc.Carrier):
             page.set_gate(True)
         self.daemon.wait_until(lambda: not any(page.u32(pd.IN_FLIGHT) for page in pages))
         orders = [page.set_order(pd.AWAY) for page in pages]
-        self.daemon.wait_until(lambda: [page.u32(pd.CARRY_DONE) for page in pages] == orders, 60)
+        self.daemon.wait_until(lambda: [page.u32(pd.CARRY_DONE) for page in pages] == orders)
 
     def bring_back(self, pages):
         orders = [page.set_order(pd.HERE) for page in pages]
-        self.daemon.wait_until(lambda: [page.u32(pd.CARRY_DONE) for page in pages] == orders, 60)
+        self.daemon.wait_until(lambda: [page.u32(pd.CARRY_DONE) for page in pages] == orders)
         self.release(pages)
 
     def wait_for_steps(self, pages, more):
@@ -347,7 +347,7 @@ class Ranks(tc.Carrier):
             return sum(each[1] for page in pages for each in page.communicators().values())
 
         aim = launched() + more
-        self.daemon.wait_until(lambda: launched() >= aim, 60)
+        self.daemon.wait_until(lambda: launched() >= aim)
 
 
 class Together(Ranks):
@@ -574,7 +574,7 @@ class Ends(Ranks):
                     if program is not victim:
                         self.assertIsNone(program.poll())
                         program.send_signal(signal.SIGTERM)
-                        program.wait(30)
+                        program.wait(pd.LIMIT_S)
                 self.daemon.close()
 
 
