@@ -14,6 +14,11 @@ PODMAN = (
 )
 
 
+def trainings_of(folder):
+    """The pretend trainings of the test with this folder: other tests run some, too."""
+    return [pid for pid in processes_with(folder) if "pretend" in proc(pid, "comm")]
+
+
 class Containers(DaemonCase):
     gpus = "1xA100-40GB"
 
@@ -63,11 +68,7 @@ class Containers(DaemonCase):
         until(lambda: (self.task(task).get("mem_used_mib") or 0) > 2900, "the task's memory")
         gpu = self.get("/v1/gpus")["gpus"][0]
         self.assertEqual(gpu["foreign_processes"], [], gpu)
-        pids = [
-            pid
-            for pid in processes_with(program("pretend-train"))
-            if "pretend" in proc(pid, "comm")
-        ]
+        pids = trainings_of(self.folder)
         self.assertEqual(len(pids), 1, pids)
         print(f"the container's cgroup: {cgroup_of(pids[0])}")
         self.act("cancel", task)
@@ -122,7 +123,7 @@ class Submitted(DaemonCase):
         self.assertEqual((shown["sharing"], shown["name"]), ("streams", "colloc-pretend-train"))
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
-        until(lambda: not processes_with("--memory-mib=3000 --seconds=1e6"), "its end")
+        until(lambda: not trainings_of(self.folder), "its end")
 
     def test_refusals(self):
         script = os.path.join(self.work, "train.sh")
