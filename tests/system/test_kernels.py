@@ -116,31 +116,39 @@ class Kernels(DaemonCase):
         self.assertEqual(task["estimate_evidence"], "script")
         self.assertRegex(task["estimate_kernels"], rf"^by rules \(cuDNN was not asked: {why}")
 
-    def check_asked(self, task):
+    def check_asked(self, text=None):
+        """Returns the task. A busy machine may be too slow for the first answer: it is kept."""
+        task = until(
+            lambda: next(
+                (t for t in [self.estimated(text)] if "took longer" not in t["estimate_kernels"]),
+                None,
+            ),
+            "an answer in time",
+        )
         self.assertEqual(task["estimate_evidence"], "export with kernels")
         self.assertRegex(
             task["estimate_kernels"], r"^cuDNN 9\.19\.0 on NVIDIA H200.*, driver \d[\d.]+$"
         )
+        return task
 
     def test_asked_once_and_kept(self):
         self.pretend("count")
-        task = self.estimated()
-        self.check_asked(task)
+        task = self.check_asked()
         self.assertEqual(self.plans(), 1)
         self.assertIn(f"{INPUT_BYTES} {QUESTION}", self.kept())
         shown = self.colloc("show", str(task["id"])).stdout
         self.assertRegex(shown, r"(?m)^Kernels +cuDNN 9\.19\.0 on NVIDIA H200")
-        self.check_asked(self.estimated())
+        self.check_asked()
         self.assertEqual(self.plans(), 1)
-        self.check_asked(self.estimated(export(conv(2, "forward"), conv(4, "backward"))))
+        self.check_asked(export(conv(2, "forward"), conv(4, "backward")))
         self.assertEqual(self.plans(), 2)  # only the new one, of which a gradient is needed
         self.restart(signal.SIGKILL)
-        self.check_asked(self.estimated())
+        self.check_asked()
         self.assertEqual(self.plans(), 2)
         until(lambda: not self.asking(), "the end of colloc-cudnn")
 
     def test_answers_of_other_drivers_serve_where_none_can_be_asked(self):
-        self.check_asked(self.estimated())
+        self.check_asked()
         self.stop()
         folder = os.path.join(self.state, "kernels")
         (name,) = os.listdir(folder)
@@ -157,7 +165,7 @@ class Kernels(DaemonCase):
         self.assertIn("cuDNN was not asked", task["estimate_kernels"])
 
     def test_a_broken_file_is_asked_again(self):
-        self.check_asked(self.estimated())
+        self.check_asked()
         self.stop()
         folder = os.path.join(self.state, "kernels")
         (name,) = os.listdir(folder)
@@ -165,7 +173,7 @@ class Kernels(DaemonCase):
         with open(os.path.join(folder, "noise.txt"), "wb") as file:
             file.write(b"\0\xff" * 100)
         self.start()
-        self.check_asked(self.estimated())
+        self.check_asked()
         self.restart()
         self.assertIn(f"{INPUT_BYTES} {QUESTION}", self.kept())
 
@@ -202,7 +210,7 @@ class Kernels(DaemonCase):
         self.check_by_rules(self.estimated(), "cuDNN took longer than 2 s")
         self.pretend("count")
         until(lambda: f"{INPUT_BYTES} {QUESTION}" in self.kept(), "the late answer")
-        self.check_asked(self.estimated())
+        self.check_asked()
 
     def test_killed(self):
         self.pretend("hang")
@@ -231,8 +239,7 @@ class Kernels(DaemonCase):
         self.pretend("hang")
         self.check_by_rules(self.estimated(), "cuDNN took longer than 2 s")
         self.assertTrue(self.asking())
-        used = [one["mem_used_mib"] for one in self.gpu()["foreign_processes"]]
-        self.assertEqual(used, [16])
+        self.wait_gpu(lambda gpu: [one["mem_used_mib"] for one in gpu["foreign_processes"]] == [16])
 
     def test_only_in_free_memory(self):
         mib = int(self.gpu()["mem_total_mib"]) - 900  # NVIDIA's driver reserves some
