@@ -5,7 +5,9 @@ No task is lost, none runs twice, running tasks continue, and their ends are kno
 """
 
 import collections
+import contextlib
 import ctypes
+import itertools
 import os
 import platform
 import random
@@ -17,6 +19,8 @@ import time
 import unittest
 
 from daemon_case import DaemonCase, is_alive, program, read, until
+
+ACCEPTED_MIN = 5  # tasks of a campaign; a busy machine needs more kills until then
 
 
 class Crash(DaemonCase):
@@ -59,7 +63,9 @@ class Crash(DaemonCase):
         stream = threading.Thread(target=self.submit_stream)
         stream.start()
         try:
-            for i in range(self.rounds):
+            for i in itertools.count():
+                if i >= self.rounds and len(self.accepted) > ACCEPTED_MIN:
+                    break
                 self.pause(0.35)
                 self.restart(signal.SIGTERM if i % 4 == 3 else signal.SIGKILL)
         finally:
@@ -69,7 +75,6 @@ class Crash(DaemonCase):
 
     def check(self):
         why = f"COLLOC_SEED={self.seed}"
-        self.assertGreater(len(self.accepted), 5, why)
         self.assertEqual(len(set(self.accepted)), len(self.accepted), why)
         ended = {task: self.wait(task) for task in self.accepted}
         lines = [line.split() for line in self.read("ran").splitlines()]
@@ -188,7 +193,7 @@ class Restart(DaemonCase):
 
     def test_time_limit_while_no_daemon_ran(self):
         task = self.submit("while :; do sleep 0.05; done", time_limit_s=0.3, grace_s=0.1)
-        self.wait_state(task, "RUNNING")
+        self.wait_begun(task)
         shim = int(self.submit_shim(task))
         self.stop(signal.SIGKILL)
         until(lambda: not is_alive(shim))
@@ -197,17 +202,23 @@ class Restart(DaemonCase):
 
     def test_failure_in_time_while_no_daemon_ran(self):
         """What failed by itself before its limit is no timeout, however late that is learned."""
-        task = self.submit(
-            "while [ ! -e go ]; do sleep 0.02; done; echo no such layer >&2; exit 3", time_limit_s=8
-        )
-        self.wait_state(task, "RUNNING")
-        limit = time.time() + 8
-        shim = int(self.submit_shim(task))
-        self.stop(signal.SIGKILL)
-        self.write("go", "")
-        until(lambda: not is_alive(shim))
-        self.assertLess(time.time(), limit - 1, "the machine is too slow for this test")
-        until(lambda: time.time() > limit + 0.5)  # the limit is what the test is about
+        for limit_s in (8, 40, 200):  # more where the machine is too slow for less
+            task = self.submit(
+                f"while [ ! -e go-{limit_s} ]; do sleep 0.02; done; echo no such layer >&2; exit 3",
+                time_limit_s=limit_s,
+            )
+            self.wait_begun(task)
+            limit = self.task(task)["started_at"] + limit_s
+            shim = int(self.submit_shim(task))
+            self.stop(signal.SIGKILL)
+            self.write(f"go-{limit_s}", "")
+            until(lambda shim=shim: not is_alive(shim))
+            is_in_time = time.time() < limit - 1
+            if is_in_time:
+                break
+            self.start()
+        self.assertTrue(is_in_time, "the machine is too slow for this test")
+        until(lambda: time.time() > limit + 0.5, limit_s=300)  # what the test is about
         self.start()
         ended = self.wait(task, "FAILED")
         self.assertEqual((ended["exit_code"], ended["reason"]), (3, "NonZeroExitCode"))
@@ -217,14 +228,19 @@ class Restart(DaemonCase):
         task = self.submit("echo $PPID > shim; exec sleep 1000", grace_s=0.1, **members)
         shim = int(self.wait_file("shim"))
         os.unlink(self.work + "/shim")
-        self.wait_state(task, "RUNNING")
+        self.wait_begun(task)
         return task, shim
+
+    def wait_begun(self, task):
+        """Of a task whose time limit is short: it may have ended by then."""
+        until(lambda: self.task(task)["started_at"], "its start")
 
     def test_a_stopped_shim_ends_its_task(self):
         """By a command, and at its time limit: the exit is known, and the GPU is free."""
         for state, members in (("CANCELLED", {}), ("TIMEOUT", {"time_limit_s": 1.5})):
             task, shim = self.running_with_shim(**members)
-            os.kill(shim, signal.SIGSTOP)
+            with contextlib.suppress(ProcessLookupError):  # on a slow machine the limit came first
+                os.kill(shim, signal.SIGSTOP)
             if state == "CANCELLED":
                 self.act("cancel", task)
             self.assertEqual(self.wait(task, state)["signal"], signal.SIGTERM)
@@ -259,15 +275,17 @@ class Moments(DaemonCase):
         self.process.send_signal(signal.SIGSTOP)
         asks = self.connection()  # what it hears of first when it goes on
         asks.request("GET", "/v1/tasks")
+        begun = time.time()
         self.write("go", "")
         self.wait_gone(pid)
         ended = time.time()
-        until(lambda: time.time() > ended + 3)  # the time itself is what the test is about
+        until(lambda: time.time() > ended + 6)  # the time itself is what the test is about
         self.process.send_signal(signal.SIGCONT)
         asks.getresponse().read()
         asks.close()
         found = self.wait(task, "COMPLETED")
-        self.assertLess(abs(found["ended_at"] - ended), 1.5)
+        self.assertGreater(found["ended_at"], begun - 0.1)
+        self.assertLess(found["ended_at"], ended + 4)
         self.assertLess(found["exec_s"], found["ended_at"] - found["started_at"] + 0.01)
 
     def test_an_attempt_that_came_to_nothing_is_not_counted(self):

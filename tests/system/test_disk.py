@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, cgroup_of, is_alive, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, cgroup_of, is_alive, program, read, until
 
 
 class SecondDaemon(DaemonCase):
@@ -199,7 +199,7 @@ class KeptOutput(DaemonCase):
             stderr=subprocess.PIPE,
         )
         self.finish(task)
-        out, err = follower.communicate(timeout=60)
+        out, err = follower.communicate(timeout=LIMIT_S)
         self.check_lines(out, "last")
         self.assertRegex(
             err,
@@ -221,7 +221,7 @@ class KeptOutput(DaemonCase):
             until(lambda: "\n1000\n" in read(followed.name), "the lines before")
             os.truncate(f"{self.state}/tasks/{task}/1/stdout", 0)
             self.finish(task)
-            self.assertEqual(follower.wait(60), 0)
+            self.assertEqual(follower.wait(LIMIT_S), 0)
             self.assertTrue(read(followed.name).endswith("\nlast\n"))
 
     def test_the_last_lines(self):
@@ -289,7 +289,7 @@ class OutputMax(DaemonCase):
         numbers = [int(number) for number in before + after]
         self.assertEqual(numbers, list(range(self.lines - len(numbers) + 1, self.lines + 1)))
         self.assertLessEqual(self.size_of(name) + self.size_of(older), 256 << 10)
-        self.assertEqual(follower.communicate(timeout=60)[0], self.read(name))
+        self.assertEqual(follower.communicate(timeout=LIMIT_S)[0], self.read(name))
         self.assertEqual(self.colloc("logs", str(task)).stdout, self.read(name))
 
     def test_one_that_is_followed_begins_anew(self):
@@ -305,7 +305,7 @@ class OutputMax(DaemonCase):
             if line == "10000\n":
                 break
         self.write("go", "\n")
-        self.assertTrue(follower.communicate(timeout=60)[0].endswith("30000\nlast\n"))
+        self.assertTrue(follower.communicate(timeout=LIMIT_S)[0].endswith("30000\nlast\n"))
         self.wait(task, "COMPLETED")
 
     def test_the_reason_of_a_failure_is_found_behind_much_output(self):
@@ -374,6 +374,10 @@ class SmallDisk(DaemonCase):
             subprocess.run(["umount", folder], check=False, stderr=subprocess.DEVNULL)
         return not os.path.ismount(folder)
 
+    def wait_deferred(self, since):
+        """The lines from there on may have been read already."""
+        until(lambda: any("start deferred" in line for line in self.log[since:]), "its word")
+
     def fill(self):
         path = self.state + self.mounted + "/ballast"
         with open(path, "ab", buffering=0) as file:
@@ -398,9 +402,7 @@ class FullTasks(SmallDisk):
         self.assertEqual(self.act("cancel", tasks[1]).status, 200)
         since = len(self.log)
         self.restart(9)
-        self.assertTrue(
-            [line for line in self.log[since:] if "start deferred" in line], self.log[since:]
-        )
+        self.wait_deferred(since)
         os.unlink(ballast)
         self.wait(tasks[0], "COMPLETED")
         self.wait(tasks[1], "CANCELLED")
@@ -413,18 +415,19 @@ class BarelyRoom(SmallDisk):
 
     mounted = "/tasks"
 
+    def has_tried(self, task):
+        """The task once it has ended, or is to be started again."""
+        found = self.task(task)
+        is_retried = found["reason_text"].startswith("its start is retried")
+        return found if found["state"] == "COMPLETED" or is_retried else None
+
     def test_a_start_is_never_a_failure(self):
         deferred = 0
         for pages in range(12):
             ballast = self.fill()
             os.truncate(ballast, os.stat(ballast).st_size - pages * 4096)
             task = self.submit(f"echo $COLLOC_TASK_ID >> ran # {'x' * 5000}", output="/dev/null")
-            until(
-                lambda task=task: self.task(task)["state"] == "COMPLETED"
-                or self.task(task)["reason_text"].startswith("its start is retried"),
-                "a start, or why not",
-            )
-            found = self.task(task)
+            found = until(lambda task=task: self.has_tried(task), "a start, or why not")
             self.assertIn(
                 (found["state"], found["reason"]),
                 (("PENDING", "Resources"), ("COMPLETED", found["reason"])),
@@ -463,9 +466,7 @@ class FullInodes(SmallDisk):
             self.assertEqual([found["id"] for found in self.tasks(state="PENDING")], [task])
             since = len(self.log)
             self.restart(9)
-            self.assertTrue(
-                [line for line in self.log[since:] if "start deferred" in line], self.log[since:]
-            )
+            self.wait_deferred(since)
         shutil.rmtree(ballast)
         self.assertEqual(self.wait(task, "COMPLETED")["attempt_count"], 1)
         self.assertEqual(self.read("ran"), "ran\n")
@@ -473,7 +474,7 @@ class FullInodes(SmallDisk):
     def test_ended_tasks_leave_only_their_output(self):
         for _ in range(60):
             self.wait(self.submit("true", output="/dev/null"), "COMPLETED")
-        self.assertEqual(os.listdir(self.state + "/tasks"), [])
+        until(lambda: not os.listdir(self.state + "/tasks"), "the removal of all folders")
 
 
 class KeptOfUsers(SmallDisk):
@@ -532,7 +533,7 @@ class Ending(SmallDisk):
         task = self.submit(f"echo $$ >> pid; {script}", output=self.work + "/out", **members)
         pid = until(lambda: self.read_if("pid"), "the task's start").split()[-1]
         os.unlink(self.work + "/pid")
-        self.wait_state(task, "RUNNING")
+        until(lambda: self.task(task)["started_at"], "its start")  # it may reach its limit by then
         return task, int(pid)
 
     def fill_log(self):
