@@ -52,7 +52,7 @@ def where():
     return os.getcwd(), os.environ["COLLOC_ARRAY_INDEX"], sys.executable
 
 def train(mib):
-    return subprocess.call(["colloc-pretend-train", f"--memory-mib={mib}", "--seconds=30"])
+    return subprocess.call(["colloc-pretend-train", f"--memory-mib={mib}", "--seconds=300"])
 
 def out_of_memory():
     text = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"

@@ -15,6 +15,7 @@ import unittest
 from daemon_case import (
     LIMIT_S,
     DaemonCase,
+    at_least,
     proc,
     processes_with,
     program,
@@ -160,9 +161,11 @@ class Gpus(DaemonCase):
                 index,
             )
         task = self.submit(policy="magm")
-        reason = until(lambda: self.task(task)["reason_text"])
-        self.assertEqual(self.task(task)["state"], "PENDING", reason)
-        self.assertRegex(reason, "^GPUs 0, 1: free memory not known")
+        until(
+            lambda: self.task(task)["reason_text"].startswith("GPUs 0, 1: free memory not known"),
+            "the reason",
+        )
+        self.assertEqual(self.task(task)["state"], "PENDING")
         for gpu in "01":
             self.emulator("set", gpu, "gpm=on", "utilization=on", "memory=on")
         self.wait(task, "COMPLETED")
@@ -173,8 +176,7 @@ class Gpus(DaemonCase):
         for how in ("mean", "p95", "ewma"):
             self.restart(smact_statistic=how)
             self.assertEqual(self.get("/v1/info")["settings"]["smact_statistic"], how)
-            seen = self.wait_gpu(lambda g: g["smact_window"], gpu)
-            self.assertGreater(seen["smact_statistics"]["p95"], 0.5)
+            self.wait_gpu(lambda g: at_least(g["smact_statistics"]["p95"], 0.5), gpu)
         self.wait_gpu(lambda g: g["smact_statistics"]["slope_per_s"] is not None, gpu)
         self.assertIn("mean, p95 or ewma", self.run_daemon(smact_statistic="median")[1])
 
@@ -326,29 +328,30 @@ class Unused(DaemonCase):
         self.assertGreaterEqual(seen["unused_s"], 0.5)
         self.assertLess(seen["unused_s"], LIMIT_S)
         self.wait_log(f"task {idle} has GPU 0 and has not used it")
-        self.assertIn(f"task {idle} has not used it for 0:0", self.colloc("gpus").stdout)
+        words = rf"task {idle} has not used it for \d+:\d\d"
+        self.assertRegex(self.colloc("gpus").stdout, words)
 
     def test_who_uses_it_or_may_use_it_is_left_alone(self):
         busy = self.train(3000, 1e6)
         gpu = int(self.wait_state(busy, "RUNNING")["gpus"][0])
         self.wait_gpu(lambda g: g["smact"], gpu)
-        self.assertEqual(until(lambda: self.holder(gpu))["unused_s"], 0)
+        until(lambda: (self.holder(gpu) or {}).get("unused_s") == 0, "its use")
         for index in "01":
             self.emulator("set", index, "gpm=off", "utilization=off")
         self.wait_gpu(lambda g: g["smact"] is None and g["utilisation"] is None, gpu)
-        self.assertEqual(
-            (self.holder(gpu)["unused_s"], self.holder(gpu)["unused_for_long"]), (None, False)
-        )
+        held = until(lambda: next((h for h in [self.holder(gpu)] if h["unused_s"] is None), None))
+        self.assertFalse(held["unused_for_long"])
 
     def test_time_begins_anew_with_use_and_with_not_knowing(self):
         idle = self.submit("exec sleep 1000")
         gpu = int(self.wait_state(idle, "RUNNING")["gpus"][0])
-        before = until(lambda: next((h for h in [self.holder(gpu)] if h["unused_for_long"]), None))
+        until(lambda: (self.holder(gpu) or {}).get("unused_for_long"), "its unused time")
         self.emulator("set", str(gpu), "gpm=off", "utilization=off")
         self.wait_gpu(lambda g: g["tasks"][0]["unused_s"] is None, gpu)
+        known = time.monotonic()
         self.emulator("set", str(gpu), "gpm=on", "utilization=on")
-        self.wait_gpu(lambda g: g["tasks"][0]["unused_s"] is not None, gpu)
-        self.assertLess(self.holder(gpu)["unused_s"], before["unused_s"])
+        anew = self.wait_gpu(lambda g: g["tasks"][0]["unused_s"] is not None, gpu)
+        self.assertLess(anew["tasks"][0]["unused_s"], time.monotonic() - known + 0.3)
 
 
 class WithoutGpm(DaemonCase):
@@ -436,12 +439,12 @@ class BeforeHopper(WithoutGpm):
         self.assertEqual((seen["activity_source"], seen["activity_text"]), ("dcgm", ""))
         self.assertLess(seen["activity_age_s"], LIMIT_S)
         self.assertEqual(self.wait_gpu(lambda g: g["smact"] is not None, 1 - gpu)["smact"], 0)
-        self.assertEqual(len(self.stream()), 1)
+        until(lambda: len(self.stream()) == 1, "one child")
         self.wait_log(self.logged)
 
     def test_a_stalled_one_does_not_read_as_idle_and_a_dead_one_is_replaced(self):
         self.wait_gpu(lambda g: g["smact"] == 0)
-        (first,) = self.stream()
+        (first,) = until(lambda: next((s for s in [self.stream()] if len(s) == 1), None))
         os.kill(first, signal.SIGSTOP)
         seen = self.wait_gpu(lambda g: g["smact"] is None)
         self.assertEqual(seen["activity_source"], None)
@@ -450,7 +453,7 @@ class BeforeHopper(WithoutGpm):
         self.wait_gpu(lambda g: g["smact"] == 0)
         self.assertNotIn(first, self.stream())
         self.stop()
-        self.assertEqual(processes_with(self.folder), [])
+        until(lambda: not processes_with(self.folder), "the end of its children")
 
     def test_its_period_follows_the_configuration(self):
         config = self.write("collocd.yaml", "window: 1s\n")
@@ -578,10 +581,10 @@ class Shares(DaemonCase):
         self.addCleanup(lambda: (other.kill(), other.wait()))
         self.wait_gpu(lambda g: g["foreign_smact"])
         tasks = self.two(policy="first-fit")
-        seen = self.gpu()
+        # A process that had no processor between two samples has no part of that time.
+        seen = self.wait_gpu(lambda g: all(self.parts(g, "smact", "foreign_smact")))
         self.assertFalse(seen["shares_estimated"])
         self.assertAlmostEqual(sum(self.parts(seen, "smact", "foreign_smact")), seen["smact"], 6)
-        self.assertGreater(seen["foreign_smact"], 0)
         powers = self.parts(seen, "power_w", "foreign_power_w")
         self.assertAlmostEqual(sum(powers), seen["power_w"], 3)
         self.assertGreater(min(powers), 0)
@@ -593,7 +596,8 @@ class Shares(DaemonCase):
         task = self.train(3000, 1000, "--smact=0.6")
         ended = self.wait(task, "COMPLETED")
         drawn_j = 1e6 * (self.gpu()["energy_mj"] - before)
-        self.assertAlmostEqual(ended["smact_mean"], 0.6, delta=0.1)
+        trains_s = 1000 / self.speed  # the rest is its start and end
+        self.assertAlmostEqual(ended["smact_mean"], 0.6 * trains_s / ended["exec_s"], delta=0.1)
         self.assertGreater(ended["energy_j"], 0.5 * drawn_j)
         self.assertLessEqual(
             ended["energy_j"], drawn_j + 1
@@ -710,14 +714,15 @@ class Hang(DaemonCase):
         until(lambda: "has not returned for" in self.gpu(1)["health_text"], "the GPU's name")
         self.assertEqual(self.gpu(1)["health"], "stale")
         until(lambda: [self.gpu(i)["health"] for i in (0, 2)] == ["ok", "ok"], "the others")
-        self.wait_log("GPU 1: a call of NVML has not returned for [2-9].* the other GPUs go on")
-        tasks = [self.train(3000, 100, memory_mib=4000, policy="exclusive") for _ in range(2)]
+        self.wait_log(r"GPU 1: a call of NVML has not returned for \d.* the other GPUs go on")
+        tasks = [self.train(3000, 1e6, memory_mib=4000, policy="exclusive") for _ in range(2)]
         third = self.submit(policy="exclusive")
         for task in tasks:
             self.wait_state(task, "RUNNING")
         self.assertEqual({self.task(task)["gpus"][0] for task in tasks}, {"0", "2"})
         for task in tasks:
-            self.wait(task, "COMPLETED")
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
         self.wait(third, "COMPLETED")
         self.emulator("set", "1", "hang=off")
         self.wait_log("GPU 1: NVML answers again")
@@ -866,9 +871,11 @@ class ShortTasks(DaemonCase):
     settings = {"sample-period": "300ms"}
 
     def energies(self, seconds):
-        """Of a training by the daemon and of the same by `colloc record`, in joules."""
+        """Of a training by the daemon and of the same by `colloc record`, in joules; and its mean
+        activity, as a part of what it should be. Each is None if there was no sample."""
         ended = self.wait(self.train(1000, seconds, "--smact=0.6 --ramp-seconds=0.1"), "COMPLETED")
-        self.assertAlmostEqual(ended["smact_mean"], 0.6 * seconds / ended["exec_s"], delta=0.05)
+        mean = ended["smact_mean"]
+        part = mean and mean / (0.6 * seconds / ended["exec_s"])
         recorded = self.colloc(
             "record",
             "--interval=100ms",
@@ -876,16 +883,16 @@ class ShortTasks(DaemonCase):
             "--",
             *short_training(seconds),
         ).stderr
-        return ended["energy_j"], json.loads(recorded)["gpus"][0]["command_energy_j"]
+        return ended["energy_j"], json.loads(recorded)["gpus"][0]["command_energy_j"], part
 
     def test_the_first_and_the_last_interval_count(self):
-        """A busy machine may lengthen one of two runs, and its energy: one of three pairs has to
-        agree."""
-        for _ in range(3):
-            by_daemon, by_record = self.energies(seconds=1.4)
-            if abs(by_daemon / by_record - 1) <= 0.15:
+        """A busy machine may lengthen one of two runs, and its energy, or take no sample: one of a
+        few pairs has to agree."""
+        for _ in range(10):
+            by_daemon, by_record, part = found = self.energies(seconds=1.4)
+            if None not in found and abs(by_daemon / by_record - 1) <= 0.15 and abs(part - 1) < 0.1:
                 return
-        self.assertAlmostEqual(by_daemon / by_record, 1, delta=0.15)
+        self.fail(f"joules by the daemon and by record, and its part of the activity: {found}")
 
     def emulated_smact_s(self):
         """The GPU's SM activity over time, so far."""

@@ -14,11 +14,12 @@ SUMMARY = (
 class History(DaemonCase):
     gpus = "1xA100-40GB"
 
-    def train_network(self, batch, mib, options=""):
+    def train_network(self, batch, mib, options="", **members):
         return self.train(
             mib,
-            100,
+            400,
             options,
+            **members,
             summary={"name": "net.txt", "text": SUMMARY},
             batch=batch,
             optimizer="adam",
@@ -30,7 +31,7 @@ class History(DaemonCase):
         self.assertEqual(ended["subject"]["batch"], 32)
         self.assertIn("A100", ended["gpu_kind"])
         self.assertEqual(ended["estimate_evidence"], "summary")
-        second = self.task(self.train_network(32, 4000))
+        second = self.task(self.train_network(32, 4000, hold=True))  # it does not end, and count
         self.assertEqual(second["estimate_evidence"], "same run")
         shown = self.colloc("show", str(second["id"])).stdout
         self.assertRegex(shown, r"(?m)^Estimate of +same run$")
