@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from daemon_case import BUILD, DaemonCase, is_alive, program, read, until
+from daemon_case import BUILD, LIMIT_S, DaemonCase, is_alive, proc, program, read, until
 from hung_mount import HungFile, HungMount
 
 PROMPT_S = 0.05
@@ -45,8 +45,16 @@ assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(64 << 20)) == 0
 """
 
 
+class Answers(DaemonCase):
+    def answer_s(self):
+        """How long a request takes that needs nothing."""
+        begin = time.monotonic()
+        self.get("/v1/info")
+        return time.monotonic() - begin
+
+
 @unittest.skipIf(os.geteuid() != 0, "mounting needs root")
-class Mounted(DaemonCase):
+class Mounted(Answers):
     mount_kind = HungMount
 
     def setUp(self):
@@ -58,17 +66,11 @@ class Mounted(DaemonCase):
         self.addCleanup(self.mount.close)
 
     def wait_hung(self):
-        self.assertTrue(self.mount.hung.acquire(timeout=30), "nothing came to the mount")
+        self.assertTrue(self.mount.hung.acquire(timeout=LIMIT_S), "nothing came to the mount")
 
     def assert_prompt(self):
-        """The best of a few: the machine may be busy with other things."""
-
-        def seconds():
-            begin = time.monotonic()
-            self.get("/v1/info")
-            return time.monotonic() - begin
-
-        self.assertLess(min(seconds() for _ in range(5)), PROMPT_S)
+        """One of many is: the machine may be busy with other things. None waits for the mount."""
+        self.assertTrue(any(self.answer_s() < PROMPT_S for _ in range(200)))
 
 
 class FileSystem(Mounted):
@@ -81,7 +83,7 @@ class FileSystem(Mounted):
             self.wait_hung()
             self.assert_prompt()
             self.assertEqual(self.act("cancel", task).status, 200)
-            self.assertEqual(self.wait(task, "CANCELLED", limit_s=10)["reason"], "Cancelled")
+            self.assertEqual(self.wait(task, "CANCELLED")["reason"], "Cancelled")
             self.wait(self.submit("true", gpus=4), "COMPLETED")
 
     def test_a_log_that_hangs_is_answered_with_words(self):
@@ -104,7 +106,7 @@ class FileSystem(Mounted):
             self.assertEqual(reply.status, 503, words)
             self.assertIn(b"answer", words)
             reader.close()
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, LIMIT_S / 2)
         self.assert_prompt()
         self.mount.close()
         os.unlink(self.work + "/logs")
@@ -129,7 +131,7 @@ class FileSystem(Mounted):
 
     def test_a_time_limit_ends_a_task_whose_output_hangs(self):
         task = self.submit("true", output=f"{self.mount.folder}/out", time_limit_s=0.5, grace_s=600)
-        self.wait(task, "TIMEOUT", limit_s=20)
+        self.wait(task, "TIMEOUT")
 
     def test_an_end_is_known_though_the_output_hangs_by_then(self):
         """The name of the output leads to the mount when the task has ended."""
@@ -138,7 +140,7 @@ class FileSystem(Mounted):
             "os.rename('next', 'out'); os._exit(3)"
         )
         task = self.submit(f'exec python3 -c "{program}"', output="out")
-        self.assertEqual(self.wait(task, "FAILED", limit_s=30)["exit_code"], 3)
+        self.assertEqual(self.wait(task, "FAILED")["exit_code"], 3)
         self.assertIn("did not answer", self.task(task)["evidence"])
 
 
@@ -155,9 +157,10 @@ class LockedProcess(Mounted):
             try:
                 reader.wait(0.5)
             except subprocess.TimeoutExpired:
+                is_waiting = proc(reader.pid, "stat").rpartition(")")[2].split()[:1] == ["D"]
                 reader.kill()
                 reader.wait()
-                return True
+                return is_waiting
             return False
 
         until(is_locked, "the wait in mmap()")
@@ -203,7 +206,7 @@ class LockedProcess(Mounted):
 @unittest.skipIf(
     b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer wants to be loaded first"
 )
-class Names(DaemonCase):
+class Names(Answers):
     """NSS waits for a file to go."""
 
     def start(self, **settings):
@@ -220,17 +223,25 @@ class Names(DaemonCase):
         with open(self.switch, "w", encoding="ascii"):
             pass
 
-    def test_nothing_waits_for_a_name_service(self):
-        self.hang()
+    def slowest_answer_s(self, user):
+        """Of a second in which names are looked up; and those who asked for them."""
         submitter, lister = self.connection(), self.connection()
         submitter.request("POST", "/v1/tasks", json.dumps(self.body("true", hold=True)))
-        lister.request("GET", "/v1/tasks?user=unknown")
-        begin, slowest = time.monotonic(), 0
-        while time.monotonic() < begin + 1:
-            before = time.monotonic()
-            self.get("/v1/info")
-            slowest = max(slowest, time.monotonic() - before)
+        lister.request("GET", f"/v1/tasks?user={user}")
+        end, slowest = time.monotonic() + 1, 0
+        while time.monotonic() < end:
+            slowest = max(slowest, self.answer_s())
         print(f"slowest of one second: {slowest * 1000:.1f} ms", flush=True)
+        return slowest, submitter, lister
+
+    def test_nothing_waits_for_a_name_service(self):
+        """One of a few seconds has to be without a wait: others may be the machine's."""
+        self.hang()
+        begin = time.monotonic()
+        for i in range(10):
+            slowest, submitter, lister = self.slowest_answer_s(f"unknown{i}")
+            if slowest < 0.5:
+                break
         self.assertLess(slowest, 0.5)
         reply = submitter.getresponse()
         self.assertEqual(reply.status, 201)
@@ -239,14 +250,18 @@ class Names(DaemonCase):
         self.assertEqual(json.loads(lister.getresponse().read())["tasks"], [])
         submitter.close()
         lister.close()
-        self.assertLess(time.monotonic() - begin, 15)
+        self.assertLess(time.monotonic() - begin, LIMIT_S / 2)
 
     def test_a_name_that_was_known_stays(self):
         name = self.task(self.submit("true", hold=True))["user"]
         self.hang()
-        begin = time.monotonic()
-        self.assertEqual(self.task(self.submit("true", hold=True))["user"], name)
-        self.assertLess(time.monotonic() - begin, 1)
+
+        def submit_s():
+            begin = time.monotonic()
+            self.assertEqual(self.task(self.submit("true", hold=True))["user"], name)
+            return time.monotonic() - begin
+
+        self.assertTrue(any(submit_s() < 1 for _ in range(5)))
 
 
 if __name__ == "__main__":

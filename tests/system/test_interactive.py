@@ -57,8 +57,15 @@ class Terminal:
             if found:
                 self.seen = self.seen[found.end() :]
                 return found
-            if time.monotonic() > end or not self.read(1) and self.process.poll() is not None:
+            has_ended = self.process.poll() is not None  # before the look: nothing comes later
+            if not self.read(1) and has_ended or time.monotonic() > end:
                 raise AssertionError(f"no {pattern!r} in {self.seen.decode(errors='replace')}")
+
+    def read_all(self):
+        """Reads until the program has ended and all that it printed is seen."""
+        has_ended = False
+        while self.read(0.1) or not has_ended:
+            has_ended = self.process.poll() is not None
 
     def type(self, keys):
         os.write(self.fd, keys if isinstance(keys, bytes) else keys.encode())
@@ -279,7 +286,7 @@ class Shell(Interactive):
     def test_much_output_and_input(self):
         lines = 20000
         terminal = self.terminal("run", "--pty", "--", "seq", str(lines))
-        until(lambda: not terminal.read(0.1) and terminal.process.poll() is not None)
+        terminal.read_all()
         self.assertEqual(
             [int(line) for line in terminal.seen.split(b"\r\n") if line.isdigit()],
             list(range(1, lines + 1)),
