@@ -199,22 +199,29 @@ class Arrays(DaemonCase):
         thread.start()
         return thread, answers
 
-    def test_others_are_served_while_an_array_is_cancelled(self):
-        size = 3000
-        array = self.array("true", f"0-{size - 1}", hold=True)
-        each = self.array("true", f"0-{size - 1}", after=f"each:{array}")
-        every = [self.submit(after=f"ok:{array}") for _ in range(3)]
+    def kill_within_a_cancel(self, array):
+        """Kills the daemon once the first tasks are cancelled; what is left of the array."""
         thread, answers = self.cancel_aside(array)
-        seen = until(
-            lambda: next((s for s in [self.states(array)] if "CANCELLED" in s), None), "a cancel"
-        )
-        self.assertIn("PENDING", seen, "nothing was answered before the last task was cancelled")
-        self.restart(signal.SIGKILL)
+        until(lambda: "CANCELLED" in self.states(array), "a cancel")
+        self.stop(signal.SIGKILL)
         thread.join()
-        self.assertEqual(answers, [])
+        self.start()
         left = self.states(array)
-        self.assertEqual(sum(left.values()), size)
-        self.assertGreater(left["PENDING"], 0)
+        self.assertTrue(not answers or "PENDING" not in left, "answered before it was done")
+        return left
+
+    def test_others_are_served_while_an_array_is_cancelled(self):
+        """The kill may come when all is done, on a busy machine: one of a few comes earlier."""
+        size = 3000
+        for _ in range(5):
+            array = self.array("true", f"0-{size - 1}", hold=True)
+            each = self.array("true", f"0-{size - 1}", after=f"each:{array}")
+            every = [self.submit(after=f"ok:{array}") for _ in range(3)]
+            left = self.kill_within_a_cancel(array)
+            self.assertEqual(sum(left.values()), size)
+            if "PENDING" in left:
+                break
+        self.assertIn("PENDING", left, "nothing was answered before the last task was cancelled")
         until(lambda: self.states(each) == left, "the end of those that depend on them")
         self.colloc("cancel", str(array))
         self.wait_states(array, CANCELLED=size)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from daemon_case import DaemonCase, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, program, read, until
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from fake_mlflow import FakeMlflow  # noqa: E402
@@ -97,6 +97,8 @@ class Bench(DaemonCase):
             return list(csv.DictReader(file))
 
     def test_mixes_run_together_and_are_measured(self):
+        # So long that all are seen together, also where one begins late.
+        self.write("workloads/train.py", TRAIN.replace("--seconds=30", "--seconds=300"))
         done = self.bench(
             "mix,sharing,gpu,threads\none,streams,1,\none+two*2,mps,1,30/60/100\n"
             "one*2,3g.20gb,0,\none*2,serial,1,\n"
@@ -294,7 +296,7 @@ class Bench(DaemonCase):
 
     def test_a_group_that_takes_too_long_is_ended(self):
         done = self.bench(
-            "mix,sharing,gpu\nendless*2,streams,1\none,streams,1\n", "--limit=3s", code=1
+            "mix,sharing,gpu\nendless*2,streams,1\none,streams,1\n", "--limit=20s", code=1
         )
         self.assertIn("longer than --limit", done.stderr)
         self.assertEqual(len(self.rows("groups.csv")), 1)
@@ -310,7 +312,9 @@ class Bench(DaemonCase):
         )
         until(lambda: os.path.exists(f"{self.work}/out/logs/2-1.0"), "the second group")
         running.send_signal(signal.SIGINT)
-        self.assertIn("the same command continues from there", running.communicate(timeout=20)[1])
+        self.assertIn(
+            "the same command continues from there", running.communicate(timeout=LIMIT_S)[1]
+        )
         self.assertEqual(running.returncode, 1)
         before = self.rows("groups.csv")
         again = self.bench(table.replace("endless", "two"))
@@ -419,7 +423,7 @@ class Bench(DaemonCase):
         self.write(
             "fit.py",
             "import subprocess\nsubprocess.run(['colloc-pretend-train', '--memory-mib=3000',"
-            " '--seconds=60', '--smact=0.5', '--epochs=1'], check=True)\n",
+            " '--seconds=600', '--smact=0.5', '--epochs=1'], check=True)\n",
         )
         self.bench(HEAD + "1,1,,,1,-,fit.py,smi,\n")
         (row,) = self.rows("summary.csv")
@@ -495,7 +499,7 @@ class Bench(DaemonCase):
         self.assertNotIn("torch==1.0", read(f"{folder}/pip-2.txt"))
 
     def test_the_listener_free(self):
-        self.write("fit.py", "import time; time.sleep(0.5)")
+        self.write("fit.py", "import time; time.sleep(3)")
         self.bench(HEAD + "1,1,,,1,-,fit.py,smi+free,\n1,2,,,1,-,fit.py,smi,\n")
         samples = self.rows("looks/1-1.free.csv")
         self.assertGreater(len(samples), 3)
@@ -692,7 +696,7 @@ class Bench(DaemonCase):
         )  # fmt: skip
         until(lambda: os.path.exists(f"{self.work}/out/logs/2-1.0"), "the second group")
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=20)
+        running.communicate(timeout=LIMIT_S)
         self.assertEqual([run["status"] for run in server.runs.values()], ["FINISHED", "KILLED"])
         server.failures = [200, 500]  # the first request is whether it answers
         done = self.bench(table, "--mlflow")

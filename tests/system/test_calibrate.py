@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, program, read, until
+from daemon_case import LIMIT_S, DaemonCase, program, read, until
 
 DATA = os.path.join(os.path.dirname(__file__), "..", "..", "data", "traces")
 
@@ -178,7 +178,7 @@ class Calibrate(DaemonCase):
         )  # fmt: skip
         self.assertIn("time-sliced", running.stderr.readline())
         running.send_signal(signal.SIGINT)
-        self.assertIn("nothing is written", running.communicate(timeout=60)[1])
+        self.assertIn("nothing is written", running.communicate(timeout=LIMIT_S)[1])
         self.assertEqual(running.returncode, 1)
         until(lambda: not self.kill_all(), "the end of the trainings")
 

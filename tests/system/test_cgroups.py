@@ -36,7 +36,7 @@ class Cgroups(DaemonCase):
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
         self.assertFalse(is_alive(escaped))
-        self.assertEqual(cgroups_of(self.state), [])
+        until(lambda: not cgroups_of(self.state), "the removal of the cgroup")
 
     @unittest.skipIf(os.geteuid() != 0, "moving a process into a task's cgroup needs root")
     def test_what_a_server_starts_in_it_is_the_tasks(self):
@@ -72,7 +72,7 @@ class Cgroups(DaemonCase):
         self.write("go", "")
         for each in (task, *[self.submit("(setsid true &) ; exit 3") for _ in range(20)]):
             self.wait(each)
-        self.assertEqual(cgroups_of(self.state), [])
+        until(lambda: not cgroups_of(self.state), "the removal of the cgroup")
 
     def test_after_the_death_of_its_shim_nothing_of_it_lives(self):
         task, main, escaped = self.escaped()
@@ -101,7 +101,7 @@ class Cgroups(DaemonCase):
         self.assertEqual(len(cgroups_of(self.state)), 1)
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
-        self.assertEqual(cgroups_of(self.state), [])
+        until(lambda: not cgroups_of(self.state), "the removal of the cgroup")
 
 
 class GpuFilter(DaemonCase):
@@ -162,9 +162,10 @@ class HostResources(DaemonCase):
         first = self.submit("exec sleep 1000", cpus=3, host_memory_mib=5000)
         self.wait_state(first, "RUNNING")
         second = self.submit("true", cpus=1, host_memory_mib=4000)
+        words = "of main memory are free, it needs 3.9 GiB"
+        until(lambda: words in self.task(second)["reason_text"], "the reason")
         shown = self.task(second)
         self.assertEqual((shown["state"], shown["reason"]), ("PENDING", "Resources"))
-        self.assertIn("of main memory are free, it needs 3.9 GiB", shown["reason_text"])
         self.restart(signal.SIGKILL)
         self.assertEqual(self.task(second)["state"], "PENDING")
         self.act("cancel", first)

@@ -77,9 +77,11 @@ class Install(unittest.TestCase):
                 start_new_session=True,
             )
         try:
+            words = r"A pretend training: (\S+) "
+            until(lambda: process.poll() is not None or re.search(words, read(log)), "its words")
             until(lambda: process.poll() is not None or "listening on" in read(log), "listening")
             self.assertIsNone(process.poll(), read(log))
-            train = re.search(r"A pretend training: (\S+)", read(log))[1]
+            train = re.search(words, read(log))[1]
             self.assertTrue(train.startswith(os.path.realpath(self.installed)), train)
             self.run_installed(
                 "colloc",

@@ -135,10 +135,11 @@ class Page(DaemonCase):
     gpus = "1xA100-40GB"
     settings = {"web": "127.0.0.1:0"}
 
-    def setUp(self):
-        super().setUp()
-        line = next(line for line in self.log if "the web page is at" in line)
-        self.port = int(re.search(r"127\.0\.0\.1:(\d+)", line)[1])
+    def start(self, **settings):
+        """The page's address is logged before the daemon listens to commands."""
+        super().start(**settings)
+        lines = [line for line in self.log if "the web page is at" in line]
+        self.port = int(re.search(r"127\.0\.0\.1:(\d+)", lines[-1])[1])
 
     def fetch(self, path, method="GET", **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
@@ -209,9 +210,6 @@ class Page(DaemonCase):
         self.assertEqual(self.fetch("/logout", "POST", Colloc_Session=left).status, 200)
         self.assertEqual(self.fetch("/v1/tasks", Colloc_Session=left).status, 401)
         self.restart()  # sessions end with the daemon
-        self.port = int(
-            re.search(r"page is at http://127\.0\.0\.1:(\d+)", self.log[-2] + self.log[-1])[1]
-        )
         self.assertEqual(self.fetch("/v1/tasks", Colloc_Session=session).status, 401)
 
     def test_it_only_shows(self):
