@@ -36,6 +36,7 @@ enum {
     SHARE_WIDTH = 6,
     STEPS_WIDTH = 9,
     EXTERNAL_MAX = 4, /* lines */
+    OTHER_LINES = 4,  /* than those of GPUs: the header, the titles, an empty line and the footer */
     NARROW = 72,
     WIDE = 120
 };
@@ -169,20 +170,13 @@ static void draw_external(struct top *top, int room)
     }
 }
 
-/* The GPUs get at most half of the screen. */
-static void draw_gpus(struct top *top)
+/* Draws the GPUs and their titles, in `room` lines without these. */
+static void draw_gpu_lines(struct top *top, size_t room)
 {
     struct screen *screen = top->screen;
     const json_t *gpus = json_object_get(top->gpus, "gpus");
     struct layout layout = layout_of(screen_columns(screen));
-    size_t count = json_array_size(gpus), room = (size_t)screen_rows(screen) / 2;
-    size_t shown = count <= room ? count : room - 1;
-    if (count == 0) {
-        screen_put(screen, STYLE_YELLOW, screen_columns(screen),
-            member_text(top->gpus, "why_none", "no GPUs"));
-        screen_end_line(screen, STYLE_PLAIN);
-        return;
-    }
+    size_t count = json_array_size(gpus), shown = count <= room ? count : room - 1;
     draw_gpu_titles(screen, &layout);
     for (size_t i = 0; i < shown; i++)
         draw_gpu(top, json_array_get(gpus, i), &layout);
@@ -192,6 +186,23 @@ static void draw_gpus(struct top *top)
     }
     int left = (int)(room - (shown < count ? room : count));
     draw_external(top, left < EXTERNAL_MAX ? left : EXTERNAL_MAX);
+}
+
+/* The GPUs get at most half of the screen, and nothing where the other lines need all of it. */
+static void draw_gpus(struct top *top)
+{
+    struct screen *screen = top->screen;
+    int room = at_most(screen_rows(screen) / 2, screen_rows(screen) - OTHER_LINES);
+    if (room < 1)
+        return;
+    if (json_array_size(json_object_get(top->gpus, "gpus")) > 0) {
+        draw_gpu_lines(top, (size_t)room);
+    } else {
+        screen_put(screen, STYLE_YELLOW, screen_columns(screen),
+            member_text(top->gpus, "why_none", "no GPUs"));
+        screen_end_line(screen, STYLE_PLAIN);
+    }
+    screen_end_line(screen, STYLE_PLAIN);
 }
 
 /* ---- tasks ---- */
@@ -298,7 +309,6 @@ static void draw_task_titles(struct screen *screen)
     screen_end_line(screen, STYLE_DIM);
 }
 
-/* Uses all lines but the last, which is the footer. */
 static void draw_tasks(struct top *top)
 {
     struct screen *screen = top->screen;
@@ -318,8 +328,6 @@ static void draw_tasks(struct top *top)
             *top->filter ? "  no matching task" : "  no tasks");
         screen_end_line(screen, STYLE_PLAIN);
     }
-    while (screen_rows_left(screen) > 1)
-        screen_end_line(screen, STYLE_PLAIN);
 }
 
 /* ---- first and last line ---- */
@@ -374,17 +382,20 @@ static void draw_footer(struct top *top)
     screen_put(screen, STYLE_PLAIN, screen_columns_left(screen), "");
 }
 
+/* The footer is the last line of every screen, and the only one of a screen of one line. */
 void top_draw(struct top *top)
 {
     screen_begin(top->screen);
-    draw_header(top);
+    if (screen_rows(top->screen) > 1)
+        draw_header(top);
     if (top->mode == TOP_PAGE) {
         top_page_draw(top);
     } else {
         draw_gpus(top);
-        screen_end_line(top->screen, STYLE_PLAIN);
         draw_tasks(top);
     }
+    while (screen_rows_left(top->screen) > 1)
+        screen_end_line(top->screen, STYLE_PLAIN);
     draw_footer(top);
     screen_show(top->screen);
 }

@@ -89,6 +89,13 @@ class Top(DaemonCase):
             f"a line {start}{pattern}",
         )
 
+    def wait_last_line(self, rows, line):
+        def is_last():
+            screen = self.screen()
+            return len(screen) == rows and screen[-1].rstrip() == line
+
+        until(is_last, f"the last of {rows} lines to be '{line}'")
+
     def top_pid(self):
         return next(pid for pid in processes_with(self.folder) if words_of(pid)[1:2] == ["top"])
 
@@ -132,8 +139,11 @@ class Top(DaemonCase):
         self.assertEqual(len(self.wait_line("0   ").rstrip()), 200)
         self.tmux("resize-window", "-x", "80", "-y", "24")
         until(lambda: len(self.wait_line("0   ").rstrip()) == 80)
-        for columns, rows in ((20, 5), (3, 2), (1, 1), (200, 7)):
+        footer = "q quit  s sort: queue  / filter  c cancel  up/down select  Enter page"
+        for columns, rows in ((20, 5), (40, 3), (3, 2), (40, 1), (1, 1), (200, 6), (200, 7)):
             self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+            last = footer if columns > len(footer) else footer[: columns - 1] + "…"
+            self.wait_last_line(rows, last)
         self.wait_text("TEMP", "q quit", "and")
         self.keys("q")
         self.assert_restored()
