@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/metric_follow.h"
@@ -23,7 +24,7 @@
 #include "cli/values.h"
 #include "core/stop_spec.h"
 
-enum { METRIC_TASK, METRIC_FROM, METRIC_RULE, METRIC_UNTIL, METRIC_TAGGED };
+enum { METRIC_TASK, METRIC_FROM, METRIC_RULE, METRIC_SINCE, METRIC_UNTIL, METRIC_TAGGED };
 
 static const struct option_spec options[] = {
     [METRIC_TASK] = {.name = "task",
@@ -40,6 +41,13 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "RULE",
         .help = "with --from: the --stop of the task's array, which names the metric"},
+    [METRIC_SINCE] = {.name = "since",
+        .kind = OPTION_INTEGER,
+        .argument = "TIME",
+        .min = 0,
+        .max = INT64_MAX,
+        .help = "with --from of files: the start of the task's attempt, in seconds since 1970; "
+                "older values are of an earlier attempt; default: now"},
     [METRIC_UNTIL] = {.name = "until",
         .kind = OPTION_INTEGER,
         .argument = "PID",
@@ -81,6 +89,7 @@ static int follow_source(const struct invocation *invocation, int64_t id)
     struct halving_rule rule;
     struct metric_follow follow = {.rule = &rule,
         .task = id,
+        .since_s = option_number_or(&values[METRIC_SINCE], clock_wall_us() / SECOND_US),
         .until = (pid_t)values[METRIC_UNTIL].number,
         .is_tagged = values[METRIC_TAGGED].number};
     int r = invocation->operand_count || !values[METRIC_RULE].set

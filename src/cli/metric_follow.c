@@ -156,12 +156,6 @@ static void print_nothing_found(const struct metric_follow *follow)
                           : "");
 }
 
-/* A moment in seconds; files of the same second as the start count. */
-static double start_of_now(void)
-{
-    return floor((double)clock_wall_us() / SECOND_US);
-}
-
 static int follow_with(struct reading *reading, struct followed_process *process)
 {
     int64_t pause_ms;
@@ -188,7 +182,7 @@ int metric_follow_run(const struct metric_follow *follow)
         .files = {.folder = follow->source.place,
             .metric = follow->rule->metric,
             .kind = follow->source.kind,
-            .since_s = start_of_now(),
+            .since_s = (double)follow->since_s,
             .tag = follow->is_tagged ? tag : NULL,
             .on_point = take_point},
         .lines = {.on_line = take_line},

@@ -4,6 +4,7 @@
 #define COLLOC_CLI_METRIC_FOLLOW_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "api/client.h"
@@ -14,8 +15,10 @@ struct metric_follow {
     const struct halving_rule *rule;
     struct metric_source source;
     int64_t task;
-    pid_t until;    /* returns when this process has ended; 0: only when the task has */
-    bool is_tagged; /* of MLflow: only runs with the task's id as their tag colloc.task count */
+    int64_t since_s; /* of the wall clock: values in files from before that second are of an earlier
+                        attempt */
+    pid_t until;     /* returns when this process has ended; 0: only when the task has */
+    bool is_tagged;  /* of MLflow: only runs with the task's id as their tag colloc.task count */
 };
 
 /* Waits for a daemon that is away. Returns EXIT_OK once the process has ended, or another exit

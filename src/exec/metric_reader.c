@@ -3,7 +3,7 @@
  * The reader runs as the task's user: what it reads are the user's files, and only the task's own
  * processes wait for a file system that hangs. Event files do not name their task, so their folder
  * has a placeholder (taskfile/metric_source.h); a store of MLflow may be shared: its runs have a
- * tag.
+ * tag. A reader that the machine starts late takes what the program has written since its start.
  *
  *     --metric-from=tensorboard:runs/%a    colloc metric --from=tensorboard:/home/ada/runs/7
  *     --metric-from=mlflow:mlruns          colloc metric --from=mlflow:/home/ada/mlruns --tagged
@@ -19,6 +19,7 @@
 
 #include "base/array.h"
 #include "base/beside.h"
+#include "base/clock.h"
 #include "exec/companion.h"
 
 #define OUTPUT "output:"
@@ -50,7 +51,7 @@ static int fill_source(const struct attempt_spec *spec, char *source, size_t siz
 
 void metric_reader_start(const char *program, const struct attempt_spec *spec)
 {
-    char source[PATH_MAX + 16], from[PATH_MAX + 32], rule[256], task[40], until[40];
+    char source[PATH_MAX + 16], from[PATH_MAX + 32], rule[256], task[40], since[40], until[40];
     bool is_own;
     if (fill_source(spec, source, sizeof source, &is_own) < 0) {
         fprintf(stderr, "colloc: metric-from: the folder's path is too long\n");
@@ -59,9 +60,10 @@ void metric_reader_start(const char *program, const struct attempt_spec *spec)
     snprintf(from, sizeof from, "--from=%s", source);
     snprintf(rule, sizeof rule, "--rule=%s", spec->metric_rule);
     snprintf(task, sizeof task, "--task=%lld", (long long)spec->task_id);
+    snprintf(since, sizeof since, "--since=%lld", (long long)(clock_wall_us() / SECOND_US));
     snprintf(until, sizeof until, "--until=%d", (int)getpid());
     const char *const argv[] = {
-        program, "metric", from, rule, task, until, is_own ? NULL : "--tagged", NULL};
+        program, "metric", from, rule, task, since, until, is_own ? NULL : "--tagged", NULL};
     const struct companion reader = {"reading its metric", argv, {0}};
     companion_start(&reader, spec);
 }

@@ -3,10 +3,11 @@
 
 import json
 import os
+import shutil
 import signal
 import unittest
 
-from daemon_case import DaemonCase, until
+from daemon_case import DaemonCase, program, until
 
 import colloc
 
@@ -167,10 +168,25 @@ class Sweeps(DaemonCase):
             "printf '%s' $COLLOC_TASK_ID >$run/tags/colloc.task"
         )
         self.follow("mlflow:mlruns", script)
+        self.read_late(script)
         other = self.sweep("0", script="sleep 2", metric_from="mlflow:mlruns")
         self.wait(other + 1, "COMPLETED")
         self.assertIsNone(self.task(other + 1)["stop_rank"])
         self.assertIn("needs the tag colloc.task", self.read(f"colloc-{other}_0.out"))
+
+    def read_late(self, script):
+        """On a machine that starts the reader two seconds after the program."""
+        folder = os.path.join(self.work, "slow")
+        os.mkdir(folder)
+        shim = shutil.copy(program("shim"), folder)
+        colloc_path = self.write(
+            "slow/colloc", f'#!/bin/sh\nsleep 2\nexec {program("colloc")} "$@"\n'
+        )
+        os.chmod(colloc_path, 0o755)
+        self.restart(shim=shim)
+        array = self.sweep("0", script=f"V=1; {script}; {WAITS}", metric_from="mlflow:mlruns")
+        until(lambda: self.task(array + 1)["stop_rank"], "the report of a late reader")
+        self.restart()
 
     def test_lines_of_the_output(self):
         script = 'printf "epoch 2: val_loss=0\\repoch 3: val_loss=$V\\n"; echo x 0 >&2'
