@@ -63,6 +63,7 @@ LUA_PLUGINS = {
 }
 INTAKE = "PartitionName=gpu Nodes=ALL State=DOWN Default=YES MaxTime=INFINITE"
 RUN = "PartitionName=gpu-run Nodes=ALL State=UP MaxTime=INFINITE"
+CLAIMS = []  # sockets that keep ports for this process
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
@@ -85,21 +86,22 @@ def until(condition, what="it", limit_s=LIMIT_S, explain=lambda: ""):
 
 
 def free_ports(count):
-    """TCP ports of 127.0.0.1 that are free, and below those that the kernel gives to clients."""
-    found, held = [], []
+    """TCP ports of 127.0.0.1 that are free, and below those that the kernel gives to clients. No
+    other process gets one of them by this function while this process runs."""
+    found = []
     for port in random.sample(range(12000, 32000), 2000):
-        trial = socket.socket()
-        try:
-            trial.bind(("127.0.0.1", port))
-        except OSError:
-            trial.close()
-            continue
-        held.append(trial)
+        claim = socket.socket(socket.AF_UNIX)
+        with socket.socket() as trial:
+            try:
+                claim.bind(f"\0colloc-port-{port}")
+                trial.bind(("127.0.0.1", port))
+            except OSError:
+                claim.close()
+                continue
+        CLAIMS.append(claim)
         found.append(port)
         if len(found) == count:
             break
-    for trial in held:
-        trial.close()
     return found
 
 

@@ -283,6 +283,11 @@ class DaemonCase(unittest.TestCase):
         )
         return found
 
+    def wait_words(self, words):
+        """Until a line of the logs has the words. It may have been found before; the answer to a
+        request may come before the log's thread has read what was logged for it."""
+        until(lambda: any(words in line for line in self.log), f"'{words}' in the daemon's log")
+
     def run_daemon(self, **settings):
         """One that is expected to give up: its exit status and last words."""
         done = subprocess.run(

@@ -84,7 +84,7 @@ class NodeCase(unittest.TestCase):
         self.slurm = loopback.Loopback(
             nodes=1,
             gpus=2,
-            settings={"SlurmdTimeout": 6, **self.slurm_settings},
+            settings=self.slurm_settings,
             lines=self.slurm_lines,
             files={"plugstack.conf": plugstack},
         )

@@ -51,6 +51,7 @@ until [ -e FOLDER/work/stop ]; do sleep 0.05; done
 """
 ALONE = """#!/bin/bash
 #COLLOC --exclusive
+echo here >FOLDER/work/$SLURM_JOB_ID.started
 sleep 1000
 """
 
@@ -94,6 +95,11 @@ class ControllerCase(unittest.TestCase):
         except FileNotFoundError:
             return []
 
+    def cancel(self, job):
+        """Once its script runs: slurmd may miss the end of one that it is about to start."""
+        self.slurm.until(lambda: self.started(job), f"the script of job {job}")
+        self.slurm.run("scancel", job)
+
     def touch(self, name):
         with open(self.slurm.path(f"work/{name}"), "w", encoding="utf-8"):
             pass
@@ -119,7 +125,7 @@ class SlurmController(ControllerCase):
         late = self.sbatch(SHARING)
         self.start_controller()
         self.slurm.wait_job(late, "PENDING")
-        self.slurm.run("scancel", alone)
+        self.cancel(alone)
         found = self.slurm.wait_job(waiting, "RUNNING")
         self.assertIn("shard:i0:80", found["TresPerNode"])
         self.slurm.wait_job(f"{array}_0", "RUNNING")
@@ -184,7 +190,7 @@ class SeveralNodes(ControllerCase):
         waiting = self.over_nodes("--exclusive")
         self.controller.kill()
         self.start_controller()
-        self.slurm.run("scancel", first)
+        self.cancel(first)
         found = self.slurm.wait_job(waiting, "RUNNING")
         self.assertIn("shard:i1:80", found["TresPerNode"])
         self.assertEqual(found["NodeList"], "n[0-1]")
@@ -203,11 +209,11 @@ class SeveralNodes(ControllerCase):
         waiting = self.over_nodes("--exclusive")
         self.touch("crash")
         self.slurm.until(lambda: self.slurm.job(crashing)["Restarts"] == "1", "its requeue")
-        self.slurm.run("scancel", beside)
+        self.cancel(beside)
         found = self.slurm.wait_job(crashing, "RUNNING")
         self.assertIn("shard:i1:80", found["TresPerNode"])
         # A job requeued by hand goes back to the queue, and then to two nodes again.
-        self.slurm.run("scancel", crashing)
+        self.cancel(crashing)
         self.slurm.wait_job(waiting, "RUNNING")
         self.slurm.run("scontrol", "requeue", waiting)
         self.slurm.until(lambda: self.slurm.job(waiting)["Restarts"] == "1", "its requeue")
@@ -224,7 +230,7 @@ class SeveralNodes(ControllerCase):
         )
         self.slurm.wait_job(self.sbatch(ALONE, "--nodelist=n0"), "RUNNING")
         self.assertEqual(self.slurm.job(waiting)["Partition"], "gpu")
-        self.slurm.run("scancel", holder)
+        self.cancel(holder)
         self.slurm.wait_job(waiting, "RUNNING")
 
 
@@ -242,13 +248,10 @@ class TimeLimits(ControllerCase):
             lambda: "colloc: waits" in self.slurm.job(head).get("Comment", ""), "the head waits"
         )
         unlimited = self.sbatch(ALONE, "--time=UNLIMITED")
-        said = ALONE.replace("sleep", "echo here >FOLDER/work/$SLURM_JOB_ID.started\nsleep")
-        short = self.sbatch(said, "--time=30")
+        short = self.sbatch(ALONE, "--time=30")
         self.assertEqual(self.slurm.wait_job(short, "RUNNING")["NodeList"], "n1")
         self.assertEqual(self.slurm.job(unlimited)["Partition"], "gpu")
-        # slurmd may miss the end of a script that it is about to start.
-        self.slurm.until(lambda: self.started(short), "the script of the short job")
-        self.slurm.run("scancel", short)
+        self.cancel(short)
         self.slurm.run("scontrol", "update", f"JobId={unlimited}", "TimeLimit=20")
         self.assertEqual(self.slurm.wait_job(unlimited, "RUNNING")["NodeList"], "n1")
         self.assertEqual(self.slurm.job(head)["JobState"], "PENDING")

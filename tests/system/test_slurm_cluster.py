@@ -10,7 +10,7 @@ import tempfile
 import types
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, program, read, until
+from daemon_case import BUILD, LIMIT_S, at_least, program, read, until
 
 from colloc_demo.slurm_cluster import SlurmCluster, copy_programs
 from colloc_slurm import loopback
@@ -76,6 +76,12 @@ class Cluster(unittest.TestCase):
     def answer(self, *words):
         return json.loads(self.colloc(*words, "--json"))
 
+    def gpus_with(self, label, mib):
+        """All GPUs, once this one is reported with that much memory in use. A busy machine has
+        reports without a reading in time."""
+        gpus = {gpu["index"]: gpu for gpu in self.answer("gpus")["gpus"]}
+        return gpus if at_least(gpus[label]["mem_used_mib"], mib) else None
+
     def test_out_of_memory_beside_another_job(self):
         alone = self.sbatch(EXCLUSIVE, user=ADA)
         self.slurm.wait_job(alone, "RUNNING")
@@ -101,10 +107,11 @@ class Cluster(unittest.TestCase):
         self.assertEqual((shown["state"], shown["user"], shown["name"]), ("RUNNING", ADA, "first"))
         self.assertEqual(shown["need_mib"], 10 * 1024)
         # What the agent measures.
-        until(lambda: (self.answer("show", first)["mem_used_mib"] or 0) >= 9000, "its memory")
-        gpus = {gpu["index"]: gpu for gpu in self.answer("gpus")["gpus"]}
+        until(lambda: at_least(self.answer("show", first)["mem_used_mib"], 9000), "its memory")
+        # A job that is requeued is COMPLETING, on its GPU, for a moment.
+        until(lambda: self.answer("show", crashing)["state"] == "PENDING", "its second turn")
+        gpus = until(lambda: self.gpus_with(label, 9000), "the memory that its GPU has in use")
         self.assertEqual(sorted(gpus), ["n0:0", "n0:1"])
-        self.assertGreaterEqual(gpus[label]["mem_used_mib"], 9000)
         self.assertTrue(gpus[label]["uuid"].startswith("GPU-"))
         self.assertEqual([task["id"] for task in gpus[label]["tasks"]], [int(first)])
         other = next(gpu for index, gpu in gpus.items() if index != label)
@@ -114,8 +121,6 @@ class Cluster(unittest.TestCase):
             f"kept empty for job {crashing}, which recovers",
         )
         self.assertIn(other["hold_off"], reasons)
-        # A job that is requeued is COMPLETING for a moment.
-        until(lambda: self.answer("show", crashing)["state"] == "PENDING", "its second turn")
         queue = self.colloc("queue", user=ADA)
         self.assertRegex(queue, rf"(?m)^ *{first} +first +daemon +RUNNING .* {label}$")
         self.assertRegex(queue, rf"(?m)^ *{crashing} .* PENDING ")

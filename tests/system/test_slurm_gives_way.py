@@ -143,8 +143,8 @@ class GivesWayCase(unittest.TestCase):
 class MemoryWait(GivesWayCase):
     def check_copy_room(self, job):
         """Its agent has made host memory ready, and the controller shows it."""
-        self.slurm.until(lambda: self.show(job)["copy_room_text"], "memory for its copy")
-        self.assertIn("its user has", self.show(job)["copy_room_text"])
+        shown = self.slurm.until(lambda: self.show(job)["copy_room_text"], "memory for its copy")
+        self.assertIn("its user has", shown)
 
     def test_a_job_makes_room_for_an_allocation(self):
         first = self.start_training("first")

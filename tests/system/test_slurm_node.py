@@ -263,6 +263,10 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         with open(self.slurm.path(f"work/{name}"), "w", encoding="utf-8"):
             pass
 
+
+class Fence(NodeCase):
+    slurm_settings = {"SlurmdTimeout": 12}
+
     def pretend_slurmd(self, *options, path="work/slurmd", mode=0o755, user=0):
         """A process of that name: its id, and a function that ends it."""
         path = self.slurm.path(path)
@@ -279,7 +283,7 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         self.addCleanup(end)
         return process.pid, end
 
-    def test_fence(self):
+    def test_jobs_end_without_slurmd(self):
         """Once no slurmd of this node has run for two thirds of SlurmdTimeout, whether or not the
         PID file names it."""
         self.pretend_slurmd("-DN", "n9")
@@ -292,17 +296,17 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         script = "echo $$; trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000"
         job = self.sbatch(script, "--gres=shard:i0:10")
         self.wait_output(job, lines=2)
-        until(lambda: "SlurmdTimeout is 6 s" in read(self.agent.log), "Slurm's settings")
+        until(lambda: "SlurmdTimeout is 12 s" in read(self.agent.log), "Slurm's settings")
         pids = [int(pid) for pid in self.output(job).split()]
         self.slurm.slurmd["n0"].kill(signal.SIGKILL)
         until(lambda: "no slurmd of this node runs" in read(self.agent.log), "the loss of slurmd")
         second, end_second = self.pretend_slurmd("-N", "n0", "-f", link)
         until(lambda: f"slurmd is process {second}" in read(self.agent.log), "the second slurmd")
-        time.sleep(5)
+        time.sleep(9)  # more than two thirds of SlurmdTimeout
         ended = time.monotonic()
         end_second()
         until(lambda: not any(map(is_alive, pids)), "the end of the job's processes")
-        self.assertGreater(time.monotonic() - ended, 3.9)
+        self.assertGreater(time.monotonic() - ended, 7.9)
         until(lambda: "slurmd is lost" in read(self.agent.log), "the agent's message")
         until(lambda: not self.processes_of(job), "the end of the job's other processes")
 

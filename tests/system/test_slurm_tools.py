@@ -18,6 +18,8 @@ import urllib.request
 
 from daemon_case import LIMIT_S, DaemonCase, program, until
 
+from colloc_slurm.loopback import free_ports
+
 NAMES = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "sinfo", "srun", "salloc", "sacctmgr")
 PYTHON = "/usr/bin/python3"  # which Debian's packages are for
 
@@ -26,12 +28,6 @@ def has_modules(*names):
     """Does Debian's Python import them?"""
     words = [PYTHON, "-c", "".join(f"import {name};" for name in names)]
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class SlurmTools(DaemonCase):
@@ -85,10 +81,11 @@ rule fails:
 @unittest.skipUnless(os.path.exists("/usr/bin/snakemake"), "needs snakemake")
 class Snakemake(SlurmTools):
     def test_its_slurm_executor(self):
-        """Debian's 7.21; one level of rules, since it asks for the states each 40 s."""
+        """Debian's 7.21. Of more than one check a second it makes one in 33 s, or in 100."""
         self.write("Snakefile", SNAKEFILE)
         done = self.run_tool(
             *"/usr/bin/snakemake --slurm --jobs 3 --keep-going --latency-wait 60".split(),
+            "--max-status-checks-per-second=1",
             *"--default-resources slurm_account=colloc slurm_partition=colloc".split(),
         )
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -202,13 +199,13 @@ class JupyterHub(SlurmTools):
         self.user = self.tool_env["USER"]
         single = self.write("single", f'#!/bin/sh\nexec {PYTHON} -m batchspawner.singleuser "$@"\n')
         os.chmod(single, 0o755)
-        self.port = free_port()
+        self.port, hub_port, proxy_port = free_ports(3)
         config = self.write(
             "hub.py",
             HUB.format(
                 port=self.port,
-                hub_port=free_port(),
-                proxy_port=free_port(),
+                hub_port=hub_port,
+                proxy_port=proxy_port,
                 home=self.folder,
                 single=single,
                 notebook="/usr/bin/jupyterhub-singleuser",

@@ -38,6 +38,8 @@ from daemon_case import (
     words_of,
 )
 
+from colloc_slurm.loopback import free_ports
+
 CODE_SERVER = os.environ.get("COLLOC_CODE_SERVER")
 SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
 
@@ -72,9 +74,9 @@ class Ssh(DaemonCase):
     def setUp(self):
         if not (SSHD and shutil.which("ssh") and shutil.which("ssh-keygen")):
             self.skipTest("needs ssh and sshd")
-        if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
-            os.mkdir("/run/sshd", 0o755)  # which root's sshd wants
-            self.addCleanup(os.rmdir, "/run/sshd")
+        if os.geteuid() == 0:
+            # Root's sshd wants it. It stays: this test may run twice at the same time.
+            os.makedirs("/run/sshd", 0o755, exist_ok=True)
         # sshd trusts keys in folders that only their user can change, up to the home.
         self.keys = tempfile.mkdtemp(prefix=".colloc-test-", dir=os.path.expanduser("~"))
         self.addCleanup(shutil.rmtree, self.keys)
@@ -151,18 +153,12 @@ class Ssh(DaemonCase):
         self.addCleanup(client.kill)
         return client
 
-    @staticmethod
-    def free_port():
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            return one.getsockname()[1]
-
     def test_vs_code(self):
         """`ssh -T -D PORT HOST bash` with a script on standard input, as VS Code calls it; the
         server that the script leaves running is reached through the connection, and is the task's.
         """
         server = self.write("server.py", SERVER)
-        log, local = os.path.join(self.work, "server.log"), self.free_port()
+        log, (local,) = os.path.join(self.work, "server.log"), free_ports(1)
         script = INSTALL.format(python=sys.executable, server=server, log=log)
         client = self.connect("-T", "-D", str(local), "task", "bash")
         client.stdin.write(script.encode())
@@ -194,7 +190,7 @@ class Ssh(DaemonCase):
     def test_code_server_behind_a_socket(self):
         """`ssh -L PORT:SOCKET HOST code-server --socket=SOCKET`: no other user can connect."""
         server, path = self.write("server.py", SERVER), os.path.join(self.keys, "s")
-        local = self.free_port()
+        (local,) = free_ports(1)
         words = f"exec {sys.executable} {server} {path}"
         client = self.connect("-L", f"127.0.0.1:{local}:{path}", "task", words)
         self.assertIn(b"Listening on", client.stdout.readline())
@@ -206,7 +202,7 @@ class Ssh(DaemonCase):
     def test_a_real_vs_code_server(self):
         """Its page and its connection for editors come through the forward; it is the task's."""
         main, path = f"{CODE_SERVER}/lib/vscode/out/server-main.js", os.path.join(self.keys, "s")
-        local = self.free_port()
+        (local,) = free_ports(1)
         words = f"exec node {main} --socket-path={path} --server-data-dir={self.keys}/data"
         words += " --without-connection-token --accept-server-license-terms"
         client = self.connect("-L", f"127.0.0.1:{local}:{path}", "task", words)

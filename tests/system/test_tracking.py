@@ -40,12 +40,13 @@ class Tracking(DaemonCase):
             lambda: max(self.server.values(GPU + "mem_used_mib"), default=0) >= 3000, "its memory"
         )
         self.server.failures = [500]  # is tried again
+        until(lambda: not self.server.failures, "the request that fails")
         before = len(self.server.metrics)
         until(lambda: len(self.server.metrics) > before, "more of it")
         until(lambda: "system/colloc_cpu_cores" in self.server.names(), "its CPU time")
-        self.assertTrue(os.listdir(events))
+        until(lambda: os.path.isdir(events) and os.listdir(events), "an event file")
         self.assertIn("Tracked by", self.colloc("show", str(task)).stdout)
-        self.assertIn("HTTP 500", self.read(f"colloc-{task}.out"))
+        until(lambda: "HTTP 500" in self.read_if(f"colloc-{task}.out"), "the failure in its output")
         self.colloc("cancel", str(task))
         self.wait(task, "CANCELLED")
         moments = [m["timestamp"] for m in self.server.metrics if m["key"] == GPU + "mem_used_mib"]

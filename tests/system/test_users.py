@@ -439,7 +439,7 @@ class Operators(Several):
         self.run_as("suspend", str(task))
         self.assertEqual(self.task(task)["state"], "SUSPENDED")
         self.run_as("resume", str(task))
-        here = self.task(task)["gpus"]  # GPU 1 as well: GPU 0 was just left
+        here = self.wait_state(task, "RUNNING")["gpus"]  # GPU 1 as well: GPU 0 was just left
         done = self.run_as("move", f"--gpu={here[0]}", str(task), code=1)
         self.assertIn(f"task {task} is on that GPU already", done.stderr)
         other = "1" if here == ["0"] else "0"
