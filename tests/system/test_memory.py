@@ -128,7 +128,9 @@ class OneGpu(DaemonCase):
         self.wait(second, "COMPLETED")
 
     def test_alone_is_the_end(self):
-        ended = self.wait(self.train(60000, 100), "OUT_OF_MEMORY")
+        """Its memory grows for longer than a sample takes: a process that is listed only when it
+        has ended is not known to be the task's."""
+        ended = self.wait(self.train(60000, 1000, "--ramp-seconds=300"), "OUT_OF_MEMORY")
         self.assertEqual(
             (ended["attempt_count"], ended["reason"], ended["failure"]),
             (1, "OutOfMemory", "gpu-oom"),
