@@ -5,12 +5,16 @@
  * of a handle. So what is not copied is lost, and an access without memory is a crash. Memory of
  * the GPU is taken and given back by cuMemCreate and cuMemRelease (cuda_memory.c).
  *
- * Copies take the host's own time, and several threads may call these functions.
+ * Copies take the host's own time, or that of a bus of $COLLOC_EMULATOR_PCIE and
+ * $COLLOC_EMULATOR_NVLINK MiB a second. Several threads may call these functions.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "emulator/cuda_interface.h"
 #include "emulator/memory.h"
 
@@ -102,6 +106,33 @@ CUresult cuStreamSynchronize(CUstream stream)
     return CUDA_OK;
 }
 
+/* ---- copies ---- */
+
+struct bus {
+    const char *variable;       /* has its speed; not set: copies do not wait for it */
+    _Atomic int64_t free_at_us; /* all copies that were begun have passed it then */
+};
+
+static struct bus pcie = {.variable = "COLLOC_EMULATOR_PCIE"},
+                  nvlink = {.variable = "COLLOC_EMULATOR_NVLINK"};
+
+static void pass_bus(struct bus *bus, size_t bytes)
+{
+    const char *text = getenv(bus->variable);
+    double mib_per_s = text ? atof(text) : 0;
+
+    if (mib_per_s <= 0)
+        return;
+    int64_t takes_us = (int64_t)((double)bytes / MIB / mib_per_s * SECOND_US);
+    int64_t now_us = clock_monotonic_us(), before_us = atomic_load(&bus->free_at_us), until_us;
+    do
+        until_us = (before_us > now_us ? before_us : now_us) + takes_us;
+    while (!atomic_compare_exchange_weak(&bus->free_at_us, &before_us, until_us));
+    struct timespec rest = {.tv_sec = (until_us - now_us) / SECOND_US,
+        .tv_nsec = (until_us - now_us) % SECOND_US * 1000};
+    nanosleep(&rest, NULL);
+}
+
 /* One call in this program fails, whose name $COLLOC_EMULATOR_FAILS has. */
 static bool call_fails(const char *call)
 {
@@ -113,17 +144,20 @@ static bool call_fails(const char *call)
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     memcpy(to, (const void *)from, bytes);
+    pass_bus(&pcie, bytes);
     return call_fails("cuMemcpyDtoHAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     memcpy((void *)to, from, bytes);
+    pass_bus(&pcie, bytes);
     return call_fails("cuMemcpyHtoDAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     memcpy((void *)to, (const void *)from, bytes);
+    pass_bus(&nvlink, bytes);
     return call_fails("cuMemcpyDtoDAsync_v2") ? CUDA_LAUNCH_FAILED : CUDA_OK;
 }

@@ -131,7 +131,7 @@ struct core_sample {
         struct reading mem_used_bytes;
         int mps_clients;      /* its processes that are clients of MPS, as far as they are listed */
         int hooked, unhooked; /* its listed processes with and without the preloaded library */
-        int carried;          /* of the former: the carrier can take their memory away now */
+        int carried;          /* of the former: the carrier can take their memory away */
         bool is_inactive;     /* they have long not used the GPU (setting unused-after) */
     } * tasks;                /* as far as the driver reports them; may be incomplete */
     int n_tasks;

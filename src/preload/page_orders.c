@@ -2,6 +2,7 @@
 /* Sets and reads the words of pages by which processes of tasks give way. */
 #include "preload/page_orders.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "preload/futex.h"
@@ -109,11 +110,13 @@ void page_heal(struct preload_page *page)
 
 bool page_can_carry(const struct preload_page *page)
 {
-    return atomic_load(&page->carry_state) == PRELOAD_CARRY_IS_HERE &&
-           atomic_load(&page->carry_why) == PRELOAD_CARRY_CAN;
+    uint32_t where = page ? atomic_load(&page->carry_state) : PRELOAD_CARRY_NONE;
+    if (where == PRELOAD_CARRY_IS_HERE || where == PRELOAD_CARRY_WAITING)
+        return atomic_load(&page->carry_why) == PRELOAD_CARRY_CAN;
+    return where >= PRELOAD_CARRY_COPYING && where <= PRELOAD_CARRY_RETURNING;
 }
 
-const char *page_why_not_carried(const struct preload_page *page)
+static const char *why_not_carried(const struct preload_page *page)
 {
     static const char *const reasons[PRELOAD_CARRY_WHYS] = {
         [PRELOAD_CARRY_CAN] = "it has no memory that can be carried yet",
@@ -132,8 +135,20 @@ const char *page_why_not_carried(const struct preload_page *page)
         [PRELOAD_CARRY_NO_GPU_MEMORY] = "its GPU has too little free memory",
         [PRELOAD_CARRY_DRIVER] = "a call of the driver failed",
         [PRELOAD_CARRY_NO_ROOM] = "it was handed no memory for its copy"};
+    if (!page)
+        return "it runs without the preloaded library";
+    if (atomic_load(&page->carry_state) == PRELOAD_CARRY_LOST)
+        return "the copy of its memory was lost";
     uint32_t why = atomic_load(&page->carry_why);
     return why < PRELOAD_CARRY_WHYS ? reasons[why] : reasons[PRELOAD_CARRY_DRIVER];
+}
+
+bool page_explain_carrier(const struct preload_page *page, pid_t pid, char *text, size_t size)
+{
+    if (page_can_carry(page))
+        return false;
+    snprintf(text, size, "process %d: %s", (int)pid, why_not_carried(page));
+    return true;
 }
 
 /* ---- ranks ---- */

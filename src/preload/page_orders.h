@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "preload/collective_cut.h"
 #include "preload/page.h"
@@ -55,11 +56,23 @@ enum preload_place page_lies(const struct preload_page *page);
  * the gate: of a process that is to run. To be called again and again. */
 void page_heal(struct preload_page *page);
 
-/* Can the carrier take the memory away, as far as the page says now? */
+/*
+ * Can the carrier take the memory away: now, or once what is under way has ended? Memory that
+ * leaves, is away or comes back can be: it has been, and an order follows the one under way.
+ *
+ * page: NULL: the process runs without the library, which cannot
+ */
 bool page_can_carry(const struct preload_page *page);
 
-/* Returns why the memory cannot be carried, or was not: the end of a sentence. */
-const char *page_why_not_carried(const struct preload_page *page);
+/*
+ * Writes why page_can_carry says no: "process 12: it uses managed memory".
+ *
+ * page: as there
+ * pid: of its process
+ *
+ * Returns false, and writes nothing, when it can.
+ */
+bool page_explain_carrier(const struct preload_page *page, pid_t pid, char *text, size_t size);
 
 /* Is the process in a communicator of NCCL, or may be? */
 bool page_is_in_communicator(const struct preload_page *page);

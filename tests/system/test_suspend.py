@@ -273,9 +273,6 @@ class Carried(Suspend):
         self.wait_state(task, "RUNNING")
         self.wait_steps(task, self.output(task).count("step"))
 
-    def wait_carrier(self, task):
-        """Until the core knows of it: clients are only paused before."""
-
     def check_suspended(self, pid, by_carrier=True):
         self.assertEqual(self.processes()[pid][2], "suspended")
         ways = "its memory has left", "the driver copies its memory"
@@ -290,7 +287,6 @@ class Carried(Suspend):
             self.check_suspended(pid)
             self.colloc("resume", str(task))
             self.goes_on(task)
-            self.wait_carrier(task)
 
     def test_moved(self):
         task, pid = self.start_program()
@@ -627,12 +623,8 @@ class CarriedClients(Carried):
         task, pid = super().start_program(extra, fails, **members)
         self.assertIn("MPS", self.show())
         if not extra:
-            self.wait_carrier(task)
+            until(lambda: self.task(task)["carried"], "its carrier")
         return task, pid
-
-    def wait_carrier(self, task):
-        """A sample that was taken on its way back says that it has none, until the next one."""
-        until(lambda: self.task(task)["carried"], "its carrier")
 
     def start_two(self, extra, fails=""):
         task = super().start_two(extra, fails)
@@ -680,6 +672,18 @@ class CarriedClients(Carried):
         self.assertIn(f"process {pid}: most of its memory is in pools", shown)
         self.colloc("suspend", str(task))
         self.wait_state(task, "PAUSED")
+
+    def test_suspended_right_after_its_return(self):
+        """The last sample is of its way back, which takes longer than any sample is old."""
+        self.restart(sample_period="1s")
+        task, pid = self.start_program(fails="COLLOC_EMULATOR_PCIE=20")
+        self.colloc("suspend", str(task))
+        self.colloc("resume", str(task))
+        self.act("suspend", task)
+        self.wait_state(task, "SUSPENDED")
+        self.assertNotIn("PAUSED", self.events(task))
+        self.colloc("resume", str(task))
+        self.goes_on(task)
 
     def test_the_context_is_no_process_of_others(self):
         task, pid = self.start_program()

@@ -28,7 +28,7 @@ struct gpus_hooks {
     /* Has the task's process the preloaded library? */
     bool (*is_hooked)(void *context, uint64_t task, pid_t pid);
 
-    /* Can the carrier take the memory of the task's process away now? */
+    /* Can the carrier take the memory of the task's process away? */
     bool (*can_carry)(void *context, uint64_t task, pid_t pid);
 
     /* The poll of this number is complete. */

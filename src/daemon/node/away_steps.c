@@ -231,15 +231,11 @@ void away_on_group_done(void *context, enum group_answer answer, const char *err
 /* What has been taken comes back. */
 static void fail_carriers(struct away_jobs *away)
 {
-    char why[NODE_JOB_WHY_SIZE] = "the carrier has not taken its memory";
-    for (size_t i = 0; i < away->present->record.n_processes; i++) {
-        const struct preload_page *page = page_of(away, i);
-        if (!page || page_can_carry(page))
-            continue;
-        snprintf(why, sizeof why, "the carrier has not taken its memory: process %d: %s",
-            (int)away->present->record.processes[i].pid, page_why_not_carried(page));
-        break;
-    }
+    char why[NODE_JOB_WHY_SIZE] = "its memory was not taken away";
+    bool is_explained = false;
+    for (size_t i = 0; i < away->present->record.n_processes && !is_explained; i++)
+        is_explained = page_explain_carrier(
+            page_of(away, i), away->present->record.processes[i].pid, why, sizeof why);
     log_ranks(away);
     away_fail(away, NODE_JOB_NOT_NOW, why);
 }

@@ -91,13 +91,13 @@ enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_
 bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
     const struct preload_page *page = find_page(manager, task, pid);
-    return page && atomic_load(&page->carry_state) >= PRELOAD_CARRY_COPYING;
+    uint32_t where = page ? atomic_load(&page->carry_state) : PRELOAD_CARRY_NONE;
+    return where >= PRELOAD_CARRY_COPYING && where != PRELOAD_CARRY_RETURNING;
 }
 
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)
 {
-    struct preload_page *page = find_page(manager, task, pid);
-    return page && page_can_carry(page);
+    return page_can_carry(find_page(manager, task, pid));
 }
 
 uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
@@ -106,25 +106,16 @@ uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t
     return page ? atomic_load(&page->carry_bytes) : 0;
 }
 
-const char *preload_manager_why_not_carried(
-    struct preload_manager *manager, uint64_t task, pid_t pid)
-{
-    struct preload_page *page = find_page(manager, task, pid);
-    return page ? page_why_not_carried(page) : "it runs without the preloaded library";
-}
-
 bool preload_manager_explain_carrier(
-    struct preload_manager *manager, uint64_t task, char *text, size_t size)
+    struct preload_manager *manager, uint64_t task, pid_t pid, char *text, size_t size)
 {
     struct preload_process *process = NULL;
-    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
-        pid_t pid = process->peer.pid;
-        if (process->peer.task != task || preload_manager_can_carry(manager, task, pid))
-            continue;
-        snprintf(text, size, "process %d: %s", (int)pid,
-            preload_manager_why_not_carried(manager, task, pid));
-        return true;
-    }
+    if (pid)
+        return page_explain_carrier(find_page(manager, task, pid), pid, text, size);
+    while (manager->listener && (process = preload_next_process(manager->listener, process)))
+        if (process->peer.task == task &&
+            page_explain_carrier(process->page, process->peer.pid, text, size))
+            return true;
     return false;
 }
 

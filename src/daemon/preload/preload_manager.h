@@ -93,26 +93,27 @@ struct room_totals preload_manager_rooms(const struct preload_manager *manager);
 bool preload_manager_rooms_of_task(
     const struct preload_manager *manager, uint64_t task, struct room_of_task *ret_rooms);
 
-/* Is its memory away? */
+/* Is its memory away, or on its way there? */
 bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid);
 
-/* Can the carrier of the process take its memory away, as far as its page says now? */
+/* Can the carrier of the process take its memory away (page_can_carry)? */
 bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid);
 
 /* Returns how much of the process's GPU memory the carrier takes away; 0: none. */
 uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid);
 
-/* Returns why the memory of the process cannot be carried, or was not, for a log. */
-const char *preload_manager_why_not_carried(
-    struct preload_manager *manager, uint64_t task, pid_t pid);
-
 /* Logs where each of the task's processes stands, as ranks of NCCL (preload/rank_text.h). */
 void preload_manager_log_ranks(const struct preload_manager *manager, uint64_t task);
 
-/* Writes which process of the task cannot be carried now, and why, for users. Returns false when
- * all with the library can. */
+/*
+ * Writes which process of the task cannot be carried, and why (page_explain_carrier).
+ *
+ * pid: of its process; 0: of any that has the library
+ *
+ * Returns false, and writes nothing, when they can.
+ */
 bool preload_manager_explain_carrier(
-    struct preload_manager *manager, uint64_t task, char *text, size_t size);
+    struct preload_manager *manager, uint64_t task, pid_t pid, char *text, size_t size);
 
 /* Has the process of the task called CUDA with the library? */
 bool preload_manager_knows(const struct preload_manager *manager, uint64_t task, pid_t pid);

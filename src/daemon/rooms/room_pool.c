@@ -37,10 +37,11 @@ static bool has_come_back(const struct preload_page *page)
     return atomic_load(&page->carry_state) == PRELOAD_CARRY_IS_HERE && !is_ordered;
 }
 
+/* While its memory is away, what the driver lists of it says nothing of its size. */
 static bool is_of_interest(const struct preload_page *page)
 {
-    return page_can_carry(page) && page_can_use(page, PRELOAD_PLACE_POOL) &&
-           atomic_load(&page->carry_bytes);
+    return atomic_load(&page->carry_state) == PRELOAD_CARRY_IS_HERE && page_can_carry(page) &&
+           page_can_use(page, PRELOAD_PLACE_POOL) && atomic_load(&page->carry_bytes);
 }
 
 static void note_blocks(struct room *room, uint64_t bytes)

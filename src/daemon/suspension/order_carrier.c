@@ -98,7 +98,7 @@ enum carrier_use suspension_ask_carrier(
         return CARRIER_UNKNOWN;
     if (n_carried == n)
         return CARRIER_CAN;
-    if (!preload_manager_explain_carrier(s->parts.preload, task->id, ret_why, size))
+    if (!preload_manager_explain_carrier(s->parts.preload, task->id, 0, ret_why, size))
         snprintf(ret_why, size, "a process of it runs without the preloaded library");
     return CARRIER_CANNOT;
 }

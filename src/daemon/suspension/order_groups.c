@@ -311,18 +311,21 @@ static void fail_ranks(struct suspension *s, enum suspension_failure failure, co
     fail_suspension(s, failure, why);
 }
 
+/* The first process that its carrier cannot take; or all can, and have not. */
+static void explain_carriers(const struct suspension *s, char *text, size_t size)
+{
+    snprintf(text, size, "its memory was not taken away");
+    for (size_t i = 0; i < s->record.n_processes; i++)
+        if (preload_manager_explain_carrier(
+                s->parts.preload, s->orders->task, s->record.processes[i].pid, text, size))
+            return;
+}
+
 /* The memory of clients of MPS has to leave by the carrier or not at all. */
 static void fail_clients(struct suspension *s, enum preload_carry_answer answer)
 {
-    char why[SUSPENSION_WHY_SIZE] = "its memory was not taken away";
-    for (size_t i = 0; i < s->record.n_processes && answer != PRELOAD_CARRIES_LOST; i++) {
-        pid_t pid = s->record.processes[i].pid;
-        if (preload_manager_can_carry(s->parts.preload, s->orders->task, pid))
-            continue;
-        snprintf(why, sizeof why, "process %d: %s", (int)pid,
-            preload_manager_why_not_carried(s->parts.preload, s->orders->task, pid));
-        break;
-    }
+    char why[SUSPENSION_WHY_SIZE];
+    explain_carriers(s, why, sizeof why);
     if (answer == PRELOAD_CARRIES_LOST)
         fail_lost(s);
     else
@@ -375,11 +378,10 @@ static void on_taken_away(struct suspension *s, enum preload_carry_answer answer
         run_group(s, GROUP_SUSPENDED);
         return;
     }
-    for (size_t i = 0; i < s->record.n_processes; i++)
-        log_info("task %llu: the driver copies its memory: process %d: %s",
-            (unsigned long long)s->orders->task, (int)s->record.processes[i].pid,
-            preload_manager_why_not_carried(
-                s->parts.preload, s->orders->task, s->record.processes[i].pid));
+    char why[SUSPENSION_WHY_SIZE];
+    explain_carriers(s, why, sizeof why);
+    log_info(
+        "task %llu: the driver copies its memory: %s", (unsigned long long)s->orders->task, why);
     suspension_carry(s, false, on_left_to_driver);
 }
 

@@ -32,13 +32,19 @@ static pid_t process_at(const struct suspension *s, size_t i)
     return s->record.processes[i].pid;
 }
 
+static bool is_away(const struct suspension *s, pid_t pid)
+{
+    return preload_manager_is_away(s->parts.preload, s->orders->task, pid);
+}
+
 bool suspension_may_go_near(const struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
     bool may = task && task->run->yield.has_neighbour && s->orders->kind == ORDER_SUSPEND &&
                !s->orders->has_near_failed && s->record.n_processes > 0;
     for (size_t i = 0; i < s->record.n_processes && may; i++)
-        may = preload_manager_can_carry(s->parts.preload, task->id, process_at(s, i));
+        may = preload_manager_can_carry(s->parts.preload, task->id, process_at(s, i)) &&
+              !is_away(s, process_at(s, i));
     return may;
 }
 
@@ -77,11 +83,6 @@ static void on_lent(void *context, const struct helper_reply *reply)
     }
     s->n_lent++;
     lend_next(s);
-}
-
-static bool is_away(const struct suspension *s, pid_t pid)
-{
-    return preload_manager_is_away(s->parts.preload, s->orders->task, pid);
 }
 
 static void lend_next(struct suspension *s)

@@ -296,15 +296,9 @@ uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t
 }
 
 bool preload_manager_explain_carrier(
-    struct preload_manager *manager, uint64_t task, char *text, size_t size)
+    struct preload_manager *manager, uint64_t task, pid_t pid, char *text, size_t size)
 {
     return false;
-}
-
-const char *preload_manager_why_not_carried(
-    struct preload_manager *manager, uint64_t task, pid_t pid)
-{
-    return "it has no carrier";
 }
 
 void preload_manager_log_ranks(const struct preload_manager *manager, uint64_t task)
