@@ -56,8 +56,35 @@ void room_remove(struct room_pool *pool, struct room *room)
     free(room);
 }
 
+static int count_rooms_of(const struct room_pool *pool, uid_t uid)
+{
+    int n = 0;
+    for (const struct room *room = pool->rooms; room; room = room->next)
+        n += room->uid == uid;
+    return n;
+}
+
+/* All places are taken: the user with the most gives one up, its latest without a copy, for one who
+ * has fewer. */
+static void make_place(struct room_pool *pool, uid_t uid)
+{
+    struct room *spare = NULL;
+    int most = count_rooms_of(pool, uid) + 2;
+    for (struct room *room = pool->rooms; room; room = room->next) {
+        int n = count_rooms_of(pool, room->uid);
+        if (n < most || room->is_lent || room == pool->maker.growing)
+            continue;
+        most = n;
+        spare = room;
+    }
+    if (spare && pool->n_ended < ROOMS_MAX)
+        room_remove(pool, spare);
+}
+
 struct room *room_add(struct room_pool *pool, const struct preload_process *process)
 {
+    if (pool->n_rooms == ROOMS_MAX)
+        make_place(pool, process->peer.uid);
     uint64_t born = room_born(process->peer.pid);
     struct room *room = pool->n_rooms < ROOMS_MAX && born ? calloc(1, sizeof *room) : NULL;
     if (!room)

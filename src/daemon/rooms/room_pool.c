@@ -101,24 +101,24 @@ void room_pool_limit(struct room_pool *pool, uint64_t idle_max_bytes)
 
 /* ---- for a copy ---- */
 
-static bool is_large_enough(
+/* The page may claim another size the next moment: it is read once. */
+static uint64_t covered_bytes(
     const struct room_pool *pool, const struct room *room, const struct preload_process *process)
 {
     uint64_t bytes = atomic_load(&process->page->carry_bytes);
-    return room && room != pool->maker.growing && bytes && bytes <= room->bytes &&
-           page_can_use(process->page, PRELOAD_PLACE_POOL);
+    bool is_large_enough = room && room != pool->maker.growing && bytes <= room->bytes;
+    return is_large_enough && page_can_use(process->page, PRELOAD_PLACE_POOL) ? bytes : 0;
 }
 
 uint64_t room_pool_covers(struct room_pool *pool, const struct preload_process *process)
 {
-    const struct room *room = room_find(pool, process);
-    return is_large_enough(pool, room, process) ? atomic_load(&process->page->carry_bytes) : 0;
+    return covered_bytes(pool, room_find(pool, process), process);
 }
 
 bool room_pool_lend(struct room_pool *pool, struct preload_process *process)
 {
     struct room *room = room_find(pool, process);
-    if (!is_large_enough(pool, room, process) || room_file_seal(room->fd) < 0)
+    if (!covered_bytes(pool, room, process) || room_file_seal(room->fd) < 0)
         return false;
     if (!room->is_handed &&
         !preload_give_room(process, PRELOAD_PLACE_POOL, room->bytes, 0, room->fd))

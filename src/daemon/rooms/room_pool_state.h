@@ -69,8 +69,8 @@ uint64_t room_born(pid_t pid);
 /* Returns the room of the process; NULL: it has none. */
 struct room *room_find(struct room_pool *pool, const struct preload_process *process);
 
-/* Adds a room without a file. Returns NULL when there are too many, the process has ended, or
- * memory is out. */
+/* Adds a room without a file. Returns NULL when there are too many, and no user has more than the
+ * process's; when the process has ended, or memory is out. */
 struct room *room_add(struct room_pool *pool, const struct preload_process *process);
 
 /* The room's file is added to those that are to be ended, of which there are less than ROOMS_MAX;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rooms of processes whose pages say anything at any time, and of users who want all places. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "daemon/rooms/room_pool.h"
+
+/* Places as of room_pool_state.h. */
+enum { LIES = 20 * 1000 * 1000, PLACES = 256, POLL_US = 4 * 1000 * 1000 };
+
+static struct config config = {.carrier = true, .carrier_pool = GIB, .core.can_suspend = true};
+static struct preload_page page;
+static uv_loop_t loop;
+static atomic_bool is_over;
+static int64_t now_us = SECOND_US;
+
+/* ---- this machine, with time and memory enough ---- */
+
+int64_t __wrap_clock_monotonic_us(void);
+struct reading __wrap_host_memory_available(void);
+struct reading __wrap_cgroup_memory_left_of(pid_t pid, const char *except);
+
+int64_t __wrap_clock_monotonic_us(void)
+{
+    return now_us;
+}
+
+struct reading __wrap_host_memory_available(void)
+{
+    return reading_of(64.0 * GIB);
+}
+
+struct reading __wrap_cgroup_memory_left_of(pid_t pid, const char *except)
+{
+    return reading_of(64.0 * GIB);
+}
+
+/* ---- a process ---- */
+
+static struct preload_process process_of(uint64_t task, uid_t uid)
+{
+    return (struct preload_process){
+        .peer = {.pid = getpid(), .task = task, .uid = uid}, .page = &page};
+}
+
+static void begin_page(void)
+{
+    page = (struct preload_page){.carry_state = PRELOAD_CARRY_IS_HERE,
+        .carry_places = 1U << PRELOAD_PLACE_POOL,
+        .carry_bytes = MIB};
+}
+
+/* Listed by the driver at a poll of the GPUs. Returns its rooms. */
+static struct room_of_task poll_process(struct room_pool *pool, uint64_t task, uid_t uid)
+{
+    struct room_of_task rooms = {0};
+    struct preload_process process = process_of(task, uid);
+    now_us += POLL_US;
+    room_pool_note(pool, &process, MIB, READING_NONE);
+    room_pool_review(pool, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    room_pool_of_task(pool, task, &rooms);
+    return rooms;
+}
+
+/* Changes the size of its blocks as fast as it can. */
+static void *lie(void *argument)
+{
+    for (int i = 0; i < LIES; i++)
+        atomic_store(&page.carry_bytes, i % 2 ? UINT64_MAX - GIB : MIB);
+    atomic_store(&is_over, true);
+    return NULL;
+}
+
+/* ---- tests ---- */
+
+static void a_room_covers_no_more_than_it_has(void **state)
+{
+    pthread_t liar;
+    uint64_t most = 0;
+    struct room_pool *pool = room_pool_create(&loop, &config);
+    const struct preload_process process = process_of(1, 1);
+    begin_page();
+    poll_process(pool, 1, 1);
+    uint64_t made = poll_process(pool, 1, 1).bytes;
+    assert_int_equal(room_pool_covers(pool, &process), MIB);
+    assert_int_equal(pthread_create(&liar, NULL, lie, NULL), 0);
+    while (!atomic_load(&is_over)) {
+        uint64_t covered = room_pool_covers(pool, &process);
+        most = covered > most ? covered : most;
+    }
+    pthread_join(liar, NULL);
+    assert_true(most <= made);
+    room_pool_destroy(pool);
+}
+
+static bool has_place(struct room_pool *pool, uint64_t task)
+{
+    struct room_of_task rooms;
+    return room_pool_of_task(pool, task, &rooms);
+}
+
+static int note_processes(struct room_pool *pool, uint64_t first, int n, uid_t uid)
+{
+    int n_places = 0;
+    for (int i = 0; i < n; i++) {
+        struct preload_process process = process_of(first + (uint64_t)i, uid);
+        room_pool_note(pool, &process, MIB, READING_NONE);
+        n_places += has_place(pool, process.peer.task);
+    }
+    return n_places;
+}
+
+/* Each process that the driver lists wants a place. */
+static void one_user_does_not_keep_all_places(void **state)
+{
+    enum { GREEDY = 1, OTHER = 2, OTHERS = 1000 };
+    struct room_pool *pool = room_pool_create(&loop, &config);
+    begin_page();
+    assert_int_equal(note_processes(pool, 1, PLACES + 10, GREEDY), PLACES);
+    assert_int_equal(note_processes(pool, OTHERS, PLACES, OTHER), PLACES / 2);
+    assert_int_equal(note_processes(pool, 1, PLACES + 10, GREEDY), PLACES / 2);
+    assert_true(has_place(pool, OTHERS));
+    room_pool_destroy(pool);
+}
+
+static int begin_loop(void **state)
+{
+    return uv_loop_init(&loop);
+}
+
+static int end_loop(void **state)
+{
+    return uv_loop_close(&loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_room_covers_no_more_than_it_has),
+        cmocka_unit_test(one_user_does_not_keep_all_places),
+    };
+    return cmocka_run_group_tests(tests, begin_loop, end_loop);
+}
