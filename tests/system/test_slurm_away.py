@@ -3,18 +3,25 @@
 program stands for the controller (test_slurm_gives_way.py has the real one)."""
 
 import contextlib
+import mmap
 import os
 import random
 import re
+import socket
+import struct
+import sys
 import time
 import unittest
 
-from daemon_case import BUILD, MIB, program, read, until
-from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import preload_daemon as pd  # noqa: E402
+from daemon_case import BUILD, MIB, program, read, until  # noqa: E402
+from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase  # noqa: E402
 
-from colloc_slurm import loopback
+from colloc_slurm import loopback  # noqa: E402
 
 CLOCK = os.path.abspath(os.path.join(BUILD, "tests", "system", "libshifted-clock.so"))
+OTHER_USER = 64033
 TRAINING = os.path.abspath(os.path.join(BUILD, "tests", "system", "carried-training"))
 
 
@@ -446,6 +453,44 @@ class GivesWay(GivesWayCase):
         self.order()
         self.goes_on(job)
         self.end(job)
+
+    def claim_job(self, job):
+        """A process of another user says that it is of the job, and keeps its page."""
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        os.setegid(OTHER_USER)
+        os.seteuid(OTHER_USER)
+        try:
+            client.connect(self.slurm.path("run/node.sock.preload"))
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+        client.settimeout(60)
+        client.send(pd.MESSAGE.pack(pd.MAGIC, 1, pd.HELLO, 0, 0, int(job), *[0] * 5, bytes(16)))
+        message, passed, _, _ = client.recvmsg(pd.MESSAGE.size, socket.CMSG_SPACE(4))
+        self.assertEqual(pd.MESSAGE.unpack(message)[2], pd.WELCOME)
+        fd = struct.unpack("=i", passed[0][2])[0]
+        with mmap.mmap(fd, pd.PAGE_SIZE) as page:
+            struct.pack_into("=I", page, pd.AT_GATE, 1)
+            struct.pack_into("=I", page, pd.FLAGS, pd.OTHER_COLLECTIVES)
+        os.close(fd)
+        return client
+
+    def test_a_process_of_another_user_that_names_the_job(self):
+        """Before the agent knows the job: it neither calls for it nor keeps it on its GPUs."""
+        job = str(int(self.sbatch("true")) + 1)
+        with self.claim_job(job):
+            self.assertEqual(self.start_training(), job)
+            open(self.slurm.path("work/idle"), "w").close()
+            report = self.hub.wait_report(lambda r: self.entry(r, job).get("idle_us", 0) > 0)
+            self.assertIs(self.entry(report, job).get("carried"), True)
+            self.send_out(job)
+            report = self.hub.wait_report(lambda r: True)
+            self.assertNotIn("called", self.entry(report, job))
+            os.unlink(self.slurm.path("work/idle"))
+            self.hub.wait_report(lambda r: self.entry(r, job).get("called"))
+            self.order()
+            self.goes_on(job)
+            self.end(job)
 
     def test_suspend_no(self):
         self.agent.kill()

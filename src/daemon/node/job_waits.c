@@ -55,12 +55,24 @@ struct job_process {
     int64_t called_us; /* when it was last seen to call CUDA */
 };
 
+/* Is the job of the process's user, or not known yet? Any process may name a job before it exists,
+ * and stay. */
+static bool may_be_of_job(const struct node *node, const struct preload_peer *peer)
+{
+    bool is_known = false, is_users = false;
+    for (const struct node_step *step = node->steps; step && !is_users; step = step->next) {
+        is_known |= step->job == peer->task;
+        is_users = step->job == peer->task && step->uid == peer->uid;
+    }
+    return is_users || !is_known;
+}
+
 static struct preload_process *next_of(
     const struct node *node, uint32_t job, struct preload_process *process)
 {
     while (node->waits && node->waits->listener &&
            (process = preload_next_process(node->waits->listener, process)))
-        if (process->peer.task == job)
+        if (process->peer.task == job && may_be_of_job(node, &process->peer))
             return process;
     return NULL;
 }
@@ -334,6 +346,9 @@ size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size
             job->waits_bytes = (int64_t)waiter->bytes;
     }
     while ((process = preload_next_process(node->waits->listener, process))) {
+        if (!job_waits_is_certain(node, &process->peer) &&
+            !away_jobs_hold(node, (uint32_t)process->peer.task, process->peer.pid))
+            continue;
         bool is_out = away_jobs_has(node, (uint32_t)process->peer.task);
         bool is_called = is_out && atomic_load(&process->page->at_gate) > 0;
         bool is_carried = !is_out && node->parts.config->carrier &&
@@ -356,15 +371,7 @@ size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size
 static bool on_admits(void *context, const struct preload_peer *peer)
 {
     const struct job_waits *waits = context;
-    bool is_known = false;
-    for (const struct node_step *step = waits->node->steps; step; step = step->next) {
-        if (step->job != peer->task)
-            continue;
-        if (step->uid == peer->uid)
-            return true;
-        is_known = true;
-    }
-    return !is_known;
+    return may_be_of_job(waits->node, peer);
 }
 
 /* A process may come to a new agent while it is off its GPU. */
