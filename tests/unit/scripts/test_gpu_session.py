@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+from unittest import mock
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 PROGRAM = os.path.join(TOP, "tests", "gpu", "session")
@@ -128,6 +129,13 @@ class Runs(unittest.TestCase):
         self.run_all(trial("a", command="head -c 7000000 /dev/zero >{out}/large"))
         with tarfile.open(f"{self.out}/results.tar.xz") as archive:
             self.assertEqual(archive.getmember("a/large").size, session.FILE_MAX)
+
+    def test_a_file_that_goes_meanwhile_is_not_packed(self):
+        with mock.patch.object(session.os.path, "isfile", return_value=True):
+            self.run_all(trial("a", command="ln -s nowhere {out}/gone; echo >{out}/there"))
+        with tarfile.open(f"{self.out}/results.tar.xz") as archive:
+            self.assertIn("a/there", archive.getnames())
+            self.assertNotIn("a/gone", archive.getnames())
 
 
 class Tables(unittest.TestCase):
