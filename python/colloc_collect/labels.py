@@ -126,7 +126,10 @@ def estimate(program, path, batch, gpu):
     )  # fmt: skip
     if done.returncode:
         raise ValueError(done.stderr.strip())
-    return json.loads(done.stdout)["estimates"][0]["mib"]
+    answer = json.loads(done.stdout)["estimates"][0]
+    if answer["mib"] is None:
+        raise ValueError(answer.get("note") or "no estimate")
+    return answer["mib"]
 
 
 def label(program, row):

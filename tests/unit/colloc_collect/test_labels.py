@@ -25,6 +25,7 @@ for word in "$@"; do
     esac
 done
 test "$batch" != 93 || { echo "no estimate of batch 3" >&2; exit 1; }
+test "$batch" != 97 || { echo '{"estimates": [{"mib": null, "note": "not known"}]}'; exit; }
 echo "{\\"estimates\\": [{\\"mib\\": $batch}]}"
 """
 
@@ -138,14 +139,16 @@ class Labels(unittest.TestCase):
             return [json.loads(line) for line in file]
 
     def test_a_label_of_each_and_the_reason_without_one(self):
-        self.run_labels(2, 3, jobs=2)
-        first, second = sorted(self.lines(), key=lambda row: row["number"])
+        self.run_labels(2, 3, 7, jobs=2)
+        first, second, third = sorted(self.lines(), key=lambda row: row["number"])
         self.assertEqual(first["mib"], {"NVIDIA H200": 92, "NVIDIA A100-SXM4-40GB": 2})
         kinds = [row[0] for row in folded.unfold(first["layers"])]
         self.assertEqual(kinds.count("MultiheadAttention"), SPEC["layers"])
         self.assertEqual(first["parameters"], sum(r[2] for r in folded.unfold(first["layers"])))
         self.assertIn("no estimate of batch 3", second["error"])
         self.assertNotIn("mib", second)
+        self.assertIn("not known", third["error"])
+        self.assertNotIn("mib", third)
 
     def work(self, jobs):
         of_labels, labels.label = labels.label, dies_of_batch_3
