@@ -19,6 +19,8 @@ enum { FIELDS_MAX = 5 }; /* of the longest request but for its moves */
 
 /* 25 days. Chosen: the driver takes an unsigned int. */
 static const int64_t TIMEOUT_MS_MAX = INT64_C(1) << 31;
+/* Chosen: more than any GPU has, and it can be rounded up. */
+static const int64_t BYTES_MAX = INT64_C(1) << 50;
 
 /* What follows the pid and the start in a request. */
 enum shape { NOTHING_AT_ALL, NOTHING, TIMEOUT, GPU_AND_BYTES, MOVES };
@@ -177,7 +179,7 @@ static int read_rest(enum shape shape, struct span *rest, struct helper_request 
     if (shape == GPU_AND_BYTES)
         r = read_uuid(span_take_until(rest, ' '), request->gpu);
     if (shape == GPU_AND_BYTES && r == 0)
-        r = read_int64(span_take_until(rest, ' '), 1, INT64_MAX, &request->bytes);
+        r = read_int64(span_take_until(rest, ' '), 1, BYTES_MAX, &request->bytes);
     if (shape == MOVES)
         r = read_moves(span_take_until(rest, ' '), request);
     return r == 0 && rest->size ? -EINVAL : r;

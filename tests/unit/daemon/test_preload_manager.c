@@ -215,6 +215,24 @@ static void a_process_of_the_attempt_gets_a_page(void **state)
     end_process(page, fd);
 }
 
+/* Also the process of a setuid program of that user: it has not the task's uid. */
+static void a_task_of_another_user_is_refused(void **state)
+{
+    int fd = connect_process();
+    struct preload_message hello = preload_message_of(PRELOAD_HELLO);
+    struct event submit = driver_event(pretend.driver, EVENT_SUBMIT, TASK + 1);
+    submit.submit.uid = geteuid() + 1;
+    submit.submit.request = (struct task_request){
+        .gpus = 1, .policy = &policy_first_fit, .need = {NEED_DECLARED, 8 * GIB}};
+    assert_int_equal(driver_feed(pretend.driver, &submit, NULL), 0);
+    hello.task = TASK + 1;
+    hello.attempt = (uint32_t)core_task(pretend.core, TASK + 1)->attempts;
+    assert_int_equal(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+    assert_int_equal(receive(fd, NULL), -1);
+    close(fd);
+    pretend.story[0] = '\0';
+}
+
 static void the_cap_is_the_requirement_and_the_margin(void **state)
 {
     int fd;
@@ -471,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_process_of_the_attempt_gets_a_page),
+        TEST(a_task_of_another_user_is_refused),
         TEST(the_cap_is_the_requirement_and_the_margin),
         TEST(the_gate_is_closed_in_the_page),
         TEST(only_what_the_driver_lists_gets_a_place_for_its_copy),
