@@ -187,7 +187,7 @@ class Login(unittest.TestCase):
     # ---- what is answered ----
 
     def wait_running(self, user):
-        """What `colloc queue` prints to the user once the controller has polled that the job runs."""
+        """What `colloc queue` prints to the user, once the controller knows that the job runs."""
         line = rf"(?m)^ *{self.jobs[user]} +of-{user} +{user} +RUNNING"
 
         def list_running():
