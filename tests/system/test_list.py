@@ -25,8 +25,9 @@ PROMPT_S = 0.05 * (10 if "ASAN_OPTIONS" in os.environ else 1)
 SEARCH_S = 3 * (10 if "ASAN_OPTIONS" in os.environ else 1)
 
 
-class LongHistory(DaemonCase):
+class History(DaemonCase):
     gpus = "A100-40GB"
+    count = 2 * PAGE  # of ended tasks
 
     def setUp(self):
         super().setUp()
@@ -47,21 +48,26 @@ class LongHistory(DaemonCase):
             row = db.execute(
                 f"SELECT {', '.join(columns)} FROM ended WHERE task = ?", (task,)
             ).fetchone()
-            ended, known = dict(zip(columns, row)), json.loads(record)
-            numbers = range(10, 10 + ENDED - 1)
+            ended = dict(zip(columns, row))
+            before, behind = json.dumps({**json.loads(record), "id": -1}).split('"id": -1')
+            numbers = range(10, 10 + self.count - 1)
             db.executemany(
                 f"INSERT INTO ended({', '.join(columns)}) VALUES({', '.join('?' * len(columns))})",
                 (tuple({**ended, "seq": ended["seq"] + n, "task": n}.values()) for n in numbers),
             )
             db.executemany(
                 "INSERT INTO records(task, record) VALUES(?, ?)",
-                ((n, json.dumps({**known, "id": n})) for n in numbers),
+                ((n, f'{before}"id": {n}{behind}') for n in numbers),
             )
             db.create_function("row_sum", -1, row_sum)
             summed = [column for column in columns if column not in ("seq", "sum")]
             db.execute(f"UPDATE ended SET sum = row_sum({', '.join(summed)})")
             db.execute("UPDATE records SET sum = row_sum(task, record)")
         db.close()
+
+
+class LongHistory(History):
+    count = ENDED
 
     def queued_s(self):
         """How long the daemon and this thread have waited for a processor since they began."""
@@ -154,6 +160,8 @@ class LongHistory(DaemonCase):
         self.assertEqual([task["id"] for task in found["tasks"]], [self.failed])
         self.assertEqual(len({task["id"] for task in self.watch_queue("all pages", 25000)}), 25000)
 
+
+class Pages(History):
     def test_pages_end_with_the_limit(self):
         for limit, count in ((1, 1), (5, 5), (PAGE, PAGE)):
             page = self.get(f"/v1/tasks?state=ended&limit={limit}")
