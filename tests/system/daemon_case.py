@@ -402,6 +402,16 @@ class DaemonCase(unittest.TestCase):
             self.fail(f"task {task} is {found['state']}, not {state}: {found}\n{words}")
         return found
 
+    def wait_killed(self, task):
+        """The task once SIGKILL has ended it. When the kernel has killed a process meanwhile for
+        lack of memory, as another test lets it do, the task may be one of those."""
+        found = self.wait(task)
+        if found["state"] == "OUT_OF_MEMORY":
+            self.assertIn("perhaps for lack of host memory", found["reason_text"])
+        else:
+            self.assertEqual(found["state"], "FAILED", found)
+        return found
+
     def wait_state(self, task, state):
         return until(
             lambda: next((t for t in [self.task(task)] if t["state"] == state), None),

@@ -25,7 +25,7 @@ def open_client():
     client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     client.bind(f"{folder}/dynoconfigclient{uuid.uuid4()}")
     client.connect(f"{folder}/dynolog")
-    client.settimeout(5)
+    client.settimeout(60)  # of a busy machine
     return client
 
 

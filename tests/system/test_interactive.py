@@ -275,7 +275,7 @@ class Shell(Interactive):
     def test_a_signal_is_the_tasks(self):
         terminal = self.terminal("run", "--pty", "--", "sh", "-c", "kill -9 $$")
         self.assertEqual(terminal.wait(), 137)
-        self.assertEqual(self.wait(TASK, "FAILED")["signal"], 9)
+        self.assertEqual(self.wait_killed(TASK)["signal"], 9)
 
     def test_a_short_command_is_seen_before_it_is_gone(self):
         for i in range(3):

@@ -154,7 +154,7 @@ class Neighbour(DaemonCase):
     def test_killed_while_it_lies_there(self):
         near, other = self.begin()
         os.kill(self.pid_of(near), signal.SIGKILL)
-        self.wait(near, "FAILED")
+        self.wait_killed(near)
         self.colloc("cancel", str(other))
         self.wait(other, "CANCELLED")
         self.wait_nothing_left()

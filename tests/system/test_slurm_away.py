@@ -342,7 +342,7 @@ class GivesWay(GivesWayCase):
         self.slurm.run("scontrol", "requeuehold", job)
         until(lambda: self.slurm.job(job)["JobState"] == "PENDING", "it to be requeued")
         self.hub.wait_report(lambda r: not self.entry(r, job))
-        self.assertEqual(os.listdir(self.slurm.path("run/state/out")), [])
+        until(lambda: not os.listdir(self.slurm.path("run/state/out")), "no record of it")
         self.slurm.run("scancel", job)
         job = self.start_training()
         self.send_out(job)
@@ -527,7 +527,7 @@ class Preempted(GivesWayCase):
         self.slurm.wait_job(self.preempt(), "COMPLETED")
         self.assertEqual(self.slurm.job(job)["Restarts"], "1")
         self.hub.wait_report(lambda r: not self.entry(r, job))
-        self.assertEqual(os.listdir(self.slurm.path("run/state/out")), [])
+        until(lambda: not os.listdir(self.slurm.path("run/state/out")), "no record of it")
         self.slurm.run("scancel", job)
 
 

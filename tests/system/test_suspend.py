@@ -369,7 +369,8 @@ class Carried(Suspend):
             chance = random.Random(SEED)
             for _ in range(self.rounds):
                 killed[self.kill_in_the_middle(task, chance)] += 1
-                self.assertTrue(is_alive(pid), self.output(task)[-500:])
+                said = "\n".join(self.log[-60:]) + self.output(task)[-500:]
+                self.assertTrue(is_alive(pid), said)
             self.bring_back(task)
             self.assertEqual(self.task(task)["attempt_count"], 1)
 
@@ -472,7 +473,7 @@ class Carried(Suspend):
         end = time.monotonic() + chance.random() * 0.3
         until(lambda: time.monotonic() > end)
         os.kill(pid, signal.SIGKILL)
-        self.wait(task, "FAILED")
+        self.wait_killed(task)
         connection.close()
         until(lambda: pid not in self.processes(), "its memory to be free")
         self.assertEqual(self.task(task)["attempt_count"], 1)
@@ -1002,7 +1003,7 @@ class Faults(Suspend):
         pid = self.pid(task)
         self.colloc("suspend", str(task))
         os.kill(pid, signal.SIGKILL)
-        self.wait(task, "FAILED")
+        self.wait_killed(task)
 
 
 class Kills(Suspend):
