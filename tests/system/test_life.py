@@ -529,7 +529,8 @@ class Seen(DaemonCase):
             lambda gpu: (gpu["mem_used_mib"] or 0) >= 3000 and (gpu["smact_window"] or 0) > 0
         )
         self.wait_gpu(
-            lambda gpu: [at_least(t["mem_used_mib"], 3000) for t in gpu["tasks"]] == [True]
+            lambda gpu: gpu["tasks"]
+            and all(at_least(t["mem_used_mib"], 3000) for t in gpu["tasks"])
         )
         self.assertEqual(json.loads(self.colloc("show", "1", "--json").stdout)["id"], 1)
         self.colloc("cancel", "1", "2", "3", "4")

@@ -144,8 +144,8 @@ class AwayAtMost(Ranks):
         """Its allocation fails before PyTorch would end the ranks."""
         grows = os.path.join(self.folder, "grows")
         task = self.start_ranks(f"--grows={grows} --grows-mib=6000", requeue=False)
-        for _ in range(3):
-            self.train(36000, 1e6)
+        for gpu in "012":
+            self.train(36000, 1e6, gpu_ids=gpu)
         until(lambda: min(self.used_mib()) > 35900, "memory on each GPU")
         open(grows, "w").close()
         self.wait_log("waits for 5.9 GiB")
