@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The web page's server and the stream of events: logins, what is shown, going on after a pause."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import socket
 import unittest
 
 from daemon_case import LIMIT_S, DaemonCase
+from colloc_slurm.loopback import free_ports
 
 
 class Events:
@@ -297,10 +299,11 @@ class OnDemand(DaemonCase):
 
     def test_a_port_that_a_user_has_taken(self):
         self.stop()
-        with socket.create_server(("127.0.0.1", 0)) as page, socket.create_server(
-            ("127.0.0.1", 0)
-        ) as metrics:
-            places = ["127.0.0.1:%d" % taken.getsockname()[1] for taken in (page, metrics)]
+        ports = free_ports(2)  # which no client of another test gets, once they are given up
+        places = [f"127.0.0.1:{port}" for port in ports]
+        with contextlib.ExitStack() as stack:
+            for port in ports:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
             self.start(web=places[0], metrics_listen=places[1])
             errors = "\n".join(line for line in self.log if "error: " in line)
             for setting, place in zip(("web", "metrics-listen"), places):
