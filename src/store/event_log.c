@@ -201,12 +201,24 @@ struct replay {
     struct store *store;
     store_on_event *on_event;
     void *context;
+    int64_t first_placed; /* of the live tasks; INT64_MAX: none is placed */
 };
 
-static bool is_replayed(const struct store *store, uint64_t task)
+/* Returns 0 or -errno. Once for all: it reads every live task, of which an array may have many. */
+static int read_first_placed(struct replay *replay, struct fault *fault)
 {
+    sqlite3_stmt *row = replay->store->statements[FIRST_PLACED];
+    int r = statement_step(replay->store, row, fault);
+    replay->first_placed = r > 0 ? sqlite3_column_int64(row, 0) : INT64_MAX;
+    statement_reset(row);
+    return r < 0 ? r : 0;
+}
+
+static bool is_replayed(const struct replay *replay, uint64_t task)
+{
+    const struct store *store = replay->store;
     sqlite3_stmt *row = store->statements[IS_REPLAYED];
-    statement_bind(row, "i", (int64_t)task);
+    statement_bind(row, "ii", (int64_t)task, replay->first_placed);
     bool is_needed = statement_step(store, row, NULL) > 0 && sqlite3_column_int(row, 0);
     statement_reset(row);
     return is_needed;
@@ -225,7 +237,7 @@ static int replay_event(
     part.submit.elements = elements;
     part.submit.n_elements = 0;
     for (int i = 0; i < event->submit.n_elements; i++)
-        if (is_replayed(replay->store, event->submit.elements[i].task))
+        if (is_replayed(replay, event->submit.elements[i].task))
             elements[part.submit.n_elements++] = event->submit.elements[i];
     int r = replay->on_event(replay->context, &part, wall_us, detail);
     free(elements);
@@ -235,7 +247,10 @@ static int replay_event(
 int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault)
 {
-    struct replay replay = {store, on_event, context};
+    struct replay replay = {.store = store, .on_event = on_event, .context = context};
+    int r = read_first_placed(&replay, fault);
+    if (r < 0)
+        return r;
     struct event_reader reader = {store, find_policy, replay_event, &replay, NULL, NULL};
     return walk_events(&reader, store->statements[REPLAY], fault, NULL);
 }

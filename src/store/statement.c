@@ -21,7 +21,8 @@ static const char *const texts[STATEMENTS] = {
     [ADD_ARRAY] = "INSERT INTO arrays VALUES(?, ?, ?)",
     [IS_REPLAYED] =
         "SELECT EXISTS(SELECT 1 FROM live WHERE task = ?1) OR EXISTS(SELECT 1 FROM events WHERE task = ?1"
-        "  AND seq >= (SELECT min(placed_seq) FROM live))",
+        "  AND seq >= ?2)",
+    [FIRST_PLACED] = "SELECT coalesce(min(placed_seq), 9223372036854775807) FROM live",
     [EMPTY_ARRAY] = "SELECT id FROM (SELECT " STORE_ARRAY_OF " AS id) JOIN arrays USING(id)"
                     "  WHERE NOT EXISTS(SELECT 1 FROM live WHERE task BETWEEN first AND last)"
                     "  AND NOT EXISTS(SELECT 1 FROM ended WHERE task BETWEEN first AND last)",

@@ -17,6 +17,7 @@ enum statement {
     ADD_LIVE_RANGE,
     ADD_ARRAY,
     IS_REPLAYED,
+    FIRST_PLACED,
     EMPTY_ARRAY,
     DELETE_ARRAY,
     GET_ARRAY,

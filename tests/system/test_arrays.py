@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import unittest
 
-from daemon_case import DaemonCase, until
+from daemon_case import SANITIZED, DaemonCase, proc, until
 
 import colloc
 
@@ -229,11 +229,18 @@ class Arrays(DaemonCase):
         for task in every:
             self.wait(task, "CANCELLED")
 
+    def cpu_s(self):
+        """What the daemon has taken of processors, which other programs change little."""
+        times = proc(self.process.pid, "stat").rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
     def test_a_large_array_is_one_event(self):
         array = self.array("true", "0-9999%1", hold=True)
         self.assertEqual(self.states(array), {"PENDING": 10000})
         self.assertEqual(len(self.colloc("queue").stdout.splitlines()), 2)
         self.restart(signal.SIGKILL)
+        if not SANITIZED:
+            self.assertLess(self.cpu_s(), 1.5, "each task of the array reads all others")
         self.assertEqual(self.states(array), {"PENDING": 10000})
         self.assertEqual(self.submit(hold=True), array + 10001)
         self.stop()
