@@ -195,7 +195,7 @@ class GivesWay(GivesWayCase):
         """They go on, and the log says where each stood."""
         job = self.start_ranks("--pool-mib=400")
         self.order(job)
-        report = self.hub.wait_report(lambda r: "the carrier" in self.entry(r, job).get("why", ""))
+        report = self.hub.wait_report(lambda r: "in pools" in self.entry(r, job).get("why", ""))
         self.assertEqual(self.entry(report, job)["failed"], "not-now")
         self.assertIn("most of its memory is in pools", self.entry(report, job)["why"])
         line = (
