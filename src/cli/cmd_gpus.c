@@ -49,16 +49,27 @@ static const struct table_column columns[] = {
     {"NOTES", TABLE_WRAP},
 };
 
+/* How people name the task: "12", or "14_3" of an array. */
+static const char *label_text(const json_t *gpu, const json_t *id, char *text)
+{
+    snprintf(text, CELL_SIZE, "%.0f", json_number_value(id));
+    const char *label = member_text(json_object_get(gpu, "task_labels"), text, NULL);
+    if (label)
+        snprintf(text, CELL_SIZE, "%s", label);
+    return text;
+}
+
 static void tasks_cell(struct table *table, const json_t *gpu)
 {
-    char cell[CELL_SIZE];
-    json_t *ids = json_array(), *task;
+    char cell[CELL_SIZE], label[CELL_SIZE];
+    json_t *labels = json_array(), *task;
     size_t i;
     json_array_foreach(json_object_get(gpu, "tasks"), i, task) {
-        json_array_append(ids, json_object_get(task, "id"));
+        json_array_append_new(
+            labels, json_string(label_text(gpu, json_object_get(task, "id"), label)));
     }
-    table_cell(table, NULL, "%s", list_text(ids, cell));
-    json_decref(ids);
+    table_cell(table, NULL, "%s", list_text(labels, cell));
+    json_decref(labels);
 }
 
 /* Appends a note. */
@@ -77,12 +88,13 @@ static void add_note(char *notes, size_t size, const char *format, ...)
 
 static void add_unused_notes(char *notes, size_t size, const json_t *gpu)
 {
-    char cell[CELL_SIZE];
+    char cell[CELL_SIZE], label[CELL_SIZE];
     size_t i;
     json_t *task;
     json_array_foreach(json_object_get(gpu, "tasks"), i, task) {
         if (json_is_true(json_object_get(task, "unused_for_long")))
-            add_note(notes, size, "task %.0f has not used it for %s", member_number(task, "id", 0),
+            add_note(notes, size, "task %s has not used it for %s",
+                label_text(gpu, json_object_get(task, "id"), label),
                 seconds_text(json_object_get(task, "unused_s"), cell));
     }
 }
@@ -102,15 +114,18 @@ static void add_external_notes(char *notes, size_t size, const json_t *gpu)
 
 static void add_context_notes(char *notes, size_t size, const json_t *gpu)
 {
+    char label[CELL_SIZE];
     size_t i;
     json_t *task;
     json_array_foreach(json_object_get(gpu, "contexts"), i, task)
-        add_note(notes, size, "task %.0f is suspended, its context stays", json_number_value(task));
+        add_note(
+            notes, size, "task %s is suspended, its context stays", label_text(gpu, task, label));
 }
 
 /* Once for each task. */
 static void add_misplaced_notes(char *notes, size_t size, const json_t *gpu)
 {
+    char label[CELL_SIZE];
     double last = 0;
     size_t i;
     json_t *process;
@@ -118,9 +133,9 @@ static void add_misplaced_notes(char *notes, size_t size, const json_t *gpu)
         double task = member_number(process, "task", 0);
         if (task > last || task < last)
             add_note(notes, size,
-                "task %.0f uses it, though it was not given it: its script sets "
+                "task %s uses it, though it was not given it: its script sets "
                 "CUDA_VISIBLE_DEVICES",
-                task);
+                label_text(gpu, json_object_get(process, "task"), label));
         last = task;
     }
 }

@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/client.h"
 #include "base/text.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 
 enum { MOVE_GPU };
 
@@ -37,33 +39,42 @@ static json_t *gpus_json(const char *list)
 }
 
 /* The daemon checks whether these GPUs can take the task, and answers with the task. */
-static int move_task(const struct invocation *invocation, int64_t id)
+static int move_task(const struct invocation *invocation, struct client *client, const char *word)
 {
-    char path[96];
-    json_t *reply, *body = gpus_json(invocation->values[MOVE_GPU].text);
+    char path[96], shown[CELL_SIZE];
+    int64_t id;
+    json_t *reply, *body;
+    int code = task_word_find(client, word, &id);
+    if (code != EXIT_OK)
+        return code;
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/move", id);
-    int code = session_post(invocation, path, body, &reply);
+    body = gpus_json(invocation->values[MOVE_GPU].text);
+    code = session_call(client, "POST", path, body, &reply);
     if (code != EXIT_OK)
         return code;
     const json_t *task = json_object_get(reply, "task");
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else
-        printf("Task %" PRId64 " %s\n", id, member_text(task, "state", "?"));
+        printf("Task %s %s\n", task_id_text(task, shown, sizeof shown),
+            member_text(task, "state", "?"));
     json_decref(reply);
     return EXIT_OK;
 }
 
 static int run(const struct invocation *invocation)
 {
-    int64_t id;
-    if (parse_task_id(invocation->operands[0], &id) != EXIT_OK)
-        return EXIT_USAGE;
+    struct client *client;
     if (!invocation->values[MOVE_GPU].text) {
         print_error("move: --gpu=LIST is required: the GPUs to move the task to");
         return EXIT_USAGE;
     }
-    return move_task(invocation, id);
+    int code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        code = move_task(invocation, client, invocation->operands[0]);
+        client_close(client);
+    }
+    return code;
 }
 
 const struct command command_move = {

@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/client.h"
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 
 /* WINDOW, the last one, is only where the daemon has a window. */
 static const struct table_column columns[] = {
@@ -78,7 +80,8 @@ static void print_users(const json_t *reply)
 }
 
 /* The reason why one task is before another needs both of them. */
-static int make_path(const struct invocation *invocation, char *path, size_t size)
+static int make_path(
+    const struct invocation *invocation, struct client *client, char *path, size_t size)
 {
     char pair[64];
     int64_t ids[2];
@@ -90,21 +93,23 @@ static int make_path(const struct invocation *invocation, char *path, size_t siz
             invocation->operands[0]);
         return EXIT_USAGE;
     }
-    for (int i = 0; i < 2; i++)
-        if (parse_task_id(invocation->operands[i], &ids[i]) != EXIT_OK)
-            return EXIT_USAGE;
+    for (int i = 0; i < 2; i++) {
+        int code = task_word_find(client, invocation->operands[i], &ids[i]);
+        if (code != EXIT_OK)
+            return code;
+    }
     snprintf(pair, sizeof pair, "%lld,%lld", (long long)ids[0], (long long)ids[1]);
     query_add(path, size, "tasks", pair);
     return EXIT_OK;
 }
 
-static int run(const struct invocation *invocation)
+static int print_share(const struct invocation *invocation, struct client *client)
 {
     char path[128] = "/v1/share";
     json_t *reply;
-    int code = make_path(invocation, path, sizeof path);
+    int code = make_path(invocation, client, path, sizeof path);
     if (code == EXIT_OK)
-        code = session_get(invocation, path, &reply);
+        code = session_call(client, "GET", path, NULL, &reply);
     if (code != EXIT_OK)
         return code;
     const char *why = member_text(reply, "why", NULL);
@@ -118,6 +123,17 @@ static int run(const struct invocation *invocation)
     }
     json_decref(reply);
     return EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct client *client;
+    int code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        code = print_share(invocation, client);
+        client_close(client);
+    }
+    return code;
 }
 
 const struct command command_share = {

@@ -23,6 +23,7 @@
 #include "cli/print.h"
 #include "cli/task_end.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 #include "cli/terminal.h"
 
 #define RELAY "colloc-terminal"
@@ -127,8 +128,9 @@ static void say_reason(const json_t *task, char *said, size_t size)
     if (strcmp(reason, said) == 0)
         return;
     snprintf(said, size, "%s", reason);
-    print_error(
-        "task %.0f waits (%s)%s%s", member_number(task, "id", 0), reason, *text ? ": " : "", text);
+    char id[CELL_SIZE];
+    print_error("task %s waits (%s)%s%s", task_id_text(task, id, sizeof id), reason,
+        *text ? ": " : "", text);
 }
 
 static void pause_ms(int ms)

@@ -18,6 +18,7 @@
 #include "api/client.h"
 #include "cli/mig_mps.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 #include "gpu/mig.h"
 
 /* Returns the index of the GPU, or of its instance, that the task holds; or NULL. */
@@ -47,11 +48,11 @@ static int check_task_list(const json_t *reply, const struct mig_gpu *gpu, struc
             fault, EPROTO, "collocd's reply has no list of tasks: nothing was changed");
     json_array_foreach((json_t *)(uintptr_t)tasks, i, task) {
         const char *index = index_held_by(task, gpu);
+        char id[CELL_SIZE];
         if (index)
             return fault_set(fault, EBUSY,
-                "task %.0f uses GPU %s: nothing was changed; wait for its end or cancel "
-                "it",
-                member_number(task, "id", 0), index);
+                "task %s uses GPU %s: nothing was changed; wait for its end or cancel it",
+                task_id_text(task, id, sizeof id), index);
     }
     return 0;
 }

@@ -18,6 +18,7 @@
 #include "base/clamp.h"
 #include "cli/external.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 #include "cli/top.h"
 
 /* ---- one line of GPUs ---- */
@@ -269,8 +270,7 @@ static void draw_task(const struct top *top, const json_t *task, bool is_selecte
     char id[32], cell[CELL_SIZE];
     bool waits = json_is_null(json_object_get(task, "started_at"));
     char *place = task_place_text(task, true);
-    snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
-    screen_put(screen, plain, -6, id);
+    screen_put(screen, plain, -6, task_id_text(task, id, sizeof id));
     screen_put(screen, plain, 1, "");
     screen_put(screen, plain, name_width(screen), member_text(task, "name", "-"));
     screen_put(screen, plain, 1, "");

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "cli/task_plot.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 #include "cli/top.h"
 
 static const char *plain_text(const json_t *value, char cell[CELL_SIZE])
@@ -56,9 +57,8 @@ void top_page_take(struct top *top, const json_t *task, const json_t *series)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return;
-    fprintf(out, "Task %" JSON_INTEGER_FORMAT "  %s, of %s\n",
-        json_integer_value(json_object_get(task, "id")), member_text(task, "name", ""),
-        member_text(task, "user", "?"));
+    fprintf(out, "Task %s  %s, of %s\n", task_id_text(task, cell, sizeof cell),
+        member_text(task, "name", ""), member_text(task, "user", "?"));
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
         const char *value = fields[i].format(json_object_get(task, fields[i].key), cell);
         if (strcmp(value, "-") != 0)

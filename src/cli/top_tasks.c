@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/clamp.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 #include "cli/top.h"
 
 /* ---- GPUs ---- */
@@ -99,9 +100,10 @@ static bool contains_text(const char *text, const char *part)
 
 static bool passes_filter(const json_t *task, const char *filter)
 {
-    char id[32];
+    char id[32], label[CELL_SIZE];
     snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
-    return !*filter || strcmp(id, filter) == 0 ||
+    task_id_text(task, label, sizeof label);
+    return !*filter || strcmp(id, filter) == 0 || strcmp(label, filter) == 0 ||
            contains_text(member_text(task, "name", ""), filter) ||
            contains_text(member_text(task, "user", ""), filter) ||
            contains_text(member_text(task, "state", ""), filter);

@@ -31,6 +31,7 @@
 #include "base/clamp.h"
 #include "base/units.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 #include "sharing/gpu_kind.h"
 
 #define HOUR_S 3600.0
@@ -46,7 +47,7 @@ struct gpu_span {
 struct task_info {
     const json_t *task;
     const char *user;
-    char id[24];
+    char id[32];
     struct { /* parts of its held hours; `alone` to `high`: what an hour would take alone */
         double known, shared, measured, unknown, alone, low, high;
     } ledger;
@@ -132,8 +133,7 @@ static int add_task(struct making *making, const json_t *task)
         .user = member_text(task, "user", "?"),
         .smact = member_number(task, "smact_mean", -1),
         .energy_j = member_number(task, "energy_j", -1)};
-    snprintf(making->infos[number].id, sizeof making->infos[number].id, "%.0f",
-        member_number(task, "id", 0));
+    task_id_text(task, making->infos[number].id, sizeof making->infos[number].id);
     read_ledger(&making->infos[number]);
     json_array_foreach(attempts, i, attempt) {
         if (add_attempt(making, attempt, making->query->to_s, number,

@@ -189,6 +189,11 @@ const struct suspension_cost *core_suspension_cost(const struct core *core);
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);
 
+/* Writes why no further task starts on a GPU of the core's view now. Returns `buffer`; NULL when
+ * nothing holds it. */
+const char *core_explain_hold(
+    const struct core *core, const struct gpu_view *gpu, char *buffer, size_t size);
+
 /* Writes how many tasks are before a waiting task, and why those of other users are. Returns
  * `buffer`. */
 const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffer, size_t size);

@@ -19,6 +19,7 @@
 #include "core/task.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,22 @@ bool task_shares_gpu(const struct task *a, const struct task *b)
             if (a->gpus[i] == b->gpus[k])
                 return true;
     return false;
+}
+
+struct task_label task_label_of_id(uint64_t id)
+{
+    struct task_label label;
+    snprintf(label.text, sizeof label.text, "%" PRIu64, id);
+    return label;
+}
+
+struct task_label task_label(const struct task *task)
+{
+    struct task_label label;
+    if (!task->array.id)
+        return task_label_of_id(task->id);
+    snprintf(label.text, sizeof label.text, "%" PRIu64 "_%d", task->array.id, task->array.index);
+    return label;
 }
 
 bool task_is_sound(const struct task *task)

@@ -261,6 +261,11 @@ struct task_array {
     int limit;   /* of tasks in queues and running at a time; 0: none */
 };
 
+/* How people name a task: "12", or "14_3" of array 14. */
+struct task_label {
+    char text[36];
+};
+
 /*
  * What only a task has that was placed once, or that can never start. Most tasks of a long queue
  * share one that is empty and constant: it may be read of every task, and written of a task that
@@ -376,6 +381,11 @@ const char *priority_name(int priority);
 
 /* Reads such a name. Returns 0, or -EINVAL for another text. */
 int priority_parse(const char *name, int *ret_priority);
+
+struct task_label task_label(const struct task *task);
+
+/* The label of a task of no array, or of one that is not known any more. */
+struct task_label task_label_of_id(uint64_t id);
 
 /* Returns "streams", "mps" or "auto". */
 extern const char *const sharing_names[SHARINGS];

@@ -39,34 +39,6 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
     return newest;
 }
 
-/* The place of the memory domain that is drained, or that a task has to itself; else the GPU. */
-static const struct gpu_view *find_closed(const struct gpu_view *gpu)
-{
-    const struct gpu_view *at = gpu;
-    do {
-        if (at->claims[CLAIM_DRAIN] || at->claims[CLAIM_EXCLUSIVE])
-            return at;
-        at = memory_domain_next(at);
-    } while (at != gpu);
-    return gpu;
-}
-
-const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size)
-{
-    const struct resident *newest = gpu_view_unsettled(gpu);
-    const struct gpu_view *closed = find_closed(gpu);
-    if (closed->claims[CLAIM_DRAIN])
-        snprintf(text, size, "kept empty for task %" PRIu64 ", which recovers",
-            closed->claims[CLAIM_DRAIN]);
-    else if (closed->claims[CLAIM_EXCLUSIVE])
-        snprintf(text, size, "task %" PRIu64 " has it to itself", closed->claims[CLAIM_EXCLUSIVE]);
-    else if (newest)
-        snprintf(text, size, "task %" PRIu64 " is still taking its memory", newest->task);
-    else
-        return NULL;
-    return text;
-}
-
 int cluster_view_node_end(const struct cluster_view *view, int first)
 {
     int end = first, node = view->gpus[first].id.node;

@@ -33,9 +33,6 @@ struct conditions {
 /* The resident of a task. Returns NULL when the task is not on the GPU. */
 struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task);
 
-/* Writes why no further task starts on the GPU now. Returns `text`; NULL when nothing holds it. */
-const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size);
-
 /* Returns how many clients of MPS its tasks are: at least one for each task that shares by MPS.
  * Suspended ones count, too. */
 static inline int gpu_view_mps_clients(const struct gpu_view *gpu)

@@ -43,7 +43,7 @@ static json_t *explain_hold(const struct slurm_controller *controller,
         return json_string("its node is drained");
     if (is_other_whole)
         return json_string("Slurm has started a job on it that colloc has not placed");
-    if (!gpu_view_explain_hold(view, text, sizeof text))
+    if (!core_explain_hold(controller->core, view, text, sizeof text))
         return json_null();
     if (!cluster_sees_all_jobs(controller, asker))
         return json_string("another job keeps it");

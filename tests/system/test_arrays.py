@@ -51,6 +51,27 @@ class Arrays(DaemonCase):
         self.assertEqual(self.read(f"a_b-{named}-4-{named + 1}.log"), "out\n")
         self.assertEqual(self.colloc("logs", f"{named}_4").stdout, "out\n")
 
+    def test_its_tasks_have_one_name_everywhere(self):
+        array = self.array("exec sleep 1000", "3-6", exclusive=True)
+        self.wait_states(array, RUNNING=2, PENDING=2)
+        last = self.submit("true", after=f"ok:{array}_6,any:{array}")
+        names = [f"{array}_{index}" for index in range(3, 7)]
+        queue = self.colloc("queue").stdout
+        self.assertIn(f"GPUs 0, 1: tasks {names[0]}, {names[1]} have them to themselves", queue)
+        self.assertIn(f"waits for ok:{names[3]}, any:{array}", queue)
+        rows = self.colloc("gpus").stdout.splitlines()[1:]
+        self.assertEqual(sorted(row.split("task ")[1].split()[0] for row in rows), names[:2])
+        self.assertRegex(rows[0] + rows[1], f" {names[0]} .* {names[1]} ")
+        self.assertIn(f"{names[2]} comes before task {names[3]}: ", self.share(names[3], names[2]))
+        self.assertIn("there is no task", self.share(names[2], f"{array}_9", code=1))
+        done = self.colloc("move", names[0], "--gpu=1", code=1)
+        self.assertIn(f"task {names[0]} cannot be moved", done.stderr)
+        self.colloc("cancel", str(array), str(last))
+
+    def share(self, one, other, code=0):
+        done = self.colloc("share", one, other, code=code)
+        return done.stdout + done.stderr
+
     def test_the_limit_holds_also_over_a_restart(self):
         array = self.array("exec sleep 1000", "0-5%2")
         self.wait_states(array, RUNNING=2, PENDING=4)

@@ -175,8 +175,8 @@ static int check_running(
     if (!task)
         return fault_set(fault, ENOENT, "there is no task %" PRIu64, id);
     if (task->state != TASK_RUNNING || task->ending)
-        return fault_set(fault, EBUSY, "task %" PRIu64 " is %s: only a running task can be %s", id,
-            task_state_name(task->state), what);
+        return fault_set(fault, EBUSY, "task %s is %s: only a running task can be %s",
+            task_label(task).text, task_state_name(task->state), what);
     return 0;
 }
 
@@ -219,7 +219,7 @@ static int refuse_suspension(
         why = "it runs on a MIG instance, from which the driver cannot take it";
     else if (is_on_several_models(core, task))
         why = "its GPUs are of several models, and the driver puts a process back only on the same";
-    return fault_set(fault, ENOTSUP, "task %" PRIu64 " cannot be %s: %s", task->id, what, why);
+    return fault_set(fault, ENOTSUP, "task %s cannot be %s: %s", task_label(task).text, what, why);
 }
 
 int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault)
@@ -229,7 +229,8 @@ int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault
                       (task->state == TASK_PAUSED || task->state == TASK_SUSPENDING ||
                           task->state == TASK_SUSPENDED);
     if (task && task->request.gpus == 0)
-        return fault_set(fault, EINVAL, "task %" PRIu64 " has no GPU, and is never suspended", id);
+        return fault_set(
+            fault, EINVAL, "task %s has no GPU, and is never suspended", task_label(task).text);
     int r = is_stopped ? 0 : check_running(task, id, "suspended", fault);
     if (r < 0 || is_stopped || core_can_suspend(core, task) || core->settings.can_pause)
         return r;
@@ -355,8 +356,8 @@ static int check_destination(
         struct verdict verdict = ask_policy(core, task, to, now_us);
         why = verdict.kind == VERDICT_FITS ? NULL : verdict_obstacle(&verdict);
     }
-    return why ? fault_set(fault, EBUSY, "task %" PRIu64 " cannot be moved to GPU %s: %s", task->id,
-                     core->view.gpus[to].id.label, why)
+    return why ? fault_set(fault, EBUSY, "task %s cannot be moved to GPU %s: %s",
+                     task_label(task).text, core->view.gpus[to].id.label, why)
                : 0;
 }
 
@@ -370,14 +371,14 @@ int core_check_move(const struct core *core, uint64_t id, const int *gpus, int n
     if (!can_move(core, task))
         return refuse_suspension(core, task, "moved", fault);
     if (n != task->n_gpus)
-        return fault_set(fault, EINVAL, "task %" PRIu64 " has %d GPU%s: name as many to move it to",
-            id, task->n_gpus, task->n_gpus > 1 ? "s" : "");
+        return fault_set(fault, EINVAL, "task %s has %d GPU%s: name as many to move it to",
+            task_label(task).text, task->n_gpus, task->n_gpus > 1 ? "s" : "");
     if (!core_are_gpus(core, gpus, n))
         return fault_set(fault, EINVAL, "there is no such GPU");
     if (!core_are_different(gpus, n))
         return fault_set(fault, EINVAL, "a GPU is named twice");
     if (core_count_new(task, gpus, n) == 0)
-        return fault_set(fault, EBUSY, "task %" PRIu64 " is on %s already", id,
+        return fault_set(fault, EBUSY, "task %s is on %s already", task_label(task).text,
             n > 1 ? "these GPUs" : "that GPU");
     for (int i = 0; i < n && r == 0; i++)
         r = check_destination(core, task, gpus[i], now_us, fault);

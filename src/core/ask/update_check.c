@@ -7,7 +7,6 @@
 #include "core/questions.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/ask/host_check.h"
@@ -25,12 +24,11 @@ static int check_more_host(const struct core *core, const struct task *task,
     more.request.host.memory_bytes = wanted.memory_bytes - task->request.host.memory_bytes;
     struct verdict verdict = core_check_host(core, &more);
     if (verdict.kind == VERDICT_HOST_CPUS)
-        return fault_set(fault, EBUSY,
-            "task %" PRIu64 ": %.0f more CPUs are free, it would need %.0f", task->id, verdict.have,
-            verdict.limit);
+        return fault_set(fault, EBUSY, "task %s: %.0f more CPUs are free, it would need %.0f",
+            task_label(task).text, verdict.have, verdict.limit);
     if (verdict.kind == VERDICT_HOST_MEMORY)
-        return fault_set(fault, EBUSY,
-            "task %" PRIu64 ": too little main memory is free beside what it has", task->id);
+        return fault_set(fault, EBUSY, "task %s: too little main memory is free beside what it has",
+            task_label(task).text);
     return 0;
 }
 
@@ -40,7 +38,8 @@ int core_check_update(
     const struct task *task = core_find_task(core, id);
     const char *hindrance = task ? core_update_hindrance(task, update) : "it has ended";
     if (hindrance)
-        return fault_set(fault, task ? EBUSY : ENOENT, "task %" PRIu64 ": %s", id, hindrance);
+        return fault_set(
+            fault, task ? EBUSY : ENOENT, "task %s: %s", core_task_label(core, id).text, hindrance);
     if (update->sets_host && !core_awaits_start(task)) {
         int r = check_more_host(core, task, update, fault);
         if (r < 0)

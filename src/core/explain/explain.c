@@ -97,7 +97,7 @@ static void add_head(struct text_line *line, const struct core *core, const stru
     const struct task *task)
 {
     int rank = core_fair_rank(core, head->uid), own_rank = core_fair_rank(core, task->uid);
-    text_line_add(line, "task %" PRIu64 " is the head of the queue: ", head->id);
+    text_line_add(line, "task %s is the head of the queue: ", task_label(head).text);
     if (head->queue != task->queue && rank != own_rank)
         text_line_add(line, "its user's fair rank is %d, this task's %d", rank, own_rank);
     else if (head->queue != task->queue)
@@ -134,8 +134,8 @@ static void explain_placement(
     struct verdict host = core_check_host_turn(core, task);
     if (host.kind != VERDICT_FITS && task->state != TASK_SUSPENDED) {
         if (core_check_host(core, task).kind == VERDICT_FITS)
-            text_line_add(line,
-                "task %" PRIu64 ", which recovers, comes first: ", core->recovery_queue.first->id);
+            text_line_add(line, "task %s, which recovers, comes first: ",
+                task_label(core->recovery_queue.first).text);
         verdict_text_add_host(line, core, &host);
         return;
     }
@@ -162,9 +162,9 @@ static bool explain_stopped(
     const struct task *stopper = task->state == TASK_QUEUED ? core_queue_stopper(core) : NULL;
     if (stopper)
         text_line_add(line,
-            "the queue stops while task %" PRIu64
-            ", which ran out of GPU memory, waits for GPUs (recovery: stop-queue)",
-            stopper->id);
+            "the queue stops while task %s, which ran out of GPU memory, waits for GPUs (recovery: "
+            "stop-queue)",
+            task_label(stopper).text);
     return stopper != NULL;
 }
 
@@ -199,8 +199,8 @@ static void explain_host(struct text_line *line, const struct core *core, const 
     else if (host.kind != VERDICT_FITS)
         verdict_text_add_host(line, core, &host);
     else if (head && core_leaves_host_to(core, task, head))
-        text_line_add(line,
-            "it leaves CPUs and main memory to task %" PRIu64 ", the head of the queue", head->id);
+        text_line_add(line, "it leaves CPUs and main memory to task %s, the head of the queue",
+            task_label(head).text);
     else
         text_line_add(line, "nothing, its turn comes");
 }
@@ -228,7 +228,7 @@ static bool explain_order(struct text_line *line, const struct core *core, const
         return true;
     }
     if (in_order)
-        text_line_add(line, "; to start before task %" PRIu64 ": ", head->id);
+        text_line_add(line, "; to start before task %s: ", task_label(head).text);
     else
         text_line_add(line, "; to start before it: ");
     return false;
@@ -245,7 +245,8 @@ static void explain_queued(
         return;
     const struct task *before = suspended_before(core, task, head);
     if (before) {
-        text_line_add(line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
+        text_line_add(
+            line, "task %s, which is suspended, goes on before it", task_label(before).text);
         return;
     }
     if (explain_order(line, core, task, waits_behind(core, task, head) ? head : NULL))
@@ -263,7 +264,7 @@ const char *core_explain(
     buffer[0] = '\0';
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
-        text_line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
+        text_line_add(&line, "held; `colloc release %s` lets it go on", task_label(task).text);
     if (task && task->run->memory_wait.bytes)
         explain_memory_wait(&line, core, task);
     if (task && explain_has_stopped(task))
@@ -297,7 +298,7 @@ static bool add_not_waiting(struct text_line *line, const struct task *task, uin
     if (!task)
         text_line_add(line, "there is no task %" PRIu64 " that waits or runs", id);
     else if (task->state != TASK_QUEUED && task->state != TASK_RECOVERING)
-        text_line_add(line, "task %" PRIu64 " does not wait in the queue: it is %s", id,
+        text_line_add(line, "task %s does not wait in the queue: it is %s", task_label(task).text,
             task->state == TASK_HELD ? "held" : task_state_word(task->state));
     else
         return false;
@@ -310,7 +311,8 @@ static void add_order(struct text_line *line, const struct core *core, const str
 {
     int rank = core_fair_rank(core, first->uid), other_rank = core_fair_rank(core, other->uid);
     bool has_equal_user = first->uid != other->uid && core->settings.order == ORDER_FAIR;
-    text_line_add(line, "task %" PRIu64 " comes before task %" PRIu64 ": ", first->id, other->id);
+    text_line_add(
+        line, "task %s comes before task %s: ", task_label(first).text, task_label(other).text);
     if (first->state != other->state)
         text_line_add(line, "it ran out of GPU memory, and such tasks recover first");
     else if (first->request.priority != other->request.priority)

@@ -14,6 +14,8 @@
 #include "base/units.h"
 #include "core/ask/standing.h"
 #include "core/explain/explain_parts.h"
+#include "core/questions.h"
+#include "core/state/tasks.h"
 #include "core/state/users.h"
 #include "core/text_line.h"
 
@@ -103,6 +105,22 @@ static void add_limit(
     }
 }
 
+/* "ok:12"; "ok:14" on an array of which a task is left, "ok:14_3" on one of its tasks. */
+static struct task_label name_dependency(const struct core *core, const struct dependency *on)
+{
+    const struct task *first = core_next_task(core, on->first - 1);
+    if (on->first == on->last)
+        return core_task_label(core, on->first);
+    return task_label_of_id(first && first->id <= on->last ? first->array.id : on->first);
+}
+
+static void add_dependency(
+    struct text_line *line, const struct core *core, const struct dependency *on)
+{
+    text_line_add(
+        line, "%s:%s", dependency_kind_name((int)on->kind), name_dependency(core, on).text);
+}
+
 void explain_gate(
     struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
 {
@@ -112,12 +130,10 @@ void explain_gate(
             task->run->service.restarts ? "it has ended and is started again in %s"
                                         : "may begin %s from now",
             format_elapsed(task->request.begin_us - now_us, text, sizeof text));
-    for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++)
-        text_line_add(line, "%s%s",
-            i            ? ", "
-            : line->used ? "; waits for "
-                         : "waits for ",
-            dependency_format(&task->after[i], text, sizeof text));
+    for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++) {
+        text_line_add(line, "%s", i ? ", " : line->used ? "; waits for " : "waits for ");
+        add_dependency(line, core, &task->after[i]);
+    }
     if (task->n_after > DEPENDENCIES_LISTED)
         text_line_add(line, " and %d more", task->n_after - DEPENDENCIES_LISTED);
     if (line->used == 0)

@@ -11,7 +11,6 @@
  * GPUs that the task cannot have are not named: those of another kind, and those that are divided
  * into MIG instances.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,7 +123,7 @@ static void add_text(
     if (verdict_range_is_wide(range))
         verdict_range_write(line, verdict->kind, range);
     else
-        verdict_text_add(line, verdict);
+        verdict_text_add(line, verdicts->core, verdict);
 }
 
 /* The same without the ids of tasks. */
@@ -197,27 +196,30 @@ static void add_names(struct text_line *line, const struct gpu_verdicts *verdict
 
 /* ---- what stands against them ---- */
 
-/* Is a GPU before it of the same text, with the same task? */
-static bool is_task_listed(
-    const struct gpu_verdicts *verdicts, const struct gpu_texts *texts, int gpu)
+/* Returns a GPU of the text whose verdict names the task with the smallest id above `after`; -1:
+ * there is none. */
+static int find_next_task(
+    const struct gpu_verdicts *verdicts, const struct gpu_texts *texts, int text, uint64_t after)
 {
-    for (int i = 0; i < gpu; i++)
-        if (texts->of_gpu[i] == texts->of_gpu[gpu] &&
-            verdicts->list[i].task == verdicts->list[gpu].task)
-            return true;
-    return false;
+    int next = -1;
+    for (int i = texts->list[text].first; i < verdicts->core->view.n_gpus; i++) {
+        uint64_t task = verdicts->list[i].task;
+        if (texts->of_gpu[i] == text && task > after &&
+            (next < 0 || task < verdicts->list[next].task))
+            next = i;
+    }
+    return next;
 }
 
-/* Writes "7, 9, and 3 more". Returns how many tasks there are. */
+/* Writes "7, 9, and 3 more", by rising ids. Returns how many tasks there are. */
 static int list_tasks(const struct gpu_verdicts *verdicts, const struct gpu_texts *texts, int text,
     struct text_line *list)
 {
-    int n = 0;
-    for (int i = texts->list[text].first; i < verdicts->core->view.n_gpus; i++) {
-        if (texts->of_gpu[i] != text || is_task_listed(verdicts, texts, i))
-            continue;
+    int n = 0, gpu = find_next_task(verdicts, texts, text, 0);
+    for (; gpu >= 0; gpu = find_next_task(verdicts, texts, text, verdicts->list[gpu].task)) {
         if (n < TASKS_LISTED)
-            text_line_add(list, "%s%" PRIu64, n ? ", " : "", verdicts->list[i].task);
+            text_line_add(list, "%s%s", n ? ", " : "",
+                verdict_text_name(verdicts->core, &verdicts->list[gpu]).text);
         n++;
     }
     if (n > TASKS_LISTED)

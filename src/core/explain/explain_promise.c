@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a running task has the speed that it was promised, and if not, what is done, or why
  * nothing can be. */
-#include <inttypes.h>
-
 #include "core/ask/giver.h"
 #include "core/questions.h"
 #include "core/state/promise.h"
@@ -23,7 +21,7 @@ static void add_missed(
 {
     const struct task *giver = core_find_giver(core, task, now_us);
     if (giver)
-        text_line_add(line, "; task %" PRIu64 " gives way next", giver->id);
+        text_line_add(line, "; task %s gives way next", task_label(giver).text);
     else if (is_alone(core, task))
         text_line_add(line, "; no task of colloc is beside it, so another process, or the training "
                             "itself, is the cause");

@@ -9,11 +9,10 @@
  *
  * After "to resume it: " the caller adds the present obstacle.
  */
-#include <inttypes.h>
-
 #include "base/units.h"
 #include "core/ask/deadline.h"
 #include "core/explain/explain_parts.h"
+#include "core/state/tasks.h"
 #include "core/text_line.h"
 
 bool explain_has_stopped(const struct task *task)
@@ -22,7 +21,8 @@ bool explain_has_stopped(const struct task *task)
            task_state_is_changing(task->state);
 }
 
-static void add_yield_reason(struct text_line *line, const struct task *task)
+static void add_yield_reason(
+    struct text_line *line, const struct core *core, const struct task *task)
 {
     static const char *const texts[YIELD_REASONS] = {
         [YIELD_TO_USER] = "by its user",
@@ -35,14 +35,13 @@ static void add_yield_reason(struct text_line *line, const struct task *task)
         [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
         [YIELD_TO_PROMISE] = "because a task beside it did not have its promised speed",
     };
+    struct task_label to = core_task_label(core, task->run->yield.to_task);
     if (task->run->yield.reason == YIELD_TO_SERVICE && task->run->yield.to_task) {
-        text_line_add(line, "for task %" PRIu64 ", a service that missed its latency target",
-            task->run->yield.to_task);
+        text_line_add(line, "for task %s, a service that missed its latency target", to.text);
         return;
     }
     if (task->run->yield.reason == YIELD_TO_PROMISE && task->run->yield.to_task) {
-        text_line_add(line, "for task %" PRIu64 ", which did not have its promised speed",
-            task->run->yield.to_task);
+        text_line_add(line, "for task %s, which did not have its promised speed", to.text);
         return;
     }
     bool names_task = task->run->yield.reason == YIELD_TO_MEMORY ||
@@ -51,7 +50,7 @@ static void add_yield_reason(struct text_line *line, const struct task *task)
     if (task->run->yield.to_task == task->id)
         text_line_add(line, "because its allocation waits for GPU memory");
     else if (task->run->yield.to_task && names_task)
-        text_line_add(line, "for task %" PRIu64, task->run->yield.to_task);
+        text_line_add(line, "for task %s", to.text);
     else
         text_line_add(line, "%s", texts[task->run->yield.reason]);
 }
@@ -67,7 +66,7 @@ void explain_memory_wait(struct text_line *line, const struct core *core, const 
                          other->run->yield.reason == YIELD_TO_MEMORY &&
                          other->run->yield.to_task == task->id;
         if (gives_way && other != task)
-            text_line_add(line, "; task %" PRIu64 " gives way to it", other->id);
+            text_line_add(line, "; task %s gives way to it", task_label(other).text);
     }
 }
 
@@ -83,7 +82,7 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
     text_line_add(line, "%s%s", line->used ? "; " : "", verbs[task->state]);
     if (task->state == TASK_MOVING)
         text_line_add(line, "to GPU %s ", core->view.gpus[task->run->yield.to_gpus[0]].id.label);
-    add_yield_reason(line, task);
+    add_yield_reason(line, core, task);
     if (task->state == TASK_SUSPENDED && task->run->yield.has_neighbour)
         text_line_add(line, "; its memory %s GPU %s",
             task->run->yield.is_relocating ? "goes to the host from" : "lies on",
@@ -91,10 +90,10 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
     if (task->ending)
         text_line_add(line, "; it is being ended");
     else if (task->run->yield.by_user)
-        text_line_add(line, "; `colloc resume %" PRIu64 "` lets it go on", task->id);
+        text_line_add(line, "; `colloc resume %s` lets it go on", task_label(task).text);
     else if (task->run->yield.is_unused)
-        text_line_add(
-            line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
+        text_line_add(line, "; it goes on when it calls CUDA, or by `colloc resume %s`",
+            task_label(task).text);
     else if (task->state == TASK_SUSPENDED)
         text_line_add(line, "; to resume it: ");
     bool stays = task->run->yield.by_user || task->run->yield.is_unused ||

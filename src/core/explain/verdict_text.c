@@ -11,10 +11,10 @@
  */
 #include "core/explain/verdict_text.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #include "base/units.h"
+#include "core/state/tasks.h"
 
 static void add_memory_short(struct text_line *line, const struct verdict *verdict)
 {
@@ -47,11 +47,12 @@ static void add_not_idle(struct text_line *line, const struct verdict *verdict)
         text_line_add(line, "not known to be idle (memory in use, or no list of processes)");
 }
 
-static void add_one_process(struct text_line *line, const struct verdict *verdict)
+static void add_one_process(
+    struct text_line *line, const struct core *core, const struct verdict *verdict)
 {
     text_line_add(line, "its compute mode admits one process, now ");
     if (verdict->task)
-        text_line_add(line, "task %" PRIu64, verdict->task);
+        text_line_add(line, "task %s", core_task_label(core, verdict->task).text);
     else
         text_line_add(line, "an external one");
 }
@@ -117,7 +118,8 @@ static const struct verdict_text {
 };
 
 /* VERDICT_HOST_CPUS and VERDICT_HOST_MEMORY are not of one GPU: verdict_text_add_host. */
-static void add_figures(struct text_line *line, const struct verdict *verdict)
+static void add_figures(
+    struct text_line *line, const struct core *core, const struct verdict *verdict)
 {
     switch (verdict->kind) {
     case VERDICT_NOT_IDLE:
@@ -183,14 +185,14 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
         break;
     case VERDICT_SERVICE_SLOWED:
         text_line_add(line,
-            "requests of task %" PRIu64 ", a service, would take %.2f times as long, at most %.2f "
-            "meets its latency target",
-            verdict->task, verdict->have, verdict->limit);
+            "requests of task %s, a service, would take %.2f times as long, at most %.2f meets its "
+            "latency target",
+            core_task_label(core, verdict->task).text, verdict->have, verdict->limit);
         break;
     case VERDICT_PROMISE_SLOWED:
         text_line_add(line,
-            "task %" PRIu64 " would take %.2f times as long as alone, at most %.2f is promised",
-            verdict->task, verdict->have, verdict->limit);
+            "task %s would take %.2f times as long as alone, at most %.2f is promised",
+            core_task_label(core, verdict->task).text, verdict->have, verdict->limit);
         break;
     case VERDICT_PROMISE_OWN:
         text_line_add(line,
@@ -198,7 +200,7 @@ static void add_figures(struct text_line *line, const struct verdict *verdict)
             verdict->have, verdict->limit);
         break;
     case VERDICT_ONE_PROCESS:
-        add_one_process(line, verdict);
+        add_one_process(line, core, verdict);
         break;
     default:
         break;
@@ -210,19 +212,28 @@ bool verdict_text_names_task(enum verdict_kind kind)
     return verdict_texts[kind].behind_task != NULL;
 }
 
+struct task_label verdict_text_name(const struct core *core, const struct verdict *verdict)
+{
+    /* The number of a reservation is no task. */
+    return verdict->kind == VERDICT_SET_ASIDE ? task_label_of_id(verdict->task)
+                                              : core_task_label(core, verdict->task);
+}
+
 void verdict_text_add_tasks(struct text_line *line, enum verdict_kind kind, const char *tasks)
 {
     text_line_add(
         line, "%s%s%s", verdict_texts[kind].of_many, tasks, verdict_texts[kind].behind_tasks);
 }
 
-void verdict_text_add(struct text_line *line, const struct verdict *verdict)
+void verdict_text_add(
+    struct text_line *line, const struct core *core, const struct verdict *verdict)
 {
     const struct verdict_text *entry = &verdict_texts[verdict->kind];
     if (!entry->text)
-        add_figures(line, verdict);
+        add_figures(line, core, verdict);
     else if (entry->behind_task)
-        text_line_add(line, "%s%" PRIu64 "%s", entry->text, verdict->task, entry->behind_task);
+        text_line_add(
+            line, "%s%s%s", entry->text, verdict_text_name(core, verdict).text, entry->behind_task);
     else
         text_line_add(line, "%s", entry->text);
 }

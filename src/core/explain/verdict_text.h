@@ -7,10 +7,14 @@
 #include "core/text_line.h"
 
 /* Adds the verdict on one GPU, such as "3.1 GiB short". */
-void verdict_text_add(struct text_line *line, const struct verdict *verdict);
+void verdict_text_add(
+    struct text_line *line, const struct core *core, const struct verdict *verdict);
 
 /* Tests whether the text names the task of the verdict. */
 bool verdict_text_names_task(enum verdict_kind kind);
+
+/* Returns how that task, or that reservation, is named. */
+struct task_label verdict_text_name(const struct core *core, const struct verdict *verdict);
 
 /* Adds the verdict on several GPUs that names these tasks: "tasks 3, 4 have them to themselves". */
 void verdict_text_add_tasks(struct text_line *line, enum verdict_kind kind, const char *tasks);

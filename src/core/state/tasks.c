@@ -41,6 +41,12 @@ struct task *core_find_task(const struct core *core, uint64_t id)
     return i < core->n_tasks && core->tasks[i]->id == id ? core->tasks[i] : NULL;
 }
 
+struct task_label core_task_label(const struct core *core, uint64_t id)
+{
+    const struct task *task = core_find_task(core, id);
+    return task ? task_label(task) : task_label_of_id(id);
+}
+
 struct task *core_add_task(struct core *core, uint64_t id)
 {
     struct task *task = calloc(1, sizeof *task);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "core/questions.h"
 #include "core/sharing_choice.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/public_json.h"
@@ -30,12 +31,17 @@ static json_t *resident_task(const struct http *http, size_t i, const struct gpu
         "unused_for_long", is_long);
 }
 
+/* By rising ids. */
 static json_t *resident_tasks(
     const struct http *http, size_t i, const struct gpu_report *gpu, const struct gpu_view *view)
 {
     json_t *tasks = json_array();
-    for (int k = 0; k < view->n_residents; k++)
-        json_array_append_new(tasks, resident_task(http, i, gpu, &view->residents[k]));
+    for (int k = 0; k < view->n_residents; k++) {
+        size_t before = 0;
+        for (int other = 0; other < view->n_residents; other++)
+            before += other < k && view->residents[other].task < view->residents[k].task;
+        json_array_insert_new(tasks, before, resident_task(http, i, gpu, &view->residents[k]));
+    }
     return tasks;
 }
 
@@ -46,6 +52,27 @@ static json_t *contexts_of_suspended(const struct gpu_view *view)
     for (int i = 0; i < view->n_absent; i++)
         json_array_append_new(tasks, json_integer((json_int_t)view->absent[i].task));
     return tasks;
+}
+
+/* How people name tasks of arrays: {"4": "3_0"}. Others are named by their ids. */
+static void add_label(const struct http *http, json_t *labels, uint64_t id)
+{
+    const struct task *task = core_task(http->parts.core, id);
+    if (task && task->array.id)
+        json_object_set_new(labels, task_label_of_id(id).text, json_string(task_label(task).text));
+}
+
+static json_t *task_labels(
+    const struct http *http, const struct gpu_report *gpu, const struct gpu_view *view)
+{
+    json_t *labels = json_object();
+    for (int i = 0; i < view->n_residents; i++)
+        add_label(http, labels, view->residents[i].task);
+    for (int i = 0; i < view->n_absent; i++)
+        add_label(http, labels, view->absent[i].task);
+    for (size_t i = 0; i < gpu->n_misplaced; i++)
+        add_label(http, labels, gpu->misplaced[i].task);
+    return labels;
 }
 
 /* What all external processes did together. */
@@ -199,7 +226,8 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     const struct gpu_view *view = &core_view(http->parts.core)->gpus[gpu->view];
     const struct gpu_sample *seen = gpu->sample;
     char text[128];
-    const char *held = gpu_view_explain_hold(view, text, sizeof text), *health_text;
+    const char *held = core_explain_hold(http->parts.core, view, text, sizeof text);
+    const char *health_text;
     json_t *object = json_object();
     json_object_set_new(object, "index", json_string(info->index));
     json_object_set_new(object, "uuid", json_string(info->uuid));
@@ -228,6 +256,7 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     json_object_set_new(object, "energy_mj", json_reading(seen->energy_j, 1e6));
     json_object_set_new(object, "temperature_c", json_reading(seen->temperature_c, 1));
     json_object_set_new(object, "tasks", resident_tasks(http, i, gpu, view));
+    json_object_set_new(object, "task_labels", task_labels(http, gpu, view));
     json_object_set_new(object, "contexts", contexts_of_suspended(view));
     json_object_set_new(object, "foreign_processes", external_processes(http, gpu));
     json_object_set_new(object, "misplaced_processes", misplaced_processes(gpu));

@@ -132,6 +132,36 @@ static void gpus_with_the_same_text_are_named_together(void **state)
     core_destroy(core);
 }
 
+/* Tasks 21 to 23 are 20_5, 20_7 and 20_9; 30 is of no array. A reservation's number is no task. */
+static void tasks_of_arrays_are_named_by_their_arrays_and_sorted(void **state)
+{
+    const struct array_element elements[] = {{21, 5}, {22, 7}, {23, 9}};
+    struct core *core = world_core(&saying_of_each, 4);
+    struct event array = {.kind = EVENT_SUBMIT,
+        .task = 20,
+        .submit = {.elements = elements,
+            .n_elements = 3,
+            .request = {.gpus = 1, .sharing = SHARING_STREAMS}}};
+    assert_int_equal(core_step(core, &array), 0);
+    world_submit(core, 1, 30, (struct task_request){.gpus = 1});
+    static const uint64_t tasks[] = {30, 23, 22, 23};
+    for (int i = 0; i < 4; i++)
+        said_of[i] = (struct verdict){.kind = VERDICT_EXCLUSIVE, .task = tasks[i]};
+    assert_string_equal(
+        explain(core, 21), "GPUs 0 to 3: tasks 20_7, 20_9, 30 have them to themselves");
+    char order[100];
+    assert_string_equal(core_explain_order(core, 30, 21, order, sizeof order),
+        "task 20_5 comes before task 30: it was submitted earlier");
+    for (int i = 0; i < 4; i++)
+        said_of[i] = (struct verdict){.kind = VERDICT_SET_ASIDE, .task = 22};
+    assert_string_equal(explain(core, 21), "GPUs 0 to 3: kept free for reservation 22");
+    const struct dependency after[] = {
+        {DEPENDENCY_OK, 22, 22, false}, {DEPENDENCY_ANY, 21, 23, false}};
+    world_submit(core, 1, 31, (struct task_request){.gpus = 1, .after = after, .n_after = 2});
+    assert_string_equal(explain(core, 31), "waits for ok:20_7, any:20");
+    core_destroy(core);
+}
+
 static void figures_that_differ_are_a_range(void **state)
 {
     static const struct {
@@ -352,6 +382,7 @@ int main(void)
         cmocka_unit_test(every_verdict_has_words_to_act_on),
         cmocka_unit_test(no_kind_of_verdict_is_without_words),
         cmocka_unit_test(gpus_with_the_same_text_are_named_together),
+        cmocka_unit_test(tasks_of_arrays_are_named_by_their_arrays_and_sorted),
         cmocka_unit_test(figures_that_differ_are_a_range),
         cmocka_unit_test(many_texts_and_tasks_are_counted_not_listed),
         cmocka_unit_test(a_small_buffer_is_filled_and_ended),

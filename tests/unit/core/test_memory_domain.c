@@ -10,6 +10,8 @@
 
 #include "base/array.h"
 #include "core/memory_domain.h"
+#include "core/questions.h"
+#include "core/state/state.h"
 #include "policy/policies.h"
 #include "pretend_gpus.h"
 
@@ -127,10 +129,12 @@ static void what_residents_of_any_place_use_is_accounted_for(void **state)
     assert_true(gpu_view_unaccounted_bytes(&gpus[1]).value == 10);
 }
 
+/* `why`: no task of these ids is known, so they are their names. */
 static void assert_held(int gpu, const char *why)
 {
+    static const struct core core;
     char text[100];
-    const char *held = gpu_view_explain_hold(&gpus[gpu], text, sizeof text);
+    const char *held = core_explain_hold(&core, &gpus[gpu], text, sizeof text);
     assert_string_equal(held ? held : "", why);
 }
 
