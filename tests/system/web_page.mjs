@@ -131,11 +131,11 @@ async function eventually(get, condition) {
   }
 }
 
-// On a phone no cell is beside the screen. All are measured at one moment: rows come and go.
+// On a narrow screen no cell is beside it. All are measured at one moment: rows come and go.
 async function assertInSight(page, cells) {
   const findHidden = (wanted) => {
     const shown = [...document.querySelectorAll(wanted)].filter((cell) => cell.getClientRects().length);
-    return shown.length && shown.filter((cell) => cell.getBoundingClientRect().right > 390).map((cell) => cell.textContent);
+    return shown.length && shown.filter((cell) => cell.getBoundingClientRect().right > innerWidth).map((cell) => cell.textContent);
   };
   await eventually(() => page.evaluate(findHidden, cells), (hidden) => hidden.length === 0);
 }
@@ -162,7 +162,7 @@ const checks = {
     const long = page.locator(`tr[data-task="${last}"] .why button`);
     const isWhole = () => long.evaluate((one) => one.scrollWidth <= one.clientWidth + 1);
     const isOpen = async () => (await long.getAttribute("aria-expanded")) === "true";
-    await page.setViewportSize({ width: 900, height: 900 });
+    await page.setViewportSize({ width: 1000, height: 900 });
     await eventually(isWhole, (is) => !is);
     await eventually(async () => {
       if (!(await isOpen())) {
@@ -227,6 +227,10 @@ const checks = {
     await phone.waitForSelector(".shares tbody td");
     await assertInSight(phone, "tr[data-task] td, .shares tbody td");
     assert.match(await phone.evaluate(() => getComputedStyle(document.querySelector(".shares td"), "::before").content), /Rank/);
+    // Nor on a tablet, where the reasons have no room beside the other columns.
+    await phone.setViewportSize({ width: 820, height: 800 });
+    await assertInSight(phone, "tr[data-task] td, .shares tbody td");
+    await phone.setViewportSize({ width: 390, height: 800 });
     await phone.goto(here(url) + "#/report");
     await phone.waitForSelector(".report tbody td");
     await assertInSight(phone, ".report tbody td");

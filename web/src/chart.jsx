@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
 import { isolatedOf, summaryOf, timeRange } from "./curves.js";
-import { tickLabels } from "./format.js";
+import { tickLabels, timesWithin } from "./format.js";
 import { hatch } from "./hatch.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -62,16 +62,12 @@ function axisSize(plot, labels, axis, cycle) {
   return Math.ceil(plot.ctx.measureText(longest).width / devicePixelRatio + own.gap + 6);
 }
 
-const LABEL_HALF = 24; // px: of "18:05:09"
-
 // The labels of the axis of time, without those that would lie over the other axis or end outside.
 function timeLabels(plot, times, axis, space, step) {
-  const width = plot.bbox.width / devicePixelRatio;
-  const fits = (at) => {
-    const x = plot.valToPos(at, "x");
-    return !(x < LABEL_HALF || x > width - LABEL_HALF);
-  };
-  const shown = times.filter(fits);
+  plot.ctx.font = plot.axes[axis].font[0];
+  const widths = tickLabels(times, step).flat().map((text) => plot.ctx.measureText(text).width / devicePixelRatio);
+  const xOf = (at) => plot.valToPos(at, "x");
+  const shown = timesWithin(times, xOf, plot.bbox.width / devicePixelRatio, Math.max(0, ...widths) / 2);
   const lines = tickLabels(shown, step);
   return times.map((at) => (lines[shown.indexOf(at)] ?? []).join("\n"));
 }

@@ -76,6 +76,9 @@ export function tickLabels(times, step, now = Date.now() / 1000) {
   });
 }
 
+// The times of an axis whose labels, `half` wide to each side, lie within its width. `xOf`: where a time is.
+export const timesWithin = (times, xOf, width, half) => times.filter((at) => xOf(at) >= half && xOf(at) <= width - half);
+
 export const gpuName = (name) => (name || "").replace(/^NVIDIA /, "");
 
 export const listOr = (list, otherwise) => (list && list.length ? list.join(", ") : otherwise);

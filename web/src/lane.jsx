@@ -2,7 +2,7 @@
 // One GPU over time on a canvas: tasks stacked by memory, below it SM activity and power.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { duration, memory, moment, percent, tickLabels, watts } from "./format.js";
+import { duration, memory, moment, percent, tickLabels, timesWithin, watts } from "./format.js";
 import { hatch } from "./hatch.js";
 import { indexAt, labelBox, layerAt, powerScale, stackLane } from "./lanes.js";
 import { hueOf, labelOf } from "./tasks.js";
@@ -162,7 +162,8 @@ function drawAxis(pen, since, until, width, xOf) {
   pen.globalAlpha = 0.25;
   for (const at of times) pen.fillRect(xOf(at), 0, 1, STRIPS_HEIGHT);
   pen.globalAlpha = 1;
-  const shown = times.filter((at) => xOf(at) > 20 && xOf(at) < width - 20);
+  const widths = tickLabels(times, step).flat().map((text) => pen.measureText(text).width);
+  const shown = timesWithin(times, xOf, width, Math.max(0, ...widths) / 2);
   tickLabels(shown, step).forEach((lines, i) =>
     lines.forEach((text, k) => pen.fillText(text, xOf(shown[i]), STRIPS_HEIGHT + 3 + k * AXIS_LINE)),
   );

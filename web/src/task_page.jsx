@@ -203,7 +203,7 @@ export function Task({ id, live, isSlurm }) {
           {neighbours.map((task, i) => (
             <>
               {i ? ", " : ""}
-              <a href={`#/task/${task}`}>task {task}</a>
+              <a href={`#/task/${task}`}>task {live.has(task) ? labelOf(live.get(task)) : task}</a>
             </>
           ))}
         </p>

@@ -7,7 +7,7 @@ import * as format from "../src/format.js";
 
 test("unknown is a dash, never 0", () => {
   for (const show of Object.values(format))
-    if (typeof show === "function" && ![format.gpuName, format.listOr, format.tickLabels].includes(show))
+    if (typeof show === "function" && ![format.gpuName, format.listOr, format.tickLabels, format.timesWithin].includes(show))
       assert.equal(show(null), format.UNKNOWN);
   assert.equal(format.memory(0), "0 MiB");
   assert.equal(format.memory(11673.6), "11.4 GiB");
@@ -36,4 +36,10 @@ test("labels that are not of today have the day below the first of each day", ()
   assert.deepEqual(format.tickLabels(times.slice(2), 10800, at(25, 4)), [["00:00", "Nov 23"], ["03:00"]]);
   assert.deepEqual(format.tickLabels([at(22, 0), at(23, 0)], 86400, at(23, 4)), [["Nov 22"], ["Nov 23"]]);
   assert.deepEqual(format.tickLabels([], 60), []);
+});
+
+test("a label that would end outside of its axis is left out", () => {
+  const xOf = (at) => at * 10; // an axis of 0 to 10, 100 px wide
+  assert.deepEqual(format.timesWithin([0, 2, 2.5, 5, 7.5, 8, 10], xOf, 100, 25), [2.5, 5, 7.5]);
+  assert.deepEqual(format.timesWithin([1], xOf, 30, 16), []);
 });
