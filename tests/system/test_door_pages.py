@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands at the head of the pages of doors, typed as they stand there, on emulated GPUs.
+"""The commands of README and at the head of the pages of doors, typed on emulated GPUs.
 
 A page for people who come from another tool starts with commands (tests/unit/cli/test_docs.py).
 Each of their lines is run here, or is in ELSEWHERE with the place that runs it, so that a page
@@ -123,6 +123,23 @@ class Page(DaemonCase):
         for line, (beginning, printed) in zip(lines, expected):
             self.assertTrue(line.startswith(beginning), (line, beginning))
             self.assertRegex(self.type(line), printed, line)
+
+    def test_readme(self):
+        """Its script is all that its commands need, beside the reader's train.py."""
+        text = read(os.path.join(ROOT, "README.md"))
+        shown = re.search(r"(?m)^ {4}\$ cat train.sh\n((?: {4}.*\n)+)", text)[1]
+        lines = [re.sub(r"\s+# .*$", "", line[4:]) for line in shown.splitlines()]
+        first = next(i for i, line in enumerate(lines) if line.startswith("$ "))
+        self.write("train.sh", "\n".join(lines[:first]) + "\n")
+        self.write("train.py", "import sys\nprint(*sys.argv[1:])\n")
+        commands = [line[2:] for line in lines[first:] if line.startswith("$ ")]
+        self.assertEqual(len(commands), 3, commands)
+        self.lead_to_first()
+        self.assertEqual(self.type(commands[0]), f"Submitted task {FIRST}\n")
+        self.assertIn(
+            self.type(commands[1]).splitlines()[0].split(), [row.split() for row in lines]
+        )
+        self.assertEqual(self.type(commands[2]), "--batch-size 128\n")
 
     def test_slurm_commands(self):
         self.lead_to_first()
