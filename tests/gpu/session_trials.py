@@ -54,6 +54,21 @@ def kills(sharing):
     }
 
 
+def closed():
+    command = (
+        f"{GPU}/closed_trial.py {{programs}} {{out}}/closed.jsonl --gpus={{gpu}}"
+        " --seconds={seconds}"
+    )
+    return {
+        "gpus": 1,
+        "wanted_s": 75,
+        "least_s": 45,
+        "command": command,
+        "smoke": f"{command} --parts=told,filter",
+        "emulated": f"{command} --emulated",
+    }
+
+
 def slots(ways, gpus):
     command = (
         f"{GPU}/carrier_slots_trial.py {{programs}} {{out}}/slots.jsonl --ways={ways}"
@@ -177,6 +192,14 @@ TRIALS = (
         "20 GiB are at the host after 1.0 s; after the kill the second GPU is as before",
         f"{GPU}/carrier_lent_trial.py {{programs}} {{out}}/lent.jsonl --parts=killed --emulated"
         " --gpus={gpus} --seconds={seconds}",
+    ),
+    Trial(
+        "closed",
+        "What CUDA and nvidia-smi find where the kernel closes GPUs: gpu-filter and outside: limit",
+        predicted="tasks see their own GPUs only (cuInit says 100 to a task of none), a person"
+        " outside none, root all; a training goes out and in beside it; refused where the machine"
+        " does not let root make cgroups: `told` says so",
+        **closed(),
     ),
     Trial(
         "ledger",
