@@ -49,14 +49,14 @@ class SlurmTools(DaemonCase):
             "USER": pwd.getpwuid(os.geteuid()).pw_name,
         }
 
-    def run_tool(self, *words):
+    def run_tool(self, *words, limit_s=LIMIT_S):
         return subprocess.run(
             words,
             cwd=self.work,
             env=self.tool_env,
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=limit_s,
             check=False,
         )
 
@@ -87,6 +87,7 @@ class Snakemake(SlurmTools):
             *"/usr/bin/snakemake --slurm --jobs 3 --keep-going --latency-wait 60".split(),
             "--max-status-checks-per-second=1",
             *"--default-resources slurm_account=colloc slurm_partition=colloc".split(),
+            limit_s=3 * LIMIT_S,
         )
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("2 of 4 steps (50%) done", done.stderr)
