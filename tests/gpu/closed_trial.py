@@ -161,9 +161,9 @@ class Trial:
         os.rmdir(cgroup)
 
     def watch(self, daemon, cgroup):
-        for who, uid, is_meant in (("person", PERSON, False), ("root", 0, True)):
+        for name, uid, is_meant in (("person", PERSON, False), ("root", 0, True)):
             found = self.probe_outside(cgroup, uid)
-            self.note(f"limit, {who}", found=found, as_meant=is_open(found) is is_meant)
+            self.note(f"limit, {name}", found=found, as_meant=is_open(found) is is_meant)
         row = self.probe(daemon, "--gpus=1")
         self.note("limit, task", **row, as_meant=is_open(row["found"]) is True)
         self.note("limit, training", **self.train(daemon, gives_way=True))
