@@ -124,6 +124,7 @@ static const struct field fields[] = {
     {"Max slowdown", "max_slowdown", rate_text},
     {"Slowdown now", "slowdown", rate_text},
     {"Promise", "promise_text", scalar_text},
+    {"Probes", "probes_text", scalar_text},
     {"Energy", "energy_j", joules_text},
     {"Suspended", "suspended_s", stopped_text},
     {"Stop cost", "suspension_cost_s", stopped_text},

@@ -60,8 +60,10 @@ enum {
     SIMULATE_CARRIER,
     SIMULATE_SERVICE_HOLD,
     SIMULATE_LEARN_DELAYS,
+    SIMULATE_PROBE_SHARE,
     SIMULATE_PROMISE,
     SIMULATE_PROMISE_SHARE,
+    SIMULATE_SPEEDS_UNKNOWN,
     SIMULATE_DELAY_FACTOR,
     SIMULATE_DELAY_ERROR,
     SIMULATE_BACKFILL,
@@ -194,6 +196,12 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_TEXT,
         .argument = "X",
         .help = "the part of the tasks that have the promise, 0 to 1; default: 1"},
+    [SIMULATE_SPEEDS_UNKNOWN] = {.name = "speeds-unknown",
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help =
+            "the part of the tasks, 0 to 1, whose speed alone no earlier run has shown: it is not "
+            "known until a task is alone, or a probe measures it (--probe-share); default: 0"},
     [SIMULATE_DELAY_FACTOR] = {.name = "delay-factor",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -391,6 +399,9 @@ static int set_promises(
     int r = number_of(invocation, SIMULATE_PROMISE, 100, 0, fault, &simulation->promise);
     if (r == 0)
         r = number_of(invocation, SIMULATE_PROMISE_SHARE, 1, 1, fault, &simulation->promise_share);
+    if (r == 0)
+        r = number_of(
+            invocation, SIMULATE_SPEEDS_UNKNOWN, 1, 0, fault, &simulation->speeds_unknown);
     if (r == 0)
         r = number_of(invocation, SIMULATE_DELAY_FACTOR, 10, 1, fault, &simulation->delay_factor);
     if (r == 0)
@@ -678,6 +689,10 @@ static void print_promises(
         printf("Promises      %" PRId64 " of %" PRId64 " kept; the longest took %.2f times as long "
                "as alone\n",
             result->kept, result->promised, result->longest_promised);
+    if (simulation->promise > 0 && simulation->speeds_unknown > 0)
+        printf("Speeds alone  of %" PRId64 " of %" PRId64 " promised tasks known; %" PRId64
+               " pauses of others for probes, of a task at most %.2f %% of its time\n",
+            result->measured, result->promised, result->probes, 100 * result->probes_cost);
     if (first->valid)
         printf("Predictions   of slowdowns are off by %.1f %% in the first hour (median)",
             100 * first->value);
@@ -744,6 +759,9 @@ static void print_result_json(const struct setup *setup, const struct simulation
         json_object_set_new(object, "promised", json_integer(result->promised));
         json_object_set_new(object, "promises_kept", json_integer(result->kept));
         json_object_set_new(object, "longest_promised", json_real(result->longest_promised));
+        json_object_set_new(object, "speeds_known", json_integer(result->measured));
+        json_object_set_new(object, "probes", json_integer(result->probes));
+        json_object_set_new(object, "probes_cost", json_real(result->probes_cost));
     }
     if (result->error_first_hour.valid) {
         json_object_set_new(

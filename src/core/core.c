@@ -33,6 +33,7 @@
 
 #include "core/ask/deadline.h"
 #include "core/ask/giving_way.h"
+#include "core/ask/probe.h"
 #include "core/decide/dependency_judge.h"
 #include "core/decide/eligibility.h"
 #include "core/decide/fifo_schedule.h"
@@ -51,13 +52,22 @@ int core_apply(struct core *core, const struct event *event)
     return core_apply_event(core, event);
 }
 
+/* A report may be the last that a probe lacks to begin, or what it was made for. */
+static bool is_for_probe(const struct core *core, const struct event *event)
+{
+    const struct task *task = event->kind == EVENT_SPEED ? core_find_task(core, event->task) : NULL;
+    return task && (event->time_us < task->run->promise.probe_until_us ||
+                       core_find_probe(core, task, event->time_us).kind == PROBE_DUE);
+}
+
 /* Most samples and measured speeds cannot let a task be placed: apply_sample.c and promise.c say
  * which can. Drains and backfill depend on more. */
 static bool needs_pass(const struct core *core, const struct event *event)
 {
     if ((event->kind != EVENT_SAMPLE && event->kind != EVENT_SPEED) || core->pass_needed ||
         core->recovery_queue.first || core->n_memory_waits || core->any_wanted ||
-        core_advance_deadline_us(core, core->last_pass_us) <= event->time_us)
+        core_advance_deadline_us(core, core->last_pass_us) <= event->time_us ||
+        is_for_probe(core, event))
         return true;
     bool is_awaited = core->reserved_for || core->head_lacks_power;
     return is_awaited && event->time_us - core->last_pass_us >= CORE_BACKFILL_PERIOD_US;

@@ -182,6 +182,7 @@ struct event {
             int n;
             enum yield_reason reason; /* of SUSPENDING, MOVING and PAUSE */
             uint64_t to_task;         /* the task that it gives way to; 0: none */
+            int64_t until_us;         /* of PAUSE for a probe: it goes on then, at the latest */
             struct reading bytes;     /* of MOVING: its memory on each new GPU; never 0. Of
                                          SUSPENDING with a neighbour: what it holds */
         } yield;
@@ -220,7 +221,10 @@ struct event {
         } metric;
         struct halving_rank stop; /* of STOP */
         struct reading p99_us;    /* of LATENCY; not valid: not known */
-        struct reading slowdown;  /* of SPEED; not valid: not known */
+        struct {
+            struct reading slowdown; /* of SPEED; not valid: not known */
+            struct reading step_us;  /* of SPEED: what a step takes now; not valid: not known */
+        };
         struct {
             uint32_t uid;
             int64_t usage_us;           /* GPU time charged, decayed to the time of the event */

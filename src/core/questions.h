@@ -203,6 +203,11 @@ const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffe
 const char *core_explain_promise(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);
 
+/* Writes for how long the task has paused so that others were measured alone; "" where it has not.
+ * Returns `buffer`. */
+const char *core_explain_probes(
+    const struct core *core, const struct task *task, char *buffer, size_t size);
+
 /* Writes which of two tasks comes first, and why. Returns `buffer`. */
 const char *core_explain_order(
     const struct core *core, uint64_t one, uint64_t other, char *buffer, size_t size);

@@ -72,6 +72,8 @@ struct core_settings {
     int64_t service_hold_us; /* a service meets its target so long before a task joins it */
     bool is_calibrated;      /* sharing_constants are set; otherwise the built-in ones are used */
     struct interference_constants sharing_constants;
+    double probe_share; /* of its time that a task is paused for probes (probe.h), at most; 0: there
+                           are none */
     bool learns_delays; /* measured speeds correct the model (state/delays.c) */
     enum queue_order order;
     int64_t usage_half_life_us; /* of charges (charges.c); 0: nothing is charged */

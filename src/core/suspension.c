@@ -20,6 +20,7 @@ const char *yield_reason_name(enum yield_reason reason)
         [YIELD_UNUSED] = "unused",
         [YIELD_TO_SERVICE] = "service",
         [YIELD_TO_PROMISE] = "promise",
+        [YIELD_TO_PROBE] = "probe",
     };
     return names[reason];
 }

@@ -52,13 +52,14 @@ enum yield_reason {
     YIELD_UNUSED,      /* it has not used its GPUs for long; it is resumed when it calls CUDA */
     YIELD_TO_SERVICE,  /* a service beside it misses its latency target */
     YIELD_TO_PROMISE,  /* a task beside it does not have the speed that it was promised */
+    YIELD_TO_PROBE,    /* a task beside it is measured alone (core/probe.h) */
     YIELD_REASONS
 };
 
 /* Does the other task want the time of the GPU, not its memory? Then being paused is as good. */
 static inline bool yield_is_for_time(enum yield_reason reason)
 {
-    return reason == YIELD_TO_SERVICE || reason == YIELD_TO_PROMISE;
+    return reason == YIELD_TO_SERVICE || reason == YIELD_TO_PROMISE || reason == YIELD_TO_PROBE;
 }
 
 /* "user", "memory", ...: stable, they stand in logs. */

@@ -189,6 +189,7 @@ struct task_yield {
     bool neighbour_failed; /* in this attempt: not tried again */
     int64_t relocate_retry_us;  /* the way to the host failed: not tried again before */
     int64_t since_us;           /* since when it does not compute; 0: it does */
+    int64_t until_us;           /* of a pause for a probe: it goes on then, at the latest */
     int64_t resumed_us;         /* when it last came back in this attempt; 0: never */
     int64_t retry_us;           /* its resumption failed: not tried again before */
     int failures;               /* of resumptions, since the last that succeeded */
@@ -196,6 +197,9 @@ struct task_yield {
     int64_t attempt_stopped_us; /* the same of this attempt */
     int64_t cost_us;            /* of that: suspending, resuming and moving */
     int suspensions, moves, pauses;
+    int probes;          /* finished pauses for probes, all attempts: of `pauses`, */
+    int64_t probed_us;   /* how long they took together, */
+    uint64_t probed_for; /* and the task that the last one was for */
 };
 
 /* An allocation of the task that waits in its process for GPU memory to become free. */
@@ -247,11 +251,15 @@ struct task_promise {
     bool is_doubted;         /* the report said more than is believed */
     int64_t reported_us;     /* when that was; 0: never in this attempt, or not known any more */
     int64_t missed_since_us; /* 0: it is not missed, or that is unknown */
+    struct reading step_us;  /* what a step took, as last measured */
     int64_t joined_us;       /* when a task last came beside it */
     int64_t gave_way_us;     /* when one last gave way to it; 0: never */
     int64_t changed_us;      /* the later of the two */
     int doublings;           /* of the time before the next one comes */
     int n_gave_way;
+    int64_t probe_begun_us; /* when tasks were last paused to measure it alone; 0: never */
+    int64_t probe_until_us; /* they go on then, at the latest; the past: they have */
+    int n_probes;
 };
 
 /* The array that a task is of. Its tasks have rising ids, all above the array's own. */

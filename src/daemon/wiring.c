@@ -81,6 +81,7 @@ static void driver_pause(void *context, uint64_t task)
 {
     struct daemon *daemon = context;
     suspension_pause(daemon->suspension, task);
+    preload_manager_note_pause(daemon->preload);
 }
 
 static void driver_unpause(void *context, uint64_t task)

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "core/probe.h"
 #include "sim/event_line.h"
 #include "sim/scenario_parser.h"
 #include "sim/sim_driver.h"
@@ -41,6 +42,8 @@ struct scenario_run {
         bool has_all;                /* its allocation that waited got the rest of its memory */
         bool waits;                  /* an allocation of it waits for memory */
         bool is_inactive;            /* from "idle" to "wake" */
+        int64_t alone_us;            /* reports show it alone since then; 0: not */
+        bool is_measured;            /* its speed alone is known */
         bool went_near;              /* at its last suspension its copy went to a neighbour GPU */
         double held_bytes;           /* at the last sample; also while it waits */
         int finish_version;          /* counts plans of its end: only the last counts */
@@ -451,6 +454,20 @@ static double activity_beside(const struct scenario_run *run, const struct task 
     return beside;
 }
 
+/* As the daemon measures it: some steps after those that others had begun (core/probe.h). */
+static void measure_alone(struct scenario_run *run, const struct task *task, bool is_alone)
+{
+    struct task_state_now *state = &run->tasks[task->id];
+    int64_t now_us = sim_now_us(run->sim), step_us = run->scenario.tasks[task->id].step_us;
+    int64_t probe_us = task->run->promise.probe_begun_us;
+    if (!is_alone)
+        state->alone_us = 0;
+    else if (!state->alone_us)
+        state->alone_us = now_us - probe_us <= SAMPLE_US ? probe_us : now_us;
+    if (state->alone_us && now_us - state->alone_us >= PROBE_SETTLE_US + PROBE_STEPS * step_us)
+        state->is_measured = true;
+}
+
 /* Reports how many times as long as alone a promised task takes. */
 static void report_speed(struct scenario_run *run, const struct task *task, int gpu)
 {
@@ -458,7 +475,14 @@ static void report_speed(struct scenario_run *run, const struct task *task, int 
     if (slows <= 0 || task->state != TASK_RUNNING || !runs_on(run, task, gpu))
         return;
     struct event event = {.kind = EVENT_SPEED, .time_us = sim_now_us(run->sim), .task = task->id};
-    event.slowdown = reading_of(1 + slows * activity_beside(run, task, gpu));
+    double beside = activity_beside(run, task, gpu), slowdown = 1 + slows * beside;
+    int64_t step_us = run->scenario.tasks[task->id].step_us;
+    if (step_us) {
+        measure_alone(run, task, beside <= 0);
+        event.step_us = reading_of(slowdown * (double)step_us);
+    }
+    if (!step_us || run->tasks[task->id].is_measured)
+        event.slowdown = reading_of(slowdown);
     note_error(run, sim_schedule_event(run->sim, &event));
 }
 

@@ -290,6 +290,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"latency", FIELD_DURATION, OPTION(latency_us), 0},
         {"promise", FIELD_READING, OPTION(request.slowdown_max), 100},
         {"slows", FIELD_REAL, OPTION(slows), 100},
+        {"step", FIELD_DURATION, OPTION(step_us), 0},
     };
 #undef OPTION
     char *value = strchr(word, '=');

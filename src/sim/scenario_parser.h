@@ -29,6 +29,8 @@ struct scenario_task {
     int64_t latency_us; /* p99 of a service that computes alone; 0: it answers no requests */
     double slows; /* of a promised task: how much longer it takes for each GPU's worth of activity
                      beside it, as measured; 0: it is not measured */
+    int64_t step_us; /* of such a task alone, whose speed alone no earlier run has shown; 0: one
+                        has */
     int exit_code;
     bool deaf, unlaunchable, unsuspendable, unhooked, uncarried, are_ranks;
     int uid;

@@ -81,6 +81,9 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     case WAKE_SPEED:
         simulated_task_on_speed(run, wakeup);
         break;
+    case WAKE_PROBE:
+        simulated_task_on_probe(run, wakeup);
+        break;
     case WAKE_RUNG:
         simulated_trial_on_rung(run, wakeup);
         break;

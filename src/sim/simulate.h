@@ -48,10 +48,11 @@ struct simulation {
     bool knows_time;     /* the scheduler knows each task's expected time */
     bool take_turns;     /* tasks take turns in time slots (core/pass/slots.c) */
     double promise;      /* the promise of some tasks (docs/promise.md); 0: none */
-    double promise_share; /* the part of the tasks that have it */
-    double delay_factor;  /* of the delay of tasks by others, over that of the scheduler's model;
+    double promise_share;  /* the part of the tasks that have it */
+    double speeds_unknown; /* the part of the tasks of which no earlier run was alone */
+    double delay_factor;   /* of the delay of tasks by others, over that of the scheduler's model;
                              0: as 1 */
-    double delay_error;   /* standard deviation of the logarithm of a further factor of each kind of
+    double delay_error; /* standard deviation of the logarithm of a further factor of each kind of
                              task (simulated_speed.c); 0: none */
     const struct halving_rule *stop; /* of the trace's arrays; NULL: their trials run to the end */
     uint64_t curve_seed;             /* of the loss curves of trials without given values */
@@ -87,6 +88,10 @@ struct simulation_result {
     int64_t promised, kept;                   /* tasks with a promise that completed; that took no
                                                * longer */
     double longest_promised;                  /* of those tasks: times as long as alone */
+    int64_t measured;                         /* of those tasks: their speed alone was known */
+    int64_t probes;                           /* pauses of tasks for probes that have ended */
+    double probes_cost;                       /* of a task that ended, at most: the part of its
+                                               * time that it was paused for them */
     struct reading error_first_hour, error_later;  /* median error of predicted slowdowns, as a part
                                                    * of the true ones */
     struct learned_delay learned[SHARING_MPS + 1]; /* at the end */

@@ -2,8 +2,9 @@
 /*
  * Measured speeds of simulated trainings, and promises. Every five seconds each training that
  * shares its GPUs reports how many times as long as alone it takes, as the daemon does
- * (docs/promise.md); its speed alone counts as known, from earlier runs. So the scheduler's model
- * can be another one than the truth, which the simulation knows:
+ * (docs/promise.md). Its speed alone is known from earlier runs, or once it was alone for a window,
+ * or a probe has shown it. So the scheduler's model can be another one than the truth, which the
+ * simulation knows:
  *
  *     delay of a task by others = that of the model, times delay_factor, times exp(delay_error * z)
  *
@@ -18,6 +19,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "core/probe.h"
 #include "sim/chance.h"
 #include "sim/simulation_run.h"
 
@@ -31,6 +33,10 @@
 #define SEED_OF_DELAYS   UINT64_C(0x64656c6179)
 #define SEED_OF_PROMISES UINT64_C(0x70726f6d69)
 #define SEED_OF_NOISE    UINT64_C(0x6e6f697365)
+#define SEED_OF_SPEEDS   UINT64_C(0x737065656473)
+
+/* Chosen: about the median of the trainings whose steps were measured (docs/measured/steps.md). */
+#define STEP_US (50 * MS_US)
 
 static double true_factor(const struct simulation *simulation)
 {
@@ -53,13 +59,18 @@ double simulated_delay_factor(const struct simulation_run *run, const struct sim
     return true_factor(simulation) * exp(simulation->delay_error * z);
 }
 
+static bool is_drawn(const struct simulation_run *run, uint64_t seed, uint64_t index, double share)
+{
+    const uint64_t parts = 1000000;
+    uint64_t drawn = chance_below(seed ^ run->simulation->resample, index, parts);
+    return (double)drawn < share * (double)parts;
+}
+
 struct reading simulated_promise(const struct simulation_run *run, uint64_t index)
 {
     const struct simulation *simulation = run->simulation;
-    const uint64_t parts = 1000000;
-    uint64_t drawn = chance_below(SEED_OF_PROMISES ^ simulation->resample, index, parts);
     bool is_promised = simulation->promise > 0 &&
-                       (double)drawn < simulation->promise_share * (double)parts;
+                       is_drawn(run, SEED_OF_PROMISES, index, simulation->promise_share);
     return is_promised ? reading_of(simulation->promise) : READING_NONE;
 }
 
@@ -98,6 +109,25 @@ void simulated_task_begin_speeds(struct simulation_run *run, const struct simula
             run, WAKE_SPEED, sim_now_us(run->sim) + WINDOW_US, task->running.id, task->attempt);
 }
 
+static bool has_speed(const struct simulation_run *run, const struct simulated_task *task)
+{
+    return task->has_speed ||
+           !is_drawn(run, SEED_OF_SPEEDS, task->running.id, run->simulation->speeds_unknown);
+}
+
+static void report_slowdown(
+    struct simulation_run *run, const struct simulated_task *task, double slowdown)
+{
+    struct event event = {
+        .kind = EVENT_SPEED, .time_us = sim_now_us(run->sim), .task = task->running.id};
+    if (has_speed(run, task))
+        event.slowdown = reading_of(
+            slowdown * (1 + NOISE * chance_normal(SEED_OF_NOISE, run->n_speeds++)));
+    event.step_us = reading_of(slowdown * (double)STEP_US);
+    int r = sim_step(run->sim, &event);
+    simulation_run_check(run, r < 0 ? r : 0);
+}
+
 void simulated_task_on_speed(struct simulation_run *run, const struct sim_wakeup *wakeup)
 {
     struct simulated_task *task = run->tasks[wakeup->subject];
@@ -107,18 +137,52 @@ void simulated_task_on_speed(struct simulation_run *run, const struct sim_wakeup
     const struct running_task *running = &task->running;
     bool is_window = known->state == TASK_RUNNING && running->speed > 0 && task->memory_steps > 0 &&
                      wakeup->time_us - running->since_us >= WINDOW_US;
-    bool is_of_use = known->request.slowdown_max.valid || is_shared(run, running);
+    task->has_speed |= is_window && !is_shared(run, running);
+    bool is_of_use = known->request.slowdown_max.valid ||
+                     (is_shared(run, running) && has_speed(run, task));
     simulated_task_begin_speeds(run, task);
     if (!is_window || !is_of_use)
         return;
     double slowdown = 1 / (running->speed * slowdown_alone(run, running));
     if (is_shared(run, running))
         note_error(run, known, slowdown);
-    struct event event = {.kind = EVENT_SPEED, .time_us = wakeup->time_us, .task = wakeup->subject};
-    event.slowdown = reading_of(
-        slowdown * (1 + NOISE * chance_normal(SEED_OF_NOISE, run->n_speeds++)));
-    int r = sim_step(run->sim, &event);
-    simulation_run_check(run, r < 0 ? r : 0);
+    report_slowdown(run, task, slowdown);
+}
+
+/* ---- probes ---- */
+
+void simulated_task_begin_probe(struct simulation_run *run, const struct task *paused)
+{
+    const int64_t lasts_us = PROBE_SETTLE_US + PROBE_PERIOD_US + PROBE_STEPS * STEP_US;
+    uint64_t id = paused->run->yield.to_task;
+    if (paused->run->yield.reason == YIELD_TO_PROBE && run->tasks[id])
+        simulation_run_wake(
+            run, WAKE_PROBE, sim_now_us(run->sim) + lasts_us, id, run->tasks[id]->attempt);
+}
+
+/* Of several tasks that were paused for it, the first wake-up ends it. */
+void simulated_task_on_probe(struct simulation_run *run, const struct sim_wakeup *wakeup)
+{
+    struct simulated_task *task = run->tasks[wakeup->subject];
+    if (!task || task->attempt != wakeup->version)
+        return;
+    const struct task *known = core_task(sim_core(run->sim), wakeup->subject);
+    bool is_probed = known->state == TASK_RUNNING &&
+                     wakeup->time_us < known->run->promise.probe_until_us;
+    if (!is_probed || is_shared(run, &task->running))
+        return;
+    task->has_speed = true;
+    report_slowdown(run, task, 1);
+}
+
+void simulated_probes_end(struct simulation_run *run, const struct task *ended)
+{
+    const struct task_yield *yield = &ended->run->yield;
+    if (ended->executed_us <= 0)
+        return;
+    run->result.probes += yield->probes;
+    run->result.probes_cost = fmax(
+        run->result.probes_cost, (double)yield->probed_us / (double)ended->executed_us);
 }
 
 void simulated_promise_end(
@@ -132,6 +196,7 @@ void simulated_promise_end(
     double alone_s = task->solo_s * slowdown_alone(run, &uncapped) / task->kind_speed;
     double ratio = took_s / alone_s;
     run->result.promised++;
+    run->result.measured += has_speed(run, task);
     run->result.kept += ratio <= ended->request.slowdown_max.value * TOLERANCE;
     run->result.longest_promised = fmax(run->result.longest_promised, ratio);
 }

@@ -107,6 +107,7 @@ static void add_ended_training(
     if (task->trial)
         simulated_trial_end(run, task, ended);
     simulated_promise_end(run, task, ended);
+    simulated_probes_end(run, ended);
     run->n_unended--;
     run_totals_add_ended(&run->totals, ended);
     run->result.suspensions += ended->run->yield.suspensions + ended->run->yield.pauses;

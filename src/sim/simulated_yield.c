@@ -200,6 +200,7 @@ void simulated_task_yield(
         break;
     case EFFECT_PAUSE:
         stop_computing(run, task);
+        simulated_task_begin_probe(run, yielding);
         break;
     case EFFECT_CONTINUE:
         compute_again(run, task);

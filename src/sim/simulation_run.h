@@ -41,7 +41,8 @@ enum simulation_wakeup {
     WAKE_SERVICE,      /* subject: task; once a second */
     WAKE_SERVICES_END, /* the last training has ended */
     WAKE_RUNG,         /* subject: task; version: as of WAKE_FINISH */
-    WAKE_SPEED         /* subject: task; version: attempt; every five seconds */
+    WAKE_SPEED,        /* subject: task; version: attempt; every five seconds */
+    WAKE_PROBE         /* subject: task; version: attempt; a probe of it ends */
 };
 
 /* The daemon reports the p99 of the last ten seconds (docs/services.md). */
@@ -88,6 +89,7 @@ struct simulated_task {
     bool waits;         /* an allocation of it waits for memory, */
     int64_t wait_us;    /* since then, */
     int retries;        /* and has failed so often though it was granted */
+    bool has_speed;     /* how fast it is alone is known */
     bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
     double kind_speed;  /* of the attempt, as running.kind_speed, also once it has ended */
     int64_t yield_us;   /* how long its suspension, resumption or move takes */
@@ -250,6 +252,15 @@ void simulated_task_begin_speeds(struct simulation_run *run, const struct simula
 
 /* WAKE_SPEED: a window of five seconds has passed. */
 void simulated_task_on_speed(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* The task is paused so that a promised one is measured alone. */
+void simulated_task_begin_probe(struct simulation_run *run, const struct task *paused);
+
+/* WAKE_PROBE: steps have been counted. */
+void simulated_task_on_probe(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* Counts what probes have cost a task that has ended. */
+void simulated_probes_end(struct simulation_run *run, const struct task *ended);
 
 /* Counts the promise of a task that has ended. */
 void simulated_promise_end(

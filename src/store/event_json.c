@@ -283,9 +283,10 @@ static const struct field end_fields[] = {
     {"state", FIELD_NAME, AT(end), REQUIRED, 0, 0, &end_states},
 };
 
-static const struct field yield_fields[] = {
+static const struct field pause_fields[] = {
     {"why", FIELD_NAME, AT(yield.reason), REQUIRED, 0, 0, &yield_reasons},
     {"for", FIELD_INT64, AT(yield.to_task), OPTIONAL, 1, INT64_MAX, NULL},
+    {"until_us", FIELD_INT64, AT(yield.until_us), OPTIONAL, 1, INT64_MAX, NULL},
 };
 
 static const struct field moving_fields[] = {
@@ -367,6 +368,7 @@ static const struct field latency_fields[] = {
 
 static const struct field speed_fields[] = {
     {"slowdown", FIELD_READING, AT(slowdown), OPTIONAL, 0, 0, NULL},
+    {"step_us", FIELD_READING, AT(step_us), OPTIONAL, 0, 0, NULL},
 };
 
 static const struct field suspension_cost_fields[] = {
@@ -416,7 +418,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_SPEED] = FIELDS(speed_fields),
     [EVENT_SUSPENDING] = FIELDS(moving_fields),
     [EVENT_MOVING] = FIELDS(moving_fields),
-    [EVENT_PAUSE] = FIELDS(yield_fields),
+    [EVENT_PAUSE] = FIELDS(pause_fields),
     [EVENT_SUSPENDED] = FIELDS(yielded_fields),
     [EVENT_RESUMED] = FIELDS(yielded_fields),
     [EVENT_MOVED] = FIELDS(yielded_fields),

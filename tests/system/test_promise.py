@@ -115,6 +115,52 @@ class Promises(PromiseCase):
                 self.assertIn("must be a number from 1 to 100", shown.stderr)
 
 
+class Probes(PromiseCase):
+    """A promised task that is never alone: the one beside it pauses, for up to half of its time."""
+
+    gpus = "1xA100-40GB"
+    settings = {"suspend": "no", "policy": "predictive", "probe-share": "0.5"}
+
+    def beside(self):
+        """The promised task, and the one that was there before it."""
+        other = self.train(2000, 1e7, "--steps=100000000 --smact=0.3", memory_mib=2000, smact=0.3)
+        self.wait_state(other, "RUNNING")
+        return self.promised(0.3, 3), other
+
+    def probed(self, task):
+        """The interruptions of the task for probes, once there is one."""
+        listed = lambda: [
+            each
+            for attempt in self.task(task)["attempts"]
+            for each in attempt["interruptions"]
+            if each["reason"] == "probe"
+        ]
+        return until(listed, f"a probe for which task {task} pauses")
+
+    def test_it_is_measured_while_the_other_one_pauses(self):
+        task, other = self.beside()
+        first = self.probed(other)[0]
+        self.assertEqual((first["kind"], first["for"]), ("paused", task))
+        self.measured(task)
+        self.assertIsNotNone(self.task(task)["steps_per_s_alone"])
+        found = self.wait_state(other, "RUNNING")
+        self.assertRegex(found["probes_text"], f"^paused .* s .*task {task}")
+        self.assertRegex(self.colloc("show", str(other)).stdout, r"Probes +paused ")
+        self.assertIsNone(self.task(task)["probes_text"])
+
+    def test_it_goes_on_after_a_crash(self):
+        task, other = self.beside()
+        self.probed(other)
+        self.restart(signal.SIGKILL)
+        self.wait_state(other, "RUNNING")
+        steps = lambda: self.task(other)["steps"] or 0
+        before = steps()
+        until(lambda: steps() > before, "steps after the crash")
+        self.assertEqual(self.act("cancel", task).status, 200)
+        self.wait(task, "CANCELLED")
+        self.wait_state(other, "RUNNING")
+
+
 class Moves(PromiseCase):
     """Where the driver can move a task."""
 

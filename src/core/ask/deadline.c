@@ -2,14 +2,15 @@
 /*
  * When does the core need a TICK at the latest? Whatever a pass or a reaction does because time has
  * passed has its moment here: a time limit, the end of a time slot, a begin, a reservation in
- * advance, a resumption that is tried again, the hold of a promise, a decision that is delayed.
- * Forgetting one means that it happens only with the next event.
+ * advance, a resumption that is tried again, the hold of a promise, the end of a probe, a decision
+ * that is delayed. Forgetting one means that it happens only with the next event.
  */
 #include "core/ask/deadline.h"
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "core/ask/giving_way.h"
+#include "core/ask/probe.h"
 #include "core/ask/queue_head.h"
 #include "core/ask/queue_pause.h"
 #include "core/ask/waits.h"
@@ -88,11 +89,18 @@ int64_t core_recall_us(const struct core *core, const struct task *task)
                                                    : TIME_NEVER;
 }
 
-static void note_recall(const struct core *core, uint64_t id, int64_t *earliest_us)
+static void note_moment(const struct core *core, int64_t us, int64_t *earliest_us)
 {
-    int64_t us = core_recall_us(core, core_find_task(core, id));
     if (us > core->last_pass_us && us < *earliest_us)
         *earliest_us = us;
+}
+
+static void note_recall(const struct core *core, uint64_t id, int64_t *earliest_us)
+{
+    const struct task *task = core_find_task(core, id);
+    note_moment(core, core_recall_us(core, task), earliest_us);
+    if (core_is_probed(task))
+        note_moment(core, task->run->yield.until_us, earliest_us);
 }
 
 static int64_t earliest_recall_us(const struct core *core)

@@ -52,13 +52,27 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
     return decide_effect(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
 }
 
+int core_pause_for_probe(
+    struct core *core, const struct task *task, uint64_t promised, int64_t until_us, int64_t now_us)
+{
+    struct event event = {.kind = EVENT_PAUSE,
+        .time_us = now_us,
+        .task = task->id,
+        .yield = {.reason = YIELD_TO_PROBE, .to_task = promised, .until_us = until_us}};
+    return decide_effect(core, &event, EFFECT_PAUSE);
+}
+
 int core_move_task(struct core *core, const struct task *task, const int *gpus,
     struct reading bytes, enum yield_reason reason, uint64_t to_task, int64_t now_us)
 {
     struct event event = {.kind = EVENT_MOVING,
         .time_us = now_us,
         .task = task->id,
-        .yield = {gpus, task->n_gpus, reason, to_task, whole_bytes(bytes)}};
+        .yield = {.gpus = gpus,
+            .n = task->n_gpus,
+            .reason = reason,
+            .to_task = to_task,
+            .bytes = whole_bytes(bytes)}};
     return decide_effect(core, &event, EFFECT_MOVE);
 }
 

@@ -9,6 +9,11 @@
 int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us);
 
+/* Pauses a running task until then at the latest, so that another one is measured alone. Returns 0
+ * or -ENOMEM. */
+int core_pause_for_probe(struct core *core, const struct task *task, uint64_t promised,
+    int64_t until_us, int64_t now_us);
+
 /* Moves a running task to as many other GPUs as it has. `bytes`: its memory on each of them.
  * Returns 0 or -ENOMEM. */
 int core_move_task(struct core *core, const struct task *task, const int *gpus,

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a running task has the speed that it was promised, and if not, what is done, or why
  * nothing can be. */
+#include <math.h>
+
 #include "core/ask/giver.h"
+#include "core/ask/probe.h"
+#include "core/probe.h"
 #include "core/questions.h"
 #include "core/state/promise.h"
 #include "core/state/state.h"
@@ -32,6 +36,61 @@ static void add_missed(
                             "promises, and tasks that are starting do not)");
 }
 
+static double in_seconds(int64_t us)
+{
+    return (double)us / (double)SECOND_US;
+}
+
+/* How its speed alone becomes known, or why not. */
+static void add_probe(
+    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
+{
+    const struct probe_answer probe = core_find_probe(core, task, now_us);
+    switch (probe.kind) {
+    case PROBE_NONE:
+        break;
+    case PROBE_RUNS:
+        text_line_add(line, "; it is measured alone now, while the tasks beside it are paused");
+        break;
+    case PROBE_DUE:
+        text_line_add(line, "; the tasks beside it pause next for %.1f s to measure it alone",
+            in_seconds(probe.stop_us));
+        break;
+    case PROBE_LATER:
+        text_line_add(line,
+            "; the tasks beside it pause for %.1f s to measure it alone, in %.0f s "
+            "at the earliest",
+            in_seconds(probe.stop_us), ceil(in_seconds(probe.at_us - now_us)));
+        break;
+    case PROBE_UNSETTLED:
+        text_line_add(line, "; it is measured alone once all tasks there run and have settled");
+        break;
+    case PROBE_REFUSED:
+        text_line_add(line, "; it is not measured alone: task %s does not pause for that",
+            core_task_label(core, probe.task).text);
+        break;
+    case PROBE_EXTERNAL:
+        text_line_add(line, "; it cannot be measured alone: colloc cannot pause all that may "
+                            "compute there");
+        break;
+    case PROBE_SLOW_STEPS:
+        text_line_add(line,
+            "; it is not measured alone: %d of its steps take too long for a "
+            "pause of %d s",
+            PROBE_STEPS, (int)(PROBE_MAX_US / SECOND_US));
+        break;
+    case PROBE_NO_STEPS:
+        text_line_add(line, "; no steps of it are known yet");
+        break;
+    case PROBE_FAILED:
+        text_line_add(line,
+            "; the tasks beside it have paused %d times, and it could not be "
+            "measured alone",
+            PROBE_TRIES);
+        break;
+    }
+}
+
 /* Which predictions the promise was given by. */
 static void add_learned(struct text_line *line, const struct core *core, const struct task *task)
 {
@@ -52,9 +111,10 @@ const char *core_explain_promise(
     if (!task || !core_has_promise(task) || task->state != TASK_RUNNING)
         return buffer;
     const struct task_promise *promise = &task->run->promise;
-    if (!promise->reported_us)
+    if (!promise->reported_us) {
         text_line_add(&line, "not measured yet: held by prediction");
-    else if (promise->missed_since_us)
+        add_probe(&line, core, task, now_us);
+    } else if (promise->missed_since_us)
         text_line_add(&line, "missed");
     else
         text_line_add(&line, "kept");
@@ -66,5 +126,22 @@ const char *core_explain_promise(
         text_line_add(&line, "; tasks have given way to it %d time%s", promise->n_gave_way,
             promise->n_gave_way > 1 ? "s" : "");
     add_learned(&line, core, task);
+    return buffer;
+}
+
+const char *core_explain_probes(
+    const struct core *core, const struct task *task, char *buffer, size_t size)
+{
+    struct text_line line = {buffer, size, 0};
+    const struct task_yield *yield = &task->run->yield;
+    struct task_label last = core_task_label(core, yield->probed_for);
+    buffer[0] = '\0';
+    if (yield->probes == 1)
+        text_line_add(&line, "paused %.1f s to measure task %s alone", in_seconds(yield->probed_us),
+            last.text);
+    else if (yield->probes > 1)
+        text_line_add(&line,
+            "paused %d times, %.1f s in all, to measure others alone, the last time task %s",
+            yield->probes, in_seconds(yield->probed_us), last.text);
     return buffer;
 }

@@ -34,6 +34,7 @@ static void add_yield_reason(
         [YIELD_UNUSED] = "because it did not use its GPUs",
         [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
         [YIELD_TO_PROMISE] = "because a task beside it did not have its promised speed",
+        [YIELD_TO_PROBE] = "for a moment, to measure a task beside it alone",
     };
     struct task_label to = core_task_label(core, task->run->yield.to_task);
     if (task->run->yield.reason == YIELD_TO_SERVICE && task->run->yield.to_task) {
@@ -42,6 +43,10 @@ static void add_yield_reason(
     }
     if (task->run->yield.reason == YIELD_TO_PROMISE && task->run->yield.to_task) {
         text_line_add(line, "for task %s, which did not have its promised speed", to.text);
+        return;
+    }
+    if (task->run->yield.reason == YIELD_TO_PROBE && task->run->yield.to_task) {
+        text_line_add(line, "for a moment, to measure task %s alone", to.text);
         return;
     }
     bool names_task = task->run->yield.reason == YIELD_TO_MEMORY ||

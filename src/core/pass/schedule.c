@@ -31,6 +31,7 @@
 #include "core/pass/memory_answer.h"
 #include "core/pass/neighbour_pass.h"
 #include "core/pass/preempt.h"
+#include "core/pass/probe_pass.h"
 #include "core/pass/promise_pass.h"
 #include "core/pass/recall.h"
 #include "core/pass/recovery.h"
@@ -65,6 +66,7 @@ static const struct pass_stage stages[] = {
     {"memory", core_settle_memory_waits, "allocations that wait are answered, or given room"},
     {"services", core_schedule_services, "tasks give way to services that miss their targets"},
     {"promises", core_schedule_promises, "tasks give way to those without their promised speed"},
+    {"probes", core_schedule_probes, "tasks pause so that a promised one is measured alone"},
     {"recovery", core_schedule_recovery, "tasks that ran out of GPU memory start, or GPUs drain"},
     {"failing", core_empty_failing_gpus, "tasks leave GPUs that fail"},
     {"recall", core_recall_ranks, "ranks of NCCL come back in time"},

@@ -52,11 +52,14 @@ static void begin_stop(struct core *core, struct task *task, const struct event 
     task->run->yield.reason = task->run->yield.by_user ? YIELD_TO_USER : event->yield.reason;
     task->run->yield.to_task = event->yield.to_task;
     task->run->yield.since_us = event->time_us;
+    task->run->yield.until_us = event->yield.until_us;
     task->run->yield.is_unused = task->run->yield.reason == YIELD_UNUSED;
     if (task->run->yield.reason == YIELD_TO_SERVICE)
         core_note_gave_way(core, task, event->time_us);
     if (task->run->yield.reason == YIELD_TO_PROMISE)
         core_note_gave_way_to_promise(core, task, event->time_us);
+    if (task->run->yield.reason == YIELD_TO_PROBE)
+        core_note_probe_begun(core, task, event->time_us);
 }
 
 /* It computes again; or ends, if it was cancelled meanwhile. */
@@ -69,6 +72,8 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
         core_note_joined(core, task, task->gpus[i], now_us);
         core_note_joined_promise(core, task, task->gpus[i], now_us);
     }
+    if (task->run->yield.reason == YIELD_TO_PROBE)
+        core_note_probe_ended(core, task, now_us);
     core_end_stop(task, now_us);
     task->run->yield.is_unused = false;
     task->run->yield.resumed_us = now_us;

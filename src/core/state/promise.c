@@ -77,9 +77,10 @@ int64_t core_promise_opens_us(const struct task *task)
     const struct task_promise *promise = &task->run->promise;
     int64_t missed_us = promise->missed_since_us ? promise->reported_us + REPORT_VALID_US : 0;
     int64_t settled_us = promise->gave_way_us ? promise->gave_way_us + hold_us(task) : 0;
+    int64_t opens_us = missed_us > settled_us ? missed_us : settled_us;
     if (!core_has_promise(task))
         return 0;
-    return missed_us > settled_us ? missed_us : settled_us;
+    return promise->probe_until_us > opens_us ? promise->probe_until_us : opens_us;
 }
 
 bool core_is_promise_missed(const struct task *task, int64_t now_us)
@@ -152,15 +153,22 @@ static void note_slowdown(
     update_residents(core, task, now_us);
 }
 
+static bool is_possible(struct reading reading)
+{
+    return !reading.valid || reading.value > 0;
+}
+
 int core_apply_speed(struct core *core, struct task *task, const struct event *event)
 {
-    struct reading slowdown = event->slowdown;
-    if (task->state != TASK_RUNNING || (slowdown.valid && !(slowdown.value > 0)))
+    struct reading slowdown = event->slowdown, step_us = event->step_us;
+    if (task->state != TASK_RUNNING || !is_possible(slowdown) || !is_possible(step_us))
         return CORE_NOT_NOW;
     if (slowdown.valid)
         core_observe_delay(core, task, slowdown.value);
-    if (core_has_promise(task))
+    if (core_has_promise(task)) {
+        task->run->promise.step_us = step_us;
         note_slowdown(core, task, slowdown, event->time_us);
+    }
     return 0;
 }
 
@@ -193,6 +201,34 @@ void core_note_gave_way_to_promise(struct core *core, const struct task *task, i
     promise->missed_since_us = 0;
     promise->n_gave_way++;
     update_residents(core, other, now_us);
+}
+
+static struct task_promise *probed_promise(const struct core *core, const struct task *task)
+{
+    struct task *promised = core_find_task(core, task->run->yield.to_task);
+    bool is_one = promised && core_has_promise(promised) && task_has_run(promised);
+    return is_one ? &promised->run->promise : NULL;
+}
+
+/* Several tasks may pause at once for one probe. */
+void core_note_probe_begun(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct task_promise *promise = probed_promise(core, task);
+    if (!promise)
+        return;
+    promise->n_probes += promise->probe_begun_us != now_us;
+    promise->probe_begun_us = now_us;
+    promise->probe_until_us = task->run->yield.until_us;
+    update_residents(core, core_find_task(core, task->run->yield.to_task), now_us);
+}
+
+void core_note_probe_ended(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct task_promise *promise = probed_promise(core, task);
+    if (!promise)
+        return;
+    promise->probe_until_us = now_us;
+    update_residents(core, core_find_task(core, task->run->yield.to_task), now_us);
 }
 
 bool core_waits_for_promise(const struct task *task)

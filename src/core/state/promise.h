@@ -28,6 +28,10 @@ int64_t core_promise_opens_us(const struct task *task);
 void core_note_joined_promise(struct core *core, const struct task *task, int gpu, int64_t now_us);
 void core_note_gave_way_to_promise(struct core *core, const struct task *task, int64_t now_us);
 
+/* The task pauses so that a promised one is measured alone; or it computes again. */
+void core_note_probe_begun(struct core *core, const struct task *task, int64_t now_us);
+void core_note_probe_ended(struct core *core, const struct task *task, int64_t now_us);
+
 /* Does the task not compute because another one did not have its promised speed? */
 bool core_waits_for_promise(const struct task *task);
 

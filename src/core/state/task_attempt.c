@@ -29,9 +29,20 @@ void core_return_host(struct core *core, const struct task *task)
     core->host_used.memory_bytes -= task->request.host.memory_bytes;
 }
 
+/* Its record says what probes have cost it. */
+static void note_probe(struct task_yield *yield, int64_t now_us)
+{
+    if (!yield->since_us || yield->reason != YIELD_TO_PROBE)
+        return;
+    yield->probes++;
+    yield->probed_us += now_us > yield->since_us ? now_us - yield->since_us : 0;
+    yield->probed_for = yield->to_task;
+}
+
 void core_end_stop(struct task *task, int64_t now_us)
 {
     struct task_yield *yield = &task->run->yield;
+    note_probe(yield, now_us);
     if (yield->since_us && now_us > yield->since_us) {
         yield->stopped_us += now_us - yield->since_us;
         yield->attempt_stopped_us += now_us - yield->since_us;

@@ -205,6 +205,7 @@ static void add_rooms(struct http *http, json_t *object, const struct task *task
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
+    char probes[128];
     const char *why = suspension_why_failed(http->parts.suspension, task->id);
     int64_t now_us = driver_now_us(http->parts.driver);
     int64_t stopped_us = yield->stopped_us + (yield->since_us ? now_us - yield->since_us : 0);
@@ -213,6 +214,8 @@ static void add_yield(struct http *http, json_t *object, const struct task *task
     json_object_set_new(object, "suspensions", json_integer(yield->suspensions));
     json_object_set_new(object, "moves", json_integer(yield->moves));
     json_object_set_new(object, "pauses", json_integer(yield->pauses));
+    core_explain_probes(http->parts.core, task, probes, sizeof probes);
+    json_object_set_new(object, "probes_text", *probes ? json_string(probes) : json_null());
     add_memory_waits(object, &task->run->memory_wait, now_us);
     json_object_set_new(object, "suspension_error", *why ? json_string(why) : json_null());
     add_carrier(http, object, task);

@@ -3,7 +3,8 @@
  * Processes with the library connect, share their pages and end. At each poll of the GPUs all pages
  * are read: peaks (counted_peaks.c), speeds (task_steps.c, promised_speed.c), calls
  * (process_calls.c) and copies' host memory; then the threads that wait for memory are answered
- * (memory_waits.c).
+ * (memory_waits.c). A probe is too short for these polls: while there is one, a timer has the steps
+ * read.
  */
 #include "daemon/preload/preload_manager.h"
 #include "daemon/gpus/gpus_query.h"
@@ -17,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/probe.h"
 
 /* ---- polls ---- */
 
@@ -54,6 +56,23 @@ void preload_manager_polled(struct preload_manager *manager)
     }
     room_pool_review(manager->rooms, manager->listener);
     memory_waits_poll(manager);
+}
+
+/* ---- probes ---- */
+
+static void on_probe_timer(uv_timer_t *timer)
+{
+    struct preload_manager *manager = timer->data;
+    task_steps_note_all(manager);
+    if (!promised_speed_note_all(manager))
+        uv_timer_stop(timer);
+}
+
+void preload_manager_note_pause(struct preload_manager *manager)
+{
+    const uint64_t period_ms = PROBE_PERIOD_US / MS_US;
+    if (manager->listener && !uv_is_active((uv_handle_t *)&manager->probe_timer))
+        uv_timer_start(&manager->probe_timer, on_probe_timer, period_ms, period_ms);
 }
 
 /* ---- the listener's hooks ---- */
@@ -126,6 +145,8 @@ struct preload_manager *preload_manager_create(const struct preload_manager_opti
         free(manager);
         return NULL;
     }
+    uv_timer_init(options->loop, &manager->probe_timer);
+    manager->probe_timer.data = manager;
     return manager;
 }
 
@@ -152,6 +173,8 @@ void preload_manager_close(struct preload_manager *manager)
     struct preload_process *process = NULL;
     if (manager)
         room_pool_close(manager->rooms);
+    if (manager && !uv_is_closing((uv_handle_t *)&manager->probe_timer))
+        uv_close((uv_handle_t *)&manager->probe_timer, NULL);
     if (!manager || !manager->listener)
         return;
     while ((process = preload_next_process(manager->listener, process))) {

@@ -31,6 +31,9 @@ void preload_manager_close(struct preload_manager *manager);
 /* Releases the part once the loop has run after preload_manager_close. NULL is fine. */
 void preload_manager_destroy(struct preload_manager *manager);
 
+/* A task pauses. If that is for a probe (core/probe.h), steps are read more often until its end. */
+void preload_manager_note_pause(struct preload_manager *manager);
+
 /* Returns the socket that processes of tasks connect to; NULL: tasks run without the library. */
 const char *preload_manager_socket(const struct preload_manager *manager);
 

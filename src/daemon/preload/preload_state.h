@@ -17,6 +17,7 @@ struct preload_manager {
     uint64_t opened_ms;   /* in the loop's time */
     bool has_ended_waits; /* waits that threads had begun before this daemon, and ended meanwhile */
     uint64_t refusal_logged_ms; /* in the loop's time; 0: never */
+    uv_timer_t probe_timer;     /* while there is a probe */
     bool has_logged; /* since the last poll: a line that a program could cause at any rate */
 };
 
@@ -60,8 +61,9 @@ void task_steps_note_end(struct preload_manager *manager, struct preload_process
 
 /* ---- promised_speed.c ---- */
 
-/* Measures the speeds of tasks alone, and reports to the core how slow promised ones are. */
-void promised_speed_note_all(struct preload_manager *manager);
+/* Measures the speeds of tasks alone, and reports to the core how slow promised ones are. Returns
+ * whether one is still in a probe (core/probe.h). */
+bool promised_speed_note_all(struct preload_manager *manager);
 
 /* ---- carry_orders.c ---- */
 

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "core/probe.h"
 #include "daemon/preload/preload_state.h"
 #include "daemon/preload/speed_window.h"
 
@@ -50,22 +51,31 @@ static bool is_alone(const struct core *core, const struct task *task, int64_t *
 }
 
 static void report_slowdown(
-    struct preload_manager *manager, const struct task *task, struct reading slowdown)
+    struct preload_manager *manager, const struct task *task, const struct speed_report *report)
 {
     struct event event = driver_event(manager->parts.driver, EVENT_SPEED, task->id);
-    event.slowdown = slowdown;
+    event.slowdown = report->slowdown;
+    event.step_us = report->step_us;
     driver_feed(manager->parts.driver, &event, NULL);
+}
+
+static bool is_probed(const struct preload_manager *manager, const struct task *task)
+{
+    return driver_now_us(manager->parts.driver) < task->run->promise.probe_until_us;
 }
 
 static void note_task(struct preload_manager *manager, const struct task *task, struct job *job)
 {
     int64_t since_us, now_us = driver_now_us(manager->parts.driver);
     bool now_alone = is_alone(manager->parts.core, task, &since_us);
-    struct reading slowdown = READING_NONE;
-    bool has_ended = speed_window_note(&job->steps, now_alone, since_us, now_us, &slowdown);
-    bool is_of_use = task->request.slowdown_max.valid || (!now_alone && slowdown.valid);
+    bool is_probe = now_alone && is_probed(manager, task);
+    struct speed_report report = {READING_NONE, READING_NONE};
+    if (is_probe)
+        since_us += PROBE_SETTLE_US;
+    bool has_ended = speed_window_note(&job->steps, now_alone, is_probe, since_us, now_us, &report);
+    bool is_of_use = task->request.slowdown_max.valid || (!now_alone && report.slowdown.valid);
     if (has_ended && is_of_use)
-        report_slowdown(manager, task, slowdown);
+        report_slowdown(manager, task, &report);
 }
 
 static void note_resident(struct preload_manager *manager, uint64_t id)
@@ -84,8 +94,18 @@ static void note_resident(struct preload_manager *manager, uint64_t id)
         job->steps.alone->begun_us = 0;
 }
 
+static bool is_any_probed(const struct preload_manager *manager, const uint64_t *ids, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        const struct task *task = core_task(manager->parts.core, ids[i]);
+        any |= task && task->state == TASK_RUNNING && is_probed(manager, task);
+    }
+    return any;
+}
+
 /* A report may change which tasks are on a GPU: they are listed first. */
-void promised_speed_note_all(struct preload_manager *manager)
+bool promised_speed_note_all(struct preload_manager *manager)
 {
     const struct cluster_view *view = core_view(manager->parts.core);
     uint64_t *ids = NULL;
@@ -98,5 +118,7 @@ void promised_speed_note_all(struct preload_manager *manager)
         }
     for (size_t i = 0; i < n; i++)
         note_resident(manager, ids[i]);
+    bool any_probed = is_any_probed(manager, ids, n);
     free(ids);
+    return any_probed;
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "core/probe.h"
 
 /* Chosen. */
 #define WINDOW_US     (5 * SECOND_US)
@@ -42,23 +43,33 @@ static void note_alone(struct speed_alone *alone, double per_s)
     alone->windows++;
 }
 
-/* A window has ended. Returns the slowdown in it. */
-static struct reading end_window(const struct job_steps *steps)
+/* Of a probe: a second, as a timer sees it, and as many steps as that takes. */
+static const struct bounds {
+    int64_t least_us;
+    int steps;
+} usual = {WINDOW_US, WINDOW_STEPS},
+  of_probe = {PROBE_MEASURE_US - PROBE_PERIOD_US / 2, PROBE_STEPS};
+
+/* A window has ended. Returns what it has shown. */
+static struct speed_report end_window(const struct job_steps *steps)
 {
     struct speed_alone *alone = steps->alone;
     double n = steps->total - alone->steps, s = steps->timed_s - alone->timed_s;
     if (n < WINDOW_STEPS || s <= 0)
-        return READING_NONE;
+        return (struct speed_report){READING_NONE, READING_NONE};
     if (alone->windows == 0 && alone->per_s.valid && n / s > OTHER_STEPS * alone->per_s.value)
         alone->per_s = READING_NONE;
     if (alone->is_alone)
         note_alone(alone, n / s);
-    return alone->per_s.valid ? reading_of(alone->per_s.value * s / n) : READING_NONE;
+    return (struct speed_report){
+        .slowdown = alone->per_s.valid ? reading_of(alone->per_s.value * s / n) : READING_NONE,
+        .step_us = reading_of(s / n * (double)SECOND_US)};
 }
 
-bool speed_window_note(struct job_steps *steps, bool is_alone, int64_t since_us, int64_t now_us,
-    struct reading *ret_slowdown)
+bool speed_window_note(struct job_steps *steps, bool is_alone, bool is_probe, int64_t since_us,
+    int64_t now_us, struct speed_report *ret_report)
 {
+    const struct bounds *bounds = is_probe ? &of_probe : &usual;
     struct speed_alone *alone = steps->alone;
     if (alone->begun_units != alone->units) /* of other steps nothing is known */
         *alone = (struct speed_alone){.per_s = READING_NONE};
@@ -66,11 +77,11 @@ bool speed_window_note(struct job_steps *steps, bool is_alone, int64_t since_us,
         begin_window(steps, is_alone, now_us);
         return false;
     }
-    bool has_steps = steps->total - alone->steps >= WINDOW_STEPS;
+    bool has_steps = steps->total - alone->steps >= bounds->steps;
     int64_t lasts_us = now_us - alone->begun_us;
-    if (lasts_us < WINDOW_US || (!has_steps && lasts_us < WINDOW_MAX_US))
+    if (lasts_us < bounds->least_us || (!has_steps && lasts_us < WINDOW_MAX_US))
         return false;
-    *ret_slowdown = end_window(steps);
+    *ret_report = end_window(steps);
     begin_window(steps, is_alone, now_us);
     return true;
 }

@@ -15,18 +15,24 @@
 
 #include "daemon/job.h"
 
+/* What a window has shown; each not valid: unknown. */
+struct speed_report {
+    struct reading slowdown; /* times as long as alone */
+    struct reading step_us;  /* what a step took */
+};
+
 /*
  * Notes the steps up to now; to be called at each poll of a task that runs.
  *
  * steps:        its `alone` is set
  * is_alone:     no other computes on its GPUs
+ * is_probe:     that is for a moment only (core/probe.h): a window is shorter
  * since_us:     since when the same tasks have computed there, at the times of `now_us`
- * ret_slowdown: of the window that ended; not valid: it had too few steps, or the speed alone is
- *               not known
+ * ret_report:   of the window that ended
  *
  * Returns whether a window ended.
  */
-bool speed_window_note(struct job_steps *steps, bool is_alone, int64_t since_us, int64_t now_us,
-    struct reading *ret_slowdown);
+bool speed_window_note(struct job_steps *steps, bool is_alone, bool is_probe, int64_t since_us,
+    int64_t now_us, struct speed_report *ret_report);
 
 #endif

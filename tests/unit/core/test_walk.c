@@ -41,7 +41,7 @@ struct walk {
     } last[GPUS_MAX]; /* samples */
     struct dependency after[3];
     struct array_element elements[ARRAY_MAX];
-    int accepted[EVENT_KINDS], refused[EVENT_KINDS];
+    int accepted[EVENT_KINDS], refused[EVENT_KINDS], paused_for[YIELD_REASONS];
     uint64_t submitted;
 };
 
@@ -183,7 +183,7 @@ static void make_submit(struct walk *walk, struct event *event)
     request->limited = chance(walk, 30);
     request->service.is_service = chance(walk, 15);
     request->service.p99_us = chance(walk, 80) ? 50 * MS_US : 0;
-    request->slowdown_max = chance(walk, 12) ? reading_of(1 + (double)draw(walk, 200) / 100)
+    request->slowdown_max = chance(walk, 30) ? reading_of(1 + (double)draw(walk, 200) / 100)
                                              : READING_NONE;
     request->begin_us = chance(walk, 10) ? walk->now_us + (int64_t)draw(walk, 30) * SECOND_US : 0;
     make_after(walk, event);
@@ -347,7 +347,8 @@ static void make_speed(struct walk *walk, struct event *event)
             break;
         event->task = any_attempt(walk);
     }
-    event->slowdown = any_reading(walk, 4);
+    event->slowdown = chance(walk, 30) ? any_reading(walk, 4) : READING_NONE;
+    event->step_us = any_reading(walk, 170.0 * MS_US);
 }
 
 /* Mostly of a service that runs. */
@@ -383,8 +384,8 @@ static struct event make_input(struct walk *walk)
     static const enum event_kind often[] = {EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE,
         EVENT_SAMPLE, EVENT_SUBMIT, EVENT_STARTED, EVENT_STARTED, EVENT_EXITED, EVENT_EXITED,
         EVENT_ESTIMATE, EVENT_TICK, EVENT_RELEASE, EVENT_SUSPEND, EVENT_SUSPENDED, EVENT_RESUME,
-        EVENT_RESUMED, EVENT_LATENCY, EVENT_LATENCY, EVENT_SPEED, EVENT_MOVE, EVENT_MOVE,
-        EVENT_MOVE, EVENT_MOVED, EVENT_IDLE, EVENT_WAKE};
+        EVENT_RESUMED, EVENT_LATENCY, EVENT_LATENCY, EVENT_SPEED, EVENT_SPEED, EVENT_SPEED,
+        EVENT_MOVE, EVENT_MOVE, EVENT_MOVE, EVENT_MOVED, EVENT_IDLE, EVENT_WAKE};
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_RUN_AGAIN,
         EVENT_HOLD, EVENT_GPUS, EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT,
         EVENT_MEMORY_WAIT_END, EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE,
@@ -452,6 +453,8 @@ static void replay_step(struct walk *walk, const struct event *input)
         if (effects[i].kind == EFFECT_APPEND) {
             assert_int_equal(core_apply(walk->replayed, &effects[i].event), 0);
             walk->accepted[effects[i].event.kind]++;
+            if (effects[i].event.kind == EVENT_PAUSE)
+                walk->paused_for[effects[i].event.yield.reason]++;
         }
 }
 
@@ -629,6 +632,7 @@ static struct walk start_walk(uint64_t number)
     settings.can_suspend = settings.preload = seed % 4 != 0;
     settings.suspend_unused_us = seed % 3 == 0 ? 0 : SECOND_US;
     settings.can_pause = seed % 3 != 0;
+    settings.probe_share = seed % 4 ? 0.5 : 0;
     settings.preempt = seed % 2 != 0;
     settings.look_ahead = seed % 4 == 1;
     settings.make_room = seed % 3 != 1;
@@ -662,6 +666,7 @@ static int report_seed(void **state)
 static void walks_keep_the_state_sound_and_replayable(void **state)
 {
     int accepted[EVENT_KINDS] = {0}, refused[EVENT_KINDS] = {0}, ends[TASK_STATES] = {0};
+    int n_probes = 0;
     for (uint64_t number = 1; number <= WALKS; number++) {
         struct walk walk = start_walk(number);
         for (int i = 0; i < STEPS && walk.next_task < TASKS_MAX; i++)
@@ -672,6 +677,7 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
             accepted[i] += walk.accepted[i];
             refused[i] += walk.refused[i];
         }
+        n_probes += walk.paused_for[YIELD_TO_PROBE];
         for (const struct task *task = core_next_task(walk.core, 0); task;
              task = core_next_task(walk.core, task->id))
             ends[task->state]++;
@@ -692,6 +698,7 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
             fail_msg("%s was never accepted", event_name(kind));
         assert_int_equal(refused[kind] > 0, is_refusable);
     }
+    assert_true(n_probes > 0);
     for (int i = TASK_COMPLETED; i < TASK_STATES; i++)
         if (ends[i] == 0)
             fail_msg("no task has ended %s", task_state_word((enum task_state)i));

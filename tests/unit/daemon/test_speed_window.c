@@ -14,8 +14,9 @@ struct training {
     struct speed_alone alone;
     struct job_steps steps;
     int64_t now_us, since_us;
-    int windows;             /* that ended */
-    struct reading slowdown; /* of the last one */
+    int windows; /* that ended */
+    bool is_probe;
+    struct speed_report report; /* of the last one */
 };
 
 static void begin(struct training *training)
@@ -30,8 +31,8 @@ static void play(struct training *training, int seconds, double per_s, bool is_a
         training->now_us += SECOND_US;
         training->steps.total += per_s;
         training->steps.timed_s += per_s > 0;
-        training->windows += speed_window_note(
-            &training->steps, is_alone, training->since_us, training->now_us, &training->slowdown);
+        training->windows += speed_window_note(&training->steps, is_alone, training->is_probe,
+            training->since_us, training->now_us, &training->report);
     }
 }
 
@@ -51,7 +52,7 @@ static void beside_another_it_is_slower(void **state)
     change_mix(&training);
     play(&training, 6, 5, false);
     assert_int_equal(training.windows, 5);
-    assert_float_equal(training.slowdown.value, 8.0 / 5, 1e-9);
+    assert_float_equal(training.report.slowdown.value, 8.0 / 5, 1e-9);
     assert_float_equal(training.alone.per_s.value, 8, 1e-9); /* not measured beside others */
 }
 
@@ -86,7 +87,7 @@ static void without_a_speed_alone_it_is_unknown(void **state)
     begin(&training);
     play(&training, 6, 5, false);
     assert_int_equal(training.windows, 1);
-    assert_false(training.slowdown.valid);
+    assert_false(training.report.slowdown.valid);
 }
 
 /* That of an earlier run holds until a window alone; one that is slower than now is of other
@@ -97,9 +98,9 @@ static void an_earlier_run_has_its_speed_alone(void **state)
     begin(&training);
     training.alone.per_s = reading_of(10);
     play(&training, 6, 5, false);
-    assert_float_equal(training.slowdown.value, 2, 1e-9);
+    assert_float_equal(training.report.slowdown.value, 2, 1e-9);
     play(&training, 6, 12, false);
-    assert_false(training.slowdown.valid);
+    assert_false(training.report.slowdown.valid);
     assert_false(training.alone.per_s.valid);
     begin(&training);
     training.alone.per_s = reading_of(10);
@@ -116,7 +117,7 @@ static void a_window_has_four_steps(void **state)
     assert_int_equal(training.windows, 0);
     play(&training, 2, 0.5, false);
     assert_int_equal(training.windows, 1);
-    assert_float_equal(training.slowdown.value, 2, 1e-9);
+    assert_float_equal(training.report.slowdown.value, 2, 1e-9);
 }
 
 /* An evaluation, perhaps: nothing is said of its speed then. */
@@ -127,7 +128,7 @@ static void without_steps_it_is_unknown(void **state)
     training.alone.per_s = reading_of(1);
     play(&training, 602, 0, false);
     assert_int_equal(training.windows, 1);
-    assert_false(training.slowdown.valid);
+    assert_false(training.report.slowdown.valid);
 }
 
 static void other_steps_begin_anew(void **state)
@@ -137,7 +138,7 @@ static void other_steps_begin_anew(void **state)
     play(&training, 6, 8, true);
     training.alone.units++;
     play(&training, 6, 5, false);
-    assert_false(training.slowdown.valid);
+    assert_false(training.report.slowdown.valid);
     assert_false(training.alone.per_s.valid);
 }
 
@@ -149,6 +150,27 @@ static void speeds_alone_drift(void **state)
     play(&training, 501, 8, true);
     play(&training, 5, 16, true);
     assert_float_equal(training.alone.per_s.value, 9, 1e-6);
+}
+
+/* A probe is over as soon as 25 steps were made. */
+static void a_probe_is_shorter(void **state)
+{
+    struct training training;
+    begin(&training);
+    play(&training, 6, 5, false);
+    assert_false(training.report.slowdown.valid);
+    assert_float_equal(training.report.step_us.value, 0.2 * SECOND_US, 1e-6);
+    change_mix(&training);
+    training.is_probe = true;
+    play(&training, 3, 10, true);
+    assert_int_equal(training.windows, 1);
+    play(&training, 1, 10, true);
+    assert_int_equal(training.windows, 2);
+    assert_float_equal(training.report.slowdown.value, 1, 1e-9);
+    change_mix(&training);
+    training.is_probe = false;
+    play(&training, 6, 5, false);
+    assert_float_equal(training.report.slowdown.value, 2, 1e-9);
 }
 
 int main(void)
@@ -163,6 +185,7 @@ int main(void)
         cmocka_unit_test(without_steps_it_is_unknown),
         cmocka_unit_test(other_steps_begin_anew),
         cmocka_unit_test(speeds_alone_drift),
+        cmocka_unit_test(a_probe_is_shorter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

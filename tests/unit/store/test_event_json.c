@@ -254,7 +254,14 @@ static void giving_way_is_stored_as_ever(void **state)
                  resuming = of_kind(EVENT_RESUMING), move = of_kind(EVENT_MOVE),
                  suspended = of_kind(EVENT_SUSPENDED), failed = of_kind(EVENT_SUSPENSION_FAILED),
                  wait = of_kind(EVENT_MEMORY_WAIT), answer = of_kind(EVENT_MEMORY_ANSWER),
-                 resume = of_kind(EVENT_RESUME), go_on = of_kind(EVENT_CONTINUE);
+                 resume = of_kind(EVENT_RESUME), go_on = of_kind(EVENT_CONTINUE),
+                 pause = of_kind(EVENT_PAUSE);
+    pause.yield.reason = YIELD_TO_SERVICE;
+    assert_stored_as(&pause, "{\"why\":\"service\"}");
+    pause.yield.reason = YIELD_TO_PROBE;
+    pause.yield.to_task = 7;
+    pause.yield.until_us = 5000000;
+    assert_stored_as(&pause, "{\"why\":\"probe\",\"for\":7,\"until_us\":5000000}");
     suspending.yield.reason = YIELD_TO_MEMORY;
     assert_stored_as(&suspending, "{\"why\":\"memory\"}");
     suspending.yield.to_task = 12;
