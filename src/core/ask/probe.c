@@ -31,7 +31,7 @@ static double stop_us(double step_us)
            fmax((double)PROBE_MEASURE_US, PROBE_STEPS * step_us);
 }
 
-static void note(struct probe_answer *answer, enum probe_kind kind, uint64_t task)
+static void note_obstacle(struct probe_answer *answer, enum probe_kind kind, uint64_t task)
 {
     if (kind > answer->kind) {
         answer->kind = kind;
@@ -43,7 +43,7 @@ static void note_later(struct probe_answer *answer, int64_t at_us, int64_t now_u
 {
     if (at_us <= now_us)
         return;
-    note(answer, PROBE_LATER, 0);
+    note_obstacle(answer, PROBE_LATER, 0);
     answer->at_us = most_us(answer->at_us, at_us);
 }
 
@@ -74,9 +74,9 @@ static void ask_neighbour(const struct core *core, const struct resident *reside
 {
     const struct task *task = core_find_task(core, resident->task);
     if (is_never_paused(task))
-        note(answer, PROBE_REFUSED, task->id);
+        note_obstacle(answer, PROBE_REFUSED, task->id);
     if (!is_settled(task, resident) || !core_may_pause(core, task, now_us))
-        note(answer, PROBE_UNSETTLED, task->id);
+        note_obstacle(answer, PROBE_UNSETTLED, task->id);
     note_later(answer, affordable_us(core, task, answer->stop_us, now_us), now_us);
 }
 
@@ -86,15 +86,15 @@ static int ask_gpu(const struct core *core, const struct task *task, int gpu,
 {
     const struct gpu_view *view = &core->view.gpus[gpu];
     if (reading_assume(view->external_processes, 1) > 0 || memory_domain_has_others(view))
-        note(answer, PROBE_EXTERNAL, 0);
+        note_obstacle(answer, PROBE_EXTERNAL, 0);
     if (view->n_absent > 0 || view->health != VIEW_OK)
-        note(answer, PROBE_UNSETTLED, 0);
+        note_obstacle(answer, PROBE_UNSETTLED, 0);
     for (int i = 0; i < view->n_residents; i++) {
         const struct resident *resident = &view->residents[i];
         if (resident->task != task->id)
             ask_neighbour(core, resident, answer, now_us);
         else if (!is_settled(task, resident))
-            note(answer, PROBE_UNSETTLED, task->id);
+            note_obstacle(answer, PROBE_UNSETTLED, task->id);
     }
     return view->n_residents - 1;
 }

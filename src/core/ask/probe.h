@@ -33,8 +33,12 @@ struct probe_answer core_find_probe(
 /* Is the task paused so that another one can be measured alone? */
 bool core_is_probed(const struct task *task);
 
-/* Has that probe ended: its time is over, the task has been measured, or it is not alone any more?
- * `task`: one for which core_is_probed is true */
+/*
+ * Has that probe ended: its time is over, the promised task has been measured, or is not alone any
+ * more?
+ *
+ * task: one for which core_is_probed is true
+ */
 bool core_is_probe_over(const struct core *core, const struct task *task, int64_t now_us);
 
 #endif
