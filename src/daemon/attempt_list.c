@@ -79,8 +79,6 @@ static void end_interruption(json_t *attempt, int64_t time_us)
 static void begin_interruption(json_t *attempt, const char *kind, const struct event *event)
 {
     json_t *list = json_object_get(attempt, "interruptions");
-    json_t *to_task = event->yield.to_task ? json_integer((json_int_t)event->yield.to_task)
-                                           : json_null();
     end_interruption(attempt, event->time_us); /* a paused task may be suspended */
     if (!list) {                               /* an older daemon began the attempt */
         json_object_set_new(attempt, "interruptions", json_array());
@@ -88,10 +86,12 @@ static void begin_interruption(json_t *attempt, const char *kind, const struct e
     }
     if (json_array_size(list) >= ATTEMPT_INTERRUPTIONS_MAX)
         json_array_remove(list, 0);
-    json_array_append_new(
-        list, json_pack("{s:s, s:s, s:f, s:n, s:n, s:n, s:o}", "kind", kind, "reason",
-                  yield_reason_name(event->yield.reason), "since", seconds_of(event->time_us),
-                  "until", "gpus", "gpu_uuids", "for", to_task));
+    json_t *begun = json_pack("{s:s, s:s, s:f, s:n, s:n, s:n}", "kind", kind, "reason",
+        yield_reason_name(event->yield.reason), "since", seconds_of(event->time_us), "until",
+        "gpus", "gpu_uuids");
+    if (event->yield.to_task)
+        json_object_set_new(begun, "for", json_integer((json_int_t)event->yield.to_task));
+    json_array_append_new(list, begun);
 }
 
 /* A failed move leaves the task suspended, or where it was. */
