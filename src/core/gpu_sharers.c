@@ -38,10 +38,13 @@ double gpu_sharer_smact(const struct interference_constants *constants,
     guess.smact = reading_of(seen);
     for (int i = 0; i < SMACT_ROUNDS && sharing != SHARING_STREAMS; i++) {
         struct sharer sharer;
+        double before = guess.smact.value;
         gpu_sharer_set(&sharer, &guess, sharing, thread_percent);
         guess.smact.value = fmin(1,
             seen *
                 interference_alone(constants ? constants : &interference_measured, 1, 1, &sharer));
+        if (guess.smact.value == before)
+            break; /* so are all further rounds */
     }
     return guess.smact.value;
 }

@@ -30,12 +30,17 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
 
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
 {
-    const struct resident *resident, *newest = NULL;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        if (!residence_has_settled(resident->residence) &&
-            (!newest || resident->since_us >= newest->since_us))
-            newest = resident;
+    const struct resident *newest = NULL;
+    const struct gpu_view *at = gpu;
+    do {
+        for (int i = 0; i < at->n_residents; i++) {
+            const struct resident *resident = &at->residents[i];
+            if (!residence_has_settled(resident->residence) &&
+                (!newest || resident->since_us >= newest->since_us))
+                newest = resident;
+        }
+        at = memory_domain_next(at);
+    } while (at != gpu);
     return newest;
 }
 
@@ -81,7 +86,8 @@ struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
         bytes.value -= reading_assume(resident->mem_used_bytes, 0);
-    bytes.value -= gpu_view_copied_bytes(gpu);
+    if (gpu->n_copies)
+        bytes.value -= gpu_view_copied_bytes(gpu);
     return bytes;
 }
 

@@ -108,6 +108,10 @@ struct resident {
     int carried;          /* of the former: the carrier can take their memory away */
     struct resident_service service;
     struct resident_promise promise;
+    struct measured_smact { /* what expect.smact was last computed from (state/apply_sample.c) */
+        double seen;        /* 0: it is to be computed */
+        double launch_cost;
+    } measured;
 };
 
 /* A suspended client of MPS. Its context has stayed on the GPU, and keeps a place among the clients
@@ -142,6 +146,7 @@ struct gpu_view {
     struct reading mem_used_bytes;       /* of the memory domain */
     struct reading external_processes;   /* how many compute processes belong to no task */
     struct resident *residents;
+    int64_t mix_since_us;             /* since when the same tasks have been active there */
     struct reading smact_level;       /* of the window: since mix_since_us, once seen long enough */
     struct reading utilisation_level; /* likewise; an upper bound of SMACT */
     struct gpu_identity id;
@@ -149,7 +154,6 @@ struct gpu_view {
     struct absent_client *absent;
     struct lent_copy *copies; /* of tasks that are suspended on other GPUs */
     size_t residents_capacity, absent_capacity, copies_capacity;
-    int64_t mix_since_us; /* since when the same tasks have been active there */
     struct window smact, utilisation;
     struct window power, pcie;                /* empty unless a setting limits them */
     struct reading power_level, pcie_level;   /* watts, bytes a second; as smact_level */
@@ -177,6 +181,7 @@ struct cluster_view {
     bool has_services;   /* a task has been a service, or has given way to one; without, residents
                           are not examined for it */
     bool has_promises;   /* a task has been promised a speed */
+    bool has_several_clients;     /* a resident has had several clients of MPS: each counts */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
     const struct interference_constants *constants; /* of this host; NULL: those built in */
 };

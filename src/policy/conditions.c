@@ -145,25 +145,33 @@ static inline bool is_large_enough(
                (double)query->task->request.need.bytes);
 }
 
-/* Is the GPU idle to a task that takes only idle ones? */
-static bool is_idle_enough(const struct placement_query *query, const struct gpu_view *gpu)
+/* Is the GPU idle to a task that takes only idle ones? Inlined, as is_usable. */
+static inline __attribute__((always_inline)) bool is_idle_enough(
+    const struct placement_query *query, const struct gpu_view *gpu)
 {
     if (gpu->n_residents > 0)
         return query->unused_is_idle && gpu_view_is_unused(gpu, query->now_us);
     return gpu_view_is_idle(gpu) || gpu_view_is_idle_but_for(gpu, query->task);
 }
 
-/* Counts the tasks because of which the GPU is not idle. */
+/* The tasks because of which the GPU is not idle. Mostly all that are there: then none is read. */
+static int count_users(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    int n = 0;
+    const struct resident *resident;
+    if (!query->unused_is_idle && !memory_domain_is_shared(gpu))
+        return gpu->n_residents;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        n += !(query->unused_is_idle && resident_is_unused(resident, query->now_us));
+    return n;
+}
+
 static bool refuse_not_idle(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     double external = gpu->external_processes.valid ? gpu->external_processes.value : 0;
-    int n_tasks = 0;
-    const struct resident *resident;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        n_tasks += !(query->unused_is_idle && resident_is_unused(resident, query->now_us));
-    n_tasks += gpu->n_absent;
+    int n_tasks = count_users(query, gpu) + gpu->n_absent;
     return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, n_tasks, external);
 }
 
@@ -337,10 +345,14 @@ static bool may_join_absent(
  * 808, measured on an H200. */
 #define MPS_CLIENTS_MAX 48
 
-/* The task may have several processes, but one at least. */
+/* The task may have several processes, but one at least. Where no task has had several, the
+ * residents are enough to see that there is a place: none is read. */
 static bool has_mps_place(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
+    if (!query->view->has_several_clients && gpu->n_residents < MPS_CLIENTS_MAX &&
+        gpu->n_absent == 0)
+        return true;
     int clients = gpu_view_mps_clients(gpu);
     return clients < MPS_CLIENTS_MAX || sharing_rules_out_mps(query->task) ||
            gpu_view_has_context(gpu, query->task->id) ||

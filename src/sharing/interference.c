@@ -87,26 +87,31 @@ static const double RESIDENCE_CHANGE_MAX = 1e-6;
 /* The odds of an SM activity have no limit; nothing above 0.9 was measured. Chosen. */
 static const double ODDS_SMACT_MIN = 0.01, ODDS_SMACT_MAX = 0.95;
 
-/* For numbers that are not NAN: the compiler inlines it, unlike fmax. */
+/* For numbers that are not NAN: the compiler inlines them, unlike fmax and fmin. */
 static double larger_of(double a, double b)
 {
     return a > b ? a : b;
 }
 
+static double smaller_of(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static double gract_of(const struct demand *demand)
 {
-    return fmin(1, fmax(demand->gract, fmax(demand->smact, demand->dram)));
+    return smaller_of(1, larger_of(demand->gract, larger_of(demand->smact, demand->dram)));
 }
 
 static double held_share(double sms, double bandwidth, const struct demand *demand)
 {
-    return fmax(demand->smact / sms, demand->dram / bandwidth);
+    return larger_of(demand->smact / sms, demand->dram / bandwidth);
 }
 
 /* How long kernels run alone on the instance. */
 static double busy_alone(double sms, double bandwidth, const struct demand *demand)
 {
-    return fmax(gract_of(demand), held_share(sms, bandwidth, demand));
+    return larger_of(gract_of(demand), held_share(sms, bandwidth, demand));
 }
 
 static double sum_smact(const struct sharer *sharers, int n)
@@ -173,7 +178,7 @@ static double solve_queue(struct sharer *sharers, int n)
         const struct customer *customer = &sharers[i].customer;
         served += customer->service / slowdown_of(customer, customer->residence);
     }
-    return fmax(1, served);
+    return larger_of(1, served);
 }
 
 /* ---- the customers ---- */
@@ -183,7 +188,7 @@ static const struct customer absent = {.floor = 1, .weight = 1};
 
 static double cap_of(const struct sharer *sharer)
 {
-    return sharer->cap > 0 ? fmin(1, sharer->cap) : 1;
+    return sharer->cap > 0 ? smaller_of(1, sharer->cap) : 1;
 }
 
 /* The time of a step of a client of MPS that is alone on the GPU. */
@@ -206,7 +211,8 @@ static struct customer mps_customer(const struct interference_constants *constan
     const struct demand *demand = &sharer->demand;
     double cap = cap_of(sharer), all = held_share(sms, bandwidth, demand);
     double alone = client_alone(sms, bandwidth, sharer);
-    double smact = fmin(ODDS_SMACT_MAX, fmax(ODDS_SMACT_MIN, fmin(demand->smact, cap)));
+    double smact = smaller_of(
+        ODDS_SMACT_MAX, larger_of(ODDS_SMACT_MIN, smaller_of(demand->smact, cap)));
     return (struct customer){.service = all * (1 + constants->cache_cost * cache_lost(sharer, sum)),
         .think = alone - all,
         .floor = client_floor(constants, alone, sharer),
@@ -246,7 +252,7 @@ static struct customer server_of_clients(
     for (int i = 0; i < n; i++)
         busy += sharers[i].mps ? busy_alone(sms, bandwidth, &sharers[i].demand) * sharers[i].speed
                                : 0;
-    busy = fmin(1, busy);
+    busy = smaller_of(1, busy);
     return (struct customer){.service = busy, .think = 1 - busy, .floor = 1, .weight = 1};
 }
 
@@ -326,10 +332,10 @@ struct demand interference_activity(const struct interference_constants *constan
         now.power_w += demand->power_w * longer;
         now.dram += demand->dram * rate * (1 + constants->traffic_cost * others);
     }
-    now.gract = fmin(now.gract, 1);
-    now.smact = fmin(now.smact, sms);
-    now.smocc = fmin(now.smocc, sms);
-    now.dram = fmin(now.dram, bandwidth);
+    now.gract = smaller_of(now.gract, 1);
+    now.smact = smaller_of(now.smact, sms);
+    now.smocc = smaller_of(now.smocc, sms);
+    now.dram = smaller_of(now.dram, bandwidth);
     return now;
 }
 
@@ -345,7 +351,7 @@ static const double POWER_OF_GRACT = 0.25, POWER_OF_SMACT = 0.75;
 void demand_complete(struct demand *demand, double work_w)
 {
     if (isnan(demand->gract))
-        demand->gract = fmin(1, GRACT_LEAST + GRACT_PER_SMACT * demand->smact);
+        demand->gract = smaller_of(1, GRACT_LEAST + GRACT_PER_SMACT * demand->smact);
     if (isnan(demand->smocc))
         demand->smocc = SMOCC_PER_SMACT * demand->smact;
     if (isnan(demand->dram))

@@ -61,35 +61,20 @@ static int64_t first_free_us(const struct gpu_view *gpu, double wanted_bytes, in
     return first_us;
 }
 
-struct drain_outlook drain_expect(const struct gpu_view *gpu, double wanted_bytes, int64_t now_us)
+void drain_expect(const struct gpu_view *gpus, int n, double wanted_bytes, int64_t now_us,
+    struct drain_outlook *ret_outlooks)
 {
-    int n_users = drain_count_users(gpu, now_us);
-    bool is_free = n_users == 0 ||
-                   has_free(reading_assume(gpu_view_free_bytes(gpu), 0), wanted_bytes);
-    return (struct drain_outlook){
-        is_free ? now_us : first_free_us(gpu, wanted_bytes, now_us), n_users};
-}
-
-/* ---- the order ---- */
-
-int drain_compare_free(const struct drain_order *order, int a, int b)
-{
-    const struct drain_outlook *one = &order->outlooks[a], *other = &order->outlooks[b];
-    if (one->free_us != other->free_us)
-        return one->free_us < other->free_us ? -1 : 1;
-    return one->n_users - other->n_users;
+    for (int i = 0; i < n; i++) {
+        const struct gpu_view *gpu = &gpus[i];
+        int n_users = drain_count_users(gpu, now_us);
+        bool is_free = n_users == 0 ||
+                       has_free(reading_assume(gpu_view_free_bytes(gpu), 0), wanted_bytes);
+        ret_outlooks[i] = (struct drain_outlook){
+            is_free ? now_us : first_free_us(gpu, wanted_bytes, now_us), n_users};
+    }
 }
 
 bool drain_is_sooner(const void *a, const void *b, const void *context)
 {
-    const struct drain_order *order = context;
-    int one = *(const int *)a, other = *(const int *)b;
-    const struct gpu_view *gpu = &order->gpus[one], *other_gpu = &order->gpus[other];
-    if (order->prefers_drained && !gpu->claims[CLAIM_DRAIN] != !other_gpu->claims[CLAIM_DRAIN])
-        return gpu->claims[CLAIM_DRAIN];
-    int compared = drain_compare_free(order, one, other);
-    if (compared != 0)
-        return compared < 0;
-    return reading_assume(gpu->mem_used_bytes, 1e18) <
-           reading_assume(other_gpu->mem_used_bytes, 1e18);
+    return drain_comes_before(context, *(const int *)a, *(const int *)b);
 }

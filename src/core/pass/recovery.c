@@ -51,7 +51,7 @@ static size_t list_drainable(const struct core *core, const struct task *task, i
 {
     size_t n = 0, wanted = (size_t)task->request.gpus;
     for (int i = first; i < end; i++) {
-        bool is_among_best = n < wanted || drain_is_sooner(&i, &ret_gpus[wanted - 1], order);
+        bool is_among_best = n < wanted || drain_comes_before(order, i, ret_gpus[wanted - 1]);
         if (is_among_best && may_drain(core, i, task, now_us))
             n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, drain_is_sooner, order);
     }
@@ -72,7 +72,7 @@ static int choose_on_node(
         if (list_drainable(core, task, first, end, order, now_us, core->placement.gpus) < wanted)
             continue;
         int last = core->placement.gpus[wanted - 1];
-        if (best < 0 || drain_is_sooner(&last, &slowest, order)) {
+        if (best < 0 || drain_comes_before(order, last, slowest)) {
             best = first;
             slowest = last;
         }
@@ -148,8 +148,7 @@ static void drain_gpus(struct core *core, const struct task *task, int64_t now_u
     int wanted = task->request.gpus;
     double wanted_bytes = core_recovery_need(core, task).free_bytes;
     struct drain_order order = {.gpus = core->view.gpus, .outlooks = core->drain_outlooks};
-    for (int i = 0; i < core->view.n_gpus; i++)
-        core->drain_outlooks[i] = drain_expect(&core->view.gpus[i], wanted_bytes, now_us);
+    drain_expect(core->view.gpus, core->view.n_gpus, wanted_bytes, now_us, core->drain_outlooks);
     bool is_found = node_spread_is_wanted(&task->request)
                         ? choose_drained_over_nodes(core, task, now_us)
                         : choose_drained(core, task, &order, now_us);

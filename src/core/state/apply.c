@@ -125,6 +125,7 @@ static void use_time_slicing(struct core *core, struct task *task)
         struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
         resident->sharing = SHARING_STREAMS;
         resident->thread_percent = 0;
+        resident->measured.seen = 0; /* that of a client */
     }
 }
 

@@ -87,6 +87,17 @@ static int64_t alone_since_us(const struct cluster_view *view, const struct resi
     return since_us;
 }
 
+/* Is the resident's SMACT that of what is seen already? Mostly: to compute it takes longer than all
+ * else that a sample does. Notes what it is to be computed from. */
+static bool is_learned(const struct cluster_view *view, struct resident *resident, double seen)
+{
+    const struct interference_constants *constants = view->constants ? view->constants
+                                                                     : &interference_measured;
+    const struct measured_smact before = resident->measured;
+    resident->measured = (struct measured_smact){seen, constants->launch_cost};
+    return seen > 0 && seen == before.seen && constants->launch_cost == before.launch_cost;
+}
+
 /* A settled task that is alone on its GPUs shows its activity: the measurement replaces what was
  * given for it, as that of a plain process. Of places that share their memory the activity of all
  * together is measured, as a part of all their SMs: nothing is learned. Returns whether it differs.
@@ -94,17 +105,18 @@ static int64_t alone_since_us(const struct cluster_view *view, const struct resi
 static bool learn_demand(const struct cluster_view *view, struct gpu_view *gpu)
 {
     struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
-    int64_t since_us = only ? alone_since_us(view, only) : TIME_NEVER;
-    if (since_us == TIME_NEVER || only->residence != RESIDENCE_SETTLED ||
-        memory_domain_is_shared(gpu))
+    if (!only || only->residence != RESIDENCE_SETTLED || memory_domain_is_shared(gpu))
+        return false;
+    int64_t since_us = alone_since_us(view, only);
+    if (since_us == TIME_NEVER)
         return false;
     struct reading seen = window_mean_since(&gpu->smact, since_us, MIX_SAMPLES_ENOUGH);
-    if (seen.valid)
-        seen.value = gpu_sharer_smact(
-            view->constants, &only->expect, only->sharing, only->thread_percent, seen.value);
-    bool is_new = seen.valid && !reading_equals(seen, only->expect.smact);
-    if (seen.valid)
-        only->expect.smact = seen;
+    if (!seen.valid || is_learned(view, only, seen.value))
+        return false;
+    seen.value = gpu_sharer_smact(
+        view->constants, &only->expect, only->sharing, only->thread_percent, seen.value);
+    bool is_new = !reading_equals(seen, only->expect.smact);
+    only->expect.smact = seen;
     return is_new;
 }
 
@@ -261,25 +273,30 @@ static bool has_processes(const struct resident *resident, const struct task_mem
 static void update_residents(struct core *core, bool is_late, struct gpu_view *gpu,
     const struct core_sample *sample, int64_t now_us)
 {
+    bool may_admit = false, any_inactive = false, has_several_clients = false;
     for (int i = 0; i < gpu->n_residents; i++) {
         struct resident *resident = &gpu->residents[i];
         enum residence residence = resident->residence;
         struct reading before = resident->mem_used_bytes;
         const struct task_memory *listed = listed_of(resident, sample);
-        core->pass_needed |= listed->mps_clients < resident->mps_clients;
+        may_admit |= listed->mps_clients < resident->mps_clients;
         resident->mem_used_bytes = used_by(gpu, listed, sample);
         resident->mps_clients = listed->mps_clients;
-        core->pass_needed |= listed->is_inactive && !resident->is_inactive;
+        has_several_clients |= listed->mps_clients > 1;
+        may_admit |= listed->is_inactive && !resident->is_inactive;
         resident->is_inactive = listed->is_inactive;
-        core->any_inactive |= listed->is_inactive;
+        any_inactive |= listed->is_inactive;
         note_memory(resident, is_late, now_us);
         if (has_processes(resident, listed))
             core_note_library_use(core, resident, listed);
         if (resident_follow_memory(&core->settings, resident, now_us))
             gpu->mix_since_us = now_us;
-        core->pass_needed |= count_risen(core, sample, resident) ||
-                             resident_may_admit(residence, before, resident);
+        may_admit |= count_risen(core, sample, resident) ||
+                     resident_may_admit(residence, before, resident);
     }
+    core->pass_needed |= may_admit;
+    core->any_inactive |= any_inactive;
+    core->view.has_several_clients |= has_several_clients;
 }
 
 static void set_memory_used(struct gpu_view *gpu, struct reading used_bytes)

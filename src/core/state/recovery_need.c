@@ -43,10 +43,15 @@ static double stepped_bytes(const struct core *core, const struct task *task)
     return before + (double)core->settings.recovery_step_bytes * task->oom_count;
 }
 
-bool core_retries_beside_others(const struct core *core, const struct task *task)
+static inline bool retries_beside_others(const struct core *core, const struct task *task)
 {
     return task->oom_count == 1 && !is_last(core, task) && !core->settings.recovery_step_bytes &&
            core->settings.recovery != RECOVERY_STOP_QUEUE && task->run->reached_bytes.valid;
+}
+
+bool core_retries_beside_others(const struct core *core, const struct task *task)
+{
+    return retries_beside_others(core, task);
 }
 
 struct recovery_need core_recovery_need(const struct core *core, const struct task *task)
@@ -54,7 +59,7 @@ struct recovery_need core_recovery_need(const struct core *core, const struct ta
     struct recovery_need need = {0};
     if (task->oom_count == 0)
         return need;
-    if (core_retries_beside_others(core, task))
+    if (retries_beside_others(core, task))
         need.free_bytes = task->run->reached_bytes.value +
                           fmax((double)core->settings.conditions.margin_bytes, (double)MORE_BYTES);
     else if (core->settings.recovery_step_bytes && !is_last(core, task) &&

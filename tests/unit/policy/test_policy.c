@@ -390,6 +390,7 @@ static void a_gpu_has_48_clients_of_mps(void **state)
     task.request.sharing = SHARING_MPS;
     gpus[0].residents[0].sharing = SHARING_MPS;
     gpus[0].residents[0].uid = task.uid;
+    view.has_several_clients = true;
     gpus[0].residents[0].mps_clients = 47;
     assert_int_equal(check(0, false).kind, VERDICT_FITS);
     gpus[0].residents[0].mps_clients = 48;
