@@ -50,6 +50,7 @@ static int move_task(const struct invocation *invocation, struct client *client,
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/move", id);
     body = gpus_json(invocation->values[MOVE_GPU].text);
     code = session_call(client, "POST", path, body, &reply);
+    json_decref(body);
     if (code != EXIT_OK)
         return code;
     const json_t *task = json_object_get(reply, "task");
