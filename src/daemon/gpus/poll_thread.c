@@ -19,6 +19,7 @@ struct poll_thread {
     size_t step;
     int64_t step_began_us;
     bool is_done, is_abandoned;
+    pthread_t id;
 };
 
 static void *run_work(void *argument)
@@ -30,7 +31,7 @@ static void *run_work(void *argument)
     if (!thread->is_abandoned && thread->on_done)
         uv_async_send(thread->on_done);
     pthread_cond_signal(&thread->ended);
-    pthread_mutex_unlock(&thread->lock); /* now the loop may release it */
+    pthread_mutex_unlock(&thread->lock); /* now the loop may join and release it */
     return NULL;
 }
 
@@ -54,7 +55,6 @@ static void release_thread(struct poll_thread *thread)
 struct poll_thread *poll_thread_start(poll_thread_work *work, void *context, uv_async_t *on_done)
 {
     struct poll_thread *thread = calloc(1, sizeof *thread);
-    pthread_t id;
     if (!thread)
         return NULL;
     *thread = (struct poll_thread){.work = work,
@@ -62,11 +62,10 @@ struct poll_thread *poll_thread_start(poll_thread_work *work, void *context, uv_
         .on_done = on_done,
         .step_began_us = clock_monotonic_us()};
     init_locks(thread);
-    if (pthread_create(&id, NULL, run_work, thread) != 0) {
+    if (pthread_create(&thread->id, NULL, run_work, thread) != 0) {
         release_thread(thread);
         return NULL;
     }
-    pthread_detach(id);
     return thread;
 }
 
@@ -121,6 +120,8 @@ bool poll_thread_abandon(struct poll_thread *thread)
 
 void poll_thread_free(struct poll_thread *thread)
 {
-    if (thread)
-        release_thread(thread);
+    if (!thread)
+        return;
+    pthread_join(thread->id, NULL); /* at once: its work is done */
+    release_thread(thread);
 }
