@@ -198,7 +198,7 @@ def is_open(found):
 
 
 def is_granted(row, n):
-    """Does a task with `n` GPUs open so many, and do CUDA and nvidia-smi count so many?"""
+    """Could a task with `n` GPUs open `n` device files, and did CUDA and nvidia-smi count `n`?"""
     found = row["found"]
     if sum(found.get("files", {}).values()) != n:
         return False

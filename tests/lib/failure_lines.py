@@ -84,7 +84,7 @@ def choose_lines(text, limit):
     text: the output
     limit: the number of lines, at least 2
 
-    Returns at most so many lines of at most COLUMNS characters.
+    Returns at most `limit` lines, each of at most COLUMNS characters.
     """
     lines = text.splitlines()
     news = [line for line in lines if not NO_NEWS.match(line)]
