@@ -36,6 +36,8 @@ PROGRAMS = {
     "pretend-train": "emulator/colloc-pretend-train",
 }
 MIB = 1 << 20
+# A fault that scripts/test never puts down to chance: it reads the output of this test for these.
+CRASH = re.compile(r"ERROR: AddressSanitizer|LeakSanitizer|runtime error: |Assertion `.*' failed")
 
 
 def program(name):
@@ -195,6 +197,9 @@ class DaemonCase(unittest.TestCase):
         ):  # of shims that were killed, unless a hung mount keeps a process in it
             with contextlib.suppress(OSError):
                 os.rmdir(cgroup)
+        crash = next((i for i, line in enumerate(self.log) if CRASH.search(line)), None)
+        if crash is not None:
+            print("\n".join(["the daemon's log has:", *self.log[crash : crash + 60]]), flush=True)
         if self.keep_folder:
             with open(os.path.join(self.folder, "collocd.log"), "w", encoding="utf-8") as file:
                 file.write("\n".join(self.log) + "\n")
@@ -202,6 +207,7 @@ class DaemonCase(unittest.TestCase):
             return
         shutil.rmtree(self.folder, onerror=lambda *_: None)
         self.assertFalse(os.path.exists(self.folder))
+        self.assertIsNone(crash, "a sanitizer or an assert() reports a fault of the daemon")
 
     def kill_all(self):
         left = processes_with(self.folder)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/test: the lines that its summary prints for tests that failed."""
+"""scripts/test: the lines that its summary prints for tests that failed, and which of them are run
+once more."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -57,6 +58,109 @@ def run_unittest(case):
         [sys.executable, "-c", FAILS, case], capture_output=True, text=True, check=False
     )
     return done.stderr
+
+
+def result_of(name, result="FAIL", returncode=1, stdout=""):
+    return {
+        "name": name,
+        "result": result,
+        "returncode": returncode,
+        "duration": 2.0,
+        "stdout": stdout,
+    }
+
+
+def show(tally):
+    """The exit status and the lines of the summary."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        status = tally.show()
+    return status, out.getvalue().splitlines()
+
+
+def run_part(results, alone):
+    """Runs a part whose tests have the results, and then, where it is run once more, those that
+    `alone` has of a test's name. Returns the exit status, the summary, and what was run alone."""
+    repeated = []
+
+    def run(*command, **_env):
+        name = command[command.index("--logbase") + 1]
+        logged = results
+        if name != "testlog":
+            repeated.append(command[-1])
+            logged = [alone[command[-1]]]
+        with open(os.path.join(folder, "meson-logs", name + ".json"), "w") as file:
+            file.writelines(json.dumps(result) + "\n" for result in logged)
+        return int(any(result["result"] not in ("OK", "SKIP") for result in logged))
+
+    tally = program.Tally()
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(program, "run", run):
+        os.mkdir(os.path.join(folder, "meson-logs"))
+        with contextlib.redirect_stdout(io.StringIO()):
+            program.run_meson_tests(tally, "tests", folder)
+            tally.repeat()
+    return (*show(tally), repeated)
+
+
+class Chance(unittest.TestCase):
+    """Which failures are run once more, and how they are counted."""
+
+    GOOD = result_of("colloc:unit+core / core-queue", "OK", 0)
+
+    def test_one_that_passes_alone(self):
+        name = "colloc:system / system-mps"
+        first = result_of(name, stdout=f"{TOP}/a.py: 3 != 2\n")
+        alone = {"system-mps": result_of(name, "OK", 0)}
+        status, lines, repeated = run_part([self.GOOD, first], alone)
+        self.assertEqual((status, repeated), (0, ["system-mps"]))
+        self.assertTrue(lines[1].startswith("tests           2 passed    0 failed    1 BY CHANCE"))
+        self.assertEqual(lines[2:4], [f"    BY CHANCE {name}", "        a.py: 3 != 2"])
+        self.assertEqual(lines[-1], "2 passed, 0 failed")
+
+    def test_one_that_fails_again(self):
+        name = "colloc:system / system-mps"
+        first = result_of(name, stdout="3 != 2\n")
+        for again in (
+            result_of(name, stdout="4 != 2\n"),
+            result_of(name, "SKIP", 77),
+            result_of(name, "TIMEOUT", -15),
+        ):
+            status, lines, repeated = run_part([self.GOOD, first], {"system-mps": again})
+            self.assertEqual((status, repeated), (1, ["system-mps"]))
+            self.assertTrue(lines[1].startswith("tests           1 passed    1 failed  ("), lines)
+            self.assertEqual(lines[2:4], [f"    FAILED {name}", "        3 != 2"])
+            self.assertEqual(lines[-1], "1 passed, 1 failed")
+
+    def test_a_third_is_no_chance(self):
+        names = [f"colloc:system / system-{i}" for i in range(3)]
+        alone = {f"system-{i}": result_of(names[i], "OK", 0) for i in range(3)}
+        status, lines, repeated = run_part([self.GOOD, *map(result_of, names)], alone)
+        self.assertEqual((status, repeated), (1, ["system-0", "system-1"]))
+        self.assertTrue(lines[1].startswith("tests           3 passed    1 failed    2 BY CHANCE"))
+        self.assertEqual(
+            [line for line in lines if line.startswith("    ") and line[4] != " "],
+            [f"    FAILED {names[2]}", f"    BY CHANCE {names[0]}", f"    BY CHANCE {names[1]}"],
+        )
+        self.assertEqual(lines[-1], "3 passed, 1 failed")
+
+    def test_what_no_load_explains(self):
+        system = "colloc:system / system-a"
+        overflow = "a.c:7:3: runtime error: signed integer overflow"
+        for bad in (
+            result_of("colloc:unit+scripts / scripts-test"),
+            result_of("colloc:scenario / scenario-order"),
+            result_of("colloc:unit+policy / policy-magm"),
+            result_of("colloc:faults+system / faults-campaign"),
+            result_of(system, "TIMEOUT", -15),
+            result_of(system, returncode=-11),
+            result_of(system, "ERROR", 99),
+            result_of(system, stdout=REPORT),
+            result_of(system, stdout=f"no answer, but the log has: '{overflow}'"),
+            {**result_of(system), "stderr": "==3==ERROR: LeakSanitizer: detected memory leaks\n"},
+            result_of(system, stdout="collocd: a.c:1: f: Assertion `x > 0' failed.\n"),
+        ):
+            status, lines, repeated = run_part([self.GOOD, bad], {})
+            self.assertEqual((status, repeated), (1, []), bad)
+            self.assertEqual(lines[-1], "1 passed, 1 failed")
 
 
 class Lines(unittest.TestCase):
@@ -134,10 +238,9 @@ class Lines(unittest.TestCase):
 
 class Summary(unittest.TestCase):
     def show(self, tally):
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            status = tally.show()
+        status, lines = show(tally)
         self.assertEqual(status, 1)
-        return out.getvalue().splitlines()
+        return lines
 
     def test_it_fits_into_the_end_of_a_log(self):
         text = run_unittest("T")
@@ -155,6 +258,21 @@ class Summary(unittest.TestCase):
             for i in at:
                 self.assertTrue(lines[i + 1].startswith("        FAIL: test_a "), lines)
 
+    def test_those_by_chance_fit_in_too(self):
+        text = run_unittest("T")
+        tally = program.Tally()
+        for part in ("tests", "sanitizers"):
+            names = [f"t{i}" for i in range(3)]
+            repeats = {name: lambda: True for name in names[:2]}
+            tally.add(part, 700, [(name, text) for name in names], 3, repeats)
+        for part in ("fuzzing", "lint"):
+            tally.add(part, 5, [])
+        with contextlib.redirect_stdout(io.StringIO()):
+            tally.repeat()
+        lines = self.show(tally)
+        self.assertLessEqual(len(lines), 29)
+        self.assertEqual(lines[-1], "1414 passed, 2 failed")
+
     def test_what_mesons_log_says(self):
         results = [
             {"name": "good", "result": "OK", "returncode": 0, "duration": 1.0, "stdout": "fine"},
@@ -169,19 +287,7 @@ class Summary(unittest.TestCase):
                 "stderr": "and more\n",
             },
         ]
-        tally = program.Tally()
-        with tempfile.TemporaryDirectory() as folder:
-            os.mkdir(os.path.join(folder, "meson-logs"))
-            log = os.path.join(folder, "meson-logs", "testlog.json")
-
-            def run(*_command, **_env):
-                with open(log, "w", encoding="utf-8") as file:
-                    file.writelines(json.dumps(result) + "\n" for result in results)
-                return 2
-
-            with mock.patch.object(program, "run", run):
-                program.run_meson_tests(tally, "tests", folder)
-        lines = self.show(tally)
+        lines = run_part(results, {})[1]
         self.assertTrue(lines[1].startswith("tests           1 passed    2 failed    1 skipped"))
         self.assertEqual(
             lines[2:-2],
