@@ -12,6 +12,8 @@ Parts (default: held:small missed:medium); OUT gets a line for each result when 
                   then beside a GPT-2 that joins it, then alone again
     missed:MODEL  the same; then a GPT-2 joins it that was declared to use less of the GPU than it
                   does, so that the promise is missed: who gives way, when, and what that brings
+    probe:MODEL   a training of MODEL joins another one, so that it was never alone: the speed alone
+                  that a probe measures (docs/promise.md), against that without the other one
     bare          pairs under MPS without colloc: what a limit on the SMs, and a lower priority
                   (CUDA_MPS_CLIENT_PRIORITY), of the GPT-2 do
     ledger        five short trainings, each alone, one after the other; then all of them at the
@@ -55,6 +57,10 @@ START_S = 13  # until the first step: the libraries are loaded by then
 SETTLE_S = 2
 ALONE_S = 8
 TOGETHER_S = 100
+# Of a neighbour's time, for probes: the default is 0.01, whose first probe is after 200 s.
+PROBE = ["--probe-share=0.25"]
+PROBE_NEIGHBOUR = "medium"
+PROBE_MAX_S = 60
 MISSED_S = 40  # two reports, giving way, and what the speed is then
 FLUSH_S = 0.25  # of promise_training.py
 
@@ -284,6 +290,42 @@ class Trial:
             "other_ends": in_ms(read_steps(other), 0),
         }
 
+    # ---- a probe
+
+    def probe(self, model):
+        other = os.path.join(self.daemon.folder, "neighbour")
+        own = os.path.join(self.daemon.folder, f"probed-{model}")
+        task = self.submit_declared(PROBE_NEIGHBOUR, other)
+        until(lambda: read_steps(other), START_MAX_S, "the neighbour's first step")
+        promised = self.submit_declared(model, own, "--max-slowdown=3")
+        row = {"part": "probe", "model": model, "neighbour": PROBE_NEIGHBOUR}
+        row["together_from"] = until(lambda: read_steps(own), START_MAX_S, "its first step")[0]
+        with contextlib.suppress(TimeoutError):  # the row says why, in promise_text
+            until(lambda: self.daemon.show(promised)["steps_per_s_alone"], PROBE_MAX_S, "a probe")
+        shown = self.daemon.show(promised)
+        self.daemon.cancel(task)
+        row["alone_from"] = time.time() + 1
+        time.sleep(self.alone_s + 1)
+        row["alone_to"] = time.time() - 2 * FLUSH_S
+        found = self.daemon.show(task)
+        self.daemon.cancel(promised)
+        ends = read_steps(own)
+        alone = rate(ends, row["alone_from"], row["alone_to"])
+        self.write(
+            **row,
+            probed_per_s=shown["steps_per_s_alone"],
+            alone_per_s=round(alone, 3),
+            promise_text=shown["promise_text"],
+            probes_text=found["probes_text"],
+            events=[[e["at"], e["event"], e["text"]] for e in found["events"]],
+            ends=in_ms(ends, 0),
+            other_ends=in_ms(read_steps(other), 0),
+        )
+
+    def submit_declared(self, model, path, *options):
+        declared = [f"--smact={SMACT[model]}", f"--memory={MEMORY[model]}"]
+        return self.daemon.submit(model, path, *declared, *options)
+
     # ---- MPS without colloc
 
     def bare(self):
@@ -429,6 +471,11 @@ class Trial:
             elif what == "ledger":
                 self.close()
                 self.ledger()
+            elif what == "probe":
+                self.close()
+                self.daemon = Daemon(self, "predictive", *PROBE)
+                self.probe(model)
+                self.close()
             else:
                 self.daemon = self.daemon or Daemon(self)
                 self.held(model, self.together_s(parts), what == "missed")
@@ -536,7 +583,7 @@ def span(ends, since, to):
 
 def page_story(rows):
     for row in rows:
-        if "ends" not in row:
+        if "ends" not in row or row["part"] == "probe":
             continue
         it = Beside(row)
         print(f"{row['part']}: {row['model']}, decoder {row['thread_percentage'] or 100} %\n")
@@ -586,6 +633,22 @@ def page_ledger(rows):
     print()
 
 
+def page_probe(rows):
+    probes = [row for row in rows if row["part"] == "probe" and "ends" in row]
+    if not probes:
+        return
+    print("| beside | steps/s by the probe | alone | difference | the neighbour's record |")
+    print("| --- | ---: | ---: | ---: | --- |")
+    for row in probes:
+        said, alone = row["probed_per_s"], row["alone_per_s"]
+        apart = f"{100 * (said / alone - 1):+.1f} %" if said and alone else "-"
+        print(
+            f"| {row['model']} beside {row['neighbour']} | {said or '-'} | {alone:.1f} | {apart} | "
+            f"{row['probes_text'] or row['promise_text']} |"
+        )
+    print()
+
+
 def page_bare(rows):
     alone = {r["mix"][0]: r["per_s"][0] for r in rows if len(r.get("mix", ())) == 1}
     if not alone:
@@ -604,7 +667,7 @@ def page_bare(rows):
 
 def page(path):
     rows = read(path)
-    for print_part in (page_held, page_story, page_ledger, page_bare):
+    for print_part in (page_held, page_story, page_probe, page_ledger, page_bare):
         print_part(rows)
     for row in rows:
         if "error" in row:

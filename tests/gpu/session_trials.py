@@ -208,6 +208,13 @@ TRIALS = (
         **promise("ledger", wanted_s=250, least_s=190),
     ),
     Trial(
+        "probe",
+        "The speed alone of a training that was never alone, by a probe, against that alone",
+        predicted="within 3 % of what it makes once the other one has left; the neighbour pauses"
+        " for 2 to 3 s and goes on",
+        **promise("probe:small", wanted_s=75, least_s=60),
+    ),
+    Trial(
         "promise",
         "Windows of promises that are held and missed, with 10 % of the SMs to spare",
         predicted="a GPT-2 beside a small and a medium training: all windows of 10 s held, sums"
