@@ -13,10 +13,6 @@ import unittest
 from daemon_case import LIMIT_S, MIB, DaemonCase, program, read, until
 
 
-def is_in_time(done):
-    return "the estimate took longer" not in done.stderr
-
-
 class Fields(DaemonCase):
     WRONG = {
         "script": [None, 5, "", [], {}],
@@ -134,11 +130,7 @@ class Fields(DaemonCase):
         self.assertGreater(os.path.getsize(path), 4 * MIB)
         options = ("--hold", "--batch=8", "--optimizer=adam", "--precision=fp32")
         submit = ("submit", f"--summary={path}", *options, "--", "true")
-        done = until(
-            lambda: next((d for d in [self.colloc(*submit, code=None)] if is_in_time(d)), None),
-            "an estimate that did not take too long for a busy machine",
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.colloc(*submit)
         estimate = json.loads(
             self.colloc(
                 "estimate", path, "--gpu=NVIDIA A100-SXM4-40GB", "--json", *options[1:]

@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from daemon_case import DaemonCase, is_alive, processes_with, read, until
+from daemon_case import DaemonCase, at_least, is_alive, processes_with, read, until
 
 
 # The first attempt of a task goes on until it is stopped, and ends where the file is there.
@@ -48,11 +48,16 @@ class Care(DaemonCase):
         return self.train(3000, seconds, "--smact=0.1 " + options, **members)
 
     def running(self, count, **members):
-        """So many clients of one server."""
+        """So many clients of one server. Their memory was seen: what is learned of a run that ends
+        before is too low a limit for the next one of its command."""
         tasks = [self.small(**members) for _ in range(count)]
         for task in tasks:
             until(
                 lambda task=task: "(MPS)" in self.output(task), f"task {task} to be a client of MPS"
+            )
+            until(
+                lambda task=task: at_least(self.task(task)["mem_used_mib"], 3000),
+                f"the memory of task {task}",
             )
         return tasks
 

@@ -10,7 +10,7 @@ import signal
 import socket
 import unittest
 
-from daemon_case import LIMIT_S, DaemonCase
+from daemon_case import LIMIT_S, DaemonCase, in_time
 from colloc_slurm.loopback import free_ports
 
 
@@ -144,6 +144,12 @@ class Page(DaemonCase):
         self.port = int(re.search(r"127\.0\.0\.1:(\d+)", lines[-1])[1])
 
     def fetch(self, path, method="GET", **headers):
+        return in_time(
+            lambda: self.fetch_once(path, method, headers),
+            lambda reply: reply.text if reply.status == 503 else "",
+        )
+
+    def fetch_once(self, path, method, headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         self.addCleanup(connection.close)
         connection.request(
