@@ -22,6 +22,8 @@ import sys
 import time
 import warnings
 
+from colloc_fit.options import positive
+
 from .forks import fork
 
 
@@ -49,7 +51,9 @@ def options_of(arguments):
         default=190,
         help="time at the end that is reserved for these runs, in seconds",
     )
-    parser.add_argument("--at-once", type=int, default=12, help="runs at a time on one GPU")
+    parser.add_argument(
+        "--at-once", type=positive(int), default=12, help="runs at a time on one GPU"
+    )
     parser.add_argument(
         "--runs-per-process",
         type=int,

@@ -21,6 +21,8 @@ import sys
 import time
 import warnings
 
+from colloc_fit.options import positive
+
 MIB = 1 << 20
 RUN_SECONDS = 60
 CONTEXT_MIB = 800
@@ -240,7 +242,7 @@ def main(arguments=None):
     parser.add_argument("--data", required=True, help="folder of cleaned data")
     parser.add_argument("--out", required=True, help="folder for the result")
     parser.add_argument("--seconds", type=float, default=400, help="begin no run later than this")
-    parser.add_argument("--at-once", type=int, default=15)
+    parser.add_argument("--at-once", type=positive(int), default=15)
     parser.add_argument(
         "--gib", type=float, default=125, help="of the GPU's memory, for all runs at once"
     )

@@ -35,6 +35,7 @@ import time
 import torch
 
 from colloc_export import Task, export
+from colloc_fit.options import positive
 
 from . import synthetic
 from .folded import fold
@@ -310,7 +311,7 @@ def main():
     parser.add_argument("--count", type=int, default=5000, metavar="N")
     parser.add_argument("--given", metavar="FILE", help="label these and draw none")
     parser.add_argument("--plan", type=int, nargs=2, metavar=("SEED", "COUNT"))
-    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("--jobs", type=positive(int), default=1, metavar="N")
     parser.add_argument("--on-data", action="store_true", help="of small networks, for any PyTorch")
     parser.add_argument("--within", type=float, default=1e6, metavar="SECONDS")
     options = parser.parse_args()

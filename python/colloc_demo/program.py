@@ -14,6 +14,7 @@ import tempfile
 from colloc import DaemonError
 from colloc_demo.server import PROGRAMS
 from colloc_demo.trace import ROOT, TRACES, Trouble
+from colloc_fit.options import positive
 
 
 def adopt_orphans():
@@ -41,17 +42,6 @@ def end_all_children():
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
-
-
-def positive(kind):
-    def read(text):
-        value = kind(text)
-        if not value > 0:
-            raise ValueError(text)
-        return value
-
-    read.__name__ = f"number above 0 ({kind.__name__})"
-    return read
 
 
 def read_options(parser, speed, result):

@@ -1,6 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines of the programs that fit constants."""
+"""The command lines of programs that measure, show and fit."""
 import sys
+
+
+def positive(kind):
+    """The type of an option of argparse: a number above 0. kind: int or float"""
+
+    def read(text):
+        value = kind(text)
+        if not value > 0:
+            raise ValueError(text)
+        return value
+
+    read.__name__ = f"number above 0 ({kind.__name__})"
+    return read
 
 
 def read_options(arguments, usual, known_flags, usage):

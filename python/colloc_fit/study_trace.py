@@ -32,9 +32,10 @@ left out, except with --catalogue. The ways run one after another, or two at a t
 --spare-gpus names as many GPUs as --gpus. Each result is written at once.
 
 With --fork the trainings are forked by workloads/fork_server.py, so that a task starts in 1 s
-instead of 9. The server has loaded libcolloc-preload.so unless a way is without it. That needs root
-and cgroups, and times that are nearer to those of the trace are set:
---first and --tasks then choose a window of the trace, and the windows' totals add up.
+instead of 9. Forks are as their server is: ways with and without libcolloc-preload.so or the
+carrier have a server each. That needs root and cgroups, and times that are nearer to those of the
+trace are set: --first and --tasks then choose a window of the trace, and the windows' totals add
+up.
 
 With --loaders=N the trainings of ImageNet read JPEGs (workloads/pictures.py), which N processes of
 each decode. How fast these are is measured first, without a training, for as many trainings at a
@@ -433,31 +434,35 @@ class Server:
         return self.log_text()
 
 
-def is_on(name, ways):
-    """Have the tasks of the ways what this setting is about? By default they have."""
-    said = {word for way in ways for word in WAYS.get(FORMER_NAMES.get(way, way), ((),))[0]}
-    if {f"--{name}=yes", f"--{name}=no"} <= said:
-        sys.exit(f"--fork has one server: ways with --{name}=yes and no need a run each")
-    return f"--{name}=no" not in said
+def needs_of(way):
+    """(the library that lets allocations wait, the carrier): a way has both unless it says no."""
+    said = WAYS.get(FORMER_NAMES.get(way, way), ((),))[0]
+    has_library = "--preload=no" not in said
+    return has_library, has_library and "--carrier=no" not in said
 
 
-def start_fork_server(programs, ways):
-    """With what its forks need: the library that lets allocations wait, and the carrier."""
+def start_fork_servers(programs, ways):
+    """A server for each kind of way, whose forks are as it is, by what the ways need."""
     library = os.path.join(programs, "libcolloc-preload.so")
-    has_library, has_carrier = is_on("preload", ways), is_on("carrier", ways)
-    return ForkServer(LIBRARIES, library if has_library else None, has_carrier)
+    return {
+        (has_library, has_carrier): ForkServer(
+            LIBRARIES, library if has_library else None, has_carrier
+        )
+        for has_library, has_carrier in sorted(set(map(needs_of, ways)))
+    }
 
 
-def submit(server, task, declared, launcher):
+def submit(server, task, way, launcher):
     options = {
         "memory": f"--memory={task['memory_mib']}MiB",
         "estimate": f"--memory={task['estimate_mib']}MiB" if "estimate_mib" in task else None,
         "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
         "expect": f"--expect={task['alone_s'] + launcher.start_s:.1f}s",
     }
+    declared = WAYS[FORMER_NAMES.get(way, way)][1]
     chosen = [options[word] for word in declared if options[word]]
     work = [
-        *launcher.command,
+        *launcher.command_of(way),
         TRAIN,
         *task["arguments"],
         "--epochs=1",
@@ -475,14 +480,24 @@ def submit(server, task, declared, launcher):
 
 
 class Launcher:
-    """How trainings start, and the daemon's settings that are as quick."""
+    """How trainings start, and the daemon's settings that are as quick.
 
-    def __init__(self, fork_server):
-        self.command = fork_server.command() if fork_server else [sys.executable]
-        self.settings = FORK_SETTINGS if fork_server else SETTINGS
-        self.start_s = 1 if fork_server else 8
-        self.window_s = 1 if fork_server else 4.5
-        self.settle_max_s = 4 if fork_server else 6
+    fork_servers: by the needs of the ways; none: each training starts on its own
+    """
+
+    def __init__(self, fork_servers):
+        self.fork_servers = fork_servers
+        self.settings = FORK_SETTINGS if fork_servers else SETTINGS
+        self.start_s = 1 if fork_servers else 8
+        self.window_s = 1 if fork_servers else 4.5
+        self.settle_max_s = 4 if fork_servers else 6
+
+    def command_of(self, way):
+        return self.fork_servers[needs_of(way)].command() if self.fork_servers else [sys.executable]
+
+    def close(self):
+        for server in self.fork_servers.values():
+            server.close()
 
 
 class Meter(threading.Thread):
@@ -530,13 +545,13 @@ def end_all(server, ids):
 
 
 def run_way(programs, gpus, tasks, way, limit_s, launcher):
-    settings, declared = WAYS[FORMER_NAMES.get(way, way)]
+    settings = WAYS[FORMER_NAMES.get(way, way)][0]
     server = Server(programs, gpus, [*launcher.settings, *settings])
     meter, ids, began = Meter(server), [], time.monotonic()
     meter.start()
     for task in tasks:
         time.sleep(max(0, task["at_s"] - (time.monotonic() - began)))
-        ids.append(submit(server, task, declared, launcher))
+        ids.append(submit(server, task, way, launcher))
     server.colloc(
         "wait", f"--timeout={max(1, limit_s - (time.monotonic() - began)):.0f}s", *map(str, ids)
     )
@@ -831,8 +846,7 @@ def main():
     gpu = kind_of(nvidia_smi("name")[0])
     if any("estimate" in WAYS[way][1] for way in options.ways if way in WAYS):
         estimate_all(programs, tasks, gpu)
-    fork_server = start_fork_server(programs, options.ways) if options.fork else None
-    launcher = Launcher(fork_server)
+    launcher = Launcher(start_fork_servers(programs, options.ways) if options.fork else {})
     seen = {
         "gpu": gpu,
         "window_s": launcher.window_s,
@@ -884,8 +898,7 @@ def main():
         worker.start()
     for worker in workers:
         worker.join()
-    if fork_server:
-        fork_server.close()
+    launcher.close()
     if loading:
         loading.close()
     return 1 if any("error" in result for result in seen["ways"].values()) else 0

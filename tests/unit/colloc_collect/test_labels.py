@@ -158,6 +158,20 @@ class Labels(unittest.TestCase):
         self.assertEqual(labels.write_labels(options, rows), 5)
         return {row["batch"]: row for row in self.lines()}
 
+    def test_numbers_of_processes_are_above_zero(self):
+        for words in (
+            ("labels", self.out, f"--colloc={self.colloc}", "--count=1", "--on-data", "--jobs=0"),
+            ("kernels", f"--data={self.out}", f"--out={self.out}", "--at-once=0"),
+            ("__main__", f"--out={self.out}", "--device=cpu", "--at-once=-1"),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", f"colloc_collect.{words[0]}", *words[1:]],
+                env={**os.environ, "PYTHONPATH": PYTHON_FOLDER}, capture_output=True, text=True,
+                check=False, timeout=240,
+            )  # fmt: skip
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, "invalid number above 0")
+
     def test_a_process_that_dies_costs_one_label(self):
         found = {batch: row.get("error") for batch, row in self.work(jobs=2).items()}
         self.assertEqual(found, {2: None, 6: None, 3: "its process died", 4: None, 5: None})
