@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc container IMAGE -- COMMAND`, in a task: becomes podman, or docker where there is no
- * podman or --with=docker says so, with the task's GPUs (container.h). `colloc submit
- * --container=IMAGE -- COMMAND` submits this command.
+ * `colloc container IMAGE -- COMMAND`, in a task: runs podman, or docker where there is no podman
+ * or --with=docker says so, with the task's GPUs (container.h). `colloc submit --container=IMAGE
+ * -- COMMAND` submits this command.
+ *
+ * dockerd removes a container that has ended. podman does not when it is ended itself, and SIGTERM
+ * at a task's end goes to all its processes: so this process stays, and removes it.
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/clock.h"
 #include "cli/command.h"
+#include "cli/command_child.h"
 #include "cli/container.h"
 #include "cli/docker_run.h"
 #include "cli/docker_words.h"
 #include "cli/print.h"
+#include "cli/word_list.h"
 #include "gpu/program.h"
 
 enum { CONTAINER_WITH };
+
+#define REMOVAL_LIMIT_US (20 * SECOND_US) /* chosen: podman gives its processes 10 s */
 
 static const char *const programs[] = {"podman", "docker", NULL};
 
@@ -74,10 +84,62 @@ static bool uses_docker(const struct invocation *invocation)
                      : !program_find("podman", path, sizeof path);
 }
 
+/* The init of podman's containers, in its own folder or on PATH; NULL: none is installed. */
+static const char *find_init(char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "/usr/libexec/podman/catatonit");
+    return access(path, X_OK) == 0 || program_find("catatonit", path, PATH_MAX) ? path : NULL;
+}
+
+static int report_failure(const char *program)
+{
+    print_error("container: cannot run %s: %s", program, strerror(errno));
+    return EXIT_REFUSED;
+}
+
+static int become_podman(const void *words)
+{
+    char *const *argv = words;
+    execvp(argv[0], argv);
+    return report_failure(argv[0]);
+}
+
+static void remove_container(const char *name)
+{
+    static const char *const remove[] = {"podman", "rm", "--force", "--ignore"};
+    char path[PATH_MAX], output[64];
+    struct word_list words = {0};
+    int status;
+    for (size_t i = 0; i < ARRAY_SIZE(remove); i++)
+        word_list_add(&words, "%s", remove[i]);
+    word_list_add(&words, "%s", name);
+    if (word_list_end(&words) && program_find("podman", path, sizeof path)) {
+        const struct program program = {
+            .path = path, .argv = words.words, .envp = environ, .limit_us = REMOVAL_LIMIT_US};
+        program_run(&program, output, sizeof output, &status, NULL);
+    }
+    word_list_fini(&words);
+}
+
+static int run_podman(const char *name, char **words)
+{
+    struct command_child child;
+    if (command_child_run(&child, become_podman, words) < 0)
+        return report_failure(words[0]);
+    remove_container(name);
+    return command_child_end(&child);
+}
+
+static int become_docker(const char *program, char **words)
+{
+    execvp(program, words);
+    return report_failure(words[0]);
+}
+
 static int run(const struct invocation *invocation)
 {
     struct fault fault = {0};
-    char folder[PATH_MAX], program[PATH_MAX] = "podman", parent[CGROUP_PATH_SIZE];
+    char folder[PATH_MAX], init[PATH_MAX], program[PATH_MAX], parent[CGROUP_PATH_SIZE], name[64];
     const char *own_parent = NULL;
     char **words;
     bool by_docker = uses_docker(invocation);
@@ -95,21 +157,23 @@ static int run(const struct invocation *invocation)
         command++;
     const struct docker_task task = {
         variable_or_empty("COLLOC_TASK_ID"), variable_or_empty("COLLOC_GPUS"), own_parent};
+    snprintf(name, sizeof name, "colloc-%.20s-%d", task.id, (int)getpid());
     const struct container_order order = {.image = invocation->operands[0],
+        .name = name,
         .folder = folder,
         .gpus = variable_or_empty("COLLOC_GPUS"),
         .command = command,
         .docker = by_docker ? &task : NULL,
         .uid = getuid(),
-        .gid = getgid()};
+        .gid = getgid(),
+        .init = find_init(init)};
     if (container_words(&order, &fault, &words) < 0) {
         print_error("%s", fault.text);
         return EXIT_USAGE;
     }
-    execvp(program, words);
-    print_error("container: cannot run %s: %s", words[0], strerror(errno));
+    code = by_docker ? become_docker(program, words) : run_podman(name, words);
     container_free(words);
-    return EXIT_REFUSED;
+    return code;
 }
 
 const struct command command_container = {
@@ -117,7 +181,7 @@ const struct command command_container = {
     .usage = "[OPTION...] IMAGE [--] [COMMAND [ARGUMENT...]]",
     .summary = "in a task: run a command in a container with the task's GPUs",
     .description =
-        "Becomes `podman run` or `docker run` with the task's GPUs only, in the task's cgroup: "
+        "Runs `podman run` or `docker run` with the task's GPUs only, in the task's cgroup: "
         "the container is limited like the task and ends with it. The current folder is "
         "mounted under its name and entered. Without COMMAND the image's is run.\n\n"
         "`colloc submit --container=IMAGE -- COMMAND` submits a task that does this.",

@@ -11,6 +11,10 @@
  *
  * The GPUs come by CDI (nvidia-ctk cdi generate), which names them as NVML counts them. The
  * container has no others, so CUDA counts them from 0 there: CUDA_VISIBLE_DEVICES is not passed on.
+ *
+ * The first process of a container ignores SIGTERM unless it handles it, which a training does not.
+ * So an init comes first and passes the signal on, and a cancelled task ends at once. docker brings
+ * its own, podman needs catatonit.
  */
 #include "cli/container.h"
 
@@ -93,6 +97,12 @@ int container_words(const struct container_order *order, struct fault *fault, ch
     if (order->docker && order->docker->parent) /* root's dockerd starts it as root, unless it says
                                                    whose; in a user's, root is that user */
         word_list_add(&words, "--user=%u:%u", order->uid, order->gid);
+    if (!order->docker && order->name)
+        word_list_add(&words, "--name=%s", order->name);
+    if (!order->docker && order->init) {
+        word_list_add(&words, "--init");
+        word_list_add(&words, "--init-path=%s", order->init);
+    }
     const char *devices = order->docker ? "" : order->gpus;
     for (const char *at = devices; *at; at += strcspn(at, ","), at += *at == ',')
         word_list_add(&words, "--device=nvidia.com/gpu=%.*s", (int)strcspn(at, ","), at);

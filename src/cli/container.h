@@ -11,11 +11,13 @@ struct docker_task;
 
 struct container_order {
     const char *image;
+    const char *name;                 /* for podman; NULL: podman chooses one */
     const char *folder;               /* of the task: mounted under its own name, and entered */
     const char *gpus;                 /* labels, comma-separated: "0,2", "0:1"; "": none */
     const char *const *command;       /* in the container, ended by NULL; empty: the image's */
     const struct docker_task *docker; /* by docker, for this task; NULL: by podman */
     unsigned uid, gid;                /* of the processes in a container of docker */
+    const char *init;                 /* program for podman that passes signals on; NULL: none */
 };
 
 /*

@@ -9,10 +9,8 @@
  * standard input. With --label each line of output begins with the number of its process.
  *
  * This process tells the daemon when the step begins and how it ends (step_report.h), and stays
- * beside the command for that. It passes signals on, and ends as the command did. Signals that
- * colloc's shim sends have gone to all processes of the task, and those of a terminal to all of its
- * group: they are not passed on. When this process ends, so do the others (PR_SET_PDEATHSIG). A
- * step that the daemon does not record has no such process: this one becomes the command.
+ * beside the command for that (command_child.h). A step that the daemon does not record has no such
+ * process: this one becomes the command.
  */
 #include "cli/step.h"
 
@@ -32,6 +30,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "cli/command_child.h"
 #include "cli/print.h"
 #include "cli/step_report.h"
 #include "taskfile/output_pattern.h"
@@ -243,17 +242,12 @@ static pid_t start_process(const struct step *step, int process, const int pipes
     _exit(become_command(step, process));
 }
 
-static int exit_code_of(int status)
-{
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* Waits for all, and ends the others after one that failed, if that is wanted. */
 static int wait_all(const struct step *step, const pid_t *children)
 {
     int highest = EXIT_OK, status;
     for (pid_t pid; (pid = wait(&status)) > 0 || errno == EINTR;) {
-        int code = pid > 0 ? exit_code_of(status) : EXIT_OK;
+        int code = pid > 0 ? command_child_exit_code(status) : EXIT_OK;
         for (int i = 0; i < step->tasks && code != EXIT_OK && step->facts->kills_on_exit; i++)
             if (highest == EXIT_OK && children[i] > 0 && children[i] != pid)
                 kill(children[i], SIGTERM);
@@ -304,82 +298,20 @@ static int run_all(const struct step *step)
 
 /* ---- beside the command ---- */
 
-/* Those that end or warn a program. */
-static void set_signals(sigset_t *ret_set)
+static int run_here(const void *context)
 {
-    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD};
-    sigemptyset(ret_set);
-    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-        sigaddset(ret_set, numbers[i]);
-}
-
-/* Did one process send it to this one, and not the shim to all of the task? */
-static bool is_for_command(const siginfo_t *info)
-{
-    char path[64], name[32] = "";
-    snprintf(path, sizeof path, "/proc/%d/comm", info->si_pid);
-    if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
-        return false;
-    return file_read_start(path, name, sizeof name) <= 0 || strncmp(name, "colloc-shim", 11) != 0;
-}
-
-/* The signals are blocked. Returns the status of waitpid. */
-static int wait_child(pid_t child, const sigset_t *signals)
-{
-    siginfo_t info;
-    int status = 0;
-    for (;;) {
-        int number = sigwaitinfo(signals, &info);
-        if (number > 0 && number != SIGCHLD && is_for_command(&info))
-            kill(child, number);
-        if (number == SIGCHLD && waitpid(child, &status, WNOHANG) == child)
-            return status;
-    }
-}
-
-/* A signal that ended the command ends this process, too: the task's end is the command's. */
-static int end_alike(int status, const sigset_t *before)
-{
-    if (WIFSIGNALED(status)) {
-        const struct rlimit no_core = {0, 0};
-        setrlimit(RLIMIT_CORE, &no_core);
-        signal(WTERMSIG(status), SIG_DFL);
-        kill(getpid(), WTERMSIG(status));
-    }
-    sigprocmask(SIG_SETMASK, before, NULL);
-    return exit_code_of(status);
-}
-
-static int run_here(const struct step *step)
-{
+    const struct step *step = context;
     bool is_one = step->tasks == 1 && !step->facts->is_labelled;
     return is_one ? become_command(step, 0) : run_all(step);
 }
 
 static int run_recorded(const struct step *step)
 {
-    sigset_t signals, before;
-    struct sigaction children;
-    set_signals(&signals);
-    sigprocmask(SIG_BLOCK, &signals, &before);
-    sigaction(SIGCHLD, NULL, &children);
-    signal(SIGCHLD, SIG_DFL); /* ignored, there would be no status */
-    pid_t parent = getpid(), child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        sigaction(SIGCHLD, &children, NULL);
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        int code = getppid() == parent ? run_here(step) : 128 + SIGTERM;
-        fflush(NULL);
-        _exit(code);
-    }
-    if (child < 0) {
-        sigprocmask(SIG_SETMASK, &before, NULL);
+    struct command_child child;
+    if (command_child_run(&child, run_here, step) < 0)
         return report_failure("a new process");
-    }
-    int status = wait_child(child, &signals);
-    step_report_end(step->number, status);
-    return end_alike(status, &before);
+    step_report_end(step->number, child.status);
+    return command_child_end(&child);
 }
 
 /* ---- the command ---- */

@@ -41,11 +41,30 @@ static void the_container_has_the_tasks_gpus_only(void **state)
     container_free(words);
 }
 
+static void an_init_passes_signals_on(void **state)
+{
+    static const char *const command[] = {"python", NULL};
+    const struct container_order order = {.image = "a:1",
+        .folder = "/w",
+        .gpus = "",
+        .command = command,
+        .name = "colloc-12-47",
+        .init = "/usr/bin/catatonit"};
+    struct fault fault = {""};
+    char **words;
+    assert_int_equal(container_words(&order, &fault, &words), 0);
+    assert_string_equal(words[4], "--name=colloc-12-47");
+    assert_string_equal(words[5], "--init");
+    assert_string_equal(words[6], "--init-path=/usr/bin/catatonit");
+    container_free(words);
+}
+
 static void docker_has_the_tasks_cgroup_gpus_and_user(void **state)
 {
     static const char *const command[] = {"python", "--gpus", "8", NULL};
     static const struct docker_task task = {"12", "0,2", "/colloc/a-12.1"};
-    const struct container_order order = {"a:1", "/w", "0,2", command, &task, 1000, 100};
+    const struct container_order order = {
+        "a:1", NULL, "/w", "0,2", command, &task, 1000, 100, NULL};
     static const char *const expected[] = {"docker", "run", "--rm", "--init",
         "--cgroup-parent=/colloc/a-12.1", "--label=colloc.task=12", "--gpus=\"device=0,2\"",
         "--env=NVIDIA_VISIBLE_DEVICES=0,2", "--user=1000:100", "--volume=/w:/w", "--workdir=/w"};
@@ -67,7 +86,7 @@ static void a_dockerd_in_the_task_needs_no_cgroup_and_no_user(void **state)
 {
     static const char *const none[] = {NULL};
     static const struct docker_task task = {"12", "1", NULL};
-    const struct container_order order = {"a:1", "/w", "1", none, &task, 1000, 100};
+    const struct container_order order = {"a:1", NULL, "/w", "1", none, &task, 1000, 100, NULL};
     struct fault fault = {""};
     char **words;
     assert_int_equal(container_words(&order, &fault, &words), 0);
@@ -94,11 +113,14 @@ static void a_task_without_gpus_gets_none(void **state)
 static void what_is_no_image_is_refused(void **state)
 {
     static const char *const none[] = {NULL};
-    static const struct container_order wrong[] = {{"", "/w", "0", none, NULL, 0, 0},
-        {"--privileged", "/w", "0", none, NULL, 0, 0}, {"a b", "/w", "0", none, NULL, 0, 0},
-        {"a;id", "/w", "0", none, NULL, 0, 0}, {"a", "w", "0", none, NULL, 0, 0},
-        {"a", "/w:/etc", "0", none, NULL, 0, 0}, {"a", "/w", "all", none, NULL, 0, 0},
-        {"a", "/w", "0 --privileged", none, NULL, 0, 0}};
+    static const struct container_order wrong[] = {{"", NULL, "/w", "0", none, NULL, 0, 0, NULL},
+        {"--privileged", NULL, "/w", "0", none, NULL, 0, 0, NULL},
+        {"a b", NULL, "/w", "0", none, NULL, 0, 0, NULL},
+        {"a;id", NULL, "/w", "0", none, NULL, 0, 0, NULL},
+        {"a", NULL, "w", "0", none, NULL, 0, 0, NULL},
+        {"a", NULL, "/w:/etc", "0", none, NULL, 0, 0, NULL},
+        {"a", NULL, "/w", "all", none, NULL, 0, 0, NULL},
+        {"a", NULL, "/w", "0 --privileged", none, NULL, 0, 0, NULL}};
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
         struct fault fault = {""};
         char **words;
@@ -112,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_container_has_the_tasks_gpus_only),
+        cmocka_unit_test(an_init_passes_signals_on),
         cmocka_unit_test(docker_has_the_tasks_cgroup_gpus_and_user),
         cmocka_unit_test(a_dockerd_in_the_task_needs_no_cgroup_and_no_user),
         cmocka_unit_test(a_task_without_gpus_gets_none),
