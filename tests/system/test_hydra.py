@@ -9,6 +9,7 @@ hydra/plugins/launcher.py, hydra/types.py): the modules in STAND_IN.
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -39,7 +40,7 @@ from hydra.core.config_store import ConfigStore
 
 @dataclass
 class Conf:
-    lr: int = 1
+    lr: float = 1
 
 ConfigStore.instance().store(name="conf", node=Conf)
 """
@@ -177,6 +178,14 @@ print(json.dumps(rows))
 """
 
 
+def commands_of_the_page():
+    """The arguments of its `python train.py`."""
+    with open(os.path.join(ROOT, "docs", "hydra.md"), encoding="utf-8") as page:
+        lines = re.findall(r"(?m)^ {4}python train\.py (.*)$", page.read())
+    assert len(lines) == 2, lines
+    return lines
+
+
 @unittest.skipUnless(HAS_PARTS, "needs cloudpickle and omegaconf")
 class Hydra(DaemonCase):
     gpus = "2xA100-40GB"
@@ -233,6 +242,9 @@ class Hydra(DaemonCase):
         self.assertIn("#1 : lr=2", done.stdout)
         (array,) = {task["array_id"] for task in self.tasks(state="all")}
         self.assertEqual(self.client.array(array)["states"], {"COMPLETED": 2})
+        for line in commands_of_the_page():
+            self.write("train.py", "import conf\n" + APP + "\ntrain()\n")
+            self.run_python("train.py", *line.split())
         failed = self.run_python(app, *options, "lr=1,3", code=1)
         self.assertIn("lr is 3", failed.stderr)
         failed = self.run_python(app, *options, "lr=4", code=1)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that talk to Slurm, as they are, with colloc under Slurm's names.
 
-Snakemake and JupyterHub are Debian's packages; batchspawner and Open OnDemand's ood_core are not:
-their tests run where Python finds the one, and where COLLOC_OOD_CORE names the other. A missing
-program is skipped; tests/unit/cli/test_slurm_names.py has the command lines of all.
+Snakemake and JupyterHub are Debian's packages; submitit, batchspawner and Open OnDemand's ood_core
+are not: their tests run where Debian's Python finds the first two (PYTHONPATH may name their
+sources), and where COLLOC_OOD_CORE names the third. A missing program is skipped;
+tests/unit/cli/test_slurm_names.py has the command lines of all.
 """
 
 import json
@@ -104,6 +105,62 @@ class Snakemake(SlurmTools):
         words = "/usr/bin/snakemake --slurm --jobs 1 --default-resources slurm_account=lab"
         done = self.run_tool(*words.split())
         self.assertIn("Available accounts:\ncolloc", done.stderr)
+
+
+# A job, an array of three, one that raises and one that is cancelled, as submitit's README does it.
+SUBMITIT = """
+import json, os, time
+import submitit
+
+def train(x):
+    if x == 3:
+        raise ValueError("x is 3")
+    job = submitit.JobEnvironment()
+    return x * 10, job.job_id, job.num_tasks, os.environ["CUDA_VISIBLE_DEVICES"]
+
+def wait_state(job, *passed):
+    # A result is there before its job has ended.
+    state = "UNKNOWN"
+    while state in ("UNKNOWN", "PENDING", *passed):
+        time.sleep(0.1)
+        state = job.get_info(mode="force").get("State", "UNKNOWN")
+    return state
+
+def wait_end(job):
+    return wait_state(job, "RUNNING", "COMPLETING")
+
+executor = submitit.AutoExecutor(folder="logs")
+executor.update_parameters(timeout_min=10, gpus_per_node=1, slurm_array_parallelism=2, name="fit")
+one = executor.submit(train, 1)
+said = {"cluster": executor.cluster}
+jobs = [executor.submit(train, 1), *executor.map_array(train, [1, 2, 4])]
+said["jobs"] = [[job.job_id, *job.result(), wait_end(job)] for job in jobs]
+bad = executor.submit(train, 3)
+said["raised"] = ["ValueError: x is 3" in str(bad.exception()).splitlines(), wait_end(bad)]
+long = executor.submit(time.sleep, 1000)
+wait_state(long)
+long.cancel()
+said["cancelled"] = wait_end(long)
+print(json.dumps(said))
+"""
+
+
+class Submitit(SlurmTools):
+    def test_its_executor(self):
+        if not has_modules("submitit"):
+            self.skipTest("needs submitit for " + PYTHON)
+        done = self.run_tool(PYTHON, self.write("sweep.py", SUBMITIT))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(said["cluster"], "slurm")
+        for x, (job, result, inside, n_tasks, gpu, state) in zip((1, 1, 2, 4), said["jobs"]):
+            self.assertEqual((result, inside, n_tasks, state), (x * 10, job, 1, "COMPLETED"))
+            self.assertIn(gpu, ("0", "1"))
+        array = said["jobs"][1][0].split("_")[0]
+        self.assertEqual([job[0] for job in said["jobs"][1:]], [f"{array}_{i}" for i in range(3)])
+        self.assertEqual(said["raised"], [True, "FAILED"])
+        self.assertRegex(said["cancelled"], "^CANCELLED")
+        self.assertEqual({task["name"] for task in self.tasks(state="all")}, {"fit"})
 
 
 OOD_CORE = os.environ.get("COLLOC_OOD_CORE")  # the folder `lib` of OSC/ood_core, such as v0.31.1
