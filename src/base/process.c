@@ -156,6 +156,16 @@ int process_read_stat(pid_t pid, struct process_stat *ret_stat)
     return process_parse_stat(text, ret_stat);
 }
 
+int64_t process_queued_us(pid_t pid)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    if (file_read_start(path, text, sizeof text) <= 0)
+        return 0;
+    const char *queued = strchr(text, ' '); /* behind the time that it ran; both in nanoseconds */
+    return queued ? (int64_t)(strtoull(queued, NULL, 10) / 1000) : 0;
+}
+
 const char *process_find_variable(const char *environment, size_t size, const char *name)
 {
     size_t n = strlen(name);

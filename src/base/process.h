@@ -106,4 +106,8 @@ bool process_parse_hides_environ(const char *stat);
  */
 int process_read_stat(pid_t pid, struct process_stat *ret_stat);
 
+/* Returns how many microseconds the process's first thread has been ready, but without a processor,
+ * since it began; 0 where the kernel does not count that, or the process is gone. */
+int64_t process_queued_us(pid_t pid);
+
 #endif

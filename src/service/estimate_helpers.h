@@ -5,7 +5,8 @@
  * at its start (run history, GPUs, settings) and becomes the user, which also named the file.
  *
  * Contract:
- * 1. A helper has ESTIMATE_LIMIT_MS, and an estimate waits at most twice as long for one.
+ * 1. A helper has ESTIMATE_LIMIT_MS, without the time for which it waits for a processor, and at
+ *    most twice that. An estimate waits at most twice as long for one.
  * 2. A user has at most ESTIMATE_HELPERS_PER_USER helpers, all users together ESTIMATE_HELPERS.
  * 3. The helpers end with the daemon.
  */

@@ -106,6 +106,7 @@ static int give_helper(struct entry *entry, struct slot *slot, struct fault *fau
     const struct user_helper_order order = {.uid = entry->work.uid,
         .gid = entry->work.gid,
         .limit_ms = options->limit_ms,
+        .queued_ms = options->limit_ms,
         .what = options->what,
         .on_gone = on_helper_gone,
         .gone_context = slot};

@@ -4,8 +4,8 @@
  * The result comes back in memory that is shared with the helper.
  *
  * Contract:
- * 1. A helper has `limit_ms`, and work waits at most `wait_ms` for one, whatever the file system
- *    does.
+ * 1. A helper has `limit_ms`, and where it waits for a processor at most twice that; work waits at
+ *    most `wait_ms` for one. So it is whatever the file system does.
  * 2. A user has at most `per_user` helpers, including those that were killed and that the kernel
  *    keeps; all users together have `helpers`. Further work waits, first in, first out, except that
  *    other users pass a user with the maximum number of helpers.

@@ -5,7 +5,8 @@
  * reaches no file through the daemon that the user may not read.
  *
  * Contract:
- * 1. A request is answered within about USER_FILE_LIMIT_MS, whatever the file system does.
+ * 1. A request is answered within about USER_FILE_LIMIT_MS, whatever the file system does; within
+ *    twice that if the machine's processors are busy.
  * 2. A user has at most USER_FILE_HELPERS_PER_USER helpers, all users together USER_FILE_HELPERS.
  *    Further requests wait.
  */

@@ -4,7 +4,7 @@
  * two descriptors of the child and a timer, whichever comes first:
  *
  *     a pipe     the child's report, or its end before that
- *     a timer    the order's limit: the child is killed
+ *     a timer    the order's limit, later where processors are busy: the child is killed
  *     a pidfd    the child is gone and can be reaped: perhaps long after the other two
  *
  * The handles of a helper are one block of memory, which is freed when all three are closed.
@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,10 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clamp.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "exec/identity.h"
 
 struct user_helper_handles {
@@ -29,7 +33,8 @@ struct user_helper_handles {
     struct user_helper_order order;
     uv_poll_t news, gone;
     uv_timer_t limit;
-    int open; /* of the three */
+    int64_t begun_us; /* on the monotonic clock */
+    int open;         /* of the three */
     int from, to, pidfd;
     pid_t child;
 };
@@ -127,9 +132,31 @@ static void on_news(uv_poll_t *news, int status, int events)
     finish_helper(news->data, 0);
 }
 
+int user_helper_left_ms(const struct user_helper_order *order, int64_t passed_us, int64_t queued_us)
+{
+    int64_t not_counted_us = clamp_int64(queued_us, 0, order->queued_ms * MS_US);
+    int64_t left_us = order->limit_ms * MS_US + not_counted_us - passed_us;
+    return left_us > 0 ? (int)((left_us + MS_US - 1) / MS_US) : 0;
+}
+
+/* The loop looks at timers first: where it had no processor itself, the report may be there. */
+static bool has_news(const struct user_helper_handles *handles)
+{
+    struct pollfd report = {.fd = handles->from, .events = POLLIN};
+    return poll(&report, 1, 0) > 0;
+}
+
 static void on_limit(uv_timer_t *limit)
 {
-    finish_helper(limit->data, -ETIMEDOUT);
+    struct user_helper_handles *handles = limit->data;
+    int left_ms = user_helper_left_ms(&handles->order, clock_monotonic_us() - handles->begun_us,
+        process_queued_us(handles->child));
+    if (has_news(handles))
+        finish_helper(handles, 0);
+    else if (left_ms > 0)
+        uv_timer_start(limit, on_limit, (uint64_t)left_ms, 0);
+    else
+        finish_helper(handles, -ETIMEDOUT);
 }
 
 static void watch_helper(struct user_helper_handles *handles, uv_loop_t *loop)
@@ -138,6 +165,7 @@ static void watch_helper(struct user_helper_handles *handles, uv_loop_t *loop)
     uv_poll_init(loop, &handles->gone, handles->pidfd);
     uv_timer_init(loop, &handles->limit);
     handles->open = 3;
+    handles->begun_us = clock_monotonic_us();
     handles->news.data = handles->gone.data = handles->limit.data = handles;
     uv_poll_start(&handles->news, UV_READABLE, on_news);
     uv_timer_start(&handles->limit, on_limit, (uint64_t)handles->order.limit_ms, 0);

@@ -18,6 +18,7 @@
 #define COLLOC_SERVICE_USER_HELPER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -29,6 +30,7 @@ struct user_helper_order {
     uid_t uid;
     gid_t gid;
     int limit_ms;
+    int queued_ms;    /* so much of the time for which it waits for a processor is not counted */
     const char *what; /* for people: "start MPS" */
 
     /* Called when the child is reaped, which may be long after on_done; may be NULL. */
@@ -41,6 +43,15 @@ struct user_helper_report {
     int answer;
     struct fault fault;
 };
+
+/*
+ * Returns how many milliseconds are left to a helper; 0: it has exceeded its limit.
+ *
+ * passed_us: since it began
+ * queued_us: of these, it was ready, but had no processor
+ */
+int user_helper_left_ms(
+    const struct user_helper_order *order, int64_t passed_us, int64_t queued_us);
 
 struct user_helper_handles;
 

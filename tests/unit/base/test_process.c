@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Facts of processes from the text of /proc, with hostile names. */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -117,6 +121,37 @@ static void test_a_process_that_was_not_waited_for(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* Beside another process on its processor. */
+static void test_one_that_waits_for_a_processor(void **state)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (access("/proc/self/schedstat", R_OK) < 0 || sched_setaffinity(0, sizeof one, &one) < 0)
+        skip();
+    pid_t pids[2];
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;)
+                ;
+        }
+    }
+    const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    int64_t begun_us = clock_monotonic_us(), queued_us = 0;
+    while (queued_us < 1000 && clock_monotonic_us() < begun_us + 60 * SECOND_US) {
+        nanosleep(&pause, NULL);
+        queued_us = process_queued_us(pids[0]);
+    }
+    assert_in_range(queued_us, 1000, clock_monotonic_us() - begun_us + SECOND_US);
+    for (int i = 0; i < 2; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    assert_int_equal(process_queued_us(pids[0]), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_this_process),
         cmocka_unit_test(test_a_process_that_is_gone),
         cmocka_unit_test(test_a_process_that_was_not_waited_for),
+        cmocka_unit_test(test_one_that_waits_for_a_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,11 +134,57 @@ static void a_report_arrives(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* An estimate is to be made on a busy machine, too; and a user may make a process wait for ever. */
+static void time_without_a_processor_is_not_counted(void **state)
+{
+    const struct user_helper_order strict = {.limit_ms = 2000},
+                                   patient = {.limit_ms = 2000, .queued_ms = 2000};
+    assert_int_equal(user_helper_left_ms(&patient, 0, 0), 2000);
+    assert_int_equal(user_helper_left_ms(&patient, 2000 * MS_US, 0), 0);
+    assert_int_equal(user_helper_left_ms(&patient, 2000 * MS_US - 1, 0), 1);
+    assert_int_equal(user_helper_left_ms(&patient, 2000 * MS_US, 1500 * MS_US), 1500);
+    assert_int_equal(user_helper_left_ms(&patient, 3500 * MS_US, 1500 * MS_US), 0);
+    assert_int_equal(user_helper_left_ms(&patient, 3500 * MS_US, 3400 * MS_US), 500);
+    assert_int_equal(user_helper_left_ms(&patient, 4000 * MS_US, 3900 * MS_US), 0);
+    assert_int_equal(user_helper_left_ms(&patient, 2500 * MS_US, -5), 0);
+    assert_int_equal(user_helper_left_ms(&strict, 2000 * MS_US, 1500 * MS_US), 0);
+}
+
+/* The loop itself had no processor until the limit was over. */
+static void a_report_that_is_there_is_read_at_the_limit(void **state)
+{
+    const struct user_helper_order order = {
+        .uid = getuid(), .gid = getgid(), .limit_ms = 1, .what = "report"};
+    struct done done = {0};
+    struct user_helper helper = {.context = &done, .on_done = on_done};
+    struct fault fault;
+    siginfo_t info;
+    uv_loop_t loop;
+    uv_timer_t other;
+    uv_loop_init(&loop);
+    uv_timer_init(&loop, &other);
+    uv_timer_start(&other, on_time, 3600 * 1000, 0);
+    if (user_helper_begin(&helper, &loop, &order, &fault) == USER_HELPER_CHILD) {
+        const struct user_helper_report report = {.answer = 7};
+        user_helper_end(&helper, &report);
+    }
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+    usleep(2000);
+    run_until(&loop, &done.is_done, 10 * SECOND_US);
+    assert_int_equal(done.answer, 7);
+    reap_children(&loop);
+    uv_close((uv_handle_t *)&other, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_that_cannot_die_is_reaped_later),
         cmocka_unit_test(a_report_arrives),
+        cmocka_unit_test(a_report_that_is_there_is_read_at_the_limit),
+        cmocka_unit_test(time_without_a_processor_is_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
