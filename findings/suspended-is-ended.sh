@@ -83,8 +83,13 @@ wait_for() {
 }
 is_idle() { [[ $(sinfo -h -o %t) == idle ]]; }
 
-python3 -m venv --system-site-packages "$folder/venv"
-"$folder/venv/bin/pip" install -q submitit==1.5.4 batchspawner==1.3.0
+{
+    python3 -m venv --system-site-packages "$folder/venv" &&
+        "$folder/venv/bin/pip" install -q submitit==1.5.4 batchspawner==1.3.0
+} || {
+    echo "skipped: needs python3-venv, and submitit 1.5.4 and batchspawner 1.3.0 from PyPI"
+    exit 77
+}
 slurmctld -c -D >"$folder/controller.log" 2>&1 &
 daemons+=($!)
 wait_for sinfo
