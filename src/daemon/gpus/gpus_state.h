@@ -73,6 +73,7 @@ struct listed_process {
     unsigned long long born; /* its start in clock ticks; 0: it was never seen alive */
     uint64_t task;           /* that it is of; 0: of none */
     int attempt;             /* of that task */
+    int64_t noted_us;        /* when it was listed first */
     int64_t checked_us;      /* when /proc was read; 0: never */
     int64_t gone_us;         /* since when it is known to have ended; 0: it has not */
     int64_t poll;            /* the last that listed it */
@@ -175,6 +176,9 @@ struct listed_process *listed_process_note(struct gpus *gpus, pid_t pid, int64_t
 
 /* Reads in /proc whether the process still has its pid. */
 void listed_process_check(struct listed_process *process, int64_t now_us);
+
+/* Is it open whose the process is? It may have ended before it was looked at. */
+bool listed_process_is_unknown(const struct listed_process *process, int64_t now_us);
 
 /* Has the process ended so long ago that its memory is left behind? */
 bool listed_process_is_left(const struct listed_process *process, int64_t now_us);

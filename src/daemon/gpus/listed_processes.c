@@ -16,6 +16,10 @@
  * of the task. When a task has ended, memory may be left for a moment, until the driver has
  * released it: only what is left for longer is reported.
  *
+ * A process that was never seen alive may have been a task's, which ended between the driver's list
+ * and the look at /proc. What is listed for longer than an ended process is of another pid
+ * namespace, so of no task.
+ *
  * The holder of the memory is found in the thread of a poll, by the device file and the session
  * (exec/device_holders.c).
  */
@@ -59,7 +63,6 @@ static unsigned long long read_born(pid_t pid, unsigned long long otherwise, pid
     return process_has_ended(&stat) ? 0 : stat.start_ticks;
 }
 
-/* A process that was never seen alive may be one of another pid namespace. */
 void listed_process_check(struct listed_process *process, int64_t now_us)
 {
     pid_t session = 0;
@@ -80,7 +83,7 @@ struct listed_process *listed_process_note(struct gpus *gpus, pid_t pid, int64_t
 {
     struct listed_process *process = find_listed(gpus, pid);
     if (!process) {
-        struct listed_process new = {.pid = pid};
+        struct listed_process new = {.pid = pid, .noted_us = now_us};
         if (ARRAY_APPEND(gpus->listed, gpus->n_listed, gpus->listed_capacity, new) < 0)
             return NULL;
         process = &gpus->listed[gpus->n_listed - 1];
@@ -89,6 +92,11 @@ struct listed_process *listed_process_note(struct gpus *gpus, pid_t pid, int64_t
     if (process->checked_us == 0 || now_us - process->checked_us >= CHECK_PERIOD_US)
         listed_process_check(process, now_us);
     return process;
+}
+
+bool listed_process_is_unknown(const struct listed_process *process, int64_t now_us)
+{
+    return !process->born && now_us - process->noted_us < LEFT_AFTER_US;
 }
 
 bool listed_process_is_left(const struct listed_process *process, int64_t now_us)

@@ -14,6 +14,10 @@
  * A process of a suspended client of MPS, whose context stays, is neither misplaced nor external;
  * nor is one whose copy lies on a neighbour GPU, where the driver may list it.
  *
+ * Whose a process was that has ended before it was looked at is not known. It is counted nowhere,
+ * and whether there are external processes is then not known, unless another one is: a task that
+ * ran out of memory is judged by whether it was alone.
+ *
  * A task of which the driver lists no process may still have memory there: old drivers do not list
  * the clients of MPS. It counts as having none only where the listed processes explain all memory
  * in use:
@@ -353,6 +357,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
 {
     const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
     double external_compute = 0;
+    bool is_any_unknown = false;
     begin_shares(state, gpu);
     keep_misplaced_before(state);
     state->n_external = state->n_left = 0;
@@ -367,6 +372,10 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         bool is_resident = task && gpu_view_resident(gpu, task);
         if (process->is_mps_server || (task && !is_resident && is_expected(gpu, task)))
             continue;
+        if (!task && listed && listed_process_is_unknown(listed, at_us)) {
+            is_any_unknown |= computes;
+            continue;
+        }
         if (is_resident)
             add_to_task(gpus, sample, task, process);
         else if (task)
@@ -377,6 +386,8 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         if (computes)
             count_process(gpus, state, task, process);
     }
-    sample->external_processes = reading_of(external_compute);
+    sample->external_processes = is_any_unknown && external_compute == 0
+                                     ? READING_NONE
+                                     : reading_of(external_compute);
     add_absent(gpus, gpu, state, sample);
 }

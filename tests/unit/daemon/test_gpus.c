@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -19,7 +21,7 @@
 #include "exec/ancestry_cache.h"
 #include "pretend_driver.h"
 
-enum { SHIM = 4711, TASKS_PROCESS = 4712, EXTERNAL = 99, GPUS = 3 };
+enum { SHIM = 4711, TASKS_PROCESS = 4712, EXTERNAL = 1, GPUS = 3 };
 
 static struct {
     struct gpus *gpus;
@@ -350,6 +352,37 @@ static void test_memory_of_another_instance_is_explained(void **state)
     assert_false(jobs_find(pretend.jobs, 1)->mem_used_bytes.valid);
 }
 
+/* The pid of a process that has ended. */
+static pid_t run_briefly(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    return pid;
+}
+
+/* It may have been the task's, so that task was not seen beside others. */
+static void test_a_process_that_has_ended_before_it_was_looked_at(void **state)
+{
+    struct gpu_report gpu;
+    open_gpus();
+    use_gpu(6, 2);
+    seen.processes[1].pid = run_briefly();
+    poll_gpus();
+    const struct gpu_view *view = &core_view(pretend.core)->gpus[0];
+    assert_true(gpus_report(seen.gpus, 0, &gpu));
+    assert_int_equal(gpu.n_external, 0);
+    assert_false(view->external_processes.valid);
+    assert_false(core_task(pretend.core, 1)->had_coresidents);
+    seen.processes[1].pid = EXTERNAL;
+    poll_gpus();
+    assert_true(gpus_report(seen.gpus, 0, &gpu));
+    assert_int_equal(gpu.n_external, 1);
+    assert_int_equal(view->external_processes.value, 1);
+    assert_true(core_task(pretend.core, 1)->had_coresidents);
+}
+
 /* Listed on both instances, a task's process is external on neither. */
 static void test_a_process_of_another_instance_is_not_external(void **state)
 {
@@ -614,6 +647,7 @@ int main(void)
         TEST(processes_are_attributed),
         TEST(unexplained_memory_is_not_zero),
         TEST(memory_of_another_instance_is_explained),
+        TEST(a_process_that_has_ended_before_it_was_looked_at),
         TEST(a_process_of_another_instance_is_not_external),
         TEST(compute_instances_share_what_is_measured),
         TEST(idle_power_is_divided_by_the_slices_of_the_card),
