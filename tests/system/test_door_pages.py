@@ -38,6 +38,14 @@ ELSEWHERE = {
     },
 }
 
+# README's train.py: it ends when the queue has been shown, on however slow a machine.
+TRAINING = """
+import os, sys, time
+print(*sys.argv[1:])
+while not os.path.exists("queue-was-shown"):
+    time.sleep(0.05)
+"""
+
 LOGS = {
     "january.txt": "JobID|User|Submit|Elapsed|State|AllocTRES|ReqTRES\n"
     "7|ada|2026-01-01T10:00:00|00:01:40|COMPLETED|gres/gpu=1|gres/gpu=1\n"
@@ -131,7 +139,7 @@ class Page(DaemonCase):
         lines = [re.sub(r"\s+# .*$", "", line[4:]) for line in shown.splitlines()]
         first = next(i for i, line in enumerate(lines) if line.startswith("$ "))
         self.write("train.sh", "\n".join(lines[:first]) + "\n")
-        self.write("train.py", "import sys\nprint(*sys.argv[1:])\n")
+        self.write("train.py", TRAINING)
         commands = [line[2:] for line in lines[first:] if line.startswith("$ ")]
         self.assertEqual(len(commands), 3, commands)
         self.lead_to_first()
@@ -139,6 +147,7 @@ class Page(DaemonCase):
         self.assertIn(
             self.type(commands[1]).splitlines()[0].split(), [row.split() for row in lines]
         )
+        self.write("queue-was-shown", "")
         self.assertEqual(self.type(commands[2]), "--batch-size 128\n")
 
     def test_slurm_commands(self):
