@@ -5,7 +5,7 @@
  *
  *     16:02:11 to 16:20:41, a column is 20 s
  *     attempt          1111111111x  2222///2>22--222
- *     task 13, GPU 0        ===========
+ *     task 8_3, GPU 0       ===========
  *     GPU 0  memory    ▁▃▆█████████▁▃▆██████████████   0 to 11.2 GiB, mean 9.8 GiB
  *     GPU 0  SMACT     ▁▁▅▆▆▆▅▆▆▆▆▆▁▁▅▆▆▆▆▆▆▆▆▆▆▆▆▆▆   0 to 83 %, mean 61 %
  *
@@ -261,7 +261,7 @@ static void print_neighbours(const json_t *answer, const struct axis *axis)
         clear_marks(marks, axis);
         mark_span(marks, axis, member_number(neighbour, "since", 0),
             member_number(neighbour, "until", 0), '=');
-        snprintf(label, sizeof label, "task %.0f, GPU %s", member_number(neighbour, "task", 0),
+        snprintf(label, sizeof label, "task %s, GPU %s", member_text(neighbour, "label", "?"),
             member_text(neighbour, "gpu", "?"));
         print_marks(axis, label, marks);
     }

@@ -4,9 +4,9 @@
  * length, and writes columns:
  *
  *     {"task": 12, "step_s": 10, "series": [
- *         {"task": 12, "gpu": "0", "uuid": "GPU-...", "times": [t0, t1],
+ *         {"task": 12, "label": "12", "gpu": "0", "uuid": "GPU-...", "times": [t0, t1],
  *          "values": {"smact": [0.4, null]}, "min": {...}, "max": {...}}, ...],
- *      "neighbours": [{"task": 13, "gpu": "0", "since": ..., "until": ...}]}
+ *      "neighbours": [{"task": 13, "label": "8_3", "gpu": "0", "since": ..., "until": ...}]}
  *
  * `neighbours` of a task are the tasks that were on its GPUs at the same time.
  */
@@ -107,6 +107,20 @@ struct answer {
     bool any;
 };
 
+/* "task" and "label", how people name it. A series of its processes has no label. */
+static void write_task(const struct answer *answer, const struct metric_series *series)
+{
+    unsigned long long id = series->key.task;
+    if (!id)
+        fputs("\"task\":null,", answer->out);
+    else if (!*series->key.gpu)
+        fprintf(answer->out, "\"task\":%llu,", id);
+    else if (*series->label)
+        fprintf(answer->out, "\"task\":%llu,\"label\":\"%s\",", id, series->label);
+    else
+        fprintf(answer->out, "\"task\":%llu,\"label\":\"%llu\",", id, id);
+}
+
 /* "gpu" and "uuid"; a GPU that is no more has no index. */
 static void write_gpu(const struct answer *answer, const char *uuid)
 {
@@ -148,10 +162,7 @@ static int write_series(
     if (r == 0) {
         fprintf(answer->out, "%s{", answer->any ? "," : "");
         answer->any = true;
-        if (series->key.task)
-            fprintf(answer->out, "\"task\":%llu,", (unsigned long long)series->key.task);
-        else
-            fputs("\"task\":null,", answer->out);
+        write_task(answer, series);
         write_gpu(answer, series->key.gpu);
         fputs(",\"times\":[", answer->out);
         for (size_t i = 0; i < columns.count; i++)
@@ -176,8 +187,8 @@ static int write_neighbours(
     for (int i = 0; i < n; i++) {
         if (!list[i].key.task || list[i].key.task == series->key.task)
             continue;
-        fprintf(answer->out, "%s{\"task\":%llu,", *any ? "," : "",
-            (unsigned long long)list[i].key.task);
+        fputs(*any ? ",{" : "{", answer->out);
+        write_task(answer, &list[i]);
         write_gpu(answer, series->key.gpu);
         fprintf(answer->out, ",\"since\":%.3f,\"until\":%.3f}", (double)list[i].first_ms / 1e3,
             (double)list[i].last_ms / 1e3);

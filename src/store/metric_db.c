@@ -39,7 +39,7 @@
 
 static const char schema[] =
     "CREATE TABLE series(id INTEGER PRIMARY KEY, task INTEGER NOT NULL, gpu TEXT NOT NULL,"
-    "  first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL,"
+    "  first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL, label TEXT,"
     "  UNIQUE(task, gpu));"
     "CREATE INDEX series_of_gpu ON series(gpu, last_ms);"
     "CREATE TABLE rows(level INTEGER NOT NULL, start_ms INTEGER NOT NULL, series INTEGER NOT NULL,"
@@ -47,6 +47,9 @@ static const char schema[] =
     "CREATE UNIQUE INDEX row_at ON rows(level, start_ms, series);"
     "CREATE TABLE done(level INTEGER PRIMARY KEY, until_ms INTEGER NOT NULL);"
     "PRAGMA user_version = 1;";
+
+/* Files of 0.3.0 and before lack the column. Those versions ignore it, so it is no new version. */
+static const char add_label[] = "ALTER TABLE series ADD COLUMN label TEXT;";
 
 enum query {
     FIND_SERIES,
@@ -70,7 +73,8 @@ enum query {
 
 static const char *const queries[QUERIES] = {
     [FIND_SERIES] = "SELECT id FROM series WHERE task = ? AND gpu = ?",
-    [ADD_SERIES] = "INSERT INTO series(task, gpu, first_ms, last_ms) VALUES(?, ?, ?, ?)",
+    [ADD_SERIES] = "INSERT INTO series(task, gpu, first_ms, last_ms, label)"
+                   "  VALUES(?, ?, ?, ?, ?)",
     [EXTEND_SERIES] = "UPDATE series SET first_ms = min(first_ms, ?2),"
                       "  last_ms = max(last_ms, ?3) WHERE id = ?1",
     [PUT_ROW] = "INSERT OR REPLACE INTO rows VALUES(?, ?, ?, ?)",
@@ -84,11 +88,11 @@ static const char *const queries[QUERIES] = {
     [SET_DONE] = "INSERT OR REPLACE INTO done VALUES(?, ?)",
     [REMOVE_ROWS] = "DELETE FROM rows WHERE level = ? AND start_ms < ?",
     [REMOVE_SERIES] = "DELETE FROM series WHERE last_ms < ?",
-    [SERIES_OF_TASK] = "SELECT id, task, gpu, first_ms, last_ms FROM series"
+    [SERIES_OF_TASK] = "SELECT id, task, gpu, first_ms, last_ms, label FROM series"
                        "  WHERE task = ?1 AND last_ms >= ?3 AND first_ms < ?4 AND ?2 IS NOT NULL"
                        "  ORDER BY id",
     [SERIES_OF_GPU] =
-        "SELECT id, task, gpu, first_ms, last_ms FROM series"
+        "SELECT id, task, gpu, first_ms, last_ms, label FROM series"
         "  WHERE gpu = ?2 AND last_ms >= ?3 AND first_ms < ?4 AND ?1 = 0 ORDER BY task",
     [COARSEST] = "SELECT level, start_ms FROM rows"
                  "  WHERE level = (SELECT max(level) FROM rows) ORDER BY start_ms LIMIT 1",
@@ -186,12 +190,14 @@ static int check_version(struct metric_db *db, struct fault *fault)
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(db->sqlite,
             "SELECT (SELECT user_version FROM pragma_user_version),"
-            "  (SELECT count(*) FROM sqlite_master)",
+            "  (SELECT count(*) FROM sqlite_master),"
+            "  (SELECT count(*) FROM pragma_table_info('series') WHERE name = 'label')",
             -1, &statement, NULL) != SQLITE_OK)
         return set_fault(db, fault);
     int r = step_statement(db, statement, fault);
     int64_t version = r > 0 ? sqlite3_column_int64(statement, 0) : 0;
     int64_t tables = r > 0 ? sqlite3_column_int64(statement, 1) : 0;
+    bool has_label = r > 0 && sqlite3_column_int64(statement, 2) > 0;
     sqlite3_finalize(statement);
     if (r < 0)
         return r;
@@ -200,7 +206,7 @@ static int check_version(struct metric_db *db, struct fault *fault)
     if (version != VERSION)
         return fault_set(fault, EUCLEAN, "%s: version %d of the metrics, not %d", db->path,
             (int)version, VERSION);
-    return 0;
+    return has_label ? 0 : execute_sql(db, add_label, fault);
 }
 
 static int open_file(struct metric_db *db, struct fault *fault)
@@ -286,7 +292,7 @@ static int find_series(struct metric_db *db, const struct metric_samples *sample
     if (r != 0)
         return r < 0 ? r : run_query(db, EXTEND_SERIES, *ret_id, first_ms, last_ms, fault);
     statement_reset(add);
-    statement_bind(add, "itii", (int64_t)key->task, key->gpu, first_ms, last_ms);
+    statement_bind(add, "itiit", (int64_t)key->task, key->gpu, first_ms, last_ms, samples->label);
     r = step_statement(db, add, fault);
     statement_reset(add);
     *ret_id = sqlite3_last_insert_rowid(db->sqlite);
@@ -600,7 +606,9 @@ static int read_series(
             .key.task = (uint64_t)sqlite3_column_int64(rows, 1),
             .first_ms = sqlite3_column_int64(rows, 3),
             .last_ms = sqlite3_column_int64(rows, 4)};
+        const unsigned char *label = sqlite3_column_text(rows, 5);
         snprintf(one.key.gpu, sizeof one.key.gpu, "%s", sqlite3_column_text(rows, 2));
+        snprintf(one.label, sizeof one.label, "%s", label ? (const char *)label : "");
         if (ARRAY_APPEND(list, count, capacity, one) < 0)
             return fault_set(fault, ENOMEM, "out of memory");
     }

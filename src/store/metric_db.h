@@ -22,7 +22,12 @@
 
 struct metric_db;
 
-enum { METRIC_VALUES_MAX = 16, METRIC_LEVELS_MAX = 4, METRIC_GPU_SIZE = 96 };
+enum {
+    METRIC_VALUES_MAX = 16,
+    METRIC_LEVELS_MAX = 4,
+    METRIC_GPU_SIZE = 96,
+    METRIC_LABEL_SIZE = 36
+};
 
 /* One resolution. Level 0 has the samples themselves: its steps are not used. */
 struct metric_level {
@@ -41,6 +46,7 @@ struct metric_key {
 /* Samples of one series, oldest first. */
 struct metric_samples {
     struct metric_key key;
+    const char *label;    /* how people name the task, such as 14_3; NULL: by its id */
     int n_values;         /* of each sample, at most METRIC_VALUES_MAX */
     size_t count;         /* samples */
     const int64_t *at_ms; /* wall clock; all within METRIC_BATCH_MS */
@@ -106,7 +112,8 @@ void metric_db_end_read(struct metric_db *db);
 struct metric_series {
     int64_t id;
     struct metric_key key;
-    int64_t first_ms, last_ms; /* of its samples */
+    char label[METRIC_LABEL_SIZE]; /* as it was stored first; "": by the task's id */
+    int64_t first_ms, last_ms;     /* of its samples */
 };
 
 /*

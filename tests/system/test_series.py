@@ -93,6 +93,31 @@ class Series(DaemonCase):
         alone = self.of(self.series(f"tasks/{first}", step_s=0.001), "0")
         self.assertTrue(self.known(alone, "smocc"))
 
+    def test_a_neighbour_in_an_array_has_its_name(self):
+        """Also once it has ended: in the answer, in the plot and in the past of the GPU."""
+        self.restart(gpus="0")
+        first = self.train(mib=4000, seconds=100000)
+        self.wait_gpu(lambda gpu: gpu["tasks"] and gpu["tasks"][0]["settled"])
+        done = self.colloc(
+            "submit",
+            "--array=7",
+            "--",
+            *"colloc-pretend-train --memory-mib=3000 --seconds=1e6".split(),
+        )
+        array = int(done.stdout.split()[2])
+        name = f"{array}_7"
+        answer = self.wait_series(first, lambda a: a["neighbours"])
+        self.assertEqual({n["label"] for n in answer["neighbours"]}, {name})
+        self.colloc("cancel", name)
+        second = answer["neighbours"][0]["task"]
+        self.wait(second, "CANCELLED")
+        answer = self.series(f"tasks/{second}")
+        self.assertEqual({n["label"] for n in answer["neighbours"]}, {str(first)})
+        self.assertEqual(self.of(answer, "0")["label"], name)
+        self.assertIn(f"task {name}, GPU 0 ", self.colloc("show", "--plot", str(first)).stdout)
+        past = self.series("gpus/0", tasks="yes", metric="mem_used_mib")["series"]
+        self.assertIn((second, name), [(s["task"], s.get("label")) for s in past])
+
     def test_the_past_outlives_task_and_daemon(self):
         task, end = self.train_until_ended(2000)
         path = f"tasks/{task}"

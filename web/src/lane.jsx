@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { duration, memory, moment, percent, tickLabels, timesWithin, watts } from "./format.js";
 import { hatch } from "./hatch.js";
 import { indexAt, labelBox, layerAt, powerScale, stackLane } from "./lanes.js";
-import { hueOf, labelOf } from "./tasks.js";
+import { hueOf } from "./tasks.js";
 
 const MEMORY_HEIGHT = 96;
 const LINE_HEIGHT = 26;
@@ -84,9 +84,8 @@ function drawLabels(pen, stack, x, y, tasks) {
     const rows = (values) => values.map((value) => (value === null ? null : y(value)));
     const box = labelBox(xs, rows(layer.low), rows(layer.high), LABEL_HEIGHT);
     if (!box) continue;
-    const task = tasks.get(layer.task);
-    const number = task ? labelOf(task) : String(layer.task);
-    const texts = layer.task === null ? ["external"] : [`${number} ${task?.name ?? ""}`, number];
+    const name = tasks.get(layer.task)?.name ?? "";
+    const texts = layer.task === null ? ["external"] : [`${layer.label} ${name}`, layer.label];
     const text = texts.find((one) => pen.measureText(one).width <= box.to - box.from - 8);
     pen.fillStyle = css("--on-lane");
     if (text) pen.fillText(text, box.from + 5, (box.top + box.bottom) / 2);
@@ -215,7 +214,7 @@ export function Lane({ gpu, lane, since, until, marks, tasks, bands, onOpen }) {
           <b>{moment(stack.times[tip.i])}</b>
           {layer && (
             <div>
-              {tip.task === null ? "external processes" : `task ${known ? labelOf(known) : tip.task} ${known?.name ?? ""}`}
+              {layer.task === null ? layer.label : `task ${layer.label} ${known?.name ?? ""}`}
               {known ? ` (${known.user})` : ""}: {memory(layer.high[tip.i] - layer.low[tip.i])}
             </div>
           )}

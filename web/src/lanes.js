@@ -34,21 +34,21 @@ function alignTo(times, step, series, metric) {
 }
 
 // Layers of memory on one GPU, from the bottom: tasks by id, then external processes.
-// Returns {times, layers: [{task, low: [], high: []}], used: []}.
+// Returns {times, layers: [{task, label, low: [], high: []}], used: []}.
 export function stackLane(lane, step) {
   if (!lane?.own) return { times: [], layers: [], used: [] };
   const times = lane.own.times;
   const base = new Array(times.length).fill(0);
   const layers = [];
-  const push = (task, values) => {
+  const push = (task, label, values) => {
     const low = base.slice();
     const high = values.map((value, i) => (value === null ? null : base[i] + value));
     values.forEach((value, i) => (base[i] += value ?? 0));
-    layers.push({ task, low, high });
+    layers.push({ task, label, low, high });
   };
   for (const series of [...lane.tasks].sort((a, b) => a.task - b.task))
-    push(series.task, alignTo(times, step, series, "mem_used_mib"));
-  push(null, lane.own.values.external_mem_mib ?? new Array(times.length).fill(null));
+    push(series.task, series.label, alignTo(times, step, series, "mem_used_mib"));
+  push(null, "external processes", lane.own.values.external_mem_mib ?? new Array(times.length).fill(null));
   return { times, layers, used: lane.own.values.mem_used_mib ?? [] };
 }
 

@@ -185,7 +185,7 @@ export function Task({ id, live, isSlurm }) {
   if (error) return <p class="error">{error.message}</p>;
   if (!data) return <p class="dim">Loading…</p>;
   if (data.array?.states) return <ArrayStates array={data.array} />;
-  const neighbours = [...new Set((series.data?.neighbours ?? []).map((n) => n.task))];
+  const neighbours = [...new Map((series.data?.neighbours ?? []).map((n) => [n.task, n.label]))];
   return (
     <>
       <h2>
@@ -200,10 +200,10 @@ export function Task({ id, live, isSlurm }) {
       {neighbours.length > 0 && (
         <p>
           Beside it:{" "}
-          {neighbours.map((task, i) => (
+          {neighbours.map(([task, label], i) => (
             <>
               {i ? ", " : ""}
-              <a href={`#/task/${task}`}>task {live.has(task) ? labelOf(live.get(task)) : task}</a>
+              <a href={`#/task/${task}`}>task {label}</a>
             </>
           ))}
         </p>

@@ -42,6 +42,14 @@ test("tasks are stacked up to what the GPU uses", () => {
   assert.deepEqual(lanes.stackLane(undefined, 1), { times: [], layers: [], used: [] });
 });
 
+test("a layer has the name of its task, which may have ended", () => {
+  const times = [0, 1];
+  const own = { times, values: { mem_used_mib: [5, 5] } };
+  const task = { task: 5, label: "3_1", times, values: { mem_used_mib: [5, 5] } };
+  const stack = lanes.stackLane({ own, tasks: [task] }, 1);
+  assert.deepEqual(stack.layers.map((layer) => layer.label), ["3_1", "external processes"]);
+});
+
 test("the layer under the pointer is found", () => {
   const stack = { layers: [{ task: 3, low: [0], high: [100] }, { task: null, low: [100], high: [null] }] };
   assert.equal(lanes.layerAt(stack, 0, 50), 3);

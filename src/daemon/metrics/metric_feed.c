@@ -46,7 +46,7 @@ static void take_gpu(struct metric_recorder *recorder, const struct gpu_report *
         [GPU_METRIC_FOREIGN] = seen->processes.valid ? reading_of((double)gpu->n_external)
                                                      : READING_NONE,
     };
-    metric_recorder_add(recorder, key, at_ms, values);
+    metric_recorder_add(recorder, key, NULL, at_ms, values);
 }
 
 static const struct share *share_of(const struct gpu_report *gpu, uint64_t task)
@@ -62,8 +62,9 @@ static struct reading reading_if(bool is_alone, struct reading reading)
     return is_alone ? reading : READING_NONE;
 }
 
-static void take_task(struct metric_recorder *recorder, const struct gpu_report *gpu,
-    const struct resident *resident, struct metric_key *key, int64_t at_ms)
+static void take_task(struct metric_recorder *recorder, const struct core *core,
+    const struct gpu_report *gpu, const struct resident *resident, struct metric_key *key,
+    int64_t at_ms)
 {
     const struct gpu_sample *seen = gpu->sample;
     const struct share *share = share_of(gpu, resident->task);
@@ -77,8 +78,9 @@ static void take_task(struct metric_recorder *recorder, const struct gpu_report 
         [TASK_METRIC_PCIE_TX_MIB_S] = reading_if(is_alone, in_mib(seen->pcie_tx_bytes_per_s)),
         [TASK_METRIC_PCIE_RX_MIB_S] = reading_if(is_alone, in_mib(seen->pcie_rx_bytes_per_s)),
     };
+    const struct task *task = core_task(core, resident->task);
     key->task = resident->task;
-    metric_recorder_add(recorder, key, at_ms, values);
+    metric_recorder_add(recorder, key, task ? task_label(task).text : NULL, at_ms, values);
 }
 
 void metric_recorder_take(
@@ -92,5 +94,5 @@ void metric_recorder_take(
     const struct gpu_view *view = &core_view(core)->gpus[gpu->view];
     take_gpu(recorder, gpu, view, &key, at_ms);
     for (int k = 0; k < view->n_residents; k++)
-        take_task(recorder, gpu, &view->residents[k], &key, at_ms);
+        take_task(recorder, core, gpu, &view->residents[k], &key, at_ms);
 }

@@ -35,6 +35,7 @@
 /* Samples of one series in a batch. */
 struct collected {
     struct metric_key key;
+    char label[METRIC_LABEL_SIZE]; /* "": the task's id */
     size_t count, times_capacity, values_capacity;
     int64_t *at_ms;
     float *values;
@@ -148,7 +149,8 @@ static void work_free(struct work *work)
 
 /* ---- collecting ---- */
 
-static struct collected *find_collected(struct batch *batch, const struct metric_key *key)
+static struct collected *find_collected(
+    struct batch *batch, const struct metric_key *key, const char *label)
 {
     for (size_t i = 0; i < batch->count; i++) {
         size_t at = (batch->hint + 1 + i) % batch->count;
@@ -162,14 +164,15 @@ static struct collected *find_collected(struct batch *batch, const struct metric
             batch->series, batch->count, batch->capacity, (struct collected){.key = *key}) < 0)
         return NULL;
     batch->hint = batch->count - 1;
+    snprintf(batch->series[batch->hint].label, METRIC_LABEL_SIZE, "%s", label ? label : "");
     return &batch->series[batch->hint];
 }
 
 /* Without memory for it the sample is missing. */
-static void collect_value(struct batch *batch, const struct metric_key *key, int64_t at_ms,
-    const float *values, int n_values)
+static void collect_value(struct batch *batch, const struct metric_key *key, const char *label,
+    int64_t at_ms, const float *values, int n_values)
 {
-    struct collected *series = find_collected(batch, key);
+    struct collected *series = find_collected(batch, key, label);
     size_t n = (size_t)n_values;
     if (!series || ARRAY_RESERVE(series->at_ms, series->times_capacity, series->count + 1) < 0 ||
         ARRAY_RESERVE(series->values, series->values_capacity, (series->count + 1) * n) < 0)
@@ -226,7 +229,7 @@ static void add_usage(struct metric_recorder *recorder, struct batch *batch,
         [PROCESS_METRIC_STEPS_PER_S] = value_of(root->steps_per_s),
     };
     const struct metric_key key = {.task = root->task};
-    collect_value(batch, &key, clock_wall_us() / 1000, values, PROCESS_METRICS);
+    collect_value(batch, &key, NULL, clock_wall_us() / 1000, values, PROCESS_METRICS);
 }
 
 static void keep_usage(struct metric_recorder *recorder, const struct batch *batch,
@@ -278,6 +281,7 @@ static int write_batch(
     for (size_t i = 0; i < batch->count; i++) {
         const struct collected *series = &batch->series[i];
         samples[i] = (struct metric_samples){.key = series->key,
+            .label = series->label,
             .n_values = metric_count(metric_kind_of(&series->key)),
             .count = series->count,
             .at_ms = series->at_ms,
@@ -430,7 +434,7 @@ static void on_flush(uv_timer_t *timer)
 }
 
 void metric_recorder_add(struct metric_recorder *recorder, const struct metric_key *key,
-    int64_t at_ms, const struct reading *values)
+    const char *label, int64_t at_ms, const struct reading *values)
 {
     int n = metric_count(metric_kind_of(key));
     float floats[METRIC_VALUES_MAX];
@@ -451,7 +455,7 @@ void metric_recorder_add(struct metric_recorder *recorder, const struct metric_k
     if (!batch->first_ms)
         batch->first_ms = at_ms;
     batch->has_tasks |= key->task != 0;
-    collect_value(batch, key, at_ms, floats, n);
+    collect_value(batch, key, label, at_ms, floats, n);
 }
 
 bool metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,

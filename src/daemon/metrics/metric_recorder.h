@@ -41,11 +41,12 @@ void metric_recorder_destroy(struct metric_recorder *recorder);
  * Adds a sample of one series; a sample without a known value is ignored.
  *
  * key:    whose
+ * label:  how people name the task; NULL: by its id
  * at_ms:  wall clock
  * values: metric_count(metric_kind_of(key)) readings, in the units of their names
  */
 void metric_recorder_add(struct metric_recorder *recorder, const struct metric_key *key,
-    int64_t at_ms, const struct reading *values);
+    const char *label, int64_t at_ms, const struct reading *values);
 
 /* Removes the files of GPU samples that an older version has left. */
 void metric_remove_old_samples(const char *state_dir);

@@ -159,7 +159,8 @@ static void add(
     struct reading values[METRIC_VALUES_MAX] = {{0}};
     snprintf(key.gpu, sizeof key.gpu, "%s", gpu);
     values[TASK_METRIC_SMACT] = smact < 0 ? READING_NONE : reading_of(smact);
-    metric_recorder_add(world->recorder, &key, world->begin_ms + behind_ms, values);
+    metric_recorder_add(
+        world->recorder, &key, task == 8 ? "5_3" : NULL, world->begin_ms + behind_ms, values);
 }
 
 static void test_what_was_added_is_answered(void **state)
@@ -174,9 +175,9 @@ static void test_what_was_added_is_answered(void **state)
     close_recorder(world);
     create(world);
     snprintf(expected, sizeof expected,
-        "{\"x\":1,\"step_s\":1,\"series\":[{\"task\":7,\"gpu\":\"0\",\"uuid\":\"GPU-a\","
+        "{\"x\":1,\"step_s\":1,\"series\":[{\"task\":7,\"label\":\"7\",\"gpu\":\"0\",\"uuid\":\"GPU-a\","
         "\"times\":[%lld.000,%lld.000],\"values\":{\"smact\":[0.25,0.75]}}],"
-        "\"neighbours\":[{\"task\":8,\"gpu\":\"0\",\"uuid\":\"GPU-a\",\"since\":%lld.000,\"until\":%lld.000}]}",
+        "\"neighbours\":[{\"task\":8,\"label\":\"5_3\",\"gpu\":\"0\",\"uuid\":\"GPU-a\",\"since\":%lld.000,\"until\":%lld.000}]}",
         s, s + 1, s, s);
     assert_string_equal(answer_of(world, 7, "smact"), expected);
     assert_non_null(strstr(answer_of(world, 7, "smocc"), "\"smocc\":[null,null]"));
@@ -227,7 +228,7 @@ static void test_rows_of_a_gpu(void **state)
         values[GPU_METRIC_SMACT] = i == 3 ? READING_NONE : reading_of(0.25 * i);
         values[GPU_METRIC_GRACT] = reading_of(0.5);
         values[GPU_METRIC_TASKS] = reading_of(1);
-        metric_recorder_add(world->recorder, &key, begin_ms + 5000 * i, values);
+        metric_recorder_add(world->recorder, &key, NULL, begin_ms + 5000 * i, values);
     }
     add(world, 7, "GPU-a", 0, 0.9);
     close_recorder(world);

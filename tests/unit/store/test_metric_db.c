@@ -225,6 +225,46 @@ static void test_series_of_a_gpu(void **state)
     metric_db_close(db);
 }
 
+static void write_labelled(struct metric_db *db, uint64_t task, const char *label)
+{
+    int64_t at_ms = T0;
+    float value = 1;
+    struct fault fault = {""};
+    const struct metric_samples samples = {.key = {task, "GPU-a"},
+        .label = label,
+        .n_values = 1,
+        .count = 1,
+        .at_ms = &at_ms,
+        .values = &value};
+    if (metric_db_write(db, &samples, 1, &fault) != 0)
+        fail_msg("%s", fault.text);
+}
+
+/* Also in a file that a version without labels has written. */
+static void test_a_task_has_its_label(void **state)
+{
+    char path[256];
+    struct fault fault = {""};
+    struct metric_series *list;
+    struct metric_db *db = open_db(*state);
+    write_labelled(db, 4, NULL);
+    metric_db_close(db);
+    sqlite3 *sqlite;
+    snprintf(path, sizeof path, "%s/metrics.db", (const char *)*state);
+    assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(sqlite, "ALTER TABLE series DROP COLUMN label", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(sqlite);
+    db = open_db(*state);
+    write_labelled(db, 5, "3_1");
+    write_labelled(db, 5, NULL); /* as it was stored first */
+    assert_int_equal(metric_db_list(db, 0, "GPU-a", T0, T0 + 1, &fault, &list), 2);
+    assert_string_equal(list[0].label, "");
+    assert_string_equal(list[1].label, "3_1");
+    free(list);
+    metric_db_close(db);
+}
+
 static void test_time_is_bounded(void **state)
 {
     struct fault fault = {""};
@@ -499,6 +539,7 @@ int main(void)
         TEST(test_coarse_steps_are_whole),
         TEST(test_gap),
         TEST(test_series_of_a_gpu),
+        TEST(test_a_task_has_its_label),
         TEST(test_time_is_bounded),
         TEST(test_size_is_bounded),
         TEST(test_killed_while_writing),
