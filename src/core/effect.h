@@ -13,7 +13,7 @@ enum effect_kind {
     EFFECT_SUSPEND, /* take `task` off its GPUs; answer with SUSPENDED or SUSPENSION_FAILED */
     EFFECT_RESUME,  /* put it on its GPUs; answer with RESUMED or SUSPENSION_FAILED */
     EFFECT_MOVE,    /* to task->run->yield.to_gpus; answer with MOVED or SUSPENSION_FAILED */
-    EFFECT_PAUSE,   /* freeze its processes */
+    EFFECT_PAUSE,   /* freeze its processes; answer with SUSPENSION_FAILED if one runs on */
     EFFECT_CONTINUE, /* let frozen processes continue */
     EFFECT_RELOCATE, /* take its copy from run->yield.neighbour to the host; answer with RELOCATED
                         or SUSPENSION_FAILED */

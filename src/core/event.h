@@ -38,7 +38,7 @@ enum event_kind {
     EVENT_RESUMED,           /* it runs on the GPUs of RESUMING */
     EVENT_MOVED,             /* it runs on the GPUs of MOVING */
     EVENT_RELOCATED,         /* its copy lies on the host now */
-    EVENT_SUSPENSION_FAILED, /* instead of one of these four */
+    EVENT_SUSPENSION_FAILED, /* instead of one of these four; or after PAUSE: it was not paused */
     EVENT_MEMORY_WAIT,     /* an allocation waits in its process for GPU memory; may be repeated */
     EVENT_MEMORY_WAIT_END, /* it waits no longer, by itself */
     EVENT_DEPENDENCY, /* a dependency of the task holds, or never can: decided by the core where it

@@ -18,9 +18,11 @@
  *
  * The core decides SUSPENDING, RESUMING, MOVING, PAUSE and CONTINUE, and leaves an effect for each;
  * the driver of the core answers the first three with SUSPENDED, RESUMED, MOVED or
- * SUSPENSION_FAILED. All effects may be repeated: after a restart, STARTED leaves the effect of the
- * state again, and an effect that is already done is answered at once. So if a daemon or a helper
- * is killed between any two events, the task runs or is suspended, and is found in that state.
+ * SUSPENSION_FAILED. The others need no answer, but where a process could not be frozen a pause
+ * fails, too: the task runs, and has run meanwhile. All effects may be repeated: after a restart,
+ * STARTED leaves the effect of the state again, and an effect that is already done is answered at
+ * once. So if a daemon or a helper is killed between any two events, the task runs or is suspended,
+ * and is found in that state.
  */
 #ifndef COLLOC_CORE_SUSPENSION_H
 #define COLLOC_CORE_SUSPENSION_H

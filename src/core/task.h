@@ -170,6 +170,7 @@ struct task_yield {
     bool by_user;             /* a user suspended it: only a user resumes it */
     bool is_unused;           /* it did not use its GPUs: it stays suspended until it calls CUDA */
     bool cannot_suspend;      /* found out in this attempt */
+    bool cannot_pause;        /* likewise */
     bool is_frozen;           /* its processes are to be frozen */
     int *to_gpus;             /* of a move: where to; NULL when it is not moving */
     int n_to_gpus;

@@ -164,7 +164,7 @@ bool core_may_pause(const struct core *core, const struct task *task, int64_t no
 {
     bool has_rested = !core_may_be_ranks(task) || task->run->yield.pauses == 0 ||
                       now_us - task_runs_since_us(task) >= RANKS_RUN_US;
-    return core->settings.can_pause && has_rested;
+    return core->settings.can_pause && !task->run->yield.cannot_pause && has_rested;
 }
 
 /* ---- a user's commands ---- */

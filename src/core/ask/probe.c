@@ -75,6 +75,8 @@ static void ask_neighbour(const struct core *core, const struct resident *reside
     const struct task *task = core_find_task(core, resident->task);
     if (is_never_paused(task))
         note_obstacle(answer, PROBE_REFUSED, task->id);
+    if (task->run->yield.cannot_pause)
+        note_obstacle(answer, PROBE_UNFROZEN, task->id);
     if (!is_settled(task, resident) || !core_may_pause(core, task, now_us))
         note_obstacle(answer, PROBE_UNSETTLED, task->id);
     note_later(answer, affordable_us(core, task, answer->stop_us, now_us), now_us);

@@ -13,6 +13,7 @@ enum probe_kind {
     PROBE_LATER,     /* from `at_us` on, if all stays as it is */
     PROBE_UNSETTLED, /* a task there is starting, stopped or ending, or gives way to no other now */
     PROBE_REFUSED,   /* `task`, beside it, is never paused for that */
+    PROBE_UNFROZEN,  /* `task`, beside it, could not be paused, now or before */
     PROBE_EXTERNAL,  /* an external process is there, or may be: it is never alone */
     PROBE_SLOW_STEPS, /* its steps take too long for PROBE_MAX_US */
     PROBE_NO_STEPS,   /* no steps of it are known */

@@ -69,6 +69,10 @@ static void add_probe(
         text_line_add(line, "; it is not measured alone: task %s does not pause for that",
             core_task_label(core, probe.task).text);
         break;
+    case PROBE_UNFROZEN:
+        text_line_add(line, "; it is not measured alone: task %s could not be paused",
+            core_task_label(core, probe.task).text);
+        break;
     case PROBE_EXTERNAL:
         text_line_add(line, "; it cannot be measured alone: colloc cannot pause all that may "
                             "compute there");

@@ -340,11 +340,27 @@ static void retry_later(struct task *task, int64_t now_us)
     task->run->yield.retry_us = now_us + (RETRY_FIRST_US << doubled);
 }
 
+/* A process was not frozen: it has computed meanwhile, perhaps beside a task that is measured. */
+static int fail_pause(struct core *core, struct task *task, int64_t now_us)
+{
+    struct task_yield *yield = &task->run->yield;
+    int64_t resumed_us = yield->resumed_us;
+    yield->is_frozen = yield->by_user = false;
+    yield->cannot_pause = true;
+    yield->pauses--;
+    yield->since_us = 0; /* it has not been away */
+    run_again(core, task, now_us);
+    yield->resumed_us = resumed_us;
+    return 0;
+}
+
 /* A process that should leave its GPUs still runs there; one that should get some is still
  * suspended; after a move, either. */
 static int apply_suspension_failed(struct core *core, struct task *task, const struct event *event)
 {
     bool is_suspended = event->suspension_failed.is_suspended;
+    if (task->state == TASK_PAUSED && !is_suspended)
+        return fail_pause(core, task, event->time_us);
     if (task->run->yield.is_relocating && is_suspended) {
         task->run->yield.is_relocating = false;
         task->run->yield.relocate_retry_us = event->time_us + RETRY_FIRST_US;

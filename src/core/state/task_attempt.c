@@ -72,7 +72,7 @@ int core_end_memory_wait(struct core *core, struct task *task, int64_t now_us)
 void core_begin_attempt(struct task *task)
 {
     struct task_yield *yield = &task->run->yield;
-    yield->cannot_suspend = yield->neighbour_failed = false;
+    yield->cannot_suspend = yield->cannot_pause = yield->neighbour_failed = false;
     yield->resumed_us = yield->retry_us = yield->relocate_retry_us = yield->attempt_stopped_us = 0;
     yield->failures = 0;
     task->run->memory_wait.n_unpaid = 0;

@@ -40,7 +40,7 @@ void suspension_forget_failure(struct suspension *s, uint64_t task)
     free(found);
 }
 
-static void note_failure(struct suspension *s, uint64_t task, const char *why)
+void suspension_note_failure(struct suspension *s, uint64_t task, const char *why)
 {
     suspension_forget_failure(s, task);
     struct failure *failure = calloc(1, sizeof *failure);
@@ -232,7 +232,7 @@ static void finish_order(struct suspension *s, struct event *event, const char *
     if (why)
         log_warning("task %llu: %s", (unsigned long long)order->task, why);
     if (why)
-        note_failure(s, order->task, why);
+        suspension_note_failure(s, order->task, why);
     else
         suspension_forget_failure(s, order->task);
     if (suspension_find_task(s, order->task))

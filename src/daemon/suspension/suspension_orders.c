@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,29 +114,47 @@ bool suspension_answer_later(struct suspension *s, uint64_t task, struct api_req
 
 /* ---- pause ---- */
 
-static void set_frozen(struct suspension *s, uint64_t task, bool is_frozen)
+/* Containers have a cgroup of their own. Returns 0 or -errno. */
+static int set_frozen(struct suspension *s, uint64_t task, bool is_frozen)
 {
     char cgroup[CGROUP_PATH_SIZE], slice[CGROUP_PATH_SIZE];
     pid_t shim = attempts_find_shim(s->parts.attempts, task);
     bool has_cgroup = attempts_find_cgroup(s->parts.attempts, task, cgroup, sizeof cgroup);
-    int r = has_cgroup ? cgroup_freeze(cgroup, is_frozen) : -ENOENT;
+    int r = has_cgroup ? cgroup_freeze(cgroup, is_frozen) : -ENOENT, of_slice = 0;
     if (has_cgroup && container_slice_find(cgroup, slice))
-        cgroup_freeze(slice, is_frozen);
+        of_slice = cgroup_freeze(slice, is_frozen);
+    if (of_slice < 0 && !container_slice_find(cgroup, slice))
+        of_slice = 0; /* its containers have ended meanwhile */
     if (r < 0 && shim)
         r = tree_signal(shim, is_frozen ? SIGSTOP : SIGCONT);
-    if (r < 0)
-        log_warning("task %llu cannot be %s: %s", (unsigned long long)task,
-            is_frozen ? "paused" : "continued", strerror(-r));
+    return r < 0 ? r : of_slice;
 }
 
+/* The core does not count a task as paused that computes, else its neighbour would be taken for
+ * alone. What has been frozen of it goes on. */
 void suspension_pause(struct suspension *s, uint64_t task)
 {
-    set_frozen(s, task, true);
+    struct event event = driver_event(s->parts.driver, EVENT_SUSPENSION_FAILED, task);
+    char why[128];
+    int r = set_frozen(s, task, true);
+    if (r >= 0)
+        return;
+    set_frozen(s, task, false);
+    snprintf(why, sizeof why, "its processes could not be paused: %s", strerror(-r));
+    log_warning("task %llu: %s", (unsigned long long)task, why);
+    suspension_note_failure(s, task, why);
+    json_t *detail = json_pack("{s:s}", "why", why);
+    event.suspension_failed.why = SUSPENSION_REFUSED;
+    driver_feed(s->parts.driver, &event, detail);
+    json_decref(detail);
 }
 
 void suspension_continue(struct suspension *s, uint64_t task)
 {
-    set_frozen(s, task, false);
+    int r = set_frozen(s, task, false);
+    if (r < 0)
+        log_warning("task %llu: its processes could not be continued: %s", (unsigned long long)task,
+            strerror(-r));
 }
 
 /* ---- life ---- */

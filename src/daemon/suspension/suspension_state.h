@@ -99,6 +99,9 @@ static inline const struct task *suspension_find_task(const struct suspension *s
 /* Adds an order of the core, unless the task has the same one. It begins when its turn comes. */
 void suspension_add_order(struct suspension *s, uint64_t task, enum order_kind kind);
 
+/* Keeps why the task could not be suspended, moved or paused, for users, until it ends. */
+void suspension_note_failure(struct suspension *s, uint64_t task, const char *why);
+
 /* The task has ended: no reason of a failed suspension is kept. */
 void suspension_forget_failure(struct suspension *s, uint64_t task);
 

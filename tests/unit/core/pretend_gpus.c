@@ -217,9 +217,9 @@ void world_check(const struct core *core)
 static void print_yield(FILE *out, const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
-    fprintf(out, " yield=%d,%" PRIu64 ",%d,%d,%d,%d,%.0f", (int)yield->reason, yield->to_task,
-        yield->by_user, yield->cannot_suspend, yield->is_frozen, yield->from_gpu,
-        reading_or(yield->bytes, 0));
+    fprintf(out, " yield=%d,%" PRIu64 ",%d,%d,%d,%d,%d,%.0f", (int)yield->reason, yield->to_task,
+        yield->by_user, yield->cannot_suspend, yield->cannot_pause, yield->is_frozen,
+        yield->from_gpu, reading_or(yield->bytes, 0));
     fprintf(out, " %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, yield->since_us,
         yield->retry_us, yield->stopped_us, yield->attempt_stopped_us, yield->cost_us);
     fprintf(out, " %d,%d,%d,%d", yield->failures, yield->suspensions, yield->moves, yield->pauses);

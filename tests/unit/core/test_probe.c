@@ -147,6 +147,36 @@ static void a_probe_that_measures_nothing_is_not_repeated_for_ever(void **state)
     finish(core);
 }
 
+/* Its processes could not be frozen: it was beside the promised task, which is not taken for
+ * alone, and no task is paused for nothing. */
+static void what_could_not_be_paused_ends_the_probe(void **state)
+{
+    struct core *core = start();
+    int64_t now_us = pass_time(core, 60 * S, 130 * S, STEP_US);
+    submit(core, now_us, 3, training(0.2));
+    now_us = pass_time(core, now_us, 900 * S, STEP_US);
+    assert_int_equal(world_state(core, 3), TASK_PAUSED);
+    struct event failed = {.kind = EVENT_SUSPENSION_FAILED, .time_us = now_us, .task = 2};
+    failed.suspension_failed.why = SUSPENSION_REFUSED;
+    assert_int_equal(core_step(core, &failed), 0);
+    assert_int_equal(world_state(core, 2), TASK_RUNNING);
+    assert_int_equal(world_state(core, 3), TASK_RUNNING);
+    assert_int_equal(core_task(core, 1)->run->promise.probe_until_us, now_us);
+    assert_string_equal(explain(core, now_us), "not measured yet: held by prediction; it is not "
+                                               "measured alone: task 2 could not be paused");
+    char text[128];
+    assert_string_equal(core_explain_probes(core, core_task(core, 2), text, sizeof text), "");
+    now_us = pass_time(core, now_us, 3000 * S, STEP_US);
+    assert_int_equal(world_state(core, 3), TASK_RUNNING);
+    /* For the task without it, there is one again. */
+    assert_int_equal(world_exit(core, now_us, 2, FAILURE_NONE), 0);
+    for (int64_t end_us = now_us + 300 * S; now_us < end_us; now_us += S)
+        world_sample(core, now_us, 0, 8, 0.4, 0);
+    assert_int_equal(report(core, now_us, READING_NONE, STEP_US), 0);
+    assert_int_equal(world_state(core, 3), TASK_PAUSED);
+    finish(core);
+}
+
 static void it_goes_on_when_the_promised_task_ends(void **state)
 {
     struct core *core = start();
@@ -270,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_pauses_for_a_hundredth_of_its_time),
         cmocka_unit_test(a_probe_that_measures_nothing_is_not_repeated_for_ever),
+        cmocka_unit_test(what_could_not_be_paused_ends_the_probe),
         cmocka_unit_test(it_goes_on_when_the_promised_task_ends),
         cmocka_unit_test(a_paused_task_can_be_cancelled_and_suspended),
         cmocka_unit_test(after_a_crash_it_goes_on),

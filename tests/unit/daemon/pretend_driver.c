@@ -124,6 +124,18 @@ static void on_resume(void *context, uint64_t task)
         pretend.resume(task);
 }
 
+static void on_pause(void *context, uint64_t task)
+{
+    if (pretend.pause)
+        pretend.pause(task);
+}
+
+static void on_continue(void *context, uint64_t task)
+{
+    if (pretend.unpause)
+        pretend.unpause(task);
+}
+
 static void on_answer_memory(void *context, uint64_t task, bool is_granted)
 {
     if (pretend.answer_memory)
@@ -186,6 +198,8 @@ void pretend_driver_begin(int n_gpus)
             .kill = on_kill,
             .suspend = on_suspend,
             .resume = on_resume,
+            .pause = on_pause,
+            .unpause = on_continue,
             .answer_memory = on_answer_memory,
             .stepped = on_stepped,
             .decided = on_decided,

@@ -28,6 +28,8 @@ struct pretend_driver {
     void (*kill)(uint64_t task);
     void (*suspend)(uint64_t task);
     void (*resume)(uint64_t task);
+    void (*pause)(uint64_t task);
+    void (*unpause)(uint64_t task);
     void (*answer_memory)(uint64_t task, bool is_granted);
     json_t *(*record_end)(const struct task *task);
     void (*ended)(uint64_t task, const json_t *record);

@@ -25,6 +25,7 @@
 #include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/suspension/suspension.h"
+#include "exec/container_slice.h"
 #include "exec/process_owner.h"
 #include "preload/page.h"
 #include "pretend_driver.h"
@@ -38,6 +39,7 @@ static struct process {
     uint32_t flags; /* of its page */
     enum preload_gate_answer gate;
     bool is_without_library;
+    bool is_without_shim;
     bool hides;             /* it cannot be inspected in time */
     bool hangs;             /* the driver does not say its state */
     int lost_helpers;       /* how many more helpers end while they inspect it */
@@ -60,6 +62,14 @@ struct reading __wrap_host_memory_available(void);
 struct reading __wrap_host_memory_available(void)
 {
     return reading_of(64.0 * GIB);
+}
+
+/* The slice of the tests' containers, if it has been made. */
+bool __wrap_container_slice_find(const char *cgroup, char *ret_path);
+bool __wrap_container_slice_find(const char *cgroup, char *ret_path)
+{
+    snprintf(ret_path, CGROUP_PATH_SIZE, "%s/slice", config.state_dir);
+    return access(ret_path, F_OK) == 0;
 }
 
 /* ---- the pretend helper ---- */
@@ -183,7 +193,7 @@ bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_repor
 /* That of a task is its process. */
 pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task)
 {
-    return pid_of(task);
+    return processes[task].is_without_shim ? 0 : pid_of(task);
 }
 
 const char *attempts_cgroup_home(const struct attempts *attempts)
@@ -321,6 +331,16 @@ static void on_resume(uint64_t task)
     suspension_resume(suspension, task);
 }
 
+static void on_pause(uint64_t task)
+{
+    suspension_pause(suspension, task);
+}
+
+static void on_continue(uint64_t task)
+{
+    suspension_continue(suspension, task);
+}
+
 /* ---- tests ---- */
 
 /* GPUs whose UUIDs are as NVML writes them; those of the pretend driver are lost then. */
@@ -365,6 +385,8 @@ static int begin(void **state)
     core_configure(pretend.core, &settings);
     pretend.suspend = on_suspend;
     pretend.resume = on_resume;
+    pretend.pause = on_pause;
+    pretend.unpause = on_continue;
     const struct suspension_options options = {.loop = &pretend.loop,
         .config = &config,
         .core = pretend.core,
@@ -408,6 +430,83 @@ static void test_suspended_and_resumed(void **state)
     answer_calls();
     expect_story("RESUME; RESUMING; reserve 1; restore 1; unlock 1; RESUMED; ");
     assert_string_equal(suspension_why_failed(suspension, 1), "");
+}
+
+static void pause_instead(void)
+{
+    struct core_settings settings = *core_get_settings(pretend.core);
+    settings.can_suspend = false;
+    settings.can_pause = true;
+    core_configure(pretend.core, &settings);
+}
+
+static void make_folder(const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", config.state_dir, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* As the kernel's file of a task that runs. */
+static void make_freezer(const char *folder)
+{
+    char path[600];
+    make_folder(folder);
+    snprintf(path, sizeof path, "%s/%s/cgroup.freeze", config.state_dir, folder);
+    assert_int_equal(file_write_atomic(path, "0", 1, 0600), 0);
+}
+
+static char frozen(const char *folder)
+{
+    char path[600], text[4] = "";
+    snprintf(path, sizeof path, "%s/%s/cgroup.freeze", config.state_dir, folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    return text[0];
+}
+
+static void test_paused_and_continued(void **state)
+{
+    pause_instead();
+    make_freezer("cgroup");
+    make_freezer("slice");
+    feed(EVENT_SUSPEND, 1);
+    expect_story("SUSPEND; PAUSE; ");
+    assert_int_equal(frozen("cgroup"), '1');
+    assert_int_equal(frozen("slice"), '1');
+    feed(EVENT_RESUME, 1);
+    expect_story("RESUME; CONTINUE; ");
+    assert_int_equal(frozen("cgroup"), '0');
+    assert_int_equal(frozen("slice"), '0');
+}
+
+static void expect_no_pause(void)
+{
+    feed(EVENT_SUSPEND, 1);
+    expect_story("SUSPEND; PAUSE; SUSPENSION_FAILED; ");
+    assert_int_equal(core_task(pretend.core, 1)->state, TASK_RUNNING);
+    assert_non_null(strstr(suspension_why_failed(suspension, 1), "could not be paused"));
+}
+
+/* Its processes compute: it must not count as paused. */
+static void test_without_freezer_and_shim_it_is_not_paused(void **state)
+{
+    pause_instead();
+    make_folder("cgroup");
+    processes[1].is_without_shim = true;
+    expect_no_pause();
+}
+
+/* So do its containers. What was frozen of it goes on. */
+static void test_containers_that_run_on(void **state)
+{
+    pause_instead();
+    make_freezer("cgroup");
+    make_folder("slice");
+    expect_no_pause();
+    assert_int_equal(frozen("cgroup"), '0');
 }
 
 static void expect_refusal(const char *why)
@@ -748,6 +847,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_suspended_and_resumed),
+        TEST(test_paused_and_continued),
+        TEST(test_without_freezer_and_shim_it_is_not_paused),
+        TEST(test_containers_that_run_on),
         TEST(test_managed_memory_is_refused_before_a_lock),
         TEST(test_shared_memory_is_refused_before_a_lock),
         TEST(test_without_the_library),
