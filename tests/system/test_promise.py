@@ -115,10 +115,9 @@ class Promises(PromiseCase):
                 self.assertIn("must be a number from 1 to 100", shown.stderr)
 
 
-class Probes(PromiseCase):
+class ProbeCase(PromiseCase):
     """A promised task that is never alone: the one beside it pauses, for up to half of its time."""
 
-    gpus = "1xA100-40GB"
     settings = {"suspend": "no", "policy": "predictive", "probe-share": "0.5"}
 
     def beside(self):
@@ -137,7 +136,8 @@ class Probes(PromiseCase):
         ]
         return until(listed, f"a probe for which task {task} pauses")
 
-    def test_it_is_measured_while_the_other_one_pauses(self):
+    def check_measurement(self):
+        """It is measured while the other one pauses."""
         task, other = self.beside()
         first = self.probed(other)[0]
         self.assertEqual((first["kind"], first["for"]), ("paused", task))
@@ -147,6 +147,13 @@ class Probes(PromiseCase):
         self.assertRegex(found["probes_text"], f"^paused .* s .*task {task}")
         self.assertRegex(self.colloc("show", str(other)).stdout, r"Probes +paused ")
         self.assertIsNone(self.task(task)["probes_text"])
+
+
+class Probes(ProbeCase):
+    gpus = "1xA100-40GB"
+
+    def test_on_a_gpu(self):
+        self.check_measurement()
 
     def test_it_goes_on_after_a_crash(self):
         task, other = self.beside()
@@ -159,6 +166,13 @@ class Probes(PromiseCase):
         self.assertEqual(self.act("cancel", task).status, 200)
         self.wait(task, "CANCELLED")
         self.wait_state(other, "RUNNING")
+
+
+class ProbesOnInstances(ProbeCase):
+    gpus = "A100-40GB:3g.20gb"
+
+    def test_on_an_instance(self):
+        self.check_measurement()
 
 
 class Moves(PromiseCase):
