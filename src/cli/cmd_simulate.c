@@ -761,6 +761,8 @@ static void print_result_json(const struct setup *setup, const struct simulation
         json_object_set_new(object, "longest_promised", json_real(result->longest_promised));
         json_object_set_new(object, "speeds_known", json_integer(result->measured));
         json_object_set_new(object, "probes", json_integer(result->probes));
+        json_object_set_new(
+            object, "probes_s", json_real((double)result->probed_us / (double)SECOND_US));
         json_object_set_new(object, "probes_cost", json_real(result->probes_cost));
     }
     if (result->error_first_hour.valid) {

@@ -90,6 +90,7 @@ struct simulation_result {
     double longest_promised;                  /* of those tasks: times as long as alone */
     int64_t measured;                         /* of those tasks: their speed alone was known */
     int64_t probes;                           /* pauses of tasks for probes that have ended */
+    int64_t probed_us;                        /* how long they took together */
     double probes_cost;                       /* of a task that ended, at most: the part of its
                                                * time that it was paused for them */
     struct reading error_first_hour, error_later;  /* median error of predicted slowdowns, as a part

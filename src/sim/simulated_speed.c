@@ -181,6 +181,7 @@ void simulated_probes_end(struct simulation_run *run, const struct task *ended)
     if (ended->executed_us <= 0)
         return;
     run->result.probes += yield->probes;
+    run->result.probed_us += yield->probed_us;
     run->result.probes_cost = fmax(
         run->result.probes_cost, (double)yield->probed_us / (double)ended->executed_us);
 }

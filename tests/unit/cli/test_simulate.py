@@ -1424,11 +1424,15 @@ class Mixes(SimulateCase):
 class Promises(SimulateCase):
     """Tasks that are promised a speed, and a truth that the scheduler's model does not know."""
 
-    CATALOGUE = "task,gpus,solo_s,memory_mib,smact,gract,dram\nlong,1,20000,4000,0.5,1,0.1\n"
+    CATALOGUE = (
+        "task,gpus,solo_s,memory_mib,smact,gract,dram\n"
+        "long,1,20000,4000,0.5,1,0.1\nshort,1,2000,4000,0.5,1,0.1\n"
+    )
 
-    def result(self, *words, tasks=2):
+    def result(self, *words, tasks=2, last="long"):
         catalogue = self.write("long.csv", self.CATALOGUE)
-        trace = self.trace(*((60 * i, "long") for i in range(tasks)))
+        kinds = ["long"] * (tasks - 1) + [last]
+        trace = self.trace(*((60 * i, kind) for i, kind in enumerate(kinds)))
         return json.loads(
             self.colloc(
                 "simulate",
@@ -1461,6 +1465,16 @@ class Promises(SimulateCase):
         self.assertAlmostEqual(learning["delay_factor_mps"], 1.5, delta=0.1)
         self.assertEqual(learning["delay_factor_streams"], 1)
 
+    def test_a_probe_measures_what_was_never_alone(self):
+        unknown = ("--promise=3", "--speeds-unknown=1")
+        without = self.result(*unknown, last="short")
+        self.assertEqual((without["speeds_known"], without["probes"]), (1, 0))
+        self.assertEqual((without["probes_s"], without["probes_cost"]), (0, 0))
+        probed = self.result(*unknown, "--probe-share=0.01", last="short")
+        self.assertEqual((probed["speeds_known"], probed["probes"]), (2, 1))
+        self.assertTrue(1 < probed["probes_s"] < 5, probed["probes_s"])
+        self.assertTrue(0 < probed["probes_cost"] <= 0.01, probed["probes_cost"])
+
     def test_a_share_of_the_tasks_is_promised(self):
         some = self.result("--promise=50", "--promise-share=0.5", tasks=20)
         self.assertTrue(3 <= some["promised"] <= 17, some["promised"])
@@ -1476,6 +1490,8 @@ class Promises(SimulateCase):
             (("--delay-factor=0",), "--delay-factor=0: give a number above 0"),
             (("--delay-factor=-1",), "--delay-factor=-1: invalid number"),
             (("--delay-error=x",), "--delay-error=x: invalid number"),
+            (("--speeds-unknown=1.1",), "--speeds-unknown=1.1: invalid number"),
+            (("--probe-share=-0.1",), "--probe-share=-0.1: invalid number"),
         ):
             with self.subTest(words):
                 self.assertIn(complaint, self.complaint_of(*words))
