@@ -7,7 +7,8 @@
     scripts/study-transformers --judge COLLOC STUDY LABELS...
         in docs/measured/memnet, transformers.csv: what the weights in STUDY/SET/weights answer for
         the rows of STUDY/SET that were kept back, labels.csv: labels beside published memory, and
-        measured-labels.csv: labels beside the runs of data/memory
+        measured-labels.csv: labels beside the runs of data/memory. A file of which LABELS has
+        nothing stays as it is
     scripts/study-transformers
         the tables of docs/measured/memnet.md, from these files
 
@@ -219,6 +220,8 @@ def write_labels(paths):
         for row in read_lines(path)
         if row["draw"] == "given" and "mib" in row
     }
+    if not given:
+        return
     with open(f"{FOLDER}/labels.csv", "w", encoding="utf-8") as file:
         file.write("width,layers,sequence,batch,published_mib,label_mib\n")
         for number, row in enumerate(published):
@@ -233,6 +236,8 @@ def write_measured_labels(paths):
     labels = {
         row["id"]: row["mib"][H200] for row in rows if row["draw"] == "planned" and "mib" in row
     }
+    if not labels:
+        return
     with open(f"{FOLDER}/measured-labels.csv", "w", encoding="utf-8") as file:
         file.write("id,precision,measured_mib,label_mib\n")
         for row in measured_rows(None):

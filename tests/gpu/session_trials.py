@@ -18,11 +18,6 @@ STUDY = (
     " --limit={half}"
 )
 SMALL_STUDY = STUDY.replace("20 --compress=550", "3 --compress=3000").replace("{half}", "8")
-LABELS = (
-    "env PYTHONPATH=python OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= nice -n 19 python3 -W ignore"
-    " -m colloc_collect.labels {out}/labels.jsonl --colloc={programs}/colloc --jobs=14"
-    " --within={seconds} --draw=published"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,15 +306,5 @@ TRIALS = (
         " modelled speeds below 0.10",
         f"python3 {GPU}/mixes_trial.py {{programs}} {{out}} --emulated --gpus={{gpu}} --window=2"
         " --seconds={seconds}",
-    ),
-    Trial(
-        "labels",
-        "Memory of drawn Transformers, for weights of GPUMemNet",
-        0,
-        1200,
-        120,
-        f"{LABELS} --count=5000",
-        f"{LABELS} --count=100",
-        "0.5 to 2 s of a core for each",
     ),
 )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/study-transformers: what each set has, and the intervals of an accuracy."""
+import contextlib
 import csv
+import io
 import json
 import os
 import sys
@@ -74,6 +76,20 @@ class Sets(unittest.TestCase):
                 [{"id": measured["id"], "precision": measured["precision"],
                   "measured_mib": measured["driver_mib"], "label_mib": "5200"}],
             )  # fmt: skip
+
+    def test_a_table_of_which_there_is_no_label_stays(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(study, "FOLDER", folder):
+            labels = os.path.join(folder, "labels.jsonl")
+            with open(labels, "w", encoding="utf-8") as file:
+                print(json.dumps(LABELS[0]), file=file)
+            for name in ("labels.csv", "measured-labels.csv"):
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write("as it was\n")
+            with contextlib.redirect_stdout(io.StringIO()):
+                study.judge("colloc", folder, [labels])
+            for name in ("labels.csv", "measured-labels.csv"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    self.assertEqual(file.read(), "as it was\n")
 
     def test_the_folder_has_the_layers_of_its_rows(self):
         with tempfile.TemporaryDirectory() as folder:
