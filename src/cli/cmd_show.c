@@ -332,9 +332,9 @@ static void print_task(json_t *task)
     char id[CELL_SIZE];
     expand_path(task, "output");
     expand_path(task, "error");
-    printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
+    printf("%-12s %s\n", "Task", task_id_text(task, id, sizeof id));
     if (member_number(task, "array_id", 0) > 0)
-        printf("%-12s %s\n", "Of array", task_id_text(task, id, sizeof id));
+        printf("%-12s %.0f\n", "Its id", member_number(task, "id", 0));
     print_fields(task, fields, ARRAY_SIZE(fields));
     print_submitted_options(task);
     print_fields(task, fields_after_options, ARRAY_SIZE(fields_after_options));

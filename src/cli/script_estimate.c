@@ -219,7 +219,8 @@ static int explain_end(
         fault_set(fault, EIO, "%.*s", (int)span_trim((struct span){reason, size}).size, reason);
     else
         fault_set(fault, EIO, "it ended with status %d, and no Python in it used PyTorch%s%.*s",
-            end->status, last.size ? ": " : "", (int)(last.size < 200 ? last.size : 200), last.at);
+            end->status, last.size ? "; its last line: " : "",
+            (int)(last.size < 200 ? last.size : 200), last.at);
     free(reason);
     return SCRIPT_NOT_FOLLOWED;
 }

@@ -31,7 +31,7 @@ enum verdict_kind {
     VERDICT_STARTING,     /* `have` tasks of unknown activity are starting; `limit` at most */
     VERDICT_START_LATE,   /* the same, where the task or the head has waited for long */
     VERDICT_LEAVING,      /* `task` is being taken off it */
-    VERDICT_NOT_IDLE,     /* has to be idle: `have` tasks use its memory, and it runs `limit`
+    VERDICT_NOT_IDLE,     /* must be idle: `have` tasks use its memory, and it runs `limit`
                                  external processes */
     VERDICT_FULL,         /* `have` tasks already */
     VERDICT_MPS_FULL,     /* `have` clients of MPS; it has `limit` at most */

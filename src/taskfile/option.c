@@ -147,7 +147,7 @@ static int number_fault(
             "not a duration; write 90s, 30m, 8h30m, HH:MM:SS, D-HH:MM:SS or a number of minutes",
         [OPTION_SHARE] = "not a number from 0 to 1",
         [OPTION_TIMES] = "not a number",
-        [OPTION_MOMENT] = "not a moment to come; write 16:00, now+2h, tomorrow or 2026-11-30T08:00",
+        [OPTION_MOMENT] = "not a moment to come; write 16:00, now+2h, tomorrow or 2030-01-31T08:00",
     };
     char low[32], high[32];
     const char *wrong_part = spec->wrong_part ? spec->wrong_part(text) : NULL;

@@ -64,6 +64,8 @@ class Arrays(DaemonCase):
         self.assertRegex(rows[0] + rows[1], f" {names[0]} .* {names[1]} ")
         self.assertIn(f"{names[2]} comes before task {names[3]}: ", self.share(names[3], names[2]))
         self.assertIn("there is no task", self.share(names[2], f"{array}_9", code=1))
+        shown = self.colloc("show", names[0]).stdout
+        self.assertRegex(shown, rf"^Task +{names[0]}\nIts id +{array + 1}\n")
         done = self.colloc("move", names[0], "--gpu=1", code=1)
         self.assertIn(f"task {names[0]} cannot be moved", done.stderr)
         self.colloc("cancel", str(array), str(last))
@@ -97,7 +99,7 @@ class Arrays(DaemonCase):
         done = self.colloc("submit", "--array=0-2", "--hold", "--", "true")
         self.assertEqual(done.stdout, "Submitted array 1 (3 tasks)\n")
         shown = self.colloc("show", "1_2").stdout
-        self.assertIn("Of array     1_2", shown)
+        self.assertIn("Task         1_2\nIts id       4\n", shown)
         self.assertIn("Array        0-2", shown)
         self.assertIn("3 PENDING", self.colloc("show", "1").stdout)
         self.assertEqual(json.loads(self.colloc("show", "--json", "1").stdout)["count"], 3)

@@ -16,7 +16,7 @@ static const struct range_text {
     const char *after_limit;
 } texts[VERDICT_KINDS] = {
     [VERDICT_MEMORY_SHORT] = {FIGURE_SHORT, "", " short", false, ""},
-    [VERDICT_NOT_IDLE] = {FIGURE_COUNT, "", " tasks there, has to be idle", false, ""},
+    [VERDICT_NOT_IDLE] = {FIGURE_COUNT, "", " tasks there, must be idle", false, ""},
     [VERDICT_FULL] = {FIGURE_COUNT, "", " tasks there already", false, ""},
     [VERDICT_SMACT_HIGH] = {FIGURE_PERCENT, "SMACT ", " %", true, ""},
     [VERDICT_SMACT_EXPECTED] = {FIGURE_PERCENT, "expected SMACT ", " %", true,

@@ -39,9 +39,9 @@ static void add_not_idle(struct text_line *line, const struct verdict *verdict)
 {
     if (verdict->have > 0)
         text_line_add(
-            line, "%.0f task%s there, has to be idle", verdict->have, verdict->have > 1 ? "s" : "");
+            line, "%.0f task%s there, must be idle", verdict->have, verdict->have > 1 ? "s" : "");
     else if (verdict->limit > 0)
-        text_line_add(line, "in use by %.0f external process%s, has to be idle", verdict->limit,
+        text_line_add(line, "in use by %.0f external process%s, must be idle", verdict->limit,
             verdict->limit > 1 ? "es" : "");
     else
         text_line_add(line, "not known to be idle (memory in use, or no list of processes)");

@@ -174,7 +174,7 @@ class Submitted(Case):
 class Bounds(Case):
     def test_reasons(self):
         for text, reason in [
-            ("echo last words; exit 7", "ended with status 7.*PyTorch: last words"),
+            ("echo last words; exit 7", "ended with status 7.*PyTorch; its last line: last words"),
             ('echo "no good" > "$COLLOC_SCRIPT_FOLDER/failure"', "^no good$"),
             ("sh -c 'kill -9 $$'", "status 137"),
             ("read line || echo no input", "status 0.*no input"),
@@ -189,7 +189,9 @@ class Bounds(Case):
         self.assertEqual(marked(mark), [])
 
     def test_output_without_end(self):
-        self.assertRegex(self.reason("yes | head -c 300000000; echo; echo end"), "PyTorch: end$")
+        self.assertRegex(
+            self.reason("yes | head -c 300000000; echo; echo end"), "; its last line: end$"
+        )
 
     def test_no_process_outlives_it(self):
         mark = str(90000000 + os.getpid())

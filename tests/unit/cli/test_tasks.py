@@ -250,7 +250,7 @@ class Submit(CliCase):
             ("queue --watch", "`colloc top`"),
             ("logs --tail=3", "--lines=N"),
             ("reserve --to=1", "--for=8h"),
-            ("reserve --start=1", "--from=2026"),
+            ("reserve --start=1", "--from=20"),
         ):
             complaint = self.complaint(*words.split(), "--", "true", code=2)
             self.assertIn(text, complaint)

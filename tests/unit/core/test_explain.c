@@ -46,10 +46,10 @@ static void every_verdict_has_words_to_act_on(void **state)
         {{.kind = VERDICT_RETURN, .task = 7},
             "GPU 0: kept for task 7, which is suspended and comes back only to it"},
         {{.kind = VERDICT_HOLD_OFF, .task = 7}, "GPU 0: task 7 is still taking its memory"},
-        {{.kind = VERDICT_NOT_IDLE, .have = 1}, "GPU 0: 1 task there, has to be idle"},
-        {{.kind = VERDICT_NOT_IDLE, .have = 2, .limit = 1}, "GPU 0: 2 tasks there, has to be idle"},
+        {{.kind = VERDICT_NOT_IDLE, .have = 1}, "GPU 0: 1 task there, must be idle"},
+        {{.kind = VERDICT_NOT_IDLE, .have = 2, .limit = 1}, "GPU 0: 2 tasks there, must be idle"},
         {{.kind = VERDICT_NOT_IDLE, .limit = 2},
-            "GPU 0: in use by 2 external processes, has to be idle"},
+            "GPU 0: in use by 2 external processes, must be idle"},
         {{.kind = VERDICT_NOT_IDLE},
             "GPU 0: not known to be idle (memory in use, or no list of processes)"},
         {{.kind = VERDICT_FULL, .have = 3}, "GPU 0: 3 tasks there already"},
@@ -171,8 +171,7 @@ static void figures_that_differ_are_a_range(void **state)
     } table[] = {
         {{.kind = VERDICT_MEMORY_SHORT, .have = 2 * GIB, .limit = 5 * GIB}, -GIB,
             "GPUs 0 to 3: 3.0 GiB to 6.0 GiB short"},
-        {{.kind = VERDICT_NOT_IDLE, .have = 1}, 1,
-            "GPUs 0 to 3: 1 to 4 tasks there, has to be idle"},
+        {{.kind = VERDICT_NOT_IDLE, .have = 1}, 1, "GPUs 0 to 3: 1 to 4 tasks there, must be idle"},
         {{.kind = VERDICT_FULL, .have = 8}, -1, "GPUs 0 to 3: 5 to 8 tasks there already"},
         {{.kind = VERDICT_SMACT_HIGH, .have = 0.83, .limit = 0.8}, 0.05,
             "GPUs 0 to 3: SMACT 83 to 98 % over 80 %"},
@@ -185,8 +184,8 @@ static void figures_that_differ_are_a_range(void **state)
             "allowed"},
         /* Not of one figure, or not of one limit. */
         {{.kind = VERDICT_NOT_IDLE, .have = 0, .limit = 1}, 1,
-            "GPU 0: in use by 1 external process, has to be idle; GPU 1: 1 task there, has to be "
-            "idle; GPU 2: 2 tasks there, has to be idle; GPU 3: 3 tasks there, has to be idle"},
+            "GPU 0: in use by 1 external process, must be idle; GPU 1: 1 task there, must be "
+            "idle; GPU 2: 2 tasks there, must be idle; GPU 3: 3 tasks there, must be idle"},
     };
     struct core *core = world_core(&saying_of_each, 4);
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});
