@@ -271,6 +271,7 @@ static void start_entry(struct rollout *rollout, struct entry *entry)
             .mem_used_bytes = reading_of(bytes),
             .expect = task->request.expect,
             .residence = RESIDENCE_SETTLED,
+            .promise.slowdown_max = reading_assume(task->request.slowdown_max, 0),
             .kind_speed = kind_speed_at(&rollout->view, task, entry->gpus[i])};
         add_memory(gpu, bytes);
         gpu->claims[CLAIM_EXCLUSIVE] = is_exclusive ? task->id : 0;

@@ -306,6 +306,7 @@ void stage_add_task(struct stage *stage, const struct task *task, double kind_sp
         .mem_used_bytes = reading_of(bytes),
         .expect = {task->request.expect.smact, task->request.expect.gract,
             task->request.expect.dram, READING_NONE},
+        .promise.slowdown_max = reading_assume(task->request.slowdown_max, 0),
         .kind_speed = kind_speed,
     };
     stage->gpu.mem_used_bytes.value += bytes;
