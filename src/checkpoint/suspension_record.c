@@ -101,7 +101,7 @@ static int read_memory(const struct words *words, struct suspension_record *reco
         return -EINVAL;
     struct group_memory *memory = &process->memory[process->n_memory++];
     int r = read_gpu(words->word[1], memory->gpu);
-    return r < 0 ? r : read_number(words->word[2], 1, INT64_MAX, &memory->bytes);
+    return r < 0 ? r : read_number(words->word[2], 0, INT64_MAX, &memory->bytes);
 }
 
 static int read_phase(struct span word, bool *ret_is_resuming)

@@ -29,7 +29,7 @@ struct suspension_record {
     int attempt, number;
     bool is_resuming;
     bool is_carried;          /* their blocks go by the carrier, before the driver and after it */
-    bool are_clients;         /* of MPS, or ranks of NCCL: their blocks go, their contexts stay */
+    bool are_clients;         /* of MPS, or as such: their blocks go, their contexts stay */
     int64_t memory_max_bytes; /* of the attempt's cgroup before it was raised; 0: it has no limit */
     struct gpu_name gpus[GROUP_GPUS_MAX];
     size_t n_gpus;

@@ -45,6 +45,17 @@ static void test_is_read_as_written(void **state)
     free(text);
 }
 
+/* NVML may list a process with no memory of a GPU. */
+static void test_no_memory_is_read_as_written(void **state)
+{
+    struct suspension_record record = record_of(TEXT);
+    record.processes[0].memory[1].bytes = 0;
+    char *text = suspension_record_write(&record);
+    assert_int_equal(record_of(text).processes[0].memory[1].bytes, 0);
+    assert_int_equal(record_of(text).processes[0].n_memory, 2);
+    free(text);
+}
+
 static void test_the_most_on_one_gpu(void **state)
 {
     struct suspension_record record = record_of(TEXT);
@@ -56,7 +67,7 @@ static void test_damaged(void **state)
     static const char *const wrong[] = {"", "attempt 1\n", "attempt 0\n", "attempt x\n",
         "phase sleeping\n", "gpu GPU-1\n", "memory " GPU(0) " 5\n", "process 1\n", "process 0 5\n",
         "process 1 5 6 7\n", "attempt  1\n", "else 1\n",
-        "attempt 1\ngpu " GPU(0) "\nprocess 5 5\nmemory " GPU(0) " 0\n",
+        "attempt 1\ngpu " GPU(0) "\nprocess 5 5\nmemory " GPU(0) " -1\n",
         "attempt 1\ngpu " GPU(0) "\n", "attempt 1\nprocess 5 5\n"};
     struct suspension_record record;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -105,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_read_as_written),
+        cmocka_unit_test(test_no_memory_is_read_as_written),
         cmocka_unit_test(test_the_most_on_one_gpu),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_cut_anywhere),
