@@ -263,6 +263,8 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
     struct task_state_now *state = &run->tasks[wakeup->subject];
     if (state->attempt != wakeup->version)
         return; /* it has ended meanwhile */
+    if (run->scenario.tasks[task->id].unanswered && task->state == TASK_SUSPENDING)
+        return;
     if (run->scenario.tasks[task->id].unsuspendable) {
         fail_to_yield(run, task);
         return;

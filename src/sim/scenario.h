@@ -24,10 +24,10 @@
  *
  * What a task of `submit` does: takes=6GiB (memory), rise=5s (how long it takes to take it evenly),
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the
- * signal), unlaunchable, unsuspendable, without-library (--preload=no), unhooked (its processes run
- * without the library all the same), uncarried (the carrier cannot take one of its two processes
- * off the GPU), ranks (of NCCL: their contexts stay), latency=20ms (p99 of a service that is alone
- * on its GPU).
+ * signal), unlaunchable, unsuspendable, unanswered (its suspension never ends), without-library
+ * (--preload=no), unhooked (its processes run without the library all the same), uncarried (the
+ * carrier cannot take one of its two processes off the GPU), ranks (of NCCL: their contexts stay),
+ * latency=20ms (p99 of a service that is alone on its GPU).
  *
  * What it requests: user=1000 (whose task it is), gpus=2, nodes=2 (the same GPUs of two servers),
  * need=6GiB (estimated), declared=6GiB, pending (the estimate follows), exclusive, slot, mps, auto,

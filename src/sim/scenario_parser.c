@@ -238,10 +238,10 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
         size_t offset; /* of a bool */
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"slot", FLAG(request.takes_turns)},
         {"held", FLAG(held)}, {"deaf", FLAG(deaf)}, {"unlaunchable", FLAG(unlaunchable)},
-        {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)},
-        {"unhooked", FLAG(unhooked)}, {"uncarried", FLAG(uncarried)}, {"ranks", FLAG(are_ranks)},
-        {"without-library", FLAG(request.without_library)}, {"limited", FLAG(request.limited)},
-        {"service", FLAG(request.service.is_service)}};
+        {"unsuspendable", FLAG(unsuspendable)}, {"unanswered", FLAG(unanswered)},
+        {"once", FLAG(request.once)}, {"unhooked", FLAG(unhooked)}, {"uncarried", FLAG(uncarried)},
+        {"ranks", FLAG(are_ranks)}, {"without-library", FLAG(request.without_library)},
+        {"limited", FLAG(request.limited)}, {"service", FLAG(request.service.is_service)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {

@@ -9,7 +9,8 @@
  *   2. That much is free on its GPU, or how much is free is not known: the allocation is tried
  *      again, one on a GPU between two samples of it.
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
- *      and resumed: the allocation waits for it.
+ *      and resumed: the allocation waits for it. One whose suspension takes far too long is not
+ *      waited for: its driver may never answer.
  *   4. Another GPU has enough memory for the waiting task: it is moved there.
  *   5. A task that waits there cannot be suspended, or would come back only to this GPU, as a
  *      client of MPS; its requirement is unknown, and it has just begun: it is ended and run
@@ -142,10 +143,21 @@ static int64_t rest_us(const struct task *task, int64_t now_us)
     return task->request.expect.time_us.valid ? task_rest_us(task, now_us) : TIME_NEVER;
 }
 
+/* Chosen: a call of the task may be in flight for 30 s, and the driver waits for 10 s. */
+#define LEAVING_MAX_US (40 * SECOND_US)
+
+/* Is it about to leave, and has it been for longer than that takes? */
+static bool is_leaving_late(const struct core *core, const struct task *task, int64_t now_us)
+{
+    bool is_leaving = task->state == TASK_SUSPENDING || task->state == TASK_MOVING;
+    int64_t max_us = LEAVING_MAX_US + 2 * core_yield_cost_us(core, task);
+    return is_leaving && now_us - task->run->yield.since_us > max_us;
+}
+
 static bool leaves_soon(const struct core *core, const struct task *task, int64_t now_us)
 {
     if (task_state_is_changing(task->state) || task->state == TASK_ENDING)
-        return true;
+        return !is_leaving_late(core, task, now_us);
     bool computes = task->state == TASK_RUNNING && !task->run->memory_wait.bytes;
     int64_t rest = rest_us(task, now_us);
     return computes && rest > 0 && rest <= core_yield_cost_us(core, task);
@@ -387,8 +399,9 @@ static bool has_external(const struct core *core, const struct task *task)
     return has;
 }
 
-/* Is the task the youngest of those on its GPUs, all of which wait? */
-static bool is_youngest_of_all_waiting(const struct core *core, const struct task *task)
+/* Is the task the youngest of those on its GPUs that may go on, all of which wait? */
+static bool is_youngest_of_all_waiting(
+    const struct core *core, const struct task *task, int64_t now_us)
 {
     int n_others = 0;
     const struct resident *resident;
@@ -397,7 +410,8 @@ static bool is_youngest_of_all_waiting(const struct core *core, const struct tas
         struct domain_walk walk = memory_domain_walk(gpu);
         while ((resident = memory_domain_resident(&walk))) {
             const struct task *other = core_find_task(core, resident->task);
-            if (!other->run->memory_wait.bytes || other->id > task->id)
+            bool is_late = is_leaving_late(core, other, now_us);
+            if (!is_late && (!other->run->memory_wait.bytes || other->id > task->id))
                 return false;
             n_others += other != task;
         }
@@ -454,7 +468,7 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
         return beginner == task ? run_again(core, task, now_us) : 0;
     if (yielding)
         return stop_for(core, yielding, task, now_us);
-    bool is_youngest = is_youngest_of_all_waiting(core, task);
+    bool is_youngest = is_youngest_of_all_waiting(core, task, now_us);
     if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
     bool fails = (is_youngest && !has_external(core, task)) || is_surely_alone(core, task, now_us);
