@@ -70,6 +70,8 @@ CUresult cuCheckpointProcessGetState(int pid, int *state)
         r = enter_for_process(pid, &world, &p);
     if (r == CUDA_OK) {
         *state = (int)p->cuda_state;
+        if (world->checkpoint_is_mute && p->cuda_state == CUDA_LOCKED)
+            r = CUDA_UNKNOWN;
         world_leave(world);
     }
     return r;
@@ -124,7 +126,7 @@ CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args
         return CUDA_INVALID_VALUE;
     CUresult r = enter_for_process(pid, &world, &p);
     if (r == CUDA_OK) {
-        r = suspension_checkpoint(world, p);
+        r = world->checkpoint_fails ? CUDA_UNKNOWN : suspension_checkpoint(world, p);
         world_leave(world);
     }
     while (((volatile struct world *)cuda_world())->checkpoint_hangs)

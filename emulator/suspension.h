@@ -33,6 +33,7 @@ enum cuda_result {
     CUDA_LAUNCH_FAILED = 719,
     CUDA_NOT_SUPPORTED = 801,
     CUDA_MPS_SERVER_NOT_READY = 807,
+    CUDA_UNKNOWN = 999,
 };
 
 /* Returns the process with this pid that uses CUDA, or NULL. */

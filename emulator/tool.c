@@ -50,7 +50,8 @@ static const char HELP[] =
     "        cuda=N                            the driver's CUDA version: 13000 (default), 12080, 12040 ...\n"
     "        host-memory-mib=N                 for the memory of suspended processes (0: any)\n"
     "        numa=N                            GPUs and CPUs are spread over N NUMA nodes (0: not reported)\n"
-    "        checkpoint-hangs=on|off           cuCheckpointProcessCheckpoint does not return\n";
+    "        checkpoint-hangs=on|off           cuCheckpointProcessCheckpoint does not return\n"
+    "        checkpoint-fails=on|off|mute      it fails; mute: then the state is not told either\n";
 
 struct trouble_key {
     const char *name;
@@ -226,10 +227,16 @@ static int set_machine_key(struct world *world, const char *assignment, struct f
     }
     if (span_is(name, "host-memory-mib"))
         return set_mib("host-memory-mib", value, &world->host_memory_bytes, fault);
-    if (!span_is(name, "checkpoint-hangs") ||
-        (strcmp(value, "on") != 0 && strcmp(value, "off") != 0))
+    bool is_on = strcmp(value, "on") == 0, is_mute = strcmp(value, "mute") == 0;
+    bool is_word = is_on || strcmp(value, "off") == 0;
+    if (span_is(name, "checkpoint-hangs") && is_word) {
+        world->checkpoint_hangs = is_on;
+        return 0;
+    }
+    if (!span_is(name, "checkpoint-fails") || (!is_word && !is_mute))
         return fault_set(fault, EINVAL, "%s: see colloc-emulator --help", assignment);
-    world->checkpoint_hangs = strcmp(value, "on") == 0;
+    world->checkpoint_fails = is_on || is_mute;
+    world->checkpoint_is_mute = is_mute;
     return 0;
 }
 

@@ -169,6 +169,8 @@ struct world {
     int cuda_version;          /* of the driver, as cuDriverGetVersion */
     int64_t host_memory_bytes; /* for the memory of suspended processes; 0: any */
     bool checkpoint_hangs;     /* cuCheckpointProcessCheckpoint does not return */
+    bool checkpoint_fails;     /* it returns an error, and the process stays locked */
+    bool checkpoint_is_mute;   /* it does so, and then the state of a locked one is not told */
     int numa_nodes;            /* over which GPUs and CPUs are spread, in order; 0: not reported */
     unsigned char nvlinks[GPUS_MAX][GPUS_MAX]; /* between two GPUs */
     int gpu_count;

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -310,6 +311,35 @@ class Carried(Suspend):
         self.wait_words("most of its memory is in pools")
         self.colloc("resume", str(task))
         self.goes_on(task)
+
+    def leaves_its_context(self, task, pid):
+        """The driver has not taken the rest: it is suspended, and its context stays."""
+        self.wait_state(task, "SUSPENDED")
+        self.wait_words("its context stays on its GPU")
+        row = self.processes()[pid]
+        self.assertEqual((row[1], row[2]), (CarriedClients.context_mib, ""))
+        self.restart(signal.SIGKILL)
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_a_driver_that_fails_leaves_the_context(self):
+        task, pid = self.start_program()
+        until(lambda: self.task(task)["carried"], "its carrier")
+        self.emulator("set", "machine", "checkpoint-fails=on")
+        self.colloc("suspend", str(task))
+        self.leaves_its_context(task, pid)
+
+    def test_a_driver_that_does_not_say_what_it_holds(self):
+        task, pid = self.start_program()
+        until(lambda: self.task(task)["carried"], "its carrier")
+        self.emulator("set", "machine", "checkpoint-fails=mute")
+        asks = threading.Thread(target=self.colloc, args=("suspend", str(task)))
+        asks.start()
+        self.wait_words("retried every 5 s")
+        self.emulator("set", "machine", "checkpoint-fails=off")
+        asks.join()
+        self.leaves_its_context(task, pid)
 
     def test_memory_that_it_shares(self):
         """With a child that it starts. Neither way takes it; it goes on with what that wrote."""
@@ -637,6 +667,8 @@ class CarriedClients(Carried):
         self.assertEqual((row[1], row[2]), (self.context_mib, ""))
 
     settled = Suspend.settled_client
+    test_a_driver_that_fails_leaves_the_context = None  # it is not asked
+    test_a_driver_that_does_not_say_what_it_holds = None
 
     def servers(self):
         def program_of(pid):

@@ -180,6 +180,31 @@ static void bring_back_after_failure(struct suspension *s)
         suspension_fail_order(s, order->failed.failure, false, order->failed.why);
 }
 
+/* What the carrier has taken away is off the GPU. When the driver will not take the rest, that rest
+ * stays there, as of a client of MPS. A move needs the driver, and so does a task that needs the
+ * GPU for itself. */
+static bool may_keep_context(const struct suspension *s)
+{
+    const struct task *task = suspension_find_task(s, s->orders->task);
+    enum yield_reason reason = task ? task->run->yield.reason : YIELD_TO_ROOM;
+    bool leaves_for_memory = reason == YIELD_TO_MEMORY || reason == YIELD_UNUSED ||
+                             reason == YIELD_TO_USER;
+    return leaves_for_memory && s->record.is_carried && s->orders->kind == ORDER_SUSPEND;
+}
+
+static void keep_context(struct suspension *s, const char *why)
+{
+    log_info(
+        "task %llu: its context stays on its GPU: %s", (unsigned long long)s->orders->task, why);
+    s->record.are_clients = true;
+    if (suspension_save_record(s, s->orders->task) < 0) {
+        s->record.are_clients = false;
+        retry_or_give_up(s, "the state folder cannot be written");
+        return;
+    }
+    suspension_complete_order(s, EVENT_SUSPENDED);
+}
+
 /* The processes run on. Those that the driver holds since an earlier daemon must not be forgotten:
  * they would stand still for ever. */
 static void fail_suspension(struct suspension *s, enum suspension_failure failure, const char *why)
@@ -187,7 +212,8 @@ static void fail_suspension(struct suspension *s, enum suspension_failure failur
     struct order *order = s->orders;
     order->failed.failure = failure;
     snprintf(order->failed.why, sizeof order->failed.why, "%s", why);
-    order->is_undoing = order->is_found && !s->record.are_clients;
+    order->is_undoing = (order->is_found || order->is_undoing) && !s->record.are_clients;
+    order->keeps_context = false;
     if (order->is_undoing)
         run_group(s, GROUP_RUNNING);
     else
@@ -202,9 +228,33 @@ static void end_undoing(struct suspension *s, enum group_answer answer)
             error_of(s, "the driver has lost a process: it cannot be resumed"));
     } else if (answer == GROUP_NO_ROOM || answer == GROUP_STUCK) {
         retry_or_give_up(s, "it cannot be suspended, and the driver cannot let it go on yet");
+    } else if (s->orders->keeps_context) {
+        keep_context(s, "the driver does not answer");
     } else {
         bring_back_after_failure(s);
     }
+}
+
+/* The driver does not take the rest of a process, and all of them run. */
+static void end_refused(struct suspension *s, enum suspension_failure failure, const char *why)
+{
+    if (may_keep_context(s))
+        keep_context(s, why);
+    else
+        fail_suspension(s, failure, why);
+}
+
+/* The driver does not say what it holds. A process whose memory the carrier has may stay with its
+ * context on the GPU, once the driver lets it run. */
+static void end_stuck(struct suspension *s)
+{
+    const char *why = error_of(s, "the driver does not answer");
+    if (!s->runner.group.was_touched && !s->orders->is_found) {
+        end_refused(s, SUSPENSION_TIMED_OUT, why);
+        return;
+    }
+    s->orders->keeps_context = s->orders->is_undoing = may_keep_context(s);
+    retry_or_give_up(s, why);
 }
 
 static void end_suspension(struct suspension *s, enum group_answer answer)
@@ -222,7 +272,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
         suspension_run_resumption(s, task);
         break;
     case GROUP_UNDONE:
-        fail_suspension(s, was_stuck ? SUSPENSION_TIMED_OUT : SUSPENSION_REFUSED,
+        end_refused(s, was_stuck ? SUSPENSION_TIMED_OUT : SUSPENSION_REFUSED,
             error_of(s, "the driver refuses to suspend it"));
         break;
     case GROUP_EMPTY:
@@ -233,10 +283,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
             error_of(s, "the driver has lost a process: it cannot be resumed"));
         break;
     default:
-        if (s->runner.group.was_touched || s->orders->is_found)
-            retry_or_give_up(s, error_of(s, "the driver does not answer"));
-        else
-            fail_suspension(s, SUSPENSION_TIMED_OUT, error_of(s, "the driver does not answer"));
+        end_stuck(s);
         break;
     }
 }
@@ -370,12 +417,15 @@ static void on_clients_away(struct suspension *s, enum preload_carry_answer answ
  * turn it is. */
 static void on_taken_away(struct suspension *s, enum preload_carry_answer answer)
 {
+    const struct order *order = s->orders;
     if (answer == PRELOAD_CARRIES_DONE) {
-        suspension_learn_carry(s, CARRY_TO_HOST);
-        log_info("task %llu: its memory has left its GPU after %.2f s",
-            (unsigned long long)s->orders->task,
-            (double)(clock_monotonic_us() - s->orders->started_us) / 1e6);
-        run_group(s, GROUP_SUSPENDED);
+        if (order->retries == 0 && !order->is_found) { /* it was not away before */
+            suspension_learn_carry(s, CARRY_TO_HOST);
+            log_info("task %llu: its memory has left its GPU after %.2f s",
+                (unsigned long long)order->task,
+                (double)(clock_monotonic_us() - order->started_us) / 1e6);
+        }
+        run_group(s, order->is_undoing ? GROUP_RUNNING : GROUP_SUSPENDED);
         return;
     }
     char why[SUSPENSION_WHY_SIZE];

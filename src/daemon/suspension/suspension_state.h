@@ -29,7 +29,8 @@ struct order {
     bool is_under_way;  /* the first order of the queue, or none */
     bool is_warned;     /* its task had the signal of its --signal, if it handles one */
     bool is_found;      /* an earlier daemon began it: the driver may hold its processes */
-    bool is_undoing;    /* it has failed: what the driver holds is made to run again */
+    bool is_undoing;    /* it has failed: what the driver holds is made to run again, */
+    bool keeps_context; /* and then the task is suspended with its context on its GPU */
     int retries, lost_helpers;
     uint64_t retry_at_ms;      /* it is not begun again before, in the loop's time */
     struct api_request *asker; /* answered when it is done; or NULL */
