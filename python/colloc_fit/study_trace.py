@@ -68,6 +68,7 @@ TRAIN = os.path.join(TOP, "workloads", "train.py")
 PICTURES = os.path.join(TOP, "workloads", "pictures.py")
 LOADER_RATE = os.path.join(TOP, "workloads", "loaders.py")
 RATE_S = 3
+LOG_MAX = 1 << 18  # characters of the daemon's log that are kept; a stall begins long before its end
 LIBRARIES = (
     "torch", "torchvision", "timm", "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2", "transformers.models.xlnet.modeling_xlnet",
@@ -401,7 +402,7 @@ class Server:
 
     def log_text(self):
         with open(self.log.name, encoding="utf-8") as file:
-            return file.read()[-3000:]
+            return file.read()[-LOG_MAX:]
 
     def colloc(self, *arguments):
         done = subprocess.run(

@@ -183,6 +183,12 @@ class Mps:
         end_processes(self.folder)
 
 
+def uuid_of(gpu):
+    """gpu: its index in nvidia-smi"""
+    command = ["nvidia-smi", "-i", gpu, "--query-gpu=uuid", "--format=csv,noheader"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def left_of(limit_s, began):
     return max(0.1, limit_s - (time.monotonic() - began))
 
@@ -191,7 +197,7 @@ class ByHand:
     """Trainings by MPS, `at_once` at a time on each GPU."""
 
     def __init__(self, gpus, at_once):
-        self.running = {gpu: [] for gpu in gpus}
+        self.running = {uuid_of(gpu): [] for gpu in gpus}
         self.at_once, self.codes = at_once, []
 
     def start(self, job, env):
@@ -199,6 +205,7 @@ class ByHand:
         gpu = min(self.running, key=lambda gpu: len(self.running[gpu]))
         if len(self.running[gpu]) >= self.at_once:
             return False
+        # By its UUID: an MPS server that has one GPU counts it from 0.
         env = {**os.environ, **env, "CUDA_VISIBLE_DEVICES": gpu}
         self.running[gpu].append(subprocess.Popen(job, env=env, stdout=subprocess.DEVNULL))
         return True
