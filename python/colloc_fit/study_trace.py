@@ -68,7 +68,7 @@ TRAIN = os.path.join(TOP, "workloads", "train.py")
 PICTURES = os.path.join(TOP, "workloads", "pictures.py")
 LOADER_RATE = os.path.join(TOP, "workloads", "loaders.py")
 RATE_S = 3
-LOG_MAX = 1 << 18  # characters of the daemon's log that are kept; a stall begins long before its end
+LOG_MAX = 1 << 18  # characters of the log that are kept: a stall begins long before its end
 LIBRARIES = (
     "torch", "torchvision", "timm", "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2", "transformers.models.xlnet.modeling_xlnet",
