@@ -14,7 +14,8 @@
 enum {
     PAUSE_MS = 1000,      /* chosen: the daemon samples as often, and a step that is judged takes
                              seconds at least */
-    PAUSE_MAX_MS = 60000, /* chosen */
+    PAUSE_MAX_MS = 10000, /* chosen: a reading is slow on a busy machine, too, and what it finds
+                             stops a task or is its speed */
     PAUSE_TIMES = 20      /* chosen: reading takes a twentieth of the time at most */
 };
 

@@ -31,7 +31,7 @@ struct client *followed_process_open_client(struct followed_process *process);
 
 /* How long to pause after a reading that began at start_us (clock_monotonic_us), in ms: a second at
  * least, and twenty times as long as the reading took, so that a slow file system is not kept
- * busy. */
+ * busy; ten seconds at most. */
 int64_t reading_pause_ms(int64_t start_us);
 
 #endif

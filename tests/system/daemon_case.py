@@ -444,6 +444,15 @@ class DaemonCase(unittest.TestCase):
             f"state {state} of task {task}",
         )
 
+    def wait_reason(self, task, words):
+        """Until the task waits for that. On a busy machine another reason may come first: a GPU
+        without a recent reading."""
+        until(
+            lambda: words in (self.task(task)["reason_text"] or ""),
+            f"'{words}' as what task {task} waits for",
+            explain=lambda: self.task(task)["reason_text"],
+        )
+
     def output(self, task, stream="stdout", **query):
         text = "".join(f"&{key}={value}" for key, value in query.items())
         reply = self.request("GET", f"/v1/tasks/{task}/log?stream={stream}{text}")

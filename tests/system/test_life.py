@@ -522,7 +522,7 @@ class Seen(DaemonCase):
         queue = json.loads(self.colloc("queue", "--json").stdout)["tasks"]
         self.assertEqual([task["id"] for task in queue], [1, 2, 3, 4])
         self.assertIn("PENDING", self.colloc("queue").stdout)
-        self.assertIn("GPU", self.task(4)["reason_text"])
+        self.wait_reason(4, "GPU")
         gpus = json.loads(self.colloc("gpus", "--json").stdout)["gpus"]
         self.assertEqual(len(gpus), 4)
         self.wait_gpu(

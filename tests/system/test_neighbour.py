@@ -162,7 +162,7 @@ class Neighbour(DaemonCase):
     def test_the_daemon_is_killed(self):
         near, other = self.begin()
         self.restart(signal.SIGKILL)
-        self.assertIn("lies on GPU 1", self.task(near)["reason_text"])
+        self.wait_reason(near, "lies on GPU 1")
         self.come_back(near, other)
 
     def test_the_neighbour_is_lost(self):

@@ -65,7 +65,7 @@ class Order(DaemonCase):
         self.assertIn("START", lines[0].split())
         year = time.strftime("%Y", time.localtime(at))
         self.assertEqual([f" {year}-" in line for line in lines[1:]], [False, True, True, False])
-        self.assertIn("to start before task", self.task(third)["reason_text"])
+        self.wait_reason(third, "to start before task")
         # A task starts no earlier than it begins; where the prediction ends, that is all it says.
         begin = round(at) + 300
         soon = self.submit("true", begin=begin, priority="high", time_limit_s=60, **alone)
@@ -242,7 +242,7 @@ class Order(DaemonCase):
         unknown = self.submit("true")
         short = self.submit("true", time_limit_s=60)
         self.wait(short, "COMPLETED")
-        self.assertIn("kept free for reservation 1", self.task(unknown)["reason_text"])
+        self.wait_reason(unknown, "kept free for reservation 1")
         self.restart(signal.SIGKILL)
         (row,) = self.get("/v1/reservations")["reservations"]
         self.assertEqual((row["gpus"], row["active"]), (1, False))
@@ -298,7 +298,7 @@ class Order(DaemonCase):
         self.wait_state(1, "RUNNING")
         self.assertEqual(self.task(2)["reason"], "QOSMaxJobsPerUserLimit")
         self.restart(signal.SIGKILL, running_per_user=1, gpus_per_user=1)
-        self.assertIn("running-per-user", self.task(2)["reason_text"])
+        self.wait_reason(2, "running-per-user")
         self.act("cancel", 1)
         self.wait_state(2, "RUNNING")
         self.colloc("cancel", "--user", pwd.getpwuid(65534).pw_name)

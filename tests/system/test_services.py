@@ -45,7 +45,7 @@ class Services(DaemonCase):
         self.restart(signal.SIGKILL, service_hold="1h")
         self.wait_state(training, "PAUSED")
         waiting = self.train(2000, 1, memory_mib=2000, smact=0.9)
-        self.assertIn(f"task {service}, a service", self.task(waiting)["reason_text"])
+        self.wait_reason(waiting, f"task {service}, a service")
         self.assertEqual(self.act("cancel", waiting).status, 200)
         self.restart(signal.SIGKILL, service_hold="1h")
         self.assertEqual(self.task(training)["state"], "PAUSED")

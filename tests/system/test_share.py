@@ -31,9 +31,8 @@ class Turns(Several):
         self.wait_state(flood[0], "RUNNING")
         other = self.submit_as(BOB, "exec sleep 1000", exclusive=True)
         self.assertEqual(self.task(other)["position"], 1)
-        waiting = self.task(flood[2])
-        self.assertEqual(waiting["position"], 3)
-        self.assertIn("1 of other users, who come first by fair share", waiting["reason_text"])
+        self.assertEqual(self.task(flood[2])["position"], 3)
+        self.wait_reason(flood[2], "1 of other users, who come first by fair share")
         self.assertEqual(
             self.share(str(flood[1]), str(other)).strip(),
             f"task {other} comes before task {flood[1]}: its user's fair rank is 1, that of the "
