@@ -22,6 +22,7 @@
 #include "base/clamp.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "preload/connection_quota.h"
 
 enum { SWEEP_MS = 1000, SILENCE_MAX_MS = 5000, BACKLOG = 128 };
@@ -266,6 +267,12 @@ static bool make_place(struct preload_listener *listener, uid_t uid)
     return silent;
 }
 
+static uint64_t read_born(pid_t pid)
+{
+    struct process_stat stat;
+    return process_read_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
+}
+
 static int add_connection(struct preload_listener *listener, int fd)
 {
     struct ucred credentials;
@@ -279,7 +286,8 @@ static int add_connection(struct preload_listener *listener, int fd)
     *connection = (struct connection){.listener = listener,
         .fd = fd,
         .begun_ms = uv_now(listener->loop),
-        .peer = {.pid = credentials.pid, .uid = credentials.uid}};
+        .peer = {
+            .pid = credentials.pid, .born = read_born(credentials.pid), .uid = credentials.uid}};
     int r = connection_quota_add(&listener->quota, credentials.uid);
     if (r == 0 && (r = uv_poll_init(listener->loop, &connection->poll, fd)) < 0)
         connection_quota_remove(&listener->quota, credentials.uid);

@@ -28,6 +28,8 @@ enum { PRELOAD_CONNECTIONS_MAX = 4096 }; /* each takes a descriptor; chosen */
 /* Of a process or a thread that waits. */
 struct preload_peer {
     pid_t pid;
+    uint64_t born; /* clock ticks since boot: with the pid it names one process for ever; 0: it had
+                      ended when it was read */
     uid_t uid;
     uint64_t task;
     uint32_t attempt;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "base/process.h"
 #include "daemon/rooms/room_pool_state.h"
 
 /* Chosen: enough for a usual training; a server whose tasks take turns wants more. */
@@ -13,16 +12,15 @@ enum { HOST_PART = 16 };
 
 /* ---- rooms ---- */
 
-uint64_t room_born(pid_t pid)
+static bool is_of(const struct room *room, const struct preload_peer *peer)
 {
-    struct process_stat stat;
-    return process_read_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
+    return room->pid == peer->pid && room->born == peer->born && room->task == peer->task;
 }
 
 struct room *room_find(struct room_pool *pool, const struct preload_process *process)
 {
     for (struct room *room = pool->rooms; room; room = room->next)
-        if (room->pid == process->peer.pid && room->task == process->peer.task)
+        if (is_of(room, &process->peer))
             return room;
     return NULL;
 }
@@ -32,7 +30,7 @@ static void recall_file(const struct room_pool *pool, const struct room *room)
 {
     struct preload_process *process = NULL;
     while (pool->listener && (process = preload_next_process(pool->listener, process)))
-        if (process->peer.pid == room->pid && process->peer.task == room->task)
+        if (is_of(room, &process->peer))
             preload_give_room(process, PRELOAD_PLACE_POOL, 0, 0, -1);
 }
 
@@ -85,14 +83,13 @@ struct room *room_add(struct room_pool *pool, const struct preload_process *proc
 {
     if (pool->n_rooms == ROOMS_MAX)
         make_place(pool, process->peer.uid);
-    uint64_t born = room_born(process->peer.pid);
-    struct room *room = pool->n_rooms < ROOMS_MAX && born ? calloc(1, sizeof *room) : NULL;
+    struct room *room = pool->n_rooms < ROOMS_MAX ? calloc(1, sizeof *room) : NULL;
     if (!room)
         return NULL;
     room->task = process->peer.task;
     room->uid = process->peer.uid;
     room->pid = process->peer.pid;
-    room->born = born;
+    room->born = process->peer.born;
     room->fd = room->node = -1;
     LIST_APPEND(pool->last, room);
     pool->n_rooms++;

@@ -21,11 +21,8 @@ static const int64_t STEADY_US = 3 * SECOND_US;
 void room_pool_connected(struct room_pool *pool, const struct preload_process *process)
 {
     struct room *room = room_find(pool, process);
-    if (!room)
-        return;
-    room->is_handed = false;
-    if (room_born(room->pid) != room->born) /* another process with its pid: the room goes */
-        room->pid = -1;
+    if (room)
+        room->is_handed = false;
 }
 
 /* Its page says that its copy is not in the room any more. It may lie, to its own harm. */
@@ -59,19 +56,22 @@ void room_pool_note(struct room_pool *pool, struct preload_process *process, uin
     const struct preload_page *page = process->page;
     struct room *room = room_find(pool, process);
     uint64_t bytes = atomic_load(&page->carry_bytes);
-    /* A page may claim anything: places for rooms are for processes that the driver has listed. */
-    if (!room && used_bytes && is_of_interest(page))
+    /* A page may claim anything: rooms are for processes that the driver has listed. It lists pids,
+     * and another process may have that of one whose connection a child of it still holds. */
+    bool is_it = used_bytes && is_of_interest(page) &&
+                 cuda_process_is(process->peer.pid, process->peer.born);
+    if (!room && is_it)
         room = room_add(pool, process);
     if (!room)
         return;
-    room->is_listed = true;
+    room->is_listed = is_it;
     room->node = node.valid ? (int)node.value : -1;
     if (room->is_lent && has_come_back(page)) {
         room->is_lent = false;
         room->used_us = clock_monotonic_us();
     }
     if (!room->is_lent)
-        note_blocks(room, is_of_interest(page) ? bytes < used_bytes ? bytes : used_bytes : 0);
+        note_blocks(room, is_it ? bytes < used_bytes ? bytes : used_bytes : 0);
 }
 
 /* A process that does not speak to us now may still have its copy there. */

@@ -26,7 +26,7 @@ struct room {
     bool is_final;     /* the process has had it */
     bool is_handed;    /* and has it from this connection */
     bool is_lent;      /* a copy is in it, or will be */
-    bool is_listed;    /* at this poll */
+    bool is_listed;    /* by the driver, at this poll: it lives */
     int64_t used_us;
 };
 
@@ -63,14 +63,11 @@ struct room_pool {
 
 /* ---- room_list.c ---- */
 
-/* Returns when the process was started, in clock ticks since boot; 0: it has ended. */
-uint64_t room_born(pid_t pid);
-
 /* Returns the room of the process; NULL: it has none. */
 struct room *room_find(struct room_pool *pool, const struct preload_process *process);
 
 /* Adds a room without a file. Returns NULL when there are too many, and no user has more than the
- * process's; when the process has ended, or memory is out. */
+ * process's; or when memory is out. */
 struct room *room_add(struct room_pool *pool, const struct preload_process *process);
 
 /* The room's file is added to those that are to be ended, of which there are less than ROOMS_MAX;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "daemon/rooms/room_pool.h"
 
@@ -49,8 +50,11 @@ struct reading __wrap_cgroup_memory_left_of(pid_t pid, const char *except)
 
 static struct preload_process process_of(uint64_t task, uid_t uid)
 {
+    struct process_stat stat;
+    assert_int_equal(process_read_stat(getpid(), &stat), 0);
     return (struct preload_process){
-        .peer = {.pid = getpid(), .task = task, .uid = uid}, .page = &page};
+        .peer = {.pid = getpid(), .born = stat.start_ticks, .task = task, .uid = uid},
+        .page = &page};
 }
 
 static void begin_page(void)
@@ -134,6 +138,23 @@ static void one_user_does_not_keep_all_places(void **state)
     room_pool_destroy(pool);
 }
 
+/* A process has ended, and a child of it holds its connection; another one has its pid by now, and
+ * GPU memory. What the page claims is backed by none of the driver's lists. */
+static void a_pid_that_was_given_again(void **state)
+{
+    struct room_pool *pool = room_pool_create(&loop, &config);
+    struct preload_process former = process_of(1, 1);
+    former.peer.born--;
+    begin_page();
+    room_pool_note(pool, &former, MIB, READING_NONE);
+    assert_false(has_place(pool, 1));
+    poll_process(pool, 1, 1);
+    assert_true(has_place(pool, 1));
+    assert_int_equal(room_pool_covers(pool, &former), 0);
+    assert_false(room_pool_lend(pool, &former));
+    room_pool_destroy(pool);
+}
+
 static int begin_loop(void **state)
 {
     return uv_loop_init(&loop);
@@ -149,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_room_covers_no_more_than_it_has),
         cmocka_unit_test(one_user_does_not_keep_all_places),
+        cmocka_unit_test(a_pid_that_was_given_again),
     };
     return cmocka_run_group_tests(tests, begin_loop, end_loop);
 }
