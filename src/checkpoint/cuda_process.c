@@ -151,10 +151,13 @@ int cuda_process_read(pid_t pid, struct cuda_process *ret_process)
     if (r < 0)
         return r;
     char *text;
-    if (process_read_entry(pid, "status", STATUS_LIMIT, &text, &size) == 0)
-        cuda_process_parse_status((struct span){text, size}, ret_process);
+    r = process_read_entry(pid, "status", STATUS_LIMIT, &text, &size);
+    if (r < 0)
+        return r;
+    cuda_process_parse_status((struct span){text, size}, ret_process);
     free(text);
-    if (process_read_entry(pid, "maps", MAPS_LIMIT, &text, &size) == 0)
+    ret_process->is_unread = process_read_entry(pid, "maps", MAPS_LIMIT, &text, &size) < 0 || !size;
+    if (!ret_process->is_unread)
         cuda_process_parse_maps((struct span){text, size}, ret_process);
     free(text);
     if (process_read_environ(pid, ENVIRON_LIMIT, &text, &size) == 0)
@@ -175,6 +178,7 @@ static const struct {
     {"32-bit", offsetof(struct cuda_process, is_32_bit)},
     {"profiler", offsetof(struct cuda_process, has_profiler)},
     {"nccl", offsetof(struct cuda_process, has_nccl)},
+    {"unread", offsetof(struct cuda_process, is_unread)},
     {"without-library", offsetof(struct cuda_process, is_without_library)},
 };
 

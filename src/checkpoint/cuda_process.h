@@ -21,10 +21,12 @@ struct cuda_process {
     bool has_profiler; /* Nsight's or another tool's library is injected, or PyTorch's
                           profiler can be turned on from outside */
     bool has_nccl;
+    bool is_unread;          /* what it has loaded could not be read: NCCL may be there */
     bool is_without_library; /* it was started without the preloaded library */
 };
 
-/* Returns 0; -ESRCH: no such process, or it is hidden; -EPROTO; or another -errno. */
+/* Returns 0, also where its maps or environment cannot be read; -ESRCH: no such process, or it is
+ * hidden; -EPROTO; or another -errno. */
 int cuda_process_read(pid_t pid, struct cuda_process *ret_process);
 
 /*

@@ -47,13 +47,18 @@ static enum suspend_refusal check_machine(const struct suspend_facts *facts)
 
 bool suspend_has_ranks(const struct suspend_facts *facts)
 {
-    return facts->has_nccl && facts->n_processes > 1;
+    return (facts->has_nccl || facts->may_have_nccl) && facts->n_processes > 1;
 }
 
 bool suspend_is_by_carrier_alone(const struct suspend_facts *facts)
 {
     bool are_ranks = suspend_has_ranks(facts) && facts->counts_collectives;
     return (facts->is_mps_client || are_ranks) && facts->is_by_carrier && !facts->is_mig;
+}
+
+static enum suspend_refusal refuse_ranks(const struct suspend_facts *facts)
+{
+    return facts->has_nccl ? SUSPEND_NCCL : SUSPEND_NCCL_UNKNOWN;
 }
 
 /* What the driver does not touch it cannot refuse: the carrier has its own rules, which it checks
@@ -65,7 +70,7 @@ static enum suspend_refusal check_carried(const struct suspend_facts *facts)
     if (!facts->n_processes)
         return SUSPEND_NO_CUDA;
     if (suspend_has_ranks(facts) && !facts->counts_collectives)
-        return SUSPEND_NCCL; /* one would wait at the gate for the other */
+        return refuse_ranks(facts); /* one would wait at the gate for the other */
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }
 
@@ -88,7 +93,7 @@ static enum suspend_refusal check_task(const struct suspend_facts *facts)
     if (facts->uses_ipc)
         return SUSPEND_CUDA_IPC;
     if (suspend_has_ranks(facts))
-        return SUSPEND_NCCL;
+        return refuse_ranks(facts);
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }
 
@@ -148,6 +153,9 @@ static const char *const refusals[SUSPEND_REFUSALS] = {
                          "the driver cannot suspend",
     [SUSPEND_NCCL] = "several processes of the task communicate through NCCL; the driver "
                      "can take them off their GPUs, but not put them back",
+    [SUSPEND_NCCL_UNKNOWN] =
+        "the programs of its several processes cannot be read (/proc/PID/maps), so they may "
+        "communicate through NCCL, and the driver could not put them back",
     [SUSPEND_PAUSED] = "the task is paused: resume it first",
     [SUSPEND_MEMORY_UNKNOWN] =
         "it is not known how much memory the task holds or the host has free",

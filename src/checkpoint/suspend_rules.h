@@ -13,8 +13,8 @@
 #include "base/reading.h"
 #include "checkpoint/cuda_abi.h"
 
-/* The known facts about a task and its machine. An unknown fact is no obstacle, except host memory:
- * the driver itself refuses in the other cases, and the processes continue. */
+/* The known facts about a task and its machine. An unknown fact is no obstacle, except host memory
+ * and NCCL: the driver itself refuses in the other cases, and the processes continue. */
 struct suspend_facts {
     bool has_helper;          /* libcuda and a GPU exist */
     const char *driver_fault; /* otherwise why not; NULL: not known */
@@ -31,6 +31,7 @@ struct suspend_facts {
     bool is_traced;     /* a debugger is attached */
     bool has_profiler;  /* Nsight or another injected tool */
     bool has_nccl;      /* NCCL is loaded, and may be used */
+    bool may_have_nccl; /* it is not known whether it is loaded */
     bool counts_collectives;     /* in all processes: the ranks can be stopped at the same one */
     bool is_paused;              /* stopped or frozen: the driver would hang on it */
     bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
@@ -56,6 +57,7 @@ enum suspend_refusal {
     SUSPEND_MANAGED_MEMORY,
     SUSPEND_CUDA_IPC,
     SUSPEND_NCCL,
+    SUSPEND_NCCL_UNKNOWN,
     SUSPEND_PAUSED,
     SUSPEND_MEMORY_UNKNOWN,
     SUSPEND_OVER_MAX,
@@ -67,7 +69,7 @@ enum suspend_refusal {
     SUSPEND_REFUSALS
 };
 
-/* Do several processes communicate through NCCL? */
+/* Do several processes communicate through NCCL, or may they? */
 bool suspend_has_ranks(const struct suspend_facts *facts);
 
 /* Does the memory leave by the carrier, and the contexts stay, as the driver refuses the processes?

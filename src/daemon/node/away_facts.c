@@ -86,7 +86,9 @@ static void take_inspection(struct away_jobs *away, const struct cuda_process *p
     facts->is_traced |= process->is_traced;
     facts->is_paused |= process->is_stopped;
     facts->has_profiler |= process->has_profiler;
-    facts->has_nccl |= process->has_nccl && (!page || page_is_in_communicator(page));
+    bool may_be_rank = !page || page_is_in_communicator(page);
+    facts->has_nccl |= process->has_nccl && may_be_rank;
+    facts->may_have_nccl |= process->is_unread && may_be_rank;
     facts->counts_collectives &= page && page_counts_collectives(page);
     facts->uses_managed |= (flags & PRELOAD_USES_MANAGED) != 0;
     facts->uses_ipc |= (flags & PRELOAD_USES_IPC) != 0;

@@ -37,9 +37,10 @@ static void take_inspection(struct suspension *s, const struct cuda_process *pro
     s->facts.is_traced |= process->is_traced;
     s->facts.is_paused |= process->is_stopped;
     s->facts.has_profiler |= process->has_profiler;
-    s->facts.has_nccl |= process->has_nccl &&
-                         !preload_manager_has_no_ranks(s->parts.preload, s->orders->task,
-                             s->record.processes[s->inspected].pid);
+    bool may_be_rank = !preload_manager_has_no_ranks(
+        s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
+    s->facts.has_nccl |= process->has_nccl && may_be_rank;
+    s->facts.may_have_nccl |= process->is_unread && may_be_rank;
     s->is_not_known |= !preload_manager_flags(
         s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
     s->facts.counts_collectives &= preload_manager_counts_collectives(

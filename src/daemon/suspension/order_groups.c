@@ -308,7 +308,8 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
     bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_HOST_MEMORY ||
                      refusal == SUSPEND_CGROUP_MEMORY || refusal == SUSPEND_MEMORY_UNKNOWN;
     /* After a restart: its pages will say whether its collectives are counted. */
-    bool is_not_known_yet = refusal == SUSPEND_NCCL && s->facts.is_by_carrier && s->is_not_known &&
+    bool are_ranks = refusal == SUSPEND_NCCL || refusal == SUSPEND_NCCL_UNKNOWN;
+    bool is_not_known_yet = are_ranks && s->facts.is_by_carrier && s->is_not_known &&
                             !s->is_without_library;
     enum suspension_failure failure = is_memory ? SUSPENSION_NO_MEMORY : SUSPENSION_REFUSED;
     if (refusal == SUSPEND_NO_CUDA || is_not_known_yet)

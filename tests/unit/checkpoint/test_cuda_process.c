@@ -13,8 +13,26 @@
 
 #include <cmocka.h>
 
+#include "base/process.h"
 #include "base/units.h"
 #include "checkpoint/cuda_process.h"
+
+/* The entry of a process that cannot be read; NULL: all can be. */
+static const char *hidden_entry;
+
+int __real_process_read_entry(
+    pid_t pid, const char *name, size_t max, char **ret_text, size_t *ret_size);
+int __wrap_process_read_entry(
+    pid_t pid, const char *name, size_t max, char **ret_text, size_t *ret_size);
+
+int __wrap_process_read_entry(
+    pid_t pid, const char *name, size_t max, char **ret_text, size_t *ret_size)
+{
+    *ret_text = NULL;
+    return hidden_entry && strcmp(name, hidden_entry) == 0
+               ? -EACCES
+               : __real_process_read_entry(pid, name, max, ret_text, ret_size);
+}
 
 static struct cuda_process maps(const char *text)
 {
@@ -163,6 +181,20 @@ static void test_a_child(void **state)
     assert_int_equal(cuda_process_read(child, &process), -ESRCH);
 }
 
+/* What it has loaded is not known, which is not "no NCCL"; a state that is not known is no state. */
+static void test_a_process_that_cannot_be_read(void **state)
+{
+    struct cuda_process process;
+    assert_int_equal(cuda_process_read(getpid(), &process), 0);
+    assert_false(process.is_unread);
+    hidden_entry = "maps";
+    assert_int_equal(cuda_process_read(getpid(), &process), 0);
+    assert_true(process.is_unread && !process.has_nccl);
+    hidden_entry = "status";
+    assert_int_equal(cuda_process_read(getpid(), &process), -EACCES);
+    hidden_entry = NULL;
+}
+
 static void test_a_cgroup_without_a_limit_is_endless(void **state)
 {
     struct reading left = cgroup_memory_left("/sys/fs/cgroup", "");
@@ -183,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_available_memory),
         cmocka_unit_test(test_as_text),
         cmocka_unit_test(test_a_child),
+        cmocka_unit_test(test_a_process_that_cannot_be_read),
         cmocka_unit_test(test_a_cgroup_without_a_limit_is_endless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,16 @@ static void test_nccl_among_several_processes(void **state)
     REFUSED(SUSPEND_ALLOWED, facts.has_nccl = true; facts.n_processes = 1);
 }
 
+/* Unknown is not "none": the driver would lose them. */
+static void test_programs_that_cannot_be_read(void **state)
+{
+    REFUSED(SUSPEND_NCCL_UNKNOWN, facts.may_have_nccl = true; facts.n_processes = 2);
+    REFUSED(SUSPEND_ALLOWED, facts.may_have_nccl = true; facts.n_processes = 1);
+    REFUSED(SUSPEND_NCCL, facts.may_have_nccl = facts.has_nccl = true; facts.n_processes = 2);
+    REFUSED(SUSPEND_NCCL_UNKNOWN, facts.is_mps_client = facts.is_by_carrier = true;
+            facts.may_have_nccl = true; facts.n_processes = 2);
+}
+
 static void test_host_memory(void **state)
 {
     REFUSED(SUSPEND_HOST_MEMORY, facts.host_available_bytes = reading_of(8.0 * GIB));
@@ -161,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_the_machine),
         cmocka_unit_test(test_the_task),
         cmocka_unit_test(test_nccl_among_several_processes),
+        cmocka_unit_test(test_programs_that_cannot_be_read),
         cmocka_unit_test(test_host_memory),
         cmocka_unit_test(test_unknown_memory_is_never_enough),
         cmocka_unit_test(test_the_reserve_grows_with_the_host),
