@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -28,6 +29,7 @@
 #define MAPS_LIMIT    (16 * MIB)
 #define STATUS_LIMIT  (64 * KIB)
 #define ENVIRON_LIMIT (4 * MIB)
+#define AUXV_LIMIT    (64 * KIB)
 #define CGROUP_MOUNT  "/sys/fs/cgroup"
 
 static const char *const profilers[] = {
@@ -127,6 +129,15 @@ void cuda_process_parse_environ(struct span variables, struct cuda_process *proc
     }
 }
 
+void cuda_process_parse_auxv(struct span vector, struct cuda_process *process)
+{
+    unsigned long entry[2]; /* a kind and its value */
+    for (; vector.size >= sizeof entry; vector.at += sizeof entry, vector.size -= sizeof entry) {
+        memcpy(entry, vector.at, sizeof entry);
+        process->is_secure |= entry[0] == AT_SECURE && entry[1];
+    }
+}
+
 /* The class byte of its program's ELF header. A program that cannot be read counts as 64 bits: the
  * driver decides. */
 static bool is_32_bit(pid_t pid)
@@ -163,6 +174,9 @@ int cuda_process_read(pid_t pid, struct cuda_process *ret_process)
     if (process_read_environ(pid, ENVIRON_LIMIT, &text, &size) == 0)
         cuda_process_parse_environ((struct span){text, size}, ret_process);
     free(text);
+    if (process_read_entry(pid, "auxv", AUXV_LIMIT, &text, &size) == 0)
+        cuda_process_parse_auxv((struct span){text, size}, ret_process);
+    free(text);
     ret_process->is_32_bit = is_32_bit(pid);
     return 0;
 }
@@ -180,6 +194,7 @@ static const struct {
     {"nccl", offsetof(struct cuda_process, has_nccl)},
     {"unread", offsetof(struct cuda_process, is_unread)},
     {"without-library", offsetof(struct cuda_process, is_without_library)},
+    {"secure", offsetof(struct cuda_process, is_secure)},
 };
 
 static bool *flag_of(struct cuda_process *process, size_t i)

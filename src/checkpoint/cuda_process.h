@@ -23,6 +23,8 @@ struct cuda_process {
     bool has_nccl;
     bool is_unread;          /* what it has loaded could not be read: NCCL may be there */
     bool is_without_library; /* it was started without the preloaded library */
+    bool is_secure; /* setuid, setgid or with capabilities: the dynamic linker has loaded no library
+                       that its environment names */
 };
 
 /* Returns 0, also where its maps or environment cannot be read; -ESRCH: no such process, or it is
@@ -40,11 +42,12 @@ int cuda_process_parse(struct span text, struct cuda_process *ret_process);
  * take seconds to end: a call of the driver for it fails meanwhile. */
 bool cuda_process_is(pid_t pid, uint64_t born);
 
-/* The parsers of /proc/PID/maps, status and environ, for any bytes. Each sets the fields that its
- * file has. */
+/* The parsers of /proc/PID/maps, status, environ and auxv, for any bytes. Each sets the fields that
+ * its file has. */
 void cuda_process_parse_maps(struct span maps, struct cuda_process *process);
 void cuda_process_parse_status(struct span status, struct cuda_process *process);
 void cuda_process_parse_environ(struct span variables, struct cuda_process *process);
+void cuda_process_parse_auxv(struct span vector, struct cuda_process *process);
 
 /* Does /proc/PID/status say that SIGKILL is on its way? The kernel keeps it there to the end. */
 bool cuda_process_parse_is_killed(struct span status);

@@ -47,6 +47,7 @@ static void check_process(struct span text)
     cuda_process_parse_maps(text, &process);
     cuda_process_parse_status(text, &process);
     cuda_process_parse_environ(text, &process);
+    cuda_process_parse_auxv(text, &process);
     struct reading available = host_memory_parse(text);
     require(!available.valid || available.value >= 0);
     if (cuda_process_parse(text, &process) < 0)

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -779,6 +780,22 @@ class Gate(Suspend):
     def test_without_the_library_it_is_refused(self):
         task = self.start_program(preload="no")
         self.assertIn("--preload", self.colloc("suspend", str(task), code=1).stderr)
+        steps = self.steps(task)
+        until(lambda: self.steps(task) > steps + 3, "further steps")
+
+    @unittest.skipIf(os.geteuid(), "needs root")
+    def test_a_setgid_program_runs_without_it(self):
+        """The dynamic linker ignores LD_PRELOAD, whatever the environment says."""
+        path = os.path.join(self.folder, "setgid-training")
+        shutil.copy(TRAINING, path)
+        os.chown(path, 0, 65534)
+        os.chmod(path, 0o2755)
+        task = self.submit(f"exec {path} {SYNCHRONIZES}", preload="yes")
+        until(lambda: "step" in self.output(task), "its steps")
+        self.assertIn("setgid", self.colloc("suspend", str(task), code=1).stderr)
+        shown = self.colloc("show", str(task)).stdout
+        self.assertRegex(shown, "Not carried +a process of it runs without the preloaded library")
+        self.assertRegex(shown, "(?s)Suspension.*setgid")
         steps = self.steps(task)
         until(lambda: self.steps(task) > steps + 3, "further steps")
 

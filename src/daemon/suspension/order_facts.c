@@ -45,7 +45,8 @@ static void take_inspection(struct suspension *s, const struct cuda_process *pro
         s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
     s->facts.counts_collectives &= preload_manager_counts_collectives(
         s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
-    s->is_without_library |= process->is_without_library;
+    s->is_without_library |= process->is_without_library || process->is_secure;
+    s->is_secure |= process->is_secure;
     struct reading left = cgroup_memory_left_of(
         s->record.processes[s->inspected].pid, s->cgroup); /* its own limit is raised */
     if (!left.valid || left.value < s->facts.cgroup_left_bytes.value)

@@ -450,6 +450,19 @@ static bool is_unused(const struct suspension *s)
     return task && task->run->yield.is_unused;
 }
 
+static const char *why_without_gate(const struct suspension *s)
+{
+    if (s->is_secure)
+        return "a program of it is setuid, setgid or has capabilities, so it runs without the "
+               "preloaded library, and a call that synchronizes would crash it (run one without "
+               "these, or set suspend-without-gate)";
+    if (s->is_without_library)
+        return "it runs without the preloaded library, so a call that synchronizes would crash it "
+               "(submit it with --preload=yes, or set suspend-without-gate)";
+    return "this daemon runs all tasks without the preloaded library, so a call that synchronizes "
+           "would crash it: the daemon's log says why";
+}
+
 /* Suspends it once no synchronizing call is in flight. */
 static void pass_gate(struct suspension *s)
 {
@@ -467,12 +480,7 @@ static void pass_gate(struct suspension *s)
             "it has not called CUDA since the daemon was started, as far as its preloaded library "
             "can see: try again when it has, or set suspend-without-gate if it never synchronizes");
     else if (gate == PRELOAD_GATE_NONE && !may_go_without)
-        fail_suspension(s, SUSPENSION_REFUSED,
-            s->is_without_library
-                ? "it runs without the preloaded library, so a call that synchronizes would crash "
-                  "it (submit it with --preload=yes, or set suspend-without-gate)"
-                : "this daemon runs all tasks without the preloaded library, so a call that "
-                  "synchronizes would crash it: the daemon's log says why");
+        fail_suspension(s, SUSPENSION_REFUSED, why_without_gate(s));
     else if (gate != PRELOAD_GATE_BUSY)
         take_off_gpu(s);
     else if (closed_us < GATE_LIMIT_US)

@@ -41,7 +41,7 @@ static void begin_order(struct suspension *s)
     void (*next_step)(struct suspension * s) = order->next_step;
     order->next_step = NULL;
     s->awaited_poll = 0;
-    s->is_without_library = s->is_not_known = false;
+    s->is_without_library = s->is_secure = s->is_not_known = false;
     if (suspension_load_record(s, task)) {
         order->is_found |= !next_step && !order->held_us && !order->gate_closed_us;
         if (next_step)

@@ -78,7 +78,8 @@ struct suspension {
     int64_t awaited_poll; /* 0: none */
     struct suspension_record record;
     struct suspend_facts facts;
-    bool is_without_library; /* one of its processes was started without the preloaded library */
+    bool is_without_library; /* one of its processes was started without the preloaded library, */
+    bool is_secure;          /* or with it, and is a setuid program */
     bool is_not_known;       /* one has not called CUDA since this daemon was started */
     size_t inspected;
     void (*on_facts)(struct suspension *s);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,6 +95,26 @@ static void test_the_library_in_an_environment(void **state)
     assert_true(is_without_library(without, sizeof without));
     assert_true(is_without_library("", 0));
     assert_false(status("State:\tR (running)\n").is_without_library);
+}
+
+static bool is_secure(const unsigned long *vector, size_t size)
+{
+    struct cuda_process process = {0};
+    cuda_process_parse_auxv((struct span){(const char *)vector, size}, &process);
+    return process.is_secure;
+}
+
+static void test_a_setuid_program(void **state)
+{
+    static const unsigned long with[] = {AT_PAGESZ, 4096, AT_SECURE, 1, AT_NULL, 0},
+                               without[] = {AT_SECURE, 0, AT_UID, AT_SECURE, AT_SECURE};
+    struct cuda_process process;
+    assert_true(is_secure(with, sizeof with));
+    assert_false(is_secure(with, sizeof with / 2));
+    assert_false(is_secure(without, sizeof without));
+    assert_false(is_secure(NULL, 0));
+    assert_int_equal(cuda_process_read(getpid(), &process), 0);
+    assert_int_equal(process.is_secure, getauxval(AT_SECURE) != 0);
 }
 
 static void test_status(void **state)
@@ -210,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_maps),
         cmocka_unit_test(test_environ),
         cmocka_unit_test(test_the_library_in_an_environment),
+        cmocka_unit_test(test_a_setuid_program),
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_a_process_that_was_killed),
         cmocka_unit_test(test_available_memory),
