@@ -112,6 +112,9 @@ static enum suspend_refusal check_host_memory(const struct suspend_facts *facts)
     double wanted = facts->gpu_bytes.value, available = facts->host_available_bytes.value;
     if (wanted + (double)facts->suspended_bytes > (double)facts->suspended_max_bytes)
         return SUSPEND_OVER_MAX;
+    if (wanted + (double)(facts->suspended_bytes + facts->kept_bytes) >
+        (double)facts->suspended_max_bytes)
+        return SUSPEND_OVER_SHARE;
     double own = own_bytes(facts);
     if (own + (double)suspend_host_reserve((int64_t)available) > available)
         return SUSPEND_HOST_MEMORY;
@@ -161,6 +164,9 @@ static const char *const refusals[SUSPEND_REFUSALS] = {
         "it is not known how much memory the task holds or the host has free",
     [SUSPEND_OVER_MAX] =
         "suspended tasks would take more host memory than the setting suspend-memory-max allows",
+    [SUSPEND_OVER_SHARE] =
+        "suspended tasks of its user would take more than the user's share of the setting "
+        "suspend-memory-max, and the rest is kept for tasks of other users",
     [SUSPEND_HOST_MEMORY] = "the host has too little free memory for the task's "
                             "GPU memory",
     [SUSPEND_CGROUP_MEMORY] =
@@ -179,13 +185,15 @@ const char *suspend_refusal_write(
 {
     char wanted[32], room[32];
     struct reading limit = {0};
-    double bytes = refusal == SUSPEND_OVER_MAX ? facts->gpu_bytes.value : own_bytes(facts);
+    bool is_of_setting = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_OVER_SHARE;
+    double bytes = is_of_setting ? facts->gpu_bytes.value : own_bytes(facts);
     if (refusal == SUSPEND_HOST_MEMORY)
         limit = facts->host_available_bytes;
     if (refusal == SUSPEND_CGROUP_MEMORY)
         limit = facts->cgroup_left_bytes;
-    if (refusal == SUSPEND_OVER_MAX)
-        limit = reading_of((double)(facts->suspended_max_bytes - facts->suspended_bytes));
+    if (is_of_setting)
+        limit = reading_of((double)(facts->suspended_max_bytes - facts->suspended_bytes -
+                                    (refusal == SUSPEND_OVER_SHARE ? facts->kept_bytes : 0)));
     if (refusal == SUSPEND_NO_DRIVER && facts->driver_fault) {
         snprintf(text, size, "collocd cannot use the NVIDIA driver: %s", facts->driver_fault);
         return text;

@@ -41,6 +41,7 @@ struct suspend_facts {
     struct reading cgroup_left_bytes;    /* of the tightest limit above its processes */
     int64_t suspended_bytes;             /* of other tasks, on the host now */
     int64_t suspended_max_bytes;         /* the setting suspend-memory-max */
+    int64_t kept_bytes; /* of what they leave of it, for other users (core/copy_share.h) */
 };
 
 enum suspend_refusal {
@@ -61,6 +62,7 @@ enum suspend_refusal {
     SUSPEND_PAUSED,
     SUSPEND_MEMORY_UNKNOWN,
     SUSPEND_OVER_MAX,
+    SUSPEND_OVER_SHARE,
     SUSPEND_HOST_MEMORY,
     SUSPEND_CGROUP_MEMORY,
     SUSPEND_MOVE_ONE_GPU,

@@ -7,6 +7,7 @@
 #define COLLOC_CORE_QUESTIONS_H
 
 #include "base/fault.h"
+#include "core/copy_share.h"
 #include "core/effect.h"
 #include "core/queue.h"
 #include "core/settings.h"
@@ -91,6 +92,12 @@ struct learned_delay {
 
 /* sharing: SHARING_STREAMS or SHARING_MPS */
 struct learned_delay core_learned_delay(const struct core *core, enum sharing sharing);
+
+/* The host memory for the copy of a task, without what its own takes already. */
+struct copy_share core_copy_share(const struct core *core, const struct task *task);
+
+/* Returns how much host memory the copies of all tasks take. */
+double core_copies_bytes(const struct core *core);
 
 /* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
@@ -206,6 +213,11 @@ const char *core_explain_promise(
 /* Writes for how long the task has paused so that others were measured alone; "" where it has not.
  * Returns `buffer`. */
 const char *core_explain_probes(
+    const struct core *core, const struct task *task, char *buffer, size_t size);
+
+/* Writes why there is no host memory for the copy of a running task, so that it cannot give way; ""
+ * where there is some, or the task does not run. Returns `buffer`. */
+const char *core_explain_copy(
     const struct core *core, const struct task *task, char *buffer, size_t size);
 
 /* Writes which of two tasks comes first, and why. Returns `buffer`. */

@@ -66,6 +66,7 @@ struct core_settings {
     struct host_resources host;       /* what tasks may have of the server together */
     int64_t suspend_unused_us; /* a task that has not used its GPUs for so long is suspended; 0: it
                                   is not */
+    int64_t copies_max_bytes;  /* host memory of all suspended tasks (copy_share.h); 0: no limit */
     int64_t ranks_away_us;     /* ranks of NCCL come back so long after they were suspended */
     int64_t slot_us;           /* the time slot of tasks that take turns (core/pass/slots.c) */
     struct suspension_cost suspension_cost;

@@ -181,6 +181,7 @@ struct task_yield {
     struct reading bytes;         /* on each GPU, when it was suspended; never 0 */
     struct reading context_bytes; /* how much of `bytes` stayed so, the last time in this attempt;
                                      not valid: nothing does */
+    double counted_bytes;         /* of host memory, for its user (state/copies.c) */
     bool has_ranks;               /* ranks of NCCL: it must be back in time; of this attempt */
     int mps_clients;              /* how many clients of MPS these processes are */
     int neighbour;         /* with has_neighbour: the GPU that has, or is to have, the copy of its

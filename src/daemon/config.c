@@ -398,6 +398,7 @@ void config_complete(struct config *config)
     int64_t periods_us = 3 * config->sample_period_us;
     config->core.conditions.sample_valid_us = periods_us > least_us ? periods_us : least_us;
     complete_host(config, &config->core.host);
+    config->core.copies_max_bytes = config_copies_max(config);
 }
 
 static void default_folder(

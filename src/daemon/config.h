@@ -7,6 +7,7 @@
 #define COLLOC_DAEMON_CONFIG_H
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 #include "base/text.h"
@@ -129,6 +130,14 @@ bool config_next_name(const char **at, char *ret_name, size_t size);
 
 /* Is the user one of the setting operators? */
 bool config_is_operator(const struct config *config, const char *user);
+
+/* Returns the setting suspend-memory-max, or its default. Chosen: half leaves as much for the tasks
+ * themselves. */
+static inline int64_t config_copies_max(const struct config *config)
+{
+    int64_t set = config->suspend_memory_max;
+    return set ? set : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
+}
 
 /* Derives from the settings how long a sample is valid, and what the server has for tasks. */
 void config_complete(struct config *config);

@@ -989,6 +989,39 @@ class OffPooled(Suspend):
         self.assertIsNone(self.task(task)["copy_room_text"])
 
 
+@unittest.skipIf(os.geteuid(), "becoming another user needs root")
+class Shares(Suspend):
+    """Of suspend-memory-max another user's share is kept for its tasks."""
+
+    settings = {**Suspend.settings, "suspend-memory-max": f"{3 * TASK_MIB + 100}MiB"}
+    OTHER = 64001
+
+    def start_as(self, uid, **members):
+        os.setegid(uid)
+        os.seteuid(uid)
+        try:
+            return self.start_task(memory_mib=TASK_MIB, **members)
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+
+    def test_one_user_does_not_take_all(self):
+        subprocess.run(["chmod", "-R", "a+rwX", self.env["COLLOC_EMULATOR"]], check=True)
+        os.chmod(self.work, 0o777)
+        first, second, third = (self.start_task(memory_mib=TASK_MIB) for _ in range(3))
+        other = self.start_as(self.OTHER)
+        for task in (first, second):
+            self.colloc("suspend", str(task))
+        until(lambda: "kept for other users" in (self.task(third)["suspension_error"] or ""))
+        self.assertIn("suspend-memory-max", self.colloc("show", str(third)).stdout)
+        self.assertIn("share", self.colloc("suspend", str(third), code=1).stderr)
+        self.colloc("suspend", str(other))
+        self.assertEqual(self.task(other)["state"], "SUSPENDED")
+        self.colloc("resume", str(first))
+        self.wait_state(first, "RUNNING")
+        self.colloc("suspend", str(third))
+
+
 class Faults(Suspend):
     def refused_suspension(self, task, *words):
         done = self.colloc("suspend", str(task), code=1)

@@ -6,6 +6,7 @@
  */
 #include "core/ask/giver.h"
 
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/state/promise.h"
 #include "core/state/tasks.h"

@@ -92,12 +92,6 @@ static bool can_move(const struct core *core, const struct task *task)
     return core_can_suspend(core, task) && !is_mps_client(task) && !core->settings.stays_on_gpus;
 }
 
-bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
-{
-    return core_can_suspend(core, task) && !task->request.service.is_service &&
-           task->run->yield.retry_us <= now_us;
-}
-
 bool core_is_inactive(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++)

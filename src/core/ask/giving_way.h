@@ -22,9 +22,6 @@ double core_freed_bytes(const struct task *task, double used_bytes);
 /* Have the running task's processes long not used its GPUs (setting unused-after)? */
 bool core_is_inactive(const struct core *core, const struct task *task);
 
-/* May the core suspend or move it now? Not a service, and not again soon after that has failed. */
-bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us);
-
 /* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
 struct reading core_bytes_of(const struct core *core, const struct task *task);
 

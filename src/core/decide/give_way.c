@@ -8,6 +8,7 @@
  */
 #include "core/decide/give_way.h"
 
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/neighbour.h"
 #include "core/ask/placement.h"
@@ -32,8 +33,9 @@ static struct reading whole_bytes(struct reading bytes)
 int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us)
 {
-    /* Where the GPU's time is needed, not its memory, what could not be suspended is paused. */
-    bool has_failed = yield_is_for_time(reason) && task->run->yield.failures > 0;
+    /* Where the GPU's time is needed, not its memory, what cannot be suspended now is paused. */
+    bool has_failed = yield_is_for_time(reason) &&
+                      (task->run->yield.failures > 0 || !core_has_copy_room(core, task));
     bool may_pause = reason == YIELD_TO_USER ? core->settings.can_pause
                                              : core_may_pause(core, task, now_us);
     bool can_suspend = core_can_suspend(core, task) && !(has_failed && may_pause);

@@ -6,6 +6,7 @@
  */
 #include "core/decide/yield_reactions.h"
 
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/decide/effects.h"
 #include "core/decide/give_way.h"

@@ -10,8 +10,12 @@
  * After "to resume it: " the caller adds the present obstacle.
  */
 #include "base/units.h"
+#include "core/ask/copy_room.h"
 #include "core/ask/deadline.h"
+#include "core/ask/giving_way.h"
 #include "core/explain/explain_parts.h"
+#include "core/memory_domain.h"
+#include "core/state/copies.h"
 #include "core/state/tasks.h"
 #include "core/text_line.h"
 
@@ -60,6 +64,58 @@ static void add_yield_reason(
         text_line_add(line, "%s", texts[task->run->yield.reason]);
 }
 
+/* "its copy of 24.0 GiB finds too little host memory: of 60.0 GiB (suspend-memory-max) suspended
+ * tasks have 30.0 GiB, and 28.0 GiB are kept for other users" */
+static void add_copy_room(struct text_line *line, const struct core *core, const struct task *task)
+{
+    char wanted[32], max[32], taken[32], kept[32];
+    const struct copy_share of = core_copy_share(core, task);
+    double bytes = reading_or(core_copy_bytes(core, task), 0);
+    text_line_add(line,
+        "its copy of %s finds too little host memory: of %s (suspend-memory-max) suspended tasks "
+        "have %s",
+        format_size((int64_t)bytes, wanted, sizeof wanted),
+        format_size((int64_t)of.max, max, sizeof max),
+        format_size((int64_t)of.taken, taken, sizeof taken));
+    if (of.taken + bytes <= of.max)
+        text_line_add(line, ", and %s are kept for other users",
+            format_size((int64_t)of.kept, kept, sizeof kept));
+}
+
+static bool lacks_copy_room(const struct core *core, const struct task *task)
+{
+    return task->state == TASK_RUNNING && !task->ending && task->n_gpus > 0 &&
+           core_can_suspend(core, task) && !core_has_copy_room(core, task);
+}
+
+const char *core_explain_copy(
+    const struct core *core, const struct task *task, char *buffer, size_t size)
+{
+    struct text_line line = {buffer, size, 0};
+    buffer[0] = '\0';
+    if (lacks_copy_room(core, task))
+        add_copy_room(&line, core, task);
+    return buffer;
+}
+
+/* The tasks beside the one whose allocation waits that would give way, but for host memory. */
+static void add_copies_without_room(
+    struct text_line *line, const struct core *core, const struct task *task)
+{
+    const struct resident *resident;
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct domain_walk walk = memory_domain_walk(&core->view.gpus[task->gpus[i]]);
+        while ((resident = memory_domain_resident(&walk))) {
+            const struct task *other = core_find_task(core, resident->task);
+            if (other == task || !lacks_copy_room(core, other))
+                continue;
+            text_line_add(line, "; task %s cannot give way: ", task_label(other).text);
+            add_copy_room(line, core, other);
+            return; /* one says it for all */
+        }
+    }
+}
+
 void explain_memory_wait(struct text_line *line, const struct core *core, const struct task *task)
 {
     char text[32];
@@ -73,6 +129,7 @@ void explain_memory_wait(struct text_line *line, const struct core *core, const 
         if (gives_way && other != task)
             text_line_add(line, "; task %s gives way to it", task_label(other).text);
     }
+    add_copies_without_room(line, core, task);
 }
 
 void explain_yield(struct text_line *line, const struct core *core, const struct task *task)

@@ -5,6 +5,7 @@
  */
 #include "core/pass/failing_gpus.h"
 
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/decide/give_way.h"
 #include "core/state/state.h"

@@ -24,6 +24,7 @@
 #include "core/pass/make_room.h"
 
 #include "base/clock.h"
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/host_check.h"
 #include "core/ask/placement.h"

@@ -52,6 +52,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/decide/effects.h"
 #include "core/decide/give_way.h"

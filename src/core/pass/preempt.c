@@ -37,6 +37,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/top_k.h"
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/main_queue.h"
 #include "core/ask/queue_head.h"
@@ -94,7 +95,8 @@ static bool may_be_stopped(
     const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
     int priority = task->request.priority, for_priority = head->request.priority;
-    bool can_stop = core_can_suspend(core, task) || core_may_pause(core, task, now_us);
+    bool can_stop = core_can_suspend(core, task) ? core_has_copy_room(core, task)
+                                                 : core_may_pause(core, task, now_us);
     if (task->state != TASK_RUNNING || task->ending || task->run->memory_wait.bytes || !can_stop ||
         task->run->yield.retry_us > now_us || priority > for_priority)
         return false;

@@ -16,6 +16,7 @@
  */
 #include "core/pass/promise_pass.h"
 
+#include "core/ask/copy_room.h"
 #include "core/ask/giver.h"
 #include "core/ask/giving_way.h"
 #include "core/decide/give_way.h"

@@ -17,6 +17,7 @@
  */
 #include "core/pass/recall.h"
 
+#include "core/ask/copy_room.h"
 #include "core/ask/deadline.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/placement.h"

@@ -20,6 +20,7 @@
 #include "core/pass/slots.h"
 
 #include "base/top_k.h"
+#include "core/ask/copy_room.h"
 #include "core/ask/deadline.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/placement.h"

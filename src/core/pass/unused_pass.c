@@ -14,6 +14,7 @@
  */
 #include "core/pass/unused_pass.h"
 
+#include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/placement.h"
 #include "core/ask/queue_head.h"

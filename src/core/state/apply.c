@@ -33,6 +33,7 @@
 #include "core/state/apply_yield.h"
 #include "core/state/charges.h"
 #include "core/state/claims.h"
+#include "core/state/copies.h"
 #include "core/state/delays.h"
 #include "core/state/dependents.h"
 #include "core/state/fault_attribution.h"
@@ -445,6 +446,7 @@ int core_apply_event(struct core *core, const struct event *event)
     if (!task)
         return CORE_NO_SUCH_TASK;
     int r = apply_to_task(core, task, event);
+    core_count_copy(core, task);
     assert(r != 0 || task_is_sound(task));
     return r;
 }

@@ -51,9 +51,10 @@ struct ahead_of_user {
 struct core_user {
     struct task_queue queue; /* the first member: main_queue.c finds the user of a queue */
     uint32_t uid;
-    int n_gpus;       /* held by its tasks, each counted for itself */
-    bool is_unhooked; /* its processes were last seen without the preloaded library */
-    int64_t usage_us; /* of the last EVENT_USAGE: GPU time, as of usage_at_us */
+    int n_gpus;          /* held by its tasks, each counted for itself */
+    double copies_bytes; /* of host memory, by copies of its tasks (copies.c) */
+    bool is_unhooked;    /* its processes were last seen without the preloaded library */
+    int64_t usage_us;    /* of the last EVENT_USAGE: GPU time, as of usage_at_us */
     int64_t usage_at_us;
     struct usage_window window; /* as of that event too */
     double accrued_us;          /* charged since then, in no event yet */

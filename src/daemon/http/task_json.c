@@ -205,8 +205,10 @@ static void add_rooms(struct http *http, json_t *object, const struct task *task
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
-    char probes[128];
+    char probes[128], no_room[256];
     const char *why = suspension_why_failed(http->parts.suspension, task->id);
+    if (!*why)
+        why = core_explain_copy(http->parts.core, task, no_room, sizeof no_room);
     int64_t now_us = driver_now_us(http->parts.driver);
     int64_t stopped_us = yield->stopped_us + (yield->since_us ? now_us - yield->since_us : 0);
     json_object_set_new(object, "suspended_s", json_seconds(stopped_us));

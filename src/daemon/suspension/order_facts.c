@@ -142,21 +142,6 @@ static void on_gpus(void *context, const struct helper_reply *reply)
     inspect_next(s);
 }
 
-/* Host memory that other suspended tasks take, or will take once their processes let them. */
-static int64_t count_suspended(const struct suspension *s, const struct order *first)
-{
-    int64_t sum = 0;
-    for (const struct order *order = first; order; order = order->next)
-        sum += (int64_t)order->host_bytes;
-    for (const struct task *task = core_next_task(s->parts.core, 0); task;
-         task = core_next_task(s->parts.core, task->id))
-        if (task->state == TASK_SUSPENDED && !task->run->yield.has_neighbour)
-            sum += (int64_t)fmax(0, reading_or(task->run->yield.bytes, 0) -
-                                        reading_or(task->run->yield.context_bytes, 0)) *
-                   task->request.gpus;
-    return sum;
-}
-
 static bool is_same_kind(const struct suspension *s, const struct task *task)
 {
     const struct cluster_view *view = core_view(s->parts.core);
@@ -245,25 +230,22 @@ static void collect_processes(struct suspension *s, const struct task *task)
     s->facts.n_processes = s->record.n_processes;
 }
 
-static int64_t memory_max(const struct suspension *s)
-{
-    int64_t set = s->parts.config->suspend_memory_max;
-    return set ? set : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
-}
-
 void suspension_limit_rooms(struct suspension *s)
 {
+    int64_t max_bytes = core_get_settings(s->parts.core)->copies_max_bytes;
+    int64_t left_bytes = max_bytes - (int64_t)core_copies_bytes(s->parts.core);
     if (s->parts.config->carrier)
-        preload_manager_limit_rooms(
-            s->parts.preload, memory_max(s) - count_suspended(s, s->orders));
+        preload_manager_limit_rooms(s->parts.preload, max_bytes ? left_bytes : INT64_MAX);
 }
 
+/* Not of its user's share: others want the memory that the copy leaves. */
 bool suspension_has_host_room(struct suspension *s, double bytes, char *why, size_t size)
 {
-    int64_t left_bytes = memory_max(s) - count_suspended(s, s->orders->next);
+    const struct copy_share of = core_copy_share(
+        s->parts.core, suspension_find_task(s, s->orders->task));
     struct reading available = host_memory_available();
     double reserve = available.valid ? (double)suspend_host_reserve((int64_t)available.value) : 0;
-    if (bytes > (double)left_bytes)
+    if (bytes > of.max - of.taken)
         snprintf(why, size,
             "its copy stays on the neighbour GPU: suspended tasks would take more "
             "host memory than the setting suspend-memory-max allows");
@@ -274,6 +256,14 @@ bool suspension_has_host_room(struct suspension *s, double bytes, char *why, siz
     else
         return true;
     return false;
+}
+
+static void take_copy_share(struct suspension *s, const struct task *task)
+{
+    const struct copy_share of = core_copy_share(s->parts.core, task);
+    s->facts.suspended_bytes = (int64_t)of.taken;
+    s->facts.suspended_max_bytes = (int64_t)of.max;
+    s->facts.kept_bytes = (int64_t)(of.max - of.taken - copy_share_left(&of));
 }
 
 void suspension_gather_facts(struct suspension *s, void (*next)(struct suspension *s))
@@ -292,9 +282,8 @@ void suspension_gather_facts(struct suspension *s, void (*next)(struct suspensio
         .is_mig = is_on_mig(s, task),
         .host_available_bytes = host_memory_available(),
         .cgroup_left_bytes = reading_of(INFINITY),
-        .suspended_bytes = count_suspended(s, s->orders->next),
-        .suspended_max_bytes = memory_max(s),
     };
+    take_copy_share(s, task);
     collect_processes(s, task);
     suspension_note_memory_limit(s);
     s->inspected = 0;

@@ -305,8 +305,9 @@ void suspension_on_group_done(void *context, enum group_answer answer, const cha
 static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
 {
     char why[SUSPENSION_WHY_SIZE];
-    bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_HOST_MEMORY ||
-                     refusal == SUSPEND_CGROUP_MEMORY || refusal == SUSPEND_MEMORY_UNKNOWN;
+    bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_OVER_SHARE ||
+                     refusal == SUSPEND_HOST_MEMORY || refusal == SUSPEND_CGROUP_MEMORY ||
+                     refusal == SUSPEND_MEMORY_UNKNOWN;
     /* After a restart: its pages will say whether its collectives are counted. */
     bool are_ranks = refusal == SUSPEND_NCCL || refusal == SUSPEND_NCCL_UNKNOWN;
     bool is_not_known_yet = are_ranks && s->facts.is_by_carrier && s->is_not_known &&
@@ -553,7 +554,6 @@ void suspension_decide(struct suspension *s)
         refuse_order(s, refusal);
         return;
     }
-    s->orders->host_bytes = reading_or(facts.gpu_bytes, 0);
     s->record.is_carried = s->parts.config->carrier;
     s->record.are_clients = is_near || suspend_is_by_carrier_alone(&s->facts);
     int r = suspension_save_record(s, s->orders->task);

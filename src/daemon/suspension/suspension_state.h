@@ -39,7 +39,6 @@ struct order {
     void (*next_step)(struct suspension *s); /* NULL: from the beginning */
     int64_t held_us;                         /* when its collectives were held */
     int64_t gate_closed_us;                  /* when; 0: its gates were not closed yet */
-    double host_bytes;                       /* host memory that it was allowed to take */
     bool is_near;         /* its processes have memory of a neighbour GPU for their copies */
     bool has_near_failed; /* it goes on without */
     struct {

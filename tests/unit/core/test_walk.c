@@ -8,6 +8,7 @@
  * that fails is printed: COLLOC_WALK_SEED of that less 1 begins with it.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -544,6 +545,20 @@ static void check_user_limit(const struct walk *walk, uint32_t uid)
     assert_true(most == 0 || n <= most);
 }
 
+/* The users' copies are those of their tasks, and none is left of tasks that have none. */
+static void check_copies(const struct walk *walk)
+{
+    double bytes = 0;
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id)) {
+        double own = task->run->yield.counted_bytes;
+        bool may_have = task_state_is_changing(task->state) || task->state == TASK_SUSPENDED;
+        assert_true(own >= 0 && (may_have || own == 0));
+        bytes += own;
+    }
+    assert_true(fabs(core_copies_bytes(walk->core) - bytes) < 1);
+}
+
 /* No task is blocked without a cause, and none that runs has one. */
 static void check_gates(const struct walk *walk)
 {
@@ -585,6 +600,7 @@ static void step(struct walk *walk)
         check_pass_is_complete(walk, event.kind);
     if (r == 0)
         check_gates(walk);
+    check_copies(walk);
     assert_same(world_digest(walk->core), world_digest(walk->replayed));
 }
 
@@ -631,6 +647,7 @@ static struct walk start_walk(uint64_t number)
     settings.recoveries_max = (int)draw(&walk, 4);
     settings.can_suspend = settings.preload = seed % 4 != 0;
     settings.suspend_unused_us = seed % 3 == 0 ? 0 : SECOND_US;
+    settings.copies_max_bytes = seed % 5 ? 0 : (int64_t)(seed % 7) * 10 * GIB;
     settings.can_pause = seed % 3 != 0;
     settings.probe_share = seed % 4 ? 0.5 : 0;
     settings.preempt = seed % 2 != 0;

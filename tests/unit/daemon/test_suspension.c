@@ -695,17 +695,41 @@ static void test_what_an_earlier_daemon_has_suspended_stays_so(void **state)
     expect_story("SUSPENDED; ");
 }
 
+static void limit_copies(int64_t bytes)
+{
+    struct core_settings settings = *core_get_settings(pretend.core);
+    settings.copies_max_bytes = bytes;
+    core_configure(pretend.core, &settings);
+}
+
+/* The core samples what the GPUs list of the task. */
+static void sample_task(uint64_t task)
+{
+    struct task_memory memory = {
+        .task = task, .mem_used_bytes = reading_of((double)processes[task].bytes)};
+    struct event sample = driver_event(pretend.driver, EVENT_SAMPLE, 0);
+    sample.sample = (struct core_sample){.gpu = core_task(pretend.core, task)->gpus[0],
+        .mem_used_bytes = memory.mem_used_bytes,
+        .smact = reading_of(0),
+        .utilisation = reading_of(0),
+        .external_processes = reading_of(0),
+        .tasks = &memory,
+        .n_tasks = 1};
+    driver_feed(pretend.driver, &sample, NULL);
+}
+
 /* The host memory that a waiting order may take is not given to the next one. */
 static void test_waiting_orders_count_in_the_host_memory(void **state)
 {
     processes[1].gate = PRELOAD_GATE_BUSY;
     processes[1].bytes = processes[2].bytes = 4 * MIB;
-    config.suspend_memory_max = 6 * MIB;
+    sample_task(1);
+    sample_task(2);
+    limit_copies(6 * MIB);
     suspend(1);
     suspend(2);
     pretend.story[0] = '\0';
     run_until_story();
-    config.suspend_memory_max = 0;
     expect_story("SUSPENSION_FAILED; ");
     assert_non_null(strstr(suspension_why_failed(suspension, 2), "suspend-memory-max"));
 }
