@@ -211,12 +211,14 @@ static inline double activity_step(double level)
     return level > ACTIVITY_FULL ? 1 : ACTIVITY_STEP * floor(level / ACTIVITY_STEP);
 }
 
-/* Returns the free bytes as sampled. Not valid without a sample. */
+/* Returns the free bytes as sampled, without those of copies that are on their way there. Not valid
+ * without a sample. */
 static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
 {
     if (!gpu->mem_used_bytes.valid)
         return READING_NONE;
-    return reading_of((double)gpu->id.mem_total_bytes - gpu->mem_used_bytes.value);
+    double coming = gpu->n_copies ? gpu_view_coming_bytes(gpu) : 0;
+    return reading_of((double)gpu->id.mem_total_bytes - gpu->mem_used_bytes.value - coming);
 }
 
 /*

@@ -80,7 +80,7 @@ static double lendable_bytes(const struct core *core, const struct gpu_view *gpu
     if (!free_bytes.valid)
         return 0;
     return free_bytes.value - outstanding_bytes(gpu) - gpu_view_returned_bytes(gpu) -
-           gpu_view_coming_bytes(gpu) - (double)core->settings.conditions.margin_bytes;
+           (double)core->settings.conditions.margin_bytes;
 }
 
 /* ---- who wants it ---- */
