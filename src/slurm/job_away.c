@@ -138,6 +138,8 @@ static void follow_report(struct slurm_controller *controller, struct tracked_jo
         return;
     job->is_carried = report->is_carried;
     note_rooms(job, report);
+    if (report->where == SLURM_JOB_OUT && report->why && *report->why)
+        snprintf(job->why_stays, sizeof job->why_stays, "%s", report->why);
     if (report->where == SLURM_JOB_OUT)
         follow_out(controller, job, task, report);
     else if (report->where == SLURM_JOB_HERE)

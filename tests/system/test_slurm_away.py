@@ -7,6 +7,7 @@ import mmap
 import os
 import random
 import re
+import shutil
 import socket
 import struct
 import sys
@@ -156,6 +157,32 @@ class GivesWayCase(NodeCase):
             self.goes_on(job)
         self.end(job)
 
+    def write_record(self, job, text):
+        folder = self.slurm.path("run/state/out")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, str(job)), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def wait_log(self, text):
+        until(lambda: text in read(self.agent.log), text)
+
+    def check_damaged_record(self, text, keeps_steps=True):
+        """The job comes back by what its processes say, and its user learns why."""
+        job = self.start_training()
+        self.send_out(job)
+        self.end_agent()
+        self.write_record(job, text)
+        if not keeps_steps:
+            shutil.rmtree(self.slurm.path("run/state/steps"))
+        self.start_again()
+        report = self.hub.wait_report(lambda r: "damaged" in self.entry(r, job).get("why", ""))
+        self.assertEqual(self.entry(report, job)["where"], "out")
+        self.order(job)  # also while it is ordered out
+        self.wait_where(job, "here")
+        self.order()
+        self.goes_on(job)
+        self.end(job)
+
     def check_kills(self):
         """The agent is killed at random instants of the way out and back: nothing is lost."""
         chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
@@ -269,6 +296,33 @@ class GivesWay(GivesWayCase):
         report = self.hub.wait_report(lambda r: self.entry(r, job).get("failed"))
         self.assertIn(self.entry(report, job)["failed"], ("refused", "not-now"))
         self.assertEqual(os.listdir(folder), [])
+        self.end(job)
+
+    def test_an_agent_without_step_records_brings_back_what_is_out(self):
+        job = self.start_training()
+        self.send_out(job)
+        self.end_agent()
+        shutil.rmtree(self.slurm.path("run/state/steps"))
+        self.start_again()
+        self.wait_where(job, "out")
+        self.order()
+        self.wait_where(job, "here")
+        self.goes_on(job)
+        self.end(job)
+
+    def test_a_damaged_record_of_a_job_that_is_out(self):
+        self.check_damaged_record("attempt 1\nphase")
+
+    def test_a_damaged_record_and_none_of_its_steps(self):
+        self.check_damaged_record("", keeps_steps=False)
+
+    def test_a_damaged_record_of_a_job_that_has_ended(self):
+        job = self.start_training()
+        self.end_agent()
+        self.write_record("4000000", "")
+        self.start_again()
+        self.wait_log("job 4000000, whose record is damaged, has ended")
+        self.goes_on(job)
         self.end(job)
 
     def test_clocks_that_differ(self):
@@ -562,6 +616,12 @@ class GivesWayByDriver(GivesWayCase):
 
     def test_out_and_back(self):
         self.check_out_and_back()
+
+    def test_a_damaged_record_of_a_job_that_is_out(self):
+        self.check_damaged_record("attempt 1\nphase")
+
+    def test_a_damaged_record_and_none_of_its_steps(self):
+        self.check_damaged_record("", keeps_steps=False)
 
     def test_kills(self):
         self.check_kills()

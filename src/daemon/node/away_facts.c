@@ -115,8 +115,9 @@ static void decide_job(struct away_jobs *away)
         return;
     }
     bool is_for_now = refusal == SUSPEND_NO_CUDA || refusal == SUSPEND_PAUSED ||
-                      refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_HOST_MEMORY ||
-                      refusal == SUSPEND_CGROUP_MEMORY || refusal == SUSPEND_MEMORY_UNKNOWN;
+                      refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_OVER_SHARE ||
+                      refusal == SUSPEND_HOST_MEMORY || refusal == SUSPEND_CGROUP_MEMORY ||
+                      refusal == SUSPEND_MEMORY_UNKNOWN;
     suspend_refusal_write(refusal, &away->facts, why, sizeof why);
     away_fail(away, is_for_now ? NODE_JOB_NOT_NOW : NODE_JOB_REFUSED, why);
 }
@@ -193,10 +194,9 @@ void away_gather_facts(struct away_jobs *away)
         .counts_collectives = true,
         .gpu_bytes = reading_of(0),
         .host_available_bytes = host_memory_available(),
-        .cgroup_left_bytes = reading_of(INFINITY),
-        .suspended_bytes = away_jobs_out_bytes(away->node),
-        .suspended_max_bytes = away_jobs_max_bytes(away->node)};
+        .cgroup_left_bytes = reading_of(INFINITY)};
     collect_processes(away);
+    away_take_share(away);
     away->inspected = 0;
     set_driver(away);
     if (away->is_driver_known) {

@@ -84,6 +84,8 @@ static bool try_job(struct away_jobs *away, struct away_job *job)
 {
     bool is_out = job->where == NODE_JOB_OUT;
     bool is_ordered = is_wanted(away, job->job);
+    if (job->is_lost && !away_find_lost(away, job))
+        return false;
     if (is_out && !has_processes(job)) {
         log_info("job %u has ended while it was out", job->job);
         away_forget(away, job);

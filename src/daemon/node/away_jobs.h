@@ -13,7 +13,8 @@
  *    a controller that has ended, or is not reached. The time is this machine's monotonic clock.
  * 2. A record is on disk before anything is changed. An agent that finds one takes the job for out,
  *    whatever its processes say. It brings back at once what had not left wholly, and the others
- *    when no controller has ordered them out for a lease. So a kill leaves none away.
+ *    when no controller has ordered them out for a lease. So a kill leaves none away. Of a damaged
+ *    record what it had is found again by the job's processes.
  * 3. A job comes back only where its memory was, and only when that much is free there.
  * 4. Processes that Slurm has stopped (`scontrol suspend`) are neither taken off their GPUs nor put
  *    back: the driver's calls hang on them. They come back after `scontrol resume`.

@@ -78,6 +78,18 @@ static void remove_leftover(const struct away_jobs *away, const char *name)
     unlink(path);
 }
 
+/* Its record is damaged: away_lost.c makes it again. */
+static void add_lost(struct away_jobs *away, uint32_t number)
+{
+    struct away_job *job = away_add(away, number);
+    if (!job)
+        return;
+    job->has_record = job->must_return = job->is_lost = true;
+    job->where = NODE_JOB_OUT;
+    snprintf(job->said.why, sizeof job->said.why,
+        "the record of its way off its GPUs is damaged: it comes back by what its processes say");
+}
+
 static void load_record(struct away_jobs *away, const char *name)
 {
     char path[600], *data;
@@ -90,12 +102,14 @@ static void load_record(struct away_jobs *away, const char *name)
     write_path(away, (uint32_t)number, path, sizeof path);
     struct suspension_record record;
     int r = file_read(path, FILE_MAX, NULL, &data, &size);
-    if (r < 0)
-        return;
-    r = suspension_record_read((struct span){data, size}, &record);
-    free(data);
+    if (r == 0) {
+        r = suspension_record_read((struct span){data, size}, &record);
+        free(data);
+    }
     if (r < 0) {
-        log_error("%s: damaged", path);
+        log_error("%s: %s: job %u comes back by what its processes say", path,
+            r == -EINVAL ? "damaged" : strerror(-r), (uint32_t)number);
+        add_lost(away, (uint32_t)number);
         return;
     }
     struct away_job *job = away_add(away, (uint32_t)number);
@@ -121,7 +135,8 @@ void away_load_records(struct away_jobs *away)
     while ((entry = readdir(stream)))
         load_record(away, entry->d_name);
     closedir(stream);
-    away->lease_until_ms = uv_now(away->node->parts.loop) + AWAY_LEASE_MS;
+    away->loaded_ms = uv_now(away->node->parts.loop);
+    away->lease_until_ms = away->loaded_ms + AWAY_LEASE_MS;
 }
 
 void away_forget(struct away_jobs *away, struct away_job *job)
@@ -146,7 +161,7 @@ bool away_jobs_hold(const struct node *node, uint32_t number, pid_t pid)
     for (size_t i = 0; job && job->has_record && i < job->record.n_processes; i++)
         if (job->record.processes[i].pid == pid)
             return true;
-    return false;
+    return job && job->is_lost;
 }
 
 bool away_jobs_are_taken(const struct node *node)
@@ -166,6 +181,5 @@ int64_t away_jobs_out_bytes(const struct node *node)
 
 int64_t away_jobs_max_bytes(const struct node *node)
 {
-    int64_t set = node->parts.config->suspend_memory_max;
-    return set ? set : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
+    return config_copies_max(node->parts.config);
 }

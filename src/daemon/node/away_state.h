@@ -15,6 +15,7 @@ struct away_job {
     enum node_job_where where;
     bool has_record;  /* on disk: its processes may be off their GPUs */
     bool must_return; /* its way out has failed, or was found half done: it comes back first */
+    bool is_lost;     /* its record is damaged: its processes say what was in it (away_lost.c) */
     struct suspension_record record;
     struct node_job said; /* failure, why, took_us */
     uint64_t retry_ms;    /* in the loop's time: not tried before */
@@ -33,6 +34,7 @@ struct away_jobs {
     uint32_t wanted[NODE_JOBS_MAX];
     size_t n_wanted;
     uint64_t lease_until_ms; /* in the loop's time */
+    uint64_t loaded_ms;      /* when the records were read */
 
     bool is_driver_known, may_hang_host;
     int cuda_version;
@@ -66,6 +68,18 @@ void away_remove_record(struct away_jobs *away, struct away_job *job);
 
 /* Adds the jobs that an earlier agent has left out: for a lease they count as ordered out. */
 void away_load_records(struct away_jobs *away);
+
+/* ---- away_lost.c ---- */
+
+/* Makes the record of a lost job again, from its processes. Returns false: they may not all have
+ * come to this agent; or the job has ended, and is forgotten. */
+bool away_find_lost(struct away_jobs *away, struct away_job *job);
+
+/* ---- away_share.c ---- */
+
+/* Sets the facts about the host memory that jobs which are out have, and that the present job's
+ * user may have. */
+void away_take_share(struct away_jobs *away);
 
 /* ---- away_way.c ---- */
 

@@ -54,7 +54,7 @@ void away_finish(struct away_jobs *away, enum node_job_where where)
     job->where = where;
     job->retry_ms = is_done && where == NODE_JOB_OUT ? 0 : now_ms + RETRY_MS; /* after a poll */
     if (where == NODE_JOB_HERE) {
-        job->must_return = false;
+        job->must_return = job->is_lost = false;
         if (job->has_record)
             away_remove_record(away, job);
     }

@@ -67,7 +67,7 @@ static bool may_be_of_job(const struct node *node, const struct preload_peer *pe
     return is_users || !is_known;
 }
 
-static struct preload_process *next_of(
+struct preload_process *job_waits_next_process(
     const struct node *node, uint32_t job, struct preload_process *process)
 {
     while (node->waits && node->waits->listener &&
@@ -80,7 +80,7 @@ static struct preload_process *next_of(
 struct preload_page *job_waits_page(const struct node *node, uint32_t job, pid_t pid)
 {
     struct preload_process *process = NULL;
-    while ((process = next_of(node, job, process)))
+    while ((process = job_waits_next_process(node, job, process)))
         if (process->peer.pid == pid)
             return process->page;
     return NULL;
@@ -91,7 +91,7 @@ size_t job_waits_pages(
 {
     struct preload_process *process = NULL;
     size_t n = 0;
-    while (n < max && (process = next_of(node, job, process)))
+    while (n < max && (process = job_waits_next_process(node, job, process)))
         ret_pages[n++] = process->page;
     return n;
 }
@@ -312,7 +312,7 @@ static int64_t idle_us(const struct node *node, uint32_t job)
 {
     struct preload_process *process = NULL;
     int64_t last_us = 0;
-    while ((process = next_of(node, job, process))) {
+    while ((process = job_waits_next_process(node, job, process))) {
         const struct job_process *known = process->data;
         if (!known)
             return 0;
@@ -326,7 +326,7 @@ static bool are_carried(const struct node *node, uint32_t job)
 {
     struct preload_process *process = NULL;
     bool all = true;
-    while ((process = next_of(node, job, process)))
+    while ((process = job_waits_next_process(node, job, process)))
         all &= page_can_carry(process->page);
     return all;
 }

@@ -165,6 +165,10 @@ void job_waits_poll(struct node *node);
  * this agent was started. */
 struct preload_page *job_waits_page(const struct node *node, uint32_t job, pid_t pid);
 
+/* Returns the first process of the job with a page, or the one after `process`; NULL: no more. */
+struct preload_process *job_waits_next_process(
+    const struct node *node, uint32_t job, struct preload_process *process);
+
 /* Lists the pages of all processes of the job. Returns how many, at most `max`. */
 size_t job_waits_pages(
     const struct node *node, uint32_t job, struct preload_page **ret_pages, size_t max);
