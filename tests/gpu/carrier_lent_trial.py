@@ -16,13 +16,17 @@ of about 20 GiB trains on the first GPU, and a small training of a higher priori
                   Then `colloc suspend` and `colloc resume`, by host memory, for comparison
     wanted        its copy lies there, and a task comes that wants the second GPU's memory: the copy
                   goes to the host, that task starts, and the training comes back from the host
-    killed        its copy lies there, and it is killed: the second GPU's memory is free
+    killed        its copy lies there, and it is killed: the second GPU's memory is free. A new
+                  process takes all that is free there, and counts what is not zero in it
+                  (left_bytes.py)
 
 Times are those of collocd's events, and of the library (`copy_s`: out, back). Losses are those of a
 run without colloc (`equal`).
 """
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import carrier_tasks as ct
@@ -64,6 +68,14 @@ class Trial:
         """In use on the second GPU, by colloc."""
         gpus = {str(gpu["index"]): gpu for gpu in self.daemon.gpus()}
         return gpus[self.second]["mem_used_mib"]
+
+    def left_pages(self):
+        """[bytes, pages]: taken of the second GPU by a new process, and not all zero there."""
+        env = dict(self.machine.env, CUDA_VISIBLE_DEVICES=self.second)
+        words = [sys.executable, os.path.join(os.path.dirname(__file__), "left_bytes.py")]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60)
+        numbers = [int(word) for word in done.stdout.split()]
+        return numbers if len(numbers) == 2 else done.stderr[-200:]
 
     def lies(self, shown):
         """Where the copy is, in the words of `colloc show`."""
@@ -179,6 +191,7 @@ class Trial:
         row["state"] = self.training.wait("FAILED", "COMPLETED", "CANCELLED")
         time.sleep(POLLS_S)
         row["neighbour_mib_after"] = self.second_mib() - before
+        row["left_pages"] = self.left_pages()
         self.cancel(other)
         other.wait("CANCELLED")
         self.note("killed", **row)
