@@ -17,6 +17,10 @@ with the table in view: with Adam, and with plain SGD, the constant of the devic
 between small networks and large ones. The constant is the median of measured less estimated memory
 over the networks whose hash is even; errors are those of the others, and the other way round.
 
+Where P99 is too little, it is asked again for a training in which cuDNN tries kernels, as timm's
+own train.py has it. Another table has what that program's loader would have on the GPU beside
+the batch of the step.
+
 A run at the device's limit, or one that took less than the tensors that FakeTensor finds alive at
 its peak, ran out of memory: it is left out.
 """
@@ -26,6 +30,7 @@ import csv
 import hashlib
 import json
 import lzma
+import math
 import os
 import re
 import signal
@@ -38,12 +43,18 @@ import time
 from colloc_fit.study_baselines import TOP, percentile
 
 OPTIMIZER = "momentum"
+# What timm's PrefetchLoader has on the GPU beside the batch of the step, when it makes another one:
+# two batches in 32 bit and one as bytes. timm's train.py takes it unless --no-prefetcher is given.
+LOADER_BYTES = 2 * 4 + 1  # for each element of a batch
 BATCH = 32  # at which networks are exported; an export of these is valid for every batch
 GPU = "A100-40GB"
 FULL_MIB = 38500  # of 40,960; chosen: the allocator retries from about there
 LEAST_RUNS = 10  # of a family in the page's table; chosen: two or three networks
 JUMP = 0.1  # above the line between its neighbours; chosen
+FEW_CONVOLUTIONS = 4  # of a network of attention, for its patches; chosen
+SPAN = 16  # between the batches of a network whose growth counts: 8 and 128 in the table
 LIMIT_S = 400  # for the export of one network; chosen
+MIB = 1 << 20
 KNOWN_FIELDS = ["timm_model", "batch", "measured_mib", "faketensor_mib"]
 
 
@@ -167,7 +178,7 @@ def export_all(sheet, exports, seconds):
 
 
 def ask(colloc, export, batch):
-    """The estimate of one run, as `colloc estimate --json` has it."""
+    """The answer for one run, as `colloc estimate --json` has it."""
     done = subprocess.run(
         [colloc, "estimate", f"--export={export}", f"--batch={batch}", f"--gpu={GPU}", "--json"],
         capture_output=True,
@@ -176,7 +187,7 @@ def ask(colloc, export, batch):
     )
     if done.returncode:
         sys.exit(f"study-timm: {export}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["estimates"][0]
+    return json.loads(done.stdout)
 
 
 def unpack_measured(networks, folder):
@@ -208,11 +219,45 @@ def estimate_runs(colloc, networks, exports):
     rows = []
     for name in sorted(networks):
         path = exports.get(name)
-        if path:
-            for run in usable_runs(networks[name]):
-                answer = ask(colloc, path, run["batch"])
-                rows.append({**run, **{key: answer[key] for key in ("mib", "p90_mib", "p99_mib")}})
+        runs = usable_runs(networks[name]) if path else []
+        for run in runs:
+            answer = ask(colloc, path, run["batch"])["estimates"][0]
+            rows.append({**run, **{key: answer[key] for key in ("mib", "p90_mib", "p99_mib")}})
+        if runs:
+            with open(path, encoding="utf-8") as file:
+                description = json.load(file)
+            elements = math.prod(description["inputs"][0]["shape"])
+            for row in rows[-len(runs) :]:
+                row["loader_mib"] = row["batch"] * elements * LOADER_BYTES / MIB
+                row["convolutions"] = sum(
+                    conv["phase"] == "forward" for conv in description["convs"]
+                )
     return rows
+
+
+def with_loader(rows):
+    """The same runs, with the batches of timm's loader."""
+    return [
+        {**row, **{key: row[key] + row["loader_mib"] for key in ("mib", "p90_mib", "p99_mib")}}
+        for row in rows
+    ]
+
+
+def add_tried(colloc, rows, exports):
+    """Adds whether P99 is enough for a training that tries kernels, to the rows above P99: it is
+    never less than P99 without."""
+    for row in rows:
+        row["above_tried_p99"] = row["above_p99"]
+        if not row["above_p99"]:
+            continue
+        with open(exports[row["model"]], encoding="utf-8") as file:
+            description = json.load(file)
+        description["flags"]["cudnn_benchmark"] = True  # as in timm's train.py
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            json.dump(description, file)
+            file.flush()
+            mib = ask(colloc, file.name, row["batch"])["reserve_mib"]
+        row["above_tried_p99"] = mib + row["constant_mib"] < row["measured_mib"]
 
 
 def add_constants(rows):
@@ -236,6 +281,20 @@ def add_constants(rows):
                 row["fake_error"] = row["faketensor_mib"] / row["measured_mib"] - 1
                 fake = row["faketensor_mib"] + (statistics.median(fakes) if fakes else 0)
                 row["fake_error_less_constant"] = fake / row["measured_mib"] - 1
+
+
+def growth(rows):
+    """By how much more the largest batch of a network exceeds its estimate than the smallest, in
+    MiB: the median of the networks with a batch SPAN times another. None: there is none."""
+    networks = collections.defaultdict(dict)
+    for row in rows:
+        networks[row["model"]][row["batch"]] = row["measured_mib"] - row["mib"]
+    found = [
+        excess[max(excess)] - excess[min(excess)]
+        for excess in networks.values()
+        if max(excess) >= SPAN * min(excess)
+    ]
+    return statistics.median(found) if found else None
 
 
 def summarize(rows):
@@ -297,36 +356,59 @@ def _table(heads, lines):
     return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
 
 
+def _mib(value):
+    return "" if value is None else f"{value:+,.0f} MiB"
+
+
 def _percent(value):
     return f"{100 * value:.1f}%"
 
 
+def _errors(rows):
+    """How far each estimator is from the runs."""
+    summary = summarize(rows)
+    lines = [
+        ["`graph`, from an export", *map(_percent, summary["error"])]
+        + [_percent(summary["above_p90"]), _percent(summary["above_p99"])],
+        ["`graph`, where kernels are tried", "", "", "", ""]
+        + [_percent(sum(row["above_tried_p99"] for row in rows) / len(rows))],
+    ]
+    for label, name in (
+        ("FakeTensor, with its constant", "fake_error_less_constant"),
+        ("FakeTensor", "fake_error"),
+    ):
+        lines.append([label, *map(_percent, summary[name]), "", ""])
+    return _table(["estimator", "median", "p95", "worst", "above P90", "above P99"], lines)
+
+
+def _loaders(rows):
+    """What the batches of timm's loader do to the errors, by how much of a network convolves."""
+    loaded = with_loader(rows)
+    add_constants(loaded)
+    lines = []
+    for label, convolves in (("at most four", False), ("more", True)):
+        cells = []
+        for of_rows in (rows, loaded):
+            chosen = [
+                row for row in of_rows if (row["convolutions"] > FEW_CONVOLUTIONS) is convolves
+            ]
+            if chosen:
+                cells += [_percent(statistics.median(abs(row["error"]) for row in chosen))]
+                cells += [_mib(growth(chosen))]
+        if cells:
+            lines.append([label, len({row["model"] for row in chosen}), len(chosen), *cells])
+    heads = ["convolutions", "networks", "runs", "median", "growth", "median with it", "growth"]
+    return _table(heads, lines)
+
+
 def text_of(rows, networks):
     """The tables of the page, by the name of their marker."""
-    summary = summarize(rows)
     constants = sorted({round(row["constant_mib"]) for row in rows})
     usable = sum(len(usable_runs(runs)) for runs in networks.values())
     counts = (
         f"{len({row['model'] for row in rows})} of {len(networks)} networks, {len(rows)} of "
         f"{usable} runs that ended well. The constant of the device: "
         f"{' and '.join(f'{one:,}' for one in constants)} MiB from the two halves.\n"
-    )
-    names = {
-        "error": "`graph`, from an export",
-        "fake_error_less_constant": "FakeTensor, with its constant",
-        "fake_error": "FakeTensor",
-    }
-    errors = _table(
-        ["estimator", "median", "p95", "worst", "above P90", "above P99"],
-        [
-            [label, *map(_percent, summary[name])]
-            + (
-                [_percent(summary["above_p90"]), _percent(summary["above_p99"])]
-                if name == "error"
-                else ["", ""]
-            )
-            for name, label in names.items()
-        ],
     )
 
     def groups(key, head, least):
@@ -351,7 +433,8 @@ def text_of(rows, networks):
     )
     return {
         "counts": counts,
-        "errors": errors,
+        "errors": _errors(rows),
+        "loader": _loaders(rows),
         "jumps": irregular,
         "halves": _held(rows),
         "sources": groups(lambda row: row["source"], "described by", 1),
@@ -405,11 +488,12 @@ def judge(colloc, sheet, exports, folder, page=None):
                 paths[name] = path
                 known.discard(name)
         rows = estimate_runs(colloc, networks, paths)
-    for row in rows:
-        row["source"] = "data/memory" if row["model"] in known else "this study"
-    if not rows:
-        sys.exit(f"study-timm: {exports} has no export of a network of {sheet}")
-    add_constants(rows)
+        if not rows:
+            sys.exit(f"study-timm: {exports} has no export of a network of {sheet}")
+        for row in rows:
+            row["source"] = "data/memory" if row["model"] in known else "this study"
+        add_constants(rows)
+        add_tried(colloc, rows, paths)
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "runs.csv"), "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
