@@ -24,13 +24,16 @@ class Load(DaemonCase):
             env=self.env,
             stdout=subprocess.DEVNULL,
         ) as flood:
-            until(lambda: len(self.tasks()) > 1000, "1000 tasks in the queue")
-            begin = self.get("/v1/gpus")["sampled_at"]
-            until(
-                lambda: self.get("/v1/gpus")["sampled_at"] > begin + 0.5, "half a second of samples"
-            )
-            self.assertIsNone(flood.poll(), "the flood has ended")
-            flood.kill()
+            try:
+                until(lambda: len(self.tasks()) > 1000, "1000 tasks in the queue")
+                begin = self.get("/v1/gpus")["sampled_at"]
+                until(
+                    lambda: self.get("/v1/gpus")["sampled_at"] > begin + 0.5,
+                    "half a second of samples",
+                )
+                self.assertIsNone(flood.poll(), "the flood has ended")
+            finally:
+                flood.kill()  # the end of `with` waits for it
         self.restart()
         self.assertGreater(len(self.tasks()), 1000)
         self.stop()
