@@ -153,9 +153,10 @@ class Bench(DaemonCase):
         self.bench("mix,sharing,gpu\none+late+large,streams,1\none+late,serial,1\n")
         spans = {(row["group"], row["task"]): row for row in self.rows("tasks.csv")[::-1]}
         one, late = (spans["one+late+large streams", task] for task in ("0", "1"))
-        self.assertGreater(float(late["ready_unix_s"]) - float(one["ready_unix_s"]), 0.5)
+        # On a busy machine the other may be the last.
+        ready_s = max(float(task["ready_unix_s"]) for task in (one, late))
         for first in one, late:
-            self.assertGreater(float(first["epoch_from_unix_s"]), float(late["ready_unix_s"]))
+            self.assertGreater(float(first["epoch_from_unix_s"]), ready_s)
         self.assertIn("began together", read(f"{self.work}/out/logs/1-1.0"))
         self.assertNotIn("began together", read(f"{self.work}/out/logs/2-1.0"))
 
