@@ -28,19 +28,23 @@ struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task)
     return NULL;
 }
 
+static const struct resident *find_unsettled(const struct gpu_view *place)
+{
+    for (int i = place->n_residents - 1; i >= 0; i--)
+        if (!residence_has_settled(place->residents[i].residence))
+            return &place->residents[i];
+    return NULL;
+}
+
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
 {
-    const struct resident *newest = NULL;
-    const struct gpu_view *at = gpu;
-    do {
-        for (int i = 0; i < at->n_residents; i++) {
-            const struct resident *resident = &at->residents[i];
-            if (!residence_has_settled(resident->residence) &&
-                (!newest || resident->since_us >= newest->since_us))
-                newest = resident;
-        }
-        at = memory_domain_next(at);
-    } while (at != gpu);
+    const struct resident *newest = find_unsettled(gpu);
+    for (const struct gpu_view *at = memory_domain_next(gpu); at != gpu;
+         at = memory_domain_next(at)) {
+        const struct resident *unsettled = find_unsettled(at);
+        if (unsettled && (!newest || unsettled->since_us >= newest->since_us))
+            newest = unsettled;
+    }
     return newest;
 }
 
@@ -82,10 +86,12 @@ double gpu_view_coming_bytes(const struct gpu_view *gpu)
 struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
 {
     struct reading bytes = gpu->mem_used_bytes;
-    const struct resident *resident;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        bytes.value -= reading_assume(resident->mem_used_bytes, 0);
+    const struct gpu_view *at = gpu;
+    do {
+        for (int i = 0; i < at->n_residents; i++)
+            bytes.value -= reading_assume(at->residents[i].mem_used_bytes, 0);
+        at = memory_domain_next(at);
+    } while (at != gpu);
     if (gpu->n_copies)
         bytes.value -= gpu_view_copied_bytes(gpu);
     return bytes;

@@ -145,8 +145,8 @@ struct gpu_view {
     int n_residents, n_absent, n_copies; /* of the lists below */
     struct reading mem_used_bytes;       /* of the memory domain */
     struct reading external_processes;   /* how many compute processes belong to no task */
-    struct resident *residents;
-    int64_t mix_since_us;             /* since when the same tasks have been active there */
+    struct resident *residents;          /* the newest last */
+    int64_t mix_since_us;                /* since when the same tasks have been active there */
     struct reading smact_level;       /* of the window: since mix_since_us, once seen long enough */
     struct reading utilisation_level; /* likewise; an upper bound of SMACT */
     struct gpu_identity id;

@@ -158,12 +158,13 @@ static inline __attribute__((always_inline)) bool is_idle_enough(
 static int count_users(const struct placement_query *query, const struct gpu_view *gpu)
 {
     int n = 0;
-    const struct resident *resident;
-    if (!query->unused_is_idle && !memory_domain_is_shared(gpu))
-        return gpu->n_residents;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        n += !(query->unused_is_idle && resident_is_unused(resident, query->now_us));
+    const struct gpu_view *at = gpu;
+    do {
+        n += at->n_residents;
+        for (int i = 0; i < at->n_residents && query->unused_is_idle; i++)
+            n -= resident_is_unused(&at->residents[i], query->now_us);
+        at = memory_domain_next(at);
+    } while (at != gpu);
     return n;
 }
 
@@ -304,8 +305,8 @@ bool conditions_check_activity(
            refuse_gpu(ret_verdict, VERDICT_SMACT_EXPECTED, 0, expected, max);
 }
 
-/* Can may_join refuse any resident? Mostly not: then none is read. */
-static bool may_resident_refuse(const struct placement_query *query, const struct gpu_view *gpu)
+/* Can may_join_all refuse? Mostly not: then no task there is read. */
+static inline bool may_tasks_refuse(const struct placement_query *query, const struct gpu_view *gpu)
 {
     return gpu->id.one_process ||
            (query->task->request.sharing == SHARING_MPS && !query->conditions->mps_users_together);
@@ -318,8 +319,10 @@ static bool may_join(const struct placement_query *query, const struct gpu_view 
     const struct resident *resident, struct verdict *ret_verdict)
 {
     const struct task *task = query->task;
-    bool both_mps = !sharing_rules_out_mps(task) && resident->sharing == SHARING_MPS;
     bool other_user = resident->uid != task->uid;
+    if (!gpu->id.one_process && !other_user)
+        return true;
+    bool both_mps = !sharing_rules_out_mps(task) && resident->sharing == SHARING_MPS;
     if (gpu->id.one_process && (!both_mps || other_user))
         return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, resident->task, 0, 0);
     if (gpu->id.one_process && task->request.gpus > 1 && query->view->is_mps_on_some)
@@ -341,18 +344,35 @@ static bool may_join_absent(
     return true;
 }
 
+static bool may_join_all(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
+        return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
+    if (gpu->id.one_process && !may_join_absent(query, gpu, ret_verdict))
+        return false;
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
+            return false;
+    return true;
+}
+
 /* MPS serves 48 clients on a GPU: with driver 580.159.04 the context of the 49th fails with error
  * 808, measured on an H200. */
 #define MPS_CLIENTS_MAX 48
 
-/* The task may have several processes, but one at least. Where no task has had several, the
- * residents are enough to see that there is a place: none is read. */
+/* Can has_mps_place refuse? Where no task has had several clients, and the residents are few, it
+ * cannot: none is read. */
+static inline bool may_clients_fill(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    return query->view->has_several_clients || gpu->n_residents >= MPS_CLIENTS_MAX ||
+           gpu->n_absent > 0;
+}
+
+/* The task may have several processes, but one at least. */
 static bool has_mps_place(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (!query->view->has_several_clients && gpu->n_residents < MPS_CLIENTS_MAX &&
-        gpu->n_absent == 0)
-        return true;
     int clients = gpu_view_mps_clients(gpu);
     return clients < MPS_CLIENTS_MAX || sharing_rules_out_mps(query->task) ||
            gpu_view_has_context(gpu, query->task->id) ||
@@ -362,16 +382,10 @@ static bool has_mps_place(
 bool conditions_check_coresidents(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
-        return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
-    if (gpu->id.one_process && !may_join_absent(query, gpu, ret_verdict))
-        return false;
-    int n_asked = may_resident_refuse(query, gpu) ? gpu->n_residents : 0;
-    for (int i = 0; i < n_asked; i++)
-        if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
-            return false;
     int most = query->conditions->tasks_per_gpu_max;
-    if (!has_mps_place(query, gpu, ret_verdict))
+    if (may_tasks_refuse(query, gpu) && !may_join_all(query, gpu, ret_verdict))
+        return false;
+    if (may_clients_fill(query, gpu) && !has_mps_place(query, gpu, ret_verdict))
         return false;
     return !most || gpu->n_residents < most ||
            refuse_gpu(ret_verdict, VERDICT_FULL, 0, gpu->n_residents, most);

@@ -76,26 +76,37 @@ static bool is_reserved(const struct placement_query *query, const struct reside
            (is_known(resident) || may_guess(query, resident));
 }
 
+/* Does the resident, which has not settled, hold the task off? */
 static bool holds_off(
     const struct placement_query *query, const struct resident *resident, bool predicts)
 {
     bool is_predictable = predicts && is_known(resident) && resident->expect.smact.valid;
-    return !residence_has_settled(resident->residence) && !is_predictable &&
-           !was_backfilled(query, resident) && !is_reserved(query, resident);
+    return !is_predictable && !was_backfilled(query, resident) && !is_reserved(query, resident);
 }
 
-/* The resident for which the task is held off, since its memory still rises; NULL: none. */
+/* The newest resident of the place for which the task is held off: the search begins with it. */
+static inline const struct resident *find_rising_on(
+    const struct placement_query *query, const struct gpu_view *place, bool predicts)
+{
+    for (int i = place->n_residents - 1; i >= 0; i--)
+        if (!residence_has_settled(place->residents[i].residence) &&
+            holds_off(query, &place->residents[i], predicts))
+            return &place->residents[i];
+    return NULL;
+}
+
+/* The newest of the memory domain, the memory of which still rises; NULL: there is none. */
 static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu, bool predicts)
 {
-    const struct resident *resident, *newest = gpu_view_unsettled(gpu), *rising = NULL;
-    if (!newest || holds_off(query, newest, predicts))
-        return newest;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        if (holds_off(query, resident, predicts))
-            rising = resident;
-    return rising;
+    const struct resident *newest = find_rising_on(query, gpu, predicts);
+    for (const struct gpu_view *at = memory_domain_next(gpu); at != gpu;
+         at = memory_domain_next(at)) {
+        const struct resident *rising = find_rising_on(query, at, predicts);
+        if (rising && (!newest || rising->since_us >= newest->since_us))
+            newest = rising;
+    }
+    return newest;
 }
 
 /* Will the resident still take the memory that it is known to need? Before its memory rises it has
@@ -110,11 +121,13 @@ static bool is_promised(const struct placement_query *query, const struct reside
 double starting_promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double bytes = 0;
-    const struct resident *resident;
-    struct domain_walk walk = memory_domain_walk(gpu);
-    while ((resident = memory_domain_resident(&walk)))
-        if (is_promised(query, resident))
-            bytes += resident_outstanding_bytes(resident);
+    const struct gpu_view *at = gpu;
+    do {
+        for (int i = 0; i < at->n_residents; i++)
+            if (is_promised(query, &at->residents[i]))
+                bytes += resident_outstanding_bytes(&at->residents[i]);
+        at = memory_domain_next(at);
+    } while (at != gpu);
     return bytes;
 }
 
@@ -249,6 +262,19 @@ static struct verdict starting_limit(const struct placement_query *query)
                                : (struct verdict){.kind = VERDICT_STARTING, .limit = most};
 }
 
+/* Are so few residents of unknown activity starting that the task, of which it is not known either,
+ * may start, too? */
+static bool admits_unknown(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    int n_unknown = tally_activity(gpu).n_unknown;
+    if (n_unknown == 0)
+        return true;
+    struct verdict verdict = starting_limit(query);
+    verdict.have = n_unknown;
+    return verdict.have < verdict.limit || refuse_task(ret_verdict, verdict);
+}
+
 bool starting_admits(const struct placement_query *query, const struct gpu_view *gpu, bool predicts,
     struct verdict *ret_verdict)
 {
@@ -258,10 +284,5 @@ bool starting_admits(const struct placement_query *query, const struct gpu_view 
             ret_verdict, (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task});
     bool adds_unknown = query->conditions->starting_max > 0 &&
                         !query->task->request.expect.smact.valid;
-    int n_unknown = adds_unknown ? tally_activity(gpu).n_unknown : 0;
-    if (n_unknown == 0)
-        return true;
-    struct verdict verdict = starting_limit(query);
-    verdict.have = n_unknown;
-    return verdict.have < verdict.limit || refuse_task(ret_verdict, verdict);
+    return !adds_unknown || admits_unknown(query, gpu, ret_verdict);
 }

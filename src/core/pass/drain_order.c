@@ -48,17 +48,20 @@ static bool is_free_at(
     return !is_any_left || has_free(free_bytes, wanted_bytes);
 }
 
-/* When one of the residents has ended and left the GPU free for the task, as far as can be
- * expected; or START_UNKNOWN. */
-static int64_t first_free_us(const struct gpu_view *gpu, double wanted_bytes, int64_t now_us)
+/* Counts the users. The GPU is free when the first of its residents has ended that leaves it free
+ * for the task, as far as can be expected; mostly no end is known. */
+static struct drain_outlook expect_end(
+    const struct gpu_view *gpu, double wanted_bytes, int64_t now_us)
 {
-    int64_t first_us = START_UNKNOWN;
+    struct drain_outlook outlook = {.free_us = START_UNKNOWN};
     for (int i = 0; i < gpu->n_residents; i++) {
-        int64_t end_us = expected_end_us(&gpu->residents[i], now_us);
-        if (end_us < first_us && is_free_at(gpu, wanted_bytes, now_us, end_us))
-            first_us = end_us;
+        const struct resident *resident = &gpu->residents[i];
+        int64_t end_us = expected_end_us(resident, now_us);
+        outlook.n_users += !resident_is_unused(resident, now_us);
+        if (end_us < outlook.free_us && is_free_at(gpu, wanted_bytes, now_us, end_us))
+            outlook.free_us = end_us;
     }
-    return first_us;
+    return outlook;
 }
 
 void drain_expect(const struct gpu_view *gpus, int n, double wanted_bytes, int64_t now_us,
@@ -66,11 +69,11 @@ void drain_expect(const struct gpu_view *gpus, int n, double wanted_bytes, int64
 {
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &gpus[i];
-        int n_users = drain_count_users(gpu, now_us);
-        bool is_free = n_users == 0 ||
-                       has_free(reading_assume(gpu_view_free_bytes(gpu), 0), wanted_bytes);
-        ret_outlooks[i] = (struct drain_outlook){
-            is_free ? now_us : first_free_us(gpu, wanted_bytes, now_us), n_users};
+        struct drain_outlook outlook = expect_end(gpu, wanted_bytes, now_us);
+        if (outlook.n_users == 0 ||
+            has_free(reading_assume(gpu_view_free_bytes(gpu), 0), wanted_bytes))
+            outlook.free_us = now_us;
+        ret_outlooks[i] = outlook;
     }
 }
 

@@ -178,7 +178,9 @@ static struct reading over_level(const struct conditions *conditions, const stru
     return level.valid && counts ? reading_of(activity_step(level.value)) : READING_NONE;
 }
 
-static struct admission_state admission_state(const struct core *core, const struct gpu_view *gpu)
+/* Inlined: twice for each sample, and most of what one takes. */
+static inline __attribute__((always_inline)) struct admission_state admission_state(
+    const struct core *core, const struct gpu_view *gpu)
 {
     const struct conditions *conditions = &core->settings.conditions;
     double max = conditions->smact_max;
