@@ -183,6 +183,29 @@ static void a_task_that_is_slowed_elsewhere_shows_no_activity(void **state)
     core_destroy(core);
 }
 
+/* Without an MPS server the attempt is time-sliced: the same level is that of another activity. */
+static void the_activity_of_a_client_is_learned_again_without_a_server(void **state)
+{
+    const double level = 0.25; /* the mean of a window of it is no other */
+    struct core *core = world_core(&policy_predictive, 1);
+    world_sample(core, 0, 0, 0, 0, 0);
+    struct task_request client = training;
+    client.sharing = SHARING_MPS;
+    assert_int_equal(world_submit(core, S, 1, client), 0);
+    for (int t = 2; t < 400; t++)
+        world_sample(core, t * S, 0, 4, level, 0);
+    const struct resident *resident = &core_view(core)->gpus[0].residents[0];
+    assert_int_equal(resident->sharing, SHARING_MPS);
+    assert_true(resident->expect.smact.value > level + 0.001);
+    struct event started = {.kind = EVENT_STARTED, .time_us = 400 * S, .task = 1};
+    started.started.by_streams = true;
+    assert_int_equal(core_step(core, &started), 0);
+    assert_int_equal(resident->sharing, SHARING_STREAMS);
+    world_sample(core, 401 * S, 0, 4, level, 0);
+    assert_float_equal(resident->expect.smact.value, level, 1e-12);
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_replayed_log_has_the_same),
         cmocka_unit_test(the_activity_of_a_client_is_taken_for_that_of_a_process),
         cmocka_unit_test(a_task_that_is_slowed_elsewhere_shows_no_activity),
+        cmocka_unit_test(the_activity_of_a_client_is_learned_again_without_a_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
