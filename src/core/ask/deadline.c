@@ -95,25 +95,27 @@ static void note_moment(const struct core *core, int64_t us, int64_t *earliest_u
         *earliest_us = us;
 }
 
-static void note_recall(const struct core *core, uint64_t id, int64_t *earliest_us)
+/* A task that is stopped or away goes on for its ranks, or when the probe has ended for which it is
+ * paused. */
+static void note_return(const struct core *core, uint64_t id, int64_t *earliest_us)
 {
     const struct task *task = core_find_task(core, id);
     note_moment(core, core_recall_us(core, task), earliest_us);
-    if (core_is_probed(task))
-        note_moment(core, task->run->yield.until_us, earliest_us);
+    note_moment(core, core_probe_end_us(task), earliest_us);
 }
 
-static int64_t earliest_recall_us(const struct core *core)
+/* When the next of these tasks has to go on; TIME_NEVER: none has. */
+static int64_t next_return_us(const struct core *core)
 {
     int64_t earliest_us = TIME_NEVER;
     bool any = core->any_stopped || core->any_context;
     for (int i = 0; i < core->view.n_gpus && any; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_absent; k++)
-            note_recall(core, gpu->absent[k].task, &earliest_us);
+            note_return(core, gpu->absent[k].task, &earliest_us);
         for (int k = 0; k < gpu->n_residents; k++)
             if (gpu->residents[k].is_stopped)
-                note_recall(core, gpu->residents[k].task, &earliest_us);
+                note_return(core, gpu->residents[k].task, &earliest_us);
     }
     return earliest_us;
 }
@@ -188,9 +190,9 @@ int64_t core_deadline_us(const struct core *core)
         return 0;
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
     int64_t promise_us = next_promise_us(core);
-    int64_t recall_us = earliest_recall_us(core);
+    int64_t return_us = next_return_us(core);
     earliest = advance_us < earliest ? advance_us : earliest;
-    earliest = recall_us < earliest ? recall_us : earliest;
+    earliest = return_us < earliest ? return_us : earliest;
     earliest = promise_us < earliest ? promise_us : earliest;
     earliest = preemption_us < earliest ? preemption_us : earliest;
     int64_t decision_us = core_decision_deadline_us(core);

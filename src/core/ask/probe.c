@@ -143,6 +143,11 @@ bool core_is_probed(const struct task *task)
            !task->run->yield.by_user && !task->ending;
 }
 
+int64_t core_probe_end_us(const struct task *task)
+{
+    return core_is_probed(task) ? task->run->yield.until_us : TIME_NEVER;
+}
+
 static bool is_alone(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++) {

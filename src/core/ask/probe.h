@@ -34,6 +34,9 @@ struct probe_answer core_find_probe(
 /* Is the task paused so that another one can be measured alone? */
 bool core_is_probed(const struct task *task);
 
+/* When that probe ends at the latest; TIME_NEVER: the task is not paused for one. */
+int64_t core_probe_end_us(const struct task *task);
+
 /*
  * Has that probe ended: its time is over, the promised task has been measured, or is not alone any
  * more?
