@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/sha256.h"
 
@@ -61,6 +62,7 @@ int client_open_remote(const char *address, const struct client_signer *signer, 
 
 /* Closes the connection. Takes NULL. */
 void client_close(struct client *client);
+CLEANUP_DEFINE(struct client *, client_close)
 
 /* Returns the path of the socket, or the address of the other machine. */
 const char *client_socket(const struct client *client);

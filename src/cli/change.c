@@ -24,6 +24,7 @@
 #include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_view.h"
 #include "cli/task_words.h"
 
@@ -431,7 +432,7 @@ int change_tasks(const struct invocation *invocation, const char *verb)
 int change_tasks_with(
     const struct invocation *invocation, const char *verb, const json_t *body, const char *details)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     json_t *ids;
     int code = check_selection(invocation);
     if (code == EXIT_OK)
@@ -444,7 +445,6 @@ int change_tasks_with(
         code = change_ids(client, verb, body, ids, changed);
         print_changed(invocation, verb, details, changed);
         json_decref(changed);
-        client_close(client);
     }
     json_decref(ids);
     return code;

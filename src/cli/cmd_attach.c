@@ -34,7 +34,7 @@ static int find_link(struct client *client, int64_t id, char link[LINK_NAME_SIZE
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     char link[LINK_NAME_SIZE];
     int64_t id;
     int code = parse_task_id(invocation->operands[0], &id);
@@ -42,14 +42,14 @@ static int run(const struct invocation *invocation)
         print_error("standard input and output are no terminal");
         code = EXIT_USAGE;
     }
-    if (code != EXIT_OK || (code = session_open(invocation, &client)) != EXIT_OK)
-        return code;
-    code = find_link(client, id, link);
+    if (code == EXIT_OK)
+        code = session_open(invocation, &client);
+    if (code == EXIT_OK)
+        code = find_link(client, id, link);
     if (code == EXIT_OK)
         code = interactive_wait_start(client, id);
     if (code == EXIT_OK)
         code = interactive_attach(client, id, link);
-    client_close(client);
     return code;
 }
 

@@ -14,7 +14,7 @@
 #include "cli/external.h"
 #include "cli/print.h"
 #include "cli/reply_list.h"
-#include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_view.h"
 
 enum { GPUS_CSV, GPUS_SINCE, GPUS_CLEAR };

@@ -16,6 +16,7 @@
 #include "base/moment.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/table.h"
 #include "cli/task_table.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/array.h"
 #include "cli/print.h"
-#include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_view.h"
 
 /* Short times are settings, such as 0.5 s. */

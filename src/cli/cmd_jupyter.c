@@ -172,7 +172,7 @@ static int await_address(struct client *client, int64_t id, const char *token)
 static int run(const struct invocation *invocation)
 {
     char token[TOKEN_SIZE];
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     json_t *request;
     int64_t id;
     int code = make_token(token);
@@ -181,12 +181,10 @@ static int run(const struct invocation *invocation)
     if (code != EXIT_OK)
         return code;
     code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
+    if (code == EXIT_OK)
         code = interactive_submit(client, request, &id);
-        if (code == EXIT_OK)
-            code = await_address(client, id, token);
-        client_close(client);
-    }
+    if (code == EXIT_OK)
+        code = await_address(client, id, token);
     json_decref(request);
     return code;
 }

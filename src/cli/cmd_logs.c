@@ -155,7 +155,7 @@ static int print_found(
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     json_t *found;
     int code = session_open(invocation, &client);
     if (code != EXIT_OK)
@@ -166,7 +166,6 @@ static int run(const struct invocation *invocation)
         code = code == EXIT_OK ? printed : code;
     }
     json_decref(found);
-    client_close(client);
     return code;
 }
 

@@ -109,7 +109,7 @@ static int run(const struct invocation *invocation)
     const struct option_value *task = &invocation->values[METRIC_TASK];
     const char *id_text = task->set ? task->text : getenv("COLLOC_TASK_ID");
     bool follows = invocation->values[METRIC_FROM].set;
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     int64_t id;
     if (!follows && invocation->operand_count != 3) {
         print_error("metric: give NAME STEP VALUE, or --from");
@@ -124,11 +124,7 @@ static int run(const struct invocation *invocation)
     if (follows)
         return follow_source(invocation, id);
     int code = session_open(invocation, &client);
-    if (code != EXIT_OK)
-        return code;
-    code = report_value(invocation, client, id);
-    client_close(client);
-    return code;
+    return code == EXIT_OK ? report_value(invocation, client, id) : code;
 }
 
 const struct command command_metric = {

@@ -65,17 +65,13 @@ static int move_task(const struct invocation *invocation, struct client *client,
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     if (!invocation->values[MOVE_GPU].text) {
         print_error("move: --gpu=LIST is required: the GPUs to move the task to");
         return EXIT_USAGE;
     }
     int code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
-        code = move_task(invocation, client, invocation->operands[0]);
-        client_close(client);
-    }
-    return code;
+    return code == EXIT_OK ? move_task(invocation, client, invocation->operands[0]) : code;
 }
 
 const struct command command_move = {

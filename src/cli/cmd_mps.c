@@ -11,6 +11,7 @@
 #include "cli/print.h"
 #include "cli/reply_list.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_view.h"
 
 enum { MPS_USER };

@@ -20,6 +20,7 @@
 #include "cli/print.h"
 #include "cli/saved_report.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "cli/usage_report.h"

@@ -61,7 +61,7 @@ static int rerun_one(const struct invocation *invocation, struct client *client,
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     json_t *ids, *id;
     size_t i;
     int first = task_words_expand(invocation->operands, invocation->operand_count, &ids);
@@ -75,7 +75,6 @@ static int run(const struct invocation *invocation)
             if (code == EXIT_UNREACHABLE)
                 break;
         }
-        client_close(client);
     }
     json_decref(ids);
     return first;

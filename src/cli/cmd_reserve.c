@@ -19,6 +19,7 @@
 #include "cli/print.h"
 #include "cli/reply_list.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_view.h"
 
 enum { RESERVE_GPUS, RESERVE_FROM, RESERVE_FOR, RESERVE_USERS, RESERVE_CANCEL };

@@ -93,7 +93,7 @@ static int prepare_request(
  * answered, nothing else knows it. */
 static int run_task(const struct invocation *invocation, bool with_terminal)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     char link[LINK_NAME_SIZE];
     json_t *request;
     int64_t id;
@@ -106,14 +106,12 @@ static int run_task(const struct invocation *invocation, bool with_terminal)
     if (code != EXIT_OK)
         return code;
     code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
+    if (code == EXIT_OK)
         code = interactive_submit(client, request, &id);
-        if (code == EXIT_OK)
-            code = with_terminal && interactive_link_of(request, link)
-                       ? interactive_attach(client, id, link)
-                       : interactive_follow(client, id);
-        client_close(client);
-    }
+    if (code == EXIT_OK)
+        code = with_terminal && interactive_link_of(request, link)
+                   ? interactive_attach(client, id, link)
+                   : interactive_follow(client, id);
     json_decref(request);
     return code;
 }

@@ -127,13 +127,9 @@ static int print_share(const struct invocation *invocation, struct client *clien
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     int code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
-        code = print_share(invocation, client);
-        client_close(client);
-    }
-    return code;
+    return code == EXIT_OK ? print_share(invocation, client) : code;
 }
 
 const struct command command_share = {

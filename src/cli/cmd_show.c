@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_plot.h"
 #include "cli/task_view.h"
 #include "cli/task_words.h"
@@ -391,17 +392,13 @@ static int show_task(const struct invocation *invocation, struct client *client)
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     json_t *ids;
     if (task_words_expand(invocation->operands, 1, &ids) != EXIT_OK)
         return EXIT_USAGE;
     json_decref(ids);
     int code = session_open(invocation, &client);
-    if (code != EXIT_OK)
-        return code;
-    code = show_task(invocation, client);
-    client_close(client);
-    return code;
+    return code == EXIT_OK ? show_task(invocation, client) : code;
 }
 
 const struct command command_show = {

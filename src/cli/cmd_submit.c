@@ -325,20 +325,17 @@ static void print_submitted(const struct invocation *invocation, const json_t *r
 /* With --wait the connection stays open until the end of the task. */
 static int send_request(const struct invocation *invocation, const json_t *request)
 {
-    struct client *client;
-    json_t *reply;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
+    json_auto_t *reply = NULL;
     int code = session_open(invocation, &client);
+    if (code == EXIT_OK)
+        code = session_call(client, "POST", "/v1/tasks", request, &reply);
     if (code != EXIT_OK)
         return code;
-    code = session_call(client, "POST", "/v1/tasks", request, &reply);
-    if (code == EXIT_OK) {
-        print_submitted(invocation, reply);
-        if (invocation->values[SUBMIT_WAIT].number)
-            code = wait_for(invocation, client, json_integer_value(json_object_get(reply, "id")));
-        json_decref(reply);
-    }
-    client_close(client);
-    return code;
+    print_submitted(invocation, reply);
+    return invocation->values[SUBMIT_WAIT].number
+               ? wait_for(invocation, client, json_integer_value(json_object_get(reply, "id")))
+               : EXIT_OK;
 }
 
 static int run(const struct invocation *invocation)

@@ -305,7 +305,7 @@ static int run(const struct invocation *invocation)
     const struct option_value *interval = &invocation->values[TOP_INTERVAL];
     int64_t interval_us = option_number_or(interval, INTERVAL_DEFAULT_US);
     struct top top = {0};
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     if (invocation->common[COMMON_JSON].number) {
         print_error("top: --json is not supported: use `colloc gpus --json` and `colloc queue "
                     "--json`");
@@ -316,7 +316,6 @@ static int run(const struct invocation *invocation)
         return code;
     code = start_display(&top, client, interval_us);
     top_fini(&top);
-    client_close(client);
     return code;
 }
 

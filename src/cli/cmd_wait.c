@@ -55,7 +55,7 @@ static int wait_for(const struct invocation *invocation, struct client *client, 
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     int code = session_open(invocation, &client);
     if (code != EXIT_OK)
         return code;
@@ -67,7 +67,6 @@ static int run(const struct invocation *invocation)
         json_decref(object);
     }
     json_decref(ended);
-    client_close(client);
     return code;
 }
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cli/print.h"
-#include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_view.h"
 
 enum { WEB_PRINT_URL };

@@ -15,6 +15,7 @@
 #include "cli/estimate_report.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 
 static void print_line(const struct estimate_row *total)
 {

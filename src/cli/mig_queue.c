@@ -20,7 +20,7 @@
 #include "cli/mig_change.h"
 #include "cli/mig_inputs.h"
 #include "cli/print.h"
-#include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/table.h"
 #include "gpu/gpu.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/print.h"
-#include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/task_view.h"
 
 void reply_list_print(const struct reply_list *list, const json_t *reply)

@@ -19,7 +19,6 @@
 #include "base/units.h"
 #include "cli/controller_link.h"
 #include "cli/print.h"
-#include "cli/task_pages.h"
 
 enum { AWAY_MAX_S = 60 }; /* chosen: a restart of the daemon with a large log takes some seconds */
 
@@ -131,36 +130,6 @@ int session_call_patiently(
             return session_exit_code(r, status, &fault, ret_reply);
         json_decref(*ret_reply);
     }
-}
-
-int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply)
-{
-    struct client *client;
-    *ret_reply = NULL;
-    int code = session_open(invocation, &client);
-    if (code != EXIT_OK)
-        return code;
-    code = session_call(client, "GET", path, NULL, ret_reply);
-    if (code == EXIT_OK && (code = task_pages_follow(client, path, *ret_reply)) != EXIT_OK) {
-        json_decref(*ret_reply);
-        *ret_reply = NULL;
-    }
-    client_close(client);
-    return code;
-}
-
-int session_post(
-    const struct invocation *invocation, const char *path, json_t *body, json_t **ret_reply)
-{
-    struct client *client;
-    int code = session_open(invocation, &client);
-    *ret_reply = NULL;
-    if (code == EXIT_OK) {
-        code = session_call(client, "POST", path, body, ret_reply);
-        client_close(client);
-    }
-    json_decref(body);
-    return code;
 }
 
 int parse_task_id(const char *text, int64_t *ret_id)

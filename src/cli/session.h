@@ -17,7 +17,17 @@ enum { HTTP_UNAVAILABLE = 503 };
  * answer is printed before colloc's own message. `line`: kept, not copied. */
 void session_set_unreachable_line(const char *line);
 
-/* Connects to the daemon. `ret_client`: for client_close. Returns EXIT_OK or EXIT_UNREACHABLE. */
+/*
+ * Connects to the daemon. A command closes the session where its block ends:
+ *
+ *     CLEANUP(cleanup_client_close) struct client *client = NULL;
+ *     int code = session_open(invocation, &client);
+ *     return code == EXIT_OK ? move_task(invocation, client) : code;
+ *
+ * ret_client: for client_close
+ *
+ * Returns EXIT_OK or EXIT_UNREACHABLE.
+ */
 int session_open(const struct invocation *invocation, struct client **ret_client);
 
 /*
@@ -57,25 +67,6 @@ int session_call_patiently(
  * Returns false if the daemon never answered, or a minute has passed.
  */
 bool session_may_come_back(const struct client *client, int64_t *give_up_us);
-
-/*
- * Connects, sends one GET (for a list of tasks: of all its pages) and closes.
- *
- * ret_reply: with EXIT_OK, for the caller to release; NULL otherwise.
- *
- * Returns as session_call.
- */
-int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply);
-
-/*
- * Connects, sends one POST and closes.
- *
- * body: released, also on an error; NULL: none.
- *
- * Returns as session_call.
- */
-int session_post(
-    const struct invocation *invocation, const char *path, json_t *body, json_t **ret_reply);
 
 /* Parses a task id. Returns EXIT_OK or EXIT_USAGE. */
 int parse_task_id(const char *text, int64_t *ret_id);

@@ -29,6 +29,7 @@
 #include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/slurm_fields.h"
 #include "cli/slurm_states.h"
 #include "cli/task_forms.h"
@@ -320,7 +321,7 @@ static bool is_id(const char *text)
 static int get_jobs(const struct invocation *invocation, struct list_options *options,
     const char *program, json_t *tasks)
 {
-    struct client *client;
+    CLEANUP(cleanup_client_close) struct client *client = NULL;
     char id[40];
     int code = session_open(invocation, &client), n = 0;
     if (code != EXIT_OK)
@@ -341,7 +342,6 @@ static int get_jobs(const struct invocation *invocation, struct list_options *op
         at += size;
         at += *at == ',';
     }
-    client_close(client);
     return code;
 }
 

@@ -36,6 +36,7 @@
 #include "cli/slurm_list.h"
 #include "cli/slurm_partition.h"
 #include "cli/slurm_states.h"
+#include "cli/slurm_version.h"
 #include "taskfile/slurm_options.h"
 
 static const struct {

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SLURM_VERSION "22.05.8" /* whose forms are printed */
-
 /* A command line of colloc. */
 struct slurm_words {
     char **word; /* NULL: the program has no name of Slurm's */

@@ -19,8 +19,8 @@
 
 #include "base/array.h"
 #include "cli/print.h"
-#include "cli/session.h"
-#include "cli/slurm_names.h"
+#include "cli/session_once.h"
+#include "cli/slurm_version.h"
 #include "cli/task_view.h"
 
 #define PARTITION_FORMAT "%9P %.5a %.10l %.6D %.6t %N"

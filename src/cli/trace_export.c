@@ -8,7 +8,7 @@
 
 #include "base/moment.h"
 #include "cli/print.h"
-#include "cli/session.h"
+#include "cli/session_once.h"
 #include "cli/trace_run.h"
 
 enum { SINCE_USUAL_S = 86400 }; /* before now */

@@ -153,6 +153,19 @@ class CheckComponents(unittest.TestCase):
         self.write("src/daemon/http/reply.c", "void reply(void)\n{\n    route();\n}\n")
         self.assertEqual(self.check(), "src/daemon: a ring of calls: http/reply, http/routes\n")
 
+    def test_a_ring_in_a_component_without_floors(self):
+        self.write("src/base/text.c", "void text(void)\n{\n    words();\n}\n")
+        self.write("src/base/words.c", "void words(void)\n{\n    text();\n}\n")
+        self.assertEqual(self.check(), "src/base: a ring of calls: text, words\n")
+
+    def test_a_component_leaves_the_list_of_those_with_rings(self):
+        self.write("docs/architecture.md", TABLE + "| `src/sim` | simulator | base |\n")
+        self.assertEqual(self.check(), "")
+        self.write("src/sim/run.c", "void run(void)\n{\n    wake();\n}\n")
+        self.assertIn("src/sim: no ring is left: take sim out of RINGS_LEFT", self.check())
+        self.write("src/sim/wake.c", "void wake(void)\n{\n    run();\n}\n")
+        self.assertEqual(self.check(), "")
+
     def test_a_ring_of_includes(self):
         self.write_core()
         self.write("src/core/claim.h", "core/view.h")
