@@ -30,7 +30,7 @@
 #include "sim/service_totals.h"
 #include "sim/simulate.h"
 #include "sim/stretch.h"
-#include "sim/user_totals.h"
+#include "sim/users_alone.h"
 
 enum {
     SIMULATE_TRACE,

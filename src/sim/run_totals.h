@@ -5,8 +5,8 @@
 
 #include "core/task.h"
 #include "sim/bound.h"
-#include "sim/simulate.h"
 #include "sim/simulated_gpus.h"
+#include "sim/simulation.h"
 
 struct run_totals {
     int64_t first_us, last_us;        /* the first submission; the last end */

@@ -15,19 +15,6 @@
 #include "sim/event_line.h"
 #include "sim/simulation_run.h"
 
-void simulation_run_check(struct simulation_run *run, int r)
-{
-    if (r < 0 && run->error == 0)
-        run->error = r;
-}
-
-void simulation_run_wake(struct simulation_run *run, enum simulation_wakeup kind, int64_t time_us,
-    uint64_t subject, int version)
-{
-    struct sim_wakeup wakeup = {kind, time_us, subject, version};
-    simulation_run_check(run, sim_schedule_wakeup(run->sim, &wakeup));
-}
-
 /* ---- the world behind the driver ---- */
 
 static void sample_each_second(struct simulation_run *run)

@@ -184,12 +184,6 @@ void simulated_service_on_second(struct simulation_run *run, const struct sim_wa
         service_total_add_down(service->total, service->queue.rate, 1);
 }
 
-void simulated_services_check_end(struct simulation_run *run)
-{
-    if (run->n_services && !run->n_unended && !run->next_arrival.task)
-        simulation_run_wake(run, WAKE_SERVICES_END, sim_now_us(run->sim), 0, 0);
-}
-
 void simulated_services_end(struct simulation_run *run)
 {
     for (uint64_t id = 1; id <= run->n_tasks; id++) {

@@ -10,152 +10,15 @@
  *
  * When it finishes depends on its speed, which changes with its co-residents: each change
  * makes a new plan of the finish, and the plan before is ignored.
- *
- * Sampling has to know of each change of activity before it happens. The places of a task that
- * starts or ends are reported by simulated_task_prepare_change; other places, where only a
- * co-resident's speed changes, by simulated_task_on_speed_changed.
- */
+ * */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "sim/simulation_run.h"
 
-/* ---- sampling ---- */
-
-void simulated_task_plan_samples(struct simulation_run *run, const struct running_task *task)
-{
-    for (int i = 0; i < task->n_places; i++)
-        simulation_run_check(run, sampling_plan(&run->sampling, task->places[i]));
-}
-
-static void catch_up(struct simulation_run *run, int place)
-{
-    if (!run->error)
-        simulation_run_check(run, sampling_catch_up(&run->sampling, place));
-}
-
-/* Called before the task begins or stops to compute on its places. */
-void simulated_task_prepare_change(struct simulation_run *run, const struct running_task *task)
-{
-    run->changing = task;
-    for (int i = 0; i < task->n_places; i++) {
-        int place = task->places[i];
-        if (run->gpus.places[place].n_residents)
-            catch_up(run, place);
-        simulation_run_check(run, sampling_plan(&run->sampling, place));
-    }
-}
-
-static bool uses_place(const struct running_task *task, int place)
-{
-    for (int i = 0; i < task->n_places; i++)
-        if (task->places[i] == place)
-            return true;
-    return false;
-}
-
-void simulated_task_on_speed_changed(void *context, struct running_task *running)
-{
-    struct simulation_run *run = context;
-    struct simulated_task *task = (struct simulated_task *)running;
-    if (!task->service) {
-        double seconds = fmax(0, running->left_s) / (running->speed * running->kind_speed);
-        run->computed_us = sim_now_us(run->sim);
-        simulation_run_wake(run, WAKE_FINISH,
-            run->computed_us + llround(seconds * (double)SECOND_US), running->id,
-            ++task->finish_version);
-        if (task->trial)
-            simulated_trial_plan(run, task);
-    }
-    for (int i = 0; i < running->n_places; i++) {
-        int place = running->places[i];
-        if (uses_place(run->changing, place))
-            continue;
-        catch_up(run, place);
-        simulation_run_check(run, sampling_plan(&run->sampling, place));
-    }
-}
-
 /* ---- the end ---- */
-
-static void add_completion(struct simulation_run *run, const struct task *ended)
-{
-    struct completions *completions = run->simulation->completions;
-    if (ARRAY_RESERVE(completions->jct_s, completions->capacity, ended->id) < 0) {
-        simulation_run_check(run, -ENOMEM);
-        return;
-    }
-    while (completions->n < ended->id)
-        completions->jct_s[completions->n++] = 0;
-    completions->jct_s[ended->id - 1] = (double)(ended->ended_us - ended->submitted_us) /
-                                        (double)SECOND_US;
-}
-
-static void add_ended_training(
-    struct simulation_run *run, const struct simulated_task *task, const struct task *ended)
-{
-    bool completed = ended->state == TASK_COMPLETED, stopped = ended->state == TASK_STOPPED;
-    double work_s = task->type->solo_s;
-    if (stopped)
-        work_s = fmax(0, task->solo_s - task->running.left_s);
-    else
-        *(completed ? &run->result.completed : &run->result.failed) += 1;
-    if (task->trial)
-        simulated_trial_end(run, task, ended);
-    simulated_promise_end(run, task, ended);
-    simulated_probes_end(run, ended);
-    run->n_unended--;
-    run_totals_add_ended(&run->totals, ended);
-    run->result.suspensions += ended->run->yield.suspensions + ended->run->yield.pauses;
-    run->result.moves += ended->run->yield.moves;
-    run->result.memory_waits += ended->run->memory_wait.count;
-    run->result.memory_wait_s += (double)ended->run->memory_wait.waited_us / (double)SECOND_US;
-    if (run->simulation->completions && !stopped)
-        add_completion(run, ended);
-    if (run->simulation->users)
-        simulation_run_check(run, user_totals_add(run->simulation->users, ended,
-                                      intern_get(&run->arrivals.users, (int)ended->uid), work_s));
-}
-
-/* One that ends with the trainings ends no run. */
-static void add_ended_service(
-    struct simulation_run *run, const struct simulated_task *task, const struct task *ended)
-{
-    run->n_services--;
-    if (isfinite(task->solo_s))
-        run_totals_end_service(&run->totals, ended->ended_us);
-}
-
-/* Counts a task that has ended, and frees it. */
-static void forget_task(struct simulation_run *run, struct simulated_task *task)
-{
-    uint64_t id = task->running.id;
-    const struct task *ended = core_task(sim_core(run->sim), id);
-    const struct sim_task *completed = ended->state == TASK_COMPLETED ? task->type : NULL;
-    uint32_t uid = ended->uid;
-    (task->service ? add_ended_service : add_ended_training)(run, task, ended);
-    if (run->simulation->tasks_out)
-        task_rows_add(run->simulation->tasks_out, ended, task->type->name);
-    run->tasks[id] = NULL;
-    core_forget(sim_core(run->sim), id);
-    free(task->service);
-    free(task->trial);
-    free(task);
-    if (completed && run->simulation->learns)
-        submission_learn(run, completed, uid);
-    simulated_services_check_end(run);
-}
-
-void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id)
-{
-    const struct task *now = core_task(sim_core(run->sim), id);
-    if (now && task_state_is_done(now->state))
-        forget_task(run, run->tasks[id]);
-}
 
 static void end_attempt(
     struct simulation_run *run, struct simulated_task *task, struct task_exit exit)
@@ -221,13 +84,6 @@ static int take_memory(struct simulation_run *run, struct simulated_task *task)
         task->places_stepped += r == 0;
     }
     return r;
-}
-
-void simulated_task_plan_memory_step(
-    struct simulation_run *run, struct simulated_task *task, int64_t time_us)
-{
-    task->step_us = time_us;
-    simulation_run_wake(run, WAKE_MEMORY_STEP, time_us, task->running.id, task->attempt);
 }
 
 /* At its time after the start, or at once if the task waited or was stopped until after that. */

@@ -4,7 +4,10 @@
  *
  *     simulate.c         prepares, dispatches wake-ups, cleans up
  *     task_submission.c  the trace's arrivals become submitted tasks
+ *     task_learning.c    what completed runs say of further ones
  *     simulated_task.c   the life of an attempt: start, memory steps, end
+ *     simulated_end.c    a task that has ended is counted
+ *     simulated_change.c what sampling has to know of changes
  *     simulated_yield.c  how a task gives way: suspended, resumed, moved, paused, or waiting
  *     simulated_service.c
  *                        the requests of a service, and how long they take
@@ -25,8 +28,8 @@
 #include "sim/sampling.h"
 #include "sim/service_totals.h"
 #include "sim/sim_driver.h"
-#include "sim/simulate.h"
 #include "sim/simulated_gpus.h"
+#include "sim/simulation.h"
 #include "sim/user_totals.h"
 
 /* The wake-ups of a simulation. */
@@ -153,8 +156,38 @@ void submission_schedule_first(struct simulation_run *run);
  * no GPU. Schedules the next arrival. */
 void submission_submit(struct simulation_run *run);
 
+/* ---- task_learning.c ---- */
+
+/* Adds to a request of the user what completed runs of the task say, if there are any. */
+void learning_add(const struct simulation_run *run, const struct sim_task *type, uint32_t uid,
+    struct task_request *request);
+
 /* A run of the task has completed: its waiting tasks learn from it. */
-void submission_learn(struct simulation_run *run, const struct sim_task *type, uint32_t uid);
+void learning_note(struct simulation_run *run, const struct sim_task *type, uint32_t uid);
+
+/* ---- simulated_change.c ---- */
+
+/* Plans a sample of each place of the task. */
+void simulated_task_plan_samples(struct simulation_run *run, const struct running_task *task);
+
+/* To be called before the task begins or stops to compute on its places. */
+void simulated_task_prepare_change(struct simulation_run *run, const struct running_task *task);
+
+/* simulated_gpus.on_speed_changed: makes a new plan of the attempt's end. */
+void simulated_task_on_speed_changed(void *context, struct running_task *running);
+
+/* Plans the next memory step, instead of one that is planned. */
+void simulated_task_plan_memory_step(
+    struct simulation_run *run, struct simulated_task *task, int64_t time_us);
+
+/* ---- simulated_end.c ---- */
+
+/* Counts the task and frees it if the core has ended it. */
+void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id);
+
+/* To be called when a training has ended, or no arrival is left: plans the end of the services that
+ * end with the trainings, if none is left. */
+void simulated_services_check_end(struct simulation_run *run);
 
 /* ---- simulated_task.c ---- */
 
@@ -168,27 +201,14 @@ void simulated_task_kill(void *context, struct sim *sim, const struct task *kill
 /* WAKE_KILL: the attempt has been killed. */
 void simulated_task_on_kill(struct simulation_run *run, const struct sim_wakeup *wakeup);
 
-/* Counts the task and frees it if the core has ended it. */
-void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id);
-
 /* WAKE_MEMORY_STEP: the attempt allocates its next part of memory, or fails to. */
 void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup);
 
 /* Its copy on a neighbour GPU is not needed any more. */
 void simulated_task_drop_copy(struct simulation_run *run, struct simulated_task *task);
 
-/* Plans the next memory step, instead of one that is planned. */
-void simulated_task_plan_memory_step(
-    struct simulation_run *run, struct simulated_task *task, int64_t time_us);
-
 /* WAKE_FINISH: the attempt has done its work, if the plan is still the last. */
 void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup);
-
-/* Plans a sample of each place of the task. */
-void simulated_task_plan_samples(struct simulation_run *run, const struct running_task *task);
-
-/* To be called before the task begins or stops to compute on its places. */
-void simulated_task_prepare_change(struct simulation_run *run, const struct running_task *task);
 
 /* ---- simulated_service.c ---- */
 
@@ -201,10 +221,6 @@ void simulated_service_start(struct simulation_run *run, struct simulated_task *
 
 /* WAKE_SERVICE: a second of requests. */
 void simulated_service_on_second(struct simulation_run *run, const struct sim_wakeup *wakeup);
-
-/* To be called when a training has ended, or no arrival is left: plans the end of the services that
- * end with the trainings, if none is left. */
-void simulated_services_check_end(struct simulation_run *run);
 
 /* WAKE_SERVICES_END: cancels them. */
 void simulated_services_end(struct simulation_run *run);
@@ -290,8 +306,5 @@ void simulated_task_wait_for_memory(
 
 /* WAKE_WAITED: an allocation that still waits fails. */
 void simulated_task_on_waited(struct simulation_run *run, const struct sim_wakeup *wakeup);
-
-/* simulated_gpus.on_speed_changed: makes a new plan of the attempt's end. */
-void simulated_task_on_speed_changed(void *context, struct running_task *running);
 
 #endif

@@ -79,19 +79,6 @@ static void request_service(const struct sim_task *type, struct task_request *re
     request->expect.dram = reading_times(request->expect.dram, load);
 }
 
-static struct learned_runs *learned_of(
-    const struct simulation_run *run, const struct sim_task *type)
-{
-    return &run->learned[type - run->simulation->catalogue->tasks];
-}
-
-/* What a completed run says. */
-static struct task_estimate estimate_by_run(const struct sim_task *type)
-{
-    return (struct task_estimate){
-        {NEED_ESTIMATED, type->memory_bytes}, reading_unless_nan(type->demand.smact)};
-}
-
 static struct task_request request_for(
     const struct simulation_run *run, const struct sim_task *type)
 {
@@ -117,10 +104,7 @@ static struct task_request request_for(
         request_service(type, &request);
     else if (simulation->knows_time && time_us > 0)
         request.expect.time_us = reading_of(time_us);
-    if (learned_runs_knows(learned_of(run, type), (uint32_t)run->next_arrival.user)) {
-        struct task_estimate learned = estimate_by_run(type);
-        task_request_learn(&request, &learned);
-    }
+    learning_add(run, type, (uint32_t)run->next_arrival.user, &request);
     return request;
 }
 
@@ -260,19 +244,4 @@ void submission_submit(struct simulation_run *run)
     else
         submit_task(run, &event);
     schedule_next(run);
-}
-
-void submission_learn(struct simulation_run *run, const struct sim_task *type, uint32_t uid)
-{
-    struct event event = {
-        .kind = EVENT_ESTIMATE, .time_us = sim_now_us(run->sim), .estimate = estimate_by_run(type)};
-    int r = learned_runs_note(learned_of(run, type), uid);
-    simulation_run_check(run, r);
-    for (uint64_t id = 1; r == 1 && !run->error && id <= run->n_tasks; id++) {
-        const struct task *task = run->tasks[id] ? core_task(sim_core(run->sim), id) : NULL;
-        event.task = id;
-        if (task && run->tasks[id]->type == type && task->uid == uid &&
-            !task_state_has_attempt(task->state))
-            simulation_run_check(run, sim_step(run->sim, &event));
-    }
 }

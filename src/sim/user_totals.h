@@ -9,9 +9,7 @@
 #ifndef COLLOC_SIM_USER_TOTALS_H
 #define COLLOC_SIM_USER_TOTALS_H
 
-#include "base/fault.h"
 #include "core/task.h"
-#include "sim/simulate.h"
 
 struct user_totals {
     struct user_total {
@@ -34,18 +32,5 @@ void user_totals_fini(struct user_totals *totals);
 
 /* Returns the mean completion time relative to that alone on the share. */
 struct reading user_total_fairness(const struct user_total *total);
-
-/*
- * As simulate_trace, and fills in the figures of the trace's users: a second run for each user
- * whose tasks alone are submitted, to as many GPUs as are the user's share (at least one, and as
- * many as the largest of the tasks has). Users have equal shares.
- *
- * ret_users: filled; user_totals_fini must follow in each case. Without a second user nothing is
- *            compared.
- *
- * Returns as simulate_trace, of any of the runs; -EDEADLK only of the first one.
- */
-int simulate_with_users(const struct simulation *simulation, struct fault *fault,
-    struct simulation_result *ret_result, struct user_totals *ret_users);
 
 #endif
