@@ -4,11 +4,13 @@
 #define COLLOC_SLURM_CONTROLLER_STATE_H
 
 #include "base/array.h"
+#include "core/core.h"
 #include "slurm/id_map.h"
 #include "slurm/job_note.h"
 #include "slurm/licence_table.h"
 #include "slurm/node_table.h"
-#include "slurm/slurm_controller.h"
+#include "slurm/slurm_controller_options.h"
+#include "slurm/slurm_job.h"
 
 /* Chosen: the waiting jobs of the highest priority that are in the core. It looks no deeper
  * into its queue (core/pass/schedule.c). */
@@ -135,6 +137,10 @@ struct slurm_controller {
 /* Feeds an event without decisions; these come with the TICK that ends the update. */
 void controller_apply(struct slurm_controller *controller, struct event event);
 
+/* Adds a change of the job. Returns NULL where it has to wait, or without memory. */
+struct slurm_change *controller_add_change(struct slurm_controller *controller,
+    enum slurm_change_kind kind, uint32_t base, uint32_t index);
+
 /* The job with this id; or, of an array, the array's id and the task's index. NULL: not tracked. */
 static inline struct tracked_job *controller_find_job(
     const struct slurm_controller *controller, uint32_t base, uint32_t index)
@@ -207,19 +213,17 @@ void controller_watch_overlaps(struct slurm_controller *controller);
 /* Feeds samples of the GPUs without an agent: what their jobs are expected to use. */
 void controller_sample_silent_gpus(struct slurm_controller *controller);
 
-/* ---- job_changes.c ---- */
-
-/* Writes why a job that is in the core waits, with Slurm's names of jobs. Returns `text`. */
-const char *controller_explain_waiting(const struct slurm_controller *controller,
-    const struct tracked_job *job, char *text, size_t size);
+/* ---- job_names.c ---- */
 
 /* Writes `text` with the core's "task 5" as Slurm's "job 17". */
 void controller_name_jobs(
     const struct slurm_controller *controller, const char *text, char *out, size_t size);
 
-/* Adds a change of the job. Returns NULL where it has to wait, or without memory. */
-struct slurm_change *controller_add_change(struct slurm_controller *controller,
-    enum slurm_change_kind kind, uint32_t base, uint32_t index);
+/* ---- job_changes.c ---- */
+
+/* Writes why a job that is in the core waits, with Slurm's names of jobs. Returns `text`. */
+const char *controller_explain_waiting(const struct slurm_controller *controller,
+    const struct tracked_job *job, char *text, size_t size);
 
 /* Compares the core with Slurm, and lists what to change. */
 void controller_list_changes(struct slurm_controller *controller);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "slurm/controller_state.h"
+#include "slurm/slurm_controller.h"
 
 /* Chosen: agents report each second; after five missing reports the node counts as without one. */
 #define REPORT_VALID_US (5 * SECOND_US)

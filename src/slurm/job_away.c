@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "slurm/job_task.h"
+#include "slurm/slurm_controller.h"
 
 /* ---- reports ---- */
 

@@ -32,24 +32,7 @@
 /* Chosen: comments are for people, and each is a change that slurmctld must save. */
 #define COMMENT_PERIOD_US (10 * SECOND_US)
 
-enum {
-    CHANGES_MAX = 256, /* of one update; chosen: slurmctld makes 100 to 1000 a second */
-    BEGIN_DELAY_S = 2, /* measured: slurmd refuses a job in the second in which it has ended */
-};
-
-struct slurm_change *controller_add_change(
-    struct slurm_controller *controller, enum slurm_change_kind kind, uint32_t base, uint32_t index)
-{
-    struct slurm_change change = {.kind = kind, .job = base, .index = index};
-    if (controller->n_changes >= CHANGES_MAX)
-        return NULL;
-    if (ARRAY_APPEND(
-            controller->changes, controller->n_changes, controller->changes_capacity, change) < 0) {
-        controller->is_broken = true;
-        return NULL;
-    }
-    return &controller->changes[controller->n_changes - 1];
-}
+enum { BEGIN_DELAY_S = 2 }; /* measured: slurmd refuses a job in the second in which it has ended */
 
 static struct slurm_change *add_change(
     struct slurm_controller *controller, enum slurm_change_kind kind, const struct tracked_job *job)
@@ -87,45 +70,6 @@ static void write_note(const struct slurm_controller *controller, const struct t
 static bool is_own_comment(const char *comment)
 {
     return !comment || !*comment || strncmp(comment, "colloc: ", 8) == 0;
-}
-
-static bool is_id(const char *text)
-{
-    return *text >= '1' && *text <= '9';
-}
-
-/* Adds the name of the job instead of the task's id. Returns what follows the id. */
-static const char *name_job(
-    const struct slurm_controller *controller, const char *id, struct text_line *line)
-{
-    char *end, name[32];
-    slurm_controller_job_name(controller, strtoull(id, &end, 10), name, sizeof name);
-    text_line_add(line, "%s", name);
-    return end;
-}
-
-/* "task 3" becomes "job 12", "tasks 3, 4, and 2 more" "jobs 12, 13_1, and 2 more". */
-void controller_name_jobs(
-    const struct slurm_controller *controller, const char *text, char *out, size_t size)
-{
-    struct text_line line = {out, size, 0};
-    out[0] = '\0';
-    while (*text) {
-        bool is_one = strncmp(text, "task ", 5) == 0 && is_id(text + 5);
-        bool is_list = strncmp(text, "tasks ", 6) == 0 && is_id(text + 6);
-        if (!is_one && !is_list) {
-            int plain = 1 + (int)strcspn(text + 1, "t"); /* up to what may be another "task" */
-            text_line_add(&line, "%.*s", plain, text);
-            text += plain;
-            continue;
-        }
-        text_line_add(&line, is_one ? "job " : "jobs ");
-        text = name_job(controller, text + (is_one ? 5 : 6), &line);
-        while (is_list && strncmp(text, ", ", 2) == 0 && is_id(text + 2)) {
-            text_line_add(&line, ", ");
-            text = name_job(controller, text + 2, &line);
-        }
-    }
 }
 
 const char *controller_explain_waiting(const struct slurm_controller *controller,

@@ -25,6 +25,7 @@
 
 #include "slurm/job_place.h"
 #include "slurm/job_task.h"
+#include "slurm/slurm_controller.h"
 
 /* Chosen: a job that failed longer than this before the controller started is not examined. Slurm
  * forgets jobs after the same time (MinJobAge). */

@@ -9,7 +9,6 @@
 #include "slurm/slurm_controller.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,13 +78,6 @@ void slurm_controller_destroy(struct slurm_controller *controller)
     free(controller->found_gpus);
     licence_table_fini(&controller->licences);
     free(controller);
-}
-
-void controller_apply(struct slurm_controller *controller, struct event event)
-{
-    event.time_us = controller->now_us;
-    if (core_apply(controller->core, &event) < 0)
-        controller->is_broken = true;
 }
 
 /* ---- nodes ---- */
@@ -346,15 +338,4 @@ struct cluster_node *slurm_controller_node_at(
 const struct core *slurm_controller_core(const struct slurm_controller *controller)
 {
     return controller->core;
-}
-
-const char *slurm_controller_job_name(
-    const struct slurm_controller *controller, uint64_t task, char *text, size_t size)
-{
-    const struct tracked_job *job = id_map_get(&controller->by_task, task);
-    if (job && job->index != SLURM_NO_INDEX)
-        snprintf(text, size, "%" PRIu32 "_%" PRIu32, job->base, job->index);
-    else
-        snprintf(text, size, "%" PRIu32, job ? job->base : 0);
-    return text;
 }

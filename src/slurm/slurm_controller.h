@@ -22,16 +22,11 @@
 #define COLLOC_SLURM_SLURM_CONTROLLER_H
 
 #include "core/core.h"
+#include "slurm/slurm_controller_options.h"
 #include "slurm/slurm_job.h"
 
 struct slurm_controller;
 struct cluster_node;
-
-struct slurm_controller_options {
-    struct core_settings settings;
-    const char *intake_partition, *run_partition; /* borrowed */
-    int64_t gpu_memory_bytes;                     /* of a GPU without a report of an agent */
-};
 
 /* Returns the controller, for slurm_controller_destroy; NULL without memory. */
 struct slurm_controller *slurm_controller_create(const struct slurm_controller_options *options);

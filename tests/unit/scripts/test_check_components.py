@@ -159,11 +159,11 @@ class CheckComponents(unittest.TestCase):
         self.assertEqual(self.check(), "src/base: a ring of calls: text, words\n")
 
     def test_a_component_leaves_the_list_of_those_with_rings(self):
-        self.write("docs/architecture.md", TABLE + "| `src/sim` | simulator | base |\n")
+        self.write("docs/architecture.md", TABLE + "| `src/preload` | library | base |\n")
         self.assertEqual(self.check(), "")
-        self.write("src/sim/run.c", "void run(void)\n{\n    wake();\n}\n")
-        self.assertIn("src/sim: no ring is left: take sim out of RINGS_LEFT", self.check())
-        self.write("src/sim/wake.c", "void wake(void)\n{\n    run();\n}\n")
+        self.write("src/preload/run.c", "void run(void)\n{\n    wake();\n}\n")
+        self.assertIn("src/preload: no ring is left: take preload out of RINGS_LEFT", self.check())
+        self.write("src/preload/wake.c", "void wake(void)\n{\n    run();\n}\n")
         self.assertEqual(self.check(), "")
 
     def test_a_ring_of_includes(self):
