@@ -791,13 +791,7 @@ def draw(path, picture, path_of_exclusive=None):
     return 0
 
 
-def main():
-    if sys.argv[1:2] == ["--simulate"] and len(sys.argv) in (4, 5):
-        return compare(*sys.argv[2:])
-    if sys.argv[1:2] == ["--table"] and len(sys.argv) > 2:
-        return print_table(sys.argv[2:])
-    if sys.argv[1:2] == ["--draw"] and len(sys.argv) in (4, 5):
-        return draw(*sys.argv[2:])
+def parse_options():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -820,28 +814,73 @@ def main():
     options = parser.parse_args()
     if options.loaders and not options.catalogue:
         parser.error("--loaders needs --catalogue")
-    programs, sets = os.path.abspath(options.programs), [
-        part.split(",") for part in (options.gpus, options.spare_gpus) if part
-    ]
-    tasks = mixed_tasks(options.mixed, options.longest) if options.mixed else None
-    tasks = tasks or begin_at_zero(
-        read_tasks(
-            options.trace,
-            options.first,
-            options.tasks,
-            options.compress,
-            catalogue_arguments_of if options.catalogue else arguments_of,
-        )
+    return options
+
+
+def choose_tasks(options):
+    if options.mixed:
+        return mixed_tasks(options.mixed, options.longest)
+    arguments = catalogue_arguments_of if options.catalogue else arguments_of
+    return begin_at_zero(
+        read_tasks(options.trace, options.first, options.tasks, options.compress, arguments)
     )
+
+
+def find_alone(options, programs, tasks, gpus):
+    """What each training takes alone: as measured earlier, or measured now."""
     if options.catalogue:
         alone = read_catalogue(options.catalogue)
     elif options.alone:
         alone = read_alone(options.alone)
     else:
-        alone = measure_alone(programs, tasks, [gpu for part in sets for gpu in part])
+        alone = measure_alone(programs, tasks, gpus)
     missing = {task["arguments"] for task in tasks} - set(alone)
     if missing:
         sys.exit(f"{options.alone} has not measured {' '.join(sorted(missing)[0])}")
+    return alone
+
+
+def try_way(*arguments):
+    """run_way, but an error is a result: the other ways go on."""
+    try:
+        return run_way(*arguments)
+    except (RuntimeError, OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        return {"error": repr(error)}
+
+
+def run_ways(seen, ways, sets, output, run):
+    """Runs the ways, on each set of GPUs one after the other, and writes what is seen after each.
+
+    run: a way's function of the GPUs and its name; returns its result"""
+    left, lock = list(ways), threading.Lock()
+
+    def work(gpus):
+        while True:
+            with lock:
+                if not left:
+                    return
+                way = left.pop(0)
+            result = run(gpus, way)
+            with lock:
+                seen["ways"][way] = result
+                with open(output, "w", encoding="utf-8") as file:
+                    json.dump(seen, file, indent=1)
+                hidden = ("tasks", "looks", "log")
+                shown = {key: value for key, value in result.items() if key not in hidden}
+                print(way, shown, flush=True)
+
+    workers = [threading.Thread(target=work, args=(gpus,)) for gpus in sets]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def study(options):
+    programs = os.path.abspath(options.programs)
+    sets = [part.split(",") for part in (options.gpus, options.spare_gpus) if part]
+    tasks = choose_tasks(options)
+    alone = find_alone(options, programs, tasks, [gpu for part in sets for gpu in part])
     loading = Loading(options.loaders, len(sets[0])) if options.loaders else None
     plan(tasks, alone, float(nvidia_smi("memory.total")[0]), loading)
     gpu = kind_of(nvidia_smi("name")[0])
@@ -862,47 +901,25 @@ def main():
         "alone": {" ".join(kind): value for kind, value in alone.items()},
         "ways": {},
     }
-    left, lock = list(options.ways), threading.Lock()
 
-    def work(gpus):
-        while True:
-            with lock:
-                if not left:
-                    return
-                way = left.pop(0)
-            try:
-                result = run_way(programs, gpus, tasks, way, options.limit, launcher)
-            except (
-                RuntimeError,
-                OSError,
-                subprocess.SubprocessError,
-                ValueError,
-                KeyError,
-            ) as error:
-                result = {"error": repr(error)}
-            with lock:
-                seen["ways"][way] = result
-                with open(options.output, "w", encoding="utf-8") as file:
-                    json.dump(seen, file, indent=1)
-                print(
-                    way,
-                    {
-                        key: value
-                        for key, value in result.items()
-                        if key not in ("tasks", "looks", "log")
-                    },
-                    flush=True,
-                )
+    def run(gpus, way):
+        return try_way(programs, gpus, tasks, way, options.limit, launcher)
 
-    workers = [threading.Thread(target=work, args=(gpus,)) for gpus in sets]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    run_ways(seen, options.ways, sets, options.output, run)
     launcher.close()
     if loading:
         loading.close()
     return 1 if any("error" in result for result in seen["ways"].values()) else 0
+
+
+def main():
+    if sys.argv[1:2] == ["--simulate"] and len(sys.argv) in (4, 5):
+        return compare(*sys.argv[2:])
+    if sys.argv[1:2] == ["--table"] and len(sys.argv) > 2:
+        return print_table(sys.argv[2:])
+    if sys.argv[1:2] == ["--draw"] and len(sys.argv) in (4, 5):
+        return draw(*sys.argv[2:])
+    return study(parse_options())
 
 
 if __name__ == "__main__":

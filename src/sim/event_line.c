@@ -163,6 +163,26 @@ static void describe_estimate(const struct event *event, char *more, size_t size
     snprintf(more, size, " %s%s", text, smact);
 }
 
+/* An allocation waits for memory, or is answered. */
+static void describe_memory(const struct event *event, char *more, size_t size)
+{
+    char text[32];
+    if (event->kind == EVENT_MEMORY_WAIT)
+        snprintf(more, size, " %s", format_size(event->memory_wait.bytes, text, sizeof text));
+    else
+        snprintf(more, size, " %s", event->memory_granted ? "granted" : "denied");
+}
+
+/* A trial of an array with a stop rule reports, or is stopped. */
+static void describe_trial(const struct event *event, char *more, size_t size)
+{
+    if (event->kind == EVENT_METRIC)
+        snprintf(more, size, " task=%" PRIu64 " rung=%d", event->metric.task, event->metric.rung);
+    else
+        snprintf(more, size, " rung=%d rank=%d of=%d", event->stop.rung, event->stop.rank,
+            event->stop.of);
+}
+
 static void describe_event(const struct event *event, char *more, size_t size)
 {
     char text[64];
@@ -199,10 +219,6 @@ static void describe_event(const struct event *event, char *more, size_t size)
         snprintf(more, size, " %s %s", suspension_failure_name(event->suspension_failed.why),
             event->suspension_failed.is_suspended ? "suspended" : "running");
         break;
-    case EVENT_MEMORY_WAIT:
-        strcpy(more, " ");
-        format_size(event->memory_wait.bytes, more + 1, size - 1);
-        break;
     case EVENT_DEPENDENCY:
         dependency_format(&event->dependency.dependency, text, sizeof text);
         snprintf(more, size, " %s %s", text, event->dependency.holds ? "holds" : "never");
@@ -211,15 +227,13 @@ static void describe_event(const struct event *event, char *more, size_t size)
         event_line_format_time(event->restart_us, text, sizeof text);
         snprintf(more, size, " begin=%s", text);
         break;
+    case EVENT_MEMORY_WAIT:
     case EVENT_MEMORY_ANSWER:
-        snprintf(more, size, " %s", event->memory_granted ? "granted" : "denied");
+        describe_memory(event, more, size);
         break;
     case EVENT_METRIC:
-        snprintf(more, size, " task=%" PRIu64 " rung=%d", event->metric.task, event->metric.rung);
-        break;
     case EVENT_STOP:
-        snprintf(more, size, " rung=%d rank=%d of=%d", event->stop.rung, event->stop.rank,
-            event->stop.of);
+        describe_trial(event, more, size);
         break;
     case EVENT_END:
         snprintf(more, size, " %s", task_state_word(event->end));

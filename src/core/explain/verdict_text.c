@@ -117,14 +117,10 @@ static const struct verdict_text {
     [VERDICT_NODE] = {.text = "its server lacks CPUs, host memory or a slot"},
 };
 
-/* VERDICT_HOST_CPUS and VERDICT_HOST_MEMORY are not of one GPU: verdict_text_add_host. */
-static void add_figures(
-    struct text_line *line, const struct core *core, const struct verdict *verdict)
+/* How many tasks are there, or are starting. */
+static void add_task_figures(struct text_line *line, const struct verdict *verdict)
 {
     switch (verdict->kind) {
-    case VERDICT_NOT_IDLE:
-        add_not_idle(line, verdict);
-        break;
     case VERDICT_FULL:
         text_line_add(line, "%.0f tasks there already", verdict->have);
         break;
@@ -143,10 +139,15 @@ static void add_figures(
             "%.0f task%s starting there, whose activity is measured first (after a long wait)",
             verdict->have, verdict->have > 1 ? "s are" : " is");
         break;
-    case VERDICT_MEMORY_SHORT:
-    case VERDICT_MEMORY_KEPT:
-        add_memory_short(line, verdict);
+    default:
         break;
+    }
+}
+
+/* Power, PCIe traffic and activity. */
+static void add_load_figures(struct text_line *line, const struct verdict *verdict)
+{
+    switch (verdict->kind) {
     case VERDICT_SERVER_POWER:
         text_line_add(line, "all GPUs would draw %.0f W with it, at most %.0f W (server-power-max)",
             verdict->have, verdict->limit);
@@ -173,6 +174,16 @@ static void add_figures(
     case VERDICT_UTILISATION_HIGH:
         add_activity(line, "utilisation", verdict, " (SMACT not reported)");
         break;
+    default:
+        break;
+    }
+}
+
+/* Of the speeds that are predicted. */
+static void add_speed_figures(
+    struct text_line *line, const struct core *core, const struct verdict *verdict)
+{
+    switch (verdict->kind) {
     case VERDICT_SLOWDOWN:
         text_line_add(line,
             "a task would take %.2f times as long as alone, at most %.2f is allowed", verdict->have,
@@ -198,6 +209,27 @@ static void add_figures(
         text_line_add(line,
             "the task itself would take %.2f times as long as alone, at most %.2f is promised",
             verdict->have, verdict->limit);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A verdict has figures of one of these kinds, or none. VERDICT_HOST_CPUS and VERDICT_HOST_MEMORY
+ * are not of one GPU: verdict_text_add_host. */
+static void add_figures(
+    struct text_line *line, const struct core *core, const struct verdict *verdict)
+{
+    add_task_figures(line, verdict);
+    add_load_figures(line, verdict);
+    add_speed_figures(line, core, verdict);
+    switch (verdict->kind) {
+    case VERDICT_NOT_IDLE:
+        add_not_idle(line, verdict);
+        break;
+    case VERDICT_MEMORY_SHORT:
+    case VERDICT_MEMORY_KEPT:
+        add_memory_short(line, verdict);
         break;
     case VERDICT_ONE_PROCESS:
         add_one_process(line, core, verdict);

@@ -107,6 +107,18 @@ static const char *suspension_text(const struct event *event, const json_t *deta
     return why ? why : suspension_failure_name(event->suspension_failed.why);
 }
 
+/* A trial of an array with a stop rule reports, or is stopped. */
+static void trial_text(const struct event *event, FILE *out)
+{
+    if (event->kind == EVENT_STOP)
+        fprintf(out, "rank %d of %d at rung %d: it is ended", event->stop.rank, event->stop.of,
+            event->stop.rung + 1);
+    else if (event->metric.value.valid)
+        fprintf(out, "%g at rung %d", event->metric.value.value, event->metric.rung + 1);
+    else
+        fprintf(out, "no finite number at rung %d: the worst", event->metric.rung + 1);
+}
+
 static void write_event(
     const struct story *story, const struct event *event, const json_t *detail, FILE *out)
 {
@@ -134,14 +146,8 @@ static void write_event(
         fputs("the service has ended: it is started again", out);
         break;
     case EVENT_METRIC:
-        if (event->metric.value.valid)
-            fprintf(out, "%g at rung %d", event->metric.value.value, event->metric.rung + 1);
-        else
-            fprintf(out, "no finite number at rung %d: the worst", event->metric.rung + 1);
-        break;
     case EVENT_STOP:
-        fprintf(out, "rank %d of %d at rung %d: it is ended", event->stop.rank, event->stop.of,
-            event->stop.rung + 1);
+        trial_text(event, out);
         break;
     case EVENT_EVICT:
         fputs("its GPU is gone, or it cannot be resumed: it is ended", out);
