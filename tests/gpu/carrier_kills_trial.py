@@ -10,7 +10,8 @@ PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder (carri
 
 The task, its helper (colloc-checkpoint) or collocd is killed by SIGKILL while the task's memory is
 copied, away, or on its way back: nine kinds, each --times times. Several workers do that at the
-same time on the GPU, each with another collocd; a round of a worker is one kill of each kind.
+same time on the GPU, each with another collocd; a round of a worker is one kill of each kind, and
+each worker begins it with another one, so that a short time has kills of all kinds.
 A second training of the worker waits meanwhile, so that one is ready when the first has been
 killed.
 
@@ -88,6 +89,12 @@ def kill_one(task, victim, phase):
     return result
 
 
+def kinds_of(worker):
+    """All kinds, in the order of this worker: each begins with another one."""
+    first = worker % len(KINDS)
+    return KINDS[first:] + KINDS[:first]
+
+
 class Worker:
     """A collocd, the training that is disturbed, and the one that waits."""
 
@@ -118,7 +125,7 @@ class Worker:
 
     def run(self, rounds):
         for number in rounds:
-            for victim, phase in KINDS:
+            for victim, phase in kinds_of(self.number):
                 if time.monotonic() > self.end - ROUND_S:
                     self.note({"result": "time is over", "round": number})
                     return

@@ -3,10 +3,11 @@
 """What a new process finds in the free memory of a GPU that others have used: nothing, if the
 driver clears it.
 
-    left_bytes.py [MIB]
+    left_bytes.py [MIB [READ_MIB]]
 
-Takes MIB of the first visible GPU, by default all that is free, and prints how many bytes it has
-taken, and how many of its pages of 4 KiB are not all zero.
+Takes MIB of the first visible GPU, by default all that is free, and reads READ_MIB of them, evenly
+spaced, by default all. Prints how many bytes it has taken and read, and how many of the pages of
+4 KiB that it has read are not all zero.
 """
 import ctypes
 import sys
@@ -41,22 +42,31 @@ def take_all(cuda, most):
     return chunks
 
 
-def pages_left(cuda, at, room):
+def spaced(chunks, most):
+    """At most `most` of them, at equal distances."""
+    step = max(1, -(-len(chunks) // most))
+    return chunks[::step]
+
+
+def pages_left(cuda, at, room, zeros):
     error = cuda.cuMemcpyDtoH_v2(room, at, ctypes.c_size_t(CHUNK))
     if error:
         raise OSError(f"CUDA error {error}")
-    data, zeros = memoryview(room).cast("B"), bytes(PAGE)
-    if data == bytes(CHUNK):
+    if ctypes.CDLL(None).memcmp(room, zeros, ctypes.c_size_t(CHUNK)) == 0:
         return 0
-    return sum(data[i : i + PAGE] != zeros for i in range(0, CHUNK, PAGE))
+    data, zero = memoryview(room).cast("B"), bytes(PAGE)
+    return sum(data[i : i + PAGE] != zero for i in range(0, CHUNK, PAGE))
 
 
 def main(arguments):
     most = int(arguments[0]) * MIB if arguments else 1 << 62
+    most_read = int(arguments[1]) * MIB if len(arguments) > 1 else 1 << 62
     cuda = driver()
-    room = ctypes.create_string_buffer(CHUNK)
+    room, zeros = ctypes.create_string_buffer(CHUNK), ctypes.create_string_buffer(CHUNK)
     chunks = take_all(cuda, most)
-    print(len(chunks) * CHUNK, sum(pages_left(cuda, at, room) for at in chunks))
+    read = spaced(chunks, max(1, most_read // CHUNK))
+    left = sum(pages_left(cuda, at, room, zeros) for at in read)
+    print(len(chunks) * CHUNK, len(read) * CHUNK, left)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/gpu/session: what it plans, that nothing outlives a trial, and its tables."""
+"""tests/gpu/session: what it plans, that nothing outlives a trial, and its tables. And what some of
+its trials compute without a GPU."""
 import argparse
 import contextlib
 import importlib.machinery
@@ -20,6 +21,9 @@ session = importlib.util.module_from_spec(importlib.util.spec_from_loader("sessi
 sys.modules["session"] = session
 sys.dont_write_bytecode = True
 loader.exec_module(session)
+import carrier_kills_trial  # noqa: E402
+import carrier_lent_trial  # noqa: E402
+import left_bytes  # noqa: E402
 from colloc_fit.tables import replace_blocks  # noqa: E402
 from session_trials import Trial  # noqa: E402
 
@@ -153,6 +157,32 @@ class Tables(unittest.TestCase):
                 files = [w for w in command.format(**words).split() if w.startswith("tests/gpu/")]
                 for name in files:
                     self.assertTrue(os.path.exists(os.path.join(TOP, name)), name)
+
+
+class Trials(unittest.TestCase):
+    def test_workers_begin_with_other_kinds_of_kills(self):
+        orders = [carrier_kills_trial.kinds_of(worker) for worker in range(10)]
+        self.assertEqual({order[0] for order in orders}, set(carrier_kills_trial.KINDS))
+        for order in orders:
+            self.assertEqual(sorted(order), sorted(carrier_kills_trial.KINDS))
+
+    def test_a_reading_of_the_second_gpu_is_waited_for(self):
+        readings = [None, None, 12.5]
+        own = carrier_lent_trial.Trial.__new__(carrier_lent_trial.Trial)
+        own.second, own.daemon = "1", mock.Mock()
+        own.daemon.gpus = lambda: [{"index": 1, "mem_used_mib": readings.pop(0)}]
+        self.assertEqual(own.second_mib(), 12.5)
+
+    def test_nothing_in_use_is_a_reading(self):
+        own = carrier_lent_trial.Trial.__new__(carrier_lent_trial.Trial)
+        own.second, own.daemon = "1", mock.Mock()
+        own.daemon.gpus = lambda: [{"index": 1, "mem_used_mib": 0.0}]
+        self.assertEqual(own.second_mib(), 0.0)
+
+    def test_memory_is_read_at_equal_distances(self):
+        self.assertEqual(left_bytes.spaced(list(range(10)), 4), [0, 3, 6, 9])
+        self.assertEqual(left_bytes.spaced(list(range(3)), 4), [0, 1, 2])
+        self.assertEqual(left_bytes.spaced([], 4), [])
 
 
 def plain(text):
