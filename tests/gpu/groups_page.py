@@ -17,12 +17,13 @@ HEAD = """# Ranks that give way together, and moves, on two H200s
 After this page you know how fast colloc takes trainings of two ranks off their GPUs and puts them
 back, whether their losses stay the same, how two of them take turns, what a `kill -9` leaves
 behind, and how long moves take ([carrier.md](../carrier.md#ranks-of-one-training)). {machine},
-PyTorch 2.11, two runs: one of 29 November 2026, and one of 30 November with tensor parallelism and
-the kills, at the same time on both GPUs. [groups.jsonl](groups.jsonl) has the raw results; this
-page is made of them.
+PyTorch 2.11, three runs: one of 29 November 2026, one of 30 November with tensor parallelism and
+the kills, at the same time on both GPUs, and one of the same day with the turns.
+[groups.jsonl](groups.jsonl) has the raw results; this page is made of them.
 
     tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl {options}
     tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl 116 tp+kill
+    tests/gpu/groups_trial.py BUNDLE docs/measured/groups.jsonl 120 slots
     tests/gpu/groups_page.py docs/measured/groups.jsonl {options} >docs/measured/groups.md
 
 All trainings run under collocd with `carrier: yes`, but for the moves by the driver, and are
@@ -39,7 +40,9 @@ TOGETHER = """The trainings of this part, also one that was never suspended, and
 ran at the same time on both GPUs. Each was suspended at random instants."""
 BIG = "DDP of ResNet-152, a rank on each GPU."
 BY_DRIVER = """{n} of the {all} suspensions came before the task had memory that the carrier takes.
-The driver alone made them, so that they say nothing about the carrier."""
+The driver alone made them, so that they say nothing about the carrier: [ranks](ranks.md#turns)
+that take longer slots leave by it. Predicted was that both get turns, in attempt 1, with equal
+losses."""
 SCATTER = """That is said of ranks whose use of NCCL the library does not count, so that they cannot
 be held. The raw data do not name the call; in PyTorch `parallelize_module` divides the weights by
 a scatter, which is `ncclSend` and `ncclRecv`, and these are not counted. """

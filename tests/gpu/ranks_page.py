@@ -4,7 +4,8 @@
 
     tests/gpu/ranks_page.py docs/measured/ranks.jsonl SECONDS >docs/measured/ranks.md
 
-What is not among the results is named at the end of the page.
+What is not among the results is named at the end of the page. The file may have several runs: of a
+result that two have the later one counts, and what was refused in the earlier one is named.
 """
 import json
 import sys
@@ -17,10 +18,11 @@ HEAD = """# What ranks do in a step, and how long they may be away, on two H200s
 After this page you know whether trainings whose ranks exchange tokens, send and receive, or replay
 CUDA graphs with collectives, leave their GPUs and come back with equal losses, and whether ranks
 are back before PyTorch ends them ([carrier.md](../carrier.md#ranks-of-one-training)). {machine}, 30
-November 2026, PyTorch 2.11, one run. [ranks.jsonl](ranks.jsonl) has the raw results; this page is
-made of them.
+November 2026, PyTorch 2.11, one run, and another one of the part under MPS.
+[ranks.jsonl](ranks.jsonl) has the raw results; this page is made of them.
 
     tests/gpu/ranks_trial.py BUNDLE docs/measured/ranks.jsonl {options}
+    tests/gpu/ranks_trial.py BUNDLE docs/measured/ranks.jsonl SECONDS mps
     tests/gpu/ranks_page.py docs/measured/ranks.jsonl {options} >docs/measured/ranks.md
 
 All trainings have a rank on each GPU and run under collocd with `carrier: yes`, time-sliced where
@@ -39,13 +41,16 @@ KINDS = {
 RECALL = """With `suspend-ranks-max: 10s`, a user suspended experts whose ranks PyTorch would end
 after a watchdog that stood still for 24 s (`TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC`). The last row is the
 control: the setting's default of 4 minutes, and a heartbeat of 8 s."""
-UNSURE = """The carrier had not become ready within 5 s of the third step, and the raw data do not
-say why. The likely cause is fixed, but that was not measured: a rank had 2.5 GiB beside its
-context, of which by the sizes of weights, gradients, momentum and activations about 0.6 GiB are the
-program's. The rest is NCCL's, which has another communicator for neighbours, and counted as the
-program's own mappings (`other-memory`)"""
-CONTROL = """PyTorch's monitor had reported the timeout in the control by then. Whether it ends the
-rank afterwards was not waited for."""
+CONTROL = """The control's ranks printed PyTorch's message about the heartbeat
+(`TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC`)."""
+PREDICTED = """Predicted was: 8 to 12 times out and in each, with equal losses; slots of about 16
+s; a graph as NCCL chooses is refused as shared in half of the cases. The losses are equal, and
+slots last as long as `suspend-ranks-max` once ranks were away. No graph was refused, so that what
+is refused as shared was not seen here."""
+REFUSED_BEFORE = """A record of its processes could not be read where the driver lists one with 0
+bytes of a GPU: colloc took it for damaged, and ran the task again. Such a record is read since.
+The row above is of a second run with that, beside programs that trained on the processors and on
+the first GPU."""
 TURNS = """Two trainings of experts, one at a time on both GPUs, with `slots: yes`, slots of 20 s,
 and `suspend-ranks-max: 16s`; heartbeat 24 s."""
 
@@ -74,9 +79,14 @@ def reasons(rows):
         if row and row["n_failed"]:
             why = shown.get("carrier_obstacle") or shown.get("suspension_error")
             said = "; ".join(dict.fromkeys(text for pair in row["failed"] for text in pair if text))
-            said = UNSURE if "its carrier" in said and not why else why or said
-            found.append(f"- {name}: not suspended. {said}.")
+            found.append(f"- {name}: refused after {row['out_and_in']} out and in: {why or said}.")
     return "\n".join(found)
+
+
+def refused_before(earlier):
+    """What an earlier run could not suspend: that run's own words, and what came of it."""
+    text = reasons(earlier)
+    return f"In the first run:\n\n{text}\n\n{REFUSED_BEFORE}" if text else ""
 
 
 def recall(rows):
@@ -132,12 +142,16 @@ def missing(rows):
 
 
 def main():
+    rows, earlier = {}, {}
     with open(sys.argv[1]) as source:
-        rows = {row["result"]: row for row in map(json.loads, source)}
+        for row in map(json.loads, source):
+            if row["result"] in rows:
+                earlier[row["result"]] = rows[row["result"]]
+            rows[row["result"]] = row
     options = " ".join(sys.argv[2:])
     print(
         HEAD.format(machine=machine_of(rows["machine"]), options=options)
-        + section("Out and in", out_and_in(rows), reasons(rows))
+        + section("Out and in", out_and_in(rows), reasons(rows), refused_before(earlier), PREDICTED)
         + section("Back in time", RECALL, recall(rows), control(rows))
         + section("Turns", TURNS, *turns(rows))
         + section("What has no result", missing(rows)),

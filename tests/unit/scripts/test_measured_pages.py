@@ -7,6 +7,9 @@ import sys
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
+import carrier_ends_page  # noqa: E402
+
 START = (
     "start.jsonl",
     "start-two.jsonl",
@@ -25,6 +28,11 @@ def rows(text):
     """The cells of each row of a table, without the lines of dashes, which Prettier widens."""
     found = [cells(line) for line in text.splitlines() if line.startswith("|")]
     return [row for row in found if not set("".join(row)) <= set("-: ")]
+
+
+def prose(text):
+    """Its words, without tables: Prettier breaks lines elsewhere."""
+    return " ".join(line for line in text.splitlines() if not line.startswith("|")).split()
 
 
 class Pages(unittest.TestCase):
@@ -47,12 +55,58 @@ class Pages(unittest.TestCase):
         self.assertEqual(page, rows(made))
 
     def test_memory_waits(self):
-        paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in (0, 1)]
+        paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(5)]
         made = rows(self.made_by(("scripts", "study-trace"), "--table", *paths))
         with open(os.path.join(MEASURED, "memory-waits.md"), encoding="utf-8") as file:
             page = [row for row in rows(file.read()) if len(row) == len(made[0])]
         self.assertGreater(len(made), 2)
         self.assertEqual([row for row in page if row in made], made)
+
+    def test_of_json_lines(self):
+        """Whole pages that a program of tests/gpu makes: their tables and their words."""
+        for name, program, words in (
+            ("ranks", "ranks_page.py", ["145"]),
+            ("groups", "groups_page.py", ["324"]),
+            ("carrier-ends", "carrier_ends_page.py", []),
+        ):
+            path = os.path.join(MEASURED, f"{name}.jsonl")
+            made = self.made_by(("tests", "gpu", program), path, *words)
+            with open(os.path.join(MEASURED, f"{name}.md"), encoding="utf-8") as file:
+                page = file.read()
+            self.assertGreater(len(rows(page)), 4, name)
+            self.assertEqual(rows(page), rows(made), name)
+            self.assertEqual(prose(page), prose(made), name)
+
+
+def losses(compared, control=None, equal=True, sharing="mps"):
+    """A training whose losses were compared with a run without colloc, and with the control."""
+    control = compared if control is None else control
+    row = {"result": "losses of a training", "sharing": sharing}
+    row.update(equal=equal and compared > 0, compared=compared)
+    return {**row, "control": {"equal": control > 0, "compared": control}}
+
+
+class CarrierEnds(unittest.TestCase):
+    def test_what_has_no_loss_does_not_count(self):
+        rows = [losses(7), losses(5), losses(0), losses(0, control=3)]
+        text = carrier_ends_page.losses_of(rows, "mps")
+        self.assertIn("2 of 2 trainings", text.replace("\n", " "))
+        self.assertIn("2 further ones", text.replace("\n", " "))
+
+    def test_a_training_that_differs_counts(self):
+        text = carrier_ends_page.losses_of([losses(7), losses(5, equal=False)], "mps")
+        self.assertIn("1 of 2 trainings", text.replace("\n", " "))
+
+    def test_a_way_in_which_a_training_made_no_step(self):
+        one, other = {"loss_marks": ["aaaabbbb", "cccc"]}, {"loss_marks": ["aaaa", ""]}
+        self.assertEqual(carrier_ends_page.marks_equal(one, other), ([True], [1]))
+
+    def test_a_way_that_has_not_ended_is_a_bound(self):
+        row = {"ends_s": [9, 12, 15, None], "exec_s": [9, 3, 3, 5], "wait_s": [0, 9, 12, 15]}
+        row.update(started_at=[100, 109, 112, 115], shorter_half_mean_s=None)
+        row["state"] = ["COMPLETED"] * 3 + ["RUNNING"]
+        self.assertEqual(carrier_ends_page.time_had(row), 20)
+        self.assertEqual(carrier_ends_page.half_of_fifo(7, row), "< 0.40")
 
 
 if __name__ == "__main__":
