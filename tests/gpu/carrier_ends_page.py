@@ -67,11 +67,11 @@ LENT = """A small training of a higher priority takes the GPU of a ResNet-50; it
 the free memory of the second GPU (`neighbour-memory: yes`). Seconds of collocd are from its
 events, from the decision to the end; those of the copy are the library's."""
 WANTED = """Predicted was that 20 GiB are at the host after 1.0 s, and that the second GPU is as
-before after the kill. The error of `wanted` is the trial's: the copy was at the host and the task
-that wanted the memory had started. The trial then took what is in use from a reading that collocd
-did not have yet when the trial began; it waits for one since. So the way back from the host, and
-the losses then, are still to be measured, and what a new process finds in the memory after a
-kill."""
+before after the kill. The error of `wanted` is the trial's, which by its place in the program
+comes after the copy was at the host and the task that wanted the memory had started: it took what
+is in use from a reading that collocd did not have yet when the trial began. It waits for one
+since. So the way back from the host, and the losses then, are still to be measured, and what a new
+process finds in the memory after a kill."""
 EMULATED_HEAD = """At random instants of a way out and back, and in each phase of a program whose
 calls of the driver are held. A campaign holds if after each kill the task computes on in the same
 attempt with its blocks as they were, or has ended with nothing of it left, and others compute on.
