@@ -252,6 +252,7 @@ NEVER_RETURNS = "--hangs=1"  # a call, as the library counts it
 OTHER_MEMORY = "--pool-mib=400"  # most of its memory is of a kind that is not carried
 NCCL = "--nccl=1"  # linked with it, as PyTorch is
 RANK = "--rank=$RANK"
+USABLE_MIB = 40336  # of an A100-40GB: the driver keeps the rest
 SHARES = "--shares=1"  # its first block, with a child
 
 
@@ -643,6 +644,33 @@ class Pooled(Suspend):
         self.assertEqual((self.mapped_mib(pid), self.rooms()), (0, {}))
         self.colloc("resume", str(task))
         self.goes_on(task)
+
+
+class GivesWayOnTheOnlyGpu(Suspend):
+    """To an allocation. Its context stays, and the driver takes no part."""
+
+    gpus = "1xA100-40GB"
+    settings = {"sample-period": "100ms", "carrier": "yes", "smact-max": "1", "min-free": "0"}
+    start_program, wait_steps, goes_on = Carried.start_program, Carried.wait_steps, Carried.goes_on
+
+    def test_its_context_stays(self):
+        self.emulator("set", "machine", "checkpoint-fails=on")
+        task, pid = self.start_program(memory_mib=1000)
+        grows = f"--grows={self.work}/go --grows-mib=300"
+        other, other_pid = self.start_program(grows, memory_mib=3000)
+        for each in (task, other):
+            until(lambda each=each: self.task(each)["carried"], "its carrier")
+        rows = self.processes()
+        held_mib = rows[pid][1] + rows[other_pid][1]
+        self.emulator("set", "0", f"foreign-mib={USABLE_MIB - held_mib - 270}")
+        self.write("go", "")
+        until(lambda: "SUSPENDED" in self.events(task), "its memory to leave")
+        self.assertEqual(self.processes()[pid][1:], (CarriedClients.context_mib, ""))
+        until(lambda: "grew" in self.output(other), "the memory of the other")
+        self.act("cancel", other)
+        self.emulator("set", "0", "foreign-mib=0")
+        self.goes_on(task)
+        self.assertFalse(any("its memory has left" in line for line in self.log))
 
 
 class CarriedClients(Carried):

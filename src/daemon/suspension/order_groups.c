@@ -192,6 +192,20 @@ static bool may_keep_context(const struct suspension *s)
     return leaves_for_memory && s->record.is_carried && s->orders->kind == ORDER_SUSPEND;
 }
 
+/* On the only GPU of a server its context stays from the start: it comes back only there, sooner,
+ * and nothing can be lost. To restore a context the driver needs memory that a full GPU may not
+ * have, and a process whose restore fails never computes again (docs/measured/memory-waits.md). */
+static bool stays_for_memory(const struct suspension *s)
+{
+    const struct task *task = suspension_find_task(s, s->orders->task);
+    bool stays = task && s->n_gpus == 1 && task->run->yield.reason == YIELD_TO_MEMORY &&
+                 s->orders->kind == ORDER_SUSPEND && s->parts.config->carrier && !s->facts.is_mig &&
+                 s->record.n_processes > 0;
+    for (size_t i = 0; i < s->record.n_processes && stays; i++)
+        stays = preload_manager_can_carry(s->parts.preload, task->id, s->record.processes[i].pid);
+    return stays;
+}
+
 static void keep_context(struct suspension *s, const char *why)
 {
     log_info(
@@ -555,7 +569,8 @@ void suspension_decide(struct suspension *s)
         return;
     }
     s->record.is_carried = s->parts.config->carrier;
-    s->record.are_clients = is_near || suspend_is_by_carrier_alone(&s->facts);
+    s->record.are_clients = is_near || suspend_is_by_carrier_alone(&s->facts) ||
+                            stays_for_memory(s);
     int r = suspension_save_record(s, s->orders->task);
     if (r < 0) {
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, false, "the state folder cannot be written");
