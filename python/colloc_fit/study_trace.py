@@ -119,7 +119,11 @@ WAYS = {
     ),
     "anywhere-recovery": ([*ANYWHERE, "--preload=no"], ()),
     "anywhere-waiting": ([*ANYWHERE, "--preload=yes", "--carrier=no"], ()),
-    "anywhere-carrier": ([*ANYWHERE, "--preload=yes", "--carrier=yes"], ()),
+    # Of a virtual machine whose memory grows as it is used, half of that of its start is little.
+    "anywhere-carrier": (
+        [*ANYWHERE, "--preload=yes", "--carrier=yes", "--suspend-memory-max=100GiB"],
+        (),
+    ),
     "default": ([], ()),  # as installed, nothing declared
     "magm-streams-declared": (["--policy=magm", "--sharing=streams"], ("memory",)),
     "magm-streams-waiting": (["--policy=magm", "--sharing=streams", "--preload=yes"], ()),
