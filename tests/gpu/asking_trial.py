@@ -4,6 +4,7 @@
 
     tests/gpu/asking_trial.py PROGRAMS OUTPUT SECONDS [ROUNDS]   on the machine with the GPU
     tests/gpu/asking_trial.py page OUTPUT PAGE                   anywhere: the tables of a page
+    tests/gpu/asking_trial.py again OUTPUT PAGE                  of a later run: asked, neighbour
 
 PROGRAMS is a folder of scripts/bundle. GPU names the GPU for NVML (0), which nothing else uses. A
 ResNet-50 trains there as a task of collocd. ROUNDS times (10) a network is submitted at a batch
@@ -244,21 +245,33 @@ def neighbour_table(rows):
     return lines
 
 
-def page(path, target):
+def fill_page(path, target, suffix, tables):
     with open(path, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     with open(target, encoding="utf-8") as file:
         text = file.read()
-    for marker, lines in (("context", context_table(rows)), ("asked", asked_table(rows)),
-                          ("neighbour", neighbour_table(rows))):  # fmt: skip
-        text = tuning_trial.fill(text, marker, lines)
+    for marker, table in tables:
+        text = tuning_trial.fill(text, marker + suffix, table(rows))
     with open(target, "w", encoding="utf-8") as file:
         file.write(text)
 
 
+def page(path, target):
+    tables = (("context", context_table), ("asked", asked_table), ("neighbour", neighbour_table))
+    fill_page(path, target, "", tables)
+
+
+def page_again(path, target):
+    tables = (("asked", asked_table), ("neighbour", neighbour_table))
+    fill_page(path, target, ", again", tables)
+
+
+PAGES = {"page": page, "again": page_again}
+
+
 def main():
-    if sys.argv[1:2] == ["page"]:
-        page(*sys.argv[2:])
+    if len(sys.argv) == 4 and sys.argv[1] in PAGES:
+        PAGES[sys.argv[1]](*sys.argv[2:])
     elif sys.argv[1:] == ["context"]:
         probe_context()
     elif len(sys.argv) in (4, 5):
