@@ -555,8 +555,15 @@ def is_cut_off(runs):
     return any(run["cut_off"] for run in runs)
 
 
+def has_failed(runs):
+    return any(run["failed"] for run in runs)
+
+
 def ratio(runs, reference):
-    """Of the mean times; with a sign where a run of either was cut off, "-" where of both."""
+    """Of the mean times; with a sign where a run of either was cut off, "-" where of both, where
+    trainings failed, and without a reference."""
+    if reference is None or has_failed(runs):
+        return "-"
     value = f"{mean_s(runs) / mean_s(reference):.2f}"
     if is_cut_off(reference):
         return "-" if is_cut_off(runs) else "< " + value
@@ -597,10 +604,9 @@ def tables(results):
         lines += table(ROWS, totals, totals["by-hand"], "by hand")
     fixed = [way for way in totals if way.startswith("fixed-")]
     if fixed:
-        # One that was cut off only where no other is there.
-        best = min(
-            (totals[way] for way in fixed), key=lambda runs: (is_cut_off(runs), mean_s(runs))
-        )
+        # One that was cut off only where no other is there; failed trainings end soon.
+        sound = [totals[way] for way in fixed if not has_failed(totals[way])]
+        best = min(sound, key=lambda runs: (is_cut_off(runs), mean_s(runs)), default=None)
         numbers = sorted((int(way.split("-")[1]), way) for way in fixed)
         rows = {way: f"by hand, {number} on each GPU" for number, way in numbers}
         lines += [""] * bool(lines) + table({**ARRAY_ROWS, **rows}, totals, best, "the best")

@@ -16,6 +16,8 @@ START = (
     "start-again.jsonl",
     "start-array-small.jsonl",
     "start-array-middle.jsonl",
+    "start-array-again.jsonl",
+    "start-array-loaded.jsonl",
 )
 MEASURED = os.path.join(ROOT, "docs", "measured")
 
