@@ -61,6 +61,7 @@ TOGETHER_S = 100
 PROBE = ["--probe-share=0.25"]
 PROBE_NEIGHBOUR = "medium"
 PROBE_MAX_S = 60
+PROBE_SETTLE_S = 0.5  # PROBE_SETTLE_US of src/core/probe.h
 MISSED_S = 40  # two reports, giving way, and what the speed is then
 FLUSH_S = 0.25  # of promise_training.py
 
@@ -527,11 +528,21 @@ class Beside:
         return sum(alone <= PROMISE * per_s for per_s in found), len(found)
 
 
+def last_phase(row):
+    """Since when, and until when, the one that stays is alone. A decoder that had given way is not
+    there before it has come back: its first step ends that."""
+    since = row["alone_again_from"]
+    back = max((at for at, event, _ in row["events"] if event == "RESUMED"), default=since)
+    if row["part"] == "missed" and back > since:
+        since = next((t for t in from_ms(row["other_ends"]) if t > back), since)
+    return since, row["alone_again_to"]
+
+
 def decoder_alone(rows):
     """Steps a second of the decoder without a limit, once the promised task has left."""
     for row in rows:
         if row["part"] == "missed" and "ends" in row:
-            return rate(from_ms(row["other_ends"]), row["alone_again_from"], row["alone_again_to"])
+            return rate(from_ms(row["other_ends"]), *last_phase(row))
     return float("nan")
 
 
@@ -540,6 +551,8 @@ def percent_of(kept):
 
 
 def page_held(rows):
+    if not any(row["part"] == "held" for row in rows):
+        return
     print("| promised 1.5 | SMs of the decoder | speed alone from | steps/s | ", end="")
     print("windows of 10 s | one each second | slowest | speed | of the decoder | sum |")
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -571,13 +584,13 @@ def phases(it):
     if "SUSPENDED" in at:
         yield "it has given way", gave_way, row["together_to"]
     last = "it is alone" if row["part"] == "missed" else "alone again"
-    yield last, row["alone_again_from"], row["alone_again_to"]
+    yield (last, *last_phase(row))
 
 
 def span(ends, since, to):
-    """The mean of steps a second, and the slowest and fastest of its whole seconds, if any."""
+    """The mean of steps a second, and the slowest and fastest of its whole seconds."""
     seconds = [rate(ends, since + i, since + i + 1) for i in range(int(to - since))]
-    spread = f" ({min(seconds):.0f} to {max(seconds):.0f})" if seconds else ""
+    spread = f" ({min(seconds):.0f} to {max(seconds):.0f})" if len(seconds) > 1 else ""
     return f"{rate(ends, since, to):.1f}{spread}"
 
 
@@ -612,41 +625,69 @@ def page_ledger(rows):
     alone = [sum(t["exec_s"] for t in row["tasks"]) for row in passes if row["how"] == "exclusive"]
     if not alone:
         return
-    print("| | held | occupied | saved, really | part | by the ledger | between | measured |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| | held | of it before first steps | occupied | saved, really | part ", end="")
+    print("| by the ledger | between | measured | energy | saved by the ledger |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in passes:
         if not isinstance(row["report"], dict):
             print(f"| {row['how']} | {row['report']} |")
             continue
         found = row["report"]["total"]
         s = {key: 3600 * (found[key] or 0) for key in found if key.startswith("gpu_hours")}
-        real = alone[0] - s["gpu_hours_occupied"]
+        real = round(alone[0] - s["gpu_hours_occupied"], 3) + 0.0  # no -0.0
         low, said, high = (s[f"gpu_hours_saved{end}"] for end in ("_low", "", "_high"))
         shared = s["gpu_hours_shared"]
+        starting = sum(t["first_step"] - t["started_at"] for t in row["tasks"] if t["first_step"])
+        energy = "-" if row["energy_j"] is None else f"{row['energy_j'] / 1e3:.1f} kJ"
         print(
-            f"| {row['how']} | {s['gpu_hours_held']:.1f} s | {s['gpu_hours_occupied']:.1f} s | "
+            f"| {row['how']} | {s['gpu_hours_held']:.1f} s | {starting:.1f} s | "
+            f"{s['gpu_hours_occupied']:.1f} s | "
             f"{real:.1f} s | {100 * real / alone[0]:.1f} % | "
             f"{said:.1f} s, {100 * said / s['gpu_hours_alone']:.1f} % | "
             f"{low:.1f} and {high:.1f} s | "
-            f"{100 * s['gpu_hours_speed_measured'] / shared if shared else 0:.0f} % |"
+            f"{100 * s['gpu_hours_speed_measured'] / shared if shared else 0:.0f} % | "
+            f"{energy} | {3600 * (found['energy_saved_kwh'] or 0):.1f} kJ |"
         )
     print()
+
+
+def probe_phases(row):
+    """Of the story of a probe: (name, since, to)."""
+    at = {event: moment for moment, event, _ in row["events"]}
+    if "PAUSE" in at and "CONTINUE" in at:
+        yield "beside it", row["together_from"], at["PAUSE"]
+        yield "it is paused, and its kernels end", at["PAUSE"], at["PAUSE"] + PROBE_SETTLE_S
+        yield "it is paused: the steps are counted", at["PAUSE"] + PROBE_SETTLE_S, at["CONTINUE"]
+    if "END" in at and at["END"] < row["alone_from"]:
+        yield "it has just left", at["END"], row["alone_from"]
+    yield "it has left", row["alone_from"], row["alone_to"]
+
+
+def lengths_ms(ends, since, to):
+    """The 5th percentile and the median of the steps' lengths; "-": too few."""
+    inside = [t for t in ends if since <= t < to]
+    lengths = sorted(1000 * (b - a) for a, b in zip(inside, inside[1:]))
+    if len(lengths) < 20:
+        return "- | -"
+    return f"{lengths[len(lengths) // 20]:.0f} | {lengths[len(lengths) // 2]:.0f}"
 
 
 def page_probe(rows):
-    probes = [row for row in rows if row["part"] == "probe" and "ends" in row]
-    if not probes:
-        return
-    print("| beside | steps/s by the probe | alone | difference | the neighbour's record |")
-    print("| --- | ---: | ---: | ---: | --- |")
-    for row in probes:
-        said, alone = row["probed_per_s"], row["alone_per_s"]
-        apart = f"{100 * (said / alone - 1):+.1f} %" if said and alone else "-"
-        print(
-            f"| {row['model']} beside {row['neighbour']} | {said or '-'} | {alone:.1f} | {apart} | "
-            f"{row['probes_text'] or row['promise_text']} |"
-        )
-    print()
+    for row in rows:
+        if row["part"] != "probe" or "ends" not in row:
+            continue
+        said = f"{row['probed_per_s']:.1f}" if row["probed_per_s"] else "no speed"
+        note = row["probes_text"] or row["promise_text"]
+        ends, others = from_ms(row["ends"]), from_ms(row["other_ends"])
+        print(f"{row['model']} beside {row['neighbour']}; the probe says {said}: {note}\n")
+        print("| the neighbour | s | steps/s (of single seconds) | step, ms: 5 % | median ", end="")
+        print("| of the neighbour |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+        for name, since, to in probe_phases(row):
+            print(
+                f"| {name} | {to - since:.1f} | {span(ends, since, to)} | "
+                f"{lengths_ms(ends, since, to)} | {rate(others, since, to):.1f} |"
+            )
+        print()
 
 
 def page_bare(rows):

@@ -56,6 +56,19 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(page), 4)
         self.assertEqual(page, rows(made))
 
+    def assert_has(self, page, made):
+        """A page with other tables too."""
+        self.assertGreater(len(made), 2)
+        with open(os.path.join(MEASURED, page), encoding="utf-8") as file:
+            written = rows(file.read())
+        self.assertEqual([row for row in made if row not in written], [])
+
+    def test_promise(self):
+        for name in ("again", "probe", "ledger"):
+            path = os.path.join(MEASURED, f"promise-{name}.jsonl")
+            made = self.made_by(("tests", "gpu", "promise_trial.py"), "--page", path)
+            self.assert_has("promise.md", rows(made))
+
     def test_memory_waits(self):
         paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(5)]
         made = rows(self.made_by(("scripts", "study-trace"), "--table", *paths))
