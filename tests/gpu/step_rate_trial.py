@@ -438,6 +438,24 @@ def summarise(rows):
     return lines
 
 
+def replaced_marks(row):
+    """A line for each time that other marks replaced those in use: steps missing before and after,
+    by the training's own ends and the samples of the page, [ms, count, timed ms, unit]."""
+    samples = [
+        (sum(end <= ms for end in row["ends"]), ms, n, unit) for ms, n, _, unit in row["page"]
+    ]
+    for before, after in zip(samples, samples[1:]):
+        if 0 < before[3] < after[3]:
+            sides = (samples[0], before), (after, samples[-1])
+            own = [to[0] - since[0] for since, to in sides]
+            missing = [n - (to[2] - since[2]) for n, (since, to) in zip(own, sides)]
+            yield (
+                f"{row['name']}, {row['part']}: other marks after {after[1] / 1000:.1f} s; "
+                f"not counted: {missing[0]} of {own[0]} steps before, "
+                f"{missing[1]} of {own[1]} after"
+            )
+
+
 def page(path):
     """The tables of docs/measured/steps.md."""
     rows = read(path)
@@ -455,6 +473,9 @@ def page(path):
             f"{percent(count)} | {row['per_s']:.2f} | {percent(per_s)} | {row['found_s']:.1f} s |"
         )
     print()
+    for row in rows:
+        for line in replaced_marks(row) if row["part"] == "shared" and "page" in row else ():
+            print(line)
     print("\n".join(line for line in summarise(rows) if line.startswith(("within", "probe", "a "))))
 
 

@@ -2,6 +2,7 @@
 """Tables of measured pages are what their command prints of the raw results."""
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -68,6 +69,20 @@ class Pages(unittest.TestCase):
             path = os.path.join(MEASURED, f"promise-{name}.jsonl")
             made = self.made_by(("tests", "gpu", "promise_trial.py"), "--page", path)
             self.assert_has("promise.md", rows(made))
+
+    def test_steps(self):
+        replaced = []
+        for name in ("steps", "steps-again", "steps-third"):
+            path = os.path.join(MEASURED, f"{name}.jsonl.xz")
+            made = self.made_by(("tests", "gpu", "step_rate_trial.py"), "--page", path)
+            self.assert_has("steps.md", [row for row in rows(made) if len(row) == 8])
+            line = next(
+                line for line in made.splitlines() if line.startswith("jax, shared: other marks")
+            )
+            replaced.append(re.findall(r"-?[0-9.]+ s|-?[0-9]+ of [0-9]+", line))
+        with open(os.path.join(MEASURED, "steps.md"), encoding="utf-8") as file:
+            page = [row[1:] for row in rows(file.read()) if len(row) == 4]
+        self.assertEqual(page[1:], replaced)
 
     def test_memory_waits(self):
         paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(5)]
