@@ -84,6 +84,14 @@ class Pages(unittest.TestCase):
             page = [row[1:] for row in rows(file.read()) if len(row) == 4]
         self.assertEqual(page[1:], replaced)
 
+    def test_closed(self):
+        path = os.path.join(MEASURED, "closed.jsonl")
+        made = rows(self.made_by(("tests", "gpu", "closed_page.py"), path))
+        with open(os.path.join(MEASURED, "closed.md"), encoding="utf-8") as file:
+            page = rows(file.read())
+        self.assertGreater(len(page), 8)
+        self.assertEqual(page, made)
+
     def test_memory_waits(self):
         paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(5)]
         made = rows(self.made_by(("scripts", "study-trace"), "--table", *paths))
