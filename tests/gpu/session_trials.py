@@ -49,21 +49,6 @@ def kills(sharing):
     }
 
 
-def closed():
-    command = (
-        f"{GPU}/closed_trial.py {{programs}} {{out}}/closed.jsonl --gpus={{gpu}}"
-        " --seconds={seconds}"
-    )
-    return {
-        "gpus": 1,
-        "wanted_s": 75,
-        "least_s": 45,
-        "command": command,
-        "smoke": f"{command} --parts=told,filter",
-        "emulated": f"{command} --emulated",
-    }
-
-
 def slots(ways, gpus):
     command = (
         f"{GPU}/carrier_slots_trial.py {{programs}} {{out}}/slots.jsonl --ways={ways}"
@@ -131,17 +116,6 @@ TRIALS = (
         " run on a full GPU, 30 to 90 allocations wait",
     ),
     Trial(
-        "split",
-        "Each rank of DDP, FSDP and ZeroRedundancyOptimizer from its script, against NVML",
-        2,
-        90,
-        80,
-        f"env GPU={{gpus}} python3 {GPU}/split_trial.py measure {{programs}} {{out}} {{seconds}}",
-        f"env GPU={{gpus}} python3 {GPU}/split_trial.py measure {{programs}} {{out}} {{seconds}}"
-        " gpt2-fsdp gpt2-zero1 gpt2-ddp",
-        "DDP and zero1 within 3 %, fully_shard within 5, FullyShardedDataParallel within 8",
-    ),
-    Trial(
         "kills",
         "A kill of the task, its helper or collocd in each phase of the carrier: are losses equal?",
         predicted="all nine kinds, 60 kills and more; all losses equal those of the training that"
@@ -170,32 +144,12 @@ TRIALS = (
         " --gpus={gpus} --seconds={seconds}",
     ),
     Trial(
-        "closed",
-        "What CUDA and nvidia-smi find where the kernel closes GPUs: gpu-filter and outside: limit",
-        predicted="tasks see their own GPUs only (cuInit says 100 to a task of none), a person"
-        " outside none, root all; a training goes out and in beside it; refused where the machine"
-        " does not let root make cgroups: `told` says so",
-        **closed(),
-    ),
-    Trial(
-        "ledger",
-        "What the ledger says that sharing saved, and what it saved",
-        predicted="really saved 35 to 48 %, the ledger within 3 points, inside its interval",
-        **promise("ledger", wanted_s=250, least_s=190),
-    ),
-    Trial(
         "probe",
-        "The speed alone of a training that was never alone, by a probe, against that alone",
+        "The speed alone of a training by a probe, where nothing else runs, against that alone",
         predicted="within 3 % of what it makes once the other one has left; the neighbour pauses"
         " for 2 to 3 s and goes on",
+        may_be_beside=False,
         **promise("probe:small", wanted_s=75, least_s=60),
-    ),
-    Trial(
-        "promise",
-        "Windows of promises that are held and missed, with 10 % of the SMs to spare",
-        predicted="a GPT-2 beside a small and a medium training: all windows of 10 s held, sums"
-        " of speeds 1.4 to 1.65; missed: it gives way 15 to 25 s after its first step",
-        **promise("held:small missed:medium", wanted_s=380, least_s=220),
     ),
     Trial(
         "learning",
@@ -221,18 +175,6 @@ TRIALS = (
         " {out}/array.jsonl --array=6 --array-kind=middle --array-each=0.5 --gpus={gpu}"
         " --fork=torch,torch._dynamo --ways=pace,array,fixed-3 --within={seconds}",
         "colloc 0.95 to 1.10 of the best, which is 5 or 10 at a time; no failure",
-    ),
-    Trial(
-        "steps",
-        "Steps a second as the library counts them, of what was wrong before: graphs, JAX, GPT-2",
-        1,
-        100,
-        67,
-        f"python3 {GPU}/step_rate_trial.py {{programs}}/libcolloc-preload.so {{out}}/steps.jsonl"
-        " {seconds} cuda graph,evaluation,jax,gpt2",
-        f"python3 {GPU}/step_rate_trial.py {{programs}}/libcolloc-preload.so {{out}}/steps.jsonl"
-        " {seconds} cuda jax,graph",
-        "graphs and evaluations within 2 %, JAX alone within 1 %",
     ),
     Trial(
         "kernels",
