@@ -449,6 +449,7 @@ class Trial:
             **{key: shown.get(key) for key in keys},
             "first_step": ends[0] if ends else None,
             "last_step": ends[-1] if ends else None,
+            "made": len(ends),
         }
 
     def together_s(self, parts):
@@ -651,6 +652,38 @@ def page_ledger(rows):
     print()
 
 
+def own_rate(task, made):
+    """Steps a second by the ends of the first and the last one."""
+    if not task["first_step"] or made < 2:
+        return float("nan")
+    return (made - 1) / (task["last_step"] - task["first_step"])
+
+
+def page_ledger_tasks(rows):
+    """Each task beside the others, against itself alone."""
+    passes = [row for row in rows if row["part"] == "ledger" and "tasks" in row]
+    alone = next((row["tasks"] for row in passes if row["how"] == "exclusive"), [])
+    beside = next((row["tasks"] for row in passes if row["how"] == "shared"), [])
+    if not beside:
+        return
+    print(
+        "| task | steps/s alone | counted | beside others | counted | steps counted of made ",
+        end="",
+    )
+    print("| s alone | by the ledger | s beside others | of it measured |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for (name, steps), one, two in zip(SHORT, alone, beside):
+        made = two.get("made", steps)
+        print(
+            f"| {name} | {own_rate(one, one.get('made', steps)):.1f} | "
+            f"{one['steps_per_s_mean'] or float('nan'):.1f} | {own_rate(two, made):.1f} | "
+            f"{two['steps_per_s_mean'] or float('nan'):.1f} | {two['steps'] or 0:.0f} of {made} | "
+            f"{one['exec_s']:.1f} | {two['ledger']['alone_s']:.1f} | "
+            f"{two['ledger']['shared_s']:.1f} | {two['ledger']['measured_s']:.1f} |"
+        )
+    print()
+
+
 def probe_phases(row):
     """Of the story of a probe: (name, since, to)."""
     at = {event: moment for moment, event, _ in row["events"]}
@@ -706,9 +739,12 @@ def page_bare(rows):
     print()
 
 
+PAGES = (page_held, page_story, page_probe, page_ledger, page_ledger_tasks, page_bare)
+
+
 def page(path):
     rows = read(path)
-    for print_part in (page_held, page_story, page_probe, page_ledger, page_bare):
+    for print_part in PAGES:
         print_part(rows)
     for row in rows:
         if "error" in row:
