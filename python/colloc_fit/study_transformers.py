@@ -6,7 +6,9 @@
         `python3 -m colloc_collect.labels` and the measured runs of data/memory
     scripts/study-transformers --judge COLLOC STUDY LABELS...
         in docs/measured/memnet, transformers.csv: what the weights in STUDY/SET/weights answer for
-        the rows of STUDY/SET that were kept back, labels.csv: labels beside published memory, and
+        the rows of STUDY/SET that were kept back; the same of trainings that were stopped before
+        they ended, whose weights are in STUDY/SET/stopped with the epochs that each network had
+        (epochs.json: a number by network). labels.csv: labels beside published memory, and
         measured-labels.csv: labels beside the runs of data/memory. A file of which LABELS has
         nothing stays as it is
     scripts/study-transformers
@@ -187,23 +189,32 @@ def judge(colloc, study, paths):
     """Writes labels.csv and, once a set is trained, transformers.csv."""
     write_labels(paths)
     write_measured_labels(paths)
-    if not any(os.path.exists(f"{study}/{name}/weights") for name in SETS):
+    with_weights = [name for name in SETS if weights_of(f"{study}/{name}")]
+    if not with_weights:
         print("no set is trained")
         return
     with open(f"{FOLDER}/transformers.csv", "w", encoding="utf-8") as file:
-        file.write("set,network,learned_from,kept_back,accuracy,under,commonest_class\n")
-        for name in SETS:
+        file.write("set,network,stopped_after,learned_from,kept_back,accuracy,under,"
+                   "commonest_class\n")  # fmt: skip
+        for name in with_weights:
             data = f"{study}/{name}"
-            if not os.path.exists(f"{data}/weights"):
-                print(f"{name}: not trained")
-                continue
             with open(f"{data}/runs.csv", encoding="utf-8", newline="") as runs:
                 learned = sum(row["split"] == "train" for row in csv.DictReader(runs))
-            for network, row in evaluate(colloc, data, f"{data}/weights").items():
-                file.write(
-                    f"{name},{network},{learned},{row['rows']},{row['accuracy']:.4f},"
-                    f"{row['under']:.4f},{row['commonest_class']:.4f}\n"
-                )
+            for weights, epochs in weights_of(data):
+                for network, row in evaluate(colloc, data, weights).items():
+                    file.write(
+                        f"{name},{network},{epochs.get(network, '')},{learned},{row['rows']},"
+                        f"{row['accuracy']:.4f},{row['under']:.4f},{row['commonest_class']:.4f}\n"
+                    )
+
+
+def weights_of(data):
+    """The folders of weights of a set, each with the epochs of networks that were stopped."""
+    found = [(f"{data}/weights", {})] if os.path.exists(f"{data}/weights") else []
+    if os.path.exists(f"{data}/stopped"):
+        with open(f"{data}/stopped/epochs.json", encoding="utf-8") as file:
+            found.append((f"{data}/stopped", json.load(file)))
+    return found
 
 
 def read_published():
@@ -275,24 +286,40 @@ def accuracy_cells(rows):
     ]
 
 
-def accuracy_table():
-    rows, found = [], read_csv("transformers.csv")
+def accuracy_rows(found, stopped):
+    """The rows of a table: of the trainings that ended, or of those that were stopped."""
+    rows = []
     for name, folds in (
         ("crashes-out", 0), ("crashes-in", 0), ("measured", FOLDS), ("both", FOLDS),
         ("measured", 0), ("both", 0),
     ):  # fmt: skip
         names = {f"{name}-{fold}" for fold in range(folds)} if folds else {name}
         for network in NETWORKS:
-            mine = [row for row in found if row["set"] in names and row["network"] == network]
+            mine = [
+                row
+                for row in found
+                if row["set"] in names
+                and row["network"] == network
+                and bool(row["stopped_after"]) is stopped
+            ]
             if len(mine) != len(names):
                 continue
             learned = round(statistics.mean(int(row["learned_from"]) for row in mine))
-            said = percent(PUBLISHED_ACCURACY[network]) if name.startswith("crashes") else ""
             label = f"{name}, each third kept back once" if folds else name
-            rows.append([label, f"`{network}`", str(learned), *accuracy_cells(mine), said])
+            rows.append([label, f"`{network}`", str(learned), *accuracy_cells(mine)])
+            if stopped:
+                epochs = sorted({int(row["stopped_after"]) for row in mine})
+                rows[-1].append(" to ".join(map(str, sorted({epochs[0], epochs[-1]}))))
+            else:
+                is_published = name.startswith("crashes")
+                rows[-1].append(percent(PUBLISHED_ACCURACY[network]) if is_published else "")
+    return rows
+
+
+def accuracy_table(stopped):
     head = ["data", "network", "learned from", "kept back", "accuracy (95 %)", "under",
-            "always the most frequent class", "published"]  # fmt: skip
-    return markdown(head, rows)
+            "always the most frequent class", "epochs" if stopped else "published"]  # fmt: skip
+    return markdown(head, accuracy_rows(read_csv("transformers.csv"), stopped))
 
 
 def label_errors():
@@ -331,7 +358,8 @@ def tables():
     """Name of a block of the page -> its Markdown."""
     found = {"labels": labels_table()}
     if os.path.exists(f"{FOLDER}/transformers.csv"):
-        found["transformers"] = accuracy_table()
+        found["transformers"] = accuracy_table(stopped=False)
+        found["stopped"] = accuracy_table(stopped=True)
     return found
 
 

@@ -108,6 +108,36 @@ class Sets(unittest.TestCase):
             study.make("crash", "folder", [])
 
 
+class Judged(unittest.TestCase):
+    def test_trainings_that_were_stopped_have_a_table_of_their_own(self):
+        """Both have rows in one file; a third that is missing leaves its table without the row."""
+        network = study.NETWORKS[0]
+        answer = {network: {"rows": 10, "accuracy": 0.9, "under": 0.1, "commonest_class": 0.4}}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(
+            study, "FOLDER", folder
+        ), mock.patch.object(study, "evaluate", lambda *_: answer):
+            for name, kind in (("both", "weights"), ("both", "stopped"), ("both-0", "stopped"),
+                               ("measured-0", "weights")):  # fmt: skip
+                os.makedirs(f"{folder}/{name}/{kind}")
+                with open(f"{folder}/{name}/runs.csv", "w", encoding="utf-8") as file:
+                    file.write("split\ntrain\ntest\n")
+                if kind == "stopped":
+                    with open(f"{folder}/{name}/stopped/epochs.json", "w") as file:
+                        json.dump({network: 14}, file)
+            study.judge("colloc", folder, [])
+            rows = study.read_csv("transformers.csv")
+        self.assertEqual(
+            [(row["set"], row["stopped_after"]) for row in rows],
+            [("measured-0", ""), ("both-0", "14"), ("both", ""), ("both", "14")],
+        )
+        for stopped, last in ((False, ""), (True, "14")):
+            table = study.accuracy_rows(rows, stopped)
+            self.assertEqual([(row[0], row[-1]) for row in table], [("both", last)])
+        thirds = [{**rows[-1], "set": f"both-{i}", "stopped_after": str(9 + i)} for i in range(3)]
+        table = study.accuracy_rows(thirds, True)
+        self.assertEqual([(row[3], row[-1]) for row in table], [("30", "9 to 11")])
+
+
 class Interval(unittest.TestCase):
     def test_wilson(self):
         low, high = study.interval(0.76, 92)  # 70 of 92
