@@ -8,9 +8,9 @@ SHEET is GPUMemNet's table as CSV: timm_model,batch,measured_mib,faketensor_mib;
 of the whole device. `export` needs PyTorch and timm. It describes the networks in an order that
 does not depend on their names' meaning, so that those done after SECONDS are a random part of the
 table, and goes on where it stopped. Two at once share the work. `judge` estimates each run from the
-export of its network. FOLDER gets a row for each run (runs.csv) and for each family
-(families.csv); both stay outside of the project, since the table has no licence. PAGE gets the
-tables between its markers.
+export of its network; EXPORTS is that folder, or a file with an export a line, packed by xz. FOLDER
+gets a row for each run (runs.csv) and for each family (families.csv); both stay outside of the
+project, since the table has no licence. PAGE gets the tables between its markers.
 
 The sheet does not say how the trainings ran. Their optimizer is taken for SGD with momentum, chosen
 with the table in view: with Adam, and with plain SGD, the constant of the device differs more
@@ -19,7 +19,7 @@ over the networks whose hash is even; errors are those of the others, and the ot
 
 Where P99 is too little, it is asked again for a training in which cuDNN tries kernels, as timm's
 own train.py has it. Another table has what that program's loader would have on the GPU beside
-the batch of the step.
+the batch of the step, and one what trainings took on an H200 (docs/measured/timm/h200.jsonl).
 
 A run at the device's limit, or one that took less than the tensors that FakeTensor finds alive at
 its peak, ran out of memory: it is left out.
@@ -54,7 +54,11 @@ JUMP = 0.1  # above the line between its neighbours; chosen
 FEW_CONVOLUTIONS = 4  # of a network of attention, for its patches; chosen
 SPAN = 16  # between the batches of a network whose growth counts: 8 and 128 in the table
 LIMIT_S = 400  # for the export of one network; chosen
+IN_VIEW = 50  # of the study's order: those with which quantiles were chosen are among them
+MEASURED = os.path.join(TOP, "data", "memory", "exports.jsonl.xz")
+ON_H200 = os.path.join(TOP, "docs", "measured", "timm", "h200.jsonl")
 MIB = 1 << 20
+MIB_OF_GIB = 1024
 KNOWN_FIELDS = ["timm_model", "batch", "measured_mib", "faketensor_mib"]
 
 
@@ -190,16 +194,16 @@ def ask(colloc, export, batch):
     return json.loads(done.stdout)
 
 
-def unpack_measured(networks, folder):
-    """The exports of data/memory that are of these networks, in fp32 and with OPTIMIZER, by name.
+def unpack_exports(path, networks, folder):
+    """The exports of a file that are of these networks, in fp32 and with OPTIMIZER, by name.
 
-    They were made by PyTorch 2.11.
+    path: a line of JSON each, packed by xz
     """
     found = {}
-    with lzma.open(os.path.join(TOP, "data", "memory", "exports.jsonl.xz"), "rt") as file:
+    with lzma.open(path, "rt") as file:
         for line in file:
             description = json.loads(line)
-            name = description["model_key"]
+            name = description.get("model_key", description["model"])
             if (
                 name in networks
                 and description["precision"] == "fp32"
@@ -209,6 +213,23 @@ def unpack_measured(networks, folder):
                 with open(found[name], "w", encoding="utf-8") as out:
                     out.write(line)
     return found
+
+
+def read_exports(path, networks, scratch):
+    """Paths of the exports of this study, by network: of a folder or a file."""
+    if os.path.isfile(path):
+        return unpack_exports(path, networks, scratch)
+    paths = {name: os.path.join(path, f"{name}.json") for name in networks}
+    return {name: one for name, one in paths.items() if os.path.exists(one)}
+
+
+def sources_of(networks, measured, described):
+    """By network, how it was described and whether quantiles were chosen with it in view."""
+    first = set(sorted(networks, key=rank)[:IN_VIEW])
+    sources = {name: "data/memory" for name in measured}
+    for name in described:
+        sources[name] = f"this study, {'in view' if name in first else 'not in view'}"
+    return sources
 
 
 def estimate_runs(colloc, networks, exports):
@@ -401,6 +422,32 @@ def _loaders(rows):
     return _table(heads, lines)
 
 
+def read_h200(path=ON_H200):
+    """What the allocator held at most, by (network, batch): a dictionary by `benchmark`."""
+    found = collections.defaultdict(dict)
+    with open(path, encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            most = max(reserved for _, reserved, _ in row["steps"])
+            found[row["name"], row["batch"]][row["benchmark"]] = most
+    return found
+
+
+def _beside_h200(networks, taken):
+    """By how much the table's runs exceed the allocator's memory on an H200, the most first.
+
+    taken: as read_h200 returns it
+    """
+    lines = []
+    for (name, batch), mib in taken.items():
+        for run in usable_runs(networks.get(name, [])):
+            if run["batch"] == batch:
+                more = (run["measured_mib"] - mib[False]) / MIB_OF_GIB
+                lines.append([name, batch, f"{mib[False]:,}", f"{mib[True]:,}", more])
+    lines.sort(key=lambda line: -line[-1])
+    heads = ["network", "batch", "H200, MiB", "then with `benchmark`", "A100's device"]
+    return _table(heads, [[*line[:-1], f"{line[-1]:+.1f} GiB"] for line in lines])
+
+
 def text_of(rows, networks):
     """The tables of the page, by the name of their marker."""
     constants = sorted({round(row["constant_mib"]) for row in rows})
@@ -436,6 +483,7 @@ def text_of(rows, networks):
         "errors": _errors(rows),
         "loader": _loaders(rows),
         "jumps": irregular,
+        "h200": _beside_h200(networks, read_h200()),
         "halves": _held(rows),
         "sources": groups(lambda row: row["source"], "described by", 1),
         "batches": groups(lambda row: row["batch"], "batch", 1),
@@ -480,18 +528,14 @@ def write_page(path, texts):
 def judge(colloc, sheet, exports, folder, page=None):
     networks = read_sheet(sheet)
     with tempfile.TemporaryDirectory() as scratch:
-        paths = unpack_measured(networks, scratch)
-        known = set(paths)
-        for name in networks:
-            path = os.path.join(exports, f"{name}.json")
-            if os.path.exists(path):
-                paths[name] = path
-                known.discard(name)
+        measured = unpack_exports(MEASURED, networks, scratch)
+        described = read_exports(exports, networks, scratch)
+        paths, sources = {**measured, **described}, sources_of(networks, measured, described)
         rows = estimate_runs(colloc, networks, paths)
         if not rows:
             sys.exit(f"study-timm: {exports} has no export of a network of {sheet}")
         for row in rows:
-            row["source"] = "data/memory" if row["model"] in known else "this study"
+            row["source"] = sources[row["model"]]
         add_constants(rows)
         add_tried(colloc, rows, paths)
     os.makedirs(folder, exist_ok=True)

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import lzma
 import os
 import sys
 import tempfile
@@ -98,7 +99,8 @@ class Sheet(unittest.TestCase):
 
     def test_the_page(self):
         page = os.path.join(self.folder, "page.md")
-        names = ("counts", "errors", "loader", "sources", "batches", "families", "jumps", "halves")
+        names = ("counts", "errors", "loader", "sources", "batches", "families", "jumps", "halves",
+                 "h200")  # fmt: skip
         with open(page, "w", encoding="utf-8") as file:
             file.writelines(f"<!-- {name} -->\n\nold\n\n<!-- end -->\n" for name in names)
         exports = os.path.join(self.folder, "exports")
@@ -111,7 +113,7 @@ class Sheet(unittest.TestCase):
                 json.dump({"inputs": [{"shape": shape}], "convs": convs, "flags": {}}, file)
             lines.append(f"net{i},8,{3000 if i < 10 else 4500},900\n")  # the last two jump
         with mock.patch.object(study_timm, "ask", answer_of), mock.patch.object(
-            study_timm, "unpack_measured", lambda *_: {}
+            study_timm, "unpack_exports", lambda *_: {}
         ), contextlib.redirect_stdout(io.StringIO()):
             study_timm.judge(
                 "colloc", self.sheet(HEAD + "".join(lines)), exports, self.folder, page
@@ -123,9 +125,49 @@ class Sheet(unittest.TestCase):
         self.assertIn("| `graph`, from an export | 0.0% | 33.3% | 33.3% | 16.7% | 16.7% |", text)
         self.assertIn("| `graph`, where kernels are tried |  |  |  |  | 0.0% |", text)
         self.assertIn("| more | 12 | 12 | 0.0% |  | 0.0% |  |", text)
-        self.assertIn("| this study | 12 | 0.0% |", text)
+        self.assertIn("| this study, in view | 12 | 0.0% |", text)
         self.assertIn("| net | 12 | 0.0% |", text)
         self.assertTrue(os.path.exists(os.path.join(self.folder, "runs.csv")))
+
+    def test_exports_of_a_file(self):
+        """Those of the table's networks alone, in fp32 and with its optimizer."""
+        path = os.path.join(self.folder, "exports.jsonl.xz")
+        momentum, adam = {"name": "momentum"}, {"name": "adam"}
+        rows = [
+            {"model": "a", "precision": "fp32", "optimizer": momentum},
+            {"model": "b", "model_key": "c", "precision": "fp32", "optimizer": momentum},
+            {"model": "d", "precision": "amp", "optimizer": momentum},
+            {"model": "e", "precision": "fp32", "optimizer": adam},
+            {"model": "f", "precision": "fp32", "optimizer": momentum},
+        ]
+        with lzma.open(path, "wt") as file:
+            file.writelines(json.dumps(one) + "\n" for one in rows)
+        found = study_timm.read_exports(path, {"a", "b", "c", "d", "e"}, self.folder)
+        self.assertEqual(sorted(found), ["a", "c"])
+        with open(found["c"], encoding="utf-8") as file:
+            self.assertEqual(json.load(file), rows[1])
+        self.assertEqual(study_timm.read_exports(self.folder, found, ""), found)
+
+    def test_networks_in_view(self):
+        names = [f"net{i}" for i in range(study_timm.IN_VIEW + 10)]
+        sources = study_timm.sources_of(names, names[:1], names[1:])
+        said = list(sources.values())
+        self.assertEqual(said.count("data/memory"), 1)
+        self.assertIn(said.count("this study, not in view"), (9, 10))
+        last = max(names[1:], key=study_timm.rank)
+        self.assertEqual(sources[last], "this study, not in view")
+
+    def test_runs_beside_an_h200(self):
+        path = os.path.join(self.folder, "h200.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            for batch, benchmark, most in ((8, False, 900), (8, True, 800), (16, False, 1000)):
+                steps = [[0.1, most - 10, most - 10], [0.1, most, most]]
+                line = {"name": "a", "batch": batch, "benchmark": benchmark, "steps": steps}
+                file.write(json.dumps(line) + "\n")
+        taken = study_timm.read_h200(path)
+        self.assertEqual(taken["a", 8], {False: 900, True: 800})
+        table = study_timm._beside_h200({"a": [row("a", 8, 900 + 2048, 500)]}, taken)
+        self.assertEqual(table.splitlines()[2:], ["| a | 8 | 900 | 800 | +2.0 GiB |"])
 
     def test_families(self):
         for name, family in (("resnet50d", "resnet"), ("tf_mixnet_l", "tf_mixnet")):
