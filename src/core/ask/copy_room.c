@@ -30,7 +30,7 @@ static double running_bytes(const struct core *core, uint32_t uid)
                                                            : NULL;
             if (task && task->state == TASK_RUNNING && core_can_suspend(core, task))
                 bytes += reading_assume(
-                    resident->mem_used_bytes, reading_or(resident->need_bytes, 0));
+                    resident->mem_used_bytes, reading_assume(resident->need_bytes, 0));
         }
     }
     return bytes;

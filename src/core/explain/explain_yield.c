@@ -70,7 +70,7 @@ static void add_copy_room(struct text_line *line, const struct core *core, const
 {
     char wanted[32], max[32], taken[32], kept[32];
     const struct copy_share of = core_copy_share(core, task);
-    double bytes = reading_or(core_copy_bytes(core, task), 0);
+    double bytes = reading_assume(core_copy_bytes(core, task), 0);
     text_line_add(line,
         "its copy of %s finds too little host memory: of %s (suspend-memory-max) suspended tasks "
         "have %s",

@@ -2,7 +2,8 @@
 /*
  * The host memory that copies of tasks' GPU memory take: of a task that is off its GPUs, that is on
  * its way there or back, or that moves. A copy on a neighbour GPU takes none. On its way out a task
- * counts with all that its GPUs list of it; away, without the contexts that have stayed.
+ * counts with all that its GPUs list of it; away, without the contexts that have stayed. What is not
+ * known is not counted: the driver of the core knows what it has copied, and refuses.
  */
 #include "core/state/copies.h"
 
@@ -24,7 +25,7 @@ struct reading core_copy_bytes(const struct core *core, const struct task *task)
 static double away_bytes(const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
-    double each = reading_or(yield->bytes, 0) - reading_or(yield->context_bytes, 0);
+    double each = reading_assume(yield->bytes, 0) - reading_assume(yield->context_bytes, 0);
     return fmax(0, each) * task->request.gpus;
 }
 
@@ -36,7 +37,7 @@ static double copy_bytes(const struct core *core, const struct task *task)
     switch (task->state) {
     case TASK_SUSPENDING:
     case TASK_MOVING:
-        return reading_or(core_copy_bytes(core, task), 0);
+        return reading_assume(core_copy_bytes(core, task), 0);
     case TASK_SUSPENDED:
     case TASK_RESUMING:
         return away_bytes(task);
