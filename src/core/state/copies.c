@@ -2,8 +2,8 @@
 /*
  * The host memory that copies of tasks' GPU memory take: of a task that is off its GPUs, that is on
  * its way there or back, or that moves. A copy on a neighbour GPU takes none. On its way out a task
- * counts with all that its GPUs list of it; away, without the contexts that have stayed. What is not
- * known is not counted: the driver of the core knows what it has copied, and refuses.
+ * counts with all that its GPUs list of it; away, without the contexts that have stayed. What is
+ * not known is not counted: the driver of the core knows what it has copied, and refuses.
  */
 #include "core/state/copies.h"
 
