@@ -130,6 +130,13 @@ enum suspend_refusal suspend_check(const struct suspend_facts *facts)
     return refusal == SUSPEND_ALLOWED ? check_host_memory(facts) : refusal;
 }
 
+bool suspend_refusal_is_memory(enum suspend_refusal refusal)
+{
+    return refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_OVER_SHARE ||
+           refusal == SUSPEND_HOST_MEMORY || refusal == SUSPEND_CGROUP_MEMORY ||
+           refusal == SUSPEND_MEMORY_UNKNOWN;
+}
+
 static const char *const refusals[SUSPEND_REFUSALS] = {
     [SUSPEND_ALLOWED] = "",
     [SUSPEND_NO_DRIVER] = "collocd cannot use the NVIDIA driver; its log says why",

@@ -85,6 +85,9 @@ int64_t suspend_host_reserve(int64_t available_bytes);
  * SUSPEND_ALLOWED. */
 enum suspend_refusal suspend_check(const struct suspend_facts *facts);
 
+/* Is it for want of memory, which may be there later? */
+bool suspend_refusal_is_memory(enum suspend_refusal refusal);
+
 /* Writes the reason as a sentence for users, with what to do. Returns `text`. */
 const char *suspend_refusal_write(
     enum suspend_refusal refusal, const struct suspend_facts *facts, char *text, size_t size);

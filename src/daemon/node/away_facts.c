@@ -43,10 +43,8 @@ static bool is_process_of_job(
 {
     if (process->job != job)
         return false;
-    for (const struct node_step *step = node->steps; step; step = step->next)
-        if (step->job == job)
-            return node_process_is_of(process, job, step->uid);
-    return !process->is_claimed;
+    const struct node_step *step = node_step_of_job(node, job);
+    return step ? node_process_is_of(process, job, step->uid) : !process->is_claimed;
 }
 
 static void collect_processes(struct away_jobs *away)
@@ -115,9 +113,7 @@ static void decide_job(struct away_jobs *away)
         return;
     }
     bool is_for_now = refusal == SUSPEND_NO_CUDA || refusal == SUSPEND_PAUSED ||
-                      refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_OVER_SHARE ||
-                      refusal == SUSPEND_HOST_MEMORY || refusal == SUSPEND_CGROUP_MEMORY ||
-                      refusal == SUSPEND_MEMORY_UNKNOWN;
+                      suspend_refusal_is_memory(refusal);
     suspend_refusal_write(refusal, &away->facts, why, sizeof why);
     away_fail(away, is_for_now ? NODE_JOB_NOT_NOW : NODE_JOB_REFUSED, why);
 }

@@ -169,13 +169,20 @@ bool away_jobs_are_taken(const struct node *node)
     return node->away && node->away->is_taking;
 }
 
+int64_t away_out_bytes(const struct away_job *job)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; job->has_record && i < job->record.n_processes; i++)
+        for (size_t k = 0; k < job->record.processes[i].n_memory; k++)
+            sum += job->record.processes[i].memory[k].bytes;
+    return sum;
+}
+
 int64_t away_jobs_out_bytes(const struct node *node)
 {
     int64_t sum = 0;
     for (const struct away_job *job = node->away ? node->away->first : NULL; job; job = job->next)
-        for (size_t i = 0; job->has_record && i < job->record.n_processes; i++)
-            for (size_t k = 0; k < job->record.processes[i].n_memory; k++)
-                sum += job->record.processes[i].memory[k].bytes;
+        sum += away_out_bytes(job);
     return sum;
 }
 

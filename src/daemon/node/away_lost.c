@@ -80,14 +80,6 @@ static void add_memory(
 
 /* ---- the job ---- */
 
-static bool has_step(const struct node *node, uint32_t job)
-{
-    for (const struct node_step *step = node->steps; step; step = step->next)
-        if (step->job == job)
-            return true;
-    return false;
-}
-
 bool away_find_lost(struct away_jobs *away, struct away_job *job)
 {
     const struct node *node = away->node;
@@ -104,7 +96,7 @@ bool away_find_lost(struct away_jobs *away, struct away_job *job)
         record.are_clients &= is_listed(node, found->pid);
     }
     job->record = record;
-    if (record.n_processes > 0 || has_step(node, job->job))
+    if (record.n_processes > 0 || node_step_of_job(node, job->job))
         return record.n_processes > 0;
     log_info("job %u, whose record is damaged, has ended while it was out", job->job);
     away_forget(away, job);

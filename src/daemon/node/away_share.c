@@ -7,26 +7,16 @@
 
 static bool is_of(const struct node *node, uint32_t job, uid_t uid)
 {
-    for (const struct node_step *step = node->steps; step; step = step->next)
-        if (step->job == job)
-            return step->uid == uid;
-    return false;
-}
-
-static double out_bytes(const struct away_job *job)
-{
-    double sum = 0;
-    for (size_t i = 0; job->has_record && i < job->record.n_processes; i++)
-        for (size_t k = 0; k < job->record.processes[i].n_memory; k++)
-            sum += (double)job->record.processes[i].memory[k].bytes;
-    return sum;
+    const struct node_step *step = node_step_of_job(node, job);
+    return step && step->uid == uid;
 }
 
 static double out_bytes_of(const struct away_jobs *away, uid_t uid)
 {
     double sum = 0;
     for (const struct away_job *job = away->first; job; job = job->next)
-        sum += job != away->present && is_of(away->node, job->job, uid) ? out_bytes(job) : 0;
+        if (job != away->present && is_of(away->node, job->job, uid))
+            sum += (double)away_out_bytes(job);
     return sum;
 }
 
@@ -58,7 +48,7 @@ void away_take_share(struct away_jobs *away)
     struct copy_share of = {.max = (double)away_jobs_max_bytes(node)};
     int n_users = 0;
     for (const struct away_job *job = away->first; job; job = job->next)
-        of.taken += job != away->present ? out_bytes(job) : 0;
+        of.taken += job != away->present ? (double)away_out_bytes(job) : 0;
     for (const struct node_step *step = node->steps; step; step = step->next)
         n_users += is_first_of_user(node, step) &&
                    (out_bytes_of(away, step->uid) > 0 || running_bytes_of(node, step->uid) > 0);

@@ -59,6 +59,9 @@ struct away_job *away_find(const struct away_jobs *away, uint32_t number);
 /* Adds a job that is on its GPUs. Returns NULL when memory is out. */
 struct away_job *away_add(struct away_jobs *away, uint32_t number);
 
+/* The GPU memory that the record of the job has. */
+int64_t away_out_bytes(const struct away_job *job);
+
 /* Removes and releases the job, and its record. */
 void away_forget(struct away_jobs *away, struct away_job *job);
 

@@ -295,9 +295,9 @@ void job_waits_poll(struct node *node)
 /* What is reported has other jobs give way. */
 bool job_waits_is_certain(const struct node *node, const struct preload_peer *peer)
 {
-    for (const struct node_step *step = node->steps; step; step = step->next)
-        if (step->job == peer->task)
-            return step->uid == peer->uid;
+    const struct node_step *step = node_step_of_job(node, peer->task);
+    if (step)
+        return step->uid == peer->uid;
     for (size_t i = 0; i < node->n_gpus; i++)
         for (size_t k = 0; k < node->gpus[i].n_processes; k++) {
             const struct node_process *process = &node->gpus[i].processes[k];

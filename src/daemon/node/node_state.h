@@ -121,6 +121,9 @@ void node_steps_load(struct node *node);
 /* Returns the step of this slurmstepd; NULL: not known. */
 struct node_step *node_step_find(const struct node *node, pid_t stepd);
 
+/* Returns a step of the job, all of which are of one user; NULL: none is known. */
+const struct node_step *node_step_of_job(const struct node *node, uint64_t job);
+
 /* Notes which steps share their GPUs with processes of others, by the last poll. */
 void node_steps_note_sharing(struct node *node);
 

@@ -78,6 +78,14 @@ struct node_step *node_step_find(const struct node *node, pid_t stepd)
     return step;
 }
 
+const struct node_step *node_step_of_job(const struct node *node, uint64_t job)
+{
+    const struct node_step *step = node->steps;
+    while (step && step->job != job)
+        step = step->next;
+    return step;
+}
+
 static bool has_process_of_others(const struct node_gpu *gpu, const struct node_step *step)
 {
     for (size_t i = 0; i < gpu->n_processes; i++)

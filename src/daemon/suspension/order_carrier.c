@@ -67,6 +67,15 @@ static void choose_places(struct suspension *s)
     suspension_lend_memory(s);
 }
 
+bool suspension_can_carry(const struct suspension *s)
+{
+    bool can = s->record.n_processes > 0;
+    for (size_t i = 0; i < s->record.n_processes && can; i++)
+        can = preload_manager_can_carry(
+            s->parts.preload, s->orders->task, s->record.processes[i].pid);
+    return can;
+}
+
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next)
 {
     if (is_away && !s->orders->is_near)

@@ -198,12 +198,9 @@ static bool may_keep_context(const struct suspension *s)
 static bool stays_for_memory(const struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
-    bool stays = task && s->n_gpus == 1 && task->run->yield.reason == YIELD_TO_MEMORY &&
-                 s->orders->kind == ORDER_SUSPEND && s->parts.config->carrier && !s->facts.is_mig &&
-                 s->record.n_processes > 0;
-    for (size_t i = 0; i < s->record.n_processes && stays; i++)
-        stays = preload_manager_can_carry(s->parts.preload, task->id, s->record.processes[i].pid);
-    return stays;
+    return task && s->n_gpus == 1 && task->run->yield.reason == YIELD_TO_MEMORY &&
+           s->orders->kind == ORDER_SUSPEND && s->facts.is_by_carrier && !s->facts.is_mig &&
+           suspension_can_carry(s);
 }
 
 static void keep_context(struct suspension *s, const char *why)
@@ -319,14 +316,12 @@ void suspension_on_group_done(void *context, enum group_answer answer, const cha
 static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
 {
     char why[SUSPENSION_WHY_SIZE];
-    bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_OVER_SHARE ||
-                     refusal == SUSPEND_HOST_MEMORY || refusal == SUSPEND_CGROUP_MEMORY ||
-                     refusal == SUSPEND_MEMORY_UNKNOWN;
     /* After a restart: its pages will say whether its collectives are counted. */
     bool are_ranks = refusal == SUSPEND_NCCL || refusal == SUSPEND_NCCL_UNKNOWN;
     bool is_not_known_yet = are_ranks && s->facts.is_by_carrier && s->is_not_known &&
                             !s->is_without_library;
-    enum suspension_failure failure = is_memory ? SUSPENSION_NO_MEMORY : SUSPENSION_REFUSED;
+    enum suspension_failure failure = suspend_refusal_is_memory(refusal) ? SUSPENSION_NO_MEMORY
+                                                                         : SUSPENSION_REFUSED;
     if (refusal == SUSPEND_NO_CUDA || is_not_known_yet)
         failure = SUSPENSION_NOT_NOW;
     suspend_refusal_write(refusal, &s->facts, why, sizeof why);

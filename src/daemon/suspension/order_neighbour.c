@@ -41,10 +41,9 @@ bool suspension_may_go_near(const struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
     bool may = task && task->run->yield.has_neighbour && s->orders->kind == ORDER_SUSPEND &&
-               !s->orders->has_near_failed && s->record.n_processes > 0;
+               !s->orders->has_near_failed && suspension_can_carry(s);
     for (size_t i = 0; i < s->record.n_processes && may; i++)
-        may = preload_manager_can_carry(s->parts.preload, task->id, process_at(s, i)) &&
-              !is_away(s, process_at(s, i));
+        may = !is_away(s, process_at(s, i));
     return may;
 }
 

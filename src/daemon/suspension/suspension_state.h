@@ -205,6 +205,9 @@ void suspension_name_gpus(
 /* Takes into account how long the carriers copied that have just answered. */
 void suspension_learn_carry(struct suspension *s, enum copy_way way);
 
+/* Can the carriers of all processes of the record take their memory away, and is there one? */
+bool suspension_can_carry(const struct suspension *s);
+
 /* Has all processes of the record take their memory away, or bring it back, and calls `next`. */
 void suspension_carry(struct suspension *s, bool is_away, suspension_carried *next);
 
