@@ -139,7 +139,8 @@ int user_helper_left_ms(const struct user_helper_order *order, int64_t passed_us
     return left_us > 0 ? (int)((left_us + MS_US - 1) / MS_US) : 0;
 }
 
-/* The loop looks at timers first: where it had no processor itself, the report may be there. */
+/* libuv's loop runs timers before it polls. If collocd itself had to wait for a processor, the
+ * helper may have reported, and the loop has not read the report yet. */
 static bool has_news(const struct user_helper_handles *handles)
 {
     struct pollfd report = {.fd = handles->from, .events = POLLIN};

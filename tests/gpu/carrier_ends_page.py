@@ -251,7 +251,7 @@ def marks_equal(one, other):
 
 
 def time_had(row):
-    """Seconds that a way had: until what had not ended was looked at last."""
+    """Seconds that a way ran: to the last look at the trainings that had not ended."""
     begin = min(at for at in row["started_at"] if at)
     waiting = [s for s, state in zip(row["wait_s"], row["state"]) if state == "PENDING"]
     lasted = [at - begin + s for at, s in zip(row["started_at"], row["exec_s"]) if at]

@@ -48,8 +48,8 @@ class Care(DaemonCase):
         return self.train(3000, seconds, "--smact=0.1 " + options, **members)
 
     def running(self, count, **members):
-        """So many clients of one server. Their memory was seen: what is learned of a run that ends
-        before is too low a limit for the next one of its command."""
+        """Starts `count` clients of one server and waits until collocd has sampled their memory.
+        From a run that ends earlier it learns too low a limit for the command's next run."""
         tasks = [self.small(**members) for _ in range(count)]
         for task in tasks:
             until(

@@ -177,7 +177,7 @@ struct listed_process *listed_process_note(struct gpus *gpus, pid_t pid, int64_t
 /* Reads in /proc whether the process still has its pid. */
 void listed_process_check(struct listed_process *process, int64_t now_us);
 
-/* Is it open whose the process is? It may have ended before it was looked at. */
+/* Is the owner of the process unknown? The process may have ended before /proc was read. */
 bool listed_process_is_unknown(const struct listed_process *process, int64_t now_us);
 
 /* Has the process ended so long ago that its memory is left behind? */

@@ -14,9 +14,9 @@
  * A process of a suspended client of MPS, whose context stays, is neither misplaced nor external;
  * nor is one whose copy lies on a neighbour GPU, where the driver may list it.
  *
- * Whose a process was that has ended before it was looked at is not known. It is counted nowhere,
- * and whether there are external processes is then not known, unless another one is: a task that
- * ran out of memory is judged by whether it was alone.
+ * The owner of a process that ended before /proc was read is unknown. Such a process is counted
+ * nowhere. The number of external processes is then unknown too, unless another process is
+ * external: a task that ran out of memory is judged by whether it was alone.
  *
  * A task of which the driver lists no process may still have memory there: old drivers do not list
  * the clients of MPS. It counts as having none only where the listed processes explain all memory
