@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One of nine short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
+"""One of ten short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
 
 The second argument is the number of steps, so that a training beside others takes longer instead of
 doing less. Each kind has another shape: images, masks, two optimizers, characters, a recurrent
 network, embeddings, recomputed activations; and `small`, whose kernels take much less time than
-their launches, as in most trainings of an array of settings, and `middle`, where they take about as
-long.
+their launches, as in most trainings of an array of settings; `middle`, where they take about as
+long; and `fed`, which is `middle` that waits for each batch as if it came from a shared storage.
 """
 import sys
 import time
@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 DEVICE = "cuda"
+BATCH_S = 0.027  # chosen: `fed` computes for about a tenth of its time
 
 
 def convolution(channels, width):
@@ -129,6 +130,20 @@ def middle():
     return layers(1024, 1024)
 
 
+def fed():
+    """Between its steps it uses neither the GPU nor a processor."""
+    parameters, compute = middle()
+    step_has_ended = torch.cuda.Event(blocking=True)
+
+    def loss():
+        step_has_ended.record()
+        step_has_ended.synchronize()
+        time.sleep(BATCH_S)
+        return compute()
+
+    return parameters, loss
+
+
 KINDS = {
     "cnn": cnn,
     "segmentation": segmentation,
@@ -139,6 +154,7 @@ KINDS = {
     "checkpointed": checkpointed,
     "small": small,
     "middle": middle,
+    "fed": fed,
 }
 
 

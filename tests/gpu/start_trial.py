@@ -4,10 +4,11 @@
 
     tests/gpu/start_trial.py PROGRAMS OUT.jsonl [--gpus=0,1] [--within=S] [--each=S] [--kinds=N]
                              [--array=N] [--array-each=S] [--array-kind=KIND] [--array-steps=N]
-                             [--fork=LIBRARY,...] [--ways=A,B,...]
+                             [--pace-steps=N] [--fork=LIBRARY,...] [--ways=A,B,...] [--emulated]
     tests/gpu/start_trial.py --page OUT.jsonl      # the tables of docs/measured/start*.md
 
-PROGRAMS: the folder that scripts/bundle makes. Seven kinds of trainings, three of each; no two of
+PROGRAMS: the folder that scripts/bundle makes; with --emulated a build folder: the GPUs are the
+emulator's, and an array's trainings pretend. Seven kinds of trainings, three of each; no two of
 the commands are equal, so no task is known by an earlier one. Each way by colloc has a new daemon
 without a history. The ways, in the order of WAYS; one that comes more than once is repeated:
 
@@ -26,7 +27,7 @@ An array is --array equal trainings of --array-kind, which compute --array-each 
 make --array-steps steps; with --fork in forks of a process that has loaded these libraries, so that
 imports are no part of the times (needs root and cgroups):
 
-    pace        one of them alone, to know how many steps that is
+    pace        one of them alone, --pace-steps long, to know how many steps that is
     array       colloc without any setting, `colloc submit --array`, nothing declared
     fixed-N     by hand, by MPS, N at a time on each GPU: where one ends the next one starts
 
@@ -48,8 +49,9 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "python"), HERE]
 
+from carrier_tasks import FOLDERS
 from colloc_fit.machine import ForkServer
 
 TRAININGS = os.path.join(HERE, "start_trainings.py")
@@ -69,7 +71,9 @@ WAYS = (
     "warm by-hand default default default held by-hand declared streams auto default default "
     "one-by-one"
 ).split()
-PACE_STEPS = 1000  # chosen: some seconds
+EMULATED_TRAINING = (
+    "colloc-pretend-train --memory-mib=980 --ramp-seconds=1 --smact=0.06 --steps=600".split()
+)
 HELD_TIMES = 4.6  # chosen: above the 4.5 times that it has to be slower
 START_S = 8.0  # imports and a context, alone: docs/measured/start.md
 FORKED_START_S = 2.0  # chosen: a context, beside others
@@ -152,6 +156,29 @@ class Watch(threading.Thread):
         return self.rows
 
 
+# ---- emulated GPUs ----
+
+
+def emulate(build, gpus, folder):
+    """What is started from now on has GPUs of the emulator, made in the folder."""
+    emulator = os.path.join(os.path.abspath(build), "emulator")
+    os.environ.update(
+        PATH=f"{emulator}:{os.environ['PATH']}",
+        LD_LIBRARY_PATH=emulator,
+        COLLOC_EMULATOR=os.path.join(folder, "gpus"),
+    )
+    words = ["create", f"--gpus={len(gpus)}xH200", os.environ["COLLOC_EMULATOR"]]
+    subprocess.run(["colloc-emulator", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def is_emulated():
+    return "COLLOC_EMULATOR" in os.environ
+
+
+def program(programs, name):
+    return os.path.join(programs, FOLDERS[name] if is_emulated() else "", name)
+
+
 # ---- by hand ----
 
 
@@ -184,7 +211,9 @@ class Mps:
 
 
 def uuid_of(gpu):
-    """gpu: its index in nvidia-smi"""
+    """gpu: its index in nvidia-smi. The emulator's MPS server counts as the machine does."""
+    if is_emulated():
+        return gpu
     command = ["nvidia-smi", "-i", gpu, "--query-gpu=uuid", "--format=csv,noheader"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -276,10 +305,10 @@ class Daemon:
         self.socket = os.path.join(self.folder, "collocd.sock")
         self.process = subprocess.Popen(
             [
-                os.path.join(programs, "collocd"),
+                program(programs, "collocd"),
                 f"--socket={self.socket}",
                 f"--state-dir={self.folder}/state",
-                f"--shim={programs}/colloc-shim",
+                f"--shim={program(programs, 'colloc-shim')}",
                 f"--gpus={','.join(gpus)}",
                 *words,
             ],
@@ -296,7 +325,7 @@ class Daemon:
 
     def colloc(self, *words, timeout=60):
         return subprocess.run(
-            [os.path.join(self.programs, "colloc"), *words],
+            [program(self.programs, "colloc"), *words],
             capture_output=True,
             text=True,
             env={**os.environ, "COLLOC_SOCKET": self.socket},
@@ -388,6 +417,8 @@ class Trial:
             self.by_hand_fork, self.fork = pool.map(self.fork_server, (None, library))
         steps = options.array_steps
         self.array_job = self.array_of(steps) if steps else None
+        if is_emulated():
+            self.array_job = [*EMULATED_TRAINING, f"--seconds={options.array_each}"]
 
     def fork_server(self, preloaded):
         libraries = self.options.fork
@@ -398,6 +429,9 @@ class Trial:
 
     @staticmethod
     def start_of(fork):
+        """The words before a training's."""
+        if is_emulated():
+            return []
         return fork.command() if fork else [PYTHON]
 
     def close(self):
@@ -447,12 +481,13 @@ class Trial:
     def pace(self, limit_s):
         options = self.options
         start = self.start_of(self.by_hand_fork)
-        value = self.warm(start, [options.array_kind], PACE_STEPS, limit_s)
+        value = self.warm(start, [options.array_kind], options.pace_steps, limit_s)
         found = re.search(r" steps ([0-9.]+) s", value["said"])
         if found:
-            steps = int(PACE_STEPS / float(found.group(1)) * options.array_each)
+            steps = int(options.pace_steps / float(found.group(1)) * options.array_each)
             self.array_job = self.array_of(steps)
             value.update(steps=steps, array=options.array, gpus=len(options.gpus))
+            value["processors"] = len(os.sched_getaffinity(0))
         return value
 
     @contextlib.contextmanager
@@ -629,13 +664,19 @@ def main():
     parser.add_argument("--array-each", type=float, default=5, help="seconds that each computes")
     parser.add_argument("--array-kind", default="small", help="of start_trainings.py")
     parser.add_argument("--array-steps", type=int, help="of each; default: by the way pace")
+    parser.add_argument("--pace-steps", type=int, default=1000, help="some seconds long")
+    parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--fork", type=lambda text: text.split(","), default=[], metavar="LIBRARY,")
     parser.add_argument("--ways", type=lambda text: text.split(","), default=WAYS)
-    with contextlib.closing(Trial(parser.parse_args())) as trial:
-        for way in trial.options.ways:
-            trial.take(way)
-    if os.path.exists(trial.options.out):  # not where there was no time for any way
-        with open(trial.options.out) as file:
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.emulated:
+            emulate(options.programs, options.gpus, folder)
+        with contextlib.closing(Trial(options)) as trial:
+            for way in options.ways:
+                trial.take(way)
+    if os.path.exists(options.out):  # not where there was no time for any way
+        with open(options.out) as file:
             print("\n".join(tables([json.loads(line) for line in file])))
 
 
