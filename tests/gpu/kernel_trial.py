@@ -2,20 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutional trainings whose kernels are asked from cuDNN, against what they take on a GPU.
 
-    tests/gpu/kernel_trial.py measure BUNDLE OUTPUT SECONDS [NAME ...]   on the machine with the GPU
-    tests/gpu/kernel_trial.py keep ROWS FILE.xz                          anywhere: the rows, smaller
-    tests/gpu/kernel_trial.py page COLLOC FILE.xz PAGE                   anywhere: the tables
+    tests/gpu/kernel_trial.py measure BUNDLE OUTPUT SECONDS [--alone|--tries] [NAME ...]
+                                                                 on the machine with the GPU
+    tests/gpu/kernel_trial.py keep ROWS FILE.xz          anywhere: the rows, smaller
+    tests/gpu/kernel_trial.py page COLLOC FILE.xz PAGE   anywhere: the tables
 
 BUNDLE is a folder of scripts/bundle. The trainings are those of tuning/kernels.list; NAMEs choose
-some. Each is followed without the GPU, runs on it twice (without and with cudnn.benchmark), and its
-kernels are asked for twice in the same way, as `colloc estimate --kernels` does; LANES at once.
+some, in that order. Each is followed without the GPU, runs on it twice (without and with
+cudnn.benchmark), and its kernels are asked for twice in the same way, as `colloc estimate
+--kernels` does; LANES at once. --alone: only with cudnn.benchmark, and nothing else is on the GPU
+meanwhile, since the fastest kernel may be another one beside others. --tries: the trainings of
+tuning/tries.list only run, each time in another process; they are neither followed nor asked.
 GPU names the GPU for NVML (0). `measure` writes rows of JSON to OUTPUT/rows.jsonl, by `what`:
 
     run     a training: after each step of an optimizer the allocator's peaks, what it holds, and
             what NVML says of the process; the most that NVML said, read every millisecond; the
             requests to the allocator, in order (`trace`, packed)
     export  the training followed without a GPU
-    asked   the member `kernels` of the export, as PyTorch's own kernels answered
+    asked   the member `kernels` of the export, as PyTorch's own kernels answered, and what the
+            asking process held then (`end`, as of a run): beside the allocator's segments that is
+            its context with the code of all kernels that were tried
     plans   the same questions to colloc-cudnn, with the GPU and without one (--device)
 """
 import concurrent.futures
@@ -65,19 +71,29 @@ def requests_of(torch):
     return " ".join(words)
 
 
-def run_script(words):
-    """Notes the allocator's peaks after each step of an optimizer, and all its requests."""
+def reader_of_memory():
+    """A function that says what this process holds: the allocator's most, the most of tensors, what
+    the allocator has now, and what NVML says; MiB."""
     import pynvml
-    import torch
-    from torch.optim.optimizer import register_optimizer_step_post_hook
+    from torch import cuda
 
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(int(os.environ.get("GPU", "0")))
-    report, cuda = {"pid": os.getpid(), "steps": [], "started": time.time()}, torch.cuda
 
     def held():
         values = (cuda.max_memory_reserved(), cuda.max_memory_allocated(), cuda.memory_reserved())
         return [round(value / MIB, 1) for value in values] + [own_memory(pynvml, handle)]
+
+    return held
+
+
+def run_script(words):
+    """Notes the allocator's peaks after each step of an optimizer, and all its requests."""
+    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    held = reader_of_memory()
+    report, cuda = {"pid": os.getpid(), "steps": [], "started": time.time()}, torch.cuda
 
     def note(*_):
         report["steps"].append([*held(), round(time.time(), 4)])
@@ -108,11 +124,21 @@ def ask_kernels(path, benchmark):
     started = time.time()
     answer = kernels.ask(description)
     torch.cuda.synchronize()
-    report = {"kernels": answer, "seconds": round(time.time() - started, 2)}
+    seconds = round(time.time() - started, 2)
+    report = {"kernels": answer, "seconds": seconds, "end": reader_of_memory()()}
     print("REPORT " + json.dumps(report), flush=True)
 
 
 # ---- cuDNN ----
+
+
+def chosen(file, names):
+    """The trainings of a list with these names, in their order; without names all."""
+    trainings = trial.read_list(file, names)
+    missing = set(names) - {name for name, _ in trainings}
+    if missing:
+        sys.exit(f"kernel_trial: {file} has no {', '.join(sorted(missing))}")
+    return sorted(trainings, key=lambda one: names.index(one[0])) if names else trainings
 
 
 def size_of(conv, batch):
@@ -199,11 +225,15 @@ def answers(text):
 
 
 class Trial:
-    def __init__(self, bundle, output, seconds, names):
+    def __init__(self, bundle, output, seconds, options, names):
         self.bundle, self.output = os.path.abspath(bundle), os.path.abspath(output)
         self.deadline = time.monotonic() + float(seconds)
         self.last_start_s = LAST_START * float(seconds)
-        self.trainings = trial.read_list("kernels.list", names)
+        self.is_asked = "--tries" not in options
+        self.lanes, self.ways = LANES, (False, True)
+        if "--alone" in options:
+            self.lanes, self.ways = 1, (True,)
+        self.trainings = chosen("kernels.list" if self.is_asked else "tries.list", names)
         self.work = os.path.join(self.output, "work")
         os.makedirs(self.work, exist_ok=True)
         self.rows = trial.Rows(os.path.join(self.output, "rows.jsonl"))
@@ -259,17 +289,20 @@ class Trial:
                 text.count("unknown"), "unknown", text[:80].replace("\n", " "))  # fmt: skip
 
     def chain(self, name, words, followed):
-        ways = [False, True] if words[0] == "convolve.py" else [False]
+        ways = self.ways if words[0] == "convolve.py" else [False]
         result = os.path.join(self.work, name, "result")
         for benchmark in ways:
             if self.left() > self.last_start_s:
                 self.run(name, words, benchmark)
+        if not self.is_asked:
+            return
         concurrent.futures.wait([followed], max(0, self.left()))
         if os.path.exists(result):
             for benchmark in ways:
                 if self.left() > self.last_start_s:
                     self.ask(name, result, benchmark)
-            self.plan(name, result)
+            if False in ways:  # plans are those without tries
+                self.plan(name, result)
 
     def guarded(self, what, *words):
         try:
@@ -282,7 +315,7 @@ class Trial:
         followers = concurrent.futures.ThreadPoolExecutor(FOLLOWED_AT_ONCE)
 
         def follow(name, words):
-            if self.left() > self.last_start_s:
+            if self.is_asked and self.left() > self.last_start_s:
                 place = os.path.join(self.work, name)
                 trial.follow(self.bundle, name, words, self.rows, place)
 
@@ -292,7 +325,7 @@ class Trial:
         device = os.path.join(self.output, "device")
         ask_helper(["none"], os.path.join(self.bundle, "colloc-cudnn"),
                          f"--write-device={device}")  # fmt: skip
-        with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        with concurrent.futures.ThreadPoolExecutor(self.lanes) as lanes:
             jobs = [lanes.submit(self.guarded, self.chain, *one, its)
                     for one, its in zip(self.trainings, followed)]  # fmt: skip
             concurrent.futures.wait(jobs)
@@ -302,8 +335,12 @@ class Trial:
         os._exit(0)
 
 
-def measure(bundle, output, seconds, *names):
-    Trial(bundle, output, seconds, names).measure()
+def measure(bundle, output, seconds, *words):
+    options = [word for word in words if word.startswith("--")]
+    unknown = set(options) - {"--alone", "--tries"}
+    if unknown:
+        sys.exit(f"kernel_trial: unknown: {' '.join(sorted(unknown))}")
+    Trial(bundle, output, seconds, options, [one for one in words if one not in options]).measure()
 
 
 # ---- the page ----

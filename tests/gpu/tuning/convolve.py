@@ -228,6 +228,10 @@ def train_pair(args):
 
 
 def make_model(name):
+    if name.startswith("timm/"):  # where torchvision has another one of that name
+        import timm
+
+        return timm.create_model(name[len("timm/") :])
     if name == "unet":
         return UNet()
     own = {"upscaler": Upscaler, "volumes": Volumes, "waves": Waves, "boxes": Boxes}
