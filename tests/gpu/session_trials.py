@@ -91,6 +91,19 @@ def array():
     }
 
 
+def containers():
+    command = f"python3 {GPU}/container_trial.py {{programs}} {{out}}/container.jsonl"
+    command += " --gpus={gpu} --seconds={seconds}"
+    return {
+        "gpus": 1,
+        "wanted_s": 60,
+        "least_s": 45,
+        "command": command,
+        "smoke": f"{command} --parts=told,plain",
+        "emulated": f"{command} --emulated",
+    }
+
+
 def promise(parts, **more):
     command = f"{GPU}/promise_trial.py {{programs}} {{out}}/promise.jsonl {{seconds}}"
     return {
@@ -195,6 +208,14 @@ TRIALS = (
         " fill it, and the others after them; no failure",
         may_be_beside=False,
         **array(),
+    ),
+    Trial(
+        "containers",
+        "Tasks in podman's containers: do CDI and the filters give them their GPU only?",
+        predicted="all rows as meant: CUDA counts one GPU, whose memory is the task's, and none for"
+        " a task of none, also under gpu-filter and outside: limit; a container beside the queue"
+        " has its name",
+        **containers(),
     ),
     Trial(
         "kernels",
