@@ -109,7 +109,7 @@ int core_schedule_turns(struct core *core, int64_t now_us)
         r = core_try_resume(core, turns[i], true, now_us, &core->placement);
         if (!still_waits(core, turns[i], now_us))
             continue;
-        if (!core_keep_for_return(core, turns[i]))
+        if (!core_keep_for_recall(core, turns[i]))
             next = turns[i];
         else if (r == 0)
             r = stop_for(core, turns[i], now_us);
