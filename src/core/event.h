@@ -185,6 +185,7 @@ struct event {
             int64_t until_us;         /* of PAUSE for a probe: it goes on then, at the latest */
             struct reading bytes;     /* of MOVING: its memory on each new GPU; never 0. Of
                                          SUSPENDING with a neighbour: what it holds */
+            bool keeps_context;       /* of SUSPENDING: of a time-sliced task (context_place.h) */
         } yield;
         struct {
             struct reading bytes;         /* of SUSPENDED: its memory on each GPU; never 0 */

@@ -172,6 +172,7 @@ struct task_yield {
     bool cannot_suspend;      /* found out in this attempt */
     bool cannot_pause;        /* likewise */
     bool is_frozen;           /* its processes are to be frozen */
+    bool keeps_context;       /* that it was last to be suspended so (ask/context_place.h) */
     int *to_gpus;             /* of a move: where to; NULL when it is not moving */
     int n_to_gpus;
     int from_gpu;      /* the first GPU that it had when it was suspended */

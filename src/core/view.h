@@ -33,6 +33,13 @@ struct conditions {
 /* The resident of a task. Returns NULL when the task is not on the GPU. */
 struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task);
 
+/* Can the carrier take away the memory of all processes that the resident has there, as last
+ * listed? */
+static inline bool resident_is_carried(const struct resident *resident)
+{
+    return resident->carried > 0 && resident->carried == resident->hooked + resident->unhooked;
+}
+
 /* Returns how many clients of MPS its tasks are: at least one for each task that shares by MPS.
  * Suspended ones count, too. */
 static inline int gpu_view_mps_clients(const struct gpu_view *gpu)

@@ -57,7 +57,9 @@ static void describe_yield(const struct event *event, char *text, size_t size)
         used += (size_t)snprintf(
             text + used, size - used, " for %s", yield_reason_name(event->yield.reason));
     if (event->yield.to_task && used < size)
-        snprintf(text + used, size - used, " %" PRIu64, event->yield.to_task);
+        used += (size_t)snprintf(text + used, size - used, " %" PRIu64, event->yield.to_task);
+    if (event->yield.keeps_context && used < size)
+        snprintf(text + used, size - used, ", its context stays");
 }
 
 static void describe_place(const struct event *event, char *text, size_t size)

@@ -199,10 +199,10 @@ static bool is_client(const struct task *task)
     return task->run->share.sharing == SHARING_MPS;
 }
 
-/* So it does of a task whose copy goes to a neighbour. */
+/* So it does of a task whose copy goes to a neighbour, or of which the core has decided so. */
 static bool keeps_context(const struct scenario_run *run, const struct task *task)
 {
-    return is_client(task) || run->tasks[task->id].went_near;
+    return is_client(task) || run->tasks[task->id].went_near || task->run->yield.keeps_context;
 }
 
 static struct suspension_cost cost_of(

@@ -30,10 +30,12 @@ static bool is_client(const struct simulation_run *run, const struct simulated_t
     return core_task(sim_core(run->sim), task->running.id)->run->share.sharing == SHARING_MPS;
 }
 
-/* Clients of MPS keep their contexts, and all whose copy lies on a neighbour. */
+/* Clients of MPS keep their contexts, all whose copy lies on a neighbour, and those of which the
+ * core has decided so. */
 static bool keeps_context(const struct simulation_run *run, const struct simulated_task *task)
 {
-    return is_client(run, task) || task->copy_bytes > 0;
+    return is_client(run, task) || task->copy_bytes > 0 ||
+           core_task(sim_core(run->sim), task->running.id)->run->yield.keeps_context;
 }
 
 /* What stays on each place of a suspended task. */
@@ -87,7 +89,7 @@ static struct suspension_cost cost_of(
     const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
     if (task->copy_bytes)
         return suspension_cost_to_neighbour();
-    return is_client(run, task) ? suspension_cost_of_client(cost) : *cost;
+    return keeps_context(run, task) ? suspension_cost_of_client(cost) : *cost;
 }
 
 /* Of the bytes that the task holds, those that are copied. */

@@ -289,6 +289,13 @@ static const struct field pause_fields[] = {
     {"until_us", FIELD_INT64, AT(yield.until_us), OPTIONAL, 1, INT64_MAX, NULL},
 };
 
+static const struct field suspending_fields[] = {
+    {"why", FIELD_NAME, AT(yield.reason), REQUIRED, 0, 0, &yield_reasons},
+    {"for", FIELD_INT64, AT(yield.to_task), OPTIONAL, 1, INT64_MAX, NULL},
+    {"bytes", FIELD_WHOLE, AT(yield.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"keeps_context", FIELD_BOOL, AT(yield.keeps_context), OPTIONAL, 0, 0, NULL},
+};
+
 static const struct field moving_fields[] = {
     {"why", FIELD_NAME, AT(yield.reason), REQUIRED, 0, 0, &yield_reasons},
     {"for", FIELD_INT64, AT(yield.to_task), OPTIONAL, 1, INT64_MAX, NULL},
@@ -416,7 +423,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_STOP] = FIELDS(stop_fields),
     [EVENT_LATENCY] = FIELDS(latency_fields),
     [EVENT_SPEED] = FIELDS(speed_fields),
-    [EVENT_SUSPENDING] = FIELDS(moving_fields),
+    [EVENT_SUSPENDING] = FIELDS(suspending_fields),
     [EVENT_MOVING] = FIELDS(moving_fields),
     [EVENT_PAUSE] = FIELDS(pause_fields),
     [EVENT_SUSPENDED] = FIELDS(yielded_fields),

@@ -673,6 +673,60 @@ class GivesWayOnTheOnlyGpu(Suspend):
         self.assertFalse(any("its memory has left" in line for line in self.log))
 
 
+class TakesTurnsOnTheOnlyGpu(Suspend):
+    """Contexts stay, and the driver takes no part, as long as their memory is not wanted."""
+
+    gpus = "1xA100-40GB"
+    settings = {
+        "sample-period": "100ms",
+        "carrier": "yes",
+        "sharing": "streams",
+        "slots": "yes",
+        "slot-length": "5s",
+        "tasks-per-gpu": "1",
+    }
+    start_program, wait_steps, goes_on = Carried.start_program, Carried.wait_steps, Carried.goes_on
+
+    def state_and_context(self, pid):
+        return self.processes()[pid][1:]
+
+    def test_a_slot_is_as_short_as_is_set(self):
+        self.emulator("set", "machine", "checkpoint-fails=on")
+        task, pid = self.start_program(memory_mib=1000)
+        until(lambda: self.task(task)["carried"], "its carrier")
+        other = self.submit(f"{TRAINING}", memory_mib=1000)
+        until(lambda: "SUSPENDED" in self.events(task), "the end of its slot")
+        self.assertEqual(self.state_and_context(pid), (CarriedClients.context_mib, ""))
+        self.assertIn("its context has stayed on GPU 0", self.colloc("show", str(task)).stdout)
+        self.wait_steps(other, 6)
+        until(lambda: "RESUMED" in self.events(task), "its next slot")
+        self.goes_on(task)
+        until(lambda: self.events(task).count("SUSPENDED") == 2, "the end of its next slot")
+        at = {}
+        for event in self.task(task)["events"]:
+            at.setdefault(event["event"], []).append(event["at"])
+        slot_s = at["SUSPENDING"][1] - at["RESUMED"][0]
+        self.assertTrue(4.5 <= slot_s < 15, slot_s)
+        self.assertFalse(any("its memory has left" in line for line in self.log))
+
+    def test_where_its_memory_is_wanted_it_leaves(self):
+        """The other task is to have the GPU to itself."""
+        task, pid = self.start_program(memory_mib=1000)
+        until(lambda: self.task(task)["carried"], "its carrier")
+        other = self.submit(f"{TRAINING}", exclusive=True, memory_mib=1000)
+        until(lambda: "SUSPENDED" in self.events(task), "the end of its slot")
+        self.assertEqual(self.state_and_context(pid), (0, "suspended"))
+        self.wait_steps(other, 3)
+
+    def test_its_user_wants_the_gpu_to_be_empty(self):
+        task, pid = self.start_program(memory_mib=1000)
+        until(lambda: self.task(task)["carried"], "its carrier")
+        self.colloc("suspend", str(task))
+        self.assertEqual(self.state_and_context(pid), (0, "suspended"))
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+
+
 class CarriedClients(Carried):
     """Clients of MPS are suspended by the carrier alone: their contexts stay on their GPU."""
 

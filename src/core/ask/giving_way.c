@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ask/context_place.h"
 #include "core/ask/placement.h"
 #include "core/questions.h"
 #include "core/state/residents.h"
@@ -120,11 +121,15 @@ bool core_keeps_contexts(const struct task *task)
     return is_mps_client(task) || task->run->yield.context_bytes.valid;
 }
 
+static double without_context(const struct task *task, double used_bytes)
+{
+    double context = reading_assume(task->run->yield.context_bytes, SUSPENSION_CONTEXT_BYTES);
+    return fmax(0, used_bytes - context);
+}
+
 double core_freed_bytes(const struct task *task, double used_bytes)
 {
-    struct reading context = task->run->yield.context_bytes;
-    double kept = core_keeps_contexts(task) ? reading_assume(context, SUSPENSION_CONTEXT_BYTES) : 0;
-    return fmax(0, used_bytes - kept);
+    return core_keeps_contexts(task) ? without_context(task, used_bytes) : used_bytes;
 }
 
 /* What is on several GPUs is taken for ranks until it has been suspended: then it is known. */
@@ -137,8 +142,10 @@ static bool is_by_carrier_alone(const struct core *core, const struct task *task
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
     struct suspension_cost cost = core->suspension_cost;
-    double bytes = core_freed_bytes(task, reading_assume(core_bytes_of(core, task), 0));
-    if (is_by_carrier_alone(core, task))
+    double used = reading_assume(core_bytes_of(core, task), 0);
+    bool stays = core_context_may_stay(core, task);
+    double bytes = stays ? without_context(task, used) : core_freed_bytes(task, used);
+    if (stays || is_by_carrier_alone(core, task))
         cost = suspension_cost_of_client(&cost);
     return suspension_time_us(&cost, bytes) + resumption_time_us(&cost, bytes);
 }

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/ask/context_place.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/placement.h"
 #include "core/memory_domain.h"
@@ -26,27 +27,13 @@ static bool is_short_stop(enum yield_reason reason)
 
 /* ---- the task ---- */
 
-static bool is_carried(const struct resident *resident)
-{
-    return resident->carried > 0 && resident->carried == resident->hooked + resident->unhooked;
-}
-
-static double context_bytes(const struct task *task)
-{
-    return reading_assume(task->run->yield.context_bytes, (double)SUSPENSION_CONTEXT_BYTES);
-}
-
-/* May the task's context stay, of which the driver's way would free the GPU? */
+/* May the task's context stay, of which the driver's way would free the GPU? That of a client of
+ * MPS stays in any case. */
 static bool may_context_stay(
     const struct core *core, const struct task *task, double bytes, uint64_t to_task)
 {
-    const struct task *other = core_find_task(core, to_task);
-    const struct gpu_view *gpu = &core->view.gpus[task->gpus[0]];
-    if (task->run->share.sharing == SHARING_MPS)
-        return true; /* it stays in any case */
-    double left = reading_assume(gpu_view_free_bytes(gpu), 0) + bytes - context_bytes(task);
-    return other && !other->request.exclusive && !other->exclusive &&
-           core_needed_bytes(core, other) <= left;
+    return task->run->share.sharing == SHARING_MPS ||
+           core_fits_beside_context(core, task, bytes, to_task);
 }
 
 /* ---- the neighbour ---- */
@@ -173,7 +160,7 @@ int core_find_neighbour(struct core *core, const struct task *task, enum yield_r
         yield->by_user || yield->neighbour_failed || !bytes.valid)
         return -1;
     const struct gpu_view *own = &core->view.gpus[task->gpus[0]];
-    if (own->id.is_mig_instance || !is_carried(gpu_view_resident(own, task->id)) ||
+    if (own->id.is_mig_instance || !resident_is_carried(gpu_view_resident(own, task->id)) ||
         !may_context_stay(core, task, bytes.value, to_task))
         return -1;
     for (int i = 0; i < core->view.n_gpus; i++) {

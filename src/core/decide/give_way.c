@@ -8,6 +8,7 @@
  */
 #include "core/decide/give_way.h"
 
+#include "core/ask/context_place.h"
 #include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/neighbour.h"
@@ -43,6 +44,7 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
         .time_us = now_us,
         .task = task->id,
         .yield = {.reason = reason, .to_task = to_task}};
+    event.yield.keeps_context = can_suspend && core_context_stays(core, task, reason, to_task);
     if (!can_suspend && !may_pause)
         return 0;
     int neighbour = can_suspend ? core_find_neighbour(core, task, reason, to_task, now_us) : -1;

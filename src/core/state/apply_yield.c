@@ -160,6 +160,7 @@ static int apply_suspending(struct core *core, struct task *task, const struct e
         return CORE_NOT_NOW;
     begin_stop(core, task, event);
     mark_leaving(core, task);
+    task->run->yield.keeps_context = event->yield.keeps_context;
     task_move(task, TASK_SUSPENDING);
     return event->yield.n > 0 ? core_add_copy(core, task, event->yield.gpus[0],
                                     reading_assume(event->yield.bytes, 0))
@@ -230,9 +231,8 @@ static int apply_resuming(struct core *core, struct task *task, const struct eve
     return 0;
 }
 
-/* The context of a time-sliced task has stayed only because its copy went to a neighbour: by the
- * next suspension it may leave. */
-static void forget_context_of_neighbour(struct task_yield *yield, enum sharing sharing)
+/* By the next suspension the context of a time-sliced task may leave. */
+static void forget_context_of_time_sliced(struct task_yield *yield, enum sharing sharing)
 {
     if (sharing != SHARING_MPS && !yield->has_ranks)
         yield->context_bytes = READING_NONE;
@@ -247,7 +247,7 @@ static int apply_resumed(struct core *core, struct task *task, const struct even
     task->run->yield.retry_us = 0;
     task->run->yield.moves += task->gpus[0] != task->run->yield.from_gpu;
     core_remove_copy(core, task);
-    forget_context_of_neighbour(&task->run->yield, task->run->share.sharing);
+    forget_context_of_time_sliced(&task->run->yield, task->run->share.sharing);
     run_again(core, task, event->time_us);
     return 0;
 }
@@ -280,6 +280,7 @@ static int apply_moving(struct core *core, struct task *task, const struct event
     begin_stop(core, task, event);
     task_move(task, TASK_MOVING);
     task->run->yield.bytes = event->yield.bytes;
+    task->run->yield.keeps_context = false;
     task->run->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
     task->run->yield.n_to_gpus = n;
     for (int i = 0; i < n; i++) {

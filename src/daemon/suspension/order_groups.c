@@ -192,15 +192,12 @@ static bool may_keep_context(const struct suspension *s)
     return leaves_for_memory && s->record.is_carried && s->orders->kind == ORDER_SUSPEND;
 }
 
-/* On the only GPU of a server its context stays from the start: it comes back only there, sooner,
- * and nothing can be lost. To restore a context the driver needs memory that a full GPU may not
- * have, and a process whose restore fails never computes again (docs/measured/memory-waits.md). */
-static bool stays_for_memory(const struct suspension *s)
+/* Where the core wants that, its context stays from the start (core/ask/context_place.h). */
+static bool stays_on_gpu(const struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
-    return task && s->n_gpus == 1 && task->run->yield.reason == YIELD_TO_MEMORY &&
-           s->orders->kind == ORDER_SUSPEND && s->facts.is_by_carrier && !s->facts.is_mig &&
-           suspension_can_carry(s);
+    return task && task->run->yield.keeps_context && s->orders->kind == ORDER_SUSPEND &&
+           s->facts.is_by_carrier && !s->facts.is_mig && suspension_can_carry(s);
 }
 
 static void keep_context(struct suspension *s, const char *why)
@@ -564,8 +561,7 @@ void suspension_decide(struct suspension *s)
         return;
     }
     s->record.is_carried = s->parts.config->carrier;
-    s->record.are_clients = is_near || suspend_is_by_carrier_alone(&s->facts) ||
-                            stays_for_memory(s);
+    s->record.are_clients = is_near || suspend_is_by_carrier_alone(&s->facts) || stays_on_gpu(s);
     int r = suspension_save_record(s, s->orders->task);
     if (r < 0) {
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, false, "the state folder cannot be written");

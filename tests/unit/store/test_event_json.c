@@ -266,6 +266,8 @@ static void giving_way_is_stored_as_ever(void **state)
     assert_stored_as(&suspending, "{\"why\":\"memory\"}");
     suspending.yield.to_task = 12;
     assert_stored_as(&suspending, "{\"why\":\"memory\",\"for\":12}");
+    suspending.yield.keeps_context = true;
+    assert_stored_as(&suspending, "{\"why\":\"memory\",\"for\":12,\"keeps_context\":true}");
     moving.yield.gpus = resuming.yield.gpus = move.yield.gpus = gpus;
     moving.yield.n = resuming.yield.n = move.yield.n = 2;
     moving.yield.reason = YIELD_GPU_FAILING;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where is the context of a time-sliced task while it is suspended: on its GPU, or with its memory
+ * on the host? The carrier takes the memory, at PCIe speed (docs/carrier.md). To take the context,
+ * 0.5 to 0.9 GiB, the driver needs about a second each way, as long as the carrier for 20 GiB.
+ *
+ * A context that stays binds its task to the GPU. On a server with one GPU of the task's model that
+ * costs nothing: the driver puts it back on no other one. With several, the task could be resumed
+ * on the first that is free: there its context leaves with it.
+ *
+ *     1 GPU of 80 GiB, a and b of 30 GiB take turns    contexts stay: a turn costs 0.2 s + copies
+ *     the same, and b needs 79.5 GiB, or no neighbour  a's context leaves: b could not start
+ *     2 GPUs, three such tasks                         contexts leave: the next free GPU will do
+ */
+#ifndef COLLOC_CORE_ASK_CONTEXT_PLACE_H
+#define COLLOC_CORE_ASK_CONTEXT_PLACE_H
+
+#include "core/state/state.h"
+
+/* Has the running task, which is time-sliced, a GPU on which its context would stay, unless that
+ * memory is wanted? The carrier has to be able to take all of its processes, as last listed. */
+bool core_context_may_stay(const struct core *core, const struct task *task);
+
+/*
+ * Does the other task find the memory that it needs on the running task's GPU beside the context
+ * of that, when that is suspended?
+ *
+ * bytes:   what the running task holds there
+ * to_task: the task that it gives way to; 0: none is known
+ *
+ * Returns false, too, if the other task is not known or has to have the GPU to itself.
+ */
+bool core_fits_beside_context(
+    const struct core *core, const struct task *task, double bytes, uint64_t to_task);
+
+/* Is the context of the running task to stay when it is suspended for the reason? */
+bool core_context_stays(
+    const struct core *core, const struct task *task, enum yield_reason reason, uint64_t to_task);
+
+#endif
