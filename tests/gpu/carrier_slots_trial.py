@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Eight trainings of 1 to 20 GiB in slots of 5 s (docs/suspend.md), against the same ones one after
-the other. Writes JSON lines.
+the other. Writes JSON lines, one as each way ends.
 
     tests/gpu/carrier_slots_trial.py PROGRAMS OUT.jsonl --seconds=S [--ways=fifo,streams,mps]
-                                     [--gpus=0,1] [--emulated]
+                                     [--gpu=0] [--emulated]
 
 PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder (carrier_tasks.py).
 
-Each way has a GPU and a collocd for itself, and runs at the same time as the others. All trainings
-are submitted at once, the longest first, each 0.7 times as long as the one before. Their sizes are
-in the order of random.Random(0): 2, 1, 5, 20, 8, 3, 13 and 4 GiB. One runs at a time.
+The ways have the same GPU, one after the other, each with a collocd for itself. All trainings are
+submitted at once, the longest first, each 0.7 times as long as the one before. Their sizes are in
+the order of random.Random(0): 2, 1, 5, 20, 8, 3, 13 and 4 GiB. One runs at a time.
 
     fifo      one after the other
     streams   `slots: yes` with `slot-length: 5s`, of which the daemon makes 20 times the cost of a
               stop where that is longer; time-sliced tasks
     mps       the same with clients of MPS
 
-How long a training takes alone follows from its steps; these are the same in each way for the same
---seconds. `loss_marks` has four digits for each step's loss: they must be equal in all ways.
+Each training is a fork of a process that has imported PyTorch: imports, 7 to 12 s, take all ways
+as long, and would be the larger part of a short training. How long a training takes alone follows
+from its steps; these are the same in each way for the same --seconds. `loss_marks` has four digits
+for each step's loss: they must be equal in all ways. The shorter half are the last four, and its
+time the mean of their ends, as in docs/measured/slots.md. Each row has what was predicted of it: by
+the simulator, for starts of 3 to 6 s.
 """
 import time
 import zlib
@@ -39,11 +43,18 @@ SIZES = [
     ("resnet50", 136, 13, 14),
     ("resnet50", 40, 4, 34),
 ]
-EMULATED_STEPS_PER_S = 8  # chosen: of a busy machine
-START_S = 12  # chosen: of each training, until its first step; 7 s were too few
-REST_S = 20  # of the time: until the results are written and all have ended
+LIBRARIES = ("torch", "torchvision", "torch._dynamo")  # the last one by an optimizer's first step
+EMULATED_STEPS_PER_S = 80  # chosen: of a busy machine
+START_S = 5  # chosen: of a fork, until its first step
+IMPORTS_S = 20  # chosen: of the whole time, before the first way
+REST_S = 10  # of a way's time: until its result is written and all have ended
 TURNS = 1.06  # chosen: what turns may cost
 SLOTS = {"slots": "yes", "slot_length": "5s", "tasks_per_gpu": "1", "carrier_pool": "64GiB"}
+PREDICTED = {  # of the lengths that 560 s give
+    "fifo": "total 145 to 165 s, mean end of the four shortest 0.91 of it",
+    "streams": "total 0.99 to 1.02 of FIFO's, the four shortest 0.50 to 0.59; 9 to 16 suspensions",
+    "mps": "the same",
+}
 WAYS = {
     "fifo": {"sharing": "streams", "policy": "exclusive"},
     "streams": {"sharing": "streams", **SLOTS},
@@ -62,7 +73,7 @@ class Way:
     def __init__(self, machine, name, gpu, longest_s):
         self.name, settings = name, dict(WAYS[name])
         if machine.is_emulated and "carrier_pool" in settings:
-            settings["carrier_pool"] = "2GiB"
+            settings.update(carrier_pool="2GiB", slot_length="1s")
         self.daemon = ct.Daemon(machine, gpu, **settings)
         self.tasks, self.ends, self.begin = [], {}, time.monotonic()
         for place, (kind, batch, gib, rate) in enumerate(SIZES):
@@ -107,22 +118,33 @@ class Way:
         write(out, row)
 
 
-def trial(machine, options):
-    end = time.monotonic() + options.seconds
+def longest_of(machine, seconds, n_ways):
+    """Seconds of the longest training alone, without its start, so that each way has time."""
     all_of_one = sum(SHORTER**i for i in range(len(SIZES)))
     start_s = 1 if machine.is_emulated else START_S
-    longest_s = ((options.seconds - REST_S) / TURNS - len(SIZES) * start_s) / all_of_one
-    ways = [
-        Way(machine, name, gpu, max(2, longest_s))
-        for name, gpu in zip(options.ways.split(","), options.gpus.split(","))
-    ]
-    while time.monotonic() < end - REST_S and not all([way.note_ends() for way in ways]):
+    way_s = (seconds - IMPORTS_S) / n_ways - REST_S
+    return max(2, (way_s / TURNS - len(SIZES) * start_s) / all_of_one)
+
+
+def run_way(machine, name, gpu, longest_s, end):
+    """Until all have ended, or the time of the way is over."""
+    way = Way(machine, name, str(gpu), longest_s)
+    while time.monotonic() < end and not way.note_ends():
         time.sleep(0.1)
-    for way in ways:
-        way.report(options.out, longest_s=round(longest_s, 1), start_s=start_s)
-    for way in ways:
+    return way
+
+
+def trial(machine, options):
+    end, ways = time.monotonic() + options.seconds, options.ways.split(",")
+    longest_s = longest_of(machine, options.seconds, len(ways))
+    machine.import_once(*LIBRARIES)
+    for place, name in enumerate(ways):
+        now = time.monotonic()
+        way_end = now + (end - now) / (len(ways) - place) - REST_S
+        way = run_way(machine, name, options.gpu, longest_s, way_end)
+        way.report(options.out, longest_s=round(longest_s, 1), predicted=PREDICTED[name])
         way.daemon.close()
 
 
 if __name__ == "__main__":
-    ct.run(__doc__, trial, ways="fifo,streams", gpus="0,1")
+    ct.run(__doc__, trial, ways="fifo,streams,mps", gpu=0)

@@ -18,7 +18,9 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "lib"), HERE]
+sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
 import preload_daemon as pd  # noqa: E402
+from colloc_fit.machine import ForkServer  # noqa: E402
 from groups_trial import (  # noqa: E402
     ENDED,
     PR_SET_CHILD_SUBREAPER,
@@ -44,7 +46,7 @@ class Machine:
 
     def __init__(self, programs, is_emulated, folder):
         self.programs, self.folder = os.path.abspath(programs), folder
-        self.is_emulated = is_emulated
+        self.is_emulated, self.fork = is_emulated, None
         self.env = dict(os.environ, CUBLAS_WORKSPACE_CONFIG=":4096:8")
         if is_emulated:
             emulator = f"{self.programs}/emulator"
@@ -63,6 +65,17 @@ class Machine:
     def program(self, name):
         return os.path.join(self.programs, FOLDERS[name] if self.is_emulated else "", name)
 
+    def import_once(self, *libraries):
+        """From now on a training is a fork of a process that has imported them. The emulated one
+        imports nothing."""
+        if not self.is_emulated:
+            library = self.program("libcolloc-preload.so")
+            self.fork = ForkServer(libraries, library, has_carrier=True)
+
+    def close(self):
+        if self.fork:
+            self.fork.close()
+
     def used_mib(self, gpu):
         """By the driver, whoever uses it; None of an emulated GPU."""
         if self.is_emulated:
@@ -80,7 +93,8 @@ class Machine:
             training = f"{self.programs}/tests/system/carried-training"
             words = [training, f"--steps={steps}", f"--end={stop}", f"--idle={pause}"]
             return [*words, "--blocks=2", f"--first-mib={mib // 2}"]
-        words = [sys.executable, f"{HERE}/groups_trainings.py", kind, f"--steps={steps}"]
+        python = self.fork.command() if self.fork else [sys.executable]
+        words = [*python, f"{HERE}/groups_trainings.py", kind, f"--steps={steps}"]
         return [*words, f"--batch={batch}", f"--pace={pace}", f"--stop={stop}", f"--pause={pause}"]
 
 
@@ -279,5 +293,6 @@ def run(usage, trial, **more):
         try:
             trial(machine, options)
         finally:
+            machine.close()
             end_all()
         write(options.out, {"result": "took", "seconds": round(time.monotonic() - begin, 1)})

@@ -58,19 +58,16 @@ def kills(sharing):
     }
 
 
-def slots(ways, gpus):
-    command = (
-        f"{GPU}/carrier_slots_trial.py {{programs}} {{out}}/slots.jsonl --ways={ways}"
-        " --gpus={gpus} --seconds={seconds}"
-    )
-    # The steps of its trainings follow from its seconds: both trials must have the same.
+def slots():
+    command = f"{GPU}/carrier_slots_trial.py {{programs}} {{out}}/slots.jsonl --seconds={{seconds}}"
     return {
-        "gpus": gpus,
-        "wanted_s": 300,
-        "least_s": 300,
-        "command": command,
-        "smoke": command,
-        "emulated": f"{command} --emulated",
+        "gpus": 1,
+        "wanted_s": 560,
+        "least_s": 560,  # of all three ways: the trainings of shorter ones have no turns
+        "command": f"{command} --gpu={{gpu}}",
+        "smoke": f"{command} --gpu={{gpu}} --ways=streams",
+        "emulated": f"{command} --gpu={{gpu}} --emulated",
+        "may_be_beside": False,
     }
 
 
@@ -130,29 +127,24 @@ def windows(ways, seconds):
 TRIALS = (
     Trial(
         "slots",
-        "Eight trainings of 1 to 20 GiB one after the other, and time-sliced in slots of 5 s",
-        predicted="total 1.04 of one after the other; the shorter half ends in 0.7 of that time,"
-        " in 3 to 5 suspensions of slots of 25 to 30 s; equal losses",
-        **slots("fifo,streams", 2),
-    ),
-    Trial(
-        "slots-mps",
-        "The same as clients of MPS",
-        predicted="total 1.03; the shorter half in 0.7 of the time, in 14 to 20 suspensions",
-        **slots("mps", 1),
+        "Eight trainings of 1 to 20 GiB one after the other, in slots of 5 s time-sliced, and under"
+        " MPS",
+        predicted="each way 145 to 165 s; total 0.99 to 1.02 of one after the other; the shorter"
+        " half ends in 0.50 to 0.59 of that time, in 9 to 16 suspensions; equal losses",
+        **slots(),
     ),
     Trial(
         "twenty",
         "Twenty tasks of unknown memory anywhere on one GPU, against MAGM with exact memory, again",
-        2,
+        1,
         290,
-        250,
-        f"{STUDY} --gpus=0 {{programs}} {{out}}/trace-0.json anywhere-carrier"
-        f" magm-streams-declared & {STUDY} --gpus=1 {{programs}} {{out}}/trace-1.json"
-        " magm-streams-declared anywhere-carrier; wait",
-        f"{SMALL_STUDY} --gpus=0 {{programs}} {{out}}/trace-0.json anywhere-carrier",
+        260,
+        f"{STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier"
+        " magm-streams-declared",
+        f"{SMALL_STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier",
         "MAGM 90 to 97 s, anywhere 0.90 to 1.05 of it; no standstill; up to two crashes of each"
         " run on a full GPU, 30 to 90 allocations wait",
+        may_be_beside=False,
     ),
     Trial(
         "kills",
