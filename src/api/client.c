@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "api/answer_code.h"
+#include "api/answer_time.h"
 #include "api/client_socket.h"
 #include "base/array.h"
 #include "base/tcp_address.h"
@@ -27,7 +28,6 @@ enum {
     CLIENT_PLACE_SIZE = 300,     /* a host's name has up to 253 bytes */
     CONNECT_MAX_S = 10,          /* chosen: to another machine */
     REPLY_MAX_BYTES = 256 << 20, /* chosen: ten times a list of 10,000 tasks */
-    SILENCE_MAX_S = 90,          /* longer than the longest wait in docs/protocol.md */
 };
 
 struct client {
@@ -172,8 +172,14 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
     return n;
 }
 
-static int report_unreachable(
-    const struct client *client, CURLcode code, const char *detail, struct fault *fault)
+/* How long the answer to a request may take to come, in seconds. */
+static int patience_s(const char *path)
+{
+    return answer_time_max_s(path) + ANSWER_LATE_S;
+}
+
+static int report_unreachable(const struct client *client, const char *path, CURLcode code,
+    const char *detail, struct fault *fault)
 {
     const char *reason = detail[0] ? detail : curl_easy_strerror(code);
     if (client->is_remote)
@@ -185,8 +191,10 @@ static int report_unreachable(
             "cannot reach collocd at %s: is it running? start it with `colloc serve`",
             client->place);
     if (code == CURLE_OPERATION_TIMEDOUT)
-        return fault_set(fault, ETIMEDOUT, "collocd at %s does not answer (waited %d s)",
-            client->place, SILENCE_MAX_S);
+        return fault_set(fault, ETIMEDOUT,
+            "collocd at %s does not answer: waited %d s, and it takes at most %d; what was asked "
+            "for may still happen",
+            client->place, patience_s(path), answer_time_max_s(path));
     return fault_set(
         fault, EIO, "the connection to collocd at %s was closed: %s", client->place, reason);
 }
@@ -209,11 +217,11 @@ static int set_place(const struct client *client, const char *path, struct fault
     return 0;
 }
 
-static void set_receiver(CURL *curl, struct reply *reply, char *detail)
+static void set_receiver(CURL *curl, const char *path, struct reply *reply, char *detail)
 {
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)patience_s(path));
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -269,7 +277,7 @@ static int transfer_request(struct client *client, const char *method, const cha
         curl_slist_free_all(headers);
         return r;
     }
-    set_receiver(curl, reply, detail);
+    set_receiver(curl, path, reply, detail);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     if (strcmp(method, "GET") != 0) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? strlen(body) : 0));
@@ -279,7 +287,7 @@ static int transfer_request(struct client *client, const char *method, const cha
     CURLcode code = curl_easy_perform(curl);
     curl_slist_free_all(headers);
     if (code != CURLE_OK)
-        return report_unreachable(client, code, detail, fault);
+        return report_unreachable(client, path, code, detail, fault);
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;

@@ -21,7 +21,6 @@
 enum {
     HELPER_NICENESS = 5, /* chosen: the daemon goes before estimates; beside a training on each
                             processor an estimate has a quarter of one (sched(7)), at 10 a tenth */
-    ESTIMATE_WAITS = 2,  /* time limits that an estimate waits for a helper; chosen */
 };
 
 #define MEMORY_MORE ((rlim_t)2 << 30) /* bytes; chosen: many times what a large summary takes */

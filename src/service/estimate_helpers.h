@@ -19,6 +19,8 @@
 
 enum {
     ESTIMATE_LIMIT_MS = 30 * 1000, /* chosen: the largest export takes 3 s on an idle CPU */
+    ESTIMATE_WAITS = 2,            /* limits that an estimate waits for a helper; chosen */
+    ESTIMATE_ANSWER_MAX_MS = (ESTIMATE_WAITS + 2) * ESTIMATE_LIMIT_MS, /* from its begin */
     ESTIMATE_HELPERS = 16,         /* chosen: each may take some hundred MiB */
     ESTIMATE_HELPERS_PER_USER = 2, /* chosen */
     ESTIMATE_BUSY = 1,             /* it waited too long for a helper: try again later */

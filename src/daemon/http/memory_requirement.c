@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/answer_time.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "core/kind_match.h"
 #include "daemon/gpus/gpus_query.h"
@@ -30,6 +32,15 @@
 #include "model/network.h"
 #include "service/estimate_helpers.h"
 #include "taskfile/estimate_options.h"
+
+/* An estimate is made again with cuDNN's answers only if it did not take longer; chosen: the
+ * largest export takes 3 s on an idle CPU. */
+#define ASKED_AFTER_MAX_S 25
+
+_Static_assert(
+    (int)ESTIMATE_ANSWER_MAX_MS / 1000 + ASKED_AFTER_MAX_S + KERNELS_BOUND_US / SECOND_US <=
+        (int)ANSWER_MAX_S,
+    "the client of a submission waits as long as both estimates take");
 
 /* Returns the kind of all GPUs that the task may have; NULL when they differ: then an estimate for
  * one kind would not hold for another. */
@@ -408,6 +419,11 @@ static bool ask_for_kernels(struct submission *submission, const struct helper_a
         !kernel_asker_is_on(submission->http->parts.kernels) || !are_sane(answer))
         return false;
     submission->has_asked = true;
+    if (clock_monotonic_us() - submission->estimate_began_us > ASKED_AFTER_MAX_S * SECOND_US) {
+        snprintf(submission->why_not_asked, sizeof submission->why_not_asked,
+            "the estimate without cuDNN took longer than %d s", ASKED_AFTER_MAX_S);
+        return false;
+    }
     const struct kernel_request request = {.uid = api_request_peer(submission->request).uid,
         .gpu_kind = answer->gpu_kind,
         .questions = answer->missing,
@@ -458,5 +474,6 @@ int requirement_begin(struct http *http, struct submission *submission,
     void (*on_done)(struct submission *submission, int r, const struct fault *fault))
 {
     submission->on_estimated = on_done;
+    submission->estimate_began_us = clock_monotonic_us();
     return begin_helper(submission);
 }

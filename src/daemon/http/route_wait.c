@@ -3,12 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/answer_time.h"
 #include "base/units.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 
-#define WAIT_DEFAULT_S 30.0
-#define WAIT_MAX_S     60.0 /* chosen: clients ask again */
+enum {
+    WAIT_DEFAULT_S = 30,
+    WAIT_MAX_S = 60, /* chosen: clients ask again */
+};
+
+_Static_assert((int)WAIT_MAX_S <= (int)ANSWER_MAX_S, "clients wait that long");
 
 struct waiter {
     struct waiter *next;

@@ -32,6 +32,7 @@ struct submission {
     json_t *warnings;
 
     struct requirement_answer *answer; /* a helper's estimate; NULL: none is needed, or not yet */
+    int64_t estimate_began_us;         /* on the monotonic clock: by a helper */
     bool has_asked;                    /* cuDNN, about the convolutions, or why not: */
     char why_not_asked[KERNELS_WHY_SIZE];
     void (*on_estimated)(struct submission *submission, int r, const struct fault *fault);

@@ -3,6 +3,7 @@
 """The package colloc against a fake daemon."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -82,6 +83,13 @@ class Submit(ClientCase):
         self.assertEqual(self.last_body()["cwd"], os.getcwd())
         self.assertEqual(self.last_body()["environment"]["MINE"], "yes")
         self.assertNotIn("BROKEN", self.last_body()["environment"])
+
+    def test_it_waits_as_long_as_the_daemon_may_take(self):
+        with open(os.path.join(ROOT, "src", "api", "answer_time.h"), encoding="utf-8") as file:
+            of_daemon = dict(re.findall(r"(ANSWER_\w+_S) = (\d+)", file.read()))
+        late_s = int(of_daemon["ANSWER_LATE_S"])
+        self.assertEqual(colloc.client.TIMEOUT_S, int(of_daemon["ANSWER_MAX_S"]) + late_s)
+        self.assertEqual(colloc.client.MOVE_S, int(of_daemon["ANSWER_COPY_MAX_S"]) + late_s)
 
     def test_a_warning_of_the_daemon(self):
         self.daemon.submit_reply = (201, {"id": 13, "warnings": ["no such folder"]})
