@@ -561,6 +561,48 @@ static int list_fitting(const struct order *order, struct verdict *ret_verdicts,
     return (int)n;
 }
 
+/*
+ * Of many GPUs few can be the first choice: idle ones for a task that takes no others, or such of
+ * which all memory is free for a policy that looks for that. The view's list of open memory says
+ * which; of the others nothing is read.
+ *
+ * Returns the least that they have open; NAN: any GPU may be the first choice.
+ */
+static double first_choice_bytes(
+    const struct placement_query *query, conditions_before *before, conditions_unbeaten *unbeaten)
+{
+    /* A GPU may also count as idle with what is left of this task, or with unused ones. */
+    bool counts_as_idle = query->unused_is_idle || task_context_gpu(query->task) >= 0;
+    if (!query->view->open_bytes || counts_as_idle || (before && !unbeaten))
+        return NAN;
+    if (query->idle_only)
+        return INFINITY;
+    return before ? reading_assume(query->view->mem_total_max_bytes, NAN) : NAN;
+}
+
+/* Chooses the first of the GPUs that no other beats: these are equally good. No reason is read, so
+ * the test comes first that finds most of the others: a task has just started there. Returns false
+ * where there are too few, or where their order may be another one: then all have to be tested. */
+static bool choose_first(
+    const struct order *order, conditions_unbeaten *unbeaten, double bytes, int *ret_gpus)
+{
+    const struct placement_query *query = order->query;
+    const double *open_bytes = query->view->open_bytes;
+    int n = 0, wanted = placement_wanted(query), end = placement_end_gpu(query);
+    struct verdict verdict;
+    for (int i = query->first_gpu; i < end && n < wanted; i++) {
+        const struct gpu_view *gpu = &query->view->gpus[i];
+        if (open_bytes[i] < bytes ||
+            (gpu->n_residents > 0 && !starting_admits(query, gpu, false, &verdict)) ||
+            !are_all_met(query, i, &verdict) || (order->before && !unbeaten(query, i)))
+            continue;
+        if (order->before && memory_domain_is_shared(gpu))
+            return false;
+        ret_gpus[n++] = i;
+    }
+    return n == wanted;
+}
+
 enum placement_answer conditions_choose(const struct placement_query *query,
     conditions_before *before, conditions_unbeaten *unbeaten, int *ret_gpus,
     struct verdict *ret_verdicts)
@@ -575,6 +617,9 @@ enum placement_answer conditions_choose(const struct placement_query *query,
         n = list_fitting(&order, ret_verdicts, fitting);
         return choose_closest(&order, fitting, n, wanted, ret_gpus) ? PLACE_NOW : PLACE_WAIT;
     }
+    double bytes = first_choice_bytes(query, before, unbeaten);
+    if (!isnan(bytes) && choose_first(&order, unbeaten, bytes, ret_gpus))
+        return PLACE_NOW;
     for (int i = query->first_gpu; i < end; i++) {
         if (conditions_filter_refuses(&filter, i, &ret_verdicts[i]) ||
             !are_all_met(query, i, &ret_verdicts[i]))

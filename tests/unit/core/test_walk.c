@@ -559,6 +559,14 @@ static void check_copies(const struct walk *walk)
     assert_true(fabs(core_copies_bytes(walk->core) - bytes) < 1);
 }
 
+/* What policies read instead of the GPUs is noted as it is. */
+static void check_open_bytes(const struct walk *walk)
+{
+    const struct cluster_view *seen = core_view(walk->core);
+    for (int i = 0; i < seen->n_gpus; i++)
+        assert_true(seen->open_bytes[i] == gpu_view_open_bytes(&seen->gpus[i]));
+}
+
 /* No task is blocked without a cause, and none that runs has one. */
 static void check_gates(const struct walk *walk)
 {
@@ -601,6 +609,7 @@ static void step(struct walk *walk)
     if (r == 0)
         check_gates(walk);
     check_copies(walk);
+    check_open_bytes(walk);
     assert_same(world_digest(walk->core), world_digest(walk->replayed));
 }
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -45,7 +46,10 @@ static int idle_machine(void **state)
         gpus[i].smact_level = gpus[i].utilisation_level = reading_of(0);
         gpus[i].residents = residents[i];
     }
-    view = (struct cluster_view){.gpus = gpus, .n_gpus = N, .last_placed = -1};
+    view = (struct cluster_view){.gpus = gpus,
+        .n_gpus = N,
+        .last_placed = -1,
+        .mem_total_max_bytes = reading_of(40 * (double)GIB)};
     conditions = (struct conditions){.smact_max = 0.8,
         .slowdown_max = 2,
         .min_free_bytes = 5 * GIB,
@@ -66,8 +70,8 @@ static void settle_in(int gpu, double used_gib, double smact)
     gpus[gpu].utilisation_level = reading_of(smact);
 }
 
-/* Asks without reasons, and with what is open noted or not. */
-static enum placement_answer ask_unexplained(
+/* Asks with what is open noted or not. */
+static enum placement_answer ask_noted(
     const struct policy *policy, struct placement_query query, bool is_noted)
 {
     double open_bytes[N];
@@ -76,8 +80,17 @@ static enum placement_answer ask_unexplained(
         open_bytes[i] = gpu_view_open_bytes(&gpus[i]);
     noted.open_bytes = is_noted ? open_bytes : NULL;
     query.view = &noted;
-    query.is_unexplained = true;
     return policy->choose(&query, chosen, verdicts);
+}
+
+/* The answers to a query: noted or not, with and without reasons. */
+enum { WAYS = 4 };
+
+static enum placement_answer ask_in_way(
+    const struct policy *policy, struct placement_query query, int way)
+{
+    query.is_unexplained = way & 1;
+    return ask_noted(policy, query, way & 2);
 }
 
 /* What is chosen does not depend on whether the reasons are read, nor on what is noted. */
@@ -90,15 +103,16 @@ static enum placement_answer ask(const struct policy *policy)
         .head = first,
         .head_policy = &policy_predictive,
         .now_us = NOW,
-        .idle_only = policy->exclusive_gpus};
-    int chosen_before[2][N];
-    enum placement_answer before[2];
-    for (int i = 0; i < 2; i++) {
-        before[i] = ask_unexplained(policy, query, i);
+        .idle_only = policy->exclusive_gpus || task.request.exclusive,
+        .unused_is_idle = task.oom_count > 0};
+    int chosen_before[WAYS][N];
+    enum placement_answer before[WAYS];
+    for (int i = 0; i < WAYS; i++) {
+        before[i] = ask_in_way(policy, query, i);
         memcpy(chosen_before[i], chosen, sizeof chosen);
     }
     enum placement_answer answer = policy->choose(&query, chosen, verdicts);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < WAYS; i++) {
         assert_int_equal(answer, before[i]);
         if (answer == PLACE_NOW)
             assert_memory_equal(
@@ -697,6 +711,72 @@ static void a_refusal_by_what_is_noted_reads_no_gpu(void **state)
     }
 }
 
+/* What may be on a GPU and yet leave all its memory free, among other things: a resident that holds
+ * none, a process of no task, the context of a suspended task, another place of its memory. */
+static void draw_gpu(int i)
+{
+    static struct absent_client absent[N];
+    struct gpu_view *gpu = &gpus[i];
+    bool is_empty = rand() % 2;
+    gpu->n_residents = gpu->n_absent = 0;
+    gpu->claims[CLAIM_DRAIN] = rand() % 8 == 0 ? 99 : 0;
+    settle_in(i, is_empty ? 0 : 10 * (rand() % 5), is_empty ? 0 : 0.1 * (rand() % 10));
+    gpu->residents[0].residence = rand() % 4 ? RESIDENCE_SETTLED : RESIDENCE_PLACED;
+    gpu->residents[0].empty_since_us = is_empty ? NOW - UNUSED_US : 0;
+    gpu->n_residents = rand() % 2;
+    gpu->external_processes = reading_of(rand() % 6 == 0);
+    bool is_tasks = task.state == TASK_SUSPENDED && rand() % 4;
+    absent[i] = (struct absent_client){.task = is_tasks ? task.id : 51};
+    gpu->absent = &absent[i];
+    gpu->n_absent = rand() % 4 == 0;
+    gpu->id.mem_total_bytes = (rand() % 8 ? 40 : 20) * GIB;
+}
+
+/* Places 0 and 1 have one memory, or each has its own. */
+static void draw_domain(void)
+{
+    bool is_shared = rand() % 4 == 0;
+    gpus[0].id.memory_domain = gpus[1].id.memory_domain = is_shared;
+    gpus[0].next_in_domain = is_shared ? 1 : 0;
+    gpus[1].next_in_domain = is_shared ? -1 : 0;
+    if (is_shared)
+        gpus[1].mem_used_bytes = gpus[0].mem_used_bytes;
+}
+
+static void draw_task(void)
+{
+    static int context_gpus[] = {0, 1, 2, 3};
+    static struct task_run run;
+    run = *task_no_run();
+    run.yield.context_gpus = context_gpus;
+    run.yield.n_context_gpus = N;
+    run.yield.context_bytes = reading_of(0);
+    task.state = rand() % 4 ? TASK_QUEUED : TASK_SUSPENDED;
+    task.run = &run;
+    task.request.gpus = 1 + rand() % 2;
+    task.request.exclusive = rand() % 4 == 0;
+    task.oom_count = rand() % 4 == 0;
+    task.request.need = (struct need){NEED_DECLARED, (rand() % 30) * GIB};
+}
+
+/* With the list of what is open, policies read few GPUs before all. Their choice is the same. */
+static void what_is_noted_changes_no_choice(void **state)
+{
+    const struct policy *const policies[] = {&policy_exclusive, &policy_magm, &policy_lug,
+        &policy_mug, &policy_first_fit, &policy_best_fit, &policy_rr};
+    int n_chosen = 0;
+    srand(1);
+    for (int run = 0; run < 4000; run++) {
+        draw_task();
+        for (int i = 0; i < N; i++)
+            draw_gpu(i);
+        draw_domain();
+        for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
+            n_chosen += ask(policies[i]) == PLACE_NOW;
+    }
+    assert_true(n_chosen > 4000);
+}
+
 static void what_was_promised_is_not_free(void **state)
 {
     come(19, 0.1, 1);
@@ -822,6 +902,7 @@ int main(void)
         cmocka_unit_test_setup(servers_are_asked_only_where_more_is_gained, idle_machine),
         cmocka_unit_test_setup(an_unexplained_refusal_reads_no_resident, idle_machine),
         cmocka_unit_test_setup(a_refusal_by_what_is_noted_reads_no_gpu, idle_machine),
+        cmocka_unit_test_setup(what_is_noted_changes_no_choice, idle_machine),
         cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
