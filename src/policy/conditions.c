@@ -305,13 +305,6 @@ bool conditions_check_activity(
            refuse_gpu(ret_verdict, VERDICT_SMACT_EXPECTED, 0, expected, max);
 }
 
-/* Can may_join_all refuse? Mostly not: then no task there is read. */
-static inline bool may_tasks_refuse(const struct placement_query *query, const struct gpu_view *gpu)
-{
-    return gpu->id.one_process ||
-           (query->task->request.sharing == SHARING_MPS && !query->conditions->mps_users_together);
-}
-
 /* An MPS server serves one user at a time; a compute mode may admit a single process, which several
  * tasks of one user can share through MPS. A task of several GPUs is time-sliced on all of them if
  * the setting mps-gpus leaves out one. */
@@ -344,7 +337,17 @@ static bool may_join_absent(
     return true;
 }
 
-static bool may_join_all(
+/* Is any resident a task of another user? */
+static inline bool is_others(const struct gpu_view *gpu, const struct task *task)
+{
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (gpu->residents[i].uid != task->uid)
+            return true;
+    return false;
+}
+
+/* Not inlined: mostly one user's tasks are on a GPU that admits several processes. */
+static __attribute__((noinline)) bool may_join_all(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
@@ -355,6 +358,14 @@ static bool may_join_all(
         if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
             return false;
     return true;
+}
+
+/* Can may_join_all refuse? Mostly not: then no task there is read. */
+static inline bool may_tasks_refuse(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    return gpu->id.one_process ||
+           (query->task->request.sharing == SHARING_MPS && !query->conditions->mps_users_together &&
+               is_others(gpu, query->task));
 }
 
 /* MPS serves 48 clients on a GPU: with driver 580.159.04 the context of the 49th fails with error
@@ -369,8 +380,8 @@ static inline bool may_clients_fill(const struct placement_query *query, const s
            gpu->n_absent > 0;
 }
 
-/* The task may have several processes, but one at least. */
-static bool has_mps_place(
+/* The task may have several processes, but one at least. Not inlined: mostly it is not asked. */
+static __attribute__((noinline)) bool has_mps_place(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     int clients = gpu_view_mps_clients(gpu);
@@ -379,7 +390,7 @@ static bool has_mps_place(
            refuse_gpu(ret_verdict, VERDICT_MPS_FULL, 0, clients, MPS_CLIENTS_MAX);
 }
 
-bool conditions_check_coresidents(
+static inline bool check_coresidents(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     int most = query->conditions->tasks_per_gpu_max;
@@ -389,6 +400,12 @@ bool conditions_check_coresidents(
         return false;
     return !most || gpu->n_residents < most ||
            refuse_gpu(ret_verdict, VERDICT_FULL, 0, gpu->n_residents, most);
+}
+
+bool conditions_check_coresidents(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    return check_coresidents(query, gpu, ret_verdict);
 }
 
 /* Where taking turns gains next to nothing, tasks are done sooner one after the other. */
@@ -406,7 +423,7 @@ static bool may_share(const struct placement_query *query, int i, struct verdict
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!conditions_check_free(query, gpu, ret_verdict) ||
-        !conditions_check_coresidents(query, gpu, ret_verdict) ||
+        !check_coresidents(query, gpu, ret_verdict) ||
         !service_guard_admits(query, i, ret_verdict) ||
         !promise_guard_admits(query, i, ret_verdict))
         return false;

@@ -95,8 +95,8 @@ static inline const struct resident *find_rising_on(
     return NULL;
 }
 
-/* The newest of the memory domain, the memory of which still rises; NULL: there is none. */
-static const struct resident *find_rising(
+/* The newest of a memory domain that several places share. Not inlined: few do. */
+static __attribute__((noinline)) const struct resident *find_rising_in_domain(
     const struct placement_query *query, const struct gpu_view *gpu, bool predicts)
 {
     const struct resident *newest = find_rising_on(query, gpu, predicts);
@@ -118,7 +118,7 @@ static bool is_promised(const struct placement_query *query, const struct reside
     return !residence_has_settled(resident->residence) && is_reserved(query, resident);
 }
 
-double starting_promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
+double starting_sum_promised(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double bytes = 0;
     const struct gpu_view *at = gpu;
@@ -131,13 +131,11 @@ double starting_promised_bytes(const struct placement_query *query, const struct
     return bytes;
 }
 
-double starting_kept_bytes(const struct placement_query *query, const struct gpu_view *gpu)
+double starting_sum_kept(const struct placement_query *query, const struct gpu_view *gpu)
 {
     const struct conditions *conditions = query->conditions;
     double bytes = 0, each = (double)conditions->min_free_bytes;
     const struct resident *resident;
-    if (query->conditions->starting_max == 0)
-        return 0; /* each test of a GPU would walk its residents */
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
         if (!resident->need_bytes.valid && !residence_has_settled(resident->residence))
@@ -225,11 +223,9 @@ static double predict_together(const struct placement_query *query, const struct
     return interference_activity(constants, 1, 1, sharers, n).smact;
 }
 
-double starting_expected_activity(
+double starting_sum_activity(
     const struct placement_query *query, const struct gpu_view *gpu, double level)
 {
-    if (query->conditions->starting_max == 0)
-        return level; /* none starts beside another */
     struct activity_tally tally = tally_activity(gpu);
     double mean = tally.n_measured ? level / tally.n_measured : 0;
     double sum = level + tally.known + tally.n_unknown * mean;
@@ -263,8 +259,8 @@ static struct verdict starting_limit(const struct placement_query *query)
 }
 
 /* Are so few residents of unknown activity starting that the task, of which it is not known either,
- * may start, too? */
-static bool admits_unknown(
+ * may start, too? Not inlined: mostly it is not asked. */
+static __attribute__((noinline)) bool admits_unknown(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     int n_unknown = tally_activity(gpu).n_unknown;
@@ -275,10 +271,12 @@ static bool admits_unknown(
     return verdict.have < verdict.limit || refuse_task(ret_verdict, verdict);
 }
 
-bool starting_admits(const struct placement_query *query, const struct gpu_view *gpu, bool predicts,
-    struct verdict *ret_verdict)
+bool starting_admits_beside(const struct placement_query *query, const struct gpu_view *gpu,
+    bool predicts, struct verdict *ret_verdict)
 {
-    const struct resident *rising = find_rising(query, gpu, predicts);
+    const struct resident *rising = memory_domain_is_shared(gpu)
+                                        ? find_rising_in_domain(query, gpu, predicts)
+                                        : find_rising_on(query, gpu, predicts);
     if (rising)
         return refuse_task(
             ret_verdict, (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task});
