@@ -1126,6 +1126,22 @@ class Faults(Suspend):
         self.refused_suspension(task, "NOT_SUPPORTED")
         self.assertEqual(self.processes()[self.pid(task)][2], "")
 
+    def test_a_refusal_after_a_move_of_another_task(self):
+        """The process that the driver has taken already comes back where it was."""
+        moved = self.start_task(exclusive=True)
+        self.move(moved)
+        train = f"colloc-pretend-train --memory-mib={TASK_MIB} --seconds=1e6 --ramp-seconds=0"
+        task = self.submit(f"{train} &\n{train} --managed &\nwait")
+        until(lambda: len(self.processes()) == 3, "their processes")
+        until(lambda: {row[1] for row in self.processes().values()} == {TASK_MIB}, "their memory")
+        before = self.processes()
+        self.refused_suspension(task, "NOT_SUPPORTED")
+        self.assertEqual(self.processes(), before)
+
+    def move(self, task):
+        gpu = int(self.task(task)["gpus"][0])
+        self.colloc("move", f"--gpu={1 - gpu}", str(task))
+
     def test_an_old_driver(self):
         task = self.start_task()
         self.emulator("set", "machine", "cuda=12040")

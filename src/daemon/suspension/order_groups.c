@@ -30,13 +30,20 @@ enum { RETRIES_MAX = 180 };
 
 /* ---- groups ---- */
 
-static void run_group(struct suspension *s, enum group_goal goal)
+static void start_group(struct suspension *s, enum group_goal goal)
 {
     process_group_init(&s->runner.group, goal);
     s->runner.teaches_nothing = s->record.is_carried;
     s->runner.group.count = s->record.n_processes;
     memcpy(s->runner.group.processes, s->record.processes, sizeof s->record.processes);
     group_runner_start(&s->runner);
+}
+
+/* Where their memory is, or was: the moves of the order before are not for them. */
+static void run_group(struct suspension *s, enum group_goal goal)
+{
+    s->runner.n_moves = 0;
+    start_group(s, goal);
 }
 
 /* Another program may give its memory back, a driver may answer again. */
@@ -81,7 +88,7 @@ static void run_group_on(struct suspension *s, const int *gpus, int n)
     }
     s->runner.n_moves = (size_t)n_moves;
     apply_moves(&s->record, s->runner.moves, s->runner.n_moves);
-    run_group(s, GROUP_RUNNING);
+    start_group(s, GROUP_RUNNING);
     s->record = before;
 }
 
