@@ -77,7 +77,7 @@ static void fill_request(const struct group_runner *runner, struct helper_reques
     if (step->call == HELPER_RESERVE) {
         const struct group_memory *memory = &process->memory[step->memory];
         snprintf(request->gpu, sizeof request->gpu, "%s", memory->gpu);
-        request->bytes = memory->bytes;
+        request->bytes = memory->bytes + runner->spare_bytes;
     }
     if (step->call == HELPER_RESUME) {
         request->n_moves = runner->n_moves;

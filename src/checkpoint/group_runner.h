@@ -25,6 +25,7 @@ struct group_runner {
     struct group_step step;
     struct gpu_move moves[HELPER_MOVES_MAX]; /* of a resumption on other GPUs */
     size_t n_moves;
+    int64_t spare_bytes;  /* kept free beside the memory of each process until it is restored */
     bool teaches_nothing; /* the memory goes another way: copies say nothing about the speed */
     char error[256];
     bool is_under_way;

@@ -37,6 +37,11 @@
  * H200s 0.76 to 0.85 GiB. It counts until the client has been suspended once. */
 #define SUSPENSION_CONTEXT_BYTES (900 * MIB)
 
+/* What is to be free beside the memory of a process when the driver puts its context back: where it
+ * finds too little then, the process is lost. Chosen: a block or two that a training beside it may
+ * allocate after the last look. */
+#define SUSPENSION_RESTORE_SPARE_BYTES (256 * MIB)
+
 /* After this time ranks of NCCL come back, by default. PyTorch's watchdog calls CUDA, so it stands
  * still with its process: after 480 s its monitor ends the process
  * (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC), and a collective times out 600 s after its start

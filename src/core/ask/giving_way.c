@@ -286,10 +286,11 @@ static struct verdict ask_policy(
 {
     struct placement answer = {0};
     struct verdict verdict = {.kind = VERDICT_NO_SAMPLE}; /* without memory for the answer */
-    struct task moving = core_as_waiting(task);
+    struct task moving = core_as_waiting(core, task);
     struct reading bytes = core_bytes_of(core, task);
     if (bytes.valid)
-        moving.request.need = (struct need){NEED_ESTIMATED, (int64_t)bytes.value};
+        moving.request.need = (struct need){
+            NEED_ESTIMATED, (int64_t)bytes.value + core_restore_spare_bytes(core)};
     if (placement_reserve(&answer, core->view.n_gpus) == 0) {
         struct placement_query query = core_query(core, &moving, NULL, now_us, &answer);
         query.idle_only |= task->exclusive;

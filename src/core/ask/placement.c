@@ -96,14 +96,25 @@ bool core_finds_gpus(const struct core *core, const struct task *task, const uin
     return try_gpus(core, task, closed, SEARCH_UNEXPLAINED, now_us, ret_answer) == PLACE_NOW;
 }
 
-struct task core_as_waiting(const struct task *task)
+int64_t core_restore_spare_bytes(const struct core *core)
+{
+    int64_t margin = core->settings.conditions.margin_bytes;
+    return margin < SUSPENSION_RESTORE_SPARE_BYTES ? SUSPENSION_RESTORE_SPARE_BYTES - margin : 0;
+}
+
+struct task core_as_waiting(const struct core *core, const struct task *task)
 {
     struct task waiting = *task;
     const struct task_yield *yield = &task->run->yield;
-    double there = task_context_gpu(task) >= 0 ? reading_assume(yield->context_bytes, 0) : 0;
+    struct need *need = &waiting.request.need;
+    bool is_there = task_context_gpu(task) >= 0;
+    bool is_restored = task->state == TASK_SUSPENDED && !is_there;
+    int64_t spare = is_restored ? core_restore_spare_bytes(core) : 0;
+    double there = is_there ? reading_assume(yield->context_bytes, 0) : 0;
     if (yield->bytes.valid)
-        waiting.request.need = (struct need){
-            NEED_ESTIMATED, (int64_t)fmax(0, yield->bytes.value - there)};
+        *need = (struct need){NEED_ESTIMATED, (int64_t)fmax(0, yield->bytes.value - there) + spare};
+    else if (is_restored && need->kind < NEED_ESTIMATED)
+        *need = (struct need){NEED_ESTIMATED, SUSPENSION_CONTEXT_BYTES + spare};
     waiting.request.exclusive |= task->exclusive;
     return waiting;
 }
@@ -113,7 +124,7 @@ double core_needed_bytes(const struct core *core, const struct task *task)
     const struct conditions *conditions = &core->settings.conditions;
     if (task->run->memory_wait.bytes)
         return (double)(task->run->memory_wait.bytes + conditions->margin_bytes);
-    const struct need need = core_as_waiting(task).request.need;
+    const struct need need = core_as_waiting(core, task).request.need;
     return need.kind >= NEED_ESTIMATED ? (double)need.bytes + (double)conditions->margin_bytes
                                        : (double)conditions->min_free_bytes;
 }
@@ -121,7 +132,7 @@ double core_needed_bytes(const struct core *core, const struct task *task)
 enum placement_answer core_try_resumption(const struct core *core, const struct task *task,
     bool passes_reservation, int64_t now_us, struct placement *ret_answer)
 {
-    struct task waiting = core_as_waiting(task);
+    struct task waiting = core_as_waiting(core, task);
     struct placement_query query = core_query(core, &waiting, NULL, now_us, ret_answer);
     query.passes_reservation = passes_reservation;
     enum placement_answer answer = node_choice_choose(

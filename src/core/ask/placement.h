@@ -25,8 +25,13 @@ enum placement_answer core_try_idle_gpus(
 bool core_finds_gpus(const struct core *core, const struct task *task, const uint64_t *closed,
     int64_t now_us, struct placement *ret_answer);
 
-/* A suspended task as policies see it: it needs the memory that it held. */
-struct task core_as_waiting(const struct task *task);
+/* Returns what has to be free beside the memory of a process that the driver puts back, and the
+ * setting `margin`. */
+int64_t core_restore_spare_bytes(const struct core *core);
+
+/* A suspended task as policies see it: it needs the memory that it held. One whose context is not
+ * on a GPU needs some more (SUSPENSION_RESTORE_SPARE_BYTES), and never less than a context. */
+struct task core_as_waiting(const struct core *core, const struct task *task);
 
 /* What a task that waits needs free on a GPU, with the margin, as its admission compares it: for
  * its allocation that waits, for what it held before it was suspended, or for its start. */

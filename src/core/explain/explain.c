@@ -141,7 +141,7 @@ static void explain_placement(
     }
     struct placement answer = {0};
     if (placement_reserve(&answer, core->view.n_gpus) == 0) {
-        struct task waiting = core_as_waiting(task);
+        struct task waiting = core_as_waiting(core, task);
         const struct placement_query query = core_query(core, &waiting, NULL, now_us, &answer);
         if (node_choice_choose(
                 core_task_policy(core, task), &query, answer.gpus, answer.verdicts) == PLACE_NOW) {

@@ -66,7 +66,7 @@ static int recall_task(struct core *core, struct task *task, int64_t now_us)
     int r = core_try_resume(core, task, true, now_us, &core->placement);
     if (r < 0 || task->state != TASK_SUSPENDED || !core_keep_for_recall(core, task))
         return r;
-    struct task waiting = core_as_waiting(task);
+    struct task waiting = core_as_waiting(core, task);
     const struct stop_rule *rule = all_take_turns(core, task) ? &by_turn : &by_need;
     return core_stop_tasks_for(core, &waiting, rule, now_us);
 }

@@ -88,7 +88,7 @@ static const struct stop_rule by_slot = {
 
 static int stop_for(struct core *core, const struct task *next, int64_t now_us)
 {
-    struct task waiting = core_as_waiting(next);
+    struct task waiting = core_as_waiting(core, next);
     return core_stop_tasks_for(core, &waiting, &by_slot, now_us);
 }
 

@@ -59,6 +59,6 @@ int core_reclaim_unused(struct core *core, int64_t now_us)
     const struct task *next = suspended ? suspended : core_head_of_queue(core);
     if (!next)
         return 0;
-    struct task waiting = suspended ? core_as_waiting(suspended) : *next;
+    struct task waiting = suspended ? core_as_waiting(core, suspended) : *next;
     return core_stop_tasks_for(core, &waiting, &by_use, now_us);
 }

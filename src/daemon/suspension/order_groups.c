@@ -30,10 +30,23 @@ enum { RETRIES_MAX = 180 };
 
 /* ---- groups ---- */
 
+/* A task that is alone on its GPU finds there what it had. */
+static bool has_neighbours(const struct suspension *s)
+{
+    const struct task *task = suspension_find_task(s, s->orders->task);
+    bool has = false;
+    for (int i = 0; task && i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core_view(s->parts.core)->gpus[task->gpus[i]];
+        has |= gpu->n_residents > 1 || reading_or(gpu->external_processes, 1) > 0;
+    }
+    return has;
+}
+
 static void start_group(struct suspension *s, enum group_goal goal)
 {
     process_group_init(&s->runner.group, goal);
     s->runner.teaches_nothing = s->record.is_carried;
+    s->runner.spare_bytes = has_neighbours(s) ? SUSPENSION_RESTORE_SPARE_BYTES : 0;
     s->runner.group.count = s->record.n_processes;
     memcpy(s->runner.group.processes, s->record.processes, sizeof s->record.processes);
     group_runner_start(&s->runner);

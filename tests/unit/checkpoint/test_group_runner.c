@@ -265,6 +265,20 @@ static void test_one_that_just_fits_comes_back(void **state)
     assert_int_equal(run(f, GROUP_RUNNING), GROUP_DONE);
 }
 
+static void test_one_that_just_fits_stays_where_others_may_take_it(void **state)
+{
+    struct fixture *f = *state;
+    start_child(f, 0, NULL);
+    assert_int_equal(run(f, GROUP_SUSPENDED), GROUP_DONE);
+    int64_t capacity = memory_capacity(f->world, (struct seat){0, 0});
+    f->world->gpus[0].foreign_bytes = capacity - MEMORY_MIB * MIB;
+    f->runner.spare_bytes = 64 * MIB;
+    assert_int_equal(run(f, GROUP_RUNNING), GROUP_NO_ROOM);
+    assert_int_equal(state_of(f, 0), CUDA_CHECKPOINTED);
+    f->world->gpus[0].foreign_bytes -= 64 * MIB;
+    assert_int_equal(run(f, GROUP_RUNNING), GROUP_DONE);
+}
+
 static void test_a_host_without_memory_kills_the_process(void **state)
 {
     struct fixture *f = *state;
@@ -375,6 +389,7 @@ int main(void)
         TEST(test_managed_memory_in_one_brings_the_other_back),
         TEST(test_a_full_gpu_is_never_restored_to),
         TEST(test_one_that_just_fits_comes_back),
+        TEST(test_one_that_just_fits_stays_where_others_may_take_it),
         TEST(test_a_host_without_memory_kills_the_process),
         TEST(test_a_driver_that_hangs),
         TEST(test_a_process_that_ends_before_and_meanwhile),
