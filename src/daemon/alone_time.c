@@ -45,6 +45,7 @@ static void forget_steps(struct alone_time *time)
     time->rest_work_s += time->steps_work_s;
     time->unknown_s += time->steps_unknown_s;
     time->steps = time->steps_s = time->steps_work_s = time->steps_unknown_s = 0;
+    time->noted_steps = time->noted_steps_s = 0; /* the sums of the job begin again, too */
 }
 
 /* `speed`: relative to that alone. */

@@ -2,10 +2,14 @@
 /*
  * Counts steps by marks: calls that come once in each (step_period.c).
  *
- *     collect a window ──> found: count by the marks ──> they stay away: collect again
+ *     collect windows ──> found: count by the marks ──> they stay away: collect again
  *            ^                      │ after 256, 4096, ... intervals
  *            │                      └──> compare them with a new window
  *            └── none: pause
+ *
+ * The first windows are short, so that a training of few calls is known soon; each is as long as
+ * all before it. Two have to agree. Until one is full (65,536 calls), marks that a longer one does
+ * not confirm are forgotten: nothing is known then.
  *
  * Two of the three marks make a step, which ends when one comes that is not behind the last one:
  *
@@ -19,23 +23,25 @@
  *
  * With other marks the unit of a step may be another one. They are replaced only if they have
  * stayed away for two minutes in which there was another period; or if a check finds marks that
- * count more or fewer steps, and all of the period that they were chosen for.
+ * count more or fewer steps, and all of the period that they were chosen for. Both are counted
+ * where that period is: in a part of a window a JAX training launched other calls beside its own,
+ * and these were compared with the steps of the whole window.
  */
 #include "preload/step_counter.h"
 
-/* The first window is examined with this number of calls, and with each double of it: one that is
- * shorter than a step takes layers for steps. Later windows are examined when they are full. */
+/* Of the first window, in calls. Those after it are as long as all before, up to a full one. */
 enum { WINDOW_FIRST = 1024 };
 
 /* Chosen. A collection costs about 30 ns a call, and 10 ms at its end. */
 enum {
-    REST_CALLS = 1 << 20, /* after the first window without a period: seconds; then twice that */
+    REST_CALLS = 1024, /* until the clock is read */
     RESTS_MAX = 6,
     ASTRAY_STEPS = 8, /* after the calls of 8 steps without one, the marks have stayed away */
     CHECK_FIRST = 256,
     CHECK_FACTOR = 16,
 };
 static const int64_t REPLACE_AFTER_US = 120 * INT64_C(1000000);
+static const int64_t REST_US = 10 * INT64_C(1000000); /* after one full window; then twice that */
 
 /* Chosen: a longer interval is a break, by its calls or by its time. Launches return at once while
  * the GPU is behind, and every so often a call waits for all of them: of ten steps, nine took 0.1
@@ -80,7 +86,8 @@ static void begin_collecting(struct step_counter *counter)
     step_window_clear(&counter->window);
     counter->is_collecting = true;
     counter->candidate.n = 0;
-    counter->goal = counter->marks.n > 0 ? STEP_WINDOW_MAX : WINDOW_FIRST;
+    counter->collected = 0;
+    counter->goal = counter->is_settled ? STEP_WINDOW_MAX : WINDOW_FIRST;
     set_due(counter, 0);
 }
 
@@ -91,9 +98,11 @@ static void stop_collecting(struct step_counter *counter, uint64_t calls)
     set_due(counter, calls);
 }
 
-static void rest_a_while(struct step_counter *counter)
+static void rest_a_while(struct step_counter *counter, int64_t now_us)
 {
-    stop_collecting(counter, (uint64_t)REST_CALLS << counter->rests);
+    counter->is_settled = true;
+    counter->rests_until_us = now_us + (REST_US << counter->rests);
+    stop_collecting(counter, REST_CALLS);
     if (counter->rests < RESTS_MAX)
         counter->rests++;
 }
@@ -110,32 +119,36 @@ static void use_marks(struct step_counter *counter, const struct step_marks *mar
     counter->next_check = CHECK_FIRST;
 }
 
-static uint32_t count_intervals(const struct step_window *window, const struct step_marks *marks)
+/* Of the calls from one on and before another one. */
+static uint32_t count_intervals(
+    const struct step_window *window, const struct step_marks *marks, uint32_t from, uint32_t to)
 {
     struct step_walk walk = {.last = -1};
     uint32_t n = 0;
-    for (uint32_t i = 0; i < window->used; i++)
+    for (uint32_t i = from; i < to; i++)
         n += step_walk_on(&walk, marks, window->name[window->calls[i]].symbol, i);
     return n;
 }
 
-/* Do the marks divide the window into other steps than those that were found in it? */
+/* Do the marks divide the calls into other steps than those that were found in them? Of the rest of
+ * the window, where the program does something else, the period that was found says nothing. */
 static bool marks_differ(const struct step_counter *counter, const struct step_marks *marks,
     const struct step_marks *found, double tolerance)
 {
-    uint32_t counted = count_intervals(&counter->window, marks);
+    uint32_t counted = count_intervals(&counter->window, marks, found->from, found->to);
     double steps = (double)counted / marks->of_a_step;
     double expected = (double)found->intervals / found->of_a_step;
     double off = steps > expected ? steps - expected : expected - steps;
     return off > 1 + tolerance * expected;
 }
 
-/* Do the marks in use count something else, or nothing any more? Marks that do not count the period
- * that they were chosen for say nothing of them. */
+/* Have the marks in use stayed away for long, or do they count something else? Marks that do not
+ * count the period that they were chosen for say nothing of them. */
 static bool are_wrong(
     const struct step_counter *counter, const struct step_marks *found, int64_t now_us)
 {
-    if (count_intervals(&counter->window, &counter->marks) == 0)
+    uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
+    if (calls - counter->calls_at_step > astray_calls(counter))
         return now_us - counter->at_us > REPLACE_AFTER_US;
     return !marks_differ(counter, found, found, SAME_COUNT) &&
            marks_differ(counter, &counter->marks, found, SAME_UNIT);
@@ -149,17 +162,32 @@ static bool are_good(const struct step_counter *counter, const struct step_marks
                           !marks_differ(counter, &counter->candidate, found, SAME_COUNT));
 }
 
+/* What the window says of the marks in use. Until one was full, they are forgotten where a longer
+ * one has no period: a part of a step was taken for a step. */
+static void judge_marks(
+    struct step_counter *counter, const struct step_marks *found, int64_t now_us)
+{
+    bool has_marks = counter->marks.n > 0;
+    if (found->n == 0 ? has_marks && !counter->is_settled
+        : has_marks   ? are_wrong(counter, found, now_us)
+                      : are_good(counter, found))
+        use_marks(counter, found);
+}
+
 static void examine_window(struct step_counter *counter, int64_t now_us)
 {
     struct step_marks found = step_period_find(&counter->window);
-    bool has_marks = counter->marks.n > 0;
-    if (found.n > 0 && (has_marks ? are_wrong(counter, &found, now_us) : are_good(counter, &found)))
-        use_marks(counter, &found);
+    judge_marks(counter, &found, now_us);
     counter->candidate = found;
-    if (counter->window.used < STEP_WINDOW_MAX)
-        counter->goal *= 2;
-    else if (found.n == 0 || count_intervals(&counter->window, &counter->marks) == 0)
-        rest_a_while(counter); /* an evaluation, perhaps: the marks may come back */
+    if (counter->window.used < STEP_WINDOW_MAX) {
+        counter->collected += counter->window.used;
+        counter->goal = counter->collected;
+        step_window_clear(&counter->window);
+        return;
+    }
+    counter->is_settled = true;
+    if (found.n == 0 || count_intervals(&counter->window, &counter->marks, 0, STEP_WINDOW_MAX) == 0)
+        rest_a_while(counter, now_us); /* an evaluation, perhaps: the marks may come back */
     else
         stop_collecting(counter, astray_calls(counter));
 }
@@ -167,9 +195,17 @@ static void examine_window(struct step_counter *counter, int64_t now_us)
 static void collect_call(struct step_counter *counter, uint32_t symbol, int64_t now_us)
 {
     if (!step_window_add(&counter->window, symbol))
-        rest_a_while(counter);
+        rest_a_while(counter, now_us);
     else if (counter->window.used == counter->goal)
         examine_window(counter, now_us);
+}
+
+static void collect_or_rest(struct step_counter *counter, int64_t now_us)
+{
+    if (now_us < counter->rests_until_us)
+        set_due(counter, REST_CALLS);
+    else
+        begin_collecting(counter);
 }
 
 /* ---- steps ---- */
@@ -194,6 +230,7 @@ static void count_steps(struct step_counter *counter, uint64_t steps, int64_t no
     counter->at_us = now_us;
     counter->calls_at_step = calls;
     counter->rests = 0;
+    counter->rests_until_us = 0;
 }
 
 /* An interval has ended. Returns whether a step has. */
@@ -218,13 +255,14 @@ static bool end_interval(struct step_counter *counter, int64_t now_us)
 bool step_counter_note(struct step_counter *counter, uint32_t symbol, int64_t now_us)
 {
     uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
+    uint32_t unit = counter->unit;
     bool has_counted = step_walk_on(&counter->walk, &counter->marks, symbol, calls) &&
                        end_interval(counter, now_us);
     if (counter->is_collecting)
         collect_call(counter, symbol, now_us);
     else if (calls >= atomic_load_explicit(&counter->due, memory_order_relaxed))
-        begin_collecting(counter);
-    return has_counted;
+        collect_or_rest(counter, now_us);
+    return has_counted || counter->unit != unit;
 }
 
 void step_counter_report(struct step_counter *counter, uint64_t steps, int64_t now_us)

@@ -51,6 +51,7 @@ struct step_marks {
     int n; /* 0: no period is known */
     uint32_t symbol[STEP_MARKS_MAX];
     uint32_t intervals; /* between them in the window that they were found in */
+    uint32_t from, to;  /* of that window, what these cover: calls */
     uint32_t of_a_step; /* how many intervals are a step */
     double calls;       /* of an interval, in the mean */
 };
@@ -76,27 +77,35 @@ struct step_counter {
 
     /* private */
     struct step_marks marks;
-    struct step_marks candidate; /* found in the window when it was half as long */
+    struct step_marks candidate; /* found in the window before */
     struct step_walk walk;
     uint32_t intervals;     /* of the present step */
     uint64_t all_intervals; /* with these marks */
     uint64_t calls_at_step;
     double mean_us; /* of a step; 0: not known */
     bool is_collecting;
-    uint32_t goal;       /* calls of the window when it is examined */
-    uint32_t rests;      /* how often no period was found: the pauses become longer */
-    uint64_t next_check; /* intervals after which the marks are compared with a new window */
+    bool is_settled;        /* a window was full: shorter ones say nothing more */
+    uint32_t collected;     /* calls in windows before this one */
+    uint32_t goal;          /* calls of the window when it is examined */
+    uint32_t rests;         /* how often no period was found: the pauses become longer */
+    int64_t rests_until_us; /* no window is collected before */
+    uint64_t next_check;    /* intervals after which the marks are compared with a new window */
     struct step_window window;
 };
 
-/* The name of a call in the sequence: bit 0 says whether it is work of the GPU. `handle`: of the
- * function or graph; of a copy, its size in bytes, of which only the magnitude counts. */
+/* Bits of a symbol: is the call work of the GPU? Is it one that a step makes, and its layers do
+ * not: a copy from the host, a wait for the GPU, a graph? */
+enum { STEP_IS_WORK = 1, STEP_IS_HOST = 2 };
+
+/* The name of a call in the sequence. `handle`: of the function or graph; of a copy, its size in
+ * bytes, of which only the magnitude counts. */
 static inline uint32_t step_symbol(enum step_call call, uint64_t handle)
 {
     uint64_t which = call == STEP_COPY ? 64 - (unsigned)__builtin_clzll(handle | 1) : handle;
     uint64_t mixed = (which * 4 + call) * UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing */
-    uint32_t symbol = (uint32_t)(mixed >> 32) & ~1u;
-    return symbol | (call == STEP_LAUNCH || call == STEP_GRAPH);
+    uint32_t symbol = (uint32_t)(mixed >> 32) & ~(uint32_t)(STEP_IS_WORK | STEP_IS_HOST);
+    return symbol | (call == STEP_LAUNCH || call == STEP_GRAPH ? STEP_IS_WORK : 0) |
+           (call != STEP_LAUNCH ? STEP_IS_HOST : 0);
 }
 
 /* Does the call have to be given to step_counter_note? Cheap, for every launch: a few instructions
@@ -114,7 +123,7 @@ static inline bool step_counter_is_due(struct step_counter *counter, uint32_t sy
  *
  * now_us: of a clock that never goes back; above 0
  *
- * Returns whether a step was counted with it: `steps` and `timed_us` have changed.
+ * Returns whether `steps` and `timed_us` have changed, or the marks.
  */
 bool step_counter_note(struct step_counter *counter, uint32_t symbol, int64_t now_us);
 

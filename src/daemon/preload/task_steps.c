@@ -23,13 +23,22 @@ static void begin_sums(struct job_steps *steps)
     steps->processes = 0;
 }
 
-/* The first reported steps: those found before are of another kind, also in this poll. */
+/* From now on a step is something else. What was counted before says nothing of it: a sum, and a
+ * mean, of both would be of nothing. */
+static void begin_other_steps(struct job_steps *steps)
+{
+    if (steps->alone)
+        steps->alone->units++;
+    steps->total = steps->timed_s = 0;
+    begin_sums(steps);
+}
+
+/* The first reported steps. */
 static void take_marks(struct job_steps *steps)
 {
-    if (steps->alone && steps->source == PRELOAD_STEPS_CALLS)
-        steps->alone->units++;
+    if (steps->source == PRELOAD_STEPS_CALLS)
+        begin_other_steps(steps);
     steps->source = PRELOAD_STEPS_MARKED;
-    begin_sums(steps);
 }
 
 static void add_process(struct job_steps *steps, struct preload_process *process,
@@ -38,8 +47,8 @@ static void add_process(struct job_steps *steps, struct preload_process *process
     struct step_reading reading = step_reading_of(process->page);
     bool is_marked = reading.source == PRELOAD_STEPS_MARKED,
          was_marked = steps->source == PRELOAD_STEPS_MARKED;
-    if (steps->alone && rate->n > 0)
-        steps->alone->units += reading.unit != rate->unit;
+    if (rate->n > 0 && reading.unit != rate->unit && (is_marked || !was_marked))
+        begin_other_steps(steps);
     if (is_marked && !was_marked)
         take_marks(steps);
     uint64_t timed_us = 0, count = step_rate_note(rate, &reading, now_us, &timed_us);

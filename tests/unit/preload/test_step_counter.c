@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +195,7 @@ static void test_gradients_are_accumulated(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct process p;
         begin(&p);
-        accumulate(&p, 80, cases[i].batches, cases[i].is_fused);
+        accumulate(&p, 200, cases[i].batches, cases[i].is_fused);
         mark(&p);
         accumulate(&p, 600, cases[i].batches, cases[i].is_fused);
         check(&p);
@@ -283,7 +284,7 @@ static void test_kernels_vary(void **state)
             launch(&p, LOG, 3);
             note(&p, STEP_SYNC, 0);
         }
-        if (i == 200)
+        if (i == 500)
             mark(&p);
     }
     check(&p);
@@ -499,12 +500,12 @@ static void test_graphs(void **state)
         begin(&p);
         p.call_us = 900;
         launch(&p, 3000, 500); /* before the capture */
-        for (int i = 0; i < 4000; i++) {
+        for (int i = 0; i < 8000; i++) {
             if (has_copy)
                 note(&p, STEP_COPY, COPY);
             note(&p, STEP_GRAPH, 7);
             p.steps++;
-            if (i == 2000)
+            if (i == 4000)
                 mark(&p);
         }
         check(&p);
@@ -545,6 +546,111 @@ static void test_one_executable(void **state)
     }
     check(&p);
     assert_int_equal(p.counter->unit, 1);
+    end(&p);
+}
+
+/* ---- recorded networks (tests/data/steps/record.py) ---- */
+
+struct network {
+    const char *name;
+    unsigned launches[4096];
+    int n;
+};
+
+static void read_network(struct network *network, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.txt", getenv("TEST_DATA"), name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    *network = (struct network){.name = name};
+    while (network->n < 4096 && fscanf(file, "%u", &network->launches[network->n]) == 1)
+        network->n++;
+    assert_true(network->n > 100 && network->n < 4096);
+    fclose(file);
+}
+
+/* One more call, of a step that ends with a wait for the GPU. */
+static void note_call(struct process *p, const struct network *network, int at)
+{
+    bool is_last = at == network->n - 1;
+    note(p, is_last ? STEP_SYNC : STEP_LAUNCH, network->launches[at]);
+    p->steps += is_last;
+}
+
+/* The calls begin anywhere in a step, and after those that fill the weights. */
+static void train_network(struct process *p, const struct network *network, int phase, int filled)
+{
+    begin(p);
+    for (int i = 0; i < filled; i++)
+        launch(p, 9000 + random_below(p, 50), 1);
+    for (int at = phase, step = 0; step < 60; at = 0, step++)
+        for (; at < network->n; at++)
+            note_call(p, network, at);
+}
+
+/* What is counted while marks are in use, whatever they are: never layers, tables or parameters. */
+static void test_layers_are_no_steps(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"gpt2", "bert", "resnet50", "recommender"};
+    for (int k = 0; k < 4 * 3 * 8; k++) {
+        struct network network;
+        struct process p;
+        read_network(&network, names[k / 24]);
+        int phase = k % 8 * network.n / 8, filled = k / 8 % 3 * 1000;
+        train_network(&p, &network, phase, filled);
+        assert_int_equal(p.counter->unit, 1);
+        assert_in_range(p.counter->steps, 1, 50);
+        mark(&p);
+        for (int i = 0; i < 100 * network.n; i++)
+            note_call(&p, &network, i % network.n);
+        check(&p);
+        assert_int_equal(p.counter->unit, 1);
+        end(&p);
+    }
+}
+
+/* A network of thirteen times as many layers. Of steps of 13,000 calls no window has seven: layers
+ * are all that it can show. */
+static void test_steps_longer_than_a_window_are_unknown(void **state)
+{
+    (void)state;
+    enum { DEEPER = 13, STEPS = 100 };
+    struct network network;
+    struct process p;
+    read_network(&network, "gpt2");
+    begin(&p);
+    int third = network.n / 3; /* about: the forward pass, and two of the backward pass */
+    for (int part = 0; part < STEPS * 3; part++) {
+        for (int call = 0; call < DEEPER * third; call++)
+            note(&p, STEP_LAUNCH, network.launches[part % 3 * third + call % third]);
+        if (p.counter->steps > 0)
+            fail_msg("a step was counted in part %d", part);
+    }
+    assert_int_equal(p.counter->marks.n, 0);
+    end(&p);
+}
+
+/* One part of a program copies, and launches a graph for each step. In the other part most steps
+ * launch kernels beside it, which divide that part as well, and lack in some steps. */
+static void test_a_period_of_a_part_replaces_no_marks(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 40000; i++) {
+        note(&p, STEP_COPY, COPY);
+        note(&p, STEP_COPY, 4096);
+        note(&p, STEP_GRAPH, 7);
+        if (i > 30000 && random_below(&p, 100) < 95)
+            launch(&p, LOG, 8);
+        p.steps++;
+        if (i == 25000)
+            mark(&p);
+    }
+    assert_int_equal(p.counter->unit, 1);
+    check(&p);
     end(&p);
 }
 
@@ -616,6 +722,9 @@ int main(void)
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_after_a_compilation),
         cmocka_unit_test(test_one_executable),
+        cmocka_unit_test(test_layers_are_no_steps),
+        cmocka_unit_test(test_steps_longer_than_a_window_are_unknown),
+        cmocka_unit_test(test_a_period_of_a_part_replaces_no_marks),
         cmocka_unit_test(test_no_period_is_unknown),
         cmocka_unit_test(test_slower_steps),
         cmocka_unit_test(test_a_stop_is_a_break),
