@@ -4,6 +4,9 @@
 
     tests/gpu/step_rate_trainings.py NAME DEVICE
 
+NAME is one of TRAININGS, or WORKLOADS:MODEL: a model of WORKLOADS/models.py, on one batch that
+stays on the GPU; each step is waited for.
+
 It prints "ready {...}" after its first steps. A line "run SECONDS" on its input makes it train for
 this time; then it prints "steps {...}": the ends of its steps, and its breaks (evaluations), in
 seconds of CLOCK_MONOTONIC. DEVICE "cpu" is a dry run: it reports its steps by colloc_step where the
@@ -407,6 +410,26 @@ TRAININGS = {
 }
 
 
+def of_workloads(folder, model):
+    sys.path.insert(0, folder)
+    import models
+    import torch
+
+    step = models.make_step(model, DEVICE)
+
+    def whole():
+        step()
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+
+    return whole
+
+
+def make_step(name):
+    folder, is_of_workloads, model = name.rpartition(":")
+    return of_workloads(folder, model) if is_of_workloads else TRAININGS[name]()
+
+
 def finish(name):
     """Waits for the GPU, so that one training leaves nothing to the next one's time."""
     if name != "jax" and DEVICE == "cuda":
@@ -442,7 +465,7 @@ def main(name, device):
 
         torch.set_num_threads(1)
         torch.backends.cuda.matmul.allow_tf32 = True
-    step = TRAININGS[name]()
+    step = make_step(name)
     for _ in range(3):
         step()
     finish(name)
@@ -455,6 +478,6 @@ def main(name, device):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in TRAININGS:
+    if len(sys.argv) != 3 or not (":" in sys.argv[1] or sys.argv[1] in TRAININGS):
         sys.exit(__doc__)
     main(*sys.argv[1:])

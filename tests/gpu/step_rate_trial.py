@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps a second as libcolloc-preload.so counts them, beside the counts of the trainings.
 
-    tests/gpu/step_rate_trial.py LIBRARY OUT.jsonl SECONDS [DEVICE [NAME,NAME...]]
+    tests/gpu/step_rate_trial.py LIBRARY OUT.jsonl SECONDS [DEVICE [NAME,NAME... [PART,PART...]]]
     tests/gpu/step_rate_trial.py --page OUT.jsonl[.xz]  # the tables of docs/measured/steps.md
 
 The twelve trainings of step_rate_trainings.py start together, since most of their start is on the
@@ -10,12 +10,15 @@ CPU, and wait. Then, in SECONDS in all, on a GPU without other users:
 
     alone     each trains by itself
     shared    four at a time, time-sliced
+    mps       five of LIBRARY's folder `workloads` as clients of MPS, which start together: their
+              steps are searched for beside the others
     probe     a training beside another that is stopped (SIGSTOP) for three seconds: does the speed
               meanwhile say what it is alone? And beside one that is stopped for half of the time.
     launch    launch-cost beside this file, if it is there: the time of a launch without the library
               and with it, in turns
 
-With names only these train, alone and then all of them together.
+The default are all parts but mps. With names only these train, by default alone and then all of
+them together.
 
 The other end of the library is tests/lib/preload_daemon.py (or preload_daemon.py beside this file),
 so no colloc has to run. A row for each training and part is written when it is known:
@@ -24,7 +27,8 @@ so no colloc has to run. A row for each training and part is written when it is 
                        the library's first step of the run to the last sample of its page
     per_s, counted_per_s   without evaluations, each by its own clock
     found_s            seconds of training until the library showed steps (0: before the run)
-    ends, page         the raw data: ms of each step's end; [ms, count, timed ms, unit] of the page
+    ends, page         the raw data: ms of each step's end; of the page [ms, count, timed ms, unit,
+                       source]
 """
 import json
 import lzma
@@ -40,6 +44,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 
+from promise_trial import quit_mps  # noqa: E402
+
 TRAININGS = os.path.join(HERE, "step_rate_trainings.py")
 LAUNCH_COST = os.path.join(HERE, "launch-cost")
 NAMES = (
@@ -51,13 +57,17 @@ GROUPS = [
     ["detection", "accumulate", "compile", "jax"],
 ]
 PROBES = [("resnet", "gpt2"), ("accumulate", "vit_half"), ("gpt2", "resnet")]
-# Parts of SECONDS. The trainings start in the rest, or later for those that are slow.
-ALONE, SHARED, PROBE, LAUNCH = 0.36, 0.15, 0.12, 0.12
-READY_MAX = 0.22
+CLIENTS = ["small", "decoder", "recommender", "medium", "encoder"]
+# Of SECONDS the trainings start in the first part, or later where they are slow. The parts share
+# the rest by these weights.
+READY_PART = 0.2
+WEIGHTS = {"alone": 3, "shared": 3, "mps": 3.2, "probe": 1, "launch": 1}
+MPS_TRAINING = 0.4  # of that part; before, the clients start, for some 20 s
 SAMPLE_S = 0.02
 ANSWER_MAX_S = 20  # a step that is under way, and its synchronisation
 PROBE_BEFORE, PROBE_STOPPED = 0.3, 0.35  # of the time of a probe; the rest: stopped half of it
 PERIOD_S = 0.4  # of stopping for half of the time
+COUNTED_PARTS = ("alone", "shared", "mps")
 WITHIN = 0.02
 
 
@@ -83,7 +93,7 @@ class Watch:
 
 
 class Training:
-    def __init__(self, name, trial):
+    def __init__(self, name, trial, more=None):
         self.name, self.trial, self.error = name, trial, None
         environment = dict(
             os.environ,
@@ -92,9 +102,10 @@ class Training:
             OMP_NUM_THREADS="1",
             LD_PRELOAD=trial.library,
             COLLOC_PRELOAD_SOCKET=trial.daemon.path,
-            COLLOC_TASK_ID=str(1 + NAMES.index(name)),
+            COLLOC_TASK_ID=str(1 + trial.next_task()),
             COLLOC_ATTEMPT_NUMBER="1",
             PYTHONUNBUFFERED="1",
+            **(more or {}),
         )
         self.log = tempfile.TemporaryFile("w+", errors="replace")
         self.process = subprocess.Popen(
@@ -183,19 +194,18 @@ def settle(name, part, answer, samples, beside=()):
 def thin(samples, begin):
     """Two of three samples say nothing new: those between changes of the count, and one in ten."""
     kept = [s for i, s in enumerate(samples) if i % 10 == 0 or i == len(samples) - 1]
-    return [[round(1000 * (s[0] - begin), 1), s[1], round(s[2] / 1000, 1), s[3]] for s in kept]
+    return [[round(1000 * (s[0] - begin), 1), s[1], round(s[2] / 1000, 1), *s[3:]] for s in kept]
 
 
 class Trial:
-    def __init__(self, library, path, seconds, device, names=None):
+    def __init__(self, library, path, seconds, device, names, parts):
         import preload_daemon as pd
 
         self.library, self.device = os.path.abspath(library), device
         self.out = open(path, "a")
         self.begin, self.seconds = time.monotonic(), seconds
         self.names, self.groups = (names, [names]) if names else (NAMES, GROUPS)
-        self.alone_part, self.shared_part = (0.4, 0.22) if names else (ALONE, SHARED)
-        self.rest_part = 0 if names else PROBE + LAUNCH
+        self.parts, self.tasks = parts, 0
         self.folder = tempfile.mkdtemp(prefix="step-rate")
         self.daemon = pd.PreloadDaemon(
             os.path.join(self.folder, "socket"), lambda wait: [(pd.FAIL, 0)]
@@ -204,6 +214,15 @@ class Trial:
 
     def left(self):
         return self.begin + self.seconds - time.monotonic()
+
+    def seconds_of(self, *parts):
+        weights = {part: WEIGHTS[part] for part in self.parts}
+        share = sum(weights.get(part, 0) for part in parts) / sum(weights.values())
+        return (1 - READY_PART) * self.seconds * share
+
+    def next_task(self):
+        self.tasks += 1
+        return self.tasks
 
     def write(self, row):
         self.out.write(json.dumps(row, separators=(",", ":")) + "\n")
@@ -229,34 +248,35 @@ class Trial:
             else:
                 self.write({"part": "start", "name": name, "error": training.error})
 
-    def run(self, names, seconds, part, meanwhile=None):
+    def run(self, names, seconds, part):
         """Lets trainings run at the same time. Returns their rows, which are not written yet."""
         watches = {n: Watch(self.daemon, self.trainings[n].process.pid) for n in names}
         for watch in watches.values():
             watch.sample()
         for name in names:
             self.trainings[name].begin(seconds)
+        self.sample(watches, seconds)
+        return [self.row_of(name, names, part, watches[name]) for name in names]
+
+    @staticmethod
+    def sample(watches, seconds):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             for watch in watches.values():
                 watch.sample()
-            if meanwhile:
-                meanwhile(time.monotonic())
             time.sleep(SAMPLE_S)
-        rows = []
-        for name in names:
-            answer = self.trainings[name].wait(ANSWER_MAX_S)
-            beside = [other for other in names if other != name]
-            if answer:
-                rows.append(settle(name, part, answer, watches[name].samples, beside))
-            else:
-                rows.append({"part": part, "name": name, "error": self.trainings[name].error})
-                self.ready.remove(name)
-        return rows
+
+    def row_of(self, name, names, part, watch):
+        answer = self.trainings[name].wait(ANSWER_MAX_S)
+        beside = [other for other in names if other != name]
+        if answer:
+            return settle(name, part, answer, watch.samples, beside)
+        self.ready.remove(name)
+        return {"part": part, "name": name, "error": self.trainings[name].error}
 
     def alone(self):
-        seconds = self.alone_part * self.seconds / len(self.names)
-        rest = seconds + (self.shared_part + self.rest_part) * self.seconds
+        seconds = self.seconds_of("alone") / len(self.names)
+        rest = seconds + self.seconds_of(*(part for part in self.parts if part != "alone"))
         done = set()
         while self.left() > rest:
             waiting = [n for n in self.names if n in self.ready and n not in done]
@@ -270,14 +290,52 @@ class Trial:
                 self.gather(time.monotonic() + 0.5)
 
     def shared(self):
-        seconds = self.shared_part * self.seconds / len(self.groups)
+        seconds = self.seconds_of("shared") / len(self.groups)
         for group in self.groups:
             names = [name for name in group if name in self.ready]
             for row in self.run(names, seconds, "shared") if names else []:
                 self.write(row)
 
+    def mps(self):
+        """Clients that start together, and train from their first step on."""
+        for training in self.trainings.values():
+            training.end()
+        seconds = min(self.seconds_of("mps"), self.left())
+        pipe, workloads = (os.path.join(self.folder, "pipe"), self.workloads())
+        environment = {"CUDA_MPS_PIPE_DIRECTORY": pipe, "CUDA_MPS_LOG_DIRECTORY": pipe}
+        os.makedirs(pipe)
+        if self.device == "cuda":
+            control = ["nvidia-cuda-mps-control", "-d"]
+            subprocess.run(control, env={**os.environ, **environment}, check=True)
+        try:
+            self.trainings = {
+                model: Training(f"{workloads}:{model}", self, environment) for model in CLIENTS
+            }
+            watches = {n: Watch(self.daemon, t.process.pid) for n, t in self.trainings.items()}
+            for training in self.trainings.values():
+                training.begin(MPS_TRAINING * seconds)
+            self.sample(watches, seconds - 4)
+            for model in CLIENTS:
+                self.write(self.client_row(model, watches[model]))
+        finally:
+            for training in self.trainings.values():
+                training.end()
+            if self.device == "cuda":
+                quit_mps({**os.environ, **environment})
+
+    def client_row(self, model, watch):
+        if not self.trainings[model].wait(0.1):
+            return {"part": "mps", "name": model, "error": self.trainings[model].error}
+        self.ready.append(model)
+        return self.row_of(model, CLIENTS, "mps", watch)
+
+    def workloads(self):
+        """In a bundle, beside the library; else that of the repository."""
+        folder = os.path.join(os.path.dirname(self.library), "workloads")
+        return folder if os.path.isdir(folder) else os.path.join(HERE, "..", "..", "workloads")
+
     def probe(self):
-        seconds = PROBE * self.seconds / len(PROBES)
+        seconds = self.seconds_of("probe") / len(PROBES)
         for name, other in PROBES:
             if name in self.ready and other in self.ready:
                 self.probe_one(name, other, seconds)
@@ -345,7 +403,7 @@ class Trial:
             return self.write({"part": "launch", "error": "no launch-cost"})
         ran = {False: [], True: []}
         turns = 4
-        seconds = max(0.2, LAUNCH * self.seconds / turns - 2)
+        seconds = max(0.2, self.seconds_of("launch") / turns - 2)
         for turn in range(turns):
             preload = turn % 4 in (1, 2)
             if self.left() < 1:
@@ -396,8 +454,32 @@ def off(row):
     return count / max(1, row["steps"]), per_s
 
 
+def counted_before(row):
+    """Steps, and steps counted, while the page showed other marks than the last ones."""
+    made = counted = 0
+    samples = row["page"]
+    for before, after in zip(samples, samples[1:]):
+        is_shown = before[4] if len(before) > 4 else before[3]
+        if is_shown and before[3] != samples[-1][3]:
+            made += sum(before[0] < end <= after[0] for end in row["ends"])
+            counted += after[1] - before[1]
+    return made, counted
+
+
+def is_right(row):
+    """Within 2 %, whatever the marks were."""
+    made, before = counted_before(row)
+    errors = [*off(row), (before - made) / max(1, made) if abs(before - made) > 1 else 0]
+    return all(error is not None and abs(error) <= WITHIN for error in errors)
+
+
 def percent(value):
     return "–" if value is None else f"{100 * value:+.1f} %"
+
+
+def before_text(row):
+    made, counted = counted_before(row)
+    return f"{counted} of {made}" if made or counted else "–"
 
 
 def read(path):
@@ -406,10 +488,10 @@ def read(path):
 
 
 def summarise(rows):
-    lines = ["part    training     steps counted count off   steps/s off  found after"]
+    lines = ["part    training     steps counted count off   steps/s off  found after  before"]
     good = total = 0
     for row in rows:
-        if row["part"] not in ("alone", "shared"):
+        if row["part"] not in COUNTED_PARTS:
             continue
         total += 1
         start = f"{row['part']:7} {row['name']:12}"
@@ -417,10 +499,10 @@ def summarise(rows):
             lines.append(f"{start} {row['error'][:60]}")
             continue
         count, per_s = off(row)
-        good += per_s is not None and abs(per_s) <= WITHIN and abs(count) <= WITHIN
+        good += is_right(row)
         lines.append(
             f"{start} {row['steps']:5} {row['counted']:7} {percent(count):>9} "
-            f"{row['per_s']:9.2f} {percent(per_s):>7} {row['found_s']:5.1f} s"
+            f"{row['per_s']:9.2f} {percent(per_s):>7} {row['found_s']:5.1f} s  {before_text(row)}"
         )
     lines.append(f"within 2 %: {good} of {total}")
     for row in rows:
@@ -459,18 +541,22 @@ def replaced_marks(row):
 def page(path):
     """The tables of docs/measured/steps.md."""
     rows = read(path)
-    print("| training | part | steps | counted | count off | steps/s | off | found after |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print(
+        "| training | part | steps | counted | count off | steps/s | off | found after "
+        "| by other marks before |"
+    )
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
-        if row["part"] not in ("alone", "shared"):
+        if row["part"] not in COUNTED_PARTS:
             continue
         if "error" in row:
-            print(f"| {row['name']} | {row['part']} | {row['error']} | | | | | |")
+            print(f"| {row['name']} | {row['part']} | {row['error']} | | | | | | |")
             continue
         count, per_s = off(row)
         print(
             f"| {row['name']} | {row['part']} | {row['steps']} | {row['counted']} | "
-            f"{percent(count)} | {row['per_s']:.2f} | {percent(per_s)} | {row['found_s']:.1f} s |"
+            f"{percent(count)} | {row['per_s']:.2f} | {percent(per_s)} | {row['found_s']:.1f} s | "
+            f"{before_text(row)} |"
         )
     print()
     for row in rows:
@@ -479,18 +565,21 @@ def page(path):
     print("\n".join(line for line in summarise(rows) if line.startswith(("within", "probe", "a "))))
 
 
-def main(library, path, seconds, device="cuda", names=""):
+def main(library, path, seconds, device="cuda", names="", parts=""):
     chosen = [name for name in names.split(",") if name]
-    trial = Trial(library, path, float(seconds), device, chosen)
-    parts = [trial.alone, trial.shared] + ([] if chosen else [trial.probe, trial.launch])
+    default = ["alone", "shared"] + ([] if chosen else ["probe", "launch"])
+    trial = Trial(
+        library, path, float(seconds), device, chosen, [p for p in parts.split(",") if p] or default
+    )
     try:
-        trial.start()
-        trial.gather(trial.begin + READY_MAX * trial.seconds)
-        for part in parts:
+        if any(part != "mps" for part in trial.parts):
+            trial.start()
+            trial.gather(trial.begin + READY_PART * trial.seconds)
+        for part in trial.parts:
             try:
-                part()
+                getattr(trial, part)()
             except Exception as problem:  # the other parts are worth their time
-                trial.write({"part": part.__name__, "name": "", "error": repr(problem)[:200]})
+                trial.write({"part": part, "name": "", "error": repr(problem)[:200]})
     finally:
         trial.close()
     print("\n".join(summarise(read(path))))
@@ -500,6 +589,6 @@ def main(library, path, seconds, device="cuda", names=""):
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--page":
         sys.exit(page(sys.argv[2]))
-    if len(sys.argv) not in (4, 5, 6):
+    if len(sys.argv) not in (4, 5, 6, 7):
         sys.exit(__doc__)
     sys.exit(main(*sys.argv[1:]))

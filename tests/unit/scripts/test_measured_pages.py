@@ -75,7 +75,7 @@ class Pages(unittest.TestCase):
         for name in ("steps", "steps-again", "steps-third"):
             path = os.path.join(MEASURED, f"{name}.jsonl.xz")
             made = self.made_by(("tests", "gpu", "step_rate_trial.py"), "--page", path)
-            self.assert_has("steps.md", [row for row in rows(made) if len(row) == 8])
+            self.assert_has("steps.md", [row for row in rows(made) if len(row) == 9])
             line = next(
                 line for line in made.splitlines() if line.startswith("jax, shared: other marks")
             )
