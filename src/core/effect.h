@@ -15,8 +15,8 @@ enum effect_kind {
     EFFECT_MOVE,    /* to task->run->yield.to_gpus; answer with MOVED or SUSPENSION_FAILED */
     EFFECT_PAUSE,   /* freeze its processes; answer with SUSPENSION_FAILED if one runs on */
     EFFECT_CONTINUE, /* let frozen processes continue */
-    EFFECT_RELOCATE, /* take its copy from run->yield.neighbour to the host; answer with RELOCATED
-                        or SUSPENSION_FAILED */
+    EFFECT_RELOCATE, /* take its copy from run->yield.neighbour to the host, or, without one, its
+                        context off its GPU; answer with RELOCATED or SUSPENSION_FAILED */
     EFFECT_GRANT_MEMORY, /* its allocation that waits is tried again */
     EFFECT_DENY_MEMORY,  /* its allocation that waits fails as it would have */
 };

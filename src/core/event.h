@@ -37,7 +37,7 @@ enum event_kind {
     EVENT_SUSPENDED,         /* it is off its GPUs */
     EVENT_RESUMED,           /* it runs on the GPUs of RESUMING */
     EVENT_MOVED,             /* it runs on the GPUs of MOVING */
-    EVENT_RELOCATED,         /* its copy lies on the host now */
+    EVENT_RELOCATED,         /* its copy, or its context, lies on the host now */
     EVENT_SUSPENSION_FAILED, /* instead of one of these four; or after PAUSE: it was not paused */
     EVENT_MEMORY_WAIT,     /* an allocation waits in its process for GPU memory; may be repeated */
     EVENT_MEMORY_WAIT_END, /* it waits no longer, by itself */
@@ -68,7 +68,7 @@ enum event_kind {
     EVENT_RESTART,       /* the service has ended: it is run again, but not at once */
     EVENT_END,           /* it is done, in this state */
     EVENT_SUSPENDING,    /* it is taken off its GPUs */
-    EVENT_RELOCATING,    /* its copy goes from the neighbour GPU to the host */
+    EVENT_RELOCATING,    /* its copy goes from the neighbour GPU to the host; or its context */
     EVENT_RESUMING,      /* it is put on these GPUs */
     EVENT_MOVING,        /* it is moved to these GPUs */
     EVENT_PAUSE,         /* its processes are frozen */

@@ -188,7 +188,7 @@ struct task_yield {
     int neighbour;         /* with has_neighbour: the GPU that has, or is to have, the copy of its
                            memory while it is suspended (ask/neighbour.h) */
     bool has_neighbour;    /* else that copy is on the host */
-    bool is_relocating;    /* that copy goes to the host */
+    bool is_relocating;    /* that copy goes to the host; without one, its context */
     bool neighbour_failed; /* in this attempt: not tried again */
     int64_t relocate_retry_us;  /* the way to the host failed: not tried again before */
     int64_t since_us;           /* since when it does not compute; 0: it does */

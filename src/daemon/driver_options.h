@@ -26,8 +26,8 @@ struct driver_hooks {
     void (*resume)(void *context, uint64_t task);
     void (*move)(void *context, uint64_t task);
 
-    /* Take the copy of the suspended task from the neighbour GPU to the host; RELOCATED or
-     * SUSPENSION_FAILED follows. */
+    /* Take the copy of the suspended task from the neighbour GPU to the host, or, without one, its
+     * context off its GPU; RELOCATED or SUSPENSION_FAILED follows. */
     void (*relocate)(void *context, uint64_t task);
 
     /* Freeze the task's processes, or let them continue. */

@@ -235,7 +235,9 @@ static void on_yield(
     if (effect != EFFECT_SUSPEND && effect != EFFECT_RESUME && effect != EFFECT_MOVE &&
         effect != EFFECT_RELOCATE)
         return;
-    if (effect == EFFECT_RELOCATE)
+    if (effect == EFFECT_RELOCATE && !task->run->yield.has_neighbour)
+        took_us += run->scenario.settings.suspension_cost.fixed_us; /* the driver's, of a context */
+    else if (effect == EFFECT_RELOCATE)
         took_us += suspension_time_us(&cost, fmax(0, state->resident_bytes - stays));
     else if (effect != EFFECT_RESUME) {
         state->resident_bytes = memory_taken(run, task->id, now_us);

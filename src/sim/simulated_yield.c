@@ -172,7 +172,7 @@ static void begin_resumption(
         run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, resumed->id, task->attempt);
 }
 
-/* The copy goes from the neighbour to the host. */
+/* The copy goes from the neighbour to the host; or the driver takes the context. */
 static void begin_relocation(struct simulation_run *run, struct simulated_task *task)
 {
     const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
@@ -241,7 +241,13 @@ static void answer_relocated(struct simulation_run *run, struct simulated_task *
         .time_us = sim_now_us(run->sim),
         .task = task->running.id,
         .yielded.took_us = task->yield_us};
-    simulated_task_drop_copy(run, task);
+    int gpu = task_context_gpu(core_task(sim_core(run->sim), task->running.id));
+    if (task->copy_bytes)
+        simulated_task_drop_copy(run, task);
+    else if (gpu >= 0) {
+        gpu_memory_release(run->gpus.places[gpu].memory, task->running.id);
+        simulation_run_check(run, sampling_plan(&run->sampling, gpu));
+    }
     simulation_run_check(run, sim_step(run->sim, &event));
 }
 

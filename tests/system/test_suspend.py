@@ -718,6 +718,45 @@ class TakesTurnsOnTheOnlyGpu(Suspend):
         self.assertEqual(self.state_and_context(pid), (0, "suspended"))
         self.wait_steps(other, 3)
 
+    def submit_one_that_wants_the_gpu(self, driver="off"):
+        """It comes next, when another one has ended, and wants no context there. Returns a task
+        whose context has stayed there, its process, and the last one."""
+        ends, _ = self.start_program(f"--end={self.work}/end", memory_mib=1000)
+        task, pid = self.start_program(memory_mib=1000)
+        until(lambda: "SUSPENDED" in self.events(task), "the end of its slot")
+        self.assertEqual(self.state_and_context(pid), (CarriedClients.context_mib, ""))
+        self.emulator("set", "machine", f"checkpoint-fails={driver}")
+        exclusive = {"exclusive": True, "slot": "no", "priority": "high"}
+        last = self.submit(f"{TRAINING} --steps=20", memory_mib=1000, **exclusive)
+        self.write("end", "")
+        self.wait(ends, "COMPLETED")
+        return task, pid, last
+
+    def comes_back(self, task, last):
+        self.wait(last, "COMPLETED")
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_it_leaves_while_its_task_is_away(self):
+        task, pid, last = self.submit_one_that_wants_the_gpu()
+        until(lambda: "RELOCATED" in self.events(task), "its context to leave")
+        self.assertEqual(self.state_and_context(pid), (0, "suspended"))
+        self.comes_back(task, last)
+
+    def test_what_the_driver_does_not_take_stays(self):
+        task, pid, last = self.submit_one_that_wants_the_gpu(driver="on")
+        until(lambda: self.task(task)["suspension_error"], "the driver to refuse it")
+        self.assertEqual(self.state_and_context(pid), (CarriedClients.context_mib, ""))
+        self.emulator("set", "machine", "checkpoint-fails=off")
+        self.comes_back(task, last)
+
+    def test_collocd_is_killed_while_it_leaves(self):
+        task, pid, last = self.submit_one_that_wants_the_gpu(driver="mute")
+        until(lambda: "RELOCATING" in self.events(task), "its context to begin to leave")
+        self.restart(signal.SIGKILL)
+        self.emulator("set", "machine", "checkpoint-fails=off")
+        self.comes_back(task, last)
+
     def test_its_user_wants_the_gpu_to_be_empty(self):
         task, pid = self.start_program(memory_mib=1000)
         until(lambda: self.task(task)["carried"], "its carrier")

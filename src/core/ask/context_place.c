@@ -63,6 +63,24 @@ bool core_fits_beside_context(
            core_needed_bytes(core, other) <= left;
 }
 
+bool core_may_context_leave(const struct task *task)
+{
+    const struct task_yield *yield = &task->run->yield;
+    return task_context_gpu(task) >= 0 && yield->keeps_context && !yield->has_ranks &&
+           !yield->has_neighbour;
+}
+
+double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu)
+{
+    double bytes = 0;
+    for (int i = 0; i < gpu->n_absent; i++) {
+        const struct task *task = core_find_task(core, gpu->absent[i].task);
+        if (core_may_context_leave(task) && !task->run->yield.is_relocating)
+            bytes += reading_assume(task->run->yield.context_bytes, 0);
+    }
+    return bytes;
+}
+
 bool core_context_stays(
     const struct core *core, const struct task *task, enum yield_reason reason, uint64_t to_task)
 {

@@ -10,6 +10,8 @@
  *
  *     1 GPU of 80 GiB, a and b of 30 GiB take turns    contexts stay: a turn costs 0.2 s + copies
  *     the same, and b needs 79.5 GiB, or no neighbour  a's context leaves: b could not start
+ *     a is away, b runs, and c needs 79.5 GiB          a's context leaves, and b's when it is
+ *                                                      c's turn (pass/context_pass.c)
  *     2 GPUs, three such tasks                         contexts leave: the next free GPU will do
  */
 #ifndef COLLOC_CORE_ASK_CONTEXT_PLACE_H
@@ -32,6 +34,13 @@ bool core_context_may_stay(const struct core *core, const struct task *task);
  */
 bool core_fits_beside_context(
     const struct core *core, const struct task *task, double bytes, uint64_t to_task);
+
+/* Is the task suspended, and can its context, which has stayed on its GPU, leave that? Not of a
+ * client of MPS, nor of ranks of NCCL: the driver takes none of them. */
+bool core_may_context_leave(const struct task *task);
+
+/* Returns the bytes of such contexts on the GPU that are not on their way. */
+double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu);
 
 /* Is the context of the running task to stay when it is suspended for the reason? */
 bool core_context_stays(

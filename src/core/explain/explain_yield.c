@@ -151,7 +151,8 @@ void explain_yield(struct text_line *line, const struct core *core, const struct
             core->view.gpus[task->run->yield.neighbour].id.label);
     if (task->state == TASK_SUSPENDED && task->run->yield.keeps_context &&
         task_context_gpu(task) >= 0)
-        text_line_add(line, "; its context has stayed on GPU %s",
+        text_line_add(line, "; its context %s GPU %s",
+            task->run->yield.is_relocating ? "leaves" : "has stayed on",
             core->view.gpus[task_context_gpu(task)].id.label);
     if (task->ending)
         text_line_add(line, "; it is being ended");

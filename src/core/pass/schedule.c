@@ -24,6 +24,7 @@
 #include "core/ask/placement.h"
 #include "core/ask/queue_head.h"
 #include "core/pass/advance_pass.h"
+#include "core/pass/context_pass.h"
 #include "core/pass/failing_gpus.h"
 #include "core/pass/host_pass.h"
 #include "core/pass/main_queue_pass.h"
@@ -75,6 +76,7 @@ static const struct pass_stage stages[] = {
     {"unused", core_reclaim_unused, "tasks that do not use their GPUs give way to those that wait"},
     {"host", core_schedule_host, "tasks that need no GPU start"},
     {"room", core_make_room, "a task is moved so that the head can start"},
+    {"contexts", core_free_of_contexts, "contexts of suspended tasks leave for the next task"},
     {"lent", core_return_lent_memory, "copies leave the memory of GPUs that tasks want"},
 };
 

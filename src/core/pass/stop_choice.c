@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "base/top_k.h"
+#include "core/ask/context_place.h"
 #include "core/ask/giving_way.h"
 #include "core/ask/host_check.h"
 #include "core/ask/placement.h"
@@ -25,12 +26,14 @@
 #include "core/state/state.h"
 #include "core/state/tasks.h"
 
-/* The memory that would be free when `out` had left it, or kept it, if it can only be paused. What
- * a resident of the memory domain will still take is not free. */
+/* The memory that would be free when `out` had left it, or kept it, if it can only be paused, and
+ * contexts of suspended tasks, too. What a resident of the memory domain will still take is not
+ * free. */
 static double left_without(
     const struct core *core, const struct gpu_view *gpu, const struct task *out)
 {
-    double left = reading_assume(gpu_view_free_bytes(gpu), 0) - gpu_view_returned_bytes(gpu);
+    double left = reading_assume(gpu_view_free_bytes(gpu), 0) - gpu_view_returned_bytes(gpu) +
+                  core_leavable_bytes(core, gpu);
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk))) {

@@ -180,13 +180,25 @@ static void note_place(struct core *core, struct task *task, struct reading copy
     core_remove_copy(core, task);
 }
 
+/* Its copy leaves a neighbour GPU, or its context its own. */
 static int apply_relocating(struct task *task)
 {
-    if (task->state != TASK_SUSPENDED || !task->run->yield.has_neighbour ||
-        task->run->yield.is_relocating || task->ending)
+    bool has_any = task->run->yield.has_neighbour || task_context_gpu(task) >= 0;
+    if (task->state != TASK_SUSPENDED || !has_any || task->run->yield.is_relocating || task->ending)
         return CORE_NOT_NOW;
     task->run->yield.is_relocating = true;
     return 0;
+}
+
+/* From here on the driver has it, as if it had never stayed. No sample shows that yet. */
+static void take_context_away(struct core *core, struct task *task, int64_t now_us)
+{
+    int gpu = task_context_gpu(task);
+    if (gpu >= 0)
+        core->view.gpus[gpu].mix_since_us = now_us;
+    core_remove_context(core, task);
+    task->run->yield.context_bytes = READING_NONE;
+    task->run->yield.keeps_context = task->run->yield.is_relocating = false;
 }
 
 static int apply_relocated(struct core *core, struct task *task, const struct event *event)
@@ -194,7 +206,10 @@ static int apply_relocated(struct core *core, struct task *task, const struct ev
     if (!task->run->yield.is_relocating)
         return CORE_NOT_NOW;
     task->run->yield.cost_us += event->yielded.took_us;
-    core_remove_copy(core, task);
+    if (task->run->yield.has_neighbour)
+        core_remove_copy(core, task);
+    else
+        take_context_away(core, task, event->time_us);
     return 0;
 }
 

@@ -316,13 +316,52 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
     }
 }
 
+/* ---- a context that leaves while its task is suspended ---- */
+
+static void complete_leaving(struct suspension *s)
+{
+    s->record.are_clients = false;
+    if (suspension_save_record(s, s->orders->task) < 0)
+        retry_or_give_up(s, "the state folder cannot be written");
+    else
+        suspension_complete_order(s, EVENT_RELOCATED);
+}
+
+/* What the driver does not take stays, as if nothing had been asked. */
+static void end_leaving(struct suspension *s, enum group_answer answer)
+{
+    if (answer == GROUP_DONE || answer == GROUP_EMPTY)
+        complete_leaving(s);
+    else if (answer == GROUP_BROKEN)
+        suspension_fail_order(s, SUSPENSION_LOST, true,
+            error_of(s, "the driver has lost a process: it cannot be resumed"));
+    else if (answer == GROUP_UNDONE || !s->runner.group.was_touched)
+        suspension_fail_order(
+            s, SUSPENSION_NOT_NOW, true, error_of(s, "the driver does not take its context"));
+    else
+        retry_or_give_up(s, error_of(s, "the driver does not answer"));
+}
+
+/* An earlier daemon may have ended before it could say that it was done. */
+void suspension_take_context(struct suspension *s)
+{
+    if (!s->record.are_clients) {
+        suspension_complete_order(s, EVENT_RELOCATED);
+        return;
+    }
+    suspension_lend_memory(s);
+    run_group(s, GROUP_SUSPENDED);
+}
+
 void suspension_on_group_done(void *context, enum group_answer answer, const char *error)
 {
     struct suspension *s = context;
     bool resumes = s->orders->kind == ORDER_RESUME || s->record.is_resuming;
     if (answer != GROUP_STUCK) /* what the driver holds is known now */
         s->orders->is_found = false;
-    if (s->orders->is_undoing)
+    if (s->orders->kind == ORDER_RELOCATE)
+        end_leaving(s, answer);
+    else if (s->orders->is_undoing)
         end_undoing(s, answer);
     else if (resumes)
         end_resumption(s, answer);

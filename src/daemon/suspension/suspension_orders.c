@@ -47,7 +47,8 @@ static void begin_order(struct suspension *s)
         if (next_step)
             next_step(s);
         else if (order->kind == ORDER_RELOCATE)
-            suspension_run_relocation(s);
+            task->run->yield.has_neighbour ? suspension_run_relocation(s)
+                                           : suspension_take_context(s);
         else if (order->kind == ORDER_RESUME || s->record.is_resuming)
             suspension_run_resumption(s, task);
         else

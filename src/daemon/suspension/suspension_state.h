@@ -224,6 +224,9 @@ bool suspension_lend_first(struct suspension *s, suspension_lent *next);
 /* Takes that memory back, and the record of the order; its processes hold their own memory. */
 void suspension_leave_neighbour(struct suspension *s, const char *why);
 
+/* Has the driver take the contexts of the record's processes. The carrier has their memory. */
+void suspension_take_context(struct suspension *s);
+
 /* Moves the copies of the record's processes from the neighbour to the host. */
 void suspension_run_relocation(struct suspension *s);
 

@@ -29,7 +29,7 @@ static const struct pass_stage *find_stage(const char *name)
 static void the_order_is_that_of_the_table(void **state)
 {
     static const char *const names[] = {"memory", "services", "promises", "probes", "recovery",
-        "failing", "recall", "reserved", "queues", "unused", "host", "room", "lent"};
+        "failing", "recall", "reserved", "queues", "unused", "host", "room", "contexts", "lent"};
     int n;
     const struct pass_stage *stages = core_pass_stages(&n);
     assert_int_equal(n, ARRAY_SIZE(names));
