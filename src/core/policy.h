@@ -111,6 +111,8 @@ struct placement_query {
     const struct task *head;          /* of the queue, that GPUs are reserved for; NULL: none are */
     const struct policy *head_policy; /* that will place the head */
     struct head_outlook *outlooks;    /* of the head, one for each GPU; NULL: none are noted */
+    int array_left; /* tasks of the task's array in the queue from it on; 0: none, or too many to
+                       be few */
     int64_t now_us;
     bool on_one_gpu;     /* judged as if it were to have the GPU in question only (stage.c) */
     bool idle_only;      /* only idle GPUs: the task is exclusive, or recovers alone */

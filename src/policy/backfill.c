@@ -100,6 +100,7 @@ static bool leaves_room_for_head(const struct placement_query *query, int i)
 {
     struct placement_query of_head = *query;
     of_head.task = query->head;
+    of_head.array_left = 0; /* of the query's task; of the head it is not known */
     of_head.policy = query->head_policy;
     of_head.idle_only = query->head->request.exclusive || query->head_policy->exclusive_gpus;
     int64_t start_us = query->view->reservation_start_us;

@@ -19,7 +19,7 @@
  *      unknown.
  *   6. SMACT over the window is at most smact_max, or, beside clients of MPS, together with the
  *      task's own at most smact_sum_max. Utilisation, which is never lower, replaces an unknown
- *      SMACT.
+ *      SMACT. The last tasks of an array start beside twice as many of it at any activity.
  *   7. A task of SHARING_AUTO is time-sliced with others only where all together are predicted to
  *      gain.
  *   8. Power and PCIe traffic are below their limits, where these are set (load_limits.c).
@@ -285,10 +285,20 @@ static double most_activity(const struct placement_query *query, const struct gp
     return fmax(most, fmin(conditions->smact_sum_max - own.value, ACTIVITY_FULL));
 }
 
+/* Is the task one of the last few of an array of which twice as many run there? Then it starts
+ * however full the GPU is: all are done a little later than those that run now would be, and the
+ * few alone would not fill it afterwards. */
+static bool is_of_last_siblings(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    return query->array_left > 0 && 2 * query->array_left <= gpu->n_residents &&
+           query->conditions->smact_sum_max > 0 && joins_siblings(query, gpu) &&
+           joins_by_mps(query, gpu);
+}
+
 bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (is_activity_of_others(gpu) || has_contexts_only(gpu))
+    if (is_activity_of_others(gpu) || has_contexts_only(gpu) || is_of_last_siblings(query, gpu))
         return true;
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;

@@ -5,10 +5,11 @@
  *
  *   1. Memory that is known (declared, estimated, learned) is reserved: what a resident has not
  *      taken yet counts as taken.
- *   2. For a resident of unknown memory min_free_bytes are kept until its memory stands still, if
- *      a wrong guess only waits: the preloaded library was given to its processes, and works in
- *      them, as far as is known (core/state/library_use.c). Otherwise the resident holds all tasks
- *      off until then. So it does for a task whose user wants no library: that would crash.
+ *   2. For a resident of unknown memory min_free_bytes are kept until its memory stands still (of
+ *      the task's array: what the task is known to need), if a wrong guess only waits. It does
+ *      where the preloaded library was given to its processes, and works in them, as far as is
+ *      known (core/state/library_use.c). Otherwise the resident holds all tasks off until then, and
+ *      so it does a task whose user wants no library: that would crash.
  *   3. Activity that is known counts at once. Unknown activity is measured once the resident has
  *      taken its memory, with RISEN_SAMPLES_ENOUGH samples; until then it counts as the mean of the
  *      residents that compute. Where all starting ones are clients of MPS of known activity, the
@@ -131,15 +132,26 @@ double starting_sum_promised(const struct placement_query *query, const struct g
     return bytes;
 }
 
+/* What a resident of unknown memory is expected to need. The task's own need is known where runs of
+ * its command have shown theirs: the tasks of an array are such runs. */
+static double expected_bytes(const struct placement_query *query, const struct resident *resident)
+{
+    const struct task *task = query->task;
+    bool is_sibling = resident->array && resident->array == task->array.id;
+    return is_sibling && task->request.need.kind >= NEED_ESTIMATED
+               ? (double)task->request.need.bytes
+               : (double)query->conditions->min_free_bytes;
+}
+
 double starting_sum_kept(const struct placement_query *query, const struct gpu_view *gpu)
 {
-    const struct conditions *conditions = query->conditions;
-    double bytes = 0, each = (double)conditions->min_free_bytes;
+    double bytes = 0;
     const struct resident *resident;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk)))
         if (!resident->need_bytes.valid && !residence_has_settled(resident->residence))
-            bytes += fmax(0, each - reading_assume(resident->mem_used_bytes, 0));
+            bytes += fmax(
+                0, expected_bytes(query, resident) - reading_assume(resident->mem_used_bytes, 0));
     return bytes;
 }
 

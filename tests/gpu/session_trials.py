@@ -210,8 +210,8 @@ TRIALS = (
         "array",
         "40 equal trainings of about 20 s on one GPU, against 14, 20 and 40 at a time by hand",
         predicted="17 to 20 times the speed of one alone fill the GPU: 20 and 40 at a time take 44"
-        " to 50 s, 14 at a time 60 to 68; colloc 1.08 to 1.20 of the best, as 27 start at once and"
-        " fill it, and the others after them; no failure",
+        " to 50 s, 14 at a time 60 to 68; colloc 1.00 to 1.08 of the best: 27 start at once, the"
+        " others once the memory of one is known (1.04 on the emulator); no failure",
         may_be_beside=False,
         **array(),
     ),

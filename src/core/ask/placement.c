@@ -26,6 +26,24 @@ const struct policy *core_task_policy(const struct core *core, const struct task
     return task->request.policy ? task->request.policy : core->settings.policy;
 }
 
+/* Chosen: half of the clients that an MPS server takes; of more tasks it makes no difference. */
+enum { ARRAY_LEFT_MAX = 24 };
+
+/* How many tasks of its array wait in the queue from the task on. Returns 0 where it is of none,
+ * and beyond ARRAY_LEFT_MAX. */
+static int count_left(const struct core *core, const struct task *task)
+{
+    uint64_t array = task->array.id;
+    int first = array ? core_task_position(core, task->id) : 0;
+    int last = first + ARRAY_LEFT_MAX;
+    if (!array || (last < core->n_tasks && core->tasks[last]->array.id == array))
+        return 0;
+    int n = 0;
+    for (int i = first; i < core->n_tasks && core->tasks[i]->array.id == array; i++)
+        n += core->tasks[i]->state == TASK_QUEUED;
+    return n;
+}
+
 struct placement_query core_query(const struct core *core, const struct task *task,
     const uint64_t *closed, int64_t now_us, struct placement *ret_answer)
 {
@@ -43,6 +61,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .head = head,
         .head_policy = head ? core_task_policy(core, head) : NULL,
         .outlooks = core->has_outlooks ? core->outlooks : NULL,
+        .array_left = count_left(core, task),
         .now_us = now_us,
         .idle_only = is_exclusive || recovery.is_alone,
         .unused_is_idle = recovery.is_alone && !is_exclusive,

@@ -1427,9 +1427,58 @@ static void no_task_has_the_id_of_an_array(void **state)
     core_destroy(core);
 }
 
+enum { MANY = 40 };
+
+static int left_of_array[MANY + 1];
+
+static enum placement_answer choose_noting_what_is_left(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+{
+    left_of_array[query->task->id] = query->array_left;
+    return policy_exclusive.choose(query, ret_gpus, ret_verdicts);
+}
+
+static void submit_array(struct core *core, uint64_t id, size_t n)
+{
+    struct array_element elements[MANY];
+    for (size_t i = 0; i < n; i++)
+        elements[i] = (struct array_element){id + 1 + i, (int)i};
+    struct event event = {.kind = EVENT_SUBMIT,
+        .task = id,
+        .submit = {.elements = elements, .n_elements = n, .request = plain}};
+    memset(left_of_array, 0, sizeof left_of_array);
+    assert_int_equal(core_step(core, &event), 0);
+}
+
+/* A policy reads how many of an array wait, where they are few. */
+static void the_last_of_an_array_are_counted(void **state)
+{
+    struct policy policy = policy_exclusive;
+    policy.choose = choose_noting_what_is_left;
+    struct core *core = world_core(&policy, 1);
+    assert_int_equal(world_sample(core, 1, 0, 0, 0, 0), 0);
+    submit_array(core, 1, 3);
+    assert_int_equal(left_of_array[2], 3);
+    assert_int_equal(left_of_array[3], 2);
+    assert_int_equal(world_submit(core, 1, 5, plain), 0);
+    core_destroy(core);
+    core = world_core(&policy, 1);
+    assert_int_equal(world_sample(core, 1, 0, 0, 0, 0), 0);
+    submit_array(core, 1, 30);
+    assert_int_equal(left_of_array[2], 0); /* too many */
+    assert_int_equal(left_of_array[3], 0);
+    core_destroy(core);
+    core = world_core(&policy, 1);
+    assert_int_equal(world_sample(core, 1, 0, 0, 0, 0), 0);
+    assert_int_equal(world_submit(core, 1, 1, plain), 0);
+    assert_int_equal(left_of_array[1], 0); /* of none */
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_of_an_array_are_counted),
         cmocka_unit_test(a_queued_task_is_small),
         cmocka_unit_test(limits_of_a_running_task_are_raised_by_operators),
         cmocka_unit_test(the_sample_that_makes_room_places),

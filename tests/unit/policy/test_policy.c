@@ -21,7 +21,7 @@
 enum { N = 4, NOW = 100 };
 
 static struct gpu_view gpus[N];
-static struct resident residents[N][3];
+static struct resident residents[N][4];
 static struct cluster_view view;
 static struct conditions conditions;
 static struct core_settings settings;
@@ -127,9 +127,10 @@ static void assert_chooses(const struct policy *policy, int gpu)
     assert_int_equal(chosen[0], gpu);
 }
 
-static struct verdict check(int gpu, bool idle_only)
+static struct verdict check_of_array(int gpu, bool idle_only, int array_left)
 {
-    struct placement_query query = {.view = &view,
+    struct placement_query query = {.array_left = array_left,
+        .view = &view,
         .conditions = &conditions,
         .settings = &settings,
         .task = &task,
@@ -138,6 +139,11 @@ static struct verdict check(int gpu, bool idle_only)
         .now_us = NOW,
         .idle_only = idle_only};
     return conditions_check(&query, gpu);
+}
+
+static struct verdict check(int gpu, bool idle_only)
+{
+    return check_of_array(gpu, idle_only, 0);
 }
 
 static void policies_are_found_by_name(void **state)
@@ -374,6 +380,62 @@ static void siblings_fill_the_gpu(void **state)
     gpus[0].residents[gpus[0].n_residents++] = (struct resident){
         .task = 70, .residence = RESIDENCE_SETTLED, .sharing = SHARING_MPS};
     assert_int_equal(check(0, false).kind, VERDICT_SMACT_HIGH); /* one of no array is there, too */
+}
+
+static void add_siblings(uint64_t array, int n, struct resident sibling)
+{
+    for (int i = 0; i < n; i++) {
+        sibling.task = 60 + (uint64_t)i;
+        sibling.array = array;
+        sibling.sharing = SHARING_MPS;
+        gpus[0].residents[gpus[0].n_residents++] = sibling;
+    }
+}
+
+/* Few beside twice as many, on a GPU that is full, and whose activity alone is not known. */
+static void the_last_siblings_join_a_full_gpu(void **state)
+{
+    conditions.smact_sum_max = 1.4;
+    task.request.sharing = SHARING_MPS;
+    task.array.id = 7;
+    add_siblings(7, 4, (struct resident){.residence = RESIDENCE_SETTLED});
+    gpus[0].smact_level = gpus[0].utilisation_level = reading_of(1);
+    assert_int_equal(check_of_array(0, false, 2).kind, VERDICT_FITS);
+    assert_int_equal(check_of_array(0, false, 3).kind, VERDICT_SMACT_HIGH);
+    assert_int_equal(check_of_array(0, false, 0).kind, VERDICT_SMACT_HIGH); /* too many are left */
+    task.array.id = 8;
+    assert_int_equal(check_of_array(0, false, 2).kind, VERDICT_SMACT_HIGH);
+    task.array.id = 7;
+    gpus[0].residents[3].sharing = SHARING_STREAMS;
+    assert_int_equal(check_of_array(0, false, 2).kind, VERDICT_SMACT_HIGH);
+    gpus[0].residents[3].sharing = SHARING_MPS;
+    gpus[0].mem_used_bytes = reading_of(38 * GIB);
+    assert_int_equal(check_of_array(0, false, 2).kind, VERDICT_MEMORY_SHORT);
+    gpus[0].mem_used_bytes = reading_of(0);
+    conditions.smact_sum_max = 0;
+    assert_int_equal(check_of_array(0, false, 2).kind, VERDICT_SMACT_HIGH);
+}
+
+/* What one of an array needs is known: nothing more is kept for those that have taken as much. */
+static void siblings_need_what_the_task_needs(void **state)
+{
+    conditions.starting_max = 32;
+    task.array.id = 7;
+    task.request.need = (struct need){NEED_ESTIMATED, 1 * GIB};
+    add_siblings(7, 4,
+        (struct resident){.residence = RESIDENCE_RISING,
+            .allocations_wait = true,
+            .samples_risen = RISEN_SAMPLES_ENOUGH,
+            .mem_used_bytes = reading_of(1 * GIB)});
+    gpus[0].mem_used_bytes = reading_of(30 * GIB);
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    gpus[0].residents[0].mem_used_bytes = reading_of(0); /* of 10 GiB, 1 is kept and 2 a margin */
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    task.array.id = 8;
+    assert_int_equal(check(0, false).kind, VERDICT_MEMORY_KEPT);
+    task.array.id = 7;
+    task.request.need = (struct need){.kind = NEED_UNKNOWN};
+    assert_int_equal(check(0, false).kind, VERDICT_MEMORY_KEPT);
 }
 
 static void idle_is_known_not_guessed(void **state)
@@ -887,6 +949,8 @@ int main(void)
         cmocka_unit_test_setup(memory_is_asked_to_the_byte, idle_machine),
         cmocka_unit_test_setup(activity_is_at_most_the_limit, idle_machine),
         cmocka_unit_test_setup(siblings_fill_the_gpu, idle_machine),
+        cmocka_unit_test_setup(the_last_siblings_join_a_full_gpu, idle_machine),
+        cmocka_unit_test_setup(siblings_need_what_the_task_needs, idle_machine),
         cmocka_unit_test_setup(idle_is_known_not_guessed, idle_machine),
         cmocka_unit_test_setup(a_gpu_has_48_clients_of_mps, idle_machine),
         cmocka_unit_test_setup(newcomers_wait_for_the_newest_and_for_room, idle_machine),
