@@ -26,7 +26,7 @@ slots of the second one.
 [carrier-ends.jsonl](carrier-ends.jsonl) has the raw results; this page is made of them.
 
     tests/gpu/carrier_kills_trial.py BUNDLE kills.jsonl --seconds=S --workers=10 [--sharing=mps]
-    tests/gpu/carrier_slots_trial.py BUNDLE slots.jsonl --seconds=S [--ways=mps --gpus=0]
+    tests/gpu/carrier_slots_trial.py BUNDLE slots.jsonl --seconds=S [--ways=mps]
     tests/gpu/carrier_lent_trial.py BUNDLE lent.jsonl --seconds=S
     cat kills.jsonl slots.jsonl lent.jsonl >docs/measured/carrier-ends.jsonl
     tests/gpu/carrier_ends_page.py docs/measured/carrier-ends.jsonl >docs/measured/carrier-ends.md
@@ -51,7 +51,9 @@ MIXED_WAYS = """Losses were not compared: trainings of the same number of both c
 into one file (`marks` in the raw data)."""
 SLOTS = """One training at a time on a GPU, all submitted at once, the longest first. `fifo` is one
 after the other; the other two are `slots: yes` with `slot-length: 5s`, of which collocd makes 20
-times the cost of a stop where that is longer. The shorter half are the last four."""
+times the cost of a stop where that is longer. The shorter half are the last four. A later run, in
+which all ways have ended, has contexts that stay on the GPU:
+[carrier-slots.md](carrier-slots.md)."""
 GOALS = """The goals: a total at most 3 % above FIFO's, and the shorter half at most 0.6 of its
 time. "<" is from FIFO's trainings that were still running, which counted as ended when its time
 was over. Predicted was, time-sliced: a total of 1.04, the shorter half in 0.7, in 6 to 9

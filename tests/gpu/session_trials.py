@@ -5,7 +5,6 @@ A command is for the shell, in the top folder, with these words:
 
     {programs} {out}       the folder of scripts/bundle, and one for the trial's own results
     {seconds}              that the trial has for itself
-    {half}                 of a command that runs two things one after the other: for each
     {gpu} {gpus}           the index of its GPU; of all its GPUs, "0,1"
 
 A trial that has been measured leaves the table, with its prediction, for its page of docs/measured.
@@ -13,11 +12,6 @@ A trial that has been measured leaves the table, with its prediction, for its pa
 import dataclasses
 
 GPU = "tests/gpu"
-STUDY = (
-    "scripts/study-trace --tasks=20 --compress=550 --fork --alone=docs/measured/h200-trace.json"
-    " --limit={half}"
-)
-SMALL_STUDY = STUDY.replace("20 --compress=550", "3 --compress=3000").replace("{half}", "8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,19 +49,6 @@ def kills(sharing):
         "command": f"{command} --workers=10",
         "smoke": f"{command} --times=4 --workers=4",
         "emulated": f"{command} --times=1 --workers=1 --emulated",
-    }
-
-
-def slots():
-    command = f"{GPU}/carrier_slots_trial.py {{programs}} {{out}}/slots.jsonl --seconds={{seconds}}"
-    return {
-        "gpus": 1,
-        "wanted_s": 560,
-        "least_s": 560,  # of all three ways: the trainings of shorter ones have no turns
-        "command": f"{command} --gpu={{gpu}}",
-        "smoke": f"{command} --gpu={{gpu}} --ways=streams",
-        "emulated": f"{command} --gpu={{gpu}} --emulated",
-        "may_be_beside": False,
     }
 
 
@@ -125,27 +106,6 @@ def windows(ways, seconds):
 
 
 TRIALS = (
-    Trial(
-        "slots",
-        "Eight trainings of 1 to 20 GiB one after the other, in slots of 5 s time-sliced, and under"
-        " MPS",
-        predicted="each way 145 to 165 s; total 0.99 to 1.02 of one after the other; the shorter"
-        " half ends in 0.50 to 0.59 of that time, in 9 to 16 suspensions; equal losses",
-        **slots(),
-    ),
-    Trial(
-        "twenty",
-        "Twenty tasks of unknown memory anywhere on one GPU, against MAGM with exact memory, again",
-        1,
-        290,
-        260,
-        f"{STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier"
-        " magm-streams-declared",
-        f"{SMALL_STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier",
-        "MAGM 90 to 97 s, anywhere 0.90 to 1.05 of it; no standstill; up to two crashes of each"
-        " run on a full GPU, 30 to 90 allocations wait",
-        may_be_beside=False,
-    ),
     Trial(
         "kills",
         "A kill of the task, its helper or collocd in each phase of the carrier: are losses equal?",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts of suspended tasks stay on their GPU as long as nobody wants their memory
+ * Contexts of suspended tasks stay on their GPU as long as no task wants their memory
  * (ask/context_place.h). Here they leave: where the next task cannot start or be resumed on a GPU,
  * and could without them, because it needs the GPU for itself or that memory. The next are the head
  * of the main queue and the suspended tasks that wait to be resumed. What is on its way is waited

@@ -93,7 +93,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(page, made)
 
     def test_memory_waits(self):
-        paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(5)]
+        paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(6)]
         made = rows(self.made_by(("scripts", "study-trace"), "--table", *paths))
         with open(os.path.join(MEASURED, "memory-waits.md"), encoding="utf-8") as file:
             page = [row for row in rows(file.read()) if len(row) == len(made[0])]
@@ -106,6 +106,7 @@ class Pages(unittest.TestCase):
             ("ranks", "ranks_page.py", ["145"]),
             ("groups", "groups_page.py", ["324"]),
             ("carrier-ends", "carrier_ends_page.py", []),
+            ("carrier-slots", "carrier_slots_page.py", []),
         ):
             path = os.path.join(MEASURED, f"{name}.jsonl")
             made = self.made_by(("tests", "gpu", program), path, *words)
