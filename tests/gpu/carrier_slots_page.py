@@ -22,21 +22,22 @@ this page is made of them.
     tests/gpu/carrier_slots_trial.py BUNDLE docs/measured/carrier-slots.jsonl --seconds=S
     tests/gpu/carrier_slots_page.py docs/measured/carrier-slots.jsonl >docs/measured/carrier-slots.md
 """
-SET_UP = """Eight trainings, one at a time, all submitted at once, the longest first, each 0.7 times as
-long as the one before. The three ways have the same GPU, one after the other. `fifo` is one after
-the other; the other two are `slots: yes` with `slot-length: 5s`, of which collocd makes 20 times
-the cost of a stop where that is longer. Each training is a fork of a process that has imported
-PyTorch, so that imports, which take all ways as long, do not count. The server has one GPU:
-contexts stay on it. The shorter half are the last four."""
-NOISE = """**What the totals say.** Both are below FIFO's, though turns only cost time: FIFO came first,
-on a machine that had not run a training yet, and other programs trained on other processors of it.
-The {n} trainings that no way stopped took {said}: up to {most:.0f} % more in FIFO. So the ratios to
-FIFO's total are no measure of what turns cost. Without its own stops the total would be shorter by
-{costs}."""
-BEFORE = """**Before.** In an earlier run ([carrier-ends.md](carrier-ends.md#eight-trainings-in-slots-of-5-s))
-the driver took the contexts. A time-sliced stop and its return took 0.8 to 1 s, and slots were 27 to
-28 s long. There FIFO did not end in the time that it had. Turns of 20 s by the driver alone made the
-total 11 % longer ([slots.md](slots.md))."""
+SET_UP = """Eight trainings, one at a time, all submitted at once, the longest first, each 0.7
+times as long as the one before. The three ways have the same GPU, one after the other. `fifo` is
+one after the other; the other two are `slots: yes` with `slot-length: 5s`, of which collocd makes
+20 times the cost of a stop where that is longer. Each training is a fork of a process that has
+imported PyTorch, so that imports, which take all ways as long, do not count. The server has one
+GPU: contexts stay on it. The shorter half are the last four."""
+NOISE = """**What the totals say.** Both are below FIFO's, though turns only cost time: FIFO came
+first, on a machine that had not run a training yet, and other programs trained on other
+processors of it. The {n} trainings that no way stopped took {said}: up to {most:.0f} % more in
+FIFO. So the ratios to FIFO's total are no measure of what turns cost. Without its own stops the
+total would be shorter by {costs}."""
+BEFORE = """**Before.** In an earlier run
+([carrier-ends.md](carrier-ends.md#eight-trainings-in-slots-of-5-s)) the driver took the contexts.
+A time-sliced stop and its return took 0.8 to 1 s, and slots were 27 to 28 s long. There FIFO did
+not end in the time that it had. Turns of 20 s by the driver alone made the total 11 % longer
+([slots.md](slots.md))."""
 GOALS = (("total", 1.03), ("shorter half", 0.6))  # at most, of FIFO's
 
 
