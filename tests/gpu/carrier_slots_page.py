@@ -19,8 +19,9 @@ After this page you know what slots of 5 s ([suspend.md](../suspend.md)) cost an
 2.11, one run of 30 November 2026. [carrier-slots.jsonl](carrier-slots.jsonl) has the raw results;
 this page is made of them.
 
-    tests/gpu/carrier_slots_trial.py BUNDLE docs/measured/carrier-slots.jsonl --seconds=S
-    tests/gpu/carrier_slots_page.py docs/measured/carrier-slots.jsonl >docs/measured/carrier-slots.md
+    F=docs/measured/carrier-slots
+    tests/gpu/carrier_slots_trial.py BUNDLE $F.jsonl --seconds=S
+    tests/gpu/carrier_slots_page.py $F.jsonl >$F.md
 """
 SET_UP = """Eight trainings, one at a time, all submitted at once, the longest first, each 0.7
 times as long as the one before. The three ways have the same GPU, one after the other. `fifo` is
