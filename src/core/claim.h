@@ -8,8 +8,7 @@
  *                no sample shows yet: what is free is not for others
  *     RETURN     a suspended task whose context has stayed there waits to be resumed there: no task
  *                of the queue starts there, suspended tasks may be resumed
- *     RECALL     the same of ranks that must be back in time, or of the task whose turn it is: no
- *                other task comes there at all
+ *     RECALL     the same of ranks that must be back in time: no other task comes there at all
  *     HEAD       the head of the main queue is predicted to start there; others may start where
  *                that does not delay it
  *

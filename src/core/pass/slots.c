@@ -99,17 +99,28 @@ static bool still_waits(const struct core *core, const struct task *task, int64_
            core_waits_for_room(core, task, &core->placement);
 }
 
+/* Behind a task that waits only until a sample shows what has become free for it: the one that has
+ * just given it its turn would take that back. */
+static bool may_pass(const struct core *core, const struct task *task, bool any_waits)
+{
+    return !any_waits || !core_awaits_sample(core, task);
+}
+
 int core_schedule_turns(struct core *core, int64_t now_us)
 {
     struct task *turns[TURNS_MAX], *next = NULL;
     const struct task *head = core_head_of_queue(core);
     size_t n = list_turns(core, turns), i = 0;
+    bool any_waits = false;
     int r = 0;
     for (; i < n && r == 0 && !next && core_is_turn_of(turns[i], head); i++) {
+        if (!may_pass(core, turns[i], any_waits))
+            continue;
         r = core_try_resume(core, turns[i], true, now_us, &core->placement);
         if (!still_waits(core, turns[i], now_us))
             continue;
-        if (!core_keep_for_recall(core, turns[i]))
+        any_waits = true;
+        if (!core_keep_for_return(core, turns[i]))
             next = turns[i];
         else if (r == 0)
             r = stop_for(core, turns[i], now_us);
@@ -121,6 +132,7 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     if (r == 0 && next)
         r = stop_for(core, next, now_us);
     for (; i < n && r == 0; i++)
-        r = core_try_resume(core, turns[i], false, now_us, &core->placement);
+        if (may_pass(core, turns[i], any_waits || next))
+            r = core_try_resume(core, turns[i], false, now_us, &core->placement);
     return r;
 }

@@ -16,8 +16,7 @@ void core_stop_draining(struct core *core);
  * not wait for it. */
 bool core_keep_for_return(struct core *core, const struct task *task);
 
-/* The same of a task that must be back in time, or whose turn it is: no other task comes there,
- * suspended or not. */
+/* The same of a task that must be back in time: no other task comes there, suspended or not. */
 bool core_keep_for_recall(struct core *core, const struct task *task);
 
 /* Keeps no GPU for suspended tasks any more: each pass finds again for which. */
