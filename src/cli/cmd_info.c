@@ -52,6 +52,15 @@ static const char *label_text(const char *key, const struct unit *unit, char lab
     return label;
 }
 
+/* An empty list is an empty text, too, where the daemon writes its items with commas. */
+static bool is_empty(const json_t *value)
+{
+    if (json_is_string(value))
+        return !*json_string_value(value);
+    return (json_is_array(value) || json_is_object(value)) && json_array_size(value) == 0 &&
+           json_object_size(value) == 0;
+}
+
 /* An object has its members below it, two columns further in; any other value is one line. */
 static void print_member(const char *key, const json_t *value, int indent)
 {
@@ -60,7 +69,7 @@ static void print_member(const char *key, const json_t *value, int indent)
     const struct unit *unit = find_unit(key);
     char label[CELL_SIZE], cell[CELL_SIZE];
     printf("%*s%-*s ", indent, "", 20 - indent, label_text(key, unit, label));
-    if (json_is_null(value))
+    if (json_is_null(value) || is_empty(value))
         fputs("none", stdout);
     else if (json_is_number(value) && unit)
         fputs(unit->text(value, cell), stdout);

@@ -197,8 +197,8 @@ const struct command command_queue = {
         "reserved for it on each GPU. The last column has the task's GPUs or, in "
         "parentheses, why it waits: JobHeldUser (release it), Priority (other tasks "
         "are before it), Resources (with what each GPU lacks), Recovering (it ran "
-        "out of GPU memory and waits to run alone). The text is cut to the width of "
-        "the terminal; `colloc show ID` prints all of it.",
+        "out of GPU memory and waits to run alone). On a narrow terminal the text goes on "
+        "below its task, for a few lines; `colloc show ID` prints all of it.",
     COMMAND_OPTIONS(options),
     .run = run,
 };

@@ -52,6 +52,7 @@ struct list_options {
     int n_unknown;    /* of the jobs: ids that no task has */
     bool no_header, ends_so, is_parsable, is_of_all, names_cluster, prints_names;
     bool has_no_steps; /* of sacct: -X */
+    const char *(*state_of)(const json_t *task);
 };
 
 static const struct option queue_options[] = {
@@ -207,6 +208,7 @@ static bool read_options(
 {
     const char *letters = is_queue ? ":ahj::M:n:o:O:p:rS:t:u:" : ":aDE:ej:M:nN:o:pPs:S:u:X";
     int option;
+    ret_options->state_of = is_queue ? slurm_state_long : slurm_state_account;
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(
@@ -230,13 +232,13 @@ static bool is_listed(const char *list, const char *text)
     return false;
 }
 
-static bool is_in_states(const char *list, const json_t *task)
+static bool is_in_states(const char *list, const char *state)
 {
     if (strcasecmp(list, "all") == 0)
         return true;
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
         const char *name = slurm_state_parse(at, strcspn(at, ","));
-        if (name && strcmp(name, slurm_state_long(task)) == 0)
+        if (name && strcmp(name, state) == 0)
             return true;
     }
     return false;
@@ -260,7 +262,7 @@ static bool is_wanted(const struct list_options *options, const json_t *task)
 {
     const char *user = options->user;
     return (!options->names || is_listed(options->names, member_text(task, "name", ""))) &&
-           (!options->states || is_in_states(options->states, task)) &&
+           (!options->states || is_in_states(options->states, options->state_of(task))) &&
            (!user || is_listed(user, member_text(task, "user", "")));
 }
 

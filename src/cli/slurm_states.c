@@ -55,6 +55,23 @@ const char *slurm_state_long(const json_t *task)
     return state;
 }
 
+/* Slurm's accounting takes the flag COMPLETING off a state before it stores it, and sacct's manual
+ * does not have the word: a tool that reads sacct may not know it. Of a task that is to run again
+ * the end is not known. */
+const char *slurm_state_account(const json_t *task)
+{
+    static const struct {
+        const char *reason, *state;
+    } ends[] = {{"Cancelled", "CANCELLED"}, {"Stopped", "CANCELLED"}, {"TimeLimit", "TIMEOUT"}};
+    const char *state = slurm_state_long(task), *reason = member_text(task, "reason", "");
+    if (strcmp(state, "COMPLETING") != 0)
+        return state;
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+        if (strcmp(ends[i].reason, reason) == 0)
+            return ends[i].state;
+    return "RUNNING";
+}
+
 bool slurm_has_started(const json_t *task)
 {
     return strcmp(slurm_state_long(task), "PENDING") != 0 &&

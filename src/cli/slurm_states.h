@@ -11,6 +11,9 @@
 const char *slurm_state_long(const json_t *task);
 const char *slurm_state_short(const json_t *task);
 
+/* The same as sacct has it: COMPLETING is the state that the task is about to have. */
+const char *slurm_state_account(const json_t *task);
+
 /* Has the task started, and is it not back in the queue? */
 bool slurm_has_started(const json_t *task);
 

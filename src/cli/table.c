@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables on a terminal: columns as wide as their cells need; a narrow terminal drops, cuts or wraps
- * the columns that allow it.
+ * the columns that allow it. A text that people need whole goes on below its row:
+ *
+ *     ID NAME  USER STATE   TIME GPU(REASON)
+ *     13 train ada  PENDING 0:41 (Resources)
+ *         GPU 0: 3.1 GiB short; GPU 1: SMACT 92 % over 80 %
  */
 #include "cli/table.h"
 
@@ -17,7 +21,15 @@
 #include "cli/print.h"
 
 /* Columns of a terminal; chosen. */
-enum { LAST_LEAST = 20, CUT_LEAST = 12, CUT_SHORT = 24, WIDE = 100, WIDEST = 150 };
+enum {
+    BELOW_INDENT = 4,
+    BELOW_LINES = 3,
+    LAST_LEAST = 20,
+    CUT_LEAST = 12,
+    CUT_SHORT = 24,
+    WIDE = 100,
+    WIDEST = 150
+};
 
 static const char CUT_MARK[] = "...";
 
@@ -62,8 +74,11 @@ struct table *table_create(const struct table_column *columns, size_t count)
 
 void table_destroy(struct table *table)
 {
+    struct libscols_line *line;
     if (!table)
         return;
+    for (size_t i = 0; (line = scols_table_get_line(table->scols, i)); i++)
+        free(scols_line_get_userdata(line));
     scols_unref_table(table->scols);
     free(table);
 }
@@ -219,6 +234,51 @@ static size_t cut_width(size_t left, size_t last_width)
     return larger_of(CUT_LEAST, larger_of(subtract_or_zero(left, last_width), short_name));
 }
 
+/* Leaves in the cell a word in parentheses, or the words that `width` bytes hold, and notes the
+ * others at the line. */
+static void split_cell(struct libscols_line *line, struct libscols_cell *cell, size_t width)
+{
+    const char *text = scols_cell_get_data(cell);
+    size_t end = text && strlen(text) > width ? width : 0;
+    if (end && *text == '(')
+        end = smaller_of(width, strcspn(text, " "));
+    while (end && text[end] != ' ')
+        end--;
+    if (!end)
+        return;
+    char *rest = strdup(text + end + 1);
+    char *begin = strndup(text, end);
+    if (rest)
+        cut_text(rest, BELOW_LINES * (size_t)(output_width() - BELOW_INDENT));
+    if (rest && begin && scols_line_set_userdata(line, rest) == 0)
+        scols_cell_refer_data(cell, begin);
+    else
+        free(begin), free(rest);
+}
+
+static void split_column(struct table *table, size_t i, size_t width)
+{
+    struct libscols_line *line;
+    for (size_t k = 0; (line = scols_table_get_line(table->scols, k)); k++)
+        split_cell(line, scols_line_get_cell(line, i), width);
+}
+
+/* The rows, each with what is below it. */
+static void print_rows(struct table *table)
+{
+    struct libscols_line *line;
+    for (size_t i = 0; (line = scols_table_get_line(table->scols, i)); i++) {
+        const char *rest = scols_line_get_userdata(line);
+        scols_table_print_range(table->scols, line, line);
+        if (!scols_table_get_line(table->scols, i + 1)) /* else the range ends its line */
+            putchar('\n');
+        if (!rest)
+            continue;
+        printf("%*s", BELOW_INDENT, "");
+        print_wrapped(rest, BELOW_INDENT, output_width());
+    }
+}
+
 static void fit_to_terminal(struct table *table, size_t last)
 {
     size_t width = (size_t)output_width(), last_width = column_width(table, last);
@@ -228,8 +288,11 @@ static void fit_to_terminal(struct table *table, size_t last)
                 cut_width(
                     subtract_or_zero(width, width_of_others(table, last, i) + 1), last_width));
     size_t others = width_of_others(table, last, last);
+    size_t left = larger_of(subtract_or_zero(width, others), LAST_LEAST);
     if (table->columns[last].flags & (TABLE_WRAP | TABLE_REST))
-        fit_column(table, last, larger_of(subtract_or_zero(width, others), LAST_LEAST));
+        fit_column(table, last, left);
+    else if (table->columns[last].flags & TABLE_BELOW && width > LAST_LEAST)
+        split_column(table, last, left);
 }
 
 void table_print(struct table *table, const char *none)
@@ -243,5 +306,8 @@ void table_print(struct table *table, const char *none)
         fit_to_terminal(table, last);
     else if (table->columns[last].flags & TABLE_WRAP)
         fit_column(table, last, SIZE_MAX);
-    scols_print_table(table->scols);
+    if (output_width() && table->columns[last].flags & TABLE_BELOW)
+        print_rows(table);
+    else
+        scols_print_table(table->scols);
 }

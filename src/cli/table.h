@@ -12,6 +12,7 @@ enum table_flags {
     TABLE_REST = 8,    /* last column: cut, with "...", to the width that the others leave */
     TABLE_WIDE = 16,   /* left out on a terminal with less than 100 columns */
     TABLE_WIDEST = 32, /* left out on a terminal with less than 150 columns */
+    TABLE_BELOW = 64, /* last column: what the others leave no room for is on lines below the row */
 };
 
 struct table_column {

@@ -90,7 +90,7 @@ static const struct task_field fields[] = {
         .columns = {{"gpus", "GPUS", TABLE_RIGHT, AS(scalar_text, "-")}},
         .queue = {{'b', "TRES_PER_NODE", "tres-per-node", BY(write_gres, "N/A")}}},
     {.columns = {{"gpu", "GPU", 0, BY(write_gpus, "-")}}},
-    {.columns = {{"place", "GPU(REASON)", TABLE_REST, BY(write_long_place, "-")},
+    {.columns = {{"place", "GPU(REASON)", TABLE_BELOW, BY(write_long_place, "-")},
          {"short-place", "GPU(REASON)", 0, BY(write_place, "-")}},
         .queue = {{'R', "NODELIST(REASON)", "reasonlist", BY(write_host_or_reason, "")}}},
     {.columns = {{"start", "START", 0, BY(write_start, "-")}}},

@@ -228,8 +228,9 @@ bool write_account_state(const json_t *task, FILE *out)
 {
     const char *by = member_text(task, "cancelled_by", NULL);
     const struct passwd *user = by ? getpwnam(by) : NULL;
-    write_state(task, out);
-    if (user && strcmp(slurm_state_long(task), "CANCELLED") == 0)
+    const char *state = slurm_state_account(task);
+    fputs(state, out);
+    if (user && strcmp(state, "CANCELLED") == 0)
         fprintf(out, " by %u", user->pw_uid);
     return true;
 }

@@ -43,7 +43,7 @@ void task_table_print(
     struct table_column columns[TASK_NAMES_MAX];
     for (int i = 0; i < count; i++) {
         columns[i] = (struct table_column){names[i].header, names[i].flags};
-        if (i + 1 < count && columns[i].flags & TABLE_REST)
+        if (i + 1 < count && columns[i].flags & (TABLE_REST | TABLE_BELOW))
             columns[i].flags = TABLE_CUT;
     }
     struct table *table = table_create(columns, (size_t)count);

@@ -176,6 +176,8 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
                     "policy": "magm",
                     "settings": {"window_s": 90, "margin_mib": 512.0, **self.daemon.settings},
                     "log_loss": None,
+                    "kinds_not_known": [],
+                    "given_kinds": "",
                     "host": {"memory_available_mib": 24105.12891},
                     "first_submitted_at": self.daemon.first_submitted_at,
                 },

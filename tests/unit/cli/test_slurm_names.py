@@ -169,6 +169,23 @@ class SlurmNames(CliCase):
                 only = self.run_as("squeue", "-h", "-t", "S", "-o", "%i", "-j", "2")
                 self.assertEqual(only, "2\n" if name == "SUSPENDED" else "")
 
+    def test_a_task_that_is_being_ended(self):
+        """COMPLETING is a word of squeue: sacct has the state that comes of it."""
+        for reason, name in (
+            ("Cancelled", "CANCELLED"),
+            ("Stopped", "CANCELLED"),
+            ("TimeLimit", "TIMEOUT"),
+            ("Requeued", "RUNNING"),
+            ("GpuGone", "RUNNING"),
+        ):
+            self.daemon.tasks[1].update(state="COMPLETING", reason=reason)
+            queue = self.run_as("squeue", "-h", "-j", "2", "-o", "%T %t")
+            self.assertEqual(queue, "COMPLETING CG\n")
+            account = self.run_as("sacct", "-nPX", "-o", "State", "-j", "2")
+            self.assertEqual(account, f"{name}\n")
+            only = self.run_as("sacct", "-nPX", "-s", name, "-o", "JobID", "-j", "2")
+            self.assertEqual(only, "2\n")
+
     def test_snakemakes_executor_plugin(self):
         # snakemake-executor-plugin-slurm 2.7.1: job_status_query.py, accounts.py,
         # job_cancellation.py and submit_string.py

@@ -43,11 +43,21 @@ class Queue(CliCase):
             lines[1].split(),
             ["11", "resnet50", "ada", "RUNNING", "1:02:05", "2", "11.8", "GiB", "0,2"],
         )
-        self.assertEqual(len(lines), 4, "one line a task")
-        self.assertRegex(lines[2], r"^12 a-training[a-z-]*\.\.\. ghopper ")
-        self.assertRegex(lines[2], r" \(Resources\) GPU 2.*\.\.\.$")
-        self.assertEqual(len(lines[2]), 80)
+        self.assertEqual(len(lines), 5, "one line a task, and one for a long reason")
+        self.assertRegex(lines[2], r"^12 a-training[a-z-]*\.\.\. ghopper .* \(Resources\)$")
+        self.assertEqual(lines[3], f"    {WHY}")
         self.assertTrue(lines[-1].endswith(" (JobHeldUser)"))
+
+    def test_the_last_reason_is_below_too(self):
+        for columns in (60, 80):
+            self.daemon.tasks = [make_task(12, reason="Resources", reason_text=f"{WHY}; {WHY}")]
+            lines = self.screen_lines(columns, "queue")
+            self.assertTrue(lines[1].rstrip().endswith("(Resources)"), lines[1])
+            self.assertEqual(" ".join(line.strip() for line in lines[2:]), f"{WHY}; {WHY}")
+
+    def test_a_word_longer_than_the_terminal_stays(self):
+        self.daemon.tasks = [make_task(12, reason="R" * 90, reason_text="x" * 90)]
+        self.assertIn("x" * 20, self.screen(60, "queue"))
 
     def test_chosen_columns(self):
         lines = self.screen_lines(60, "queue", "-o", "id,started,time,sharing,gpu")
@@ -78,7 +88,9 @@ class Queue(CliCase):
         self.daemon.tasks = [
             make_task(11, reason="Resources", reason_text=why, command="python 'a b.py'")
         ]
-        self.assertEqual(len(self.screen_lines(80, "queue")), 2)
+        lines = self.screen_lines(80, "queue")
+        self.assertLessEqual(len(lines), 6)
+        self.assertTrue(lines[-1].endswith("..."), lines)
         self.assertIn("GPU 63: task 328", self.colloc("queue"))
 
     def test_long_has_the_command(self):
@@ -498,6 +510,8 @@ class Info(CliCase):
     def test_info(self):
         shown = self.colloc("info")
         self.assertIn("version              0.1.0\n", shown)
+        self.assertIn("kinds not known      none\n", shown)
+        self.assertIn("given kinds          none\n", shown)
         self.assertIn("log loss             none\n", shown)
         self.assertIn("  window             90 s\n", shown)
         self.assertIn("  margin             512.0 MiB\n", shown)
