@@ -5,6 +5,7 @@ A command is for the shell, in the top folder, with these words:
 
     {programs} {out}       the folder of scripts/bundle, and one for the trial's own results
     {seconds}              that the trial has for itself
+    {half}                 of a command that runs two things one after the other: for each
     {gpu} {gpus}           the index of its GPU; of all its GPUs, "0,1"
 
 A trial that has been measured leaves the table, with its prediction, for its page of docs/measured.
@@ -12,6 +13,11 @@ A trial that has been measured leaves the table, with its prediction, for its pa
 import dataclasses
 
 GPU = "tests/gpu"
+STUDY = (
+    "scripts/study-trace --tasks=20 --compress=550 --fork --alone=docs/measured/h200-trace.json"
+    " --limit={half}"
+)
+SMALL_STUDY = STUDY.replace("20 --compress=550", "3 --compress=3000").replace("{half}", "8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +112,20 @@ def windows(ways, seconds):
 
 
 TRIALS = (
+    Trial(
+        "twenty",
+        "Twenty tasks of unknown memory anywhere on one GPU, against MAGM with exact memory, while"
+        " no other program computes",
+        1,
+        290,
+        260,
+        f"{STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier"
+        " magm-streams-declared",
+        f"{SMALL_STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier",
+        "MAGM 88 to 95 s, anywhere 0.93 to 1.05 of it; 65 GiB leave in 4 s instead of 7.6; no"
+        " crash, 25 to 60 allocations wait",
+        may_be_beside=False,
+    ),
     Trial(
         "kills",
         "A kill of the task, its helper or collocd in each phase of the carrier: are losses equal?",

@@ -153,7 +153,7 @@ class Tables(unittest.TestCase):
     def test_each_command_is_one(self):
         for one in session.TRIALS:
             for command in (one.command, one.smoke, one.emulated):
-                words = dict(programs="P", out="O", seconds=1, gpu=0, gpus="0,1")
+                words = dict(programs="P", out="O", seconds=1, half=1, gpu=0, gpus="0,1")
                 files = [w for w in command.format(**words).split() if w.startswith("tests/gpu/")]
                 for name in files:
                     self.assertTrue(os.path.exists(os.path.join(TOP, name)), name)
