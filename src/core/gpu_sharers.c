@@ -4,11 +4,17 @@
 
 #include <math.h>
 
+/* What is expected; NAN: it follows from SMACT. */
+static struct demand expected_demand(const struct expectation *expect)
+{
+    return (struct demand){reading_assume(expect->gract, NAN), reading_assume(expect->smact, 1),
+        NAN, reading_assume(expect->dram, NAN), 0};
+}
+
 void gpu_sharer_set(struct sharer *sharer, const struct expectation *expect, enum sharing sharing,
     int thread_percent)
 {
-    sharer->demand = (struct demand){reading_assume(expect->gract, NAN),
-        reading_assume(expect->smact, 1), NAN, reading_assume(expect->dram, NAN), 0};
+    sharer->demand = expected_demand(expect);
     demand_complete(&sharer->demand, 0);
     sharer->mps = sharing != SHARING_STREAMS;
     sharer->cap = thread_percent / 100.0;
@@ -28,25 +34,14 @@ void gpu_sharers_list(const struct gpu_view *gpu, struct sharer *ret_sharers)
     }
 }
 
-/* How slow a client is alone depends on its activity in turn: each round comes ten times nearer. */
-enum { SMACT_ROUNDS = 6 };
-
 double gpu_sharer_smact(const struct interference_constants *constants,
     const struct expectation *expect, enum sharing sharing, int thread_percent, double seen)
 {
-    struct expectation guess = *expect;
-    guess.smact = reading_of(seen);
-    for (int i = 0; i < SMACT_ROUNDS && sharing != SHARING_STREAMS; i++) {
-        struct sharer sharer;
-        double before = guess.smact.value;
-        gpu_sharer_set(&sharer, &guess, sharing, thread_percent);
-        guess.smact.value = fmin(1,
-            seen *
-                interference_alone(constants ? constants : &interference_measured, 1, 1, &sharer));
-        if (guess.smact.value == before)
-            break; /* so are all further rounds */
-    }
-    return guess.smact.value;
+    struct demand known = expected_demand(expect);
+    if (sharing == SHARING_STREAMS)
+        return seen;
+    return interference_plain_smact(
+        constants ? constants : &interference_measured, &known, thread_percent / 100.0, seen);
 }
 
 double gpu_sharer_slowdown(

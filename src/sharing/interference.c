@@ -348,7 +348,8 @@ static const double GRACT_LEAST = 0.2, GRACT_PER_SMACT = 0.9, SMOCC_PER_SMACT = 
  * in proportion to SM activity. Of the same trainings. */
 static const double POWER_OF_GRACT = 0.25, POWER_OF_SMACT = 0.75;
 
-void demand_complete(struct demand *demand, double work_w)
+/* Inlined: a sample of a task alone on its GPU asks for several (interference_plain_smact). */
+static inline __attribute__((always_inline)) void complete(struct demand *demand, double work_w)
 {
     if (isnan(demand->gract))
         demand->gract = smaller_of(1, GRACT_LEAST + GRACT_PER_SMACT * demand->smact);
@@ -359,4 +360,25 @@ void demand_complete(struct demand *demand, double work_w)
     if (isnan(demand->power_w))
         demand->power_w = work_w *
                           (POWER_OF_GRACT * demand->gract + POWER_OF_SMACT * demand->smact);
+}
+
+void demand_complete(struct demand *demand, double work_w)
+{
+    complete(demand, work_w);
+}
+
+/* How slow a client is alone depends on its activity in turn: each round comes ten times nearer. */
+enum { SMACT_ROUNDS = 6 };
+
+double interference_plain_smact(const struct interference_constants *constants,
+    const struct demand *known, double cap, double seen)
+{
+    double smact = seen, before = NAN;
+    for (int i = 0; i < SMACT_ROUNDS && smact != before; i++) {
+        struct sharer client = {.demand = *known, .mps = true, .cap = cap};
+        before = client.demand.smact = smact;
+        complete(&client.demand, 0);
+        smact = smaller_of(1, seen * client_floor(constants, client_alone(1, 1, &client), &client));
+    }
+    return smact;
 }

@@ -56,6 +56,16 @@ double interference_alone(const struct interference_constants *constants, double
     double bandwidth, const struct sharer *sharer);
 
 /*
+ * Returns the SMACT that a client of MPS would have alone as a plain process, if it has `seen`
+ * alone on a whole GPU: launched by the server it is slower, and so less active.
+ *
+ * known: its fractions as a plain process; NAN: follows from SMACT. Its SMACT is not read.
+ * cap:   as in struct sharer
+ */
+double interference_plain_smact(const struct interference_constants *constants,
+    const struct demand *known, double cap, double seen);
+
+/*
  * Computes what the GPU or instance does while its sharers run at the speeds that they have.
  *
  * Returns fractions of the whole GPU, at most `sms` and `bandwidth`, and the power above that of a
