@@ -83,20 +83,6 @@ double gpu_view_coming_bytes(const struct gpu_view *gpu)
     return sum_copies(gpu, false);
 }
 
-struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
-{
-    struct reading bytes = gpu->mem_used_bytes;
-    const struct gpu_view *at = gpu;
-    do {
-        for (int i = 0; i < at->n_residents; i++)
-            bytes.value -= reading_assume(at->residents[i].mem_used_bytes, 0);
-        at = memory_domain_next(at);
-    } while (at != gpu);
-    if (gpu->n_copies)
-        bytes.value -= gpu_view_copied_bytes(gpu);
-    return bytes;
-}
-
 /* Does nothing besides use the GPU, when its tasks have so much memory there? */
 static bool is_idle_besides(const struct gpu_view *gpu, double bytes)
 {

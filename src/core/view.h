@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "core/memory_domain.h"
 #include "core/view_data.h"
 
 /* The policies' settings. */
@@ -198,7 +199,19 @@ double resident_outstanding_bytes(const struct resident *resident);
 
 /* Returns the bytes in use that no resident of the memory domain is known to use, and no copy of a
  * suspended task. Not valid without a sample. */
-struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu);
+static inline struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
+{
+    struct reading bytes = gpu->mem_used_bytes;
+    const struct gpu_view *at = gpu;
+    do {
+        for (int i = 0; i < at->n_residents; i++)
+            bytes.value -= reading_assume(at->residents[i].mem_used_bytes, 0);
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    if (gpu->n_copies)
+        bytes.value -= gpu_view_copied_bytes(gpu);
+    return bytes;
+}
 
 /* Returns by how much the residents of the memory domain were last seen to use more than is in use
  * now: one of them has given memory back, and its own place has not been sampled since. Until then

@@ -55,11 +55,9 @@ static int grow_room(struct window *window)
     return 0;
 }
 
-/* Makes place for one entry behind the last. */
-static int reserve_entry(struct window *window)
+/* Makes place for one entry behind the last. Not inlined: mostly there is some. */
+static __attribute__((noinline)) int make_place(struct window *window)
 {
-    if (window->first + window->count < window->size)
-        return 0;
     if (window->count >= window->size / 2)
         return grow_room(window);
     memcpy(window->room, entry_at(window, 0), (size_t)window->count * sizeof *window->room);
@@ -74,7 +72,7 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
         window->first++;
         window->count--;
     }
-    if (reserve_entry(window) < 0)
+    if (window->first + window->count == window->size && make_place(window) < 0)
         return -ENOMEM;
     *entry_at(window, window->count++) = (struct window_entry){
         .time_us = time_us, .value = value.valid ? value.value : NAN};
@@ -147,7 +145,7 @@ static struct reading ewma_since(const struct window *window, int64_t since_us, 
     return n > 0 && n >= enough ? reading_of(sum / weights) : READING_NONE;
 }
 
-struct reading window_level(
+struct reading window_recent(
     const struct window *window, enum window_statistic how, int64_t since_us, int enough)
 {
     static struct reading (*const figures[WINDOW_STATISTICS])(
@@ -155,8 +153,14 @@ struct reading window_level(
         [WINDOW_MEAN] = window_mean_since, [WINDOW_P95] = p95_since, [WINDOW_EWMA] = ewma_since};
     if (window->count == 0 || isnan(entry_at(window, window->count - 1)->value))
         return READING_NONE;
-    struct reading recent = figures[how](window, since_us, enough);
-    return recent.valid ? recent : figures[how](window, INT64_MIN, 1);
+    return figures[how](window, since_us, enough);
+}
+
+struct reading window_level(
+    const struct window *window, enum window_statistic how, int64_t since_us, int enough)
+{
+    struct reading recent = window_recent(window, how, since_us, enough);
+    return recent.valid ? recent : window_recent(window, how, INT64_MIN, 1);
 }
 
 int64_t window_newest_us(const struct window *window, int n)

@@ -44,12 +44,15 @@ extern const char *const window_statistic_names[WINDOW_STATISTICS];
 const char *window_statistic_name(enum window_statistic how);
 
 /*
- * The figure of the entries since `since_us`, if at least `enough` of them are valid; otherwise of
- * the whole window.
+ * The figure of the entries since `since_us`.
  *
- * Returns a reading; not valid when no entry is, or when the newest is not: a sensor that stopped
- * answering says nothing about now.
+ * Returns a reading; not valid when fewer than `enough` entries are, or when the newest is not: a
+ * sensor that stopped answering says nothing about now.
  */
+struct reading window_recent(
+    const struct window *window, enum window_statistic how, int64_t since_us, int enough);
+
+/* The same, and of the whole window where too few of these entries are valid. */
 struct reading window_level(
     const struct window *window, enum window_statistic how, int64_t since_us, int enough);
 

@@ -72,6 +72,33 @@ static struct reading used_by(
 /* Chosen: samples since the last change of residents that outweigh the whole window. */
 #define MIX_SAMPLES_ENOUGH 3
 
+/* A level of activity, and what it is computed from. */
+struct recent_activity {
+    int64_t since_us;
+    struct reading recent; /* the figure since then; not valid: too few samples are */
+};
+
+static int64_t earlier_of(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* The activity of the present tasks. Where tasks start beside others, one comes before the last has
+ * been seen long enough: then the level is that of the newest samples, not of the whole window, in
+ * which the GPU may have been idle. Inlined: twice for each sample. */
+static inline __attribute__((always_inline)) struct recent_activity update_level(
+    const struct core *core, const struct gpu_view *gpu, const struct window *window,
+    struct reading *level)
+{
+    enum window_statistic how = core->settings.statistic;
+    int64_t since_us = gpu->mix_since_us;
+    if (core->settings.conditions.starting_max > 0)
+        since_us = earlier_of(since_us, window_newest_us(window, MIX_SAMPLES_ENOUGH));
+    struct reading recent = window_recent(window, how, since_us, MIX_SAMPLES_ENOUGH);
+    *level = recent.valid ? recent : window_recent(window, how, INT64_MIN, 1);
+    return (struct recent_activity){since_us, recent};
+}
+
 /* Since when a task has been alone on all of its GPUs, this one included; TIME_NEVER: it is not. A
  * task of several is as slow on each as on the slowest. */
 static int64_t alone_since_us(const struct cluster_view *view, const struct resident *only)
@@ -98,19 +125,31 @@ static bool is_learned(const struct cluster_view *view, struct resident *residen
     return seen > 0 && seen == before.seen && constants->launch_cost == before.launch_cost;
 }
 
+/* The mean since then. Mostly that is what the level was computed from. */
+static struct reading mean_since(const struct core *core, const struct gpu_view *gpu,
+    const struct recent_activity *smact, int64_t since_us)
+{
+    bool is_computed = core->settings.statistic == WINDOW_MEAN && smact->since_us == since_us &&
+                       smact->recent.valid;
+    return is_computed ? smact->recent
+                       : window_mean_since(&gpu->smact, since_us, MIX_SAMPLES_ENOUGH);
+}
+
 /* A settled task that is alone on its GPUs shows its activity: the measurement replaces what was
  * given for it, as that of a plain process. Of places that share their memory the activity of all
  * together is measured, as a part of all their SMs: nothing is learned. Returns whether it differs.
  */
-static bool learn_demand(const struct cluster_view *view, struct gpu_view *gpu)
+static bool learn_demand(
+    const struct core *core, struct gpu_view *gpu, const struct recent_activity *smact)
 {
+    const struct cluster_view *view = &core->view;
     struct resident *only = gpu->n_residents == 1 ? &gpu->residents[0] : NULL;
     if (!only || only->residence != RESIDENCE_SETTLED || memory_domain_is_shared(gpu))
         return false;
     int64_t since_us = alone_since_us(view, only);
     if (since_us == TIME_NEVER)
         return false;
-    struct reading seen = window_mean_since(&gpu->smact, since_us, MIX_SAMPLES_ENOUGH);
+    struct reading seen = mean_since(core, gpu, smact, since_us);
     if (!seen.valid || is_learned(view, only, seen.value))
         return false;
     seen.value = gpu_sharer_smact(
@@ -139,6 +178,18 @@ static enum activity_class activity_class(struct reading level, double max)
     return level.value <= max + POLICY_ROUNDING ? ACTIVITY_UNDER_LIMIT : ACTIVITY_OVER_LIMIT;
 }
 
+/* Mostly a level stays as it is: then nothing that follows from it is compared. */
+static bool has_stayed(struct reading before, struct reading now)
+{
+    return before.valid == now.valid && before.value == now.value;
+}
+
+static inline __attribute__((always_inline)) bool changes_class(
+    struct reading before, struct reading now, double max)
+{
+    return !has_stayed(before, now) && activity_class(before, max) != activity_class(now, max);
+}
+
 static struct reading in_steps(struct reading level, double step)
 {
     return level.valid ? reading_of(floor(level.value / step)) : READING_NONE;
@@ -147,16 +198,33 @@ static struct reading in_steps(struct reading level, double step)
 /* Chosen: watts that a GPU has to draw less for a pass, above the noise of a mean. */
 #define SERVER_POWER_STEP_W 10
 
-/* The inputs of a policy's answer that a sample can change. */
+static bool falls_by_step(struct reading before, struct reading now)
+{
+    return !has_stayed(before, now) &&
+           has_fallen(in_steps(before, SERVER_POWER_STEP_W), in_steps(now, SERVER_POWER_STEP_W));
+}
+
+/* Over smact_max another task may start the less there is, where the sum with its own counts. */
+static struct reading over_level(const struct conditions *conditions, struct reading level)
+{
+    bool counts = level.valid && level.value > conditions->smact_max;
+    return counts ? reading_of(activity_step(level.value)) : READING_NONE;
+}
+
+static bool falls_over_max(
+    const struct conditions *conditions, struct reading before, struct reading now)
+{
+    return conditions->smact_sum_max > 0 && !has_stayed(before, now) &&
+           has_fallen(over_level(conditions, before), over_level(conditions, now));
+}
+
+/* The inputs of a policy's answer that a sample can change, as they were before it. */
 struct admission_state {
     enum view_health health;
     int64_t sampled_us;
-    enum activity_class smact, utilisation;
-    struct reading starting_level; /* of activity, while tasks are starting */
-    struct reading over_level;     /* of activity over smact_max, in steps */
+    struct reading smact, utilisation; /* levels */
+    struct reading starting_level;     /* of activity, while tasks are starting */
     struct reading used_bytes, external_processes;
-    enum activity_class power, pcie;  /* by their limits for a GPU */
-    struct reading server_power;      /* in steps, where a server's power is limited */
     struct reading unaccounted_bytes; /* used by no resident, as far as is known */
     bool is_used_externally;          /* if it is reserved: of others it is not tested */
 };
@@ -170,35 +238,25 @@ static struct reading starting_level(
     return is_any ? level : READING_NONE;
 }
 
-/* Over smact_max another task may start the less there is, where the sum with its own counts. */
-static struct reading over_level(const struct conditions *conditions, const struct gpu_view *gpu)
+static bool is_reserved_and_used(const struct core *core, const struct gpu_view *gpu)
 {
-    struct reading level = gpu->smact_level;
-    bool counts = conditions->smact_sum_max > 0 && level.value > conditions->smact_max;
-    return level.valid && counts ? reading_of(activity_step(level.value)) : READING_NONE;
+    return gpu->claims[CLAIM_HEAD] && gpu_view_is_used_externally(gpu, core->settings.settle_us);
 }
 
-/* Inlined: twice for each sample, and most of what one takes. */
+/* Inlined: a sample is a few hundred instructions. */
 static inline __attribute__((always_inline)) struct admission_state admission_state(
     const struct core *core, const struct gpu_view *gpu)
 {
-    const struct conditions *conditions = &core->settings.conditions;
-    double max = conditions->smact_max;
     return (struct admission_state){
         .health = gpu->health,
         .sampled_us = gpu->sampled_us,
-        .smact = activity_class(gpu->smact_level, max),
-        .utilisation = activity_class(gpu->utilisation_level, max),
-        .starting_level = starting_level(conditions, gpu),
-        .over_level = over_level(conditions, gpu),
+        .smact = gpu->smact_level,
+        .utilisation = gpu->utilisation_level,
+        .starting_level = starting_level(&core->settings.conditions, gpu),
         .used_bytes = gpu->mem_used_bytes,
         .external_processes = gpu->external_processes,
-        .power = activity_class(gpu->power_level, conditions->power_max * gpu->id.power_limit_w),
-        .pcie = activity_class(gpu->pcie_level, (double)conditions->pcie_max_bytes),
-        .server_power = in_steps(gpu->power_level, SERVER_POWER_STEP_W),
         .unaccounted_bytes = gpu_view_unaccounted_bytes(gpu),
-        .is_used_externally = gpu->claims[CLAIM_HEAD] &&
-                              gpu_view_is_used_externally(gpu, core->settings.settle_us),
+        .is_used_externally = is_reserved_and_used(core, gpu),
     };
 }
 
@@ -210,30 +268,31 @@ static bool resident_may_admit(
     return has_settled || has_fallen(mem_used_bytes, now->mem_used_bytes);
 }
 
-static bool gpu_may_admit(const struct core *core, const struct admission_state *before,
-    const struct admission_state *now)
+static inline __attribute__((always_inline)) bool gpu_may_admit(
+    const struct core *core, const struct gpu_view *gpu, const struct admission_state *before)
 {
-    bool was_stale = now->sampled_us - before->sampled_us >
-                     core->settings.conditions.sample_valid_us;
-    return was_stale || before->health != now->health || before->smact != now->smact ||
-           before->utilisation != now->utilisation ||
-           has_fallen(before->starting_level, now->starting_level) ||
-           has_fallen(before->over_level, now->over_level) ||
-           !reading_equals(before->external_processes, now->external_processes) ||
-           has_fallen(before->used_bytes, now->used_bytes) || before->power != now->power ||
-           before->pcie != now->pcie || has_fallen(before->server_power, now->server_power) ||
-           has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
+    const struct conditions *conditions = &core->settings.conditions;
+    bool was_stale = gpu->sampled_us - before->sampled_us > conditions->sample_valid_us;
+    return was_stale || before->health != gpu->health ||
+           changes_class(before->smact, gpu->smact_level, conditions->smact_max) ||
+           changes_class(before->utilisation, gpu->utilisation_level, conditions->smact_max) ||
+           falls_over_max(conditions, before->smact, gpu->smact_level) ||
+           has_fallen(before->starting_level, starting_level(conditions, gpu)) ||
+           !reading_equals(before->external_processes, gpu->external_processes) ||
+           has_fallen(before->used_bytes, gpu->mem_used_bytes) ||
+           has_fallen(before->unaccounted_bytes, gpu_view_unaccounted_bytes(gpu));
 }
 
 /* Chosen: bytes that external processes have to take for another reservation, above what varies. */
 #define EXTERNAL_MEMORY_STEP_BYTES (256 * MIB)
 
 /* External processes appear, or take more memory than when the GPU was reserved. */
-static bool gpu_may_admit_later(const struct gpu_view *gpu, const struct admission_state *before,
-    const struct admission_state *now)
+static bool gpu_may_admit_later(
+    const struct core *core, const struct gpu_view *gpu, const struct admission_state *before)
 {
-    struct reading then = gpu->unaccounted_when_reserved, bytes = now->unaccounted_bytes;
-    if (!now->is_used_externally)
+    struct reading then = gpu->unaccounted_when_reserved;
+    struct reading bytes = gpu_view_unaccounted_bytes(gpu);
+    if (!is_reserved_and_used(core, gpu))
         return false;
     return !before->is_used_externally || bytes.valid != then.valid ||
            (bytes.valid && bytes.value >= then.value + EXTERNAL_MEMORY_STEP_BYTES);
@@ -309,24 +368,44 @@ static void set_memory_used(struct gpu_view *gpu, struct reading used_bytes)
         at->mem_used_bytes = used_bytes;
 }
 
+static int update_power(
+    struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
+{
+    struct reading before = gpu->power_level;
+    if (window_add(&gpu->power, now_us, core->settings.window_us, sample->power_w) < 0)
+        return -ENOMEM;
+    gpu->power_level = window_level(
+        &gpu->power, core->settings.statistic, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    double max = core->settings.conditions.power_max * gpu->id.power_limit_w;
+    core->pass_needed |= changes_class(before, gpu->power_level, max) ||
+                         falls_by_step(before, gpu->power_level);
+    return 0;
+}
+
+static int update_pcie(
+    struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
+{
+    struct reading before = gpu->pcie_level;
+    if (window_add(&gpu->pcie, now_us, core->settings.window_us, sample->pcie_bytes_per_s) < 0)
+        return -ENOMEM;
+    gpu->pcie_level = window_level(
+        &gpu->pcie, core->settings.statistic, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    double max = (double)core->settings.conditions.pcie_max_bytes;
+    core->pass_needed |= changes_class(before, gpu->pcie_level, max);
+    return 0;
+}
+
 /* Nothing is kept of what no setting limits. */
 static int update_load(
-    const struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
+    struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
 {
     const struct conditions *conditions = &core->settings.conditions;
-    int64_t length_us = core->settings.window_us, since_us = gpu->mix_since_us;
-    enum window_statistic how = core->settings.statistic;
-    if (conditions->server_power_max_w || conditions->power_max > 0) {
-        if (window_add(&gpu->power, now_us, length_us, sample->power_w) < 0)
-            return -ENOMEM;
-        gpu->power_level = window_level(&gpu->power, how, since_us, MIX_SAMPLES_ENOUGH);
-    }
-    if (conditions->pcie_max_bytes) {
-        if (window_add(&gpu->pcie, now_us, length_us, sample->pcie_bytes_per_s) < 0)
-            return -ENOMEM;
-        gpu->pcie_level = window_level(&gpu->pcie, how, since_us, MIX_SAMPLES_ENOUGH);
-    }
-    return 0;
+    int r = 0;
+    if (conditions->server_power_max_w || conditions->power_max > 0)
+        r = update_power(core, gpu, sample, now_us);
+    if (r == 0 && conditions->pcie_max_bytes)
+        r = update_pcie(core, gpu, sample, now_us);
+    return r;
 }
 
 static enum view_health health_of(const struct core_sample *sample, const struct gpu_view *gpu)
@@ -336,23 +415,6 @@ static enum view_health health_of(const struct core_sample *sample, const struct
     if (sample->faulty)
         return VIEW_FAULTY;
     return gpu->id.is_out_of_use ? VIEW_OUT_OF_USE : VIEW_OK;
-}
-
-static int64_t earlier_of(int64_t one, int64_t other)
-{
-    return one < other ? one : other;
-}
-
-/* The activity of the present tasks. Where tasks start beside others, one comes before the last has
- * been seen long enough: then the level is that of the newest samples, not of the whole window, in
- * which the GPU may have been idle. */
-static struct reading activity_level(const struct core *core, const struct gpu_view *gpu,
-    const struct window *window, enum window_statistic how)
-{
-    int64_t since_us = gpu->mix_since_us;
-    if (core->settings.conditions.starting_max > 0)
-        since_us = earlier_of(since_us, window_newest_us(window, MIX_SAMPLES_ENOUGH));
-    return window_level(window, how, since_us, MIX_SAMPLES_ENOUGH);
 }
 
 int core_apply_sample(struct core *core, const struct event *event)
@@ -377,16 +439,14 @@ int core_apply_sample(struct core *core, const struct event *event)
 
     bool is_late = gpu->sampled_us - before.sampled_us > core->settings.conditions.sample_valid_us;
     update_residents(core, is_late, gpu, sample, event->time_us);
-    enum window_statistic how = core->settings.statistic;
-    gpu->smact_level = activity_level(core, gpu, &gpu->smact, how);
-    gpu->utilisation_level = activity_level(core, gpu, &gpu->utilisation, how);
+    struct recent_activity smact = update_level(core, gpu, &gpu->smact, &gpu->smact_level);
+    update_level(core, gpu, &gpu->utilisation, &gpu->utilisation_level);
     if (update_load(core, gpu, sample, event->time_us) < 0)
         return -ENOMEM;
     core_note_open(core, sample->gpu);
-    bool has_learned = learn_demand(&core->view, gpu);
-    struct admission_state now = admission_state(core, gpu);
-    core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);
-    if (gpu->claims[CLAIM_HEAD] && gpu_may_admit_later(gpu, &before, &now)) {
+    bool has_learned = learn_demand(core, gpu, &smact);
+    core->pass_needed |= has_learned || gpu_may_admit(core, gpu, &before);
+    if (gpu->claims[CLAIM_HEAD] && gpu_may_admit_later(core, gpu, &before)) {
         core_release_reservation(core); /* others may admit the head earlier */
         core->pass_needed = true;
     }

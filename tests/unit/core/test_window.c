@@ -92,8 +92,11 @@ static void invalid_entries_do_not_count_and_the_newest_decides(void **state)
     window_add(&window, 1, 90, reading_of(0.2));
     window_add(&window, 2, 90, READING_NONE);
     assert_false(window_level(&window, WINDOW_MEAN, 0, 1).valid);
+    assert_false(window_recent(&window, WINDOW_MEAN, 0, 1).valid);
     window_add(&window, 3, 90, reading_of(0.4));
     assert_mean(&window, 0, 1, 0.3);
+    assert_false(window_recent(&window, WINDOW_MEAN, 0, 3).valid);
+    assert_float_equal(window_recent(&window, WINDOW_MEAN, 3, 1).value, 0.4, 0);
     window_fini(&window);
 }
 
