@@ -149,8 +149,9 @@ static inline bool is_large_enough(
 static inline __attribute__((always_inline)) bool is_idle_enough(
     const struct placement_query *query, const struct gpu_view *gpu)
 {
-    if (gpu->n_residents > 0)
-        return query->unused_is_idle && gpu_view_is_unused(gpu, query->now_us);
+    if (gpu->n_residents > 0) /* the first one mostly says it */
+        return query->unused_is_idle && resident_is_unused(&gpu->residents[0], query->now_us) &&
+               gpu_view_is_unused(gpu, query->now_us);
     return gpu_view_is_idle(gpu) || gpu_view_is_idle_but_for(gpu, query->task);
 }
 

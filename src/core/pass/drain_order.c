@@ -56,8 +56,10 @@ static struct drain_outlook expect_end(
     struct drain_outlook outlook = {.free_us = START_UNKNOWN};
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
-        int64_t end_us = expected_end_us(resident, now_us);
         outlook.n_users += !resident_is_unused(resident, now_us);
+        if (!resident->ends_us && !resident->expect.time_us.valid)
+            continue;
+        int64_t end_us = expected_end_us(resident, now_us);
         if (end_us < outlook.free_us && is_free_at(gpu, wanted_bytes, now_us, end_us))
             outlook.free_us = end_us;
     }
@@ -71,7 +73,8 @@ void drain_expect(const struct gpu_view *gpus, int n, double wanted_bytes, int64
         const struct gpu_view *gpu = &gpus[i];
         struct drain_outlook outlook = expect_end(gpu, wanted_bytes, now_us);
         if (outlook.n_users == 0 ||
-            has_free(reading_assume(gpu_view_free_bytes(gpu), 0), wanted_bytes))
+            (wanted_bytes > 0 &&
+                has_free(reading_assume(gpu_view_free_bytes(gpu), 0), wanted_bytes)))
             outlook.free_us = now_us;
         ret_outlooks[i] = outlook;
     }

@@ -14,6 +14,14 @@ static inline int drain_count_users(const struct gpu_view *gpu, int64_t now_us)
     return n;
 }
 
+static inline bool drain_has_users(const struct gpu_view *gpu, int64_t now_us)
+{
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (!resident_is_unused(&gpu->residents[i], now_us))
+            return true;
+    return false;
+}
+
 /*
  * Sets what is expected of each of the `n` GPUs.
  *

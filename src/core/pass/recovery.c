@@ -175,7 +175,7 @@ static struct open_gpus count_open_gpus(const struct core *core, int64_t now_us)
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         open.all += !gpu->claims[CLAIM_DRAIN];
-        open.unused += !gpu->claims[CLAIM_DRAIN] && drain_count_users(gpu, now_us) == 0;
+        open.unused += !gpu->claims[CLAIM_DRAIN] && !drain_has_users(gpu, now_us);
     }
     return open;
 }
@@ -186,7 +186,7 @@ static bool is_closed_out(const struct core *core, const struct task *task, stru
     int wanted = task->request.gpus;
     if (wanted <= open.unused || wanted > open.all)
         return wanted > open.all;
-    return core_recovery_need(core, task).is_alone;
+    return core_recovers_alone(core, task);
 }
 
 static int place_recovering(struct core *core, struct task *task, int64_t now_us)

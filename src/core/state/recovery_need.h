@@ -13,6 +13,14 @@ struct recovery_need {
 /* Returns the requirement; all zero for a task that has not run out of memory. */
 struct recovery_need core_recovery_need(const struct core *core, const struct task *task);
 
+/* Its is_alone. A pass asks it of each task that recovers: mostly nothing else is known. */
+static inline bool core_recovers_alone(const struct core *core, const struct task *task)
+{
+    if (!task->run->reached_bytes.valid && !core->settings.recovery_step_bytes)
+        return task->oom_count > 0;
+    return core_recovery_need(core, task).is_alone;
+}
+
 /* Is the memory in `run->reached_bytes` the requirement of the task's next attempt, which may be
  * beside others? */
 bool core_retries_beside_others(const struct core *core, const struct task *task);

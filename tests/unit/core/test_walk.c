@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "core/core.h"
+#include "core/state/recovery_need.h"
 #include "policy/policies.h"
 #include "pretend_gpus.h"
 
@@ -583,6 +584,8 @@ static void check_gates(const struct walk *walk)
             assert_true(task->n_after == 0 && task->request.begin_us <= walk->now_us);
         for (int i = 0; i < task->n_after; i++)
             assert_true(task->after[i].last < task->id);
+        assert_true(
+            core_recovers_alone(walk->core, task) == core_recovery_need(walk->core, task).is_alone);
     }
 }
 
