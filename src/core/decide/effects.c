@@ -62,10 +62,10 @@ int core_decide(struct core *core, const struct event *event)
 int core_record_external(struct core *core, int gpu, int64_t now_us)
 {
     const struct gpu_view *view = &core->view.gpus[gpu];
-    const struct resident *resident;
-    struct domain_walk walk = memory_domain_walk(view);
     if (!view->external_processes.valid || view->external_processes.value == 0)
         return 0;
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(view);
     while ((resident = memory_domain_resident(&walk))) {
         struct event event = {
             .kind = EVENT_EXTERNAL_SEEN, .time_us = now_us, .task = resident->task};

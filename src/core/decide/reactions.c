@@ -69,10 +69,10 @@ static int evict_absent(struct core *core, const struct core_sample *sample, int
 {
     const struct gpu_view *gpu = &core->view.gpus[sample->gpu];
     int r = 0;
-    for (int i = 0; i < gpu->n_absent && sample->lost && r == 0; i++)
+    for (int i = 0; i < gpu->n_absent && r == 0; i++)
         if (!core_find_task(core, gpu->absent[i].task)->ending)
             r = evict_task(core, gpu->absent[i].task, now_us);
-    for (int i = 0; i < gpu->n_copies && sample->lost && r == 0; i++)
+    for (int i = 0; i < gpu->n_copies && r == 0; i++)
         if (gpu->copies[i].is_there && !core_find_task(core, gpu->copies[i].task)->ending)
             r = evict_task(core, gpu->copies[i].task, now_us);
     return r;
@@ -81,7 +81,7 @@ static int evict_absent(struct core *core, const struct core_sample *sample, int
 static int after_sample(struct core *core, const struct core_sample *sample, int64_t now_us)
 {
     int r = core_record_external(core, sample->gpu, now_us);
-    return r == 0 ? evict_absent(core, sample, now_us) : r;
+    return r == 0 && sample->lost ? evict_absent(core, sample, now_us) : r;
 }
 
 /* Ends the tasks on removed MIG instances. They get no error, and would run without end. */
@@ -129,7 +129,7 @@ static uint64_t last_submitted(const struct event *submit)
     return n > 0 && submit->submit.elements ? submit->submit.elements[n - 1].task : submit->task;
 }
 
-int core_react_to_input(struct core *core, const struct event *event)
+static int react_to(struct core *core, const struct event *event)
 {
     struct task *task = core_find_task(core, event->task);
     switch (event->kind) {
@@ -145,8 +145,6 @@ int core_react_to_input(struct core *core, const struct event *event)
         return core_stop_if_losing(core, core_find_task(core, event->metric.task), event->time_us);
     case EVENT_UNSTARTED:
         return after_unstarted(core, task, event->time_us);
-    case EVENT_SAMPLE:
-        return after_sample(core, &event->sample, event->time_us);
     case EVENT_GPUS:
         return evict_all(core, event->time_us);
     case EVENT_TICK:
@@ -170,6 +168,13 @@ int core_react_to_input(struct core *core, const struct event *event)
     default:
         return 0;
     }
+}
+
+int core_react_to_input(struct core *core, const struct event *event)
+{
+    if (event->kind == EVENT_SAMPLE) /* mostly, and of no task */
+        return after_sample(core, &event->sample, event->time_us);
+    return react_to(core, event);
 }
 
 int core_decide_leftovers(struct core *core, int64_t now_us)
