@@ -430,7 +430,9 @@ static bool is_gain_enough(const struct placement_query *query, int i, struct ve
            refuse_gpu(ret_verdict, VERDICT_NO_GAIN, 0, prediction.gain, PREDICT_GAIN_MIN);
 }
 
-static bool may_share(const struct placement_query *query, int i, struct verdict *ret_verdict)
+/* Not inlined: the test of an idle GPU is short without it. */
+static __attribute__((noinline)) bool may_share(
+    const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!conditions_check_free(query, gpu, ret_verdict) ||
@@ -464,8 +466,9 @@ static bool is_anything_reserved(const struct placement_query *query, int i)
     return query->head || query->view->gpus[i].claims[CLAIM_HEAD];
 }
 
-/* The conditions behind those of conditions_check_place. */
-static bool are_later_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
+/* The conditions behind those of conditions_check_place. Inlined, as is_usable. */
+static inline __attribute__((always_inline)) bool are_later_met(
+    const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     return (gpu_view_is_idle(&query->view->gpus[i]) || may_share(query, i, ret_verdict)) &&
            load_limits_admit(query, i, ret_verdict) &&
