@@ -20,6 +20,16 @@
 #ifndef COLLOC_CORE_COPY_SHARE_H
 #define COLLOC_CORE_COPY_SHARE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a user has, in bytes. */
+struct copy_user {
+    uint32_t uid;
+    double away;    /* taken by copies of its tasks */
+    double running; /* of its running tasks that may be suspended */
+};
+
 /* All in bytes. */
 struct copy_share {
     double max;   /* of all copies together */
@@ -35,6 +45,35 @@ static inline double copy_share_claim(double share, double away, double running)
 {
     double left = share > away ? share - away : 0;
     return running < left ? running : left;
+}
+
+/*
+ * The users that have anything, and the one in question, have equal shares.
+ *
+ * max:   bytes of all copies together
+ * users: each once, in any order; those that have nothing do not matter
+ * uid:   the user in question, who may be missing there
+ *
+ * Returns the shares as they are for that user.
+ */
+static inline struct copy_share copy_share_of(
+    double max, const struct copy_user *users, size_t n, uint32_t uid)
+{
+    struct copy_share of = {.max = max};
+    int n_users = 1;
+    for (size_t i = 0; i < n; i++) {
+        const struct copy_user *user = &users[i];
+        of.taken += user->away;
+        if (user->uid == uid)
+            of.own = user->away;
+        else
+            n_users += user->away > 0 || user->running > 0;
+    }
+    of.share = max / n_users;
+    for (size_t i = 0; i < n; i++)
+        if (users[i].uid != uid)
+            of.kept += copy_share_claim(of.share, users[i].away, users[i].running);
+    return of;
 }
 
 /* Returns how much more the user's tasks may take. */

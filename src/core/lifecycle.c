@@ -62,6 +62,7 @@ static void free_users(struct core *core)
         free(core->users->list);
         free(core->users->order);
         free(core->users->factors);
+        free(core->users->copies);
     }
     free(core->users);
 }

@@ -18,44 +18,44 @@
 /* Bytes: more than any host has. */
 static const double NO_LIMIT = (double)(UINT64_C(1) << 60);
 
-/* What the running tasks of a user have on their GPUs, of those that can be suspended. */
-static double running_bytes(const struct core *core, uint32_t uid)
+/* What the resident has on its GPU, if its task runs and can be suspended. */
+static double running_bytes(const struct core *core, const struct resident *resident)
 {
-    double bytes = 0;
+    const struct task *task = core_find_task(core, resident->task);
+    if (!task || task->state != TASK_RUNNING || !core_can_suspend(core, task))
+        return 0;
+    return reading_assume(resident->mem_used_bytes, reading_assume(resident->need_bytes, 0));
+}
+
+/* In one walk over the users and one over the GPUs. Returns the array, as long as the table of
+ * users. */
+static const struct copy_user *collect_users(const struct core *core)
+{
+    struct core_users *users = core->users;
+    for (int i = 0; i < users->n; i++)
+        users->copies[i] = (struct copy_user){
+            .uid = users->list[i]->uid, .away = users->list[i]->copies_bytes};
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
-            const struct resident *resident = &gpu->residents[k];
-            const struct task *task = resident->uid == uid ? core_find_task(core, resident->task)
-                                                           : NULL;
-            if (task && task->state == TASK_RUNNING && core_can_suspend(core, task))
-                bytes += reading_assume(
-                    resident->mem_used_bytes, reading_assume(resident->need_bytes, 0));
+            int at = core_user_position(users, gpu->residents[k].uid);
+            if (at < users->n && users->list[at]->uid == gpu->residents[k].uid)
+                users->copies[at].running += running_bytes(core, &gpu->residents[k]);
         }
     }
-    return bytes;
+    return users->copies;
 }
 
+/* Without what the task itself has there already. */
 struct copy_share core_copy_share(const struct core *core, const struct task *task)
 {
+    double max = core->settings.copies_max_bytes ? (double)core->settings.copies_max_bytes
+                                                 : NO_LIMIT;
     double counted = task->run->yield.counted_bytes;
-    int64_t max = core->settings.copies_max_bytes;
-    struct copy_share of = {
-        .max = max ? (double)max : NO_LIMIT, .taken = core_copies_bytes(core) - counted};
-    int n_users = 0;
-    for (int i = 0; i < core->users->n; i++) {
-        const struct core_user *user = core->users->list[i];
-        of.own += user->uid == task->uid ? user->copies_bytes - counted : 0;
-        n_users += user->uid == task->uid || user->copies_bytes > 0 ||
-                   (user->n_gpus > 0 && running_bytes(core, user->uid) > 0);
-    }
-    of.share = n_users > 0 ? of.max / n_users : of.max;
-    for (int i = 0; i < core->users->n; i++) {
-        const struct core_user *user = core->users->list[i];
-        if (user->uid != task->uid && user->n_gpus > 0)
-            of.kept += copy_share_claim(
-                of.share, user->copies_bytes, running_bytes(core, user->uid));
-    }
+    struct copy_share of = copy_share_of(
+        max, collect_users(core), (size_t)core->users->n, task->uid);
+    of.taken -= counted;
+    of.own -= counted;
     return of;
 }
 

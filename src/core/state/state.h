@@ -78,8 +78,9 @@ struct core_users {
     struct core_user **list;    /* by rising uid */
     struct fair_member **order; /* scratch of core_rank_users */
     int n;
-    double *factors; /* scratch of core_correct_model */
-    size_t capacity, order_capacity, factors_capacity;
+    double *factors;          /* scratch of core_correct_model */
+    struct copy_user *copies; /* scratch of core_copy_share */
+    size_t capacity, order_capacity, factors_capacity, copies_capacity;
     uint64_t change;     /* counts whatever may change the order of tasks */
     bool is_stale;       /* the ranks are those of before a change, */
     int64_t changed_us;  /* which was then */

@@ -58,7 +58,8 @@ struct core_user *core_add_user(struct core *core, uint32_t uid, int64_t now_us)
     user = calloc(1, sizeof *user);
     if (!user || ARRAY_RESERVE(users->list, users->capacity, users->n + 1) < 0 ||
         ARRAY_RESERVE(users->order, users->order_capacity, users->n + 1) < 0 ||
-        ARRAY_RESERVE(users->factors, users->factors_capacity, users->n + 1) < 0) {
+        ARRAY_RESERVE(users->factors, users->factors_capacity, users->n + 1) < 0 ||
+        ARRAY_RESERVE(users->copies, users->copies_capacity, users->n + 1) < 0) {
         free(user);
         return NULL;
     }
