@@ -10,6 +10,18 @@
 
 enum { PROCESS_NAME_SIZE = 64 };
 
+/* One process for ever: once it has ended, another one may get its pid. */
+struct process_id {
+    pid_t pid;
+    uint64_t born; /* its start, in clock ticks since boot; 0: it was never seen alive */
+};
+
+/* Are they one process? One that was never seen alive is none. */
+static inline bool process_id_is(struct process_id a, struct process_id b)
+{
+    return a.pid == b.pid && a.born == b.born && a.born != 0;
+}
+
 struct process_facts {
     char name[PROCESS_NAME_SIZE]; /* program, cut to 15 bytes by the kernel; UTF-8
                                      without control characters */

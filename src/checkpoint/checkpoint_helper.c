@@ -85,13 +85,18 @@ static int unlock_process(const struct helper *helper, const struct helper_reque
     return helper->driver.process_unlock(request->pid, &args);
 }
 
+static struct process_id process_of(const struct helper_request *request)
+{
+    return (struct process_id){request->pid, request->born};
+}
+
 static int reserve_memory(struct helper *helper, const struct helper_request *request)
 {
     int device = cuda_driver_find(&helper->driver, request->gpu);
     if (device < 0)
         return -EINVAL;
     return reservations_add(
-        &helper->reservations, &helper->driver, request->pid, device, request->bytes);
+        &helper->reservations, &helper->driver, process_of(request), device, request->bytes);
 }
 
 static int lend_memory(const struct helper *helper, const struct helper_request *request)
@@ -130,13 +135,13 @@ static int resume_process(struct helper *helper, const struct helper_request *re
         args.pairs = pairs;
         args.n_pairs = (unsigned)driver->n_gpus;
     }
-    reservations_drop(&helper->reservations, driver, request->pid);
+    reservations_drop(&helper->reservations, driver, process_of(request));
     return driver->process_restore(request->pid, &args);
 }
 
 static int release_memory(struct helper *helper, const struct helper_request *request)
 {
-    reservations_drop(&helper->reservations, &helper->driver, request->pid);
+    reservations_drop(&helper->reservations, &helper->driver, process_of(request));
     return 0;
 }
 

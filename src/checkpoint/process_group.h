@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/process.h"
 #include "checkpoint/helper_line.h"
 
 enum {
@@ -43,6 +44,11 @@ struct group_process {
     struct group_memory memory[GROUP_GPUS_MAX];
     size_t n_memory;
 };
+
+static inline struct process_id group_process_id(const struct group_process *process)
+{
+    return (struct process_id){process->pid, process->born};
+}
 
 enum group_goal { GROUP_RUNNING, GROUP_SUSPENDED };
 

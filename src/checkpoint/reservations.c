@@ -43,8 +43,8 @@ static void close_unused_contexts(
     }
 }
 
-int reservations_add(struct reservations *reservations, const struct cuda_driver *driver, pid_t pid,
-    int device, int64_t bytes)
+int reservations_add(struct reservations *reservations, const struct cuda_driver *driver,
+    struct process_id process, int device, int64_t bytes)
 {
     uint64_t handle;
     if (reservations->count == RESERVATIONS_MAX)
@@ -57,18 +57,18 @@ int reservations_add(struct reservations *reservations, const struct cuda_driver
             r = create_memory(driver, device, bytes, &handle);
     }
     if (r == 0)
-        reservations->list[reservations->count++] = (struct reservation){pid, device, handle};
+        reservations->list[reservations->count++] = (struct reservation){process, device, handle};
     else
         close_unused_contexts(reservations, driver);
     return r;
 }
 
 void reservations_drop(
-    struct reservations *reservations, const struct cuda_driver *driver, pid_t pid)
+    struct reservations *reservations, const struct cuda_driver *driver, struct process_id process)
 {
     size_t kept = 0;
     for (size_t i = 0; i < reservations->count; i++) {
-        if (reservations->list[i].pid == pid)
+        if (process_id_is(reservations->list[i].process, process))
             driver->memory_release(reservations->list[i].handle);
         else
             reservations->list[kept++] = reservations->list[i];

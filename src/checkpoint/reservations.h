@@ -7,13 +7,14 @@
 #ifndef COLLOC_CHECKPOINT_RESERVATIONS_H
 #define COLLOC_CHECKPOINT_RESERVATIONS_H
 
+#include "base/process.h"
 #include "checkpoint/cuda_driver.h"
 
 enum { RESERVATIONS_MAX = 256 }; /* of a machine; chosen: 16 suspended processes on 16 GPUs */
 
 struct reservations {
     struct reservation {
-        pid_t pid;
+        struct process_id process;
         int device;
         uint64_t handle;
     } list[RESERVATIONS_MAX];
@@ -26,11 +27,11 @@ struct reservations {
  *   bytes: rounded up to 2 MiB
  * Returns CUDA's result; CUDA_ERROR_OUT_OF_MEMORY: so much is not free.
  */
-int reservations_add(struct reservations *reservations, const struct cuda_driver *driver, pid_t pid,
-    int device, int64_t bytes);
+int reservations_add(struct reservations *reservations, const struct cuda_driver *driver,
+    struct process_id process, int device, int64_t bytes);
 
 /* Frees the memory held for the process. */
 void reservations_drop(
-    struct reservations *reservations, const struct cuda_driver *driver, pid_t pid);
+    struct reservations *reservations, const struct cuda_driver *driver, struct process_id process);
 
 #endif

@@ -245,22 +245,22 @@ static void gpus_health_changed(
     free(tasks);
 }
 
-static struct reading gpus_calls_idle_us(void *context, uint64_t task, pid_t pid)
+static struct reading gpus_calls_idle_us(void *context, uint64_t task, struct process_id id)
 {
     struct daemon *daemon = context;
-    return preload_manager_calls_idle_us(daemon->preload, task, pid);
+    return preload_manager_calls_idle_us(daemon->preload, task, id);
 }
 
-static bool gpus_is_hooked(void *context, uint64_t task, pid_t pid)
+static bool gpus_is_hooked(void *context, uint64_t task, struct process_id id)
 {
     struct daemon *daemon = context;
-    return preload_manager_knows(daemon->preload, task, pid);
+    return preload_manager_knows(daemon->preload, task, id);
 }
 
-static bool gpus_can_carry(void *context, uint64_t task, pid_t pid)
+static bool gpus_can_carry(void *context, uint64_t task, struct process_id id)
 {
     struct daemon *daemon = context;
-    return preload_manager_can_carry(daemon->preload, task, pid);
+    return preload_manager_can_carry(daemon->preload, task, id);
 }
 
 static struct gpus *create_gpus(struct daemon *daemon)

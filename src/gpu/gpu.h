@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 #include "base/fault.h"
+#include "base/process.h"
 #include "base/reading.h"
 
 /* Named answers of gpu_set_open: this machine has no usable GPU. */
@@ -184,6 +185,7 @@ enum gpu_process_kind { GPU_PROCESS_COMPUTE = 1, GPU_PROCESS_GRAPHICS = 2, GPU_P
 
 struct gpu_process {
     pid_t pid;
+    uint64_t born; /* as of struct process_id: noted by the reader of the sample, 0 before that */
     struct reading used_bytes;
     unsigned kinds; /* bits of enum gpu_process_kind: a process may have several kinds of context */
     struct reading sm_utilisation; /* 0..1 of the last second in which it had kernels; only when
@@ -191,6 +193,11 @@ struct gpu_process {
     bool is_mps_server;            /* by the program's name: it belongs to MPS itself, whose clients
                                       are listed beside it */
 };
+
+static inline struct process_id gpu_process_id(const struct gpu_process *process)
+{
+    return (struct process_id){process->pid, process->born};
+}
 
 /*
  * What one GPU did at one time. Start with {0}; reuse it for the next sample (its memory only

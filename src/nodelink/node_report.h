@@ -36,6 +36,7 @@ enum {
 
 struct node_process {
     pid_t pid;
+    uint64_t born; /* as of struct process_id; the agent's own: no part of the report */
     struct reading memory_bytes;
     uint32_t job;    /* Slurm's id; 0: of no job, or not known */
     bool is_claimed; /* only its environment names the job, which its user can set; */

@@ -428,7 +428,8 @@ struct preload_process *preload_process_of(
 {
     struct preload_process *process = NULL;
     while ((process = preload_next_process(listener, process)))
-        if (process->peer.task == waiter->peer.task && process->peer.pid == waiter->peer.pid)
+        if (process->peer.task == waiter->peer.task &&
+            process_id_is(preload_peer_id(&process->peer), preload_peer_id(&waiter->peer)))
             return process;
     return NULL;
 }

@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "base/fault.h"
+#include "base/process.h"
 #include "preload/page.h"
 #include "preload/protocol.h"
 
@@ -34,6 +35,11 @@ struct preload_peer {
     uint64_t task;
     uint32_t attempt;
 };
+
+static inline struct process_id preload_peer_id(const struct preload_peer *peer)
+{
+    return (struct process_id){peer->pid, peer->born};
+}
 
 struct preload_process {
     struct preload_peer peer;

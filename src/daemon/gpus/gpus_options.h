@@ -23,13 +23,13 @@ struct gpus_hooks {
     const char *(*cgroup_home)(void *context);
 
     /* How long the task's process has not called CUDA, in microseconds. Not valid: not known. */
-    struct reading (*calls_idle_us)(void *context, uint64_t task, pid_t pid);
+    struct reading (*calls_idle_us)(void *context, uint64_t task, struct process_id id);
 
     /* Has the task's process the preloaded library? */
-    bool (*is_hooked)(void *context, uint64_t task, pid_t pid);
+    bool (*is_hooked)(void *context, uint64_t task, struct process_id id);
 
     /* Can the carrier take the memory of the task's process away? */
-    bool (*can_carry)(void *context, uint64_t task, pid_t pid);
+    bool (*can_carry)(void *context, uint64_t task, struct process_id id);
 
     /* The poll of this number is complete. */
     void (*polled)(void *context, int64_t poll);

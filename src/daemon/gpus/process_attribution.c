@@ -143,8 +143,8 @@ static void add_to_task(const struct gpus *gpus, struct core_sample *sample, uin
     const struct gpus_hooks *hooks = &gpus->parts.hooks;
     struct reading used = process->used_bytes;
     bool is_mps_client = process->kinds & GPU_PROCESS_MPS;
-    bool is_hooked = hooks->is_hooked(hooks->context, task, process->pid);
-    bool is_carried = is_hooked && hooks->can_carry(hooks->context, task, process->pid);
+    bool is_hooked = hooks->is_hooked(hooks->context, task, gpu_process_id(process));
+    bool is_carried = is_hooked && hooks->can_carry(hooks->context, task, gpu_process_id(process));
     const struct job *job = jobs_find(gpus->parts.jobs, task);
     for (int i = 0; i < sample->n_tasks; i++) {
         struct task_memory *memory = &sample->tasks[i];
@@ -207,7 +207,7 @@ static void count_calls(
     const struct gpus_hooks *hooks = &gpus->parts.hooks;
     struct reading idle = READING_NONE, *so_far = &share->calls_idle_us;
     if (share->task)
-        idle = hooks->calls_idle_us(hooks->context, share->task, process->pid);
+        idle = hooks->calls_idle_us(hooks->context, share->task, gpu_process_id(process));
     bool is_first = share->holder.processes == 0;
     if (is_first || (so_far->valid && (!idle.valid || idle.value < so_far->value)))
         *so_far = idle;
@@ -364,11 +364,12 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
     if (!state->sample.processes.valid)
         return;
     for (size_t i = 0; i < state->sample.processes.count; i++) {
-        const struct gpu_process *process = &state->sample.processes.item[i];
+        struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         int64_t at_us = state->sample.at_us;
         struct listed_process *listed = listed_process_note(gpus, process->pid, at_us);
         uint64_t task = find_task(gpus, process->pid, listed, at_us);
+        process->born = listed ? listed->born : 0;
         bool is_resident = task && gpu_view_resident(gpu, task);
         if (process->is_mps_server || (task && !is_resident && is_expected(gpu, task)))
             continue;

@@ -75,11 +75,12 @@ static void collect_processes(struct away_jobs *away)
 static void take_inspection(struct away_jobs *away, const struct cuda_process *process)
 {
     struct group_process *of = &away->present->record.processes[away->inspected++];
-    struct preload_page *page = job_waits_page(away->node, away->present->job, of->pid);
+    of->born = process->born;
+    struct preload_page *page = job_waits_page(
+        away->node, away->present->job, group_process_id(of));
     uint32_t flags = page ? atomic_load(&page->flags) : 0;
     struct suspend_facts *facts = &away->facts;
     struct reading left = cgroup_memory_left_of(of->pid, "");
-    of->born = process->born;
     facts->has_32_bit |= process->is_32_bit;
     facts->is_traced |= process->is_traced;
     facts->is_paused |= process->is_stopped;

@@ -56,7 +56,8 @@ static double kept_bytes(const struct away_job *job, const struct node_gpu *gpu)
     double bytes = 0;
     for (size_t i = 0; i < gpu->n_processes; i++)
         for (size_t k = 0; k < job->record.n_processes; k++)
-            if (gpu->processes[i].pid == job->record.processes[k].pid)
+            if (process_id_is(node_process_id(&gpu->processes[i]),
+                    group_process_id(&job->record.processes[k])))
                 bytes += reading_or(gpu->processes[i].memory_bytes, 0);
     return bytes;
 }
@@ -145,7 +146,8 @@ static bool has_ranks(const struct node *node, const struct away_job *job)
     const struct suspension_record *record = &job->record;
     bool may_be = job->has_record && record->are_clients && record->n_processes > 1;
     for (size_t i = 0; i < record->n_processes && may_be; i++) {
-        const struct preload_page *page = job_waits_page(node, job->job, record->processes[i].pid);
+        const struct preload_page *page = job_waits_page(
+            node, job->job, group_process_id(&record->processes[i]));
         if (!page || page_is_in_communicator(page))
             return true;
     }

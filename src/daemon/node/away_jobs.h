@@ -25,6 +25,7 @@
 
 #include <sys/types.h>
 
+#include "base/process.h"
 #include "nodelink/node_job.h"
 
 struct node;
@@ -50,7 +51,7 @@ void away_jobs_order(struct node *node, const uint32_t *jobs, size_t n);
 void away_jobs_poll(struct node *node);
 
 /* Is the process of a job that is out, or on its way? Its gate is closed. */
-bool away_jobs_hold(const struct node *node, uint32_t job, pid_t pid);
+bool away_jobs_hold(const struct node *node, uint32_t job, struct process_id id);
 
 /* Is the job out, or on its way? */
 bool away_jobs_has(const struct node *node, uint32_t job);

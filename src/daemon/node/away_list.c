@@ -155,11 +155,11 @@ bool away_jobs_has(const struct node *node, uint32_t number)
     return job && job->where != NODE_JOB_HERE;
 }
 
-bool away_jobs_hold(const struct node *node, uint32_t number, pid_t pid)
+bool away_jobs_hold(const struct node *node, uint32_t number, struct process_id id)
 {
     const struct away_job *job = node->away ? away_find(node->away, number) : NULL;
     for (size_t i = 0; job && job->has_record && i < job->record.n_processes; i++)
-        if (job->record.processes[i].pid == pid)
+        if (process_id_is(group_process_id(&job->record.processes[i]), id))
             return true;
     return job && job->is_lost;
 }

@@ -24,11 +24,11 @@ enum { FIND_MS = 8 * 1000 }; /* chosen: a busy process looks later than after tw
 
 /* ---- one process ---- */
 
-static bool is_listed(const struct node *node, pid_t pid)
+static bool is_listed(const struct node *node, struct process_id id)
 {
     for (size_t i = 0; i < node->n_gpus; i++)
         for (size_t k = 0; k < node->gpus[i].n_processes; k++)
-            if (node->gpus[i].processes[k].pid == pid)
+            if (process_id_is(node_process_id(&node->gpus[i].processes[k]), id))
                 return true;
     return false;
 }
@@ -93,7 +93,7 @@ bool away_find_lost(struct away_jobs *away, struct away_job *job)
             continue;
         found->born = process->peer.born;
         add_memory(node, &record, process->page);
-        record.are_clients &= is_listed(node, found->pid);
+        record.are_clients &= is_listed(node, group_process_id(found));
     }
     job->record = record;
     if (record.n_processes > 0 || node_step_of_job(node, job->job))

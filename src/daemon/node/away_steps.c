@@ -29,7 +29,8 @@ enum { CALLS_LIMIT_MS = 30 * 1000 };
 
 static struct preload_page *page_of(const struct away_jobs *away, size_t i)
 {
-    return job_waits_page(away->node, away->present->job, away->present->record.processes[i].pid);
+    return job_waits_page(
+        away->node, away->present->job, group_process_id(&away->present->record.processes[i]));
 }
 
 static bool is_alive(const struct away_jobs *away, size_t i)

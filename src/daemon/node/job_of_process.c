@@ -197,6 +197,7 @@ static void find_job(struct job_cache *cache, struct job_entry *entry, const cha
     if (entry->found.is_known || begun_us < entry->ask_us || begun_us < cache->ask_us)
         return;
     entry->found = job_of_process(entry->pid, node);
+    entry->found.born = entry->start_ticks;
     int64_t now_us = clock_monotonic_us();
     entry->ask_us = now_us + ASK_AGAIN_US;
     if (now_us - begun_us >= VISIT_READ_MS * MS_US)
@@ -210,7 +211,8 @@ struct process_job job_cache_find(struct job_cache *cache, pid_t pid, const char
     if (process_read_stat(pid, &stat) < 0)
         return (struct process_job){0};
     if (entry->pid != pid || entry->start_ticks != stat.start_ticks)
-        *entry = (struct job_entry){.pid = pid, .start_ticks = stat.start_ticks};
+        *entry = (struct job_entry){
+            .pid = pid, .start_ticks = stat.start_ticks, .found.born = stat.start_ticks};
     find_job(cache, entry, node);
     return entry->found;
 }

@@ -50,6 +50,7 @@ struct process_job {
     uint32_t job;    /* 0: of none */
     bool is_claimed; /* only from its environment, which its user can set; */
     uid_t uid;       /* then: that user */
+    uint64_t born; /* of the answer of job_cache_find: the start of the process that has the pid */
 };
 
 /* Finds the job of a process: by its cgroup, which its user cannot change; else by the environment
@@ -62,7 +63,7 @@ struct job_cache *job_cache_create(void); /* NULL: memory is out */
 void job_cache_destroy(struct job_cache *cache);
 
 /* The same as job_of_process, for a process whose job it does not know yet. Waits for few of many
- * processes that do not answer: the jobs of the others are then not known. */
+ * processes that do not answer: the jobs of the others are then not known. `born` is set, too. */
 struct process_job job_cache_find(struct job_cache *cache, pid_t pid, const char *node);
 
 #endif

@@ -38,7 +38,8 @@ static void note_room(struct node *node, struct preload_process *process)
     for (size_t i = 0; i < node->n_gpus; i++) {
         const struct node_gpu *gpu = &node->gpus[i];
         for (size_t k = 0; k < gpu->n_processes; k++) {
-            if (gpu->processes[k].pid != process->peer.pid)
+            if (!process_id_is(
+                    node_process_id(&gpu->processes[k]), preload_peer_id(&process->peer)))
                 continue;
             used += reading_or(gpu->processes[k].memory_bytes, 0);
             numa_node = gpu->numa_node;
@@ -83,12 +84,13 @@ size_t job_rooms_report(const struct node *node, struct node_job *jobs, size_t n
 /* ---- for a copy ---- */
 
 /* Returns NULL when it has not come to this agent. */
-static struct preload_process *find_process(const struct node *node, uint32_t job, pid_t pid)
+static struct preload_process *find_process(
+    const struct node *node, uint32_t job, struct process_id id)
 {
     struct preload_listener *listener = job_waits_listener(node);
     struct preload_process *process = NULL;
     while (listener && (process = preload_next_process(listener, process)))
-        if (process->peer.task == job && process->peer.pid == pid)
+        if (process->peer.task == job && process_id_is(preload_peer_id(&process->peer), id))
             return process;
     return NULL;
 }
@@ -106,7 +108,8 @@ uint64_t job_rooms_bytes(
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < record->n_processes && node->rooms && node->parts.config->carrier; i++) {
-        const struct preload_process *process = find_process(node, job, record->processes[i].pid);
+        const struct preload_process *process = find_process(
+            node, job, group_process_id(&record->processes[i]));
         bytes += process ? room_pool_covers(node->rooms, process) : 0;
     }
     return bytes;
@@ -115,7 +118,8 @@ uint64_t job_rooms_bytes(
 void job_rooms_lend(const struct node *node, uint32_t job, const struct suspension_record *record)
 {
     for (size_t i = 0; i < record->n_processes; i++) {
-        struct preload_process *process = find_process(node, job, record->processes[i].pid);
+        struct preload_process *process = find_process(
+            node, job, group_process_id(&record->processes[i]));
         if (process && !(node->rooms && room_pool_lend(node->rooms, process)))
             use_own_memory(process);
     }

@@ -77,11 +77,11 @@ struct preload_process *job_waits_next_process(
     return NULL;
 }
 
-struct preload_page *job_waits_page(const struct node *node, uint32_t job, pid_t pid)
+struct preload_page *job_waits_page(const struct node *node, uint32_t job, struct process_id id)
 {
     struct preload_process *process = NULL;
     while ((process = job_waits_next_process(node, job, process)))
-        if (process->peer.pid == pid)
+        if (process_id_is(preload_peer_id(&process->peer), id))
             return process->page;
     return NULL;
 }
@@ -105,7 +105,8 @@ static void note_calls(struct job_waits *waits, struct preload_process *process)
                  atomic_load(&page->waiting) || !(atomic_load(&page->flags) & PRELOAD_COUNTS_CALLS);
     if (known && calls)
         known->called_us = clock_monotonic_us();
-    if (!away_jobs_hold(waits->node, (uint32_t)process->peer.task, process->peer.pid) &&
+    if (!away_jobs_hold(
+            waits->node, (uint32_t)process->peer.task, preload_peer_id(&process->peer)) &&
         !away_jobs_has(waits->node, (uint32_t)process->peer.task))
         page_heal(page);
 }
@@ -120,11 +121,11 @@ static const struct node_gpu *gpu_of(const struct node *node, const struct prelo
     return NULL;
 }
 
-static bool has_waiter(struct job_waits *waits, pid_t pid)
+static bool has_waiter(struct job_waits *waits, struct process_id id)
 {
     struct preload_waiter *waiter = NULL;
     while ((waiter = preload_next_waiter(waits->listener, waiter)))
-        if (waiter->peer.pid == pid)
+        if (process_id_is(preload_peer_id(&waiter->peer), id))
             return true;
     return false;
 }
@@ -132,7 +133,7 @@ static bool has_waiter(struct job_waits *waits, pid_t pid)
 static bool job_waits_on(struct job_waits *waits, const struct node_gpu *gpu, uint32_t job)
 {
     for (size_t i = 0; i < gpu->n_processes; i++)
-        if (gpu->processes[i].job == job && has_waiter(waits, gpu->processes[i].pid))
+        if (gpu->processes[i].job == job && has_waiter(waits, node_process_id(&gpu->processes[i])))
             return true;
     return false;
 }
@@ -301,7 +302,7 @@ bool job_waits_is_certain(const struct node *node, const struct preload_peer *pe
     for (size_t i = 0; i < node->n_gpus; i++)
         for (size_t k = 0; k < node->gpus[i].n_processes; k++) {
             const struct node_process *process = &node->gpus[i].processes[k];
-            if (process->pid == peer->pid)
+            if (process_id_is(node_process_id(process), preload_peer_id(peer)))
                 return process->job == peer->task && !process->is_claimed;
         }
     return false;
@@ -347,7 +348,7 @@ size_t job_waits_report(const struct node *node, struct node_job *ret_jobs, size
     }
     while ((process = preload_next_process(node->waits->listener, process))) {
         if (!job_waits_is_certain(node, &process->peer) &&
-            !away_jobs_hold(node, (uint32_t)process->peer.task, process->peer.pid))
+            !away_jobs_hold(node, (uint32_t)process->peer.task, preload_peer_id(&process->peer)))
             continue;
         bool is_out = away_jobs_has(node, (uint32_t)process->peer.task);
         bool is_called = is_out && atomic_load(&process->page->at_gate) > 0;
@@ -384,7 +385,7 @@ static void on_begins(void *context, struct preload_process *process)
     process->data = known;
     if (waits->node->rooms)
         room_pool_connected(waits->node->rooms, process);
-    if (away_jobs_hold(waits->node, (uint32_t)process->peer.task, process->peer.pid))
+    if (away_jobs_hold(waits->node, (uint32_t)process->peer.task, preload_peer_id(&process->peer)))
         page_set_gate(process->page, true);
 }
 

@@ -81,6 +81,7 @@ static int fill_processes(struct node *node, const struct gpu_sample *sample, st
         gpu->processes_known &= of.is_known;
         gpu->external_at_least += of.is_known && of.job == 0;
         gpu->processes[gpu->n_processes++] = (struct node_process){.pid = process->pid,
+            .born = of.born,
             .memory_bytes = process->used_bytes,
             .job = of.job,
             .is_claimed = of.is_claimed,

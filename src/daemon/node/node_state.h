@@ -44,6 +44,11 @@ struct node_crash_kept {
     int64_t at_us; /* monotonic */
 };
 
+static inline struct process_id node_process_id(const struct node_process *process)
+{
+    return (struct process_id){process->pid, process->born};
+}
+
 /* node_sampler.c: one poll; the pool thread's while `is_polling`. */
 struct node_poll {
     uv_work_t work;
@@ -166,7 +171,7 @@ void job_waits_poll(struct node *node);
 
 /* Returns the page of this process of the job; NULL: it has not called CUDA with the library since
  * this agent was started. */
-struct preload_page *job_waits_page(const struct node *node, uint32_t job, pid_t pid);
+struct preload_page *job_waits_page(const struct node *node, uint32_t job, struct process_id id);
 
 /* Returns the first process of the job with a page, or the one after `process`; NULL: no more. */
 struct preload_process *job_waits_next_process(

@@ -7,12 +7,13 @@
 #include "preload/rank_text.h"
 
 enum preload_gate_answer preload_manager_set_gate(
-    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)
+    struct preload_manager *manager, uint64_t task, struct process_id id, bool is_closed)
 {
     enum preload_gate_answer answer = manager->listener ? PRELOAD_GATE_AWAY : PRELOAD_GATE_NONE;
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
-        if (process->peer.task != task || (pid && process->peer.pid != pid))
+        if (process->peer.task != task ||
+            (id.pid && !process_id_is(preload_peer_id(&process->peer), id)))
             continue;
         page_set_gate(process->page, is_closed);
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
@@ -21,23 +22,24 @@ enum preload_gate_answer preload_manager_set_gate(
 }
 
 /* Returns NULL when the process runs without the library. */
-static struct preload_page *find_page(struct preload_manager *manager, uint64_t task, pid_t pid)
+static struct preload_page *find_page(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    struct preload_process *process = process_facts_find(manager, task, pid);
+    struct preload_process *process = process_facts_find(manager, task, id);
     return process ? process->page : NULL;
 }
 
 enum preload_carry_answer preload_manager_carry(
-    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
+    struct preload_manager *manager, uint64_t task, struct process_id id, bool is_away)
 {
-    struct preload_page *page = find_page(manager, task, pid);
+    struct preload_page *page = find_page(manager, task, id);
     return page ? page_carry(page, is_away) : PRELOAD_CARRIES_NOT;
 }
 
-bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, pid_t pid,
+bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, struct process_id id,
     enum preload_place place, uint64_t bytes, uint64_t offset, int fd)
 {
-    struct preload_process *process = process_facts_find(manager, task, pid);
+    struct preload_process *process = process_facts_find(manager, task, id);
     if (!process || !page_can_use(process->page, place))
         return false;
     bool is_new = place != PRELOAD_PLACE_OWN || atomic_load(&process->page->carry_place) != place;
@@ -47,15 +49,16 @@ bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, p
     return true;
 }
 
-uint64_t preload_manager_room_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+uint64_t preload_manager_room_bytes(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    const struct preload_process *process = process_facts_find(manager, task, pid);
+    const struct preload_process *process = process_facts_find(manager, task, id);
     return process ? room_pool_covers(manager->rooms, process) : 0;
 }
 
-bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    struct preload_process *process = process_facts_find(manager, task, pid);
+    struct preload_process *process = process_facts_find(manager, task, id);
     return process && room_pool_lend(manager->rooms, process);
 }
 
@@ -76,42 +79,44 @@ bool preload_manager_rooms_of_task(
 }
 
 enum preload_carry_answer preload_manager_relocate(
-    struct preload_manager *manager, uint64_t task, pid_t pid, enum preload_place place)
+    struct preload_manager *manager, uint64_t task, struct process_id id, enum preload_place place)
 {
-    struct preload_page *page = find_page(manager, task, pid);
+    struct preload_page *page = find_page(manager, task, id);
     return page ? page_relocate(page, place) : PRELOAD_CARRIES_NOT;
 }
 
-enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_t task, pid_t pid)
+enum preload_place preload_manager_lies(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    const struct preload_page *page = find_page(manager, task, pid);
+    const struct preload_page *page = find_page(manager, task, id);
     return page ? page_lies(page) : PRELOAD_PLACE_OWN;
 }
 
-bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    const struct preload_page *page = find_page(manager, task, pid);
+    const struct preload_page *page = find_page(manager, task, id);
     uint32_t where = page ? atomic_load(&page->carry_state) : PRELOAD_CARRY_NONE;
     return where >= PRELOAD_CARRY_COPYING && where != PRELOAD_CARRY_RETURNING;
 }
 
-bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    return page_can_carry(find_page(manager, task, pid));
+    return page_can_carry(find_page(manager, task, id));
 }
 
-uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+uint64_t preload_manager_carried_bytes(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    struct preload_page *page = find_page(manager, task, pid);
+    struct preload_page *page = find_page(manager, task, id);
     return page ? atomic_load(&page->carry_bytes) : 0;
 }
 
 bool preload_manager_explain_carrier(
-    struct preload_manager *manager, uint64_t task, pid_t pid, char *text, size_t size)
+    struct preload_manager *manager, uint64_t task, struct process_id id, char *text, size_t size)
 {
     struct preload_process *process = NULL;
-    if (pid)
-        return page_explain_carrier(find_page(manager, task, pid), pid, text, size);
+    if (id.pid)
+        return page_explain_carrier(find_page(manager, task, id), id.pid, text, size);
     while (manager->listener && (process = preload_next_process(manager->listener, process)))
         if (process->peer.task == task &&
             page_explain_carrier(process->page, process->peer.pid, text, size))

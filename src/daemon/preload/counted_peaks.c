@@ -10,8 +10,8 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_state.h"
 
-static struct reading used_by(
-    const struct preload_manager *manager, pid_t pid, const unsigned char *uuid, double *ret_total)
+static struct reading used_by(const struct preload_manager *manager, struct process_id id,
+    const unsigned char *uuid, double *ret_total)
 {
     struct gpu_report report;
     for (size_t i = 0; gpus_report(manager->parts.gpus, i, &report); i++) {
@@ -20,7 +20,7 @@ static struct reading used_by(
             continue;
         *ret_total = reading_or(report.info->mem_total_bytes, 0);
         for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++)
-            if (sample->processes.item[k].pid == pid)
+            if (process_id_is(gpu_process_id(&sample->processes.item[k]), id))
                 return sample->processes.item[k].used_bytes;
     }
     return READING_NONE;
@@ -41,7 +41,7 @@ static struct reading peak_on_device(
     if (peak == 0 && pool_peak == 0)
         return reading_of(0);
     memcpy(uuid, device->uuid, sizeof uuid);
-    struct reading used = used_by(manager, process->peer.pid, uuid, &total);
+    struct reading used = used_by(manager, preload_peer_id(&process->peer), uuid, &total);
     if (is_poll) {
         exact_peak_note(&known->peaks[i], held + pool_held, highest + pool_held, used);
         device->window_peak_bytes = held;

@@ -31,7 +31,8 @@ static void note_room(struct preload_manager *manager, struct preload_process *p
     for (size_t i = 0; gpus_report(manager->parts.gpus, i, &report); i++) {
         const struct gpu_sample *sample = report.sample;
         for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++) {
-            if (sample->processes.item[k].pid != process->peer.pid)
+            if (!process_id_is(
+                    gpu_process_id(&sample->processes.item[k]), preload_peer_id(&process->peer)))
                 continue;
             used += reading_or(sample->processes.item[k].used_bytes, 0);
             node = report.info->numa_node;

@@ -33,7 +33,7 @@ struct known_process {
 
 /* Returns the process of the task; NULL: it is not connected. */
 struct preload_process *process_facts_find(
-    const struct preload_manager *manager, uint64_t task, pid_t pid);
+    const struct preload_manager *manager, uint64_t task, struct process_id id);
 
 /* ---- counted_peaks.c ---- */
 

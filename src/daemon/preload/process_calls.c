@@ -29,12 +29,14 @@ void process_calls_wake(struct preload_manager *manager, const struct preload_pr
 }
 
 struct reading preload_manager_calls_idle_us(
-    struct preload_manager *manager, uint64_t task, pid_t pid)
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
         const struct known_process *known = process->data;
-        if (process->peer.task == task && process->peer.pid == pid && known && known->called_us)
+        bool is_it = process->peer.task == task &&
+                     process_id_is(preload_peer_id(&process->peer), id);
+        if (is_it && known && known->called_us)
             return reading_of((double)(clock_monotonic_us() - known->called_us));
     }
     return READING_NONE;

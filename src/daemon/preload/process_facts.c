@@ -6,39 +6,42 @@
 #include "preload/page_orders.h"
 
 struct preload_process *process_facts_find(
-    const struct preload_manager *manager, uint64_t task, pid_t pid)
+    const struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task && process->peer.pid == pid)
+        if (process->peer.task == task && process_id_is(preload_peer_id(&process->peer), id))
             return process;
     return NULL;
 }
 
-bool preload_manager_knows(const struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_knows(
+    const struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    return process_facts_find(manager, task, pid);
+    return process_facts_find(manager, task, id);
 }
 
-bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_has_no_ranks(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    const struct preload_process *process = process_facts_find(manager, task, pid);
+    const struct preload_process *process = process_facts_find(manager, task, id);
     return process && !page_is_in_communicator(process->page);
 }
 
 /* A process that has loaded another program has two connections for a moment. */
-uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)
+uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     uint32_t flags = 0;
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task && process->peer.pid == pid)
+        if (process->peer.task == task && process_id_is(preload_peer_id(&process->peer), id))
             flags |= atomic_load(&process->page->flags);
     return flags;
 }
 
-bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_counts_collectives(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    uint32_t flags = preload_manager_flags(manager, task, pid);
+    uint32_t flags = preload_manager_flags(manager, task, id);
     return (flags & PRELOAD_SEES_COLLECTIVES) && !(flags & PRELOAD_OTHER_COLLECTIVES);
 }

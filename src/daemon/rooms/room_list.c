@@ -14,7 +14,7 @@ enum { HOST_PART = 16 };
 
 static bool is_of(const struct room *room, const struct preload_peer *peer)
 {
-    return room->pid == peer->pid && room->born == peer->born && room->task == peer->task;
+    return room->task == peer->task && process_id_is(room->process, preload_peer_id(peer));
 }
 
 struct room *room_find(struct room_pool *pool, const struct preload_process *process)
@@ -88,8 +88,7 @@ struct room *room_add(struct room_pool *pool, const struct preload_process *proc
         return NULL;
     room->task = process->peer.task;
     room->uid = process->peer.uid;
-    room->pid = process->peer.pid;
-    room->born = process->peer.born;
+    room->process = preload_peer_id(&process->peer);
     room->fd = room->node = -1;
     LIST_APPEND(pool->last, room);
     pool->n_rooms++;

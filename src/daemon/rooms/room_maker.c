@@ -69,7 +69,7 @@ static void note_grown(struct room_maker *maker, struct room *room)
         return;
     }
     maker->short_us = clock_monotonic_us();
-    log_warning("host memory for the copy of process %d cannot be made: %s", (int)room->pid,
+    log_warning("host memory for the copy of process %d cannot be made: %s", (int)room->process.pid,
         strerror(-maker->error));
 }
 

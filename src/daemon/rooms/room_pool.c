@@ -82,7 +82,7 @@ static void remove_ended(struct room_pool *pool)
         bool is_listed = room->is_listed;
         room->is_listed = false;
         if (!is_listed && room != pool->maker.growing && pool->n_ended < ROOMS_MAX &&
-            !cuda_process_is(room->pid, room->born))
+            !cuda_process_is(room->process.pid, room->process.born))
             room_remove(pool, room);
     }
 }

@@ -16,8 +16,7 @@ struct room {
     struct room *next, **link;
     uint64_t task;
     uid_t uid;
-    pid_t pid;
-    uint64_t born;         /* clock ticks since boot: with the pid it names one process for ever */
+    struct process_id process;
     int fd, node;          /* -1: none */
     uint64_t bytes;        /* of its pages */
     uint64_t blocks_bytes; /* at the last poll; 0: its process cannot be carried, or is still new */

@@ -22,7 +22,7 @@ static enum preload_carry_answer ask_all(const struct suspension *s)
     enum preload_carry_answer worst = PRELOAD_CARRIES_DONE;
     for (size_t i = 0; i < s->record.n_processes; i++) {
         enum preload_carry_answer answer = preload_manager_carry(
-            s->parts.preload, s->orders->task, s->record.processes[i].pid, is_away);
+            s->parts.preload, s->orders->task, group_process_id(&s->record.processes[i]), is_away);
         if (answer == PRELOAD_CARRIES_NOT && !is_away)
             answer = PRELOAD_CARRIES_DONE;
         worst = answer > worst ? answer : worst;
@@ -37,7 +37,7 @@ static void note_copying(struct suspension *s)
     bool is_copying = !order->carry.is_away;
     for (size_t i = 0; i < s->record.n_processes && !is_copying; i++)
         is_copying = preload_manager_is_away(
-            s->parts.preload, order->task, s->record.processes[i].pid);
+            s->parts.preload, order->task, group_process_id(&s->record.processes[i]));
     if (!is_copying)
         order->carry.copying_us = clock_monotonic_us();
 }
@@ -60,9 +60,9 @@ static void choose_places(struct suspension *s)
 {
     uint64_t task = s->orders->task;
     for (size_t i = 0; i < s->record.n_processes; i++) {
-        pid_t pid = s->record.processes[i].pid;
-        if (!preload_manager_lend_room(s->parts.preload, task, pid))
-            preload_manager_give_room(s->parts.preload, task, pid, PRELOAD_PLACE_OWN, 0, 0, -1);
+        struct process_id id = group_process_id(&s->record.processes[i]);
+        if (!preload_manager_lend_room(s->parts.preload, task, id))
+            preload_manager_give_room(s->parts.preload, task, id, PRELOAD_PLACE_OWN, 0, 0, -1);
     }
     suspension_lend_memory(s);
 }
@@ -72,7 +72,7 @@ bool suspension_can_carry(const struct suspension *s)
     bool can = s->record.n_processes > 0;
     for (size_t i = 0; i < s->record.n_processes && can; i++)
         can = preload_manager_can_carry(
-            s->parts.preload, s->orders->task, s->record.processes[i].pid);
+            s->parts.preload, s->orders->task, group_process_id(&s->record.processes[i]));
     return can;
 }
 
@@ -107,7 +107,8 @@ enum carrier_use suspension_ask_carrier(
         return CARRIER_UNKNOWN;
     if (n_carried == n)
         return CARRIER_CAN;
-    if (!preload_manager_explain_carrier(s->parts.preload, task->id, 0, ret_why, size))
+    if (!preload_manager_explain_carrier(
+            s->parts.preload, task->id, (struct process_id){0}, ret_why, size))
         snprintf(ret_why, size, "a process of it runs without the preloaded library");
     return CARRIER_CANNOT;
 }

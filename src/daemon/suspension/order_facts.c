@@ -22,33 +22,31 @@
 
 static void inspect_next(struct suspension *s);
 
-static void take_memory_kinds(struct suspension *s, pid_t pid)
+static void take_memory_kinds(struct suspension *s, struct process_id id)
 {
-    uint32_t flags = preload_manager_flags(s->parts.preload, s->orders->task, pid);
+    uint32_t flags = preload_manager_flags(s->parts.preload, s->orders->task, id);
     s->facts.uses_managed |= (flags & PRELOAD_USES_MANAGED) != 0;
     s->facts.uses_ipc |= (flags & PRELOAD_USES_IPC) != 0;
 }
 
 static void take_inspection(struct suspension *s, const struct cuda_process *process)
 {
-    take_memory_kinds(s, s->record.processes[s->inspected].pid);
     s->record.processes[s->inspected].born = process->born;
+    struct process_id id = group_process_id(&s->record.processes[s->inspected]);
+    take_memory_kinds(s, id);
     s->facts.has_32_bit |= process->is_32_bit;
     s->facts.is_traced |= process->is_traced;
     s->facts.is_paused |= process->is_stopped;
     s->facts.has_profiler |= process->has_profiler;
-    bool may_be_rank = !preload_manager_has_no_ranks(
-        s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
+    bool may_be_rank = !preload_manager_has_no_ranks(s->parts.preload, s->orders->task, id);
     s->facts.has_nccl |= process->has_nccl && may_be_rank;
     s->facts.may_have_nccl |= process->is_unread && may_be_rank;
-    s->is_not_known |= !preload_manager_flags(
-        s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
+    s->is_not_known |= !preload_manager_flags(s->parts.preload, s->orders->task, id);
     s->facts.counts_collectives &= preload_manager_counts_collectives(
-        s->parts.preload, s->orders->task, s->record.processes[s->inspected].pid);
+        s->parts.preload, s->orders->task, id);
     s->is_without_library |= process->is_without_library || process->is_secure;
     s->is_secure |= process->is_secure;
-    struct reading left = cgroup_memory_left_of(
-        s->record.processes[s->inspected].pid, s->cgroup); /* its own limit is raised */
+    struct reading left = cgroup_memory_left_of(id.pid, s->cgroup); /* its own limit is raised */
     if (!left.valid || left.value < s->facts.cgroup_left_bytes.value)
         s->facts.cgroup_left_bytes = left;
     s->inspected++;

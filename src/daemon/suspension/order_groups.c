@@ -430,8 +430,8 @@ static void explain_carriers(const struct suspension *s, char *text, size_t size
 {
     snprintf(text, size, "its memory was not taken away");
     for (size_t i = 0; i < s->record.n_processes; i++)
-        if (preload_manager_explain_carrier(
-                s->parts.preload, s->orders->task, s->record.processes[i].pid, text, size))
+        if (preload_manager_explain_carrier(s->parts.preload, s->orders->task,
+                group_process_id(&s->record.processes[i]), text, size))
             return;
 }
 

@@ -27,14 +27,14 @@ static const uint64_t RELOCATE_POLL_MS = 5;
 
 static void lend_next(struct suspension *s);
 
-static pid_t process_at(const struct suspension *s, size_t i)
+static struct process_id process_at(const struct suspension *s, size_t i)
 {
-    return s->record.processes[i].pid;
+    return group_process_id(&s->record.processes[i]);
 }
 
-static bool is_away(const struct suspension *s, pid_t pid)
+static bool is_away(const struct suspension *s, struct process_id id)
 {
-    return preload_manager_is_away(s->parts.preload, s->orders->task, pid);
+    return preload_manager_is_away(s->parts.preload, s->orders->task, id);
 }
 
 bool suspension_may_go_near(const struct suspension *s)
@@ -71,8 +71,8 @@ static void on_lent(void *context, const struct helper_reply *reply)
 {
     struct suspension *s = context;
     int fd = reply->result == 0 ? helper_client_take_descriptor(s->client) : -1;
-    pid_t pid = process_at(s, s->n_lent);
-    bool is_given = fd >= 0 && preload_manager_give_room(s->parts.preload, s->orders->task, pid,
+    struct process_id id = process_at(s, s->n_lent);
+    bool is_given = fd >= 0 && preload_manager_give_room(s->parts.preload, s->orders->task, id,
                                    PRELOAD_PLACE_NEIGHBOUR, s->lent_bytes, 0, fd);
     if (fd >= 0)
         close(fd);
@@ -96,7 +96,7 @@ static void lend_next(struct suspension *s)
     }
     const struct gpu_view *gpu = &core_view(s->parts.core)->gpus[task->run->yield.neighbour];
     struct helper_request request = {.call = HELPER_LEND,
-        .pid = process_at(s, s->n_lent),
+        .pid = s->record.processes[s->n_lent].pid,
         .born = s->record.processes[s->n_lent].born};
     s->lent_bytes = suspension_carried_bytes(s, s->n_lent) + SLACK_BYTES;
     request.bytes = (int64_t)s->lent_bytes;

@@ -143,20 +143,20 @@ static const char *on_cgroup_home(void *context)
     return NULL;
 }
 
-static struct reading on_calls_idle_us(void *context, uint64_t task, pid_t pid)
+static struct reading on_calls_idle_us(void *context, uint64_t task, struct process_id id)
 {
     assert_int_equal(task, 1);
-    assert_int_equal(pid, TASKS_PROCESS);
+    assert_int_equal(id.pid, TASKS_PROCESS);
     return seen.calls_idle_us;
 }
 
-static bool on_is_hooked(void *context, uint64_t task, pid_t pid)
+static bool on_is_hooked(void *context, uint64_t task, struct process_id id)
 {
     assert_int_equal(task, 1);
     return seen.is_hooked;
 }
 
-static bool on_can_carry(void *context, uint64_t task, pid_t pid)
+static bool on_can_carry(void *context, uint64_t task, struct process_id id)
 {
     assert_int_equal(task, 1);
     return seen.can_carry;

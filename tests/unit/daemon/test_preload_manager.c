@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/preload/preload_manager.h"
@@ -41,6 +42,21 @@ static struct {
     struct gpu_sample sample;
     struct gpu_process process; /* as the driver lists this process */
 } seen;
+
+static struct process_id own_id(void)
+{
+    struct process_stat stat;
+    assert_int_equal(process_read_stat(getpid(), &stat), 0);
+    return (struct process_id){getpid(), stat.start_ticks};
+}
+
+/* One that had its pid before. */
+static struct process_id earlier_id(void)
+{
+    struct process_id id = own_id();
+    id.born--;
+    return id;
+}
 
 /* ---- the part below ---- */
 
@@ -103,7 +119,8 @@ static int set_up(void **state)
     seen.config.core.conditions.margin_bytes = 2 * GIB;
     strcpy(seen.info.uuid, gpu_uuid);
     seen.info.mem_total_bytes = reading_of(40 * GIB);
-    seen.process.pid = getpid();
+    seen.process.pid = own_id().pid;
+    seen.process.born = own_id().born;
     seen.sample.processes.valid = true;
     seen.sample.processes.item = &seen.process;
     seen.sample.processes.count = 1;
@@ -245,22 +262,67 @@ static void the_cap_is_the_requirement_and_the_margin(void **state)
 static void the_gate_is_closed_in_the_page(void **state)
 {
     int fd;
-    pid_t pid = getpid();
+    struct process_id id = own_id();
     struct preload_page *page = begin_process(&fd);
-    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_CLEAR);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, id, true), PRELOAD_GATE_CLEAR);
     assert_int_equal(page->gate, PRELOAD_GATE_CLOSED);
     page->in_flight = 1;
-    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_BUSY);
-    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, false), PRELOAD_GATE_BUSY);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, id, true), PRELOAD_GATE_BUSY);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, id, false), PRELOAD_GATE_BUSY);
     assert_int_equal(page->gate, PRELOAD_GATE_OPEN);
     page->gate = PRELOAD_GATE_CLOSED; /* of a process that came while the task was suspended */
-    preload_manager_set_gate(seen.manager, TASK, 0, false);
+    preload_manager_set_gate(seen.manager, TASK, (struct process_id){0}, false);
     assert_int_equal(page->gate, PRELOAD_GATE_OPEN);
     page->flags = PRELOAD_USES_IPC;
-    assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), PRELOAD_USES_IPC);
+    assert_int_equal(preload_manager_flags(seen.manager, TASK, id), PRELOAD_USES_IPC);
     end_process(page, fd);
-    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_AWAY);
-    assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), 0);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, id, true), PRELOAD_GATE_AWAY);
+    assert_int_equal(preload_manager_flags(seen.manager, TASK, id), 0);
+}
+
+/* A suspension's record, or the list of the driver, names one that has ended. */
+static void another_process_that_had_its_pid_is_not_found(void **state)
+{
+    int fd;
+    char why[128];
+    struct process_id id = earlier_id();
+    struct preload_page *page = begin_process(&fd);
+    page->flags = PRELOAD_USES_IPC | PRELOAD_COUNTS_CALLS;
+    page->called = 1;
+    page->carry_state = PRELOAD_CARRY_IS_HERE;
+    page->carry_bytes = GIB;
+    preload_manager_polled(seen.manager);
+    assert_true(preload_manager_knows(seen.manager, TASK, own_id()));
+    assert_false(preload_manager_knows(seen.manager, TASK, id));
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, id, true), PRELOAD_GATE_AWAY);
+    assert_int_equal(page->gate, PRELOAD_GATE_OPEN);
+    assert_int_equal(preload_manager_flags(seen.manager, TASK, id), 0);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, id).valid);
+    assert_int_equal(preload_manager_carry(seen.manager, TASK, id, true), PRELOAD_CARRIES_NOT);
+    assert_false(preload_manager_can_carry(seen.manager, TASK, id));
+    assert_false(preload_manager_has_no_ranks(seen.manager, TASK, id));
+    assert_int_equal(preload_manager_carried_bytes(seen.manager, TASK, id), 0);
+    assert_true(preload_manager_explain_carrier(seen.manager, TASK, id, why, sizeof why));
+    end_process(page, fd);
+}
+
+/* The driver still lists memory of one that has ended: its size teaches nothing. */
+static void memory_of_one_that_had_its_pid_is_not_counted(void **state)
+{
+    int fd;
+    struct job *job = jobs_find(pretend.jobs, TASK);
+    struct preload_page *page = begin_process(&fd);
+    struct preload_device *device = &page->devices[0];
+    memcpy(device->uuid, uuid_bytes, sizeof uuid_bytes);
+    device->held_bytes = device->peak_bytes = device->window_peak_bytes = GIB / 2;
+    seen.process.used_bytes = job->mem_peak_bytes = reading_of(1 * GIB);
+    seen.process.born = earlier_id().born;
+    for (int poll = 0; poll < 3; poll++)
+        preload_manager_polled(seen.manager);
+    device->peak_bytes = device->window_peak_bytes = GIB / 2 + 3 * GIB;
+    preload_manager_polled(seen.manager);
+    assert_int_equal(job->mem_peak_bytes.value, 1 * GIB);
+    end_process(page, fd);
 }
 
 /* Each process may claim to have blocks; there are places for the copies of 256. */
@@ -331,26 +393,26 @@ static void no_peak_is_taken_from_incomplete_counts(void **state)
 static void calls_are_seen_at_polls(void **state)
 {
     int fd;
-    pid_t pid = getpid();
+    struct process_id id = own_id();
     struct preload_page *page = begin_process(&fd);
     page->called = 1; /* of a library that does not say that it counts */
     preload_manager_polled(seen.manager);
-    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, id).valid);
     page->flags = PRELOAD_COUNTS_CALLS;
     page->called = 0;
     preload_manager_polled(seen.manager);
-    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, id).valid);
     page->called = 1;
     preload_manager_polled(seen.manager);
     assert_int_equal(page->called, 0);
-    struct reading idle = preload_manager_calls_idle_us(seen.manager, TASK, pid);
+    struct reading idle = preload_manager_calls_idle_us(seen.manager, TASK, id);
     assert_true(idle.valid);
     page->in_flight = 1; /* a synchronizing call lasts */
     preload_manager_polled(seen.manager);
-    assert_false(preload_manager_calls_idle_us(seen.manager, TASK + 1, pid).valid);
-    assert_true(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK + 1, id).valid);
+    assert_true(preload_manager_calls_idle_us(seen.manager, TASK, id).valid);
     end_process(page, fd);
-    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, id).valid);
 }
 
 /* It is suspended because it did not use its GPU; then one of its threads is at the gate. */
@@ -477,7 +539,7 @@ static void without_the_library_tasks_run_without(void **state)
     create_part();
     assert_null(preload_manager_socket(seen.manager));
     assert_int_equal(
-        preload_manager_set_gate(seen.manager, TASK, getpid(), true), PRELOAD_GATE_NONE);
+        preload_manager_set_gate(seen.manager, TASK, own_id(), true), PRELOAD_GATE_NONE);
     preload_manager_answer_memory(seen.manager, TASK, true);
     preload_manager_polled(seen.manager);
     expect_story("");
@@ -492,6 +554,8 @@ int main(void)
         TEST(a_task_of_another_user_is_refused),
         TEST(the_cap_is_the_requirement_and_the_margin),
         TEST(the_gate_is_closed_in_the_page),
+        TEST(another_process_that_had_its_pid_is_not_found),
+        TEST(memory_of_one_that_had_its_pid_is_not_counted),
         TEST(only_what_the_driver_lists_gets_a_place_for_its_copy),
         TEST(a_peak_between_two_polls_is_noted),
         TEST(no_peak_is_taken_from_incomplete_counts),

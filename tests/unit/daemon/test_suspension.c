@@ -224,54 +224,56 @@ bool attempts_find_cgroup(const struct attempts *attempts, uint64_t task, char *
 }
 
 enum preload_gate_answer preload_manager_set_gate(
-    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)
+    struct preload_manager *manager, uint64_t task, struct process_id id, bool is_closed)
 {
     return processes[task].gate;
 }
 
-uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)
+uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return processes[task].flags;
 }
 
 enum preload_carry_answer preload_manager_carry(
-    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_away)
+    struct preload_manager *manager, uint64_t task, struct process_id id, bool is_away)
 {
     if (!processes[task].in_call_us)
         return PRELOAD_CARRIES_NOT;
-    return preload_manager_is_away(manager, task, pid) ? PRELOAD_CARRIES_DONE
-                                                       : PRELOAD_CARRIES_STILL;
+    return preload_manager_is_away(manager, task, id) ? PRELOAD_CARRIES_DONE
+                                                      : PRELOAD_CARRIES_STILL;
 }
 
-bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_is_away(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     int64_t until_us = processes[task].in_call_us;
     return until_us && clock_monotonic_us() >= until_us;
 }
 
-enum preload_place preload_manager_lies(struct preload_manager *manager, uint64_t task, pid_t pid)
+enum preload_place preload_manager_lies(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return PRELOAD_PLACE_OWN;
 }
 
 enum preload_carry_answer preload_manager_relocate(
-    struct preload_manager *manager, uint64_t task, pid_t pid, enum preload_place place)
+    struct preload_manager *manager, uint64_t task, struct process_id id, enum preload_place place)
 {
     return PRELOAD_CARRIES_NOT;
 }
 
-bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, pid_t pid,
+bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, struct process_id id,
     enum preload_place place, uint64_t bytes, uint64_t offset, int fd)
 {
     return true;
 }
 
-bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_lend_room(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return false;
 }
 
-uint64_t preload_manager_room_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+uint64_t preload_manager_room_bytes(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return 0;
 }
@@ -280,12 +282,13 @@ void preload_manager_limit_rooms(struct preload_manager *manager, int64_t idle_m
 {
 }
 
-bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_can_carry(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return false;
 }
 
-bool preload_manager_counts_collectives(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_counts_collectives(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return false;
 }
@@ -295,18 +298,20 @@ enum preload_hold_answer preload_manager_hold(struct preload_manager *manager, u
     return PRELOAD_HOLD_REACHED;
 }
 
-bool preload_manager_has_no_ranks(struct preload_manager *manager, uint64_t task, pid_t pid)
+bool preload_manager_has_no_ranks(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return false;
 }
 
-uint64_t preload_manager_carried_bytes(struct preload_manager *manager, uint64_t task, pid_t pid)
+uint64_t preload_manager_carried_bytes(
+    struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     return 0;
 }
 
 bool preload_manager_explain_carrier(
-    struct preload_manager *manager, uint64_t task, pid_t pid, char *text, size_t size)
+    struct preload_manager *manager, uint64_t task, struct process_id id, char *text, size_t size)
 {
     return false;
 }

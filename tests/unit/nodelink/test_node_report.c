@@ -134,8 +134,11 @@ static void test_largest(void **state)
     char *text;
     size_t size;
     for (size_t i = 0; i < ARRAY_SIZE(list); i++)
-        list[i] = (struct node_process){
-            INT32_MAX, {999999999999999, true}, UINT32_MAX, true, UINT32_MAX};
+        list[i] = (struct node_process){.pid = INT32_MAX,
+            .memory_bytes = {999999999999999, true},
+            .job = UINT32_MAX,
+            .is_claimed = true,
+            .uid = UINT32_MAX};
     for (int i = 0; i < NODE_GPUS_MAX; i++) {
         many[i] = gpus[0];
         many[i].index = 200 + i;
