@@ -54,21 +54,44 @@ static bool call_for(const struct process_group *group, enum process_state state
     return find_state(group, state, &ret_step->process);
 }
 
-/* Memory of a suspended process that is reserved, or is not yet. */
-static bool find_memory(
-    const struct process_group *group, bool is_reserved, struct group_step *ret_step)
+/* A call for the first memory for which `is_due` holds. Returns false when there is none. */
+static bool call_for_memory(const struct process_group *group,
+    bool (*is_due)(const struct process_group *group, const struct group_process *process,
+        const struct group_memory *memory),
+    enum helper_call call, struct group_step *ret_step)
 {
     for (size_t i = 0; i < group->count; i++) {
         const struct group_process *process = &group->processes[i];
-        for (size_t k = 0; process->state == PROCESS_SUSPENDED && k < process->n_memory; k++) {
-            if (process->memory[k].is_reserved == is_reserved) {
-                ret_step->process = i;
-                ret_step->memory = k;
+        for (size_t k = 0; k < process->n_memory; k++) {
+            if (is_due(group, process, &process->memory[k])) {
+                *ret_step = (struct group_step){.call = call, .process = i, .memory = k};
                 return true;
             }
         }
     }
     return false;
+}
+
+static bool is_missing(const struct process_group *group, const struct group_process *process,
+    const struct group_memory *memory)
+{
+    return process->state == PROCESS_SUSPENDED && !memory->is_reserved;
+}
+
+/* No process will be restored now. */
+static bool is_over(const struct process_group *group)
+{
+    size_t i;
+    return group->is_broken || group->is_stuck || group->has_no_room ||
+           find_state(group, PROCESS_FAILED, &i);
+}
+
+/* It is reserved for a process that will not be restored, as it has ended or no other one will be:
+ * the helper would hold it for as long as it lives. */
+static bool is_useless(const struct process_group *group, const struct group_process *process,
+    const struct group_memory *memory)
+{
+    return memory->is_reserved && (process->state != PROCESS_SUSPENDED || is_over(group));
 }
 
 static enum group_answer next_to_suspend(
@@ -82,12 +105,10 @@ static enum group_answer next_to_suspend(
 
 static enum group_answer next_to_run(const struct process_group *group, struct group_step *ret_step)
 {
-    ret_step->call = group->has_no_room ? HELPER_RELEASE : HELPER_RESERVE;
-    if (find_memory(group, group->has_no_room, ret_step))
-        return GROUP_CALL;
     if (group->has_no_room)
         return GROUP_NO_ROOM;
-    if (call_for(group, PROCESS_SUSPENDED, HELPER_RESUME, ret_step) ||
+    if (call_for_memory(group, is_missing, HELPER_RESERVE, ret_step) ||
+        call_for(group, PROCESS_SUSPENDED, HELPER_RESUME, ret_step) ||
         call_for(group, PROCESS_LOCKED, HELPER_UNLOCK, ret_step))
         return GROUP_CALL;
     return group->is_undoing ? GROUP_UNDONE : GROUP_DONE;
@@ -97,6 +118,8 @@ enum group_answer process_group_next(const struct process_group *group, struct g
 {
     size_t i;
     *ret_step = (struct group_step){.call = HELPER_CALLS};
+    if (call_for_memory(group, is_useless, HELPER_RELEASE, ret_step))
+        return GROUP_CALL;
     if (group->is_broken || find_state(group, PROCESS_FAILED, &i))
         return GROUP_BROKEN;
     if (group->is_stuck || group->helper_losses > GROUP_HELPER_TRIES)

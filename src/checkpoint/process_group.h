@@ -14,6 +14,8 @@
  * 3. When a process cannot be suspended, all run again.
  * 4. No process is restored before memory is reserved for all.
  *    A restore that failed is not repeated.
+ * 5. With the answer, whatever it is, the helper holds no memory for the group: also none for a
+ *    process that was killed meanwhile.
  */
 #ifndef COLLOC_CHECKPOINT_PROCESS_GROUP_H
 #define COLLOC_CHECKPOINT_PROCESS_GROUP_H

@@ -21,8 +21,11 @@ enum { N = 3, TRACE = 512 };
 /* What the driver would say of each process, and what it was made to say. */
 struct world {
     enum process_state states[N];
-    int fault_at;     /* the call of this number fails, */
-    int fault_result; /* so; 0: none fails */
+    bool has_reserved[N]; /* the helper holds memory for it */
+    int fault_at;         /* the call of this number fails, */
+    int fault_result;     /* so; 0: none fails */
+    int kill_at;          /* before the call of this number a process is killed: */
+    size_t killed;        /* this one; N: none */
     int calls;
     bool has_no_room;
     char trace[TRACE];
@@ -42,7 +45,7 @@ static struct process_group make_group(enum group_goal goal)
 
 static struct world make_world(enum process_state state)
 {
-    struct world world = {.fault_at = -1};
+    struct world world = {.fault_at = -1, .killed = N};
     for (int i = 0; i < N; i++)
         world.states[i] = state;
     return world;
@@ -61,7 +64,9 @@ static int change(struct world *world, size_t i, enum process_state from, enum p
 
 static int do_call(struct world *world, const struct group_step *step)
 {
-    if (world->states[step->process] == PROCESS_GONE)
+    if (step->call == HELPER_RELEASE)
+        world->has_reserved[step->process] = false;
+    else if (world->states[step->process] == PROCESS_GONE)
         return -ESRCH;
     switch (step->call) {
     case HELPER_LOCK:
@@ -69,6 +74,7 @@ static int do_call(struct world *world, const struct group_step *step)
     case HELPER_SUSPEND:
         return change(world, step->process, PROCESS_LOCKED, PROCESS_SUSPENDED);
     case HELPER_RESUME:
+        world->has_reserved[step->process] = false;
         if (world->has_no_room)
             world->states[step->process] = PROCESS_FAILED;
         return world->has_no_room ? CUDA_ERROR_OUT_OF_MEMORY
@@ -76,6 +82,7 @@ static int do_call(struct world *world, const struct group_step *step)
     case HELPER_UNLOCK:
         return change(world, step->process, PROCESS_LOCKED, PROCESS_RUNNING);
     case HELPER_RESERVE:
+        world->has_reserved[step->process] |= !world->has_no_room;
         return world->has_no_room ? CUDA_ERROR_OUT_OF_MEMORY : 0;
     default:
         return 0;
@@ -86,13 +93,18 @@ static int do_call(struct world *world, const struct group_step *step)
 static int call_with_fault(struct world *world, const struct group_step *step)
 {
     int number = world->calls++;
+    if (number == world->kill_at && world->killed < N)
+        world->states[world->killed] = PROCESS_GONE;
     if (number != world->fault_at)
         return do_call(world, step);
-    if (world->fault_result == -EPIPE || world->fault_result == -ETIMEDOUT)
+    if (world->fault_result == -EPIPE || world->fault_result == -ETIMEDOUT) {
         do_call(world, step);
+        memset(world->has_reserved, 0, sizeof world->has_reserved); /* it ended with its memory */
+    }
     return world->fault_result;
 }
 
+/* Whatever the answer is, the helper holds no memory after it. */
 static enum group_answer run(struct world *world, struct process_group *group)
 {
     struct group_step step;
@@ -106,6 +118,8 @@ static enum group_answer run(struct world *world, struct process_group *group)
         process_group_take(group, &step, r,
             step.call == HELPER_STATE && r == 0 ? world->states[step.process] : PROCESS_UNKNOWN);
     }
+    for (int i = 0; i < N; i++)
+        assert_false(world->has_reserved[i]);
     return answer;
 }
 
@@ -237,6 +251,37 @@ static void test_one_that_ends_in_mid_suspension(void **state)
 }
 
 /* The helper is killed in each call in turn: the goal is reached. */
+/* The others reach the goal. */
+static void test_one_that_is_killed_before_any_call(void **state)
+{
+    for (enum group_goal goal = GROUP_RUNNING; goal <= GROUP_SUSPENDED; goal++)
+        for (size_t killed = 0; killed < N; killed++)
+            for (int at = 0; at < 13; at++) {
+                enum process_state from = goal ? PROCESS_RUNNING : PROCESS_SUSPENDED;
+                struct world world = make_world(from);
+                struct process_group group = make_group(goal);
+                world.killed = killed;
+                world.kill_at = at;
+                assert_int_equal(run(&world, &group), GROUP_DONE);
+                for (size_t i = 0; i < N; i++)
+                    assert_true(
+                        world.states[i] == PROCESS_GONE || i != killed || at >= world.calls);
+            }
+}
+
+/* All of them, in mid return. */
+static void test_all_are_killed(void **state)
+{
+    struct world world = make_world(PROCESS_SUSPENDED);
+    struct process_group group = make_group(GROUP_RUNNING);
+    struct group_step step;
+    while (process_group_next(&group, &step) == GROUP_CALL && step.call != HELPER_RESUME)
+        process_group_take(&group, &step, do_call(&world, &step), world.states[step.process]);
+    for (int i = 0; i < N; i++)
+        world.states[i] = PROCESS_GONE;
+    assert_int_equal(run(&world, &group), GROUP_EMPTY);
+}
+
 static void test_a_helper_that_dies_at_any_call(void **state)
 {
     const enum process_state before[] = {PROCESS_SUSPENDED, PROCESS_RUNNING};
@@ -332,6 +377,8 @@ int main(void)
         cmocka_unit_test(test_a_failed_process_is_found),
         cmocka_unit_test(test_processes_that_end_do_not_count),
         cmocka_unit_test(test_one_that_ends_in_mid_suspension),
+        cmocka_unit_test(test_one_that_is_killed_before_any_call),
+        cmocka_unit_test(test_all_are_killed),
         cmocka_unit_test(test_a_helper_that_dies_at_any_call),
         cmocka_unit_test(test_a_daemon_that_dies_at_any_call),
         cmocka_unit_test(test_a_stuck_call_gives_the_suspension_up),
