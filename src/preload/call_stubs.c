@@ -165,14 +165,6 @@ bool calls_are_in_flight(void)
     return has_uncounted;
 }
 
-void call_stubs_replace(any_function *from, any_function *to)
-{
-    for (int i = 0; i < CALL_STUBS_MAX; i++) {
-        any_function *there = from;
-        atomic_compare_exchange_strong(&preload_stub_targets[i], &there, to);
-    }
-}
-
 void call_stubs_use(struct preload_page *page)
 {
     atomic_fetch_or(&page->flags, PRELOAD_COUNTS_CALLS);

@@ -52,9 +52,6 @@ void calls_leave(void);
 /* Returns whether a thread is in a call of the driver, or may be unseen. */
 bool calls_are_in_flight(void);
 
-/* From now on stubs before `from` jump to `to`. */
-void call_stubs_replace(any_function *from, any_function *to);
-
 /* From now on stubs look at this page. It stays mapped as long as the process lives. */
 void call_stubs_use(struct preload_page *page);
 

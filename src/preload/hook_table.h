@@ -19,7 +19,7 @@
  * HOOK(function, name, version, streams): an exported function; the name and a version with which
  * cuGetProcAddress returns this form of it, not an older or newer one; and the kind of stream.
  */
-/* Functions that may load code into GPU memory (hooks_code.c). */
+/* Functions that may take memory of the driver's own (hooks_code.c). */
 #define CODE_HOOK_LIST(HOOK)                                                                       \
     HOOK(cuModuleLoad, "cuModuleLoad", 2000, 1)                                                    \
     HOOK(cuModuleLoadData, "cuModuleLoadData", 2000, 1)                                            \
@@ -28,6 +28,7 @@
     HOOK(cuModuleGetFunction, "cuModuleGetFunction", 2000, 1)                                      \
     HOOK(cuModuleGetGlobal_v2, "cuModuleGetGlobal", 3020, 1)                                       \
     HOOK(cuLibraryLoadData, "cuLibraryLoadData", 12000, 1)                                         \
+    HOOK(cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, 1)                                 \
     HOOK(cuLibraryGetModule, "cuLibraryGetModule", 12000, 1)                                       \
     HOOK(cuLibraryGetGlobal, "cuLibraryGetGlobal", 12000, 1)                                       \
     HOOK(cuKernelGetFunction, "cuKernelGetFunction", 12000, 1)                                     \
@@ -40,6 +41,16 @@
         "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, 1)                                    \
     HOOK(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                     \
         "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, 1)                           \
+    HOOK(cuOccupancyMaxPotentialBlockSize, "cuOccupancyMaxPotentialBlockSize", 6050, 1)            \
+    HOOK(cuOccupancyMaxPotentialBlockSizeWithFlags, "cuOccupancyMaxPotentialBlockSizeWithFlags",   \
+        7000, 1)                                                                                   \
+    HOOK(cuOccupancyAvailableDynamicSMemPerBlock, "cuOccupancyAvailableDynamicSMemPerBlock",       \
+        10020, 1)                                                                                  \
+    HOOK(cuOccupancyMaxPotentialClusterSize, "cuOccupancyMaxPotentialClusterSize", 11070, 1)       \
+    HOOK(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", 11070, 1)                   \
+    HOOK(cuStreamCreate, "cuStreamCreate", 2000, 1)                                                \
+    HOOK(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050, 1)                        \
+    HOOK(cuEventCreate, "cuEventCreate", 2000, 1)                                                  \
     HOOK(cuLaunchKernel, "cuLaunchKernel", 4000, 1)                                                \
     HOOK(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, 2)                                           \
     HOOK(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, 1)                                           \
@@ -92,6 +103,8 @@
     HOOK(cuMemcpyHtoDAsync_v2_ptsz, "cuMemcpyHtoDAsync", 7000, 2)                                  \
     HOOK(cuGraphLaunch, "cuGraphLaunch", 10000, 1)                                                 \
     HOOK(cuGraphLaunch_ptsz, "cuGraphLaunch", 10000, 2)                                            \
+    HOOK(cuGraphUpload, "cuGraphUpload", 11010, 1)                                                 \
+    HOOK(cuGraphUpload_ptsz, "cuGraphUpload", 11010, 2)                                            \
     HOOK(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, 1)                                    \
     HOOK(cuGraphInstantiate_v12000, "cuGraphInstantiate", 12000, 1)                                \
     HOOK(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 1)                     \
@@ -117,6 +130,7 @@ enum hook { HOOK_LIST(HOOK_ID) HOOK_COUNT };
 #undef HOOK_ID
 
 typedef void any_function(void);
+typedef size_t shared_for_block(int threads); /* CUoccupancyB2DSize */
 
 /* The library's functions, by the names of the driver (hooks_*.c). */
 CUresult cuGetProcAddress(const char *symbol, any_function **function, int version, uint64_t flags);
@@ -172,6 +186,8 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
 CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t bytes, CUstream stream);
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream);
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream);
+CUresult cuGraphUpload(CUgraphExec graph, CUstream stream);
+CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream);
 CUresult cuGraphInstantiate_v2(
     CUgraphExec *executable, CUgraph graph, void **node, char *text, size_t size);
 /* By cuGetProcAddress only, which returns cuGraphInstantiateWithFlags for it. */
@@ -207,6 +223,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
     void **jit_values, unsigned jit_count, int *options, void **values, unsigned count);
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *jit_options,
+    void **jit_values, unsigned jit_count, int *options, void **values, unsigned count);
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
 CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary library, const char *name);
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
@@ -219,6 +237,17 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
     int *blocks, CUfunction function, int threads, size_t shared_bytes);
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *blocks, CUfunction function, int threads, size_t shared_bytes, unsigned flags);
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
+    shared_for_block *shared_bytes_of, size_t shared_bytes, int most);
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+    shared_for_block *shared_bytes_of, size_t shared_bytes, int most, unsigned flags);
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(
+    size_t *shared_bytes, CUfunction function, int blocks, int threads);
+CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction function, const void *config);
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const void *config);
+CUresult cuStreamCreate(CUstream *stream, unsigned flags);
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority);
+CUresult cuEventCreate(CUevent *event, unsigned flags);
 
 /* The same with each kind of stream. */
 #define LAUNCH_FUNCTIONS(SUFFIX)                                                                   \

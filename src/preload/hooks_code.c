@@ -1,52 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The driver's functions that may load code into GPU memory. By default a kernel is loaded when it
- * is first asked for or launched, so on a full GPU these functions fail long after the context was
- * made: cuDNN then reports CUDNN_STATUS_INTERNAL_ERROR (seen on driver 580). Each waits for memory
- * like an allocation (memory_wait.h). A call that failed for want of memory has done nothing, so it
- * can be made again.
- */
-#include "preload/allocation.h"
-#include "preload/call_stubs.h"
+/* The driver's functions that may load code into GPU memory, or that make a stream or an event: on
+ * a full GPU they wait (driver_memory.h). */
+#include <string.h>
+
+#include "preload/driver_memory.h"
 #include "preload/hook_table.h"
 #include "preload/step_watch.h"
 
-/* Most kernels are first launched in a program's first steps. After this number of launches only
- * steps are counted: waiting for memory makes each of them 10 ns longer, about 1 ms in all. */
-#define LAUNCHES_WATCHED 100000
+#define LOAD(CALL) DRIVER_MEMORY_CALL(CALL)
 
-/* The code of one library: cuDNN's largest takes about as much on an H100. */
-#define CODE_BYTES (UINT64_C(256) << 20)
+enum { OPTIONS_MAX = 64 }; /* the driver knows about 30 */
 
-/* `wait` is filled in if the library takes part in the failure `r`. */
-static bool is_failure_that_waits(CUresult r, struct memory_wait *wait)
+/* In a try the driver overwrites the values of some options of the compiler, such as the size of a
+ * log: the next one gets those of the program. Others may be where nothing can be written. */
+static void give_values(void **values, void *const *given, unsigned count)
 {
-    if (r != CUDA_ERROR_OUT_OF_MEMORY ||
-        !allocation_begin(wait, FAILURE_FINAL, CODE_BYTES, allocation_current_device(), NULL))
-        return false;
-    wait->reason = PRELOAD_NEEDS_CONTEXT;
-    return true;
+    for (unsigned i = 0; i < count; i++)
+        if (values[i] != given[i])
+            values[i] = given[i];
 }
 
-#define LOAD(CALL)                                                                                 \
+#define LOAD_WITH(COUNT, VALUES, CALL)                                                             \
     do {                                                                                           \
-        struct memory_wait wait;                                                                   \
-        CUresult r = (CALL);                                                                       \
-        if (!is_failure_that_waits(r, &wait))                                                      \
-            return r;                                                                              \
-        if (memory_wait_after_failure(&wait))                                                      \
-            MEMORY_WAIT_TRY(r, &wait, CALL);                                                       \
-        memory_wait_end(&wait, r == CUDA_SUCCESS);                                                 \
-        return r;                                                                                  \
-    } while (0)
-
-/* In its first try the driver overwrites some options of the compiler, such as the size of a log: a
- * call with options is made once. */
-#define LOAD_ONCE_WITH(COUNT, CALL)                                                                \
-    do {                                                                                           \
-        if (COUNT)                                                                                 \
+        void *given[OPTIONS_MAX];                                                                  \
+        if ((COUNT) == 0)                                                                          \
+            LOAD(CALL);                                                                            \
+        if (!(VALUES) || (COUNT) > OPTIONS_MAX)                                                    \
             return (CALL);                                                                         \
-        LOAD(CALL);                                                                                \
+        memcpy(given, VALUES, (COUNT) * sizeof(*given));                                           \
+        LOAD((give_values(VALUES, given, COUNT), CALL));                                           \
     } while (0)
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
@@ -62,7 +44,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 CUresult cuModuleLoadDataEx(
     CUmodule *module, const void *image, unsigned count, int *options, void **values)
 {
-    LOAD_ONCE_WITH(count, HOOK_CALL(cuModuleLoadDataEx)(module, image, count, options, values));
+    LOAD_WITH(count, values, HOOK_CALL(cuModuleLoadDataEx)(module, image, count, options, values));
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
@@ -83,8 +65,17 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, c
 CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
     void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)
 {
-    LOAD_ONCE_WITH(jit_count, HOOK_CALL(cuLibraryLoadData)(library, image, jit_options, jit_values,
-                                  jit_count, options, values, count));
+    LOAD_WITH(jit_count, jit_values,
+        HOOK_CALL(cuLibraryLoadData)(
+            library, image, jit_options, jit_values, jit_count, options, values, count));
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *jit_options,
+    void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)
+{
+    LOAD_WITH(jit_count, jit_values,
+        HOOK_CALL(cuLibraryLoadFromFile)(
+            library, path, jit_options, jit_values, jit_count, options, values, count));
 }
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
@@ -141,31 +132,57 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks, function, threads, shared_bytes, flags));
 }
 
-static void count_launch(enum hook hook, any_function *light)
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
+    shared_for_block *shared_bytes_of, size_t shared_bytes, int most)
 {
-    static _Atomic unsigned counts[HOOK_COUNT];
-    unsigned n = atomic_load_explicit(&counts[hook], memory_order_relaxed);
-    if (n > LAUNCHES_WATCHED)
-        return;
-    atomic_store_explicit(&counts[hook], n + 1, memory_order_relaxed); /* threads may lose some */
-    if (n == LAUNCHES_WATCHED)
-        call_stubs_replace(hook_function(hook), light);
+    LOAD(HOOK_CALL(cuOccupancyMaxPotentialBlockSize)(
+        grid, block, function, shared_bytes_of, shared_bytes, most));
 }
 
-/*
- * A launch, and what its stub leads to once the kernels are loaded: the same without waiting for
- * memory. The compiler makes its call a jump, with the arguments where they are.
- */
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+    shared_for_block *shared_bytes_of, size_t shared_bytes, int most, unsigned flags)
+{
+    LOAD(HOOK_CALL(cuOccupancyMaxPotentialBlockSizeWithFlags)(
+        grid, block, function, shared_bytes_of, shared_bytes, most, flags));
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(
+    size_t *shared_bytes, CUfunction function, int blocks, int threads)
+{
+    LOAD(HOOK_CALL(cuOccupancyAvailableDynamicSMemPerBlock)(
+        shared_bytes, function, blocks, threads));
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction function, const void *config)
+{
+    LOAD(HOOK_CALL(cuOccupancyMaxPotentialClusterSize)(size, function, config));
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const void *config)
+{
+    LOAD(HOOK_CALL(cuOccupancyMaxActiveClusters)(clusters, function, config));
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    LOAD(HOOK_CALL(cuStreamCreate)(stream, flags));
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    LOAD(HOOK_CALL(cuStreamCreateWithPriority)(stream, flags, priority));
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    LOAD(HOOK_CALL(cuEventCreate)(event, flags));
+}
+
+/* A kernel may be launched for the first time after hours, as that of an evaluation. */
 #define LAUNCH_HOOK(NAME, KERNEL, PARAMETERS, ARGUMENTS)                                           \
-    static CUresult light_##NAME PARAMETERS                                                        \
-    {                                                                                              \
-        step_watch(STEP_LAUNCH, (uint64_t)(uintptr_t)(KERNEL));                                    \
-        return HOOK_CALL(NAME) ARGUMENTS;                                                          \
-    }                                                                                              \
     CUresult NAME PARAMETERS                                                                       \
     {                                                                                              \
         step_watch(STEP_LAUNCH, (uint64_t)(uintptr_t)(KERNEL));                                    \
-        count_launch(HOOK_##NAME, (any_function *)light_##NAME);                                   \
         LOAD(HOOK_CALL(NAME) ARGUMENTS);                                                           \
     }
 

@@ -5,6 +5,7 @@
  * training. A program whose graphs have no collectives pays a read of one word.
  */
 #include "preload/collectives.h"
+#include "preload/driver_memory.h"
 #include "preload/hook_table.h"
 #include "preload/step_watch.h"
 #include "preload/stream_capture.h"
@@ -16,7 +17,7 @@
     do {                                                                                           \
         step_watch(STEP_GRAPH, (uint64_t)(uintptr_t)(GRAPH));                                      \
         if (!collectives_are_in_graphs() || !collectives_has_graph(GRAPH))                         \
-            return HOOK_CALL(FUNCTION)(GRAPH, STREAM);                                             \
+            DRIVER_MEMORY_CALL(HOOK_CALL(FUNCTION)(GRAPH, STREAM));                                \
         if (stream_capture(STREAM))                                                                \
             collectives_note_other();                                                              \
         collectives_enter();                                                                       \
@@ -36,45 +37,56 @@ CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream)
     LAUNCH(cuGraphLaunch_ptsz, graph, stream);
 }
 
+CUresult cuGraphUpload(CUgraphExec graph, CUstream stream)
+{
+    DRIVER_MEMORY_CALL(HOOK_CALL(cuGraphUpload)(graph, stream));
+}
+
+CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream)
+{
+    DRIVER_MEMORY_CALL(HOOK_CALL(cuGraphUpload_ptsz)(graph, stream));
+}
+
 /* ---- executables ---- */
 
-static CUresult note_executable(CUresult r, CUgraph graph, const CUgraphExec *executable)
-{
-    if (r == CUDA_SUCCESS && collectives_are_in_graphs())
-        collectives_instantiate(graph, *executable);
-    return r;
-}
+#define INSTANTIATE(GRAPH, EXECUTABLE, CALL)                                                       \
+    do {                                                                                           \
+        CUresult r;                                                                                \
+        DRIVER_MEMORY_TRY(r, CALL);                                                                \
+        if (r == CUDA_SUCCESS && collectives_are_in_graphs())                                      \
+            collectives_instantiate(GRAPH, *(EXECUTABLE));                                         \
+        return r;                                                                                  \
+    } while (0)
 
 CUresult cuGraphInstantiate_v2(
     CUgraphExec *executable, CUgraph graph, void **node, char *text, size_t size)
 {
-    return note_executable(
-        HOOK_CALL(cuGraphInstantiate_v2)(executable, graph, node, text, size), graph, executable);
+    INSTANTIATE(
+        graph, executable, HOOK_CALL(cuGraphInstantiate_v2)(executable, graph, node, text, size));
 }
 
 CUresult cuGraphInstantiate_v12000(CUgraphExec *executable, CUgraph graph, unsigned long long flags)
 {
-    return note_executable(
-        HOOK_CALL(cuGraphInstantiate_v12000)(executable, graph, flags), graph, executable);
+    INSTANTIATE(graph, executable, HOOK_CALL(cuGraphInstantiate_v12000)(executable, graph, flags));
 }
 
 CUresult cuGraphInstantiateWithFlags(
     CUgraphExec *executable, CUgraph graph, unsigned long long flags)
 {
-    return note_executable(
-        HOOK_CALL(cuGraphInstantiateWithFlags)(executable, graph, flags), graph, executable);
+    INSTANTIATE(
+        graph, executable, HOOK_CALL(cuGraphInstantiateWithFlags)(executable, graph, flags));
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *executable, CUgraph graph, void *params)
 {
-    return note_executable(
-        HOOK_CALL(cuGraphInstantiateWithParams)(executable, graph, params), graph, executable);
+    INSTANTIATE(
+        graph, executable, HOOK_CALL(cuGraphInstantiateWithParams)(executable, graph, params));
 }
 
 CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *executable, CUgraph graph, void *params)
 {
-    return note_executable(
-        HOOK_CALL(cuGraphInstantiateWithParams_ptsz)(executable, graph, params), graph, executable);
+    INSTANTIATE(
+        graph, executable, HOOK_CALL(cuGraphInstantiateWithParams_ptsz)(executable, graph, params));
 }
 
 /* ---- ends ---- */

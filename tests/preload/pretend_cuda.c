@@ -87,6 +87,12 @@ static struct block *find_block(uint64_t at)
     return NULL;
 }
 
+/* To the last byte. */
+static bool is_full(void)
+{
+    return gpu && atomic_load(&gpu->used_bytes) >= atomic_load(&gpu->total_bytes);
+}
+
 static CUresult take_block(uint64_t *ret_at, uint64_t bytes)
 {
     pthread_mutex_lock(&lock);
@@ -560,7 +566,14 @@ EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags);
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
     *stream = (CUstream)gpu;
-    return CUDA_SUCCESS;
+    return is_full() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags);
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    *event = (CUevent)gpu;
+    return is_full() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
@@ -628,6 +641,8 @@ CUresult cuGraphInstantiateWithFlags(
     CUgraphExec *executable, CUgraph graph, unsigned long long flags)
 {
     *executable = (CUgraphExec)(void *)graph;
+    if (is_full())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     return graph && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -647,8 +662,18 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream);
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
     (void)stream;
+    if (is_full())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if (executable && launch_graph)
         launch_graph((uint64_t)(uintptr_t)executable);
+    return executable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphUpload(CUgraphExec executable, CUstream stream);
+CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
+{
+    if (is_full())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     return executable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -859,6 +884,21 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_optio
     return take(CODE_BYTES);
 }
 
+/* As the driver, it writes into the place of the first option in each try, whatever comes of it. */
+EXPORT CUresult cuModuleLoadDataEx(
+    CUmodule *module, const void *image, unsigned count, int *options, void **values);
+CUresult cuModuleLoadDataEx(
+    CUmodule *module, const void *image, unsigned count, int *options, void **values)
+{
+    bool has_log = count > 0 && values[0] == (void *)4096;
+    *module = (CUmodule)gpu;
+    if (count > 0)
+        values[0] = NULL;
+    if (is_full())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return has_log ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* Returns what shows that each argument came, in registers or on the stack. On a GPU that is full
  * to the last byte there is no room for the kernel's code. */
 EXPORT CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx,
@@ -866,7 +906,7 @@ EXPORT CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned 
 CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx,
     unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra)
 {
-    if (gpu && atomic_load(&gpu->used_bytes) >= atomic_load(&gpu->total_bytes))
+    if (is_full())
         return CUDA_ERROR_OUT_OF_MEMORY;
     const uintptr_t each[] = {(uintptr_t)function, x, y, z, bx, by, bz, shared, (uintptr_t)stream,
         (uintptr_t)parameters, (uintptr_t)extra};

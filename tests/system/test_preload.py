@@ -338,17 +338,49 @@ class Code(Preload):
             self.daemon.close()
             os.unlink(self.socket)
 
-    def test_later_launches_do_not_wait(self):
-        """After 100,000 a launch is counted only."""
-        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
-        for launches, waits in ((99000, 1), (100002, 1)):
-            self.gpu.set("used", 0)
-            program = self.probe("table", "launches", str(launches))
-            self.assertEqual(program.stdout.readline(), "ready\n")
-            self.gpu.set("used", 1000 * MIB)
-            program.stdin.write("\n")
-            self.assertEqual(self.output(program), ["2"])
-            self.assertEqual(len(self.daemon.waits), waits)
+    def test_later_launches_wait_as_well(self):
+        """As those of an evaluation, which comes after hours."""
+        self.start_daemon()
+        program = self.probe("table", "launches", "200000")
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        self.gpu.set("used", 1000 * MIB)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.check(program, ["0"])
+
+    def test_what_else_takes_memory_of_the_drivers_own(self):
+        """Graphs, streams and events; and code with options of the compiler, whose values the
+        driver overwrites in each try."""
+        self.start_daemon()
+        for call in (
+            "cuda.cuStreamCreate(made, 0)",
+            "cuda.cuEventCreate(made, 0)",
+            "cuda.cuGraphInstantiateWithFlags(made, c.c_void_p(8), c.c_ulonglong(0))",
+            "cuda.cuGraphUpload(c.c_void_p(8), None)",
+            "cuda.cuGraphLaunch(c.c_void_p(8), None)",
+            "cuda.cuModuleLoadDataEx(made, None, 1, (c.c_int * 1)(4), (c.c_void_p * 1)(4096))",
+        ):
+            with self.subTest(call):
+                self.gpu.set("used", 0)
+                before = len(self.daemon.waits)
+                program = self.python(
+                    f"""
+                    init()
+                    made = c.byref(c.c_void_p())
+                    say("ready")
+                    input()
+                    say({call})
+                    """
+                )
+                self.assertEqual(program.stdout.readline(), "ready\n")
+                self.gpu.set("used", 1000 * MIB)
+                program.stdin.write("\n")
+                program.stdin.flush()
+                wait = self.wait_for_wait(before + 1)
+                self.assertEqual((wait.bytes, wait.reason), (256 * MIB, pd.CONTEXT))
+                self.gpu.set("used", 0)
+                self.daemon.answer(wait, pd.RETRY)
+                self.assertEqual(self.output(program), ["0"])
 
     def test_a_library(self):
         self.start_daemon()
