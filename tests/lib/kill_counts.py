@@ -2,7 +2,8 @@
 """What a campaign of kills did: one JSON line for each test, appended to $COLLOC_KILLS_FILE.
 
     with kill_counts.of(self, seed) as killed:
-        killed["collocd"] += 1        # for each kill
+        killed["collocd"] += 1             # for each kill
+        killed["helper", "copying"] += 1   # the same, where the phase is known
 """
 import collections
 import contextlib
@@ -22,6 +23,12 @@ def of(test, seed=None):
         path = os.environ.get("COLLOC_KILLS_FILE")
         if path:
             name = ".".join(test.id().split(".")[-2:])
-            line = {"result": "emulated kills", "test": name, "killed": dict(killed)}
+            victims = collections.Counter()
+            for kind, n in killed.items():
+                victims[kind if isinstance(kind, str) else kind[0]] += n
+            line = {"result": "emulated kills", "test": name, "killed": victims}
+            phases = {" ".join(kind): n for kind, n in killed.items() if not isinstance(kind, str)}
+            if phases:
+                line["phases"] = phases
             with open(path, "a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, "seed": seed, "has_held": has_held}) + "\n")
