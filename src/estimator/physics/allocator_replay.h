@@ -50,6 +50,7 @@ struct export_replay {
     double batch;      /* one that the export allows */
     bool use_measured; /* the workspaces that were measured for convolutions, where it has them */
     const double *workspaces; /* of each of export->convs, in bytes; NULL: as measured or by rule */
+    const bool *tries;        /* of each: are kernels tried first? NULL: the measured ones alone */
     uint32_t variant;         /* 0: workspaces as they are known; else each is changed by up to
                           WORKSPACE_CHANGE_MAX (workspace.h), in another way for each number */
 };

@@ -4,7 +4,7 @@
  *
  * With cudnn.benchmark PyTorch allocates the largest workspace of all kernels of a convolution when
  * it first runs one of that shape, tries them, and empties its cache (Conv_v8.cpp). Then it runs
- * the fastest. Where the export has both sizes, so does the replay. */
+ * the fastest. Where the export has both sizes, so does the replay; else it empties the cache. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -86,10 +86,12 @@ static double scratch_of(const struct player *player, const struct export *expor
                                                               : workspace_of(&shape);
 }
 
+/* `bytes`: of the largest workspace; 0: not known. */
 static void try_kernels(struct player *player, double bytes)
 {
     int handle = take_block(player, bytes);
-    allocator_release(&player->allocator, handle);
+    if (handle >= 0)
+        allocator_release(&player->allocator, handle);
     allocator_empty_cache(&player->allocator);
 }
 
@@ -99,6 +101,8 @@ static void run_conv(struct player *player, const struct export *export, size_t 
     bool is_first = player->n_convs_run++ < export->n_step_convs;
     if (is_first && player->how->use_measured && conv->tried.known)
         try_kernels(player, (double)conv->tried.value);
+    else if (player->how->tries && player->how->tries[i] && is_first)
+        try_kernels(player, 0);
     double bytes = scratch_of(player, export, i) * workspace_variant(player->how->variant, i);
     allocator_replay_workspace(&player->allocator, bytes, &player->footprint, &player->error);
 }

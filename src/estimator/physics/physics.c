@@ -23,6 +23,7 @@
 #include "estimator/physics/known_kernels.h"
 #include "estimator/physics/pipeline_stage.h"
 #include "estimator/physics/tensor_split.h"
+#include "estimator/physics/tried_kernels.h"
 #include "training/name_list.h"
 
 /* Chosen: from this share of unknown parameters, activations or layers on the estimate is doubtful;
@@ -312,10 +313,10 @@ static void divide_export(const struct estimate_request *request, struct estimat
             ret_estimate, 0, "the export is of one process: what %s saves is not taken away", way);
 }
 
-/* Plays the export, and measures its layers. `workspaces`: as of struct export_replay. */
+/* Plays the export, and measures its layers. `workspaces`, `tries`: as of struct export_replay. */
 static int replay_export(const struct physics_constants *constants,
-    const struct estimate_request *request, const double *workspaces, struct fault *fault,
-    struct physics *physics)
+    const struct estimate_request *request, const double *workspaces, const bool *tries,
+    struct fault *fault, struct physics *physics)
 {
     const struct export *export = request->export;
     int64_t batch = estimate_batch(request).value;
@@ -338,8 +339,10 @@ static int replay_export(const struct physics_constants *constants,
     physics->is_foreign_gpu = !constants->gpu->is_fitted;
     physics->context_bytes = context_of(
         constants, request, export->multiplies, export->n_convs > 0 || half);
-    struct export_replay how = {
-        .batch = (double)batch, .use_measured = physics->knows_kernels, .workspaces = workspaces};
+    struct export_replay how = {.batch = (double)batch,
+        .use_measured = physics->knows_kernels,
+        .workspaces = workspaces,
+        .tries = tries};
     r = allocator_replay_export(export, &how, constants->gpu, fault, &physics->footprint);
     physics->convolves = export->n_convs > 0;
     if (r == 0 && physics->convolves)
@@ -363,15 +366,21 @@ static int play_export(const struct physics_constants *constants,
     physics->knows_kernels = allocator_replay_knows_kernels(
         export, (double)batch, request->gpu_kind);
     double *workspaces = NULL;
+    bool *tries = NULL;
     int r = physics->knows_kernels ? 0 : known_kernels_find(request, fault, &workspaces);
-    if (r < 0)
+    if (r == 0 && !physics->knows_kernels)
+        r = tried_kernels_find(request, fault, &tries);
+    if (r < 0) {
+        free(workspaces);
         return r;
+    }
     physics->knows_kernels |= workspaces != NULL;
     physics->tries_kernels = export->tries_kernels && !physics->knows_kernels;
     describe_export(request, physics, ret_estimate);
     describe_kernels(request, physics, workspaces != NULL, ret_estimate);
-    r = replay_export(constants, request, workspaces, fault, physics);
+    r = replay_export(constants, request, workspaces, tries, fault, physics);
     free(workspaces);
+    free(tries);
     divide_export(request, ret_estimate, &physics->footprint);
     return r;
 }

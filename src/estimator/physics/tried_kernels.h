@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which convolutions of an export PyTorch tries kernels for, with cudnn.benchmark. */
+#ifndef COLLOC_PHYSICS_TRIED_KERNELS_H
+#define COLLOC_PHYSICS_TRIED_KERNELS_H
+
+#include "estimator/estimator.h"
+
+/*
+ * Finds the passes of convolutions that are the first of their kind.
+ *
+ * ret_tries: one for each of the export's convs, to be freed; NULL: the training tries none, or the
+ *            file does not say what cuDNN is asked
+ *
+ * Returns 0 or -ENOMEM with a fault.
+ */
+int tried_kernels_find(
+    const struct estimate_request *request, struct fault *fault, bool **ret_tries);
+
+#endif
