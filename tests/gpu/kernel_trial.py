@@ -6,6 +6,7 @@
                                                                  on the machine with the GPU
     tests/gpu/kernel_trial.py keep ROWS FILE.xz          anywhere: the rows, smaller
     tests/gpu/kernel_trial.py page COLLOC FILE.xz PAGE   anywhere: the tables
+    tests/gpu/kernel_trial.py alone COLLOC FILE.xz PAGE  anywhere: that of a trial with --alone
 
 BUNDLE is a folder of scripts/bundle. The trainings are those of tuning/kernels.list; NAMEs choose
 some, in that order. Each is followed without the GPU, runs on it twice (without and with
@@ -461,7 +462,34 @@ def page(colloc, path, target):
         file.write(text)
 
 
-ACTIONS = {"measure": measure, "ask": ask_kernels, "keep": trial.keep, "page": page}
+def beside_segments(row):
+    """What a process had beside the allocator's segments at its end, in MiB."""
+    return f"{row['end'][3] - row['end'][2]:.0f}" if row.get("end") else ""
+
+
+def alone(colloc, path, target):
+    """Writes the table of trainings that had the GPU for themselves."""
+    measured = Measured(path)
+    exports, asked, runs = measured.of("export"), measured.of("asked", True), measured.of("run")
+    lines = [
+        "| network | measured MiB | rules | asked | beside segments, MiB | when asked |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, took in measured.taken(True).items():
+        answer = asked.get(name, {})
+        values = estimates_of(
+            colloc, json.loads(exports[name]["value"]), answer.get("kernels"), True
+        )
+        cells = [trial.error_text(value, took) if value else "" for value in values]
+        rest = [beside_segments(runs[name]), beside_segments(answer)]
+        lines.append(f"| {' | '.join([name, f'{took:.0f}', *cells, *rest])} |")
+    with open(target, encoding="utf-8") as file:
+        text = trial.fill(file.read(), "alone", lines)
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+ACTIONS = {"measure": measure, "ask": ask_kernels, "keep": trial.keep, "page": page, "alone": alone}
 
 
 if __name__ == "__main__":
