@@ -119,8 +119,8 @@ TRIALS = (
         1,
         290,
         260,
-        f"{STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier"
-        " magm-streams-declared",
+        f"{STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json magm-streams-declared"
+        " anywhere-carrier",
         f"{SMALL_STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier",
         "MAGM 88 to 95 s, anywhere 0.93 to 1.05 of it; 65 GiB leave in 4 s instead of 7.6; no"
         " crash, 25 to 60 allocations wait",
