@@ -5,7 +5,7 @@
 
 #include "exec/ancestry_cache.h"
 #include "exec/process_usage.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 
 struct gpu_recorder {
     struct gpu_set *set; /* NULL: this machine has no usable GPU */

@@ -19,26 +19,8 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "core/core.h"
+#include "replay/recorded_line.h"
 #include "store/store.h"
-
-enum input_line_kind {
-    INPUT_LINE_BEGIN,    /* the daemon started: a new core with these settings */
-    INPUT_LINE_SETTINGS, /* the core continues with these settings */
-    INPUT_LINE_APPLY,    /* core_apply of an event: the daemon replayed its event log */
-    INPUT_LINE_STEP,     /* core_step of an input, and its return value */
-    INPUT_LINE_DECISION, /* a decision of the core in the step before */
-    INPUT_LINE_FORGET,   /* core_forget */
-};
-
-struct input_line {
-    enum input_line_kind kind;
-    int answer;                    /* of STEP: what core_step returned */
-    uint64_t task;                 /* of FORGET */
-    struct event event;            /* of APPLY, STEP and DECISION */
-    json_t *body;                  /* of these: the event as it stands in the line */
-    struct core_settings settings; /* of BEGIN and SETTINGS */
-};
 
 /* Each writes a line. Returns 0, -EIO, or -ENOMEM. */
 int input_line_write_begin(FILE *out, const struct core_settings *settings);

@@ -3,7 +3,9 @@
 #ifndef COLLOC_REPLAY_INPUT_LINE_V1_H
 #define COLLOC_REPLAY_INPUT_LINE_V1_H
 
-#include "replay/input_line.h"
+#include "base/text.h"
+#include "replay/recorded_line.h"
+#include "store/store.h"
 
 #define INPUT_LINE_V1_BEGIN "colloc-inputs 1 "
 

@@ -5,8 +5,9 @@
 
 #include <stdio.h>
 
+#include "base/fault.h"
 #include "slurmconf/conf_text.h"
-#include "slurmconf/slurm_setup.h"
+#include "slurmconf/setup_files.h"
 
 /* The nodes of one NodeName line that have GPUs. */
 struct gpu_nodes {
