@@ -4,33 +4,34 @@
     scripts/study-timm export SHEET EXPORTS [SECONDS]
     scripts/study-timm judge COLLOC SHEET EXPORTS FOLDER [PAGE]
 
+EXPORTS of `judge`: files with an export a line, packed by xz, with commas between; the networks of
+the first were in view when the rules of this study were made, those of the others were not. Or the
+folder of `export`.
+
 SHEET is GPUMemNet's table as CSV: timm_model,batch,measured_mib,faketensor_mib; `measured_mib` is
 of the whole device. `export` needs PyTorch and timm. It describes the networks in an order that
 does not depend on their names' meaning, so that those done after SECONDS are a random part of the
 table, and goes on where it stopped. Two at once share the work. `judge` estimates each run from the
-export of its network; EXPORTS is that folder, or a file with an export a line, packed by xz. FOLDER
-gets a row for each run (runs.csv) and for each family (families.csv); both stay outside of the
-project, since the table has no licence. PAGE gets the tables between its markers.
+export of its network. FOLDER gets a row for each run (runs.csv) and for each family (families.csv);
+both stay outside of the project, since the table has no licence. PAGE gets the tables between its
+markers.
 
-The sheet does not say how the trainings ran. Their optimizer is taken for SGD with momentum, chosen
-with the table in view: with Adam, and with plain SGD, the constant of the device differs more
-between small networks and large ones. The constant is the median of measured less estimated memory
-over the networks whose hash is even; errors are those of the others, and the other way round.
+The sheet does not say how the trainings ran. They are taken for those of timm's train.py
+(timm_training.py), and a table has what each of its ways does to the errors. The constant of the
+device is the median of measured less estimated memory over the networks whose hash is even; errors
+are those of the others, and the other way round. Another table has what trainings took on an H200
+(docs/measured/timm/h200.jsonl).
 
-Where P99 is too little, it is asked again for a training in which cuDNN tries kernels, as timm's
-own train.py has it. Another table has what that program's loader would have on the GPU beside
-the batch of the step, and one what trainings took on an H200 (docs/measured/timm/h200.jsonl).
-
-A run at the device's limit, or one that took less than the tensors that FakeTensor finds alive at
-its peak, ran out of memory: it is left out.
+A run at the device's limit, one that took less than the tensors that FakeTensor finds alive at its
+peak, or exactly as much as one with another batch, did not train: it is left out.
 """
 import collections
+import concurrent.futures
 import contextlib
 import csv
 import hashlib
 import json
 import lzma
-import math
 import os
 import re
 import signal
@@ -41,23 +42,27 @@ import tempfile
 import time
 
 from colloc_fit.study_baselines import TOP, percentile
+from colloc_fit.timm_training import DECAY, LOADER, TRIES, as_timm_trains, loader_mib
 
 OPTIMIZER = "momentum"
-# What timm's PrefetchLoader has on the GPU beside the batch of the step, when it makes another one:
-# two batches in 32 bit and one as bytes. timm's train.py takes it unless --no-prefetcher is given.
-LOADER_BYTES = 2 * 4 + 1  # for each element of a batch
+ALL_WAYS = (TRIES, DECAY, LOADER)
+STEPS = (
+    ("plain momentum", ()),
+    ("and cuDNN tries kernels", (TRIES,)),
+    ("and weights decay", (TRIES, DECAY)),
+    ("and the loader's batches", ALL_WAYS),
+)
+ASKED_AT_ONCE = 3  # chosen
 BATCH = 32  # at which networks are exported; an export of these is valid for every batch
 GPU = "A100-40GB"
 FULL_MIB = 38500  # of 40,960; chosen: the allocator retries from about there
-LEAST_RUNS = 10  # of a family in the page's table; chosen: two or three networks
+LEAST_RUNS = 40  # of a family in the page's table; chosen: eight networks or more
 JUMP = 0.1  # above the line between its neighbours; chosen
-FEW_CONVOLUTIONS = 4  # of a network of attention, for its patches; chosen
 SPAN = 16  # between the batches of a network whose growth counts: 8 and 128 in the table
 LIMIT_S = 400  # for the export of one network; chosen
-IN_VIEW = 50  # of the study's order: those with which quantiles were chosen are among them
+IN_VIEW, NOT_IN_VIEW = "this study, in view", "this study, not in view"
 MEASURED = os.path.join(TOP, "data", "memory", "exports.jsonl.xz")
 ON_H200 = os.path.join(TOP, "docs", "measured", "timm", "h200.jsonl")
-MIB = 1 << 20
 MIB_OF_GIB = 1024
 KNOWN_FIELDS = ["timm_model", "batch", "measured_mib", "faketensor_mib"]
 
@@ -73,8 +78,15 @@ def family_of(name):
 
 
 def usable_runs(rows):
-    """Those that ended well: less than FakeTensor's live tensors cannot have been enough."""
-    return [row for row in rows if row["faketensor_mib"] <= row["measured_mib"] < FULL_MIB]
+    """Those of a network that ended well: less than FakeTensor's live tensors cannot have been
+    enough, and a training takes more with a larger batch."""
+    times = collections.Counter(row["measured_mib"] for row in rows)
+    return [
+        row
+        for row in rows
+        if row["faketensor_mib"] <= row["measured_mib"] < FULL_MIB
+        and times[row["measured_mib"]] == 1
+    ]
 
 
 def read_sheet(path):
@@ -215,70 +227,49 @@ def unpack_exports(path, networks, folder):
     return found
 
 
-def read_exports(path, networks, scratch):
-    """Paths of the exports of this study, by network: of a folder or a file."""
-    if os.path.isfile(path):
-        return unpack_exports(path, networks, scratch)
-    paths = {name: os.path.join(path, f"{name}.json") for name in networks}
-    return {name: one for name, one in paths.items() if os.path.exists(one)}
+def read_exports(exports, networks, scratch):
+    """Paths of the exports of this study and their sources, by network: of a folder, or of files
+    with commas between."""
+    paths, sources = {}, {}
+    if os.path.isdir(exports):
+        paths = {name: os.path.join(exports, f"{name}.json") for name in networks}
+        paths = {name: one for name, one in paths.items() if os.path.exists(one)}
+        return paths, dict.fromkeys(paths, IN_VIEW)
+    for i, path in enumerate(exports.split(",")):
+        found = unpack_exports(path, networks, scratch)
+        paths.update(found)
+        sources.update(dict.fromkeys(found, NOT_IN_VIEW if i else IN_VIEW))
+    return paths, sources
 
 
-def sources_of(networks, measured, described):
-    """By network, how it was described and whether quantiles were chosen with it in view."""
-    first = set(sorted(networks, key=rank)[:IN_VIEW])
-    sources = {name: "data/memory" for name in measured}
-    for name in described:
-        sources[name] = f"this study, {'in view' if name in first else 'not in view'}"
-    return sources
+def _estimate_network(colloc, runs, path, ways):
+    """A row for each run of a network that is trained in these ways."""
+    with open(path, encoding="utf-8") as file:
+        description = as_timm_trains(json.load(file), ways)
+    convolutions = sum(conv["phase"] == "forward" for conv in description["convs"])
+    rows = []
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(description, file)
+        file.flush()
+        for run in runs:
+            answer = ask(colloc, file.name, run["batch"])["estimates"][0]
+            more = loader_mib(description, run["batch"]) if LOADER in ways else 0
+            known = {key: answer[key] + more for key in ("mib", "p90_mib", "p99_mib")}
+            rows.append({**run, **known, "convolutions": convolutions})
+    return rows
 
 
-def estimate_runs(colloc, networks, exports):
+def estimate_runs(colloc, networks, exports, ways=ALL_WAYS):
     """A row for each usable run of the networks that have an export.
 
     exports: paths by network
     """
-    rows = []
-    for name in sorted(networks):
-        path = exports.get(name)
-        runs = usable_runs(networks[name]) if path else []
-        for run in runs:
-            answer = ask(colloc, path, run["batch"])["estimates"][0]
-            rows.append({**run, **{key: answer[key] for key in ("mib", "p90_mib", "p99_mib")}})
-        if runs:
-            with open(path, encoding="utf-8") as file:
-                description = json.load(file)
-            elements = math.prod(description["inputs"][0]["shape"])
-            for row in rows[-len(runs) :]:
-                row["loader_mib"] = row["batch"] * elements * LOADER_BYTES / MIB
-                row["convolutions"] = sum(
-                    conv["phase"] == "forward" for conv in description["convs"]
-                )
-    return rows
-
-
-def with_loader(rows):
-    """The same runs, with the batches of timm's loader."""
-    return [
-        {**row, **{key: row[key] + row["loader_mib"] for key in ("mib", "p90_mib", "p99_mib")}}
-        for row in rows
-    ]
-
-
-def add_tried(colloc, rows, exports):
-    """Adds whether P99 is enough for a training that tries kernels, to the rows above P99: it is
-    never less than P99 without."""
-    for row in rows:
-        row["above_tried_p99"] = row["above_p99"]
-        if not row["above_p99"]:
-            continue
-        with open(exports[row["model"]], encoding="utf-8") as file:
-            description = json.load(file)
-        description["flags"]["cudnn_benchmark"] = True  # as in timm's train.py
-        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-            json.dump(description, file)
-            file.flush()
-            mib = ask(colloc, file.name, row["batch"])["reserve_mib"]
-        row["above_tried_p99"] = mib + row["constant_mib"] < row["measured_mib"]
+    with concurrent.futures.ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        jobs = [
+            pool.submit(_estimate_network, colloc, usable_runs(networks[name]), path, ways)
+            for name, path in sorted(exports.items())
+        ]
+        return [row for job in jobs for row in job.result()]
 
 
 def add_constants(rows):
@@ -391,8 +382,6 @@ def _errors(rows):
     lines = [
         ["`graph`, from an export", *map(_percent, summary["error"])]
         + [_percent(summary["above_p90"]), _percent(summary["above_p99"])],
-        ["`graph`, where kernels are tried", "", "", "", ""]
-        + [_percent(sum(row["above_tried_p99"] for row in rows) / len(rows))],
     ]
     for label, name in (
         ("FakeTensor, with its constant", "fake_error_less_constant"),
@@ -402,23 +391,18 @@ def _errors(rows):
     return _table(["estimator", "median", "p95", "worst", "above P90", "above P99"], lines)
 
 
-def _loaders(rows):
-    """What the batches of timm's loader do to the errors, by how much of a network convolves."""
-    loaded = with_loader(rows)
-    add_constants(loaded)
+def _steps(rows_of_steps):
+    """What each of the ways of timm's train.py does to the errors.
+
+    rows_of_steps: for each of STEPS
+    """
     lines = []
-    for label, convolves in (("at most four", False), ("more", True)):
-        cells = []
-        for of_rows in (rows, loaded):
-            chosen = [
-                row for row in of_rows if (row["convolutions"] > FEW_CONVOLUTIONS) is convolves
-            ]
-            if chosen:
-                cells += [_percent(statistics.median(abs(row["error"]) for row in chosen))]
-                cells += [_mib(growth(chosen))]
-        if cells:
-            lines.append([label, len({row["model"] for row in chosen}), len(chosen), *cells])
-    heads = ["convolutions", "networks", "runs", "median", "growth", "median with it", "growth"]
+    for (label, _), rows in zip(STEPS, rows_of_steps):
+        add_constants(rows)
+        constants = sorted({round(row["constant_mib"]) for row in rows})
+        cells = [_percent(part) for part in summarize(rows)["error"][:2]]
+        lines.append([label, *cells, _mib(growth(rows)), " and ".join(map(str, constants))])
+    heads = ["estimated for", "median", "p95", "growth", "constant, MiB"]
     return _table(heads, lines)
 
 
@@ -448,8 +432,8 @@ def _beside_h200(networks, taken):
     return _table(heads, [[*line[:-1], f"{line[-1]:+.1f} GiB"] for line in lines])
 
 
-def text_of(rows, networks):
-    """The tables of the page, by the name of their marker."""
+def text_of(rows, networks, rows_of_steps):
+    """The tables of the page, by the name of their marker. rows_of_steps: as of _steps."""
     constants = sorted({round(row["constant_mib"]) for row in rows})
     usable = sum(len(usable_runs(runs)) for runs in networks.values())
     counts = (
@@ -481,7 +465,7 @@ def text_of(rows, networks):
     return {
         "counts": counts,
         "errors": _errors(rows),
-        "loader": _loaders(rows),
+        "steps": _steps(rows_of_steps),
         "jumps": irregular,
         "h200": _beside_h200(networks, read_h200()),
         "halves": _held(rows),
@@ -527,17 +511,20 @@ def write_page(path, texts):
 
 def judge(colloc, sheet, exports, folder, page=None):
     networks = read_sheet(sheet)
-    with tempfile.TemporaryDirectory() as scratch:
-        measured = unpack_exports(MEASURED, networks, scratch)
-        described = read_exports(exports, networks, scratch)
-        paths, sources = {**measured, **described}, sources_of(networks, measured, described)
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as own:
+        paths = unpack_exports(MEASURED, networks, scratch)
+        sources = dict.fromkeys(paths, "data/memory")
+        described, told = read_exports(exports, networks, own)
+        paths.update(described)
+        sources.update(told)
         rows = estimate_runs(colloc, networks, paths)
         if not rows:
             sys.exit(f"study-timm: {exports} has no export of a network of {sheet}")
-        for row in rows:
-            row["source"] = sources[row["model"]]
-        add_constants(rows)
-        add_tried(colloc, rows, paths)
+        in_view = {name: path for name, path in paths.items() if sources[name] != NOT_IN_VIEW}
+        steps = [estimate_runs(colloc, networks, in_view, ways) for _, ways in STEPS]
+    for row in rows:
+        row["source"] = sources[row["model"]]
+    add_constants(rows)
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "runs.csv"), "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -547,7 +534,7 @@ def judge(colloc, sheet, exports, folder, page=None):
         writer = csv.writer(file)
         writer.writerow(["family", "runs", "median", "p95", "above_p99", "mean_error"])
         writer.writerows(group_rows(rows, lambda row: family_of(row["model"])))
-    texts = text_of(rows, networks)
+    texts = text_of(rows, networks, steps)
     if page:
         write_page(page, texts)
     print("\n".join(texts.values()))

@@ -42,8 +42,8 @@ static const double tried_least = 0.3;
 static const double script_least = 0.25;
 
 /* The least scales of an export for a chip whose kernels were not measured: networks that are
- * mostly convolutions, and others. Chosen with 35 networks of a table of runs on an A100 in view;
- * how P90 and P99 hold since is in docs/measured/timm.md. */
+ * mostly convolutions, and others. Chosen with 35 networks of a table of runs on an A100 in view,
+ * which tried kernels, as was found since (docs/measured/timm.md): so they are rather too wide. */
 static const double foreign_convolutions_least = 0.45, foreign_products_least = 0.16;
 
 /* P90 of a compiled step whose pool is known, as a part of the pool. 18 of 20 took 0.1 to 1.1 %
