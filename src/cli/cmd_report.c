@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/moment.h"
 #include "cli/estimate_report.h"
+#include "cli/hours.h"
 #include "cli/print.h"
 #include "cli/saved_report.h"
 #include "cli/session.h"
@@ -146,6 +147,12 @@ static const struct table_column columns[] = {
     {"FAIRNESS", TABLE_RIGHT},
 };
 
+static void add_hours(struct table *table, double hours)
+{
+    struct hours_unit unit = hours_unit_of(hours);
+    table_cell(table, NULL, HOURS_FORMAT, HOURS_IN(unit, hours));
+}
+
 /* Prints a lower bound if a part of the sum is unknown; "-" if all of it is, or the bound is 0,
  * which says nothing. */
 static void add_sum(struct table *table, const char *format, double sum, double unknown_h,
@@ -159,6 +166,15 @@ static void add_sum(struct table *table, const char *format, double sum, double 
         table_cell(table, NULL, "%s%s", unknown_h > 0 ? ">" : "", text);
 }
 
+/* A lower bound is in hours: of less it says nothing. */
+static void add_sum_of_hours(struct table *table, double hours, const struct report_row *row)
+{
+    struct hours_unit unit = hours_unit_of(row->unknown_activity_h > 0 ? 0 : hours);
+    char format[16];
+    snprintf(format, sizeof format, "%%.%df %s", unit.digits, unit.name);
+    add_sum(table, format, hours * unit.per_hour, row->unknown_activity_h, row);
+}
+
 /* A task on two GPUs would count twice, so a row of a GPU has no number of tasks. */
 static void add_row(
     struct table *table, const struct report_query *query, const struct report_row *row)
@@ -169,11 +185,11 @@ static void add_row(
         table_cell(table, NULL, "-");
     else
         table_cell(table, NULL, "%lld", (long long)row->tasks);
-    table_cell(table, NULL, "%.1f h", row->held_h);
-    add_sum(table, "%.1f h", row->used_h, row->unknown_activity_h, row);
-    add_sum(table, "%.1f h", row->idle_h, row->unknown_activity_h, row);
-    table_cell(table, NULL, "%.1f h", row->repeated_h);
-    table_cell(table, NULL, "%.1f h", row->saved_h);
+    add_hours(table, row->held_h);
+    add_sum_of_hours(table, row->used_h, row);
+    add_sum_of_hours(table, row->idle_h, row);
+    add_hours(table, row->repeated_h);
+    add_hours(table, row->saved_h);
     add_sum(table, "%.2f kWh", row->energy_j / 3.6e6, row->unknown_energy_h, row);
     add_sum(table, "%.2f kg", report_co2_g(query, row) / 1000, row->unknown_energy_h, row);
     if (report_fairness(row) > 0)

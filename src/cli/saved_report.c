@@ -8,6 +8,7 @@
 #include "cli/saved_report.h"
 
 #include "base/array.h"
+#include "cli/hours.h"
 #include "cli/table.h"
 
 static const struct table_column columns[] = {
@@ -24,9 +25,17 @@ static const struct table_column columns[] = {
     {"UNKNOWN", TABLE_RIGHT},
 };
 
+enum { SAVED_COLUMNS = 4 }; /* SAVED to SOONER */
+
 static bool is_known(const struct ledger_sums *sums)
 {
     return sums->alone_h > 0;
+}
+
+/* Nothing else can have saved or cost anything. */
+static bool was_shared(const struct ledger_sums *sums)
+{
+    return is_known(sums) && sums->shared_h > 0;
 }
 
 static bool knows_energy(const struct ledger_sums *sums)
@@ -42,32 +51,49 @@ static void add_share(struct table *table, double part_h, double of_h)
         table_cell(table, NULL, "-");
 }
 
+static void add_hours(struct table *table, double hours)
+{
+    struct hours_unit unit = hours_unit_of(hours);
+    table_cell(table, NULL, HOURS_FORMAT, HOURS_IN(unit, hours));
+}
+
+static void add_saved(struct table *table, const struct ledger_sums *sums)
+{
+    double saved_h = report_saved_h(sums), low_h = sums->low_h - sums->occupied_h,
+           high_h = sums->high_h - sums->occupied_h;
+    struct hours_unit unit = hours_unit_of(fmax(fabs(low_h), fabs(high_h)));
+    add_hours(table, saved_h);
+    table_cell(table, NULL, "%.*f and " HOURS_FORMAT, unit.digits, low_h * unit.per_hour,
+        HOURS_IN(unit, high_h));
+    table_cell(table, NULL, "%.0f %%", 100 * saved_h / sums->alone_h);
+    add_hours(table, sums->sooner_h);
+}
+
 static void add_row(struct table *table, const struct report_row *row)
 {
     const struct ledger_sums *sums = &row->ledger;
-    double saved_h = report_saved_h(sums);
     table_row(table);
     table_cell(table, NULL, "%s", row->name ? row->name : "all");
     table_cell(table, NULL, "%lld", (long long)row->tasks);
-    table_cell(table, NULL, "%.1f h", sums->held_h);
-    if (is_known(sums)) {
-        table_cell(table, NULL, "%.1f h", sums->alone_h);
-        table_cell(table, NULL, "%.1f h", saved_h);
-        table_cell(table, NULL, "%.1f and %.1f h", sums->low_h - sums->occupied_h,
-            sums->high_h - sums->occupied_h);
-        table_cell(table, NULL, "%.0f %%", 100 * saved_h / sums->alone_h);
-        table_cell(table, NULL, "%.1f h", sums->sooner_h);
-    } else {
-        for (int i = 0; i < 5; i++)
-            table_cell(table, NULL, "-");
-    }
-    if (knows_energy(sums))
+    add_hours(table, sums->held_h);
+    if (is_known(sums))
+        add_hours(table, sums->alone_h);
+    else
+        table_cell(table, NULL, "-");
+    if (was_shared(sums))
+        add_saved(table, sums);
+    for (int i = 0; !was_shared(sums) && i < SAVED_COLUMNS; i++)
+        table_cell(table, NULL, "-");
+    if (was_shared(sums) && knows_energy(sums))
         table_cell(table, NULL, "%.2f kWh", sums->energy_j / 3.6e6);
     else
         table_cell(table, NULL, "-");
     add_share(table, sums->measured_h, sums->shared_h);
     add_share(table, sums->unknown_h, sums->held_h);
 }
+
+static const char nothing_shared[] =
+    "\nNo task was beside others: nothing is known yet of what sharing saves or costs here.";
 
 static const char legend[] =
     "\nALONE: GPU hours that the same work takes on GPUs without other tasks. SAVED: ALONE less\n"
@@ -88,6 +114,8 @@ void saved_report_print(const char *header, const struct report *report)
         add_row(table, &report->total);
     table_print(table, "No task held a GPU.");
     table_destroy(table);
+    if (report->n > 0 && !(report->total.ledger.shared_h > 0))
+        puts(nothing_shared);
     if (report->n > 0)
         puts(legend);
 }

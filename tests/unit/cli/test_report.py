@@ -150,6 +150,29 @@ class Report(CliCase):
         )
         self.assertIn("ALONE: GPU hours that the same work takes", text)
 
+    def test_a_young_installation(self):
+        """What is less than 0.05 h is in a smaller unit, and what nothing can say is not 0."""
+        self.daemon.tasks = [
+            ended(
+                1,
+                "ada",
+                attempt(["GPU-a"], 0, 40 / 3600),
+                ledger={
+                    **dict.fromkeys(("held_s", "alone_s", "alone_low_s", "alone_high_s"), 40),
+                    **dict.fromkeys(("shared_s", "measured_s", "unknown_s"), 0),
+                },
+            )
+        ]
+        words = ("report", "--from", DAY, "--to", "2026-11-02")
+        text = self.colloc(*words, "--saved")
+        self.assertRegex(text, r"ada +1 +40 s +40 s +- +- +- +- +- +- +0 %")
+        self.assertIn("nothing is known yet of what sharing saves", text)
+        self.assertRegex(self.colloc(*words), r"ada +1 +40 s +- +- +0\.0 h +0\.0 h ")
+        self.daemon.tasks = [self.shared(task, "ada", 0, 100 / 3600, 0.7) for task in (1, 2)]
+        text = self.colloc(*words, "--saved")
+        self.assertRegex(text, r"ada +2 +0\.1 h +2\.3 min +40 s +26 and 54 s +29 % ")
+        self.assertNotIn("nothing is known yet", text)
+
     def test_a_ledger_of_one_period(self):
         """Half of the time of two tasks is in the period: half of what they saved."""
         self.daemon.tasks = [self.shared(1, "ada", -4, 4, 0.9), self.shared(2, "ada", -4, 4, 0.9)]
