@@ -95,7 +95,18 @@ static bool is_over_by(const struct placement_query *query, int i, int64_t at_us
     return at_us != START_UNKNOWN && takes_s <= (double)(at_us - query->now_us) / (double)SECOND_US;
 }
 
-/* Rules 2 and 3. */
+/* Rule 4. Returns when the head may start at the latest, or START_UNKNOWN. */
+static int64_t latest_start_us(const struct placement_query *query)
+{
+    int64_t start_us = query->view->reservation_start_us;
+    struct reading takes_us = query->head->request.expect.time_us;
+    if (start_us == START_UNKNOWN || !takes_us.valid || !query->task->request.slowdown_max.valid)
+        return start_us;
+    int64_t waited_us = query->head->submitted_us + llround(takes_us.value);
+    return waited_us > start_us ? waited_us : start_us;
+}
+
+/* Rules 2 to 4. */
 static bool leaves_room_for_head(const struct placement_query *query, int i)
 {
     struct placement_query of_head = *query;
@@ -108,7 +119,7 @@ static bool leaves_room_for_head(const struct placement_query *query, int i)
         return false;
     if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
         return false;
-    return opening_lasts(&of_head, i, query->task, start_us);
+    return opening_lasts(&of_head, i, query->task, latest_start_us(query));
 }
 
 uint64_t backfill_delayed_task(

@@ -53,7 +53,7 @@ bool opening_is_ruled_out(
  *
  * gpu: has fewer than PREDICT_RESIDENTS_MAX residents.
  * joining: the other task.
- * start_us: when the head is expected to start, or START_UNKNOWN.
+ * start_us: when the head is to start at the latest, or START_UNKNOWN.
  */
 bool opening_lasts(
     const struct placement_query *query, int gpu, const struct task *joining, int64_t start_us);

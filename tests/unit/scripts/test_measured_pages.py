@@ -65,7 +65,7 @@ class Pages(unittest.TestCase):
         self.assertEqual([row for row in made if row not in written], [])
 
     def test_promise(self):
-        for name in ("again", "probe", "ledger"):
+        for name in ("again", "probe", "probe-again", "ledger"):
             path = os.path.join(MEASURED, f"promise-{name}.jsonl")
             made = self.made_by(("tests", "gpu", "promise_trial.py"), "--page", path)
             self.assert_has("promise.md", rows(made))
