@@ -35,13 +35,13 @@ enum { WINDOW_FIRST = 1024 };
 /* Chosen. A collection costs about 30 ns a call, and 10 ms at its end. */
 enum {
     REST_CALLS = 1024, /* until the clock is read */
-    RESTS_MAX = 6,
+    RESTS_MAX = 8,
     ASTRAY_STEPS = 8, /* after the calls of 8 steps without one, the marks have stayed away */
     CHECK_FIRST = 256,
     CHECK_FACTOR = 16,
 };
 static const int64_t REPLACE_AFTER_US = 120 * INT64_C(1000000);
-static const int64_t REST_US = 10 * INT64_C(1000000); /* after one full window; then twice that */
+static const int64_t REST_US = 2 * INT64_C(1000000); /* after one full window; then twice that */
 
 /* Chosen: a longer interval is a break, by its calls or by its time. Launches return at once while
  * the GPU is behind, and every so often a call waits for all of them: of ten steps, nine took 0.1
@@ -100,7 +100,7 @@ static void stop_collecting(struct step_counter *counter, uint64_t calls)
 
 static void rest_a_while(struct step_counter *counter, int64_t now_us)
 {
-    counter->is_settled = true;
+    counter->is_settled = counter->marks.n > 0; /* a training may begin after a compilation */
     counter->rests_until_us = now_us + (REST_US << counter->rests);
     stop_collecting(counter, REST_CALLS);
     if (counter->rests < RESTS_MAX)

@@ -522,10 +522,8 @@ def summarise(rows):
 
 def replaced_marks(row):
     """A line for each time that other marks replaced those in use: steps missing before and after,
-    by the training's own ends and the samples of the page, [ms, count, timed ms, unit]."""
-    samples = [
-        (sum(end <= ms for end in row["ends"]), ms, n, unit) for ms, n, _, unit in row["page"]
-    ]
+    by the training's own ends and the samples of the page."""
+    samples = [(sum(end <= s[0] for end in row["ends"]), s[0], s[1], s[3]) for s in row["page"]]
     for before, after in zip(samples, samples[1:]):
         if 0 < before[3] < after[3]:
             sides = (samples[0], before), (after, samples[-1])

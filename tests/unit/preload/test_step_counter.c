@@ -654,6 +654,31 @@ static void test_a_period_of_a_part_replaces_no_marks(void **state)
     end(&p);
 }
 
+/* A compiler tries kernels, with more calls than a window has; then a step is three calls. */
+static void test_few_calls_after_a_compilation(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 10000; i++) {
+        launch(&p, 4000 + random_below(&p, 300), 1 + random_below(&p, 20));
+        if (random_below(&p, 4) == 0)
+            note(&p, STEP_SYNC, 0);
+    }
+    p.call_us = 200;
+    for (int i = 0; i < 60000; i++) {
+        note(&p, STEP_COPY, COPY);
+        note(&p, STEP_COPY, 4096);
+        note(&p, STEP_GRAPH, 7);
+        p.steps++;
+        if (i == 30000)
+            mark(&p);
+    }
+    assert_int_equal(p.counter->unit, 1);
+    check(&p);
+    end(&p);
+}
+
 static void test_no_period_is_unknown(void **state)
 {
     (void)state;
@@ -725,6 +750,7 @@ int main(void)
         cmocka_unit_test(test_layers_are_no_steps),
         cmocka_unit_test(test_steps_longer_than_a_window_are_unknown),
         cmocka_unit_test(test_a_period_of_a_part_replaces_no_marks),
+        cmocka_unit_test(test_few_calls_after_a_compilation),
         cmocka_unit_test(test_no_period_is_unknown),
         cmocka_unit_test(test_slower_steps),
         cmocka_unit_test(test_a_stop_is_a_break),
