@@ -296,6 +296,19 @@ static bool is_of_last_siblings(const struct placement_query *query, const struc
            joins_by_mps(query, gpu);
 }
 
+/* Do those that are starting let the task start? The last siblings need not show their activity
+ * before: it does not count. */
+static bool admits_beside_starting(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    if (starting_admits(query, gpu, false, ret_verdict))
+        return true;
+    if (ret_verdict->kind != VERDICT_STARTING || !is_of_last_siblings(query, gpu))
+        return false;
+    *ret_verdict = (struct verdict){.kind = VERDICT_FITS};
+    return true;
+}
+
 bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
@@ -440,7 +453,7 @@ static __attribute__((noinline)) bool may_share(
         !service_guard_admits(query, i, ret_verdict) ||
         !promise_guard_admits(query, i, ret_verdict))
         return false;
-    return starting_admits(query, gpu, false, ret_verdict) && has_memory(query, gpu, ret_verdict) &&
+    return admits_beside_starting(query, gpu, ret_verdict) && has_memory(query, gpu, ret_verdict) &&
            conditions_check_activity(query, gpu, ret_verdict) &&
            is_gain_enough(query, i, ret_verdict);
 }
@@ -624,7 +637,7 @@ static bool choose_first(
     for (int i = query->first_gpu; i < end && n < wanted; i++) {
         const struct gpu_view *gpu = &query->view->gpus[i];
         if (open_bytes[i] < bytes ||
-            (gpu->n_residents > 0 && !starting_admits(query, gpu, false, &verdict)) ||
+            (gpu->n_residents > 0 && !admits_beside_starting(query, gpu, &verdict)) ||
             !are_all_met(query, i, &verdict) || (order->before && !unbeaten(query, i)))
             continue;
         if (order->before && memory_domain_is_shared(gpu))

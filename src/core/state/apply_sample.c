@@ -14,8 +14,8 @@
  *      step (with smact_sum_max).
  *   3. The number of external processes has changed.
  *   4. Memory in use has fallen: of the GPU, of a resident, or of what no resident accounts for.
- *   5. A resident has settled; or, where tasks start beside others, has shown how active it is, or
- *      the activity of its GPU has fallen while it is starting.
+ *   5. A resident has settled; or, where tasks start beside others, has shown how active it is or,
+ *      of an array, what it has taken; or the activity of its GPU has fallen while it is starting.
  *   6. A task alone on its GPUs has shown another SM activity than expected.
  *   7. Where they are limited: power or PCIe traffic has fallen, or became known or unknown.
  *   8. The GPU is reserved, and may admit the head of the queue later than predicted: external
@@ -312,14 +312,16 @@ static void note_memory(struct resident *resident, bool is_late, int64_t now_us)
         resident->most_bytes = used.value;
 }
 
-/* Returns whether the resident has just been seen long enough to show its activity. */
+/* Returns whether the resident has just been seen long enough to show its activity, or, of an
+ * array, has been seen for the first time: it shows what its siblings need. */
 static bool count_risen(
     const struct core *core, const struct core_sample *sample, struct resident *resident)
 {
     if (sample->smact_repeats || !residence_has_risen(resident->residence) ||
         resident->samples_risen == RISEN_SAMPLES_ENOUGH)
         return false;
-    return ++resident->samples_risen == RISEN_SAMPLES_ENOUGH &&
+    int n = ++resident->samples_risen;
+    return (n == RISEN_SAMPLES_ENOUGH || (n == 1 && resident->array)) &&
            core->settings.conditions.starting_max > 0;
 }
 

@@ -435,7 +435,31 @@ static void siblings_need_what_the_task_needs(void **state)
     assert_int_equal(check(0, false).kind, VERDICT_MEMORY_KEPT);
     task.array.id = 7;
     task.request.need = (struct need){.kind = NEED_UNKNOWN};
+    gpus[0].residents[0].samples_risen = 0; /* three others show what it will need: too few */
     assert_int_equal(check(0, false).kind, VERDICT_MEMORY_KEPT);
+}
+
+/* Twice of what four of the array hold is kept for each, long before their memory has settled. */
+static void several_siblings_show_what_all_need(void **state)
+{
+    conditions.starting_max = 32;
+    conditions.smact_sum_max = 1.4;
+    task.request.sharing = SHARING_MPS;
+    task.array.id = 7;
+    add_siblings(7, 4,
+        (struct resident){.residence = RESIDENCE_RISING,
+            .allocations_wait = true,
+            .samples_risen = 1,
+            .mem_used_bytes = reading_of(1 * GIB)});
+    gpus[0].mem_used_bytes = reading_of(30 * GIB); /* of 10, 4 are kept and 5 for the task */
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    gpus[0].residents[0].mem_used_bytes = reading_of(1.5 * GIB); /* 0.5 more each */
+    assert_int_equal(check(0, false).kind, VERDICT_MEMORY_KEPT);
+    gpus[0].mem_used_bytes = reading_of(10 * GIB);
+    conditions.starting_max = 4;
+    assert_int_equal(check(0, false).kind, VERDICT_STARTING);
+    assert_int_equal(check_of_array(0, false, 2).kind, VERDICT_FITS);
+    assert_int_equal(check_of_array(0, false, 3).kind, VERDICT_STARTING);
 }
 
 static void idle_is_known_not_guessed(void **state)
@@ -951,6 +975,7 @@ int main(void)
         cmocka_unit_test_setup(siblings_fill_the_gpu, idle_machine),
         cmocka_unit_test_setup(the_last_siblings_join_a_full_gpu, idle_machine),
         cmocka_unit_test_setup(siblings_need_what_the_task_needs, idle_machine),
+        cmocka_unit_test_setup(several_siblings_show_what_all_need, idle_machine),
         cmocka_unit_test_setup(idle_is_known_not_guessed, idle_machine),
         cmocka_unit_test_setup(a_gpu_has_48_clients_of_mps, idle_machine),
         cmocka_unit_test_setup(newcomers_wait_for_the_newest_and_for_room, idle_machine),
