@@ -19,6 +19,7 @@ START = (
     "start-array-middle.jsonl",
     "start-array-again.jsonl",
     "start-array-loaded.jsonl",
+    "start-array-long.jsonl",
 )
 MEASURED = os.path.join(ROOT, "docs", "measured")
 
