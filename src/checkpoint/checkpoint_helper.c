@@ -179,6 +179,15 @@ static int open_driver(struct helper *helper, struct fault *fault)
     return r;
 }
 
+/* Has the process of the driver's memory ended? Also one that runs another program now, which the
+ * driver does not know. */
+static bool has_ended(const struct helper_request *request, int result)
+{
+    bool is_unknown = request->call == HELPER_STATE && result == CUDA_ERROR_OPERATING_SYSTEM;
+    return !cuda_process_is(request->pid, request->born) ||
+           (is_unknown && !cuda_process_may_have_driver(request->pid));
+}
+
 /* A process that ends during the call has ended, whatever the driver returned. */
 static int call_for_process(
     struct helper *helper, const struct helper_request *request, struct helper_reply *reply)
@@ -189,7 +198,7 @@ static int call_for_process(
     if (!cuda_driver_can_suspend(&helper->driver))
         return -ENOSYS;
     int r = call_driver(helper, request, reply);
-    return r != 0 && !is_release && !cuda_process_is(request->pid, request->born) ? -ESRCH : r;
+    return r != 0 && !is_release && has_ended(request, r) ? -ESRCH : r;
 }
 
 static int open_and_call(struct helper *helper, const struct helper_request *request,

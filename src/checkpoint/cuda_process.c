@@ -83,6 +83,16 @@ static bool contains_text(struct span text, const char *word)
     return memmem(text.at, text.size, word, strlen(word));
 }
 
+bool cuda_process_may_have_driver(pid_t pid)
+{
+    size_t size;
+    char *maps = NULL;
+    bool is_read = process_read_entry(pid, "maps", MAPS_LIMIT, &maps, &size) == 0 && size > 0;
+    bool may = !is_read || contains_text((struct span){maps, size}, "/libcuda.so");
+    free(maps);
+    return may;
+}
+
 void cuda_process_parse_maps(struct span maps, struct cuda_process *process)
 {
     struct span line;

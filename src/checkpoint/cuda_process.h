@@ -42,6 +42,10 @@ int cuda_process_parse(struct span text, struct cuda_process *ret_process);
  * take seconds to end: a call of the driver for it fails meanwhile. */
 bool cuda_process_is(pid_t pid, uint64_t born);
 
+/* Has it loaded the driver's library, or can that not be read? A program that it has loaded in the
+ * place of another one (execve) has none at first, and the other one's GPU memory is gone. */
+bool cuda_process_may_have_driver(pid_t pid);
+
 /* The parsers of /proc/PID/maps, status, environ and auxv, for any bytes. Each sets the fields that
  * its file has. */
 void cuda_process_parse_maps(struct span maps, struct cuda_process *process);

@@ -9,11 +9,14 @@
  *     carried-training --steps=500 --grows=go --grows-mib=300
  *                                           500 steps; once the file `go` exists it takes 300 MiB
  *                                           more, and prints "grew"
+ *     carried-training --execs=FILE         once the file exists, a thread of it loads `sleep 1000`
+ *                                           in its place
  *
  * Ends with 1 where a call fails, after a line that names the call, and with 2 where a block is
  * lost.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,7 +71,7 @@ static struct {
 static struct {
     long device, n_blocks, first_mib, pool_mib, grows_mib;
     long steps; /* 0: until `end` exists */
-    const char *end, *idle, *grows;
+    const char *end, *idle, *grows, *execs;
     long has_nccl, rank, communicates; /* rank: of two; -1: none */
     long hangs, is_patient, shares;
     const char *opens; /* a handle of legacy IPC, in hexadecimal */
@@ -326,6 +329,15 @@ static void train(const struct block *sums)
     }
 }
 
+/* The program's main thread may be at the gate. */
+static void *load_another_program(void *unused)
+{
+    while (!exists(options.execs))
+        sleep_ns(STEP_NS);
+    execlp("sleep", "sleep", "1000", NULL);
+    return unused;
+}
+
 static const struct {
     const char *name;
     long *number;
@@ -336,6 +348,7 @@ static const struct {
     {"--first-mib=", &options.first_mib, NULL},
     {"--pool-mib=", &options.pool_mib, NULL},
     {"--grows=", NULL, &options.grows},
+    {"--execs=", NULL, &options.execs},
     {"--grows-mib=", &options.grows_mib, NULL},
     {"--steps=", &options.steps, NULL},
     {"--end=", NULL, &options.end},
@@ -389,6 +402,8 @@ int main(int argc, char **argv)
         join_ranks();
     if (options.hangs)
         hang();
+    pthread_t thread;
+    check(options.execs && pthread_create(&thread, NULL, load_another_program, NULL), "--execs");
     const struct block *sums = options.communicates ? take_block(1, 0) : NULL;
     if (sums)
         scatter(sums);

@@ -454,6 +454,20 @@ class Carried(Suspend):
         self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
+    def test_it_loads_another_program_meanwhile(self):
+        """The memory goes with the old program: there is nothing to bring back."""
+        task, pid = self.start_program("--execs=go")
+        until(lambda: self.task(task)["carried"], "its carrier")
+        self.colloc("suspend", str(task))
+        self.wait_state(task, "SUSPENDED")
+        self.write("go", "")
+        until(lambda: proc(pid, "comm").strip() == "sleep", "the other program")
+        until(lambda: pid not in self.processes(), "its memory to be free")
+        self.colloc("resume", str(task))
+        self.wait_state(task, "RUNNING")
+        self.assertTrue(is_alive(pid))
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
     def test_its_gpu_is_lost_on_the_way(self):
         """The task computes on the other GPU then, from its copy or anew. Or it could not leave, or
         came back before the loss was seen, and computes on where it was, if that can be."""
