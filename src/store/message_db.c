@@ -7,12 +7,12 @@
 #include "store/message_db.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "store/private_file.h"
 #include "store/store_private.h"
 
 static const char schema[] =
@@ -171,16 +171,6 @@ static int open_file(struct message_db *db, struct fault *fault)
     return r;
 }
 
-/* Messages hold what only their users may read: so does the file. */
-static int create_private(const struct message_db *db, struct fault *fault)
-{
-    int fd = open(db->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return fault_set(fault, errno, "%s: %s", db->path, strerror(errno));
-    close(fd);
-    return 0;
-}
-
 static int put_aside(struct message_db *db)
 {
     static const char *const endings[] = {"-wal", "-shm"};
@@ -214,7 +204,7 @@ int message_db_open(const char *path, int64_t last_seq, const struct message_sha
         return fault_set(fault, ENOMEM, "out of memory");
     db->shares = *shares;
     snprintf(db->path, sizeof db->path, "%s", path);
-    int r = create_private(db, fault);
+    int r = private_file_make(db->path, fault);
     if (r == 0)
         r = open_file(db, fault);
     if (r == -EUCLEAN) {
@@ -223,7 +213,7 @@ int message_db_open(const char *path, int64_t last_seq, const struct message_sha
         answer = MESSAGE_DB_REPLACED;
         r = put_aside(db);
         if (r == 0)
-            r = create_private(db, &again);
+            r = private_file_make(db->path, &again);
         if (r == 0)
             r = open_file(db, &again);
         if (r < 0 && *again.text)

@@ -29,6 +29,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "store/metric_bucket.h"
+#include "store/private_file.h"
 #include "store/store_private.h"
 
 #define VERSION 1
@@ -211,10 +212,13 @@ static int check_version(struct metric_db *db, struct fault *fault)
 
 static int open_file(struct metric_db *db, struct fault *fault)
 {
+    int r = private_file_make(db->path, fault);
+    if (r < 0)
+        return r;
     if (sqlite3_open_v2(db->path, &db->sqlite,
             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return set_fault(db, fault);
-    int r = execute_sql(db,
+    r = execute_sql(db,
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -2048;"
         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 4194304",
         fault);

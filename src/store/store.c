@@ -27,6 +27,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "store/private_file.h"
 #include "store/store_private.h"
 
 #define LOCK_PATIENCE_US 1000000 /* chosen: children were seen to hold it for up to 90 ms */
@@ -160,10 +161,9 @@ static int claim_folder(struct store *store, const char *folder, struct fault *f
         r = check_not_cut_off(store, fault);
     if (r < 0)
         return r;
-    int fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return fault_set(fault, errno, "%s: %s", store->path, strerror(errno));
-    close(fd);
+    r = private_file_make(store->path, fault);
+    if (r < 0)
+        return r;
     store->reserve_bytes = reserve_find(store);
     signature_read(store->lock_fd, &store->signature);
     return 0;

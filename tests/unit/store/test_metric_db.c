@@ -334,6 +334,33 @@ static void test_killed_while_writing(void **state)
     metric_db_close(db);
 }
 
+static void assert_mode(const char *folder, const char *name)
+{
+    char path[256];
+    struct stat found;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(stat(path, &found), 0);
+    assert_int_equal(found.st_mode & 07777, 0600);
+}
+
+/* The folder of the state can be entered by all users, and tasks' own metrics are in the file. */
+static void test_only_its_user_reads_the_file(void **state)
+{
+    char path[256];
+    mode_t before = umask(022);
+    metric_db_close(open_db(*state));
+    snprintf(path, sizeof path, "%s/metrics.db", (char *)*state);
+    assert_mode(*state, "metrics.db");
+    assert_int_equal(chmod(path, 0644), 0); /* as an older version left it */
+    struct metric_db *db = open_db(*state);
+    write_seconds(db, 7, 0, 10);
+    assert_mode(*state, "metrics.db");
+    assert_mode(*state, "metrics.db-wal");
+    assert_mode(*state, "metrics.db-shm");
+    metric_db_close(db);
+    umask(before);
+}
+
 static void test_damage_is_put_aside(void **state)
 {
     char path[256], aside[300];
@@ -543,6 +570,7 @@ int main(void)
         TEST(test_time_is_bounded),
         TEST(test_size_is_bounded),
         TEST(test_killed_while_writing),
+        TEST(test_only_its_user_reads_the_file),
         TEST(test_damage_is_put_aside),
         TEST(test_cut_off_rows),
         TEST(test_more_values_than_before),
