@@ -635,9 +635,10 @@ static bool choose_first(
     int n = 0, wanted = placement_wanted(query), end = placement_end_gpu(query);
     struct verdict verdict;
     for (int i = query->first_gpu; i < end && n < wanted; i++) {
+        if (open_bytes[i] < bytes)
+            continue;
         const struct gpu_view *gpu = &query->view->gpus[i];
-        if (open_bytes[i] < bytes ||
-            (gpu->n_residents > 0 && !admits_beside_starting(query, gpu, &verdict)) ||
+        if ((gpu->n_residents > 0 && !admits_beside_starting(query, gpu, &verdict)) ||
             !are_all_met(query, i, &verdict) || (order->before && !unbeaten(query, i)))
             continue;
         if (order->before && memory_domain_is_shared(gpu))
