@@ -58,23 +58,6 @@ def kills(sharing):
     }
 
 
-def array():
-    """40 of equal length are one group, two of 20 or three of 14: more numbers need no trial. All
-    three were measured: again the best of them alone."""
-    command = f"{GPU}/start_trial.py {{programs}} {{out}}/array.jsonl --gpus={{gpu}}"
-    forked = f"env PYTORCH_NVML_BASED_CUDA_CHECK=1 python3 {command} --fork=torch,torch._dynamo"
-    forked += " --array-kind=fed --pace-steps=200 --within={seconds}"
-    return {
-        "gpus": 1,
-        "wanted_s": 175,
-        "least_s": 150,
-        "command": f"{forked} --array=40 --array-steps=593 --ways=array,fixed-40,array",
-        "smoke": f"{forked} --array=6 --array-each=2 --ways=pace,array,fixed-3",
-        "emulated": f"python3 {command} --emulated --array=8 --array-each=5 --ways=array,fixed-4"
-        " --within={seconds}",
-    }
-
-
 def containers():
     command = f"python3 {GPU}/container_trial.py {{programs}} {{out}}/container.jsonl"
     command += " --gpus={gpu} --seconds={seconds}"
@@ -166,14 +149,6 @@ TRIALS = (
         f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}}",
         f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}} --small",
         "median error of pairs 10 to 14 % without learning, 8 to 12 % with it",
-    ),
-    Trial(
-        "array",
-        "40 equal trainings of about 20 s on one GPU, against 40 at a time by hand, again",
-        predicted="40 at a time by hand 39 to 41 s, colloc 40 to 43: 27 start at once, the others"
-        " 5 to 7 s after the submission; 1.00 to 1.08 of it; no failure",
-        may_be_beside=False,
-        **array(),
     ),
     Trial(
         "containers",

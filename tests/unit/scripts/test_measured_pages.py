@@ -20,6 +20,7 @@ START = (
     "start-array-again.jsonl",
     "start-array-loaded.jsonl",
     "start-array-long.jsonl",
+    "start-array-long-again.jsonl",
 )
 MEASURED = os.path.join(ROOT, "docs", "measured")
 
