@@ -42,6 +42,14 @@ static CUresult replace_range(CUdeviceptr at, size_t bytes, int memory)
     return room == MAP_FAILED ? CUDA_OUT_OF_MEMORY : CUDA_OK;
 }
 
+/* One call in this program fails, whose name $COLLOC_EMULATOR_FAILS has, as long as it is set. */
+static bool call_fails(const char *call)
+{
+    const char *name = getenv("COLLOC_EMULATOR_FAILS");
+
+    return name && strcmp(name, call) == 0;
+}
+
 CUresult cuMemAddressReserve(
     CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wish, unsigned long long flags)
 {
@@ -63,6 +71,8 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
 
     if (!block || (block->foreign_bytes && (int64_t)bytes > block->foreign_bytes))
         return CUDA_INVALID_VALUE;
+    if (call_fails("cuMemMap"))
+        return CUDA_OUT_OF_MEMORY;
     return replace_range(at, bytes, block->memory);
 }
 
@@ -131,14 +141,6 @@ static void pass_bus(struct bus *bus, size_t bytes)
     struct timespec rest = {.tv_sec = (until_us - now_us) / SECOND_US,
         .tv_nsec = (until_us - now_us) % SECOND_US * 1000};
     nanosleep(&rest, NULL);
-}
-
-/* One call in this program fails, whose name $COLLOC_EMULATOR_FAILS has. */
-static bool call_fails(const char *call)
-{
-    const char *name = getenv("COLLOC_EMULATOR_FAILS");
-
-    return name && strcmp(name, call) == 0;
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)

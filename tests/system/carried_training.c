@@ -11,6 +11,8 @@
  *                                           more, and prints "grew"
  *     carried-training --execs=FILE         once the file exists, a thread of it loads `sleep 1000`
  *                                           in its place
+ *     carried-training --short=FILE         while the file exists no memory can be mapped; a thread
+ *                                           prints "short" once that is so
  *
  * Ends with 1 where a call fails, after a line that names the call, and with 2 where a block is
  * lost.
@@ -71,7 +73,7 @@ static struct {
 static struct {
     long device, n_blocks, first_mib, pool_mib, grows_mib;
     long steps; /* 0: until `end` exists */
-    const char *end, *idle, *grows, *execs;
+    const char *end, *idle, *grows, *execs, *is_short;
     long has_nccl, rank, communicates; /* rank: of two; -1: none */
     long hangs, is_patient, shares;
     const char *opens; /* a handle of legacy IPC, in hexadecimal */
@@ -338,6 +340,21 @@ static void *load_another_program(void *unused)
     return unused;
 }
 
+static void *run_short(void *unused)
+{
+    for (bool was_short = false;; sleep_ns(STEP_NS)) {
+        bool is_short = exists(options.is_short);
+        if (is_short && !was_short) {
+            setenv("COLLOC_EMULATOR_FAILS", "cuMemMap", 1);
+            print("short");
+        } else if (!is_short && was_short) {
+            unsetenv("COLLOC_EMULATOR_FAILS");
+        }
+        was_short = is_short;
+    }
+    return unused;
+}
+
 static const struct {
     const char *name;
     long *number;
@@ -349,6 +366,7 @@ static const struct {
     {"--pool-mib=", &options.pool_mib, NULL},
     {"--grows=", NULL, &options.grows},
     {"--execs=", NULL, &options.execs},
+    {"--short=", NULL, &options.is_short},
     {"--grows-mib=", &options.grows_mib, NULL},
     {"--steps=", &options.steps, NULL},
     {"--end=", NULL, &options.end},
@@ -404,6 +422,7 @@ int main(int argc, char **argv)
         hang();
     pthread_t thread;
     check(options.execs && pthread_create(&thread, NULL, load_another_program, NULL), "--execs");
+    check(options.is_short && pthread_create(&thread, NULL, run_short, NULL), "--short");
     const struct block *sums = options.communicates ? take_block(1, 0) : NULL;
     if (sums)
         scatter(sums);

@@ -686,6 +686,19 @@ class GivesWayOnTheOnlyGpu(Suspend):
         self.goes_on(task)
         self.assertFalse(any("its memory has left" in line for line in self.log))
 
+    def test_its_memory_is_taken_on_its_way_back(self):
+        """The driver takes its context again: it is in nobody's way until there is room."""
+        task, pid = self.start_program(f"--short={self.work}/full")
+        until(lambda: self.task(task)["carried"], "its carrier")
+        self.colloc("suspend", str(task))
+        self.write("full", "")
+        until(lambda: "short" in self.output(task), "the GPU to be full")
+        self.assertIn("cannot be put back now", self.colloc("resume", str(task), code=1).stderr)
+        self.assertEqual(self.processes()[pid][2], "suspended")
+        os.remove(f"{self.work}/full")
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
 
 class TakesTurnsOnTheOnlyGpu(Suspend):
     """Contexts stay, and the driver takes no part, as long as their memory is not wanted."""

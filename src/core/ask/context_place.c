@@ -5,7 +5,8 @@
  *     an allocation          the context stays, whatever is free: to restore it the driver needs
  *                            memory that a full GPU may not have, and a process whose restore
  *                            fails never computes again. An allocation that still finds too
- *                            little waits for the next task that gives way
+ *                            little waits for the next task that gives way. It does not leave
+ *                            later either
  *     the GPU's time         it stays: no other task wants the memory
  *     a slot, another task   it stays if that task fits beside it
  *     a user, a failing GPU  it leaves: the GPU is to be empty
@@ -67,7 +68,7 @@ bool core_may_context_leave(const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
     return task_context_gpu(task) >= 0 && yield->keeps_context && !yield->has_ranks &&
-           !yield->has_neighbour;
+           !yield->has_neighbour && yield->reason != YIELD_TO_MEMORY;
 }
 
 double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu)

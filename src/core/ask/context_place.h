@@ -36,7 +36,8 @@ bool core_fits_beside_context(
     const struct core *core, const struct task *task, double bytes, uint64_t to_task);
 
 /* Is the task suspended, and can its context, which has stayed on its GPU, leave that? Not of a
- * client of MPS, nor of ranks of NCCL: the driver takes none of them. */
+ * client of MPS, nor of ranks of NCCL: the driver takes none of them. Nor of a task that gave way
+ * to an allocation: it could not come back when the GPU is full again. */
 bool core_may_context_leave(const struct task *task);
 
 /* Returns the bytes of such contexts on the GPU that are not on their way. */

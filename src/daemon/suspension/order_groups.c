@@ -28,6 +28,10 @@ static const int64_t COMES_BACK_US = 5 * SECOND_US;
 static const uint64_t RETRY_MS = 5000;
 enum { RETRIES_MAX = 180 };
 
+static const char lost_process[] = "the driver has lost a process: it cannot be resumed";
+static const char no_memory_now[] =
+    "its memory cannot be put back now: its GPU has too little free, or a call failed";
+
 /* ---- groups ---- */
 
 /* A task that is alone on its GPU finds there what it had. */
@@ -127,6 +131,33 @@ static void fail_lost(struct suspension *s)
     suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
 }
 
+/* Can the driver take back what it has restored, as the record has it? Not after a move, nor where
+ * some of several processes have their memory already. */
+static bool can_leave_again(const struct suspension *s)
+{
+    return s->runner.n_moves == 0 && s->record.n_processes == 1;
+}
+
+/* Others have taken the memory that was free when it was ordered. They may wait for more, and end
+ * only when this task has left: it is suspended as before, and the core decides anew. */
+static void leave_again(struct suspension *s)
+{
+    s->orders->leaves_again = true;
+    suspension_lend_memory(s);
+    run_group(s, GROUP_SUSPENDED);
+}
+
+static void end_leaving_again(struct suspension *s, enum group_answer answer)
+{
+    s->orders->leaves_again = false;
+    if (answer == GROUP_DONE || answer == GROUP_EMPTY)
+        suspension_fail_order(s, SUSPENSION_NO_MEMORY, true, no_memory_now);
+    else if (answer == GROUP_BROKEN)
+        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
+    else
+        retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
+}
+
 static void on_brought_back(struct suspension *s, enum preload_carry_answer answer)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
@@ -135,10 +166,11 @@ static void on_brought_back(struct suspension *s, enum preload_carry_answer answ
             suspension_learn_carry(s, CARRY_TO_GPU);
         complete_resumption(s);
     } else if (answer == PRELOAD_CARRIES_FAILED && s->record.are_clients)
-        suspension_fail_order(s, SUSPENSION_NO_MEMORY, true,
-            "its memory cannot be put back now: its GPU has too little free, or a call failed");
+        suspension_fail_order(s, SUSPENSION_NO_MEMORY, true, no_memory_now);
     else if (answer == PRELOAD_CARRIES_LOST)
         fail_lost(s);
+    else if (answer == PRELOAD_CARRIES_FAILED && can_leave_again(s))
+        leave_again(s);
     else
         retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
 }
@@ -168,8 +200,7 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
             s, SUSPENSION_NO_MEMORY, true, "the GPU has too little free memory for it now");
         break;
     case GROUP_BROKEN:
-        suspension_fail_order(s, SUSPENSION_LOST, true,
-            error_of(s, "the driver has lost a process: it cannot be resumed"));
+        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
         break;
     default:
         retry_or_give_up(s, error_of(s, "the driver does not answer"));
@@ -252,8 +283,7 @@ static void end_undoing(struct suspension *s, enum group_answer answer)
 {
     s->orders->is_undoing = false;
     if (answer == GROUP_BROKEN) {
-        suspension_fail_order(s, SUSPENSION_LOST, true,
-            error_of(s, "the driver has lost a process: it cannot be resumed"));
+        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
     } else if (answer == GROUP_NO_ROOM || answer == GROUP_STUCK) {
         retry_or_give_up(s, "it cannot be suspended, and the driver cannot let it go on yet");
     } else if (s->orders->keeps_context) {
@@ -307,8 +337,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
         suspension_fail_order(s, SUSPENSION_REFUSED, false, "its processes have ended");
         break;
     case GROUP_BROKEN:
-        suspension_fail_order(s, SUSPENSION_LOST, true,
-            error_of(s, "the driver has lost a process: it cannot be resumed"));
+        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
         break;
     default:
         end_stuck(s);
@@ -333,8 +362,7 @@ static void end_leaving(struct suspension *s, enum group_answer answer)
     if (answer == GROUP_DONE || answer == GROUP_EMPTY)
         complete_leaving(s);
     else if (answer == GROUP_BROKEN)
-        suspension_fail_order(s, SUSPENSION_LOST, true,
-            error_of(s, "the driver has lost a process: it cannot be resumed"));
+        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
     else if (answer == GROUP_UNDONE || !s->runner.group.was_touched)
         suspension_fail_order(
             s, SUSPENSION_NOT_NOW, true, error_of(s, "the driver does not take its context"));
@@ -361,6 +389,8 @@ void suspension_on_group_done(void *context, enum group_answer answer, const cha
         s->orders->is_found = false;
     if (s->orders->kind == ORDER_RELOCATE)
         end_leaving(s, answer);
+    else if (s->orders->leaves_again)
+        end_leaving_again(s, answer);
     else if (s->orders->is_undoing)
         end_undoing(s, answer);
     else if (resumes)

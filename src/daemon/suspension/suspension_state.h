@@ -31,6 +31,7 @@ struct order {
     bool is_found;      /* an earlier daemon began it: the driver may hold its processes */
     bool is_undoing;    /* it has failed: what the driver holds is made to run again, */
     bool keeps_context; /* and then the task is suspended with its context on its GPU */
+    bool leaves_again;  /* a resumption for which there is no memory: the driver takes it back */
     int retries, lost_helpers;
     uint64_t retry_at_ms;      /* it is not begun again before, in the loop's time */
     struct api_request *asker; /* answered when it is done; or NULL */
