@@ -212,6 +212,7 @@ struct memory_wait {
     bool is_unconfirmed; /* the driver was restarted, and has not reported it again yet */
     int count;           /* of waits, all attempts */
     int64_t waited_us;   /* in finished waits, all attempts */
+    int n_refused; /* tries of this allocation that the driver refused though enough was free */
 
     /* What was done for its waits so that it gets memory: others gave way, or it was moved. */
     int n_unpaid;            /* such waits of this attempt after which it has not grown */

@@ -36,8 +36,9 @@
  * target), after=ok:a,any:b.
  *
  * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, idle a 600s (it has not
- * used its GPUs), wake a (it calls CUDA again), move a gpu1, memory-wait a 6GiB, memory-wait-end a,
- * estimate a 6GiB, why a (prints its state and why it waits).
+ * used its GPUs), wake a (it calls CUDA again), move a gpu1, memory-wait a 6GiB, the same and "again"
+ * (the driver has refused the try), memory-wait-end a, estimate a 6GiB, why a (prints its state and
+ * why it waits).
  *
  * Changes of a GPU: foreign gpu0 20GiB (memory of external processes), lost, faulty, silent (no
  * samples), blind (no activity), nosmact (utilisation only), noprocs (the driver lists no

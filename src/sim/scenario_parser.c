@@ -397,7 +397,7 @@ static int read_estimate(struct scenario *scenario, struct scenario_input *input
     return read_task_event(scenario, input, words, fault);
 }
 
-/* "t=5 memory-wait a 6GiB" */
+/* "t=5 memory-wait a 6GiB", or "t=6 memory-wait a 6GiB again": the driver has refused the try */
 static int read_memory_wait(struct scenario *scenario, struct scenario_input *input,
     const struct line_words *words, struct fault *fault)
 {
@@ -405,6 +405,9 @@ static int read_memory_wait(struct scenario *scenario, struct scenario_input *in
         return fault_set(fault, EINVAL, "memory-wait needs a task and a size");
     if (parse_size(words->word[3], &input->event.memory_wait.bytes) < 0)
         return refuse_word(fault, words->word[3]);
+    input->event.memory_wait.is_again = words->n > 4;
+    if (words->n > 4 && strcmp(words->word[4], "again") != 0)
+        return refuse_word(fault, words->word[4]);
     return read_task_event(scenario, input, words, fault);
 }
 

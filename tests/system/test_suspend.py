@@ -687,7 +687,7 @@ class GivesWayOnTheOnlyGpu(Suspend):
         self.assertFalse(any("its memory has left" in line for line in self.log))
 
     def test_its_memory_is_taken_on_its_way_back(self):
-        """The driver takes its context again: it is in nobody's way until there is room."""
+        """The driver takes its context again: it is in no other task's way until there is room."""
         task, pid = self.start_program(f"--short={self.work}/full")
         until(lambda: self.task(task)["carried"], "its carrier")
         self.colloc("suspend", str(task))

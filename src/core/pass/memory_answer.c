@@ -7,7 +7,8 @@
  *
  *   1. The task would hold more than its GPU has: the allocation fails at once.
  *   2. That much is free on its GPU, or how much is free is not known: the allocation is tried
- *      again, one on a GPU between two samples of it.
+ *      again, one on a GPU between two samples of it. Each time that the driver refuses it all the
+ *      same, 256 MiB more have to be free.
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
  *      and resumed: the allocation waits for it. One whose suspension takes far too long is not
  *      waited for: its driver may never answer.
@@ -103,12 +104,17 @@ static bool is_beyond_gpu(const struct core *core, const struct task *task)
     return false;
 }
 
+/* Chosen: NVML counts as free what the driver keeps of a full GPU, up to 0.6 GiB of an H200. */
+#define REFUSED_BYTES (256 * MIB)
+
 /* Rule 2. The GPU of the allocation is unknown if the task has several: all must have that much. */
 static bool is_free(const struct core *core, const struct task *task)
 {
+    const struct memory_wait *wait = &task->run->memory_wait;
+    double enough = (double)wait->bytes + (double)wait->n_refused * REFUSED_BYTES;
     for (int i = 0; i < task->n_gpus; i++) {
         struct reading free_bytes = gpu_view_free_bytes(&core->view.gpus[task->gpus[i]]);
-        if (free_bytes.valid && free_bytes.value < (double)task->run->memory_wait.bytes)
+        if (free_bytes.valid && free_bytes.value < enough)
             return false;
     }
     return true;

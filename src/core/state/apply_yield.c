@@ -435,6 +435,7 @@ static int apply_memory_wait(struct core *core, struct task *task, const struct 
     if (wait->bytes == 0) {
         wait->since_us = event->time_us;
         wait->count += !event->memory_wait.is_again;
+        wait->n_refused = event->memory_wait.is_again ? wait->n_refused + 1 : 0;
         core->n_memory_waits++;
     }
     wait->bytes = event->memory_wait.bytes;
