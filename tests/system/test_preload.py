@@ -1123,7 +1123,8 @@ class Steps(Preload):
                 self.assertEqual(program.stdout.readline(), "ready\n")
                 (page,) = self.daemon.pages.values()
                 self.assertEqual(page.u32(pd.STEPS_SOURCE), pd.STEPS_OF_CALLS)
-                self.assertTrue(2600 < page.u64(pd.STEPS) < 3000, page.u64(pd.STEPS))
+                # Known after some windows of marks, which are to agree.
+                self.assertTrue(2200 < page.u64(pd.STEPS) < 3000, page.u64(pd.STEPS))
                 self.assertGreater(page.u64(pd.STEPS_TIMED_US), 0)
                 program.stdin.write("\n")
                 took = self.output(program)[0]

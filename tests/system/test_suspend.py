@@ -347,9 +347,8 @@ class Carried(Suspend):
         """With a child that it starts. Neither way takes it; it goes on with what that wrote."""
         task, pid = self.start_program(SHARES)
         self.assertIn("opened", self.output(task))
-        until(lambda: self.task(task)["carrier_obstacle"], "the page to say so")
-        shown = self.colloc("show", str(task)).stdout
-        self.assertIn("it shares GPU memory with another process", shown)
+        why = "it shares GPU memory with another process"
+        until(lambda: why in self.colloc("show", str(task)).stdout, "the page to say so")
         self.check_sharing_is_refused(task)
         self.goes_on(task)
 

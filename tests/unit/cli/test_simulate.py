@@ -702,11 +702,11 @@ class Results(SimulateCase):
         self.assertLess(turns["max_stretch"], 2.1)
         self.assertEqual(self.simulate(*arrivals, **{**run, "sharing": "mps"})["suspensions"], 0)
         self.assertIn("one of the two", self.complaint_of("--slots=10m", "--preempt"))
-        # The carrier takes 29.3 GiB off in 1.98 s and back in 1.36 s: slots of at least 67 s.
+        # With the carrier the context stays on the only GPU: slots of about 45 s.
         driver = self.simulate(*arrivals, **{**run, "slots": "30s"})
         carrier = self.simulate(*arrivals, **{**run, "slots": "30s", "carrier": True})
         self.assertLess(driver["suspensions"], 14)
-        self.assertIn(carrier["suspensions"], range(75, 90))
+        self.assertIn(carrier["suspensions"], range(120, 140))
         self.assertLess(carrier["total_s"], 1.07 * 6000)  # 5 % for stops, and starts
 
     def test_copies_on_a_neighbour_gpu(self):
