@@ -15,9 +15,9 @@
 
 #define S SECOND_US
 
-/* With steps of 40 ms: 1 s and 25 steps. */
+/* With steps of 40 ms: 1 s until they are counted, and 1.5 s. */
 #define STEP_US (40.0 * MS_US)
-#define STOP_US (2 * S)
+#define STOP_US (5 * S / 2)
 
 static struct task_request training(double smact)
 {
@@ -100,9 +100,9 @@ static void a_task_pauses_for_a_hundredth_of_its_time(void **state)
     struct core *core = start();
     int64_t now_us = pass_time(core, 60 * S, 150 * S, STEP_US);
     assert_int_equal(world_state(core, 2), TASK_RUNNING);
-    assert_non_null(strstr(explain(core, now_us), "in 51 s at the earliest"));
+    assert_non_null(strstr(explain(core, now_us), "in 101 s at the earliest"));
     now_us = pass_time(core, now_us, 600 * S, STEP_US);
-    assert_int_equal(now_us, 205 * S); /* the first report after t = 1 + 200 */
+    assert_int_equal(now_us, 255 * S); /* the first report after t = 1 + 250 */
     assert_int_equal(world_state(core, 2), TASK_PAUSED);
     assert_int_equal(world_count(core, EFFECT_PAUSE, 2), 1);
     assert_non_null(strstr(explain(core, now_us), "it is measured alone now"));
@@ -115,7 +115,7 @@ static void a_task_pauses_for_a_hundredth_of_its_time(void **state)
     assert_string_equal(text, "paused 1.5 s to measure task 1 alone");
     assert_string_equal(explain(core, now_us + 2 * S), "kept");
     /* Once is enough. */
-    now_us = pass_time(core, now_us + 2 * S, 250 * S, STEP_US);
+    now_us = pass_time(core, now_us + 3 * S, 300 * S, STEP_US);
     for (; now_us < 900 * S; now_us += 5 * S)
         assert_int_equal(report(core, now_us, reading_of(1.2), STEP_US), 0);
     assert_int_equal(world_state(core, 2), TASK_RUNNING);
