@@ -8,7 +8,7 @@
  *   1. The task would hold more than its GPU has: the allocation fails at once.
  *   2. That much is free on its GPU, or how much is free is not known: the allocation is tried
  *      again, one on a GPU between two samples of it. Each time that the driver refuses it all the
- *      same, 256 MiB more have to be free.
+ *      same, 256 MiB more have to be free, at most 1 GiB.
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
  *      and resumed: the allocation waits for it. One whose suspension takes far too long is not
  *      waited for: its driver may never answer.
@@ -104,14 +104,17 @@ static bool is_beyond_gpu(const struct core *core, const struct task *task)
     return false;
 }
 
-/* Chosen: NVML counts as free what the driver keeps of a full GPU, up to 0.6 GiB of an H200. */
+/* Chosen: NVML counts as free what the driver keeps of a full GPU, up to 0.6 GiB of an H200. Beyond
+ * four times as much there is another reason. */
 #define REFUSED_BYTES (256 * MIB)
+enum { REFUSED_MAX = 4 };
 
 /* Rule 2. The GPU of the allocation is unknown if the task has several: all must have that much. */
 static bool is_free(const struct core *core, const struct task *task)
 {
     const struct memory_wait *wait = &task->run->memory_wait;
-    double enough = (double)wait->bytes + (double)wait->n_refused * REFUSED_BYTES;
+    int n = wait->n_refused < REFUSED_MAX ? wait->n_refused : REFUSED_MAX;
+    double enough = (double)wait->bytes + (double)(n * REFUSED_BYTES);
     for (int i = 0; i < task->n_gpus; i++) {
         struct reading free_bytes = gpu_view_free_bytes(&core->view.gpus[task->gpus[i]]);
         if (free_bytes.valid && free_bytes.value < enough)
