@@ -8,8 +8,8 @@
  *            └── none: pause
  *
  * The first windows are short, so that a training of few calls is known soon; each is as long as
- * all before it. Two have to agree. Until one is full (65,536 calls), marks that a longer one does
- * not confirm are forgotten: nothing is known then.
+ * all before it. Two have to agree. Until one is full (65,536 calls), marks are forgotten if a
+ * longer one has no period and they do not count all over it: nothing is known then.
  *
  * Two of the three marks make a step, which ends when one comes that is not behind the last one:
  *
@@ -24,8 +24,9 @@
  * With other marks the unit of a step may be another one. They are replaced only if they have
  * stayed away for two minutes in which there was another period; or if a check finds marks that
  * count more or fewer steps, and all of the period that they were chosen for. Both are counted
- * where that period is: in a part of a window a JAX training launched other calls beside its own,
- * and these were compared with the steps of the whole window.
+ * where that period is. A JAX training that begins to share its GPU makes other calls beside its
+ * own: a window with both parts has no period, or one of the other calls. So marks that count all
+ * over a window stay, unless the intervals found have a fixed number of theirs: layers, batches.
  */
 #include "preload/step_counter.h"
 
@@ -55,6 +56,10 @@ static const double SAME_COUNT = 0.1;      /* windows differ by parts of a step 
 /* A few evaluations in a window that checks the marks look like steps there; gradients of two
  * batches double the count. Chosen: between the two. */
 static const double SAME_UNIT = 1 / 3.;
+
+/* An interval is a gap if it is so many times as long as the one before: layers that were taken for
+ * steps end with the pass. Chosen, as the share of the calls that gaps have then. */
+static const double GAP_TIMES = 4, GAPS_MAX = 0.2;
 
 /* ---- what is watched ---- */
 
@@ -119,6 +124,22 @@ static void use_marks(struct step_counter *counter, const struct step_marks *mar
     counter->next_check = CHECK_FIRST;
 }
 
+/* Are there intervals all over the window? */
+static bool go_on(const struct step_window *window, const struct step_marks *marks)
+{
+    struct step_walk walk = {.last = -1};
+    uint32_t end = 0, before = (uint32_t)marks->calls, gaps = 0;
+    for (uint32_t i = 0; i <= window->used; i++) {
+        if (i < window->used &&
+            !step_walk_on(&walk, marks, window->name[window->calls[i]].symbol, i))
+            continue;
+        gaps += i - end > GAP_TIMES * before ? i - end : 0;
+        before = i - end;
+        end = i;
+    }
+    return gaps < GAPS_MAX * window->used;
+}
+
 /* Of the calls from one on and before another one. */
 static uint32_t count_intervals(
     const struct step_window *window, const struct step_marks *marks, uint32_t from, uint32_t to)
@@ -142,8 +163,41 @@ static bool marks_differ(const struct step_counter *counter, const struct step_m
     return off > 1 + tolerance * expected;
 }
 
+/* Has nearly every interval of the outer marks the mean number of intervals of the inner ones?
+ * Where the period is that was found. */
+static bool divide_evenly(const struct step_window *window, const struct step_marks *inner,
+    const struct step_marks *outer, const struct step_marks *found, double mean)
+{
+    struct step_walk in = {.last = -1}, out = {.last = -1};
+    uint32_t here = 0, alike = 0, n = 0;
+    for (uint32_t i = found->from; i < found->to; i++) {
+        uint32_t symbol = window->name[window->calls[i]].symbol;
+        here += step_walk_on(&in, inner, symbol, i);
+        if (!step_walk_on(&out, outer, symbol, i))
+            continue;
+        double off = here > mean ? here - mean : mean - here;
+        alike += off <= SAME_COUNT * mean;
+        n++;
+        here = 0;
+    }
+    return alike >= (1 - SAME_COUNT) * n;
+}
+
+/* Are the intervals of the marks in use parts of those found, or the other way round? So are
+ * layers, or gradients of four batches. Calls that come in some steps only are not. */
+static bool are_nested(const struct step_counter *counter, const struct step_marks *found)
+{
+    const struct step_window *window = &counter->window;
+    const struct step_marks *marks = &counter->marks;
+    double ours = count_intervals(window, marks, found->from, found->to);
+    double theirs = count_intervals(window, found, found->from, found->to);
+    return ours > theirs ? divide_evenly(window, marks, found, found, ours / theirs)
+                         : divide_evenly(window, found, marks, found, theirs / ours);
+}
+
 /* Have the marks in use stayed away for long, or do they count something else? Marks that do not
- * count the period that they were chosen for say nothing of them. */
+ * count the period that they were chosen for say nothing of them. Those in use stay where they
+ * count all over the window, and what was found has no fixed number of their intervals. */
 static bool are_wrong(
     const struct step_counter *counter, const struct step_marks *found, int64_t now_us)
 {
@@ -151,7 +205,8 @@ static bool are_wrong(
     if (calls - counter->calls_at_step > astray_calls(counter))
         return now_us - counter->at_us > REPLACE_AFTER_US;
     return !marks_differ(counter, found, found, SAME_COUNT) &&
-           marks_differ(counter, &counter->marks, found, SAME_UNIT);
+           marks_differ(counter, &counter->marks, found, SAME_UNIT) &&
+           (!go_on(&counter->window, &counter->marks) || are_nested(counter, found));
 }
 
 /* The first marks are used once two windows agree about them. */
@@ -162,13 +217,18 @@ static bool are_good(const struct step_counter *counter, const struct step_marks
                           !marks_differ(counter, &counter->candidate, found, SAME_COUNT));
 }
 
-/* What the window says of the marks in use. Until one was full, they are forgotten where a longer
- * one has no period: a part of a step was taken for a step. */
+/* Is there no period where the marks should have one? A part of a step was taken for a step. */
+static bool are_refuted(const struct step_counter *counter)
+{
+    return !counter->is_settled && !go_on(&counter->window, &counter->marks);
+}
+
+/* What the window says of the marks in use. */
 static void judge_marks(
     struct step_counter *counter, const struct step_marks *found, int64_t now_us)
 {
     bool has_marks = counter->marks.n > 0;
-    if (found->n == 0 ? has_marks && !counter->is_settled
+    if (found->n == 0 ? has_marks && are_refuted(counter)
         : has_marks   ? are_wrong(counter, found, now_us)
                       : are_good(counter, found))
         use_marks(counter, found);

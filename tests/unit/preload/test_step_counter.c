@@ -654,6 +654,69 @@ static void test_a_period_of_a_part_replaces_no_marks(void **state)
     end(&p);
 }
 
+/* What a program calls in a step beside its own calls, while others share the GPU. */
+enum beside { KERNELS, ONE_KERNEL, COPIES, WAITS, KERNELS_AND_A_WAIT, ANY_KERNELS, N_BESIDE };
+
+static void call_beside(struct process *p, enum beside beside)
+{
+    unsigned n = random_below(p, 4);
+    if (beside == KERNELS || beside == KERNELS_AND_A_WAIT)
+        launch(p, LOG, 6);
+    for (int i = 0; i < 6 && beside == ONE_KERNEL; i++)
+        launch(p, LOG, 1);
+    for (unsigned i = 0; i < n && beside == COPIES; i++)
+        note(p, STEP_COPY, 64);
+    if (beside == KERNELS_AND_A_WAIT || beside == COPIES)
+        note(p, STEP_SYNC, 0);
+    for (unsigned i = 0; i <= n && beside == WAITS; i++)
+        note(p, STEP_SYNC, 0);
+    if (beside == ANY_KERNELS)
+        launch(p, LOG + random_below(p, 8), 1 + random_below(p, 8));
+}
+
+/* JAX: two copies, and a graph or kernels; every tenth step waits for the loss. `of_100`: how many
+ * of a hundred steps make other calls. */
+static void train_jax(
+    struct process *p, int steps, int kernels, enum beside beside, unsigned of_100)
+{
+    for (int i = 0; i < steps; i++) {
+        note(p, STEP_COPY, 3 << 20);
+        note(p, STEP_COPY, 2048);
+        if (kernels == 0)
+            note(p, STEP_GRAPH, 7);
+        else
+            launch(p, 5000, (unsigned)kernels);
+        if (random_below(p, 100) < of_100)
+            call_beside(p, beside);
+        p->steps++;
+        if (p->steps % 10 == 0) {
+            p->now_us += 1000 + random_below(p, 5000);
+            note(p, STEP_SYNC, 0);
+        }
+    }
+}
+
+/* Any window may have both parts, so the place where the second one begins is varied. On an H200
+ * such a window took a JAX training's marks for 7,617 steps. */
+static void test_calls_beside_others_replace_no_marks(void **state)
+{
+    (void)state;
+    static const unsigned of_100[] = {100, 95, 70};
+    for (int k = 0; k < 3 * 3 * N_BESIDE * 4; k++) {
+        enum beside beside = (enum beside)(k / 4 % N_BESIDE);
+        int kernels = k / 4 / N_BESIDE % 3 * 4;
+        struct process p;
+        begin(&p);
+        train_jax(&p, 2000 + k % 4 * 5150, kernels, beside, 0);
+        assert_int_equal(p.counter->unit, 1);
+        mark(&p);
+        train_jax(&p, 15000, kernels, beside, of_100[k / 4 / N_BESIDE / 3]);
+        assert_int_equal(p.counter->unit, 1);
+        check(&p);
+        end(&p);
+    }
+}
+
 /* A compiler tries kernels, with more calls than a window has; then a step is three calls. */
 static void test_few_calls_after_a_compilation(void **state)
 {
@@ -750,6 +813,7 @@ int main(void)
         cmocka_unit_test(test_layers_are_no_steps),
         cmocka_unit_test(test_steps_longer_than_a_window_are_unknown),
         cmocka_unit_test(test_a_period_of_a_part_replaces_no_marks),
+        cmocka_unit_test(test_calls_beside_others_replace_no_marks),
         cmocka_unit_test(test_few_calls_after_a_compilation),
         cmocka_unit_test(test_no_period_is_unknown),
         cmocka_unit_test(test_slower_steps),
