@@ -769,8 +769,9 @@ class Results(SimulateCase):
         out = self.colloc("simulate", *trace, "--gpus=A100-40GB", "--preload", *words)
         self.assertRegex(out, r"Memory +1 allocations waited, 0:\d\d in all\n")
 
-    def test_memory_in_pieces_is_tried_20_times(self):
-        """The core counts the pieces together, and the last quarter of d fits into none of them."""
+    def test_memory_in_pieces(self):
+        """The core counts the pieces together, and the last quarter of d fits into none of them: a
+        task gives way once that was refused."""
         self.tasks = self.write(
             "tasks.csv",
             "task,gpus,solo_s,memory_mib,smact\na,1,120,10000,0.2\nb,1,900,10000,0.2\n"
@@ -780,8 +781,9 @@ class Results(SimulateCase):
         run.update(min_free_gib=0, margin_gib=0, smact_max=1, make_room="yes")
         run["gpu_kinds"] = self.write("linear.txt", "constant linear_memory 1\n")
         tried = self.simulate((0, "a"), (30, "b"), (60, "c"), (300, "d"), **run)
-        self.assertEqual((tried["oom"], tried["memory_waits"], tried["completed"]), (1, 1, 4))
-        self.assertAlmostEqual(tried["memory_wait_s"], 20, delta=1)
+        self.assertEqual((tried["oom"], tried["completed"]), (0, 4))
+        self.assertEqual((tried["memory_waits"], tried["suspensions"]), (1, 1))
+        self.assertLess(tried["memory_wait_s"], 20)
 
     def test_making_room(self):
         self.tasks = self.write(
