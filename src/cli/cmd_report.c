@@ -147,12 +147,6 @@ static const struct table_column columns[] = {
     {"FAIRNESS", TABLE_RIGHT},
 };
 
-static void add_hours(struct table *table, double hours)
-{
-    struct hours_unit unit = hours_unit_of(hours);
-    table_cell(table, NULL, HOURS_FORMAT, HOURS_IN(unit, hours));
-}
-
 /* Prints a lower bound if a part of the sum is unknown; "-" if all of it is, or the bound is 0,
  * which says nothing. */
 static void add_sum(struct table *table, const char *format, double sum, double unknown_h,
@@ -185,11 +179,11 @@ static void add_row(
         table_cell(table, NULL, "-");
     else
         table_cell(table, NULL, "%lld", (long long)row->tasks);
-    add_hours(table, row->held_h);
+    hours_cell(table, row->held_h);
     add_sum_of_hours(table, row->used_h, row);
     add_sum_of_hours(table, row->idle_h, row);
-    add_hours(table, row->repeated_h);
-    add_hours(table, row->saved_h);
+    hours_cell(table, row->repeated_h);
+    hours_cell(table, row->saved_h);
     add_sum(table, "%.2f kWh", row->energy_j / 3.6e6, row->unknown_energy_h, row);
     add_sum(table, "%.2f kg", report_co2_g(query, row) / 1000, row->unknown_energy_h, row);
     if (report_fairness(row) > 0)

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "cli/table.h"
+
 struct hours_unit {
     double per_hour;
     int digits; /* behind the point */
@@ -29,5 +31,12 @@ static inline struct hours_unit hours_unit_of(double hours)
 /* The arguments for HOURS_FORMAT, of hours in this unit. 0 has no sign. */
 #define HOURS_IN(UNIT, HOURS)                                                                      \
     (UNIT).digits, fabs(HOURS) * 3600 < 0.5 ? 0.0 : (HOURS) * (UNIT).per_hour, (UNIT).name
+
+/* Adds the next cell of the row. */
+static inline void hours_cell(struct table *table, double hours)
+{
+    struct hours_unit unit = hours_unit_of(hours);
+    table_cell(table, NULL, HOURS_FORMAT, HOURS_IN(unit, hours));
+}
 
 #endif

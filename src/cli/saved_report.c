@@ -51,22 +51,16 @@ static void add_share(struct table *table, double part_h, double of_h)
         table_cell(table, NULL, "-");
 }
 
-static void add_hours(struct table *table, double hours)
-{
-    struct hours_unit unit = hours_unit_of(hours);
-    table_cell(table, NULL, HOURS_FORMAT, HOURS_IN(unit, hours));
-}
-
 static void add_saved(struct table *table, const struct ledger_sums *sums)
 {
     double saved_h = report_saved_h(sums), low_h = sums->low_h - sums->occupied_h,
            high_h = sums->high_h - sums->occupied_h;
     struct hours_unit unit = hours_unit_of(fmax(fabs(low_h), fabs(high_h)));
-    add_hours(table, saved_h);
+    hours_cell(table, saved_h);
     table_cell(table, NULL, "%.*f and " HOURS_FORMAT, unit.digits, low_h * unit.per_hour,
         HOURS_IN(unit, high_h));
     table_cell(table, NULL, "%.0f %%", 100 * saved_h / sums->alone_h);
-    add_hours(table, sums->sooner_h);
+    hours_cell(table, sums->sooner_h);
 }
 
 static void add_row(struct table *table, const struct report_row *row)
@@ -75,9 +69,9 @@ static void add_row(struct table *table, const struct report_row *row)
     table_row(table);
     table_cell(table, NULL, "%s", row->name ? row->name : "all");
     table_cell(table, NULL, "%lld", (long long)row->tasks);
-    add_hours(table, sums->held_h);
+    hours_cell(table, sums->held_h);
     if (is_known(sums))
-        add_hours(table, sums->alone_h);
+        hours_cell(table, sums->alone_h);
     else
         table_cell(table, NULL, "-");
     if (was_shared(sums))

@@ -57,8 +57,9 @@ static const double SAME_COUNT = 0.1;      /* windows differ by parts of a step 
  * batches double the count. Chosen: between the two. */
 static const double SAME_UNIT = 1 / 3.;
 
-/* An interval is a gap if it is so many times as long as the one before: layers that were taken for
- * steps end with the pass. Chosen, as the share of the calls that gaps have then. */
+/* An interval is a gap if it is GAP_TIMES as long as the one before: layers that were taken for
+ * steps end with the pass. With gaps of more than GAPS_MAX of a window's calls marks are not all
+ * over it. Both are chosen. */
 static const double GAP_TIMES = 4, GAPS_MAX = 0.2;
 
 /* ---- what is watched ---- */

@@ -219,20 +219,17 @@ class Trial:
         self.reference.end()
 
 
+def end_part(own, part, error):
+    shown = own.training.show() if own.training else {"state": None, "reason_text": ""}
+    row = {"state": shown["state"], "why": shown["reason_text"]}
+    own.note(f"error of {part}", error=repr(error)[-300:], **row, events=own.events())
+    for task in own.daemon.tasks:
+        own.daemon.ask("cancel", str(task))
+
+
 def trial(machine, options):
     own = Trial(machine, options)
-    for part in options.parts.split(","):
-        if time.monotonic() > own.end - PART_S:
-            own.note(part, not_run="no time is left")
-            continue
-        try:
-            getattr(own, part)()
-        except Exception as error:  # noqa: BLE001 - a part of the result
-            shown = own.training.show() if own.training else {"state": None, "reason_text": ""}
-            row = {"state": shown["state"], "why": shown["reason_text"]}
-            own.note(f"error of {part}", error=repr(error)[-300:], **row, events=own.events())
-            for task in own.daemon.tasks:
-                own.daemon.ask("cancel", str(task))
+    ct.run_parts(own, options.parts, own.end, PART_S, end_part)
     own.close()
 
 

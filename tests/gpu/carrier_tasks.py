@@ -283,6 +283,24 @@ def read_options(usage, **more):
     return parser.parse_args()
 
 
+def note_error(own, part, error):
+    own.note(f"error of {part}", error=repr(error)[-300:])
+
+
+def run_parts(own, parts, end, least_s, on_error=note_error):
+    """Calls methods of the trial `own`, of which `parts` has the names with commas. None begins
+    less than `least_s` before `end`, in the time of time.monotonic(). An error of one is a part of
+    the result: on_error(own, part, error)."""
+    for part in parts.split(","):
+        if time.monotonic() > end - least_s:
+            own.note(part, not_run="no time is left")
+            continue
+        try:
+            getattr(own, part)()
+        except Exception as error:  # noqa: BLE001 - a part of the result
+            on_error(own, part, error)
+
+
 def run(usage, trial, **more):
     """Calls trial(machine, options); all that it has started ends with it."""
     options = read_options(usage, **more)

@@ -222,14 +222,7 @@ def make_cgroup():
 def trial(machine, options):
     own = Trial(machine, options)
     end = time.monotonic() + options.seconds
-    for part in options.parts.split(","):
-        if time.monotonic() > end - PART_S:
-            own.note(part, not_run="no time is left")
-            continue
-        try:
-            getattr(own, part)()
-        except Exception as error:  # noqa: BLE001 - a part of the result
-            own.note(f"error of {part}", error=repr(error)[-300:])
+    ct.run_parts(own, options.parts, end, PART_S)
 
 
 if __name__ == "__main__":

@@ -251,21 +251,10 @@ def trial(machine, options):
                 file.write(text)
         try:
             own.prepare()
-            run_parts(own, options.parts.split(","), end)
+            ct.run_parts(own, options.parts, end, PART_S)
         except Exception as error:  # noqa: BLE001 - a part of the result
             own.note("error", error=repr(error)[-600:])
         own.close()
-
-
-def run_parts(own, parts, end):
-    for part in parts:
-        if time.monotonic() > end - PART_S:
-            own.note(part, not_run="no time is left")
-            continue
-        try:
-            getattr(own, part)()
-        except Exception as error:  # noqa: BLE001 - a part of the result
-            own.note(f"error of {part}", error=repr(error)[-300:])
 
 
 if __name__ == "__main__":

@@ -370,31 +370,37 @@ static void set_memory_used(struct gpu_view *gpu, struct reading used_bytes)
         at->mem_used_bytes = used_bytes;
 }
 
+/* Returns 0 or -ENOMEM. */
+static int update_load_level(const struct core *core, const struct gpu_view *gpu,
+    struct window *window, struct reading value, int64_t now_us, struct reading *level)
+{
+    const struct core_settings *settings = &core->settings;
+    if (window_add(window, now_us, settings->window_us, value) < 0)
+        return -ENOMEM;
+    *level = window_level(window, settings->statistic, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    return 0;
+}
+
 static int update_power(
     struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
 {
     struct reading before = gpu->power_level;
-    if (window_add(&gpu->power, now_us, core->settings.window_us, sample->power_w) < 0)
-        return -ENOMEM;
-    gpu->power_level = window_level(
-        &gpu->power, core->settings.statistic, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     double max = core->settings.conditions.power_max * gpu->id.power_limit_w;
+    int r = update_load_level(core, gpu, &gpu->power, sample->power_w, now_us, &gpu->power_level);
     core->pass_needed |= changes_class(before, gpu->power_level, max) ||
                          falls_by_step(before, gpu->power_level);
-    return 0;
+    return r;
 }
 
 static int update_pcie(
     struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
 {
     struct reading before = gpu->pcie_level;
-    if (window_add(&gpu->pcie, now_us, core->settings.window_us, sample->pcie_bytes_per_s) < 0)
-        return -ENOMEM;
-    gpu->pcie_level = window_level(
-        &gpu->pcie, core->settings.statistic, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     double max = (double)core->settings.conditions.pcie_max_bytes;
+    int r = update_load_level(
+        core, gpu, &gpu->pcie, sample->pcie_bytes_per_s, now_us, &gpu->pcie_level);
     core->pass_needed |= changes_class(before, gpu->pcie_level, max);
-    return 0;
+    return r;
 }
 
 /* Nothing is kept of what no setting limits. */
