@@ -28,7 +28,6 @@ static const int64_t COMES_BACK_US = 5 * SECOND_US;
 static const uint64_t RETRY_MS = 5000;
 enum { RETRIES_MAX = 180 };
 
-static const char lost_process[] = "the driver has lost a process: it cannot be resumed";
 static const char no_memory_now[] =
     "its memory cannot be put back now: its GPU has too little free, or a call failed";
 
@@ -116,6 +115,12 @@ static const char *error_of(const struct suspension *s, const char *otherwise)
     return *s->runner.error ? s->runner.error : otherwise;
 }
 
+static void fail_broken(struct suspension *s)
+{
+    suspension_fail_order(s, SUSPENSION_LOST, true,
+        error_of(s, "the driver has lost a process: it cannot be resumed"));
+}
+
 /* The record is removed after the log: until then the order would have to be repeated. */
 static void complete_resumption(struct suspension *s)
 {
@@ -153,7 +158,7 @@ static void end_leaving_again(struct suspension *s, enum group_answer answer)
     if (answer == GROUP_DONE || answer == GROUP_EMPTY)
         suspension_fail_order(s, SUSPENSION_NO_MEMORY, true, no_memory_now);
     else if (answer == GROUP_BROKEN)
-        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
+        fail_broken(s);
     else
         retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
 }
@@ -200,7 +205,7 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
             s, SUSPENSION_NO_MEMORY, true, "the GPU has too little free memory for it now");
         break;
     case GROUP_BROKEN:
-        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
+        fail_broken(s);
         break;
     default:
         retry_or_give_up(s, error_of(s, "the driver does not answer"));
@@ -283,7 +288,7 @@ static void end_undoing(struct suspension *s, enum group_answer answer)
 {
     s->orders->is_undoing = false;
     if (answer == GROUP_BROKEN) {
-        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
+        fail_broken(s);
     } else if (answer == GROUP_NO_ROOM || answer == GROUP_STUCK) {
         retry_or_give_up(s, "it cannot be suspended, and the driver cannot let it go on yet");
     } else if (s->orders->keeps_context) {
@@ -337,7 +342,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
         suspension_fail_order(s, SUSPENSION_REFUSED, false, "its processes have ended");
         break;
     case GROUP_BROKEN:
-        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
+        fail_broken(s);
         break;
     default:
         end_stuck(s);
@@ -362,7 +367,7 @@ static void end_leaving(struct suspension *s, enum group_answer answer)
     if (answer == GROUP_DONE || answer == GROUP_EMPTY)
         complete_leaving(s);
     else if (answer == GROUP_BROKEN)
-        suspension_fail_order(s, SUSPENSION_LOST, true, error_of(s, lost_process));
+        fail_broken(s);
     else if (answer == GROUP_UNDONE || !s->runner.group.was_touched)
         suspension_fail_order(
             s, SUSPENSION_NOT_NOW, true, error_of(s, "the driver does not take its context"));
