@@ -7,7 +7,13 @@ doing less. Each kind has another shape: images, masks, two optimizers, characte
 network, embeddings, recomputed activations; and `small`, whose kernels take much less time than
 their launches, as in most trainings of an array of settings; `middle`, where they take about as
 long; and `fed`, which is `middle` that waits for each batch as if it came from a shared storage.
+
+Beside its loss it prints a line of JSON, by which start_trial.py says where the time went: when it
+began, when its parameters were on the GPU and when it ended, the steps that it had made at each
+second, and the seconds in which it waited for batches and for the GPU and computed on a processor.
 """
+import json
+import resource
 import sys
 import time
 
@@ -130,18 +136,28 @@ def middle():
     return layers(1024, 1024)
 
 
-def fed():
-    """Between its steps it uses neither the GPU nor a processor."""
-    parameters, compute = middle()
-    step_has_ended = torch.cuda.Event(blocking=True)
+class Waits:
+    """Waits for a batch before each step, and for the step before. Between its steps `fed` uses
+    neither the GPU nor a processor."""
 
-    def loss():
-        step_has_ended.record()
-        step_has_ended.synchronize()
+    def __init__(self, compute):
+        self.compute, self.step_has_ended = compute, torch.cuda.Event(blocking=True)
+        self.gpu_s = self.batches_s = 0.0
+
+    def __call__(self):
+        self.step_has_ended.record()
+        began = time.monotonic()
+        self.step_has_ended.synchronize()
+        wanted = time.monotonic()
         time.sleep(BATCH_S)
-        return compute()
+        self.gpu_s += wanted - began
+        self.batches_s += time.monotonic() - wanted
+        return self.compute()
 
-    return parameters, loss
+
+def fed():
+    parameters, compute = middle()
+    return parameters, Waits(compute)
 
 
 KINDS = {
@@ -158,18 +174,47 @@ KINDS = {
 }
 
 
+class Progress:
+    """How many steps were made at each second of the clock, and what they waited for."""
+
+    def __init__(self):
+        self.began, self.marks, self.made = time.time(), [], 0
+
+    def note(self, steps):
+        second = int(time.time())
+        if not self.marks or self.marks[-1][0] != second:
+            self.marks.append([second, steps])
+        self.made = steps
+
+    def to_dict(self, computes, loss):
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        waits = {"batches_s": loss.batches_s, "gpu_s": loss.gpu_s} if type(loss) is Waits else {}
+        return {
+            "began": self.began,
+            "computes": computes,
+            "ended": time.time(),
+            "steps": [*self.marks, [time.time(), self.made]],
+            "processor_s": used.ru_utime + used.ru_stime,
+            "switched_out": used.ru_nivcsw,
+            **waits,
+        }
+
+
 def train(kind, steps):
+    progress = Progress()
     parameters, loss = KINDS[kind]()
     optimizer = torch.optim.AdamW(parameters, 1e-4)
-    began = time.monotonic()
-    for _ in range(steps):
+    began, computes = time.monotonic(), time.time()
+    for step in range(steps):
         optimizer.zero_grad()
         value = loss()
         value.backward()
         optimizer.step()
+        progress.note(step + 1)
     value = value.item()  # waits for the GPU
     peak = torch.cuda.max_memory_allocated() >> 20
     print(f"{kind} {steps} steps {time.monotonic() - began:.2f} s loss {value:.5f} {peak} MiB")
+    print(json.dumps(progress.to_dict(computes, loss)))
 
 
 def main():

@@ -41,7 +41,6 @@ import json
 import os
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -53,6 +52,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "..", "python"), HERE]
 
 from carrier_tasks import FOLDERS
 from colloc_fit.machine import ForkServer
+from start_page import is_of_array, tables
 
 TRAININGS = os.path.join(HERE, "start_trainings.py")
 PYTHON = sys.executable
@@ -79,6 +79,8 @@ START_S = 8.0  # imports and a context, alone: docs/measured/start.md
 FORKED_START_S = 2.0  # chosen: a context, beside others
 FAILURES = "FAILED CANCELLED TIMEOUT OUT_OF_MEMORY STOPPED".split()
 ENDS = ["COMPLETED", *FAILURES]
+OUTPUT = "%j.log"  # of a task of an array, in the daemon's folder
+SPENT = "batches_s gpu_s processor_s".split()
 CAUTIONS = {"starting_max": 0, "settle": "10s", "settle_max": "60s"}
 
 
@@ -121,16 +123,44 @@ def end_processes(folder):
             time.sleep(0.2)
 
 
+class Processors:
+    """How busy this machine's processors are, and how fast one is: they may be shared."""
+
+    LOOP = 20000  # additions, some tenths of a millisecond
+
+    def __init__(self):
+        self.times = self.read()
+
+    @staticmethod
+    def read():
+        with open("/proc/stat", encoding="ascii") as file:
+            return [int(word) for word in file.readline().split()[1:9]]
+
+    def since(self):
+        """Since the last call: the parts of all time that were used and that another machine had,
+        and the milliseconds that the loop takes."""
+        before, self.times = self.times, self.read()
+        spent = [now - then for now, then in zip(self.times, before)]
+        all_time, idle, stolen = sum(spent), spent[3] + spent[4], spent[7]
+        parts = [None, None]  # a sandbox may tell zeros only
+        if all_time > 0:
+            parts = [round(1 - idle / all_time, 3), round(stolen / all_time, 3)]
+        began = time.perf_counter()
+        sum(range(self.LOOP))
+        return [*parts, round(1000 * (time.perf_counter() - began), 2)]
+
+
 class Watch(threading.Thread):
-    """Notes the GPUs each second: used MiB, GPU utilisation, power of each."""
+    """Notes each second of the GPUs: used MiB, GPU utilisation, power, SM clock of each; and of
+    the processors (Processors.since)."""
 
     def __init__(self, gpus):
         super().__init__(daemon=True)
-        self.gpus, self.ended, self.rows = gpus, threading.Event(), []
+        self.gpus, self.ended, self.rows, self.host = gpus, threading.Event(), [], []
 
     def run(self):
-        begin = time.monotonic()
-        query = "memory.used,utilization.gpu,power.draw"
+        begin, processors = time.monotonic(), Processors()
+        query = "memory.used,utilization.gpu,power.draw,clocks.sm"
         words = [
             "nvidia-smi",
             "-i",
@@ -139,21 +169,57 @@ class Watch(threading.Thread):
             "--format=csv,noheader,nounits",
         ]
         while not self.ended.wait(1):
-            try:
+            now = round(time.monotonic() - begin, 1)
+            self.host.append([now, *processors.since()])
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 said = subprocess.run(words, capture_output=True, text=True, timeout=10).stdout
-                self.rows.append(
-                    [
-                        round(time.monotonic() - begin, 1),
-                        *said.strip().replace("\n", ", ").split(", "),
-                    ]
-                )
-            except (OSError, subprocess.TimeoutExpired):
-                return
+                self.rows.append([now, *said.strip().replace("\n", ", ").split(", ")])
 
     def stop(self):
         self.ended.set()
         self.join()
-        return self.rows
+        return {"gpu": self.rows, "host": self.host}
+
+
+# ---- what trainings say of themselves ----
+
+
+def progress_in(text):
+    """The line of JSON that a training of ours prints; None where it printed none."""
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    return json.loads(lines[-1]) if lines else None
+
+
+def steps_at(marks, moment):
+    """Between two moments at which the number of steps is known, in proportion."""
+    before = (marks[0][0], 0)
+    for mark in marks:
+        if mark[0] > moment:
+            part = (moment - before[0]) / (mark[0] - before[0]) if mark[0] > before[0] else 0
+            return before[1] + max(0, part) * (mark[1] - before[1])
+        before = mark
+    return before[1]
+
+
+def together(texts, began):
+    """What trainings printed, in seconds since `began` of the clock. {} where none is ours."""
+    found = [one for one in map(progress_in, texts) if one]
+    if not found:
+        return {}
+    seconds = range(int(max(one["ended"] for one in found) - began) + 2)
+    steps = [sum(steps_at(one["steps"], began + second) for one in found) for second in seconds]
+    return {
+        "steps_at": [round(number) for number in steps],
+        "trainings": [
+            {
+                **{key: round(one[key] - began, 2) for key in ("began", "computes", "ended")},
+                **{key: round(one[key], 2) for key in SPENT if key in one},
+                "switched_out": one["switched_out"],
+                "steps": one["steps"][-1][1],
+            }
+            for one in found
+        ],
+    }
 
 
 # ---- emulated GPUs ----
@@ -227,7 +293,7 @@ class ByHand:
 
     def __init__(self, gpus, at_once):
         self.running = {uuid_of(gpu): [] for gpu in gpus}
-        self.at_once, self.codes = at_once, []
+        self.at_once, self.codes, self.outputs = at_once, [], []
 
     def start(self, job, env):
         """Where fewest run, if one more may; returns whether it has started."""
@@ -236,7 +302,8 @@ class ByHand:
             return False
         # By its UUID: an MPS server that has one GPU counts it from 0.
         env = {**os.environ, **env, "CUDA_VISIBLE_DEVICES": gpu}
-        self.running[gpu].append(subprocess.Popen(job, env=env, stdout=subprocess.DEVNULL))
+        self.outputs.append(tempfile.TemporaryFile("w+"))
+        self.running[gpu].append(subprocess.Popen(job, env=env, stdout=self.outputs[-1]))
         return True
 
     def collect(self):
@@ -246,13 +313,22 @@ class ByHand:
                     self.codes.append(process.returncode)
                     running.remove(process)
 
+    def printed(self):
+        """What each training printed."""
+        for file in self.outputs:
+            file.seek(0)
+        texts = [file.read() for file in self.outputs]
+        for file in self.outputs:
+            file.close()
+        return texts
+
     def cut_off(self):
         for process in sum(self.running.values(), []):
             process.kill()
             process.wait()
 
     def run(self, jobs, env, limit_s):
-        began, left = time.monotonic(), list(jobs)
+        began, clock, left = time.monotonic(), time.time(), list(jobs)
         while time.monotonic() - began < limit_s:
             while left and self.start(left[0], env):
                 left.pop(0)
@@ -266,6 +342,7 @@ class ByHand:
             "total_s": total_s,
             "failed": sum(code != 0 for code in self.codes),
             "cut_off": len(jobs) - len(self.codes),
+            **together(self.printed(), clock),
         }
 
 
@@ -362,10 +439,19 @@ class Daemon:
         return self.follow(ids, began, limit_s)
 
     def run_array(self, job, count, limit_s):
-        began = time.monotonic()
-        return self.follow(self.submit(job, f"--array=0-{count - 1}"), began, limit_s)
+        began, options = time.monotonic(), (f"--array=0-{count - 1}", f"--output={OUTPUT}")
+        return self.follow(self.submit(job, *options), began, limit_s)
+
+    def printed(self, number):
+        try:
+            path = os.path.join(self.folder, OUTPUT.replace("%j", number))
+            with open(path, encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:  # it has not started
+            return ""
 
     def follow(self, ids, began, limit_s):
+        clock = time.time() - (time.monotonic() - began)
         submitted_s = time.monotonic() - began
         is_done = self.watch(ids, began, limit_s)
         total_s = time.monotonic() - began
@@ -386,6 +472,7 @@ class Daemon:
             "failed": sum(state in FAILURES for state in states),
             "cut_off": sum(state not in ENDS for state in states),
             "tasks": [{key: task.get(key) for key in kept if key in task} for task in tasks],
+            **together(map(self.printed, ids), clock),
         }
 
     def stop(self):
@@ -399,10 +486,6 @@ class Daemon:
 
 
 # ---- the trial ----
-
-
-def is_of_array(way):
-    return way == "array" or way.startswith("fixed-")
 
 
 class Trial:
@@ -548,7 +631,7 @@ class Trial:
             value = {"error": repr(fault)[:2000]}
         kind = {"kind": self.options.array_kind} if is_of_array(way) or way == "pace" else {}
         value = {"way": way, **kind, "at_s": time.monotonic() - self.began, **value}
-        value["gpu"] = watch.stop()
+        value.update(watch.stop())
         with open(self.options.out, "a") as file:
             file.write(json.dumps(value) + "\n")
         if "error" not in value and not value.get("cut_off"):
@@ -560,92 +643,6 @@ class Trial:
             f" {value.get('error', '')}",
             flush=True,
         )
-
-
-ROWS = {
-    "by-hand": "by hand, all at once by MPS",
-    "one-by-one": "by hand, one after the other",
-    "default": "colloc, nothing declared, by MPS",
-    "auto": "colloc, nothing declared, `--sharing=auto`",
-    "unset": "colloc, nothing declared, nothing set",
-    "streams": "colloc, nothing declared, time-sliced",
-    "declared": "colloc, `--memory=5GiB`, by MPS",
-    "held": "colloc with the cautions before",
-}
-
-
-ARRAY_ROWS = {"array": "colloc, `--array`, nothing declared, nothing set"}
-
-
-def totals_of(results):
-    """The runs that have ended, by way."""
-    totals = {}
-    for result in results:
-        if "total_s" in result:
-            totals.setdefault(result["way"], []).append(result)
-    return totals
-
-
-def is_cut_off(runs):
-    return any(run["cut_off"] for run in runs)
-
-
-def has_failed(runs):
-    return any(run["failed"] for run in runs)
-
-
-def ratio(runs, reference):
-    """Of the mean times; with a sign where a run of either was cut off, "-" where of both, where
-    trainings failed, and without a reference."""
-    if reference is None or has_failed(runs):
-        return "-"
-    value = f"{mean_s(runs) / mean_s(reference):.2f}"
-    if is_cut_off(reference):
-        return "-" if is_cut_off(runs) else "< " + value
-    return "> " + value if is_cut_off(runs) else value
-
-
-def row(words, runs, reference):
-    seconds = [run["total_s"] for run in runs]
-    waits = [task["wait_s"] for run in runs for task in run.get("tasks", [])]
-    cut_off = sum(run["cut_off"] for run in runs)
-    over = "> " if cut_off else ""
-    note = f", {cut_off} not done" if cut_off else ""
-    each = " ".join(f"{value:.1f}" for value in seconds)
-    longest = f"{max(waits):.0f} s" if waits else "-"
-    failed = sum(run["failed"] for run in runs)
-    return (
-        f"| {words}{note} | {len(runs)} | {over}{each} s |"
-        f" {ratio(runs, reference)} | {longest} | {failed} |"
-    )
-
-
-def table(rows, totals, reference, name):
-    """Of Markdown, for what was measured. reference: the runs that the others are relative to."""
-    return [
-        f"| way | runs | total | of {name} | longest wait | failed |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-        *[row(words, totals[way], reference) for way, words in rows.items() if way in totals],
-    ]
-
-
-def mean_s(runs):
-    return statistics.fmean(run["total_s"] for run in runs)
-
-
-def tables(results):
-    totals, lines = totals_of(results), []
-    if "by-hand" in totals:
-        lines += table(ROWS, totals, totals["by-hand"], "by hand")
-    fixed = [way for way in totals if way.startswith("fixed-")]
-    if fixed:
-        # One that was cut off only where no other is there; failed trainings end soon.
-        sound = [totals[way] for way in fixed if not has_failed(totals[way])]
-        best = min(sound, key=lambda runs: (is_cut_off(runs), mean_s(runs)), default=None)
-        numbers = sorted((int(way.split("-")[1]), way) for way in fixed)
-        rows = {way: f"by hand, {number} on each GPU" for number, way in numbers}
-        lines += [""] * bool(lines) + table({**ARRAY_ROWS, **rows}, totals, best, "the best")
-    return lines
 
 
 def main():

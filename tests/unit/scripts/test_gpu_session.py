@@ -6,6 +6,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import sys
 import tarfile
@@ -24,6 +25,8 @@ loader.exec_module(session)
 import carrier_kills_trial  # noqa: E402
 import carrier_lent_trial  # noqa: E402
 import left_bytes  # noqa: E402
+import start_page  # noqa: E402
+import start_trial  # noqa: E402
 from colloc_fit.tables import replace_blocks  # noqa: E402
 from session_trials import Trial  # noqa: E402
 
@@ -183,6 +186,77 @@ class Trials(unittest.TestCase):
         self.assertEqual(left_bytes.spaced(list(range(10)), 4), [0, 3, 6, 9])
         self.assertEqual(left_bytes.spaced(list(range(3)), 4), [0, 1, 2])
         self.assertEqual(left_bytes.spaced([], 4), [])
+
+
+class ArraysOfTrainings(unittest.TestCase):
+    """tests/gpu/start_trial.py and its page, where an array and trainings by hand alternate."""
+
+    BEST = "fixed-40"
+
+    def pairs(self, *runs):
+        results = [{"way": way, "total_s": total, "cut_off": 0} for way, total in runs]
+        return start_page.neighbours(results, self.BEST)
+
+    def said(self, began, ended, steps):
+        """What a training prints that computes steps evenly from `began` to `ended`."""
+        seconds = range(began, ended + 1)
+        marks = [[second, steps * (second - began) // (ended - began)] for second in seconds]
+        spent = {"batches_s": 2.0, "gpu_s": 1.0, "processor_s": 0.5, "switched_out": 7}
+        progress = {"began": began, "computes": began, "ended": ended, "steps": marks, **spent}
+        return f"fed {steps} steps\n{json.dumps(progress)}\n"
+
+    def test_each_run_is_compared_with_its_neighbour(self):
+        by_hand, colloc = (self.BEST, 40.0), ("array", 42.0)
+        self.assertEqual(self.pairs(by_hand, colloc, colloc, by_hand), [1.05, 1.05])
+        self.assertEqual(self.pairs(colloc, ("fixed-20", 50.0), by_hand), [1.05])
+        self.assertEqual(self.pairs(colloc, colloc, by_hand), [1.05])
+        self.assertEqual(self.pairs(by_hand, by_hand), [])
+
+    def test_a_run_that_was_cut_off_is_no_neighbour(self):
+        cut_off = {"way": "array", "total_s": 10.0, "cut_off": 3}
+        by_hand = {"way": self.BEST, "total_s": 40.0, "cut_off": 0}
+        self.assertEqual(start_page.neighbours([cut_off, by_hand], self.BEST), [])
+
+    def test_the_interval_is_that_of_few_values(self):
+        self.assertAlmostEqual(start_page.interval([1.0, 1.1]), 0.6355)
+        results = [{"way": way, "total_s": 1.0, "cut_off": 0} for way in ("array", self.BEST)]
+        self.assertEqual(start_page.pairs_table(results, self.BEST), [], "one pair has none")
+
+    def test_steps_of_all_trainings_at_each_second(self):
+        texts = [self.said(100, 104, 40), self.said(102, 104, 10), "died early\n"]
+        found = start_trial.together(texts, 98)
+        self.assertEqual(found["steps_at"], [0, 0, 0, 10, 20, 35, 50, 50])
+        self.assertEqual([one["steps"] for one in found["trainings"]], [40, 10])
+        self.assertEqual(found["trainings"][1]["computes"], 4)
+        self.assertEqual(start_trial.together(["nothing of ours\n"], 98), {})
+
+    def run_of(self, **more):
+        texts = [self.said(100, 110, 100), self.said(102, 110, 100)]
+        rows = [[second, "900", str(10 * second), "500", "1900"] for second in range(12)]
+        host = [[second, 0.25, 0.0, 0.5] for second in range(12)]
+        together = start_trial.together(texts, 100)
+        return {"way": "array", "total_s": 10, "gpu": rows, "host": host, **together, **more}
+
+    def test_where_the_time_went(self):
+        row = start_page.spent_row(1, self.run_of())
+        self.assertEqual(
+            row,
+            "| 1 array | 2.0 s | 10.0 s | 10.0 s | 22 steps/s | 20.0 ms | 10.0 ms | 60.0 ms"
+            " | 5.0 ms | 60 % | 500 W | 1900 MHz | 25% | 0.50 ms |",
+        )
+        self.assertEqual(row.count("|"), len(start_page.SPENT_COLUMNS) + 1)
+
+    def test_what_is_unknown_is_no_number(self):
+        host = [[second, None, None, 0.5] for second in range(12)]
+        row = start_page.spent_row(1, self.run_of(gpu=[[1, ""]], host=host))
+        self.assertTrue(row.endswith("| 5.0 ms | - | - | - | - | 0.50 ms |"), row)
+
+    def test_processors_that_tell_zeros_only_are_unknown(self):
+        with mock.patch.object(start_trial.Processors, "read", return_value=[0] * 8):
+            self.assertEqual(start_trial.Processors().since()[:2], [None, None])
+        reads = [[0] * 8, [10, 0, 10, 60, 0, 0, 0, 20]]
+        with mock.patch.object(start_trial.Processors, "read", side_effect=reads):
+            self.assertEqual(start_trial.Processors().since()[:2], [0.4, 0.2])
 
 
 def plain(text):
