@@ -13,34 +13,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/hash.h"
 #include "core/kind_speed.h"
 #include "core/memory_domain.h"
 #include "core/state/residents.h"
 #include "core/state/state.h"
 
-/* `hint`: where it is looked for first. A list has known GPUs in the order of the view, mostly. */
-static int find_gpu(const struct core *core, const char *uuid, int hint)
+/* Indices in the view by UUID: each in the slot of its hash, or in the next that was free. A
+ * cluster lists thousands of GPUs. */
+struct gpu_index {
+    const struct cluster_view *view;
+    int *slots; /* EMPTY: no GPU; at least one is */
+    size_t n_slots;
+};
+
+enum { EMPTY = -1 };
+
+/* The slot of the GPU, or the one for it. */
+static int *find_slot(const struct gpu_index *index, const char *uuid)
 {
-    const struct cluster_view *view = &core->view;
-    if (hint < view->n_gpus && strcmp(view->gpus[hint].id.uuid, uuid) == 0)
-        return hint;
+    const struct gpu_view *gpus = index->view->gpus;
+    int *slots = index->slots;
+    size_t at = hash_text(HASH_START, uuid) % index->n_slots;
+    while (slots[at] != EMPTY && strcmp(gpus[slots[at]].id.uuid, uuid) != 0)
+        at = (at + 1) % index->n_slots;
+    return &slots[at];
+}
+
+/* `most`: how many GPUs it will have. Returns 0 or -ENOMEM. */
+static int index_gpus(struct gpu_index *index, const struct cluster_view *view, int most)
+{
+    *index = (struct gpu_index){.view = view, .n_slots = 2 * (size_t)most + 1};
+    index->slots = malloc(index->n_slots * sizeof *index->slots);
+    if (!index->slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < index->n_slots; i++)
+        index->slots[i] = EMPTY;
     for (int i = 0; i < view->n_gpus; i++)
-        if (strcmp(view->gpus[i].id.uuid, uuid) == 0)
-            return i;
-    return -1;
+        *find_slot(index, view->gpus[i].id.uuid) = i;
+    return 0;
+}
+
+static void gpu_index_fini(struct gpu_index *index)
+{
+    free(index->slots);
 }
 
 static void set_distance(struct cluster_view *view, int a, int b, char distance)
 {
-    if (a >= 0 && b >= 0)
-        view->distances[a * view->n_gpus + b] = view->distances[b * view->n_gpus + a] = distance;
+    view->distances[a * view->n_gpus + b] = view->distances[b * view->n_gpus + a] = distance;
 }
 
 /* The distances of the list, which names GPUs in its own order. When memory is out they stay
  * unknown: they only order sets that are otherwise equal. */
-static void set_distances(struct core *core, const struct event *event)
+static void set_distances(
+    struct cluster_view *view, const struct gpu_index *index, const struct event *event)
 {
-    struct cluster_view *view = &core->view;
     const struct gpu_identity *list = event->gpus.list;
     size_t size = (size_t)view->n_gpus * (size_t)view->n_gpus;
     bool any = false;
@@ -53,7 +82,7 @@ static void set_distances(struct core *core, const struct event *event)
     memset(view->distances, VIEW_DISTANCE_UNKNOWN, size);
     for (int i = 0; i < event->gpus.n; i++)
         for (int k = 0; k < i && list[i].distances[k]; k++)
-            set_distance(view, find_gpu(core, list[i].uuid, i), find_gpu(core, list[k].uuid, k),
+            set_distance(view, *find_slot(index, list[i].uuid), *find_slot(index, list[k].uuid),
                 list[i].distances[k]);
 }
 
@@ -70,10 +99,10 @@ static enum view_health health_as_listed(const struct gpu_view *gpu, bool keeps_
     return gpu->id.is_out_of_use ? VIEW_OUT_OF_USE : VIEW_OK;
 }
 
-int core_apply_gpus(struct core *core, const struct event *event)
+/* Makes room for so many GPUs. Returns 0 or -ENOMEM. */
+static int reserve_gpus(struct core *core, int most)
 {
     struct cluster_view *view = &core->view;
-    int most = view->n_gpus + event->gpus.n;
     struct gpu_view *gpus = realloc(view->gpus, (size_t)most * sizeof *gpus + 1);
     if (gpus)
         view->gpus = gpus;
@@ -93,20 +122,23 @@ int core_apply_gpus(struct core *core, const struct event *event)
     if (open_bytes)
         view->open_bytes = open_bytes;
     core->has_wanters = false;
-    if (!gpus || !closed || !outlooks || !drains || !wanters || !open_bytes ||
-        placement_reserve(&core->placement, most) < 0)
-        return -ENOMEM;
+    bool has_all = gpus && closed && outlooks && drains && wanters && open_bytes;
+    return has_all && placement_reserve(&core->placement, most) == 0 ? 0 : -ENOMEM;
+}
 
+/* Takes over the list: known GPUs keep their indices, new ones are appended. */
+static void list_gpus(
+    struct cluster_view *view, const struct gpu_index *index, const struct event *event)
+{
     for (int i = 0; i < view->n_gpus; i++)
         view->gpus[i].is_listed = false;
-    for (int i = 0, next = 0; i < event->gpus.n; i++) {
-        int known = find_gpu(core, event->gpus.list[i].uuid, next);
-        next = known >= 0 ? known + 1 : view->n_gpus + 1;
-        struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
-        if (known < 0) {
-            *gpu = (struct gpu_view){0};
-            view->n_gpus++;
+    for (int i = 0; i < event->gpus.n; i++) {
+        int *slot = find_slot(index, event->gpus.list[i].uuid);
+        if (*slot == EMPTY) {
+            view->gpus[view->n_gpus] = (struct gpu_view){0};
+            *slot = view->n_gpus++;
         }
+        struct gpu_view *gpu = &view->gpus[*slot];
         gpu->id = event->gpus.list[i];
         gpu->is_listed = true;
         gpu->health = health_as_listed(gpu, event->gpus.keeps_samples);
@@ -114,7 +146,17 @@ int core_apply_gpus(struct core *core, const struct event *event)
     for (int i = 0; i < view->n_gpus; i++)
         if (!view->gpus[i].is_listed)
             view->gpus[i].health = VIEW_LOST;
-    set_distances(core, event);
+}
+
+int core_apply_gpus(struct core *core, const struct event *event)
+{
+    struct cluster_view *view = &core->view;
+    int most = view->n_gpus + event->gpus.n;
+    CLEANUP(gpu_index_fini) struct gpu_index index = {0};
+    if (reserve_gpus(core, most) < 0 || index_gpus(&index, view, most) < 0)
+        return -ENOMEM;
+    list_gpus(view, &index, event);
+    set_distances(view, &index, event);
     memory_domain_link(view);
     core->any_gone = false;
     view->is_mps_on_some = false;

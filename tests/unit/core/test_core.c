@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -1041,6 +1043,35 @@ static void gpus_come_and_go_under_the_same_index(void **state)
     core_destroy(core);
 }
 
+/* A cluster of 40,000 GPUs, listed in two orders: each keeps its index, and one that is listed
+ * twice is one GPU. To compare each with all others would take seconds. */
+static void many_gpus_are_known_by_their_uuids(void **state)
+{
+    enum { GPUS = 40000 };
+    struct core *core = start(0);
+    struct gpu_identity *list = calloc(GPUS, sizeof *list);
+    struct event event = {.kind = EVENT_GPUS, .time_us = 2, .gpus = {.list = list, .n = GPUS}};
+    clock_t begin = clock();
+    assert_non_null(list);
+    for (int i = 0; i < GPUS; i++)
+        snprintf(list[i].uuid, sizeof list[i].uuid, "GPU-%08d", i);
+    list[1] = list[0];
+    assert_int_equal(core_step(core, &event), 0);
+    const struct cluster_view *view = core_view(core);
+    assert_int_equal(view->n_gpus, GPUS - 1);
+    for (int i = 0; i < GPUS; i++)
+        snprintf(list[i].uuid, sizeof list[i].uuid, "GPU-%08d", GPUS - 1 - i);
+    event.time_us = 3;
+    assert_int_equal(core_step(core, &event), 0);
+    assert_int_equal(view->n_gpus, GPUS);
+    assert_string_equal(view->gpus[0].id.uuid, "GPU-00000000");
+    assert_string_equal(view->gpus[1].id.uuid, "GPU-00000002");
+    assert_string_equal(view->gpus[GPUS - 1].id.uuid, "GPU-00000001");
+    assert_true((clock() - begin) / CLOCKS_PER_SEC < 3);
+    free(list);
+    core_destroy(core);
+}
+
 /* Task 1 is to end first: its GPU is reserved for task 3, until the driver no longer lists it. */
 static void the_head_gets_another_gpu_for_one_that_is_gone(void **state)
 {
@@ -1523,6 +1554,7 @@ int main(void)
         cmocka_unit_test(done_tasks_can_be_forgotten_and_no_others),
         cmocka_unit_test(tasks_are_found_among_any_ids),
         cmocka_unit_test(gpus_come_and_go_under_the_same_index),
+        cmocka_unit_test(many_gpus_are_known_by_their_uuids),
         cmocka_unit_test(the_head_gets_another_gpu_for_one_that_is_gone),
         cmocka_unit_test(who_is_on_an_instance_that_is_gone_goes_back),
         cmocka_unit_test(an_instance_that_goes_before_its_task_has_started),
