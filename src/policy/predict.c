@@ -62,6 +62,7 @@ void predictor_init(struct predictor *predictor, const struct placement_query *q
 {
     predictor->query = query;
     predictor->view = view;
+    predictor->joined = -1;
     for (int i = 0; i < PREDICTOR_SLOTS; i++)
         predictor->gpu_of_slot[i] = -1;
 }
@@ -137,6 +138,8 @@ static struct change change_of(struct predictor *predictor, const struct sharing
     struct change change = change_at(predictor, share, resident, at, true);
     for (int i = 0; i < resident->gpus && resident->gpus > 1; i++) {
         int place = resident->places[i];
+        if (place == at)
+            continue; /* read above */
         struct change there = change_at(
             predictor, share, resident, place, is_among(place, gpus, n));
         change.before = fmin(change.before, there.before);
@@ -181,7 +184,7 @@ static double own_progress(const struct cluster_view *view, const int *gpus, int
     return own * n - IDLE_SPEED_COST * unused;
 }
 
-struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n)
+static struct prediction predict_join(struct predictor *predictor, const int *gpus, int n)
 {
     const struct cluster_view *view = predictor->view;
     struct sharing_mode share = sharing_on(predictor, gpus, n);
@@ -212,6 +215,16 @@ struct prediction predictor_join(struct predictor *predictor, const int *gpus, i
     prediction.progress /= n;
     prediction.slowdown = fmax(prediction.slowdown, 1 / own);
     return prediction;
+}
+
+struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n)
+{
+    if (n > 1)
+        return predict_join(predictor, gpus, n);
+    if (predictor->joined != gpus[0])
+        predictor->effect = predict_join(predictor, gpus, 1);
+    predictor->joined = gpus[0];
+    return predictor->effect;
 }
 
 struct prediction predict_join_one(const struct placement_query *query, int gpu)

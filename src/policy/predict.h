@@ -35,11 +35,14 @@ struct prediction {
 /*
  * Answers many questions about one task and one view that does not change meanwhile. It caches the
  * speeds of the tasks on each GPU, before and after the task joins: a choice among pairs of GPUs
- * needs the same ones repeatedly. Owns nothing, needs no cleanup.
+ * needs the same ones repeatedly. What was predicted last of a GPU alone is noted, too: first it is
+ * asked whether the task may join, then how much that gains. Owns nothing, needs no cleanup.
  */
 struct predictor {
     const struct placement_query *query;
     const struct cluster_view *view;
+    int joined;                       /* the last GPU that was asked about alone; -1: none */
+    struct prediction effect;         /* on it */
     int gpu_of_slot[PREDICTOR_SLOTS]; /* -1: the slot is empty */
     struct gpu_speeds {
         struct sharing_mode share;               /* of the task there */
