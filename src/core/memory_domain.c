@@ -28,7 +28,7 @@ void memory_domain_link(struct cluster_view *view)
     }
 }
 
-bool memory_domain_has_others(const struct gpu_view *gpu)
+bool memory_domain_find_others(const struct gpu_view *gpu)
 {
     for (const struct gpu_view *at = memory_domain_next(gpu); at != gpu;
          at = memory_domain_next(at))

@@ -59,8 +59,14 @@ static inline bool memory_domain_is_shared(const struct gpu_view *gpu)
     return gpu->next_in_domain != 0;
 }
 
-/* Has another place of the domain residents? */
-bool memory_domain_has_others(const struct gpu_view *gpu);
+/* The function below where the memory is shared. */
+bool memory_domain_find_others(const struct gpu_view *gpu);
+
+/* Has another place of the domain residents? Mostly there is none: then nothing is called. */
+static inline bool memory_domain_has_others(const struct gpu_view *gpu)
+{
+    return memory_domain_is_shared(gpu) && memory_domain_find_others(gpu);
+}
 
 /* Does a process of no task compute on a place of the domain, as far as NVIDIA's driver lists
  * them? */

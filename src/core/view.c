@@ -86,12 +86,11 @@ double gpu_view_coming_bytes(const struct gpu_view *gpu)
 /* Does nothing besides use the GPU, when its tasks have so much memory there? */
 static bool is_idle_besides(const struct gpu_view *gpu, double bytes)
 {
-    if (!gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value - bytes > (double)IDLE_MEM_BYTES ||
-        memory_domain_has_others(gpu))
+    const struct reading *others = &gpu->external_processes, *activity = &gpu->utilisation_level;
+    if (!gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value - bytes > (double)IDLE_MEM_BYTES)
         return false;
-    if (gpu->external_processes.valid)
-        return gpu->external_processes.value == 0;
-    return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
+    bool is_quiet = others->valid ? others->value == 0 : activity->valid && activity->value == 0;
+    return is_quiet && !memory_domain_has_others(gpu);
 }
 
 bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu)

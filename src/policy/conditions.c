@@ -296,17 +296,23 @@ static bool is_of_last_siblings(const struct placement_query *query, const struc
            joins_by_mps(query, gpu);
 }
 
-/* Do those that are starting let the task start? The last siblings need not show their activity
- * before: it does not count. */
-static bool admits_beside_starting(
+/* Is the task refused only because too many are starting, and one of the last siblings? These need
+ * not show their activity before: it does not count. Not inlined: mostly it is not asked. */
+static __attribute__((noinline)) bool starts_with_siblings(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (starting_admits(query, gpu, false, ret_verdict))
-        return true;
     if (ret_verdict->kind != VERDICT_STARTING || !is_of_last_siblings(query, gpu))
         return false;
-    *ret_verdict = (struct verdict){.kind = VERDICT_FITS};
+    *ret_verdict = fits;
     return true;
+}
+
+/* Do those that are starting let the task start? */
+static inline bool admits_beside_starting(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    return starting_admits(query, gpu, false, ret_verdict) ||
+           starts_with_siblings(query, gpu, ret_verdict);
 }
 
 bool conditions_check_activity(
