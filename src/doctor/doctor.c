@@ -11,9 +11,6 @@
  */
 #include "doctor/doctor.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "base/array.h"
 
 static const struct {
@@ -41,26 +38,6 @@ static const struct {
 };
 
 _Static_assert(ARRAY_SIZE(checks) <= DOCTOR_CHECKS_MAX, "room for all checks");
-
-void doctor_pass(struct doctor_check *check, const char *detail, ...)
-{
-    va_list arguments;
-    va_start(arguments, detail);
-    vsnprintf(check->detail, sizeof check->detail, detail, arguments);
-    va_end(arguments);
-    check->is_ok = true;
-    check->advice[0] = '\0';
-}
-
-void doctor_fail(struct doctor_check *check, const char *advice, const char *detail, ...)
-{
-    va_list arguments;
-    va_start(arguments, detail);
-    vsnprintf(check->detail, sizeof check->detail, detail, arguments);
-    va_end(arguments);
-    check->is_ok = false;
-    snprintf(check->advice, sizeof check->advice, "%s", advice);
-}
 
 size_t doctor_run(const struct doctor_options *options, struct doctor_check *ret_checks)
 {

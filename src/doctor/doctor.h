@@ -7,17 +7,10 @@
 #ifndef COLLOC_DOCTOR_DOCTOR_H
 #define COLLOC_DOCTOR_DOCTOR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
+#include "doctor/check_result.h"
 #include "gpu/gpu.h"
-
-struct doctor_check {
-    const char *name;
-    bool is_ok; /* it works, or it is not needed on this machine */
-    char detail[256];
-    char advice[256]; /* what to do; "": nothing */
-};
 
 struct doctor_options {
     const char *nvml_library; /* NULL: the driver's */
@@ -43,12 +36,6 @@ enum { DOCTOR_CHECKS_MAX = 18 };
 size_t doctor_run(const struct doctor_options *options, struct doctor_check *ret_checks);
 
 /* ---- for the checks ---- */
-
-/* Report the result of a check. `detail`: what was found; `advice`: what to do. */
-void doctor_pass(struct doctor_check *check, const char *detail, ...)
-    __attribute__((format(printf, 2, 3)));
-void doctor_fail(struct doctor_check *check, const char *advice, const char *detail, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* check_driver.c */
 void check_nvml(struct doctor *doctor, struct doctor_check *check);
