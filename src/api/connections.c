@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "api/server.h"
 #include "api/server_private.h"
 #include "base/clock.h"
 #include "base/list.h"

@@ -66,6 +66,20 @@ void reply_body_problem(struct api_request *request, enum body_problem problem)
     }
 }
 
+enum body_problem request_take_bytes(struct api_request *request, size_t bytes)
+{
+    switch (quota_take(&request->server->quota, request->counted->user, bytes)) {
+    case QUOTA_USER_FULL:
+        return BODY_USER_FULL;
+    case QUOTA_ALL_FULL:
+        return BODY_ALL_FULL;
+    case QUOTA_TAKEN:
+        break;
+    }
+    request->held_bytes += bytes;
+    return BODY_GOOD;
+}
+
 bool api_request_hold(struct api_request *request, size_t bytes)
 {
     enum body_problem problem = request_take_bytes(request, bytes);

@@ -19,20 +19,6 @@
  * text of a string as it grows by doubling and its copies. Chosen: from libjansson's structures. */
 #define PARSE_BYTES_PER_BYTE 4
 
-enum body_problem request_take_bytes(struct api_request *request, size_t bytes)
-{
-    switch (quota_take(&request->server->quota, request->counted->user, bytes)) {
-    case QUOTA_USER_FULL:
-        return BODY_USER_FULL;
-    case QUOTA_ALL_FULL:
-        return BODY_ALL_FULL;
-    case QUOTA_TAKEN:
-        break;
-    }
-    request->held_bytes += bytes;
-    return BODY_GOOD;
-}
-
 static enum body_problem append_bytes(struct api_request *request, const char *data, size_t size)
 {
     size_t total = request->body_size + size;

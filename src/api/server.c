@@ -13,6 +13,8 @@
  *   3. A body is parsed only when there is memory for it: libjansson does not survive a failed
  *      allocation.
  */
+#include "api/server.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -19,8 +19,9 @@
 #include <sys/un.h>
 
 #include "api/quota.h"
-#include "api/server.h"
+#include "api/server_options.h"
 #include "api/unproven.h"
+#include "base/fault.h"
 #include "base/units.h"
 
 /* Bytes that one user's requests may hold. Chosen: four times the largest submission. */
@@ -125,9 +126,6 @@ void http_request_on_end(void *context, struct MHD_Connection *connection, void 
 
 /* ---- request_body.c ---- */
 
-/* Takes bytes from the user's quota until the request ends. */
-enum body_problem request_take_bytes(struct api_request *request, size_t bytes);
-
 /* Appends a piece of the body; sets request->problem when that fails. After a problem all further
  * pieces are dropped. */
 void request_body_append(struct api_request *request, const char *data, size_t size);
@@ -136,6 +134,9 @@ void request_body_append(struct api_request *request, const char *data, size_t s
 bool request_body_parse(struct api_request *request);
 
 /* ---- reply.c ---- */
+
+/* Takes bytes from the user's quota until the request ends. */
+enum body_problem request_take_bytes(struct api_request *request, size_t bytes);
 
 /* Answers with 413 or 503; does nothing for BODY_GOOD. */
 void reply_body_problem(struct api_request *request, enum body_problem problem);

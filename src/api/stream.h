@@ -12,7 +12,7 @@
 #ifndef COLLOC_API_STREAM_H
 #define COLLOC_API_STREAM_H
 
-#include "api/server.h"
+#include "api/request.h"
 
 struct api_stream;
 

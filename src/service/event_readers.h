@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/server.h"
+#include "api/request.h"
 #include "api/stream.h"
 
 struct event_reader {

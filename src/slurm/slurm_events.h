@@ -12,7 +12,7 @@
 
 #include <uv.h>
 
-#include "api/server.h"
+#include "api/request.h"
 #include "slurm/slurm_controller.h"
 
 struct slurm_events;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/server.h"
 #include "base/clock.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"

@@ -3,6 +3,7 @@
 #ifndef COLLOC_DAEMON_HTTP_ROUTES_H
 #define COLLOC_DAEMON_HTTP_ROUTES_H
 
+#include "api/server_options.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/http_record.h"
 #include "daemon/http/http_state.h"

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "api/server.h"
+#include "api/request.h"
 
 struct mps;
 

@@ -5,7 +5,7 @@
 
 #include <uv.h>
 
-#include "api/server.h"
+#include "api/request.h"
 #include "daemon/attempts/attempts.h"
 #include "daemon/config.h"
 #include "daemon/driver.h"

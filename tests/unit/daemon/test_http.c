@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "api/server.h"
 #include "api/stream.h"
 #include "base/units.h"
 #include "daemon/attempts/attempts.h"
