@@ -55,19 +55,21 @@ int main(int argc, char **argv)
     }
     if (slurm.is_done)
         return slurm.exit_code;
+    bool has_name_of_slurm = slurm.list.n > 0;
     if (has_name_of_docker) {
         words = (const char *const *)docker.words;
         count = (int)docker.n - 1; /* without the NULL */
-    } else if (slurm.word) {
-        words = (const char *const *)slurm.word;
-        count = slurm.count;
+    } else if (has_name_of_slurm) {
+        words = (const char *const *)slurm.list.words;
+        count = (int)slurm.list.n - 1;
     }
     if (failure_print_is(words, count))
         return failure_print(words);
     int code = EXIT_USAGE;
-    if (invocation_parse(words, count, slurm.word || has_name_of_docker, &fault, &invocation) < 0)
+    if (invocation_parse(
+            words, count, has_name_of_slurm || has_name_of_docker, &fault, &invocation) < 0)
         print_error("%s%s", fault.text,
-            slurm.word && strstr(fault.text, "no such option")
+            has_name_of_slurm && strstr(fault.text, "no such option")
                 ? ": docs/slurm-commands.md and slurm-scripts.md have those that colloc takes"
                 : "");
     else if (invocation.common[COMMON_HELP].number && invocation.command->run != command_help.run)

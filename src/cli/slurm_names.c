@@ -68,32 +68,34 @@ static const struct {
     {"scancel", "-f", NULL},
 };
 
-static int add_word(struct slurm_words *words, const char *before, const char *word)
+static void add_word(struct slurm_words *words, const char *before, const char *word)
 {
-    char *text;
-    if (asprintf(&text, "%s%s", before, word) < 0)
-        return -ENOMEM;
-    words->word[words->count++] = text;
-    return 0;
+    word_list_add(&words->list, "%s%s", before, word);
 }
 
-static int add_own_tasks(struct slurm_words *words)
+static void add_own_tasks(struct slurm_words *words)
 {
     char name[LOGIN_NAME_MAX];
-    return add_word(words, "--user=", own_user_name(name, sizeof name));
+    add_word(words, "--user=", own_user_name(name, sizeof name));
 }
 
 /* Translates an argument, with what follows its '='. */
-static int add_argument(struct slurm_words *words, const char *program, const char *argument)
+static void add_argument(struct slurm_words *words, const char *program, const char *argument)
 {
     size_t size = strcspn(argument, "=");
-    if (strcmp(program, "squeue") == 0 && strcmp(argument, "--me") == 0)
-        return add_own_tasks(words);
-    for (size_t i = 0; i < ARRAY_SIZE(renamed); i++)
-        if (strcmp(renamed[i].program, program) == 0 && strlen(renamed[i].option) == size &&
-            strncmp(renamed[i].option, argument, size) == 0)
-            return renamed[i].here ? add_word(words, renamed[i].here, argument + size) : 0;
-    return add_word(words, "", argument);
+    if (strcmp(program, "squeue") == 0 && strcmp(argument, "--me") == 0) {
+        add_own_tasks(words);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(renamed); i++) {
+        if (strcmp(renamed[i].program, program) != 0 || strlen(renamed[i].option) != size ||
+            strncmp(renamed[i].option, argument, size) != 0)
+            continue;
+        if (renamed[i].here)
+            add_word(words, renamed[i].here, argument + size);
+        return;
+    }
+    add_word(words, "", argument);
 }
 
 /* The value of "-t PD", "-tPD", "--state PD" or "--state=PD"; NULL: the word is another one. */
@@ -113,18 +115,17 @@ static const char *option_value(
 }
 
 /* The command was run here, or refused: nothing is left for one of colloc's. */
-static int end_with(struct slurm_words *words, int exit_code)
+static void end_with(struct slurm_words *words, int exit_code)
 {
     words->is_done = true;
     words->exit_code = exit_code;
-    return 0;
 }
 
-static int refuse_cancel(
+static void refuse_cancel(
     struct slurm_words *words, const char *what, const char *value, const char *why)
 {
     print_error("scancel --%s=%.40s: %s", what, value, why);
-    return end_with(words, EXIT_USAGE);
+    end_with(words, EXIT_USAGE);
 }
 
 /* A task ends by SIGTERM, and after its grace time by SIGKILL: colloc sends no other signal. */
@@ -139,51 +140,47 @@ static bool ends_task(const char *signal)
 }
 
 /* "1,3_[0,2]", "JobId=7": the ids, each a word. */
-static int add_ids(struct slurm_words *words, const char *ids)
+static void add_ids(struct slurm_words *words, const char *ids)
 {
     static const char *const keys[] = {"jobid=", "job="};
-    int r = 0;
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (strncasecmp(ids, keys[i], strlen(keys[i])) == 0)
             ids += strlen(keys[i]);
-    while (*ids && r == 0) {
-        char id[256];
+    while (*ids) {
         bool is_within = false;
         size_t size = 0;
         for (; ids[size] && (ids[size] != ',' || is_within); size++)
             is_within = ids[size] == '[' || (is_within && ids[size] != ']');
-        snprintf(id, sizeof id, "%.*s", (int)size, ids);
-        r = add_word(words, "", size < sizeof id ? id : ids);
+        word_list_add(&words->list, "%.*s", (int)size, ids);
         ids += size + (ids[size] == ',');
     }
-    return r;
 }
 
-static int translate_cancel(struct slurm_words *words, const char *const *arguments, int count)
+static void translate_cancel(struct slurm_words *words, const char *const *arguments, int count)
 {
-    int r = 0;
-    for (int i = 0; i < count && r == 0 && !words->is_done; i++) {
+    for (int i = 0; i < count && !words->is_done; i++) {
         const char *value = option_value(arguments, count, &i, "-s", "--signal");
         if (value && !ends_task(value))
-            return refuse_cancel(words, "signal", value,
+            refuse_cancel(words, "signal", value,
                 "colloc sends a task SIGTERM and SIGKILL only; `#SBATCH --signal` sends one before "
                 "the time limit");
         if (value)
             continue;
         value = option_value(arguments, count, &i, "-t", "--state");
         const char *state = value ? slurm_state_parse(value, strlen(value)) : NULL;
-        if (value && !state)
-            return refuse_cancel(words, "state", value, "give PENDING, RUNNING or SUSPENDED");
+        if (value && !state) {
+            refuse_cancel(words, "state", value, "give PENDING, RUNNING or SUSPENDED");
+            return;
+        }
         if (!value && (value = option_value(arguments, count, &i, "-M", "--clusters")))
             continue;
         if (state)
-            r = add_word(words, "--state=", state);
+            add_word(words, "--state=", state);
         else if (arguments[i][strspn(arguments[i], "0123456789,_[]-%")] == '\0')
-            r = add_ids(words, arguments[i]);
+            add_ids(words, arguments[i]);
         else
-            r = add_argument(words, "scancel", arguments[i]);
+            add_argument(words, "scancel", arguments[i]);
     }
-    return r;
 }
 
 /* Is the next argument the value of this option of `colloc submit`? */
@@ -223,16 +220,14 @@ static const struct {
     {"SBATCH_TIMELIMIT", "--time="},
 };
 
-static int add_variables(struct slurm_words *words)
+static void add_variables(struct slurm_words *words)
 {
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(batch_variables) && r == 0; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(batch_variables); i++) {
         const char *value = getenv(batch_variables[i].variable);
         bool has_value = strchr(batch_variables[i].option, '=') != NULL;
         if (value)
-            r = add_word(words, batch_variables[i].option, has_value ? value : "");
+            add_word(words, batch_variables[i].option, has_value ? value : "");
     }
-    return r;
 }
 
 /* The part of a command line up to its first word that is no option. */
@@ -264,39 +259,36 @@ static struct scan scan_options(enum slurm_program program, const char *const *a
  *            |
  *            as it is; --wrap, too, which colloc then ignores
  */
-static int translate_batch(struct slurm_words *words, const char *const *arguments, int count)
+static void translate_batch(struct slurm_words *words, const char *const *arguments, int count)
 {
     const struct scan scan = scan_options(SLURM_SBATCH, arguments, count);
-    int r = add_word(words, "", "--slurm=line");
-    if (r == 0)
-        r = add_variables(words);
-    for (int i = 0; i < (scan.wrap ? scan.options : count) && r == 0; i++)
-        r = add_word(words, "", arguments[i]);
+    add_word(words, "", "--slurm=line");
+    add_variables(words);
+    for (int i = 0; i < (scan.wrap ? scan.options : count); i++)
+        add_word(words, "", arguments[i]);
     const char *const command[] = {"--", "/bin/sh", "-c", scan.wrap};
-    for (size_t i = 0; i < ARRAY_SIZE(command) && r == 0 && scan.wrap; i++)
-        r = add_word(words, "", command[i]);
-    if (r == 0 && !scan.wrap && scan.options == count)
-        r = add_word(words, "", "-");
-    return r;
+    for (size_t i = 0; i < ARRAY_SIZE(command) && scan.wrap; i++)
+        add_word(words, "", command[i]);
+    if (!scan.wrap && scan.options == count)
+        add_word(words, "", "-");
 }
 
-static int translate_run(
+static void translate_run(
     struct slurm_words *words, const char *program, const char *const *arguments, int count)
 {
-    bool is_step = strcmp(program, "srun") == 0 && getenv("COLLOC_TASK_ID");
     bool runs = strcmp(program, "salloc") == 0 &&
                 scan_options(SLURM_SALLOC, arguments, count).options < count;
-    int r = is_step ? add_word(words, "", "--step") : 0;
-    if (r == 0 && runs) { /* a command instead of a shell */
-        free(words->word[0]);
-        words->count = 0;
-        r = add_word(words, "", "run");
-        if (r == 0 && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-            r = add_word(words, "", "--pty");
+    if (strcmp(program, "srun") == 0 && getenv("COLLOC_TASK_ID"))
+        add_word(words, "", "--step");
+    if (runs) { /* a command instead of a shell */
+        word_list_fini(&words->list);
+        words->list = (struct word_list){0};
+        add_word(words, "", "run");
+        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+            add_word(words, "", "--pty");
     }
-    for (int i = 0; i < count && r == 0; i++)
-        r = add_word(words, "", arguments[i]);
-    return r;
+    for (int i = 0; i < count; i++)
+        add_word(words, "", arguments[i]);
 }
 
 /* Of `words` those that are no option: "-o" (one line) is noted, "-M CLUSTER" names the only one. */
@@ -322,8 +314,8 @@ static int drop_options(
     return n;
 }
 
-/* "TimeLimit=60", minutes as with Slurm, is --time=60m. */
-static int add_change(struct slurm_words *words, const char *word, bool *ret_is_known)
+/* "TimeLimit=60", minutes as with Slurm, is --time=60m. Returns whether the change is known. */
+static bool add_change(struct slurm_words *words, const char *word)
 {
     static const struct {
         const char *key, *option;
@@ -337,74 +329,70 @@ static int add_change(struct slurm_words *words, const char *word, bool *ret_is_
         char minutes[64];
         bool is_minutes = i == 0 && *value && !value[strspn(value, "0123456789")];
         snprintf(minutes, sizeof minutes, "%.60sm", value);
-        return add_word(words, changes[i].option, is_minutes ? minutes : value);
+        add_word(words, changes[i].option, is_minutes ? minutes : value);
+        return true;
     }
-    *ret_is_known = false;
-    return 0;
+    return false;
 }
 
 /* scontrol update JobId=12 TimeLimit=60           colloc update 12 --time=60m */
-static int translate_update(struct slurm_words *words, const char *const *arguments, int count)
+static void translate_update(struct slurm_words *words, const char *const *arguments, int count)
 {
-    int r = add_word(words, "", "update");
-    for (int i = 0; i < count && r == 0; i++) {
-        bool is_known = true, is_word = strcasecmp(arguments[i], "job") == 0 && i + 1 < count;
-        r = is_word ? add_word(words, "", arguments[++i])
-                    : add_change(words, arguments[i], &is_known);
-        if (is_known)
+    add_word(words, "", "update");
+    for (int i = 0; i < count; i++) {
+        bool is_word = strcasecmp(arguments[i], "job") == 0 && i + 1 < count;
+        if (is_word)
+            add_word(words, "", arguments[++i]);
+        if (is_word || add_change(words, arguments[i]))
             continue;
         print_error("scontrol update %.60s: colloc changes TimeLimit, JobName and StartTime of a "
                     "JobId; `colloc help update` has more",
             arguments[i]);
-        return end_with(words, EXIT_USAGE);
+        end_with(words, EXIT_USAGE);
+        return;
     }
-    return r;
 }
 
-static int run_control(
+static void run_control(
     struct slurm_words *words, const char *const *arguments, int count, bool is_one_line)
 {
-    if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
-        strncmp(arguments[1], "hostname", 8) == 0)
-        return end_with(words, slurm_control_print_hosts(count > 2 ? arguments[2] : NULL));
-    if (count >= 2 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "job", 3) == 0) {
-        const char *value = strchr(arguments[1], '='), *ids = count > 2 ? arguments[2] : NULL;
-        if (value)
-            ids = value + 1;
-        return end_with(words, slurm_list_show_jobs(ids, is_one_line));
-    }
-    if (count >= 2 && strcmp(arguments[0], "show") == 0 && strncmp(arguments[1], "node", 4) == 0)
-        return end_with(words, slurm_node_show(count > 2 ? arguments[2] : NULL, is_one_line));
-    if (count > 1 && strcmp(arguments[0], "update") == 0)
-        return translate_update(words, arguments + 1, count - 1);
-    if (count >= 2 && strcmp(arguments[0], "show") == 0 &&
-        slurm_control_print(arguments[1], is_one_line))
-        return end_with(words, EXIT_OK);
+    const char *verb = count > 0 ? arguments[0] : "", *what = count > 1 ? arguments[1] : "",
+               *name = count > 2 ? arguments[2] : NULL;
+    bool shows = strcmp(verb, "show") == 0;
     int used = 0;
-    const char *command = slurm_control_command(arguments, &used);
-    if (!command) {
+    if (shows && strncmp(what, "hostname", 8) == 0) {
+        end_with(words, slurm_control_print_hosts(name));
+    } else if (shows && strncmp(what, "job", 3) == 0) {
+        const char *value = strchr(what, '=');
+        end_with(words, slurm_list_show_jobs(value ? value + 1 : name, is_one_line));
+    } else if (shows && strncmp(what, "node", 4) == 0) {
+        end_with(words, slurm_node_show(name, is_one_line));
+    } else if (count > 1 && strcmp(verb, "update") == 0) {
+        translate_update(words, arguments + 1, count - 1);
+    } else if (shows && *what && slurm_control_print(what, is_one_line)) {
+        end_with(words, EXIT_OK);
+    } else if (slurm_control_command(arguments, &used)) {
+        add_word(words, "", slurm_control_command(arguments, &used));
+        for (int i = used; i < count; i++)
+            add_ids(words, arguments[i]);
+    } else {
         print_error(
             "scontrol %.40s: colloc has show job, node, hostnames, partition and config, update, "
             "requeue, hold, release, suspend and resume",
-            count > 0 ? arguments[0] : "");
-        return end_with(words, EXIT_USAGE);
+            verb);
+        end_with(words, EXIT_USAGE);
     }
-    int r = add_word(words, "", command);
-    for (int i = used; i < count && r == 0; i++)
-        r = add_ids(words, arguments[i]);
-    return r;
 }
 
-static int translate_control(struct slurm_words *words, const char *const *given, int n_given)
+static void translate_control(struct slurm_words *words, const char *const *given, int n_given)
 {
     bool is_one_line = false;
     const char **arguments = calloc((size_t)n_given + 1, sizeof *arguments);
-    if (!arguments)
-        return -ENOMEM;
-    int count = drop_options(given, n_given, arguments, &is_one_line);
-    int r = run_control(words, arguments, count, is_one_line);
+    int count = arguments ? drop_options(given, n_given, arguments, &is_one_line) : 0;
+    words->list.is_cut = !arguments;
+    if (arguments)
+        run_control(words, arguments, count, is_one_line);
     free(arguments);
-    return r;
 }
 
 /* Programs ask for the version before they use a command: that of Slurm whose forms are printed. */
@@ -427,19 +415,41 @@ static bool asks_json(const char *program, const char *const *arguments, int cou
     return is_asked;
 }
 
-static int translate_command(
+static void translate_command(
     struct slurm_words *words, const char *program, const char *const *arguments, int count)
 {
     if (strcmp(program, "sbatch") == 0)
-        return translate_batch(words, arguments, count);
-    if (strcmp(program, "srun") == 0 || strcmp(program, "salloc") == 0)
-        return translate_run(words, program, arguments, count);
-    if (strcmp(program, "scancel") == 0)
-        return translate_cancel(words, arguments, count);
-    int r = 0;
-    for (int i = 0; i < count && r == 0; i++)
-        r = add_argument(words, program, arguments[i]);
-    return r;
+        translate_batch(words, arguments, count);
+    else if (strcmp(program, "srun") == 0 || strcmp(program, "salloc") == 0)
+        translate_run(words, program, arguments, count);
+    else if (strcmp(program, "scancel") == 0)
+        translate_cancel(words, arguments, count);
+    else
+        for (int i = 0; i < count; i++)
+            add_argument(words, program, arguments[i]);
+}
+
+/* Runs the command, if no command of colloc has its form. Returns whether it was run, or refused.
+ * `command`: that of colloc; or NULL. */
+static bool run_here(struct slurm_words *words, const char *program, const char *command,
+    const char *const *arguments, int count)
+{
+    if (asks_version(arguments, count)) {
+        puts("slurm " SLURM_VERSION);
+        end_with(words, EXIT_OK);
+    } else if (asks_json(program, arguments, count)) {
+        print_error("%s: colloc prints Slurm's columns, not its JSON; `colloc %s --json` has JSON "
+                    "of another form",
+            program, command);
+        end_with(words, EXIT_USAGE);
+    } else if (strcmp(program, "sacctmgr") == 0) {
+        end_with(words, slurm_accounts_run(arguments, count));
+    } else if (strcmp(program, "sinfo") == 0) {
+        words->is_done = slurm_partition_run(arguments, count, &words->exit_code);
+    } else {
+        words->is_done = slurm_list_run(program, arguments, count, &words->exit_code);
+    }
+    return words->is_done;
 }
 
 /* By the last part of the path under which the program was called. Any other name gives no
@@ -448,42 +458,25 @@ int slurm_words_make(
     const char *called, const char *const *arguments, int count, struct slurm_words *ret_words)
 {
     const char *slash = called ? strrchr(called, '/') : NULL, *program = called ? called : "";
+    size_t i = 0;
     if (slash)
         program = slash + 1;
     *ret_words = (struct slurm_words){0};
-    for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-        if (strcmp(programs[i].program, program) != 0)
-            continue;
-        if (asks_version(arguments, count)) {
-            puts("slurm " SLURM_VERSION);
-            return end_with(ret_words, EXIT_OK);
-        }
-        if (asks_json(program, arguments, count)) {
-            print_error("%s: colloc prints Slurm's columns, not its JSON; `colloc %s --json` has "
-                        "JSON of another form",
-                program, programs[i].command);
-            return end_with(ret_words, EXIT_USAGE);
-        }
-        if (strcmp(program, "sacctmgr") == 0)
-            return end_with(ret_words, slurm_accounts_run(arguments, count));
-        ret_words->is_done = strcmp(program, "sinfo") == 0
-                                 ? slurm_partition_run(arguments, count, &ret_words->exit_code)
-                                 : slurm_list_run(program, arguments, count, &ret_words->exit_code);
-        if (ret_words->is_done)
-            return 0;
-        ret_words->word = calloc(
-            (size_t)count + 8 + ARRAY_SIZE(batch_variables), sizeof *ret_words->word);
-        if (ret_words->word && !programs[i].command)
-            return translate_control(ret_words, arguments, count);
-        int r = ret_words->word ? add_word(ret_words, "", programs[i].command) : -ENOMEM;
-        return r < 0 ? r : translate_command(ret_words, program, arguments, count);
+    while (i < ARRAY_SIZE(programs) && strcmp(programs[i].program, program) != 0)
+        i++;
+    if (i == ARRAY_SIZE(programs) ||
+        run_here(ret_words, program, programs[i].command, arguments, count))
+        return 0;
+    if (programs[i].command) {
+        add_word(ret_words, "", programs[i].command);
+        translate_command(ret_words, program, arguments, count);
+    } else {
+        translate_control(ret_words, arguments, count);
     }
-    return 0;
+    return word_list_end(&ret_words->list) ? 0 : -ENOMEM;
 }
 
 void slurm_words_fini(struct slurm_words *words)
 {
-    for (int i = 0; i < words->count; i++)
-        free(words->word[i]);
-    free(words->word);
+    word_list_fini(&words->list);
 }

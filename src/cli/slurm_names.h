@@ -6,11 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cli/word_list.h"
+
 /* A command line of colloc. */
 struct slurm_words {
-    char **word; /* NULL: the program has no name of Slurm's */
-    int count;
-    bool is_done; /* the command has been run: nothing is left */
+    struct word_list list; /* with a NULL behind; empty: no name of Slurm's */
+    bool is_done;          /* the command has been run: nothing is left */
     int exit_code;
 };
 

@@ -544,6 +544,20 @@ class SlurmNames(CliCase):
         text = self.run_as("scontrol", "show", "config")
         self.assertRegex(text, r"(?m)^AccountingStorageType\s+= accounting_storage/slurmdbd$")
 
+    def test_lists_of_many_ids(self):
+        ids = list(range(1, 1000))
+        self.daemon.tasks = [make_task(id) for id in ids]
+        self.run_as("scancel", ",".join(map(str, ids)))
+        sent = [
+            id
+            for _, path, body in self.daemon.requests
+            if path.endswith("/cancel")
+            for id in body["tasks"]
+        ]
+        self.assertEqual(sent, ids)
+        self.run_as("scontrol", "hold", ",".join(map(str, ids)))
+        self.assertEqual(len(self.daemon.requests[-1][2]["tasks"]), len(ids))
+
     def test_states_of_scancel(self):
         self.run_as("scancel", "-t", "PD", "-u", "root")
         self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks/1/cancel")
