@@ -17,7 +17,9 @@
 --      submission to the run partition.
 --   2. Jobs of other partitions pass unchanged; only an empty TresPerNode is refused for them, too:
 --      for a job with shards it crashes slurmctld 22.05 at the next scontrol release.
---   3. slurmctld waits for this code, so its only I/O is one appended line per submission.
+--   3. slurmctld waits for this code, so its only I/O is one appended line per submission, and its
+--      time grows with the size of a script, not faster: patterns with several repetitions get short
+--      texts only.
 --   4. A script of the site that defines these functions before goes on to be called.
 
 do
@@ -35,6 +37,8 @@ do
     local RELEASED = 0xffffffff -- INFINITE: scontrol release
     local UNSET_16 = 0xfffe
     local WAKE_FILE_MAX = 1048576 -- bytes; chosen: then it is begun anew
+    local DIRECTIVES_MAX = 16384 -- bytes of #COLLOC lines; chosen: a hundred long ones
+    local VALUE_MAX = 64 -- bytes; chosen: longer than any number, size, time or choice
 
     local function refuse(code, ...)
         slurm.log_user("%s", "colloc: " .. string.format(...)) -- it formats its text
@@ -168,34 +172,49 @@ do
         while i <= #words do
             local name, spec, value, after = next_option(words, i)
             if not spec then
-                return string.format("unknown option %s", name)
+                return string.format("unknown option %.80s", name)
             elseif not value then
                 return string.format("%s needs a value", name)
             end
+            if spec[1] ~= "text" and #value > VALUE_MAX then
+                return string.format("%s=%.20s...: longer than %d bytes", name, value, VALUE_MAX)
+            end
             mistake = checks[spec[1]](value, spec)
             if mistake then
-                return string.format("%s=%s: %s", name, value, mistake)
+                return string.format("%s=%.80s: %s", name, value, mistake)
             end
             i = after
         end
     end
 
+    -- Where the line of the first command begins; behind the script if it has none.
+    local function find_command(script)
+        return ("\n" .. script):find("\n[ \t\r\f\v]*[^%s#]") or #script + 1
+    end
+
+    local function check_directive(rest, is_late, bytes)
+        if is_late then
+            return "#COLLOC lines must stand before the first command"
+        elseif bytes > DIRECTIVES_MAX then
+            return string.format("more than %d bytes of #COLLOC lines", DIRECTIVES_MAX)
+        end
+        return check_line(rest)
+    end
+
     -- The first mistake in the #COLLOC lines of a script, with its line, or nil.
     local function check_script(script)
-        local number, commands_began = 0, false
-        for line in (script .. "\n"):gmatch("(.-)\r?\n") do
-            number = number + 1
-            local rest = line:match("^#COLLOC$") and "" or line:match("^#COLLOC[ \t](.*)$")
-            local mistake = nil
-            if rest and commands_began then
-                mistake = "#COLLOC lines must stand before the first command"
-            elseif rest then
-                mistake = check_line(rest)
-            end
+        local command, text = find_command(script), "\n" .. script .. "\n"
+        local at, bytes = text:find("\n#COLLOC", 1, true), 0
+        while at do
+            local line = text:match("^[^\n]*", at + 1):gsub("\r$", "")
+            local rest = line == "#COLLOC" and "" or line:match("^#COLLOC[ \t](.*)$")
+            bytes = bytes + #line
+            local mistake = rest and check_directive(rest, at >= command, bytes)
             if mistake then
-                return string.format("line %d: %s", number, mistake)
+                local _, before = script:sub(1, at - 1):gsub("\n", "")
+                return string.format("line %d: %s", before + 1, mistake)
             end
-            commands_began = commands_began or line:find("^%s*[^%s#]") ~= nil
+            at = text:find("\n#COLLOC", at + 1, true)
         end
     end
 
@@ -217,10 +236,7 @@ do
         if #words == 0 then
             return script
         end
-        local at = 1 -- of the first command
-        while at <= #script and not script:find("^[ \t]*[^%s#]", at) do
-            at = (script:find("\n", at, true) or #script) + 1
-        end
+        local at = find_command(script)
         local line = "#COLLOC " .. table.concat(words, " ") .. "\n"
         local before = script:sub(1, at - 1)
         if before:sub(-1) ~= "\n" and before ~= "" then

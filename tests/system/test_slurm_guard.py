@@ -187,6 +187,14 @@ class Guard(unittest.TestCase):
             where = "" if says.startswith("line") else "line 2: "
             with self.subTest(line=line):
                 self.refused(script=f"#COLLOC {line}\ntrue", says=f"colloc: {where}{says}")
+        # slurmctld waits meanwhile: nothing here may take long, whatever a user writes.
+        digits = "9" * 12000
+        for line in (f"--memory={digits}!", f"--time={digits}", f"--batch={digits}"):
+            option = line.partition("=")[0]
+            says = f"line 2: {option}={digits[:20]}...: longer than 64 bytes"
+            self.refused(script=f"#COLLOC {line}\ntrue", says=says)
+        many = "#COLLOC --batch=1\n" * 1000
+        self.refused(script=many, says="line 965: more than 16384 bytes of #COLLOC lines")
         late = "line 3: #COLLOC lines must stand before"
         self.refused(script="true\n#COLLOC --batch=2", says=late)
         good = (
