@@ -8,7 +8,6 @@
  */
 #include "cli/slurm_control.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,8 +18,7 @@
 #include "base/array.h"
 #include "cli/command.h"
 #include "cli/print.h"
-
-enum { HOSTS_MAX = 100000 }; /* chosen: more nodes than a cluster has */
+#include "slurmconf/host_list.h"
 
 static const struct {
     const char *first, *second; /* of scontrol; the second may be NULL */
@@ -48,59 +46,23 @@ const char *slurm_control_command(const char *const *words, int *ret_used)
     return NULL;
 }
 
-/* "n", "01-03" of "n[01-03,7]x": the names of one range, with the zeros of its first number. */
-static bool print_range(
-    const char *before, int before_size, const char *range, int size, const char *after)
+static int print_host(void *context, const char *name)
 {
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.*s", size, range);
-    char *dash = strchr(digits, '-');
-    if (dash)
-        *dash = '\0';
-    const char *last_text = dash ? dash + 1 : digits;
-    bool are_digits = isdigit((unsigned char)digits[0]) && isdigit((unsigned char)last_text[0]);
-    long first = strtol(digits, NULL, 10), last = strtol(last_text, NULL, 10);
-    if (!are_digits || size >= (int)sizeof digits || last < first || last - first > HOSTS_MAX)
-        return false;
-    for (long i = first; i <= last; i++)
-        printf("%.*s%0*ld%s\n", before_size, before, (int)strlen(digits), i, after);
-    return true;
-}
-
-/* One name, of `size` bytes: with one pair of brackets at most. */
-static bool print_name(const char *name, int size)
-{
-    char text[1024];
-    snprintf(text, sizeof text, "%.*s", size, name);
-    char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
-    if (size >= (int)sizeof text || size == 0 || (open && !close))
-        return false;
-    if (!open) {
-        puts(text);
-        return true;
-    }
-    *close = '\0';
-    for (const char *at = open + 1; *at; at += strcspn(at, ","), at += *at == ',')
-        if (!print_range(text, (int)(open - text), at, (int)strcspn(at, ","), close + 1))
-            return false;
-    return true;
+    puts(name);
+    return 0;
 }
 
 int slurm_control_print_hosts(const char *list)
 {
-    const char *at = list ? list : getenv("SLURM_JOB_NODELIST");
-    while (at && *at) {
-        size_t size = 0;
-        for (bool is_in = false; at[size] && (is_in || at[size] != ','); size++)
-            is_in = at[size] == '[' || (is_in && at[size] != ']');
-        if (!print_name(at, (int)size)) {
-            print_error("%.80s: not a list of nodes such as n[01-03],m", list ? list : at);
-            return EXIT_USAGE;
-        }
-        at += size;
-        at += *at == ',';
+    const char *text = list ? list : getenv("SLURM_JOB_NODELIST");
+    if (!text || !*text)
+        return EXIT_OK;
+    if (!host_list_is_valid(span_of(text))) {
+        print_error(
+            "%.80s: not a list of at most %d nodes such as n[01-03],m", text, HOST_NAMES_MAX);
+        return EXIT_USAGE;
     }
-    return EXIT_OK;
+    return host_list_for_each(span_of(text), print_host, NULL);
 }
 
 /* Snakemake reads where the accounts are, and how long an ended job is known: here as long as the

@@ -59,21 +59,74 @@ bool host_list_first(struct span list, char *name, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
+/* "01-04": from 1 to 4, two digits wide. */
+struct host_range {
+    unsigned long first, last;
+    size_t width;
+};
+
+enum { DIGITS_MAX = 9 };
+
+/* Returns false for what is no range of numbers. */
+static bool read_range(struct span text, struct host_range *ret_range)
+{
+    size_t width = count_digits(text);
+    bool has_dash = width < text.size && text.at[width] == '-';
+    size_t behind = width + has_dash;
+    struct span last = {text.at + behind, text.size - behind};
+    bool is_whole = count_digits(last) == last.size && last.size <= DIGITS_MAX;
+    if (width == 0 || width > DIGITS_MAX || !is_whole || has_dash != (last.size > 0))
+        return false;
+    *ret_range = (struct host_range){.first = strtoul(text.at, NULL, 10), .width = width};
+    ret_range->last = has_dash ? strtoul(last.at, NULL, 10) : ret_range->first;
+    return ret_range->last >= ret_range->first;
+}
+
+static bool has_bracket(struct span text)
+{
+    return memchr(text.at, '[', text.size) || memchr(text.at, ']', text.size);
+}
+
+/* Returns how many nodes the entry has; 0: it is none. */
+static unsigned long count_nodes(struct span entry)
+{
+    struct entry_parts parts = split_entry(entry);
+    struct host_range range;
+    struct span text;
+    unsigned long n = 0;
+    if (has_bracket(parts.prefix) || has_bracket(parts.suffix))
+        return 0;
+    if (parts.prefix.size == entry.size)
+        return 1;
+    while (next_entry(&parts.ranges, &text)) {
+        if (!read_range(text, &range))
+            return 0;
+        n += range.last - range.first + 1;
+    }
+    return n;
+}
+
+bool host_list_is_valid(struct span list)
+{
+    struct span entry;
+    unsigned long n = 0, of_entry = 1;
+    while (of_entry > 0 && n <= HOST_NAMES_MAX && next_entry(&list, &entry))
+        n += of_entry = count_nodes(entry);
+    return of_entry > 0 && n > 0 && n <= HOST_NAMES_MAX;
+}
+
 /* Calls for each number of "01-04", with its width, between the other parts of the entry. */
-static int for_each_number(struct entry_parts parts, struct span range,
+static int for_each_number(struct entry_parts parts, struct span text,
     int (*on_name)(void *context, const char *name), void *context, int *left)
 {
     char name[256];
-    size_t width = count_digits(range);
-    unsigned long first = strtoul(range.at, NULL, 10), last = first;
+    struct host_range range;
     int r = 0;
-    if (width == 0 || width > 9)
+    if (!read_range(text, &range))
         return 0;
-    if (width < range.size && range.at[width] == '-')
-        last = strtoul(range.at + width + 1, NULL, 10);
-    for (unsigned long k = first; k <= last && r == 0 && *left > 0; k++, --*left) {
+    for (unsigned long k = range.first; k <= range.last && r == 0 && *left > 0; k++, --*left) {
         snprintf(name, sizeof name, "%.*s%0*lu%.*s", (int)parts.prefix.size, parts.prefix.at,
-            (int)width, k, (int)parts.suffix.size, parts.suffix.at);
+            (int)range.width, k, (int)parts.suffix.size, parts.suffix.at);
         r = on_name(context, name);
     }
     return r;
@@ -100,15 +153,15 @@ int host_list_for_each(
 
 static bool ranges_have(struct span ranges, struct span number)
 {
-    struct span range;
+    struct span text;
+    struct host_range range;
     unsigned long wanted = strtoul(number.at, NULL, 10);
-    while (next_entry(&ranges, &range)) {
-        size_t width = count_digits(range);
-        unsigned long first = strtoul(range.at, NULL, 10), last = first;
-        if (width < range.size && range.at[width] == '-')
-            last = strtoul(range.at + width + 1, NULL, 10);
-        bool has_width = number.size == width || (number.size > width && *number.at != '0');
-        if (width > 0 && has_width && wanted >= first && wanted <= last)
+    while (next_entry(&ranges, &text)) {
+        if (!read_range(text, &range))
+            continue;
+        bool has_width = number.size == range.width ||
+                         (number.size > range.width && *number.at != '0');
+        if (has_width && wanted >= range.first && wanted <= range.last)
             return true;
     }
     return false;

@@ -17,6 +17,9 @@ bool host_list_first(struct span list, char *name, size_t size);
 
 enum { HOST_NAMES_MAX = 1024 }; /* chosen: more than the nodes with GPUs of a usual line */
 
+/* Is it a list of 1 to HOST_NAMES_MAX nodes, with one pair of brackets at most in each name? */
+bool host_list_is_valid(struct span list);
+
 /*
  * Calls `on_name` for each of the first HOST_NAMES_MAX nodes of a list, until it returns another
  * value than 0.

@@ -484,7 +484,7 @@ class Submit(CliCase):
         self.assertEqual(done.stdout.split(), "n08 n09 n10 n3 m k1x k2x".split())
         done = self.run_as("scontrol", "show", "hostnames", SLURM_JOB_NODELIST="here")
         self.assertEqual(done.stdout, "here\n")
-        for bad in ("n[1-", "n[x]", "n[3-1]", "n[1-99999999]"):
+        for bad in ("n[1-", "n[x]", "n[3-1]", "n[1-99999999]", f"n[{2**63}]"):
             self.assertEqual(self.run_as("scontrol", "show", "hostname", bad).returncode, 2)
         done = self.run_as("scontrol", "reconfigure")
         self.assertEqual(done.returncode, 2)
