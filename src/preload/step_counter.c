@@ -18,8 +18,14 @@
  *
  * So a mark that is missing, since the library chose another kernel, costs nothing; and an
  * evaluation, which has forward marks only, counts nothing: one of them, or two and less than half
- * of the calls of a step. It is a break: the step that it
- * is in counts as one of the mean length, so that steps and time are those of the training.
+ * of the calls of a step. It is a break in a step. How long that step took matters: an evaluation
+ * often follows a print of the loss, which waits for all steps that were launched before.
+ *
+ *     A  B  C  wait | A     A     A     A  B  C | A      from the last refused interval on
+ *     A  B  wait    . . . . . . . .  C | A               until as many calls as a step has were made
+ *
+ * It is no longer than the longest of the last steps, since a break may begin with a wait for the
+ * disk. A break by its time only, as a suspension, counts as a step of the mean length.
  *
  * With other marks the unit of a step may be another one. They are replaced only if they have
  * stayed away for two minutes in which there was another period; or if a check finds marks that
@@ -50,8 +56,12 @@ static const int64_t REST_US = 2 * INT64_C(1000000); /* after one full window; t
 static const double BREAK_CALLS = 4, BREAK_TIMES = 16;
 #define BREAK_LEAST_US INT64_C(1000000)
 
-static const double MEAN_WEIGHT = 1 / 16.; /* of a new step in the mean */
-static const double SAME_COUNT = 0.1;      /* windows differ by parts of a step */
+/* Of the calls of a step, after which it has been made. Chosen: a print has few calls. */
+static const double MADE_CALLS = 1.1;
+
+static const double MEAN_WEIGHT = 1 / 16.;     /* of a new step in the mean */
+static const double LONGEST_WEIGHT = 1 / 256.; /* of a shorter step in the longest; both chosen */
+static const double SAME_COUNT = 0.1;          /* windows differ by parts of a step */
 
 /* A few evaluations in a window that checks the marks look like steps there; gradients of two
  * batches double the count. Chosen: between the two. */
@@ -79,10 +89,22 @@ static void set_due(struct step_counter *counter, uint64_t calls)
     atomic_store_explicit(&counter->due, now + calls, memory_order_relaxed);
 }
 
+/* So many calls has a step. */
+static double step_calls(const struct step_counter *counter)
+{
+    return counter->marks.of_a_step * counter->marks.calls;
+}
+
 static uint64_t astray_calls(const struct step_counter *counter)
 {
-    double calls = ASTRAY_STEPS * counter->marks.of_a_step * counter->marks.calls;
+    double calls = ASTRAY_STEPS * step_calls(counter);
     return calls < WINDOW_FIRST ? WINDOW_FIRST : (uint64_t)calls;
+}
+
+/* After so many calls the present step has been made, or something else is. */
+static uint64_t made_calls(const struct step_counter *counter)
+{
+    return 1 + (uint64_t)(MADE_CALLS * step_calls(counter));
 }
 
 /* ---- windows ---- */
@@ -118,7 +140,10 @@ static void use_marks(struct step_counter *counter, const struct step_marks *mar
     counter->marks = *marks;
     counter->unit++;
     counter->at_us = 0;
+    counter->made_us = 0;
+    counter->restart_us = 0;
     counter->mean_us = 0;
+    counter->longest_us = 0;
     counter->walk = (struct step_walk){.last = -1};
     counter->intervals = 0;
     counter->all_intervals = 0;
@@ -271,24 +296,50 @@ static void collect_or_rest(struct step_counter *counter, int64_t now_us)
 
 /* ---- steps ---- */
 
-/* Steps have ended: adds the time since the last one, or the mean after a break. */
+/* The step in which other calls came, a break, took so long: before the break, or after it. */
+static double broken_step_us(const struct step_counter *counter, int64_t now_us)
+{
+    uint32_t n = counter->marks.of_a_step;
+    if (counter->restart_us > counter->at_us)
+        return (double)(now_us - counter->restart_us) * n / (n - counter->restart_intervals);
+    if (counter->made_us == 0) /* no call of the step was noted, which threads may cause */
+        return counter->mean_us;
+    double made_us = (double)(counter->made_us - counter->at_us);
+    return made_us < counter->longest_us ? made_us : counter->longest_us;
+}
+
+static void learn_step(struct step_counter *counter, double took_us)
+{
+    bool is_longest = took_us > counter->longest_us;
+    counter->mean_us += (took_us - counter->mean_us) * (counter->mean_us > 0 ? MEAN_WEIGHT : 1);
+    counter->longest_us += (took_us - counter->longest_us) * (is_longest ? 1 : LONGEST_WEIGHT);
+}
+
+/* How long each of the steps took that have ended: without a break. */
+static double took_us(struct step_counter *counter, uint64_t steps, uint64_t calls, int64_t now_us)
+{
+    double us = (double)(now_us - counter->at_us) / (double)steps;
+    double calls_max = BREAK_CALLS * step_calls(counter);
+    if (counter->mean_us > 0 && calls_max > 0 &&
+        (double)(calls - counter->calls_at_step) > calls_max)
+        return broken_step_us(counter, now_us);
+    if (counter->mean_us > 0 && now_us - counter->at_us > BREAK_LEAST_US &&
+        us > BREAK_TIMES * counter->mean_us)
+        return counter->mean_us;
+    learn_step(counter, us);
+    return us;
+}
+
+/* Steps have ended: adds the time since the last one. */
 static void count_steps(struct step_counter *counter, uint64_t steps, int64_t now_us)
 {
     uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
-    double took_us = (double)(now_us - counter->at_us) / (double)steps;
-    double calls_max = BREAK_CALLS * counter->marks.of_a_step * counter->marks.calls;
-    bool is_first = counter->at_us == 0;
-    bool has_others = calls_max > 0 && (double)(calls - counter->calls_at_step) > calls_max;
-    bool is_break = !is_first && counter->mean_us > 0 &&
-                    (has_others || (now_us - counter->at_us > BREAK_LEAST_US &&
-                                       took_us > BREAK_TIMES * counter->mean_us));
-    if (!is_first && !is_break)
-        counter->mean_us += (took_us - counter->mean_us) * (counter->mean_us > 0 ? MEAN_WEIGHT : 1);
-    if (!is_first) {
+    if (counter->at_us > 0) {
         counter->steps += steps;
-        counter->timed_us += (int64_t)((is_break ? counter->mean_us : took_us) * (double)steps);
+        counter->timed_us += (int64_t)(took_us(counter, steps, calls, now_us) * (double)steps);
     }
     counter->at_us = now_us;
+    counter->made_us = 0;
     counter->calls_at_step = calls;
     counter->rests = 0;
     counter->rests_until_us = 0;
@@ -305,7 +356,7 @@ static bool end_interval(struct step_counter *counter, int64_t now_us)
     }
     if (counter->is_collecting)
         return counter->steps != before;
-    set_due(counter, astray_calls(counter));
+    set_due(counter, counter->made_us ? astray_calls(counter) : made_calls(counter));
     if (counter->all_intervals >= counter->next_check) {
         counter->next_check *= CHECK_FACTOR;
         begin_collecting(counter);
@@ -313,14 +364,35 @@ static bool end_interval(struct step_counter *counter, int64_t now_us)
     return counter->steps != before;
 }
 
+/* An interval that was no whole one has ended. */
+static void note_restart(struct step_counter *counter, int64_t now_us)
+{
+    counter->restart_us = now_us;
+    counter->restart_intervals = counter->intervals;
+}
+
+/* Returns whether the calls of the present step were not made before, and are now. */
+static bool note_made(struct step_counter *counter, uint64_t calls, int64_t now_us)
+{
+    bool is_made = counter->at_us > 0 && counter->made_us == 0 &&
+                   calls - counter->calls_at_step >= made_calls(counter);
+    counter->made_us = is_made ? now_us : counter->made_us;
+    return is_made;
+}
+
 bool step_counter_note(struct step_counter *counter, uint32_t symbol, int64_t now_us)
 {
     uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
     uint32_t unit = counter->unit;
-    bool has_counted = step_walk_on(&counter->walk, &counter->marks, symbol, calls) &&
-                       end_interval(counter, now_us);
+    bool has_ended = step_walk_on(&counter->walk, &counter->marks, symbol, calls);
+    bool has_counted = has_ended && end_interval(counter, now_us);
+    if (!has_ended && counter->walk.at == calls)
+        note_restart(counter, now_us);
+    bool is_made = note_made(counter, calls, now_us);
     if (counter->is_collecting)
         collect_call(counter, symbol, now_us);
+    else if (is_made)
+        set_due(counter, astray_calls(counter));
     else if (calls >= atomic_load_explicit(&counter->due, memory_order_relaxed))
         collect_or_rest(counter, now_us);
     return has_counted || counter->unit != unit;

@@ -82,7 +82,11 @@ struct step_counter {
     uint32_t intervals;     /* of the present step */
     uint64_t all_intervals; /* with these marks */
     uint64_t calls_at_step;
-    double mean_us; /* of a step; 0: not known */
+    int64_t restart_us;         /* when the last interval ended that was no whole one */
+    uint32_t restart_intervals; /* of the step before that */
+    int64_t made_us;            /* when a step's calls had been made since then; 0: not yet */
+    double mean_us;             /* of a step; 0: not known */
+    double longest_us;          /* step, of the last hundreds */
     bool is_collecting;
     bool is_settled;        /* a window was full: shorter ones say nothing more */
     uint32_t collected;     /* calls in windows before this one */

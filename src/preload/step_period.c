@@ -28,6 +28,13 @@
  * the host, a wait for the GPU or a graph, and all intervals the same calls. Where nothing is like
  * a step, nothing is found.
  *
+ * An optimizer without fusion may make most of the calls: the same few for each parameter. Its
+ * intervals are steady and not patchy, but the window has more different calls that come in one of
+ * many intervals, every so many, than calls that come in most. A print has few.
+ *
+ * A loss that is read in each step, and again for a print, divides some steps in two. No other call
+ * comes once in each interval then; so a little rarer divider is taken for which one does.
+ *
  * A fused optimizer is one call in hundreds and changes neither share. So a call that comes in
  * exactly every r-th interval, r from 2 to 8, makes these r intervals one step: gradients are
  * accumulated, or a GAN trains its generator once for r batches. What comes less often than every
@@ -57,6 +64,9 @@ static const double PRESENCE_OF_STEPS = 0.9, PATCHINESS_OF_STEPS = 0.2;
 
 /* Of calls that come at random, none comes once in each interval. Chosen. */
 static const double CONSTANCY_OF_ONE_MARK = 0.5;
+
+/* Chosen: a rarer divider than that is no step with some extra calls. */
+static const double LITTLE_RARER = 2 / 3.;
 
 /* Of the intervals that have to be alike for a mark, or a multiple of the step. Chosen: steps that
  * lack a mark are counted by the two others, unless these are missing, too. */
@@ -132,6 +142,9 @@ struct division {
     uint32_t from, to;   /* the first call of the first interval, and the one behind the last */
     uint32_t long_calls; /* of these, in intervals of several times the mean length */
     double presence, constancy, patchiness; /* the last is at most 2 */
+    bool has_host_call; /* each interval: a batch from the host, a wait for the GPU, a graph */
+    bool is_part;       /* each interval: of a step */
+    bool has_mark;      /* each interval: a call, beside the divider, once */
 };
 
 /* The interval that the call was last in has ended. */
@@ -205,18 +218,38 @@ static bool is_patchy(const struct step_name *name, double intervals)
     return by_chance > PATCHES_MIN && name->runs < by_chance / 2;
 }
 
+/* Does the name come in one of many intervals, every so many? */
+static bool is_rare(const struct step_name *name, double intervals)
+{
+    return name->seen >= INTERVALS_MIN && name->seen * APART_MAX < intervals &&
+           name->evenly >= (name->seen - 1) / 2;
+}
+
+/* Does the name come once in nearly every interval? */
+static bool is_mark(const struct step_name *name, const struct division *division)
+{
+    return name->once >= RELIABLE * (division->intervals - 1);
+}
+
 static void judge_division(const struct step_window *window, struct division *division)
 {
     double n = division->intervals, present = 0, constant = 0, patchy = 0;
+    uint32_t rare = 0, usual = 0, marks = 0;
     for (uint32_t i = 0; i < window->names; i++) {
         const struct step_name *name = &window->name[i];
         present += name->count * (name->seen / n);
         constant += name->count * (name->alike / (n - 2));
         patchy += is_patchy(name, n) ? name->count : 0;
+        rare += is_rare(name, n);
+        usual += name->seen >= PRESENCE_MIN * n;
+        marks += i != division->divider && is_mark(name, division);
+        division->has_host_call |= name->symbol & STEP_IS_HOST && is_mark(name, division);
     }
     division->presence = present / window->used;
     division->constancy = constant / window->used;
     division->patchiness = (patchy + division->long_calls) / window->used;
+    division->is_part = !division->has_host_call && rare > usual;
+    division->has_mark = marks > 0;
 }
 
 /* ---- the best divider ---- */
@@ -270,7 +303,26 @@ static bool is_better(const struct division *rarer, const struct division *divis
                rarer->patchiness < division->patchiness - MORE);
 }
 
-/* Returns whether there is one. */
+/* The most frequent one than which no rarer one is better; NULL: there is none. Where no other call
+ * comes once in each of its intervals, but one does in those of a little rarer one, that is taken:
+ * the divider of the first comes in a step, and now and then another time. */
+static const struct division *choose_division(const struct division *tried, int n)
+{
+    const struct division *first = NULL;
+    for (int i = 0; i < n && (!first || tried[i].intervals >= LITTLE_RARER * first->intervals);
+         i++) {
+        bool is_best = tried[i].presence >= PRESENCE_MIN && !tried[i].is_part;
+        for (int k = i + 1; k < n && is_best; k++)
+            is_best = !is_better(&tried[k], &tried[i]);
+        if (is_best && tried[i].has_mark)
+            return &tried[i];
+        if (is_best && !first)
+            first = &tried[i];
+    }
+    return first;
+}
+
+/* Returns whether there is one. The names of the window are those of its intervals then. */
 static bool find_division(struct step_window *window, struct division *ret_division)
 {
     struct division tried[DIVIDERS_MAX];
@@ -280,16 +332,12 @@ static bool find_division(struct step_window *window, struct division *ret_divis
         tried[i] = divide_window(window, dividers[i]);
         judge_division(window, &tried[i]);
     }
-    for (int i = 0; i < n; i++) {
-        bool is_best = tried[i].presence >= PRESENCE_MIN;
-        for (int k = i + 1; k < n && is_best; k++)
-            is_best = !is_better(&tried[k], &tried[i]);
-        if (is_best) {
-            *ret_division = tried[i];
-            return true;
-        }
-    }
-    return false;
+    const struct division *chosen = choose_division(tried, n);
+    if (!chosen)
+        return false;
+    *ret_division = *chosen;
+    divide_window(window, chosen->divider);
+    return true;
 }
 
 /* How many intervals are a step, since a kernel comes in every r-th one only; 1: there is none. */
@@ -322,8 +370,7 @@ static uint16_t find_mark(const struct step_window *window, const struct divisio
         bool is_taken = name->symbol == marks->symbol[0] ||
                         (marks->n > 1 && name->symbol == marks->symbol[1]);
         away = away < 0 ? -away : away;
-        if (!is_taken && name->once >= RELIABLE * (division->intervals - 1) &&
-            (found == division->divider || away < least)) {
+        if (!is_taken && is_mark(name, division) && (found == division->divider || away < least)) {
             found = (uint16_t)i;
             least = away;
         }
@@ -359,23 +406,12 @@ static struct step_marks choose_marks(struct step_window *window, struct divisio
     return marks;
 }
 
-/* Has each interval a batch from the host, a wait for the GPU, or a graph? */
-static bool has_host_call(const struct step_window *window, const struct division *division)
-{
-    for (uint32_t i = 0; i < window->names; i++)
-        if (window->name[i].symbol & STEP_IS_HOST &&
-            window->name[i].once >= RELIABLE * (division->intervals - 1))
-            return true;
-    return false;
-}
-
 /* Are the intervals steps, and no parts of steps? */
 static bool are_steps(const struct step_window *window, const struct division *division)
 {
     bool is_full = window->used == STEP_WINDOW_MAX;
     return division->patchiness < PATCHINESS_OF_STEPS &&
-           (is_full ||
-               (division->presence >= PRESENCE_OF_STEPS && has_host_call(window, division)));
+           (is_full || (division->presence >= PRESENCE_OF_STEPS && division->has_host_call));
 }
 
 struct step_marks step_period_find(struct step_window *window)
@@ -383,8 +419,6 @@ struct step_marks step_period_find(struct step_window *window)
     struct division division;
     if (!find_division(window, &division))
         return (struct step_marks){.n = 0};
-    division = divide_window(window, division.divider);
-    judge_division(window, &division);
     if (!are_steps(window, &division))
         return (struct step_marks){.n = 0};
     struct step_marks marks = choose_marks(window, &division);

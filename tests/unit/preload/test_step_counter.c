@@ -225,6 +225,53 @@ static void test_prints_are_no_steps(void **state)
     }
 }
 
+/* Each step waits for its loss, and each n-th one once more, for a print. */
+static void test_each_step_waits(void **state)
+{
+    (void)state;
+    static const int every[] = {10, 20, 50};
+    for (size_t k = 0; k < 3; k++) {
+        struct process p;
+        begin(&p);
+        for (int i = 0; i < 2000; i++) {
+            train(&p, 1);
+            note(&p, STEP_SYNC, 0);
+            if (i % every[k] == 0) {
+                launch(&p, LOG, 3);
+                note(&p, STEP_SYNC, 0);
+            }
+            if (i == 200)
+                mark(&p);
+        }
+        check(&p);
+        end(&p);
+    }
+}
+
+/* A small network, and an optimizer that makes the same three to twelve calls for each parameter:
+ * most calls of a step. */
+static void test_parameters_are_no_steps(void **state)
+{
+    (void)state;
+    for (unsigned calls = 3; calls <= 12; calls += 3) {
+        struct process p;
+        begin(&p);
+        for (int i = 0; i < 2000; i++) {
+            note(&p, STEP_COPY, COPY);
+            forward(&p, 2);
+            backward(&p, 2);
+            for (int parameter = 0; parameter < 134; parameter++)
+                launch(&p, OPTIMIZER, calls);
+            p.steps++;
+            if (i == 200)
+                mark(&p);
+        }
+        check(&p);
+        assert_int_equal(p.counter->unit, 1);
+        end(&p);
+    }
+}
+
 /* A loop over time steps in Python: a step has 20 to 100 of them. */
 static void train_recurrent(struct process *p, int steps)
 {
@@ -412,6 +459,52 @@ static void test_steps_in_bursts(void **state)
     }
     check(&p);
     end(&p);
+}
+
+/* The GPU is behind: a call takes 1 us, and every tenth step waits for the kernels of ten, which
+ * take 3 ms each. */
+static void train_behind(struct process *p, int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        train_small(p, 1, false);
+        if (p->steps % 10 == 0) {
+            note(p, STEP_SYNC, 0);
+            p->now_us += 10 * 3000;
+        }
+    }
+}
+
+/* Of 60 batches of 3 ms, which have some of the calls of training or no such call. */
+static void evaluate_behind(struct process *p, bool has_other_calls)
+{
+    for (int i = 0; i < 60; i++) {
+        if (has_other_calls)
+            launch(p, LOG, 26);
+        else
+            train_small(p, 1, true);
+        p->now_us += 3000;
+    }
+}
+
+/* An evaluation follows a step that waits for ten: the wait is the training's. The counting begins
+ * anywhere in a step, so that the marks are other calls. */
+static void test_an_evaluation_after_a_wait(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2 * 12; k++) {
+        struct process p;
+        begin(&p);
+        p.call_us = 1;
+        launch(&p, FORWARD + 5 * (unsigned)(k / 2), 60 - 5 * (unsigned)(k / 2));
+        train_behind(&p, 400);
+        mark(&p);
+        for (int epoch = 0; epoch < 20; epoch++) {
+            train_behind(&p, 150);
+            evaluate_behind(&p, k % 2);
+        }
+        check_with(&p, 3000 + 62.1);
+        end(&p);
+    }
 }
 
 /* An evaluation that lasts: what was counted before goes on afterwards, in the same unit. */
@@ -798,12 +891,15 @@ int main(void)
         cmocka_unit_test(test_long_steps),
         cmocka_unit_test(test_gradients_are_accumulated),
         cmocka_unit_test(test_prints_are_no_steps),
+        cmocka_unit_test(test_each_step_waits),
+        cmocka_unit_test(test_parameters_are_no_steps),
         cmocka_unit_test(test_lengths_vary),
         cmocka_unit_test(test_kernels_vary),
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_evaluations_are_breaks),
         cmocka_unit_test(test_evaluations_of_a_small_network),
         cmocka_unit_test(test_steps_in_bursts),
+        cmocka_unit_test(test_an_evaluation_after_a_wait),
         cmocka_unit_test(test_a_long_evaluation_changes_no_unit),
         cmocka_unit_test(test_another_training_is_found),
         cmocka_unit_test(test_marks_that_do_not_count_are_not_used),
