@@ -5,10 +5,10 @@
  *
  *     deploy: {resources: {reservations: {devices: [{driver: nvidia, capabilities: [gpu]}]}}}
  *     gpus: all                                            since 2.30
- *     devices: [nvidia.com/gpu=all]                        CDI
+ *     devices: [nvidia.com/gpu=all]                        CDI; or /dev/nvidia0
  *     runtime: nvidia, environment: {NVIDIA_VISIBLE_DEVICES: all}
  *
- * All become the first, with the task's GPUs, and the variable.
+ * All become the first, with the task's GPUs. The variable is set in each service: images have it.
  */
 #include "cli/compose_words.h"
 
@@ -17,8 +17,6 @@
 #include <string.h>
 
 #include "base/array.h"
-
-#define VISIBLE "NVIDIA_VISIBLE_DEVICES"
 
 /* ---- the command line ---- */
 
@@ -135,10 +133,11 @@ static bool asks_for_gpu(const json_t *device)
     return begins_with(json_object_get(device, "driver"), "nvidia");
 }
 
-static bool is_gpu_of_cdi(const json_t *device)
+static bool is_gpu(const json_t *device)
 {
-    return begins_with(device, "nvidia.com/gpu") ||
-           begins_with(json_object_get(device, "source"), "nvidia.com/gpu");
+    const char *text = json_string_value(device),
+               *source = json_string_value(json_object_get(device, "source"));
+    return (text && docker_is_gpu(text)) || (source && docker_is_gpu(source));
 }
 
 /* Returns whether there was one. */
@@ -173,10 +172,10 @@ static json_t *find_devices(json_t *service)
 static bool take_requests(json_t *service)
 {
     bool wants = remove_from(find_devices(service), asks_for_gpu);
-    wants |= remove_from(json_object_get(service, "devices"), is_gpu_of_cdi);
+    wants |= remove_from(json_object_get(service, "devices"), is_gpu);
     wants |= json_object_del(service, "gpus") == 0;
     wants |= begins_with(json_object_get(service, "runtime"), "nvidia");
-    return wants || json_object_get(json_object_get(service, "environment"), VISIBLE);
+    return wants || json_object_get(json_object_get(service, "environment"), DOCKER_VISIBLE);
 }
 
 /* "0,2" */
@@ -194,13 +193,9 @@ static bool give_gpus(json_t *service, const char *gpus)
         object_member(object_member(service, "deploy"), "resources"), "reservations");
     if (!json_is_array(json_object_get(reservations, "devices")))
         json_object_set_new(reservations, "devices", json_array());
-    int r = json_object_set_new(
-        object_member(service, "environment"), VISIBLE, json_string(*gpus ? gpus : "void"));
-    if (r == 0 && *gpus)
-        r = json_array_append_new(json_object_get(reservations, "devices"),
-            json_pack("{s:s, s:[s], s:o}", "driver", "nvidia", "capabilities", "gpu", "device_ids",
-                list_of(gpus)));
-    return r == 0;
+    return !*gpus || json_array_append_new(json_object_get(reservations, "devices"),
+                         json_pack("{s:s, s:[s], s:o}", "driver", "nvidia", "capabilities", "gpu",
+                             "device_ids", list_of(gpus))) == 0;
 }
 
 static bool join_service(json_t *service, const struct docker_task *task)
@@ -211,9 +206,13 @@ static bool join_service(json_t *service, const struct docker_task *task)
         json_object_del(service, "cgroup_parent");
     else if (json_object_set_new(service, "cgroup_parent", json_string(task->parent)) < 0)
         return false;
+    bool wants_gpus = take_requests(service);
+    const char *visible = *task->gpus ? task->gpus : "void";
     return json_object_set_new(
                object_member(service, "labels"), "colloc.task", json_string(task->id)) == 0 &&
-           (!take_requests(service) || give_gpus(service, task->gpus));
+           json_object_set_new(
+               object_member(service, "environment"), DOCKER_VISIBLE, json_string(visible)) == 0 &&
+           (!wants_gpus || give_gpus(service, task->gpus));
 }
 
 bool compose_join_task(json_t *project, const struct docker_task *task)

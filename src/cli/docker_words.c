@@ -75,11 +75,11 @@ void docker_add_task(struct word_list *list, const struct docker_task *task, boo
     if (task->parent)
         word_list_add(list, "--cgroup-parent=%s", task->parent);
     word_list_add(list, "--label=colloc.task=%s", task->id);
-    if (!wants_gpus)
-        return;
-    if (*task->gpus) /* the value is a row of CSV: several GPUs are one field, in quotes */
+    /* an image may have it: "all", which counts where nvidia is docker's usual runtime */
+    word_list_add(list, "--env=" DOCKER_VISIBLE "=%s", *task->gpus ? task->gpus : "void");
+    if (wants_gpus &&
+        *task->gpus) /* the value is a row of CSV: several GPUs are one field, in quotes */
         word_list_add(list, has_several ? "--gpus=\"device=%s\"" : "--gpus=device=%s", task->gpus);
-    word_list_add(list, "--env=NVIDIA_VISIBLE_DEVICES=%s", *task->gpus ? task->gpus : "void");
 }
 
 static bool begins_with(const char *text, const char *prefix)
@@ -98,18 +98,32 @@ static const char *value_of(const char *const *words, const char *name)
     return !words[0][size] && words[1] ? words[1] : NULL;
 }
 
-/* Does the option choose GPUs, or a place that is the task's to choose? */
-static bool is_replaced(const char *const *words, const struct docker_task *task, bool *ret_gpus)
+/* The variable of "--env A=1", "-e A=1", "-eA=1", "-e=A=1" and "-ite A=1", if it is such an option;
+ * else NULL. `ret_letters`: how many letters stand before the e. */
+static const char *variable_of(const char *const *words, size_t *ret_letters)
 {
-    static const char *const env_names[] = {"--env", "-e"};
-    const char *device = value_of(words, "--device");
-    if (value_of(words, "--gpus") || (device && begins_with(device, "nvidia.com/gpu")))
+    const char *value = value_of(words, "--env");
+    *ret_letters = strspn(words[0] + 1, flag_letters);
+    const char *letter = words[0] + 1 + *ret_letters;
+    if (value || *letter != 'e')
+        return value;
+    return letter[1] == '=' ? letter + 2 : letter[1] ? letter + 1 : words[1];
+}
+
+bool docker_is_gpu(const char *device)
+{
+    return begins_with(device, "nvidia.com/gpu") || begins_with(device, "/dev/nvidia");
+}
+
+/* Does the option choose GPUs, or a place that is the task's to choose? `ret_letters`: letters of the
+ * word that are no part of that. */
+static bool is_replaced(
+    const char *const *words, const struct docker_task *task, bool *ret_gpus, size_t *ret_letters)
+{
+    const char *device = value_of(words, "--device"), *variable = variable_of(words, ret_letters);
+    if (value_of(words, "--gpus") || (device && docker_is_gpu(device)) ||
+        (variable && begins_with(variable, DOCKER_VISIBLE)))
         return *ret_gpus = true;
-    for (size_t i = 0; i < ARRAY_SIZE(env_names); i++) {
-        const char *value = value_of(words, env_names[i]);
-        if (value && begins_with(value, "NVIDIA_VISIBLE_DEVICES"))
-            return *ret_gpus = true;
-    }
     const char *runtime = value_of(words, "--runtime");
     *ret_gpus |= runtime && strcmp(runtime, "nvidia") == 0;
     /* dockerd would start it again after the task's end */
@@ -126,7 +140,10 @@ void docker_add_words(
         word_list_add(list, "%s", words[k]);
     while (words[i] && *words[i] == '-' && words[i][1] && strcmp(words[i], "--") != 0) {
         int n = count_words(words[i]);
-        bool is_kept = !is_replaced(words + i, task, &wants_gpus);
+        size_t letters;
+        bool is_kept = !is_replaced(words + i, task, &wants_gpus, &letters);
+        if (!is_kept && letters > 0)
+            word_list_add(&kept, "-%.*s", (int)letters, words[i] + 1);
         for (; n > 0 && words[i]; n--, i++)
             if (is_kept)
                 word_list_add(&kept, "%s", words[i]);

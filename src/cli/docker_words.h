@@ -7,6 +7,8 @@
 
 #include "cli/word_list.h"
 
+#define DOCKER_VISIBLE "NVIDIA_VISIBLE_DEVICES" /* which GPUs nvidia's runtime gives */
+
 /* What a task gives a container. */
 struct docker_task {
     const char *id;
@@ -30,8 +32,11 @@ int docker_find_verb(const char *const *words);
 void docker_add_words(
     struct word_list *list, const char *const *words, const struct docker_task *task);
 
-/* Appends the options by which a container becomes a part of the task. `wants_gpus`: all of the
- * task's. */
+/* Appends the options by which a container becomes a part of the task, and where nvidia's runtime
+ * starts it has the task's GPUs at most. `wants_gpus`: all of the task's. */
 void docker_add_task(struct word_list *list, const struct docker_task *task, bool wants_gpus);
+
+/* Is this device, of --device or of a compose file, a GPU: by CDI, or as a file? */
+bool docker_is_gpu(const char *device);
 
 #endif

@@ -126,8 +126,8 @@ class Docker(DockerCase):
             said = self.read(f"colloc-{task}.out")
             self.assertIn(words, said)
             gpu = said.split()[0]
-            run = f"run --label=colloc.task={task} --gpus=device={gpu} "
-            self.assertIn(f"{run}--env=NVIDIA_VISIBLE_DEVICES={gpu} img", said)
+            run = f"run --label=colloc.task={task} --env=NVIDIA_VISIBLE_DEVICES={gpu} "
+            self.assertIn(f"{run}--gpus=device={gpu} img", said)
             task = self.submit(f"{path}; docker compose up -d")
             self.wait(task, "COMPLETED")
             said = self.read(f"colloc-{task}.out")

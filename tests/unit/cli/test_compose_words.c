@@ -115,6 +115,7 @@ static void test_services(void **state)
         WITH_GPU("\"gpus\":[{\"count\":-1}]"),
         WITH_GPU("\"devices\":[\"nvidia.com/gpu=all\"]"),
         WITH_GPU("\"devices\":[{\"source\":\"nvidia.com/gpu=0\"}]"),
+        WITH_GPU("\"devices\":[{\"source\":\"/dev/nvidia1\"},{\"source\":\"/dev/nvidiactl\"}]"),
         WITH_GPU("\"runtime\":\"nvidia\",\"environment\":{\"NVIDIA_VISIBLE_DEVICES\":\"all\"}"),
     };
     for (size_t i = 0; i < ARRAY_SIZE(asking); i++) {
@@ -146,13 +147,14 @@ static void test_what_is_left_alone(void **state)
                  "[\"tpu\"],\"driver\":\"x\"}]}}},\"labels\":{\"k\":\"v\"}"),
         "1");
     json_t *service = json_object_get(json_object_get(project, "services"), "a"), *devices;
-    const char *label;
+    const char *label, *visible;
     assert_null(json_object_get(service, "restart"));
     assert_null(json_object_get(json_object_get(service, "deploy"), "restart_policy"));
-    assert_null(json_object_get(service, "environment"));
-    assert_int_equal(json_unpack(service, "{s:{s:s}, s:{s:{s:{s:o}}}}", "labels", "k", &label,
-                         "deploy", "resources", "reservations", "devices", &devices),
+    assert_int_equal(json_unpack(service, "{s:{s:s}, s:{s:s}, s:{s:{s:{s:o}}}}", "labels", "k",
+                         &label, "environment", "NVIDIA_VISIBLE_DEVICES", &visible, "deploy",
+                         "resources", "reservations", "devices", &devices),
         0);
+    assert_string_equal(visible, "1"); /* an image may say "all" */
     assert_int_equal(json_array_size(devices), 1);
     json_decref(project);
     /* A task without a GPU gives none. */

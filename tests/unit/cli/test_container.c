@@ -66,8 +66,9 @@ static void docker_has_the_tasks_cgroup_gpus_and_user(void **state)
     const struct container_order order = {
         "a:1", NULL, "/w", "0,2", command, &task, 1000, 100, NULL};
     static const char *const expected[] = {"docker", "run", "--rm", "--init",
-        "--cgroup-parent=/colloc/a-12.1", "--label=colloc.task=12", "--gpus=\"device=0,2\"",
-        "--env=NVIDIA_VISIBLE_DEVICES=0,2", "--user=1000:100", "--volume=/w:/w", "--workdir=/w"};
+        "--cgroup-parent=/colloc/a-12.1", "--label=colloc.task=12",
+        "--env=NVIDIA_VISIBLE_DEVICES=0,2", "--gpus=\"device=0,2\"", "--user=1000:100",
+        "--volume=/w:/w", "--workdir=/w"};
     struct fault fault = {""};
     char **words;
     size_t n = 0;
@@ -91,7 +92,7 @@ static void a_dockerd_in_the_task_needs_no_cgroup_and_no_user(void **state)
     char **words;
     assert_int_equal(container_words(&order, &fault, &words), 0);
     assert_string_equal(words[4], "--label=colloc.task=12");
-    assert_string_equal(words[5], "--gpus=device=1");
+    assert_string_equal(words[6], "--gpus=device=1");
     for (size_t i = 0; words[i]; i++)
         assert_true(!strstr(words[i], "--user") && !strstr(words[i], "--cgroup-parent"));
     container_free(words);

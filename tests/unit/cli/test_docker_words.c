@@ -41,8 +41,9 @@ static void check(const char *given, const char *expected, const struct docker_t
     word_list_fini(&list);
 }
 
-#define PART "--cgroup-parent=/colloc/a-12.1|--label=colloc.task=12"
-#define GPUS "--gpus=\"device=0,2\"|--env=NVIDIA_VISIBLE_DEVICES=0,2"
+#define SEEN "--env=NVIDIA_VISIBLE_DEVICES=0,2"
+#define PART "--cgroup-parent=/colloc/a-12.1|--label=colloc.task=12|" SEEN
+#define GPUS "--gpus=\"device=0,2\""
 
 static void test_containers_of_a_task(void **state)
 {
@@ -60,6 +61,12 @@ static void test_containers_of_a_task(void **state)
         {"-H|unix:///d.sock|--debug|container|create|--cgroup-parent|/x|--name|n|img",
             "-H|unix:///d.sock|--debug|container|create|" PART "|--name|n|img"},
         {"run|-ditv/a:/a|-w|/gpus|--|img|-v", "run|" PART "|-ditv/a:/a|-w|/gpus|--|img|-v"},
+        {"run|-eNVIDIA_VISIBLE_DEVICES=all|-e=NVIDIA_VISIBLE_DEVICES|img",
+            "run|" PART "|" GPUS "|img"},
+        {"run|-ite|NVIDIA_VISIBLE_DEVICES=all|-dieA=1|-it|img",
+            "run|" PART "|" GPUS "|-it|-dieA=1|-it|img"},
+        {"run|--device|/dev/nvidia1:/dev/nvidia0|--device=/dev/nvidiactl|--env-file=f|img",
+            "run|" PART "|" GPUS "|--env-file=f|img"},
         /* dockerd would start it again after the task's end */
         {"run|--restart=always|--restart|no|img", "run|" PART "|img"},
         {"run", "run|" PART},
@@ -78,7 +85,7 @@ static void test_other_tasks(void **state)
         "run|--cgroup-parent=/c|--label=colloc.task=7|--env=NVIDIA_VISIBLE_DEVICES=void|img",
         &none);
     check("run|--cgroup-parent=x.slice|--gpus=all|img",
-        "run|--label=colloc.task=7|--gpus=device=0:1|--env=NVIDIA_VISIBLE_DEVICES=0:1|"
+        "run|--label=colloc.task=7|--env=NVIDIA_VISIBLE_DEVICES=0:1|--gpus=device=0:1|"
         "--cgroup-parent=x.slice|img",
         &apart);
 }
