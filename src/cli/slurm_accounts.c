@@ -64,7 +64,8 @@ static int print_line(const struct order *order, bool is_header, bool is_rule, F
     for (const char *at = order->format; *at; at += strcspn(at, ","), at += *at == ',') {
         size_t size = strcspn(at, ",%");
         int row = find_field(at, size);
-        long width = at[size] == '%' ? labs(strtol(at + size + 1, NULL, 10)) : WIDTH;
+        long given = at[size] == '%' ? strtol(at + size + 1, NULL, 10) : WIDTH;
+        long width = given < 0 && given >= -COLUMNS_MAX ? -given : given;
         if (row < 0 || width < 1 || width > COLUMNS_MAX)
             return -EINVAL;
         const char *value = fields[row].value ? fields[row].value : order->user;

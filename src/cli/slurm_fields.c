@@ -12,6 +12,7 @@
 #include "cli/slurm_fields.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +107,7 @@ static int compare_numbers(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* By the number that the field has for that; else by the text, where that of both is a number by
- * it. */
+/* By the number that the field has for that; else by the text. Numbers come first, in their order. */
 static int compare_field(const struct task_name *name, const json_t *a, const json_t *b)
 {
     if (name->field->order)
@@ -116,8 +116,11 @@ static int compare_field(const struct task_name *name, const json_t *a, const js
     int order = 0;
     if (text_a && text_b) {
         double number_a = strtod(text_a, &end_a), number_b = strtod(text_b, &end_b);
-        bool are_numbers = *text_a && *text_b && !*end_a && !*end_b;
-        order = are_numbers ? compare_numbers(number_a, number_b) : strcmp(text_a, text_b);
+        bool is_a = *text_a && !*end_a && isfinite(number_a),
+             is_b = *text_b && !*end_b && isfinite(number_b);
+        order = is_a && is_b   ? compare_numbers(number_a, number_b)
+                : is_a == is_b ? strcmp(text_a, text_b)
+                               : is_b - is_a;
     }
     free(text_a);
     free(text_b);
@@ -174,7 +177,8 @@ static void print_column(const char *text, int width, FILE *out)
 static int width_of(const struct task_name *name, const char *given)
 {
     long width = given ? strtol(given, NULL, 10) : 0;
-    return width && labs(width) <= FIELD_WIDTH_MAX ? (int)width : name->width;
+    bool is_width = width && width >= -FIELD_WIDTH_MAX && width <= FIELD_WIDTH_MAX;
+    return is_width ? (int)width : name->width;
 }
 
 static void print_dashes(const char *list, FILE *out)

@@ -266,21 +266,61 @@ static bool is_wanted(const struct list_options *options, const json_t *task)
            (!user || is_listed(user, member_text(task, "user", "")));
 }
 
+/* What a command has found. */
+struct found {
+    json_t *tasks, *keys; /* a task, or a step of it, is there once, as with Slurm */
+    json_t *all;          /* the daemon's list, where one was read for an array */
+};
+
+static struct found found_begin(void)
+{
+    return (struct found){.tasks = json_array(), .keys = json_object()};
+}
+
+static void found_end(struct found *found)
+{
+    json_decref(found->tasks);
+    json_decref(found->keys);
+    json_decref(found->all);
+}
+
+static void add_task(const struct list_options *options, json_t *task, struct found *found)
+{
+    char key[80];
+    snprintf(key, sizeof key, "%.0f.%s", member_number(task, "id", 0),
+        member_text(task, WANTED_STEP, ""));
+    if (!is_wanted(options, task) || json_object_get(found->keys, key))
+        return;
+    json_object_set_new(found->keys, key, json_true());
+    json_array_append(found->tasks, task);
+}
+
 static void add_wanted(
-    const struct list_options *options, const json_t *reply, double array, json_t *tasks)
+    const struct list_options *options, const json_t *reply, double array, struct found *found)
 {
     json_t *task;
     size_t i;
     json_array_foreach(json_object_get(reply, "tasks"), i, task) {
-        if ((array == 0 || member_number(task, "array_id", 0) == array) && is_wanted(options, task))
-            json_array_append(tasks, task);
+        if (array == 0 || member_number(task, "array_id", 0) == array)
+            add_task(options, task, found);
     }
+}
+
+static int add_array(
+    struct client *client, const struct list_options *options, double array, struct found *found)
+{
+    int code = EXIT_OK;
+    if (!found->all)
+        code = session_call(client, "GET", "/v1/tasks?state=all&limit=1000000", NULL, &found->all);
+    if (code == EXIT_OK)
+        add_wanted(options, found->all, array, found);
+    return code;
 }
 
 /* "12", "12_7", or an array: all its tasks. An id that is none adds nothing, as with Slurm.
  * `step`: of "12.batch"; NULL: the job with its steps. */
 static int add_job(struct client *client, struct list_options *options, const char *id,
-    const char *step, json_t *tasks)
+    const char *step, struct found *found)
 {
     char path[160];
     struct fault fault = {0};
@@ -298,17 +338,10 @@ static int add_job(struct client *client, struct list_options *options, const ch
     double array = member_number(json_object_get(reply, "array"), "id", 0);
     if (task && step)
         json_object_set_new(task, WANTED_STEP, json_string(step));
-    if (task && is_wanted(options, task))
-        json_array_append(tasks, task);
+    if (task)
+        add_task(options, task, found);
     json_decref(reply);
-    if (code != EXIT_OK || array == 0)
-        return code;
-    code = session_call(client, "GET", "/v1/tasks?state=all&limit=1000000", NULL, &reply);
-    if (code != EXIT_OK)
-        return code;
-    add_wanted(options, reply, array, tasks);
-    json_decref(reply);
-    return code;
+    return code == EXIT_OK && array != 0 ? add_array(client, options, array, found) : code;
 }
 
 static bool is_id(const char *text)
@@ -321,7 +354,7 @@ static bool is_id(const char *text)
 }
 
 static int get_jobs(const struct invocation *invocation, struct list_options *options,
-    const char *program, json_t *tasks)
+    const char *program, struct found *found)
 {
     CLEANUP(cleanup_client_close) struct client *client = NULL;
     char id[40];
@@ -336,7 +369,7 @@ static int get_jobs(const struct invocation *invocation, struct list_options *op
         if (whole < size)
             snprintf(step, sizeof step, "%.*s", (int)(size - whole - 1), at + whole + 1);
         if (is_id(id)) {
-            code = add_job(client, options, id, *step ? step : NULL, tasks);
+            code = add_job(client, options, id, *step ? step : NULL, found);
         } else {
             fprintf(stderr, "%s: error: Invalid job id: %.*s\n", program, (int)size, at);
             code = EXIT_REFUSED;
@@ -363,7 +396,7 @@ static int add_moment(char *path, size_t size, const char *key, const char *text
 }
 
 static int get_tasks(const struct invocation *invocation, const struct list_options *options,
-    bool is_queue, json_t *tasks)
+    bool is_queue, struct found *found)
 {
     char path[1024] = "/v1/tasks";
     json_t *reply;
@@ -382,7 +415,7 @@ static int get_tasks(const struct invocation *invocation, const struct list_opti
         code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
         return code;
-    add_wanted(options, reply, 0, tasks);
+    add_wanted(options, reply, 0, found);
     json_decref(reply);
     return EXIT_OK;
 }
@@ -415,17 +448,29 @@ static int check_queue(const struct list_options *options)
     return is_valid ? EXIT_OK : EXIT_REFUSED;
 }
 
-/* Insertion: equal tasks stay in the order of the queue. */
+struct queued {
+    json_t *task;
+    size_t at; /* in the order of the queue, in which equal tasks stay */
+};
+
+static int compare_queued(const void *first, const void *second, void *keys)
+{
+    const struct queued *a = first, *b = second;
+    int order = slurm_compare(keys, a->task, b->task);
+    return order ? order : (a->at > b->at) - (a->at < b->at);
+}
+
 static void sort_tasks(json_t *tasks, const char *keys)
 {
-    for (size_t i = 1; i < json_array_size(tasks); i++) {
-        json_t *task = json_incref(json_array_get(tasks, i));
-        size_t at = i;
-        while (at > 0 && slurm_compare(keys, task, json_array_get(tasks, at - 1)) < 0)
-            at--;
-        json_array_remove(tasks, i);
-        json_array_insert_new(tasks, at, task);
-    }
+    size_t n = json_array_size(tasks);
+    struct queued *list = calloc(n + 1, sizeof *list);
+    for (size_t i = 0; i < n && list; i++)
+        list[i] = (struct queued){json_incref(json_array_get(tasks, i)), i};
+    if (list)
+        qsort_r(list, n, sizeof *list, compare_queued, (void *)(uintptr_t)keys);
+    for (size_t i = 0; i < n && list; i++)
+        json_array_set_new(tasks, i, list[i].task);
+    free(list);
 }
 
 static int print_queue(const struct list_options *options, json_t *tasks)
@@ -564,19 +609,19 @@ static int run_list(bool is_queue, struct list_options *options)
         return code;
     choose_user(is_queue, options, name);
     session_set_unreachable_line(is_queue ? UNREACHABLE : NULL);
-    json_t *tasks = json_array();
+    struct found found = found_begin();
     bool has_jobs = options->jobs && *options->jobs;
     if (is_queue && !options->states)
         options->states = "PENDING,RUNNING,SUSPENDED,COMPLETING";
-    code = has_jobs ? get_jobs(&invocation, options, program, tasks)
-                    : get_tasks(&invocation, options, is_queue, tasks);
+    code = has_jobs ? get_jobs(&invocation, options, program, &found)
+                    : get_tasks(&invocation, options, is_queue, &found);
     if (code == EXIT_OK && is_queue && has_jobs && options->n_unknown == 1 &&
         !strchr(options->jobs, ',')) {
         fputs("slurm_load_jobs error: Invalid job id specified\n", stderr);
         code = EXIT_REFUSED;
     } else if (code == EXIT_OK)
-        code = is_queue ? print_queue(options, tasks) : print_account(options, tasks);
-    json_decref(tasks);
+        code = is_queue ? print_queue(options, found.tasks) : print_account(options, found.tasks);
+    found_end(&found);
     return code;
 }
 
@@ -604,20 +649,21 @@ int slurm_list_show_jobs(const char *ids, bool is_one_line)
 {
     const struct invocation invocation = {0};
     struct list_options options = {.jobs = ids};
-    json_t *tasks = json_array(), *task;
+    struct found found = found_begin();
+    json_t *task;
     size_t i;
     session_set_unreachable_line(UNREACHABLE);
-    int code = ids ? get_jobs(&invocation, &options, "scontrol", tasks)
-                   : get_tasks(&invocation, &options, true, tasks);
-    json_array_foreach(tasks, i, task) {
+    int code = ids ? get_jobs(&invocation, &options, "scontrol", &found)
+                   : get_tasks(&invocation, &options, true, &found);
+    json_array_foreach(found.tasks, i, task) {
         slurm_print_job(task, is_one_line, stdout);
     }
-    if (code == EXIT_OK && json_array_size(tasks) == 0 && !ids)
+    if (code == EXIT_OK && json_array_size(found.tasks) == 0 && !ids)
         puts("No jobs in the system");
-    else if (code == EXIT_OK && json_array_size(tasks) == 0) {
+    else if (code == EXIT_OK && json_array_size(found.tasks) == 0) {
         fputs("slurm_load_jobs error: Invalid job id specified\n", stderr);
         code = EXIT_REFUSED;
     }
-    json_decref(tasks);
+    found_end(&found);
     return code;
 }
