@@ -8,12 +8,14 @@
  *                        --->  link of task "dev"  --->  sshd -i, in the task
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@
 
 #define NAME_DEFAULT "ssh"
 #define START_US     (30 * SECOND_US) /* chosen: until the server of a started task listens */
+#define LOCK_US      (10 * SECOND_US) /* chosen: for a submission of another connection */
 enum { PIECE = 65536, RETRY_MS = 100 };
 enum { PROXY_KEEP, PROXY_KEYS };
 
@@ -120,29 +123,58 @@ static int make_request(
     return code;
 }
 
-static int find_or_submit(const struct invocation *invocation, struct client *client,
-    int64_t *ret_id, char link[LINK_NAME_SIZE])
+/* Several connections at once look for the task one after the other, so that the first submits it.
+ * The lock is on a folder of the user's; who cannot have it in time goes on without. Returns a
+ * descriptor that holds it, or -1. */
+static int lock_submissions(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
+    int64_t end_us = clock_monotonic_us() + LOCK_US;
+    int fd = open(runtime ? runtime : home ? home : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK &&
+           clock_monotonic_us() < end_us)
+        poll(NULL, 0, RETRY_MS);
+    return fd;
+}
+
+/* `ret_is_own`: it was submitted here. */
+static int find_or_send(const struct invocation *invocation, struct client *client, int64_t *ret_id,
+    bool *ret_is_own, char link[LINK_NAME_SIZE])
 {
     json_t *request;
     int code = find_task(
         client, option_text_or(&invocation->task_values[TASK_NAME], NAME_DEFAULT), ret_id);
+    *ret_is_own = code == EXIT_OK && *ret_id == 0;
     if (code != EXIT_OK)
         return code;
-    if (*ret_id) {
-        code = find_link(client, *ret_id, link);
-        return code == EXIT_OK ? interactive_wait_start(client, *ret_id) : code;
-    }
+    if (*ret_id)
+        return find_link(client, *ret_id, link);
     code = make_request(invocation, link, &request);
     if (code != EXIT_OK)
         return code;
-    code = interactive_submit(client, request, ret_id);
+    code = interactive_send(client, request, ret_id);
     json_decref(request);
     return code;
 }
 
+static int find_or_submit(const struct invocation *invocation, struct client *client,
+    int64_t *ret_id, char link[LINK_NAME_SIZE])
+{
+    bool is_own;
+    int lock = lock_submissions();
+    int code = find_or_send(invocation, client, ret_id, &is_own, link);
+    if (lock >= 0)
+        close(lock);
+    if (code != EXIT_OK)
+        return code;
+    return is_own ? interactive_wait_turn(client, *ret_id)
+                  : interactive_wait_start(client, *ret_id);
+}
+
 /* ---- the connection ---- */
 
-/* The server needs a moment until it listens, and makes its key the first time. */
+/* The server needs a moment until it listens, and makes its key the first time. Of many connections
+ * at once (EAGAIN) it takes one after the other. */
 static int connect_to(struct client *client, int64_t id, const char *link, int *ret_fd)
 {
     struct fault fault = {0};
@@ -155,7 +187,8 @@ static int connect_to(struct client *client, int64_t id, const char *link, int *
         int code = interactive_has_ended(client, id, &has_ended);
         if (code != EXIT_OK)
             return code;
-        if (*ret_fd != -ECONNREFUSED || has_ended || clock_monotonic_us() > end_us)
+        bool is_early = *ret_fd == -ECONNREFUSED || *ret_fd == -EAGAIN;
+        if (!is_early || has_ended || clock_monotonic_us() > end_us)
             break;
         poll(NULL, 0, RETRY_MS);
     }

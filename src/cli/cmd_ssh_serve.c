@@ -143,10 +143,11 @@ static int accept_all(const struct server *server, int listener, int64_t keep_us
 {
     int64_t quiet_us = clock_monotonic_us();
     for (int sessions = 0;;) {
-        struct pollfd ready = {.fd = listener, .events = POLLIN};
+        bool is_full = sessions >= SESSIONS_MAX; /* further ones wait, and do not wake this */
+        struct pollfd ready = {.fd = is_full ? -1 : listener, .events = POLLIN};
         poll(&ready, 1, CHECK_MS);
         sessions = reap_sessions(sessions);
-        int connection = ready.revents && sessions < SESSIONS_MAX ? link_accept(listener) : -EAGAIN;
+        int connection = ready.revents ? link_accept(listener) : -EAGAIN;
         if (connection >= 0) {
             pid_t child = fork();
             if (child == 0)

@@ -115,8 +115,8 @@ bool docker_is_gpu(const char *device)
     return begins_with(device, "nvidia.com/gpu") || begins_with(device, "/dev/nvidia");
 }
 
-/* Does the option choose GPUs, or a place that is the task's to choose? `ret_letters`: letters of the
- * word that are no part of that. */
+/* Does the option choose GPUs, or a place that is the task's to choose? `ret_letters`: letters of
+ * the word that are no part of that. */
 static bool is_replaced(
     const char *const *words, const struct docker_task *task, bool *ret_gpus, size_t *ret_letters)
 {

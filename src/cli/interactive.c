@@ -166,12 +166,10 @@ int interactive_wait_start(struct client *client, int64_t id)
     return code == EXIT_OK && interrupted ? EXIT_CANCELLED : code;
 }
 
-/* An interrupt while the task waits cancels it: no terminal would show its output. */
-int interactive_submit(struct client *client, const json_t *request, int64_t *ret_id)
+int interactive_send(struct client *client, const json_t *request, int64_t *ret_id)
 {
     json_t *reply, *warning;
     size_t i;
-    expect_interrupt();
     int code = session_call(client, "POST", "/v1/tasks", request, &reply);
     if (code != EXIT_OK)
         return code;
@@ -180,11 +178,30 @@ int interactive_submit(struct client *client, const json_t *request, int64_t *re
         print_error("warning: %s", json_string_value(warning));
     }
     json_decref(reply);
-    code = wait_start(client, *ret_id);
+    return EXIT_OK;
+}
+
+/* An interrupt while the task waits cancels it: no terminal would show its output. */
+static int wait_or_cancel(struct client *client, int64_t id)
+{
+    int code = wait_start(client, id);
     if (code != EXIT_OK || !interrupted)
         return code;
-    cancel_task(client, *ret_id);
+    cancel_task(client, id);
     return EXIT_CANCELLED;
+}
+
+int interactive_wait_turn(struct client *client, int64_t id)
+{
+    expect_interrupt();
+    return wait_or_cancel(client, id);
+}
+
+int interactive_submit(struct client *client, const json_t *request, int64_t *ret_id)
+{
+    expect_interrupt();
+    int code = interactive_send(client, request, ret_id);
+    return code == EXIT_OK ? wait_or_cancel(client, *ret_id) : code;
 }
 
 /* ---- its output ---- */

@@ -33,6 +33,10 @@ bool interactive_link_of(const json_t *task, char name[LINK_NAME_SIZE]);
  */
 int interactive_submit(struct client *client, const json_t *request, int64_t *ret_id);
 
+/* The two parts of it: submits the request; waits for the turn of what was submitted. */
+int interactive_send(struct client *client, const json_t *request, int64_t *ret_id);
+int interactive_wait_turn(struct client *client, int64_t id);
+
 /* Waits for the start of a task that was submitted before. Ctrl-C ends only the waiting. Returns as
  * interactive_submit. */
 int interactive_wait_start(struct client *client, int64_t id);

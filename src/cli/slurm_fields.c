@@ -107,7 +107,7 @@ static int compare_numbers(double a, double b)
     return (a > b) - (a < b);
 }
 
-/* By the number that the field has for that; else by the text. Numbers come first, in their order. */
+/* By the number that the field has for that; else by the text, in which numbers come first. */
 static int compare_field(const struct task_name *name, const json_t *a, const json_t *b)
 {
     if (name->field->order)

@@ -17,12 +17,14 @@ import hashlib
 import json
 import os
 import pwd
+import select
 import shutil
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.request
 import uuid
@@ -66,6 +68,11 @@ echo "c1c959c5060c: start"
 echo "listeningOn==$(grep -o '[0-9]*)' "{log}" | tr -d ')')=="
 echo "c1c959c5060c: end"
 """
+
+
+def cpu_ticks(pid):
+    """The processor time of a process, in hundredths of a second."""
+    return sum(map(int, proc(pid, "stat").rpartition(")")[2].split()[11:13]))
 
 
 class Ssh(DaemonCase):
@@ -231,6 +238,43 @@ class Ssh(DaemonCase):
         self.act("cancel", int(task))
         self.wait(int(task), "CANCELLED")
         self.wait_gone(server)
+
+    def test_many_connections_at_once(self):
+        """As of scp in a loop of a shell: one task, which is submitted once, serves all."""
+        words = self.ssh_words("task", "echo $COLLOC_TASK_ID")
+        options = {"env": self.env, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+        clients = [subprocess.Popen(words, **options) for _ in range(24)]
+        said = [client.communicate(timeout=LIMIT_S)[0].split() for client in clients]
+        self.assertEqual([client.returncode for client in clients], [0] * len(clients))
+        self.assertEqual(said, said[:1] * len(clients))
+        tasks = [task["name"] for task in self.get("/v1/tasks?state=all")["tasks"]]
+        self.assertEqual(tasks, ["dev"])
+
+    def test_connections_beyond_its_limit_wait(self):
+        """A server with its 64 sessions sleeps, and takes the next one when one has ended."""
+        words = self.proxy("full").split()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        clients = [subprocess.Popen(words, env=self.env, **pipes) for _ in range(65)]
+        for client in clients:
+            self.addCleanup(client.wait)
+            self.addCleanup(client.stdout.close)
+            self.addCleanup(client.stdin.close)
+            self.addCleanup(client.kill)
+        waiting = {client.stdout: client for client in clients}
+
+        def greet():
+            for stream in select.select(list(waiting), [], [], 0)[0]:
+                self.assertTrue(stream.readline().startswith(b"SSH-2.0-"))
+                del waiting[stream]
+            return len(waiting) == 1
+
+        until(greet, "the greetings of 64 servers")
+        [server] = [pid for pid in processes_with("ssh-serve") if "ssh-serve" in words_of(pid)[1:2]]
+        before = cpu_ticks(server)
+        time.sleep(1)
+        self.assertLess(cpu_ticks(server) - before, 30)  # of 100
+        next(client for client in clients if client not in waiting.values()).stdin.close()
+        until(lambda: greet() or not waiting, "the last greeting")
 
     def test_refusals(self):
         unlisted = os.path.join(self.keys, "unlisted")
