@@ -23,7 +23,9 @@ static const struct option_spec options[] = {
     [MOVE_GPU] = {.name = "gpu",
         .kind = OPTION_TEXT,
         .argument = "LIST",
-        .help = "where to: comma-separated indices or UUIDs, as many as the task has (required)"},
+        .help =
+            "where to: comma-separated indices or UUIDs, as many as the task has; the same as a "
+            "second argument"},
 };
 
 /* "1,3" as {"gpus": ["1", "3"]}. */
@@ -39,7 +41,8 @@ static json_t *gpus_json(const char *list)
 }
 
 /* The daemon checks whether these GPUs can take the task, and answers with the task. */
-static int move_task(const struct invocation *invocation, struct client *client, const char *word)
+static int move_task(
+    const struct invocation *invocation, struct client *client, const char *word, const char *gpus)
 {
     char path[96], shown[CELL_SIZE];
     int64_t id;
@@ -48,7 +51,7 @@ static int move_task(const struct invocation *invocation, struct client *client,
     if (code != EXIT_OK)
         return code;
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/move", id);
-    body = gpus_json(invocation->values[MOVE_GPU].text);
+    body = gpus_json(gpus);
     code = session_call(client, "POST", path, body, &reply);
     json_decref(body);
     if (code != EXIT_OK)
@@ -66,17 +69,21 @@ static int move_task(const struct invocation *invocation, struct client *client,
 static int run(const struct invocation *invocation)
 {
     CLEANUP(cleanup_client_close) struct client *client = NULL;
-    if (!invocation->values[MOVE_GPU].text) {
-        print_error("move: --gpu=LIST is required: the GPUs to move the task to");
+    const char *gpus = invocation->values[MOVE_GPU].text, *second = invocation->operands[1];
+    if (!gpus == !second) {
+        print_error("move: give the GPUs to move to%s: colloc move %s 3",
+            second ? " once" : "", invocation->operands[0]);
         return EXIT_USAGE;
     }
     int code = session_open(invocation, &client);
-    return code == EXIT_OK ? move_task(invocation, client, invocation->operands[0]) : code;
+    return code == EXIT_OK
+               ? move_task(invocation, client, invocation->operands[0], gpus ? gpus : second)
+               : code;
 }
 
 const struct command command_move = {
     .name = "move",
-    .usage = "--gpu=LIST ID",
+    .usage = "ID [LIST] [--gpu=LIST]",
     .summary = "move a running task to other GPUs",
     .description = "The task is suspended and resumed on the given GPUs of the same model, and "
                    "continues where it was. It keeps its own GPUs until that is done. A move "
@@ -84,6 +91,6 @@ const struct command command_move = {
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = 2,
     .run = run,
 };

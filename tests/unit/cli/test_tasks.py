@@ -479,6 +479,21 @@ class Submit(CliCase):
         self.assertEqual(arguments[1:], ["run", "--step", "-n", "2", "--", "sh", "-c", "true"])
         self.assertTrue(os.access(arguments[0], os.X_OK))
 
+    def test_where_to_move(self):
+        self.daemon.tasks = [make_task(3)]
+        for words in (["3", "0,2"], ["--gpu=0,2", "3"], ["3", "--gpu", "0,2"]):
+            self.daemon.requests.clear()
+            self.run_colloc("move", *words)
+            self.assertEqual(
+                self.daemon.requests[-1][1:], ("/v1/tasks/3/move", {"gpus": ["0", "2"]})
+            )
+        self.daemon.requests.clear()
+        for words, says in ((["3"], "move to: colloc move 3 3"), (["3", "1", "--gpu=1"], "once")):
+            done = self.run_colloc("move", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr)
+        self.assertEqual(self.daemon.requests, [])
+
     def test_scontrol(self):
         done = self.run_as("scontrol", "show", "hostnames", "n[08-10,3],m,k[1-2]x")
         self.assertEqual(done.stdout.split(), "n08 n09 n10 n3 m k1x k2x".split())
