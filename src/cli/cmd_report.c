@@ -149,11 +149,11 @@ static const struct table_column columns[] = {
 
 /* Prints a lower bound if a part of the sum is unknown; "-" if all of it is, or the bound is 0,
  * which says nothing. */
-static void add_sum(struct table *table, const char *format, double sum, double unknown_h,
+static void add_sum(struct table *table, double sum, struct shown_unit unit, double unknown_h,
     const struct report_row *row)
 {
     char text[64];
-    snprintf(text, sizeof text, format, sum);
+    snprintf(text, sizeof text, "%.*f %s", unit.digits, sum * unit.per_whole, unit.name);
     if (unknown_h > 0 && (unknown_h >= row->held_h || strtod(text, NULL) <= 0))
         table_cell(table, NULL, "-");
     else
@@ -163,16 +163,15 @@ static void add_sum(struct table *table, const char *format, double sum, double 
 /* A lower bound is in hours: of less it says nothing. */
 static void add_sum_of_hours(struct table *table, double hours, const struct report_row *row)
 {
-    struct hours_unit unit = hours_unit_of(row->unknown_activity_h > 0 ? 0 : hours);
-    char format[16];
-    snprintf(format, sizeof format, "%%.%df %s", unit.digits, unit.name);
-    add_sum(table, format, hours * unit.per_hour, row->unknown_activity_h, row);
+    struct shown_unit unit = hours_unit_of(row->unknown_activity_h > 0 ? 0 : hours);
+    add_sum(table, hours, unit, row->unknown_activity_h, row);
 }
 
 /* A task on two GPUs would count twice, so a row of a GPU has no number of tasks. */
 static void add_row(
     struct table *table, const struct report_query *query, const struct report_row *row)
 {
+    double kwh = row->energy_j / 3.6e6, kg = report_co2_g(query, row) / 1000;
     table_row(table);
     table_cell(table, NULL, "%s", row->name ? row->name : "all");
     if (query->by == REPORT_BY_GPU && row->name)
@@ -184,8 +183,8 @@ static void add_row(
     add_sum_of_hours(table, row->idle_h, row);
     hours_cell(table, row->repeated_h);
     hours_cell(table, row->saved_h);
-    add_sum(table, "%.2f kWh", row->energy_j / 3.6e6, row->unknown_energy_h, row);
-    add_sum(table, "%.2f kg", report_co2_g(query, row) / 1000, row->unknown_energy_h, row);
+    add_sum(table, kwh, thousandth_unit_of(kwh, "kWh", "Wh"), row->unknown_energy_h, row);
+    add_sum(table, kg, thousandth_unit_of(kg, "kg", "g"), row->unknown_energy_h, row);
     if (report_fairness(row) > 0)
         table_cell(table, NULL, "%.2f", report_fairness(row));
     else
@@ -194,8 +193,9 @@ static void add_row(
 
 /* Below the table: what its reader would take for something else. */
 static const char legend[] =
-    "\nHELD counts a GPU once for each task on it: shared GPUs make it more than the hours above.\n"
-    "FAIRNESS: mean completion time, relative to that alone on an equal share of the GPUs.";
+    "\nHELD counts a GPU once for each task on it: shared GPUs make it more than the\n"
+    "hours above. FAIRNESS: mean completion time, relative to that alone on an equal\n"
+    "share of the GPUs.";
 
 static const char *const headers[] = {[REPORT_BY_USER] = "USER",
     [REPORT_BY_PROJECT] = "PROJECT",
@@ -210,10 +210,12 @@ static void print_report(const struct report_query *query, const struct report *
     struct table_column named[ARRAY_SIZE(columns)];
     memcpy(named, columns, sizeof named);
     named[0].header = headers[query->by];
-    printf("From %s to %s: %d GPU%s, free for %.1f of %.1f GPU hours\n\n",
-        moment_text(from_s, from), moment_text(to_s, to), report->n_gpus,
-        report->n_gpus == 1 ? "" : "s", report->free_h,
-        report->n_gpus * (query->to_s - query->from_s) / 3600);
+    double all_h = report->n_gpus * (query->to_s - query->from_s) / 3600;
+    struct shown_unit unit = hours_unit_of(all_h);
+    printf("From %s to %s: %d GPU%s, free for %.*f of %.*f GPU %s\n\n", moment_text(from_s, from),
+        moment_text(to_s, to), report->n_gpus, report->n_gpus == 1 ? "" : "s", unit.digits,
+        report->free_h * unit.per_whole, unit.digits, all_h * unit.per_whole,
+        unit.per_whole > 1 ? unit.name : "hours");
     struct table *table = table_create(named, ARRAY_SIZE(named));
     for (int i = 0; i < report->n; i++)
         add_row(table, query, &report->rows[i]);

@@ -55,12 +55,21 @@ static void add_saved(struct table *table, const struct ledger_sums *sums)
 {
     double saved_h = report_saved_h(sums), low_h = sums->low_h - sums->occupied_h,
            high_h = sums->high_h - sums->occupied_h;
-    struct hours_unit unit = hours_unit_of(fmax(fabs(low_h), fabs(high_h)));
+    struct shown_unit unit = hours_unit_of(fmax(fabs(low_h), fabs(high_h)));
     hours_cell(table, saved_h);
-    table_cell(table, NULL, "%.*f and " HOURS_FORMAT, unit.digits, low_h * unit.per_hour,
-        HOURS_IN(unit, high_h));
+    table_cell(table, NULL, "%.*f and " HOURS_FORMAT, unit.digits,
+        fabs(low_h) * 3600 < 0.5 ? 0.0 : low_h * unit.per_whole, HOURS_IN(unit, high_h));
     table_cell(table, NULL, "%.0f %%", 100 * saved_h / sums->alone_h);
-    hours_cell(table, sums->sooner_h);
+    if (sums->n_ended > 0)
+        hours_cell(table, sums->sooner_h);
+    else
+        table_cell(table, NULL, "-");
+}
+
+static void add_energy(struct table *table, double kwh)
+{
+    struct shown_unit unit = thousandth_unit_of(kwh, "kWh", "Wh");
+    table_cell(table, NULL, "%.*f %s", unit.digits, kwh * unit.per_whole, unit.name);
 }
 
 static void add_row(struct table *table, const struct report_row *row)
@@ -79,7 +88,7 @@ static void add_row(struct table *table, const struct report_row *row)
     for (int i = 0; !was_shared(sums) && i < SAVED_COLUMNS; i++)
         table_cell(table, NULL, "-");
     if (was_shared(sums) && knows_energy(sums))
-        table_cell(table, NULL, "%.2f kWh", sums->energy_j / 3.6e6);
+        add_energy(table, sums->energy_j / 3.6e6);
     else
         table_cell(table, NULL, "-");
     add_share(table, sums->measured_h, sums->shared_h);
@@ -87,13 +96,14 @@ static void add_row(struct table *table, const struct report_row *row)
 }
 
 static const char nothing_shared[] =
-    "\nNo task was beside others: nothing is known yet of what sharing saves or costs here.";
+    "\nNo task was beside others: nothing is known yet of what sharing saves or costs.";
 
 static const char legend[] =
-    "\nALONE: GPU hours that the same work takes on GPUs without other tasks. SAVED: ALONE less\n"
-    "the hours that GPUs were occupied; PART of ALONE. SOONER: hours that tasks ended sooner\n"
-    "than alone, in the same order. MEASURED: of the time beside others, how much is from\n"
-    "measured speeds; the rest is predicted, but for what is UNKNOWN and left out.";
+    "\nALONE: GPU hours that the same work takes on GPUs without other tasks. SAVED:\n"
+    "ALONE less the hours that GPUs were occupied; PART of ALONE. SOONER: hours that\n"
+    "tasks ended sooner than alone, in the same order. MEASURED: of the time beside\n"
+    "others, how much is from measured speeds; the rest is predicted, but for what is\n"
+    "UNKNOWN and left out.";
 
 void saved_report_print(const char *header, const struct report *report)
 {
@@ -130,7 +140,7 @@ void saved_report_add(json_t *object, const struct report_row *row)
     set_known(object, "gpu_hours_saved", report_saved_h(sums), known);
     set_known(object, "gpu_hours_saved_low", sums->low_h - sums->occupied_h, known);
     set_known(object, "gpu_hours_saved_high", sums->high_h - sums->occupied_h, known);
-    set_known(object, "hours_sooner", sums->sooner_h, known);
+    set_known(object, "hours_sooner", sums->sooner_h, known && sums->n_ended > 0);
     set_known(object, "energy_saved_kwh", sums->energy_j / 3.6e6, knows_energy(sums));
     json_object_set_new(object, "gpu_hours_speed_measured", json_real(sums->measured_h));
     json_object_set_new(object, "gpu_hours_speed_unknown", json_real(sums->unknown_h));

@@ -480,6 +480,12 @@ static double end_alone(const struct making *making, const struct task_info *inf
     return begin_s + work_s;
 }
 
+static void add_sooner(struct ledger_sums *sums, double sooner_h)
+{
+    sums->n_ended++;
+    sums->sooner_h += sooner_h;
+}
+
 /* The tasks one after the other on each GPU, in the order of their starts. */
 static int add_ends_alone(struct making *making)
 {
@@ -499,8 +505,8 @@ static int add_ends_alone(struct making *making)
         double sooner_h = (end_s - member_number(info->task, "ended_at", 0)) / HOUR_S;
         struct report_row *row = find_row(report, name_of(making->query, info, gpu));
         if (row)
-            row->ledger.sooner_h += sooner_h;
-        report->total.ledger.sooner_h += sooner_h;
+            add_sooner(&row->ledger, sooner_h);
+        add_sooner(&report->total.ledger, sooner_h);
     }
     free(free_s);
     return 0;

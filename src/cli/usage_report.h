@@ -35,7 +35,8 @@ struct ledger_sums {
     double measured_h, unknown_h;  /* of the shared hours, by how their speed is known */
     double alone_h, low_h, high_h; /* GPU hours: most likely, and bounds */
     double occupied_h;
-    double sooner_h; /* hours that tasks ended sooner than in that case, GPUs not counted */
+    int64_t n_ended; /* tasks whose end in that case is known */
+    double sooner_h; /* hours that they ended sooner than then, GPUs not counted */
     double energy_j; /* that GPUs would have drawn more, awake instead of idle */
     double energy_unknown_h;
 };

@@ -202,7 +202,7 @@ const checks = {
     await page.waitForSelector(".report tbody tr");
     assert.deepEqual(await page.locator(".report tbody th").allTextContents(), ["root", "All"]);
     const saved = await page.locator(".ledger p").textContent();
-    assert.match(saved, /^All: -?[0-9.]+ h saved .* h alone; speed beside others measured .*, unknown /);
+    assert.match(saved, /^All: -?[0-9.]+ (h|min|s) saved .* alone; speed beside others measured .*, unknown /);
     const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save as CSV")]);
     assert.match(download.suggestedFilename(), /^colloc-report-.*-user\.csv$/);
     await page.selectOption(".report select >> nth=1", "gpu");

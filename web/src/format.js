@@ -37,6 +37,22 @@ export function energy(joules) {
   return wh < 1000 ? `${wh.toFixed(wh < 10 ? 1 : 0)} Wh` : `${(wh / 1000).toFixed(2)} kWh`;
 }
 
+// Hours, kWh and kg of reports, in a smaller unit where little would be rounded to nothing, as in
+// src/cli/hours.h: "20.1 h", "1.4 min", "35 s", "0.0 h"; "1.01 kWh", "12.4 Wh", "0.00 kWh".
+export function hours(h) {
+  if (!isNumber(h)) return UNKNOWN;
+  const s = Math.abs(h) * 3600;
+  if (s < 0.5) return "0.0 h";
+  if (Math.abs(h) >= 0.2) return `${h.toFixed(1)} h`;
+  return s < 60 ? `${(h * 3600).toFixed(0)} s` : `${(h * 60).toFixed(1)} min`;
+}
+
+export function inThousandths(sum, whole, small) {
+  if (!isNumber(sum)) return UNKNOWN;
+  if (Math.abs(sum) * 1000 < 0.05) return `0.00 ${whole}`;
+  return Math.abs(sum) >= 0.1 ? `${sum.toFixed(2)} ${whole}` : `${(sum * 1000).toFixed(1)} ${small}`;
+}
+
 // 75 → "1:15", 3675 → "1:01:15", 90061 → "1 d 1:01", 86400 → "1 d"
 export function duration(seconds) {
   if (!isNumber(seconds)) return UNKNOWN;

@@ -2,6 +2,8 @@
 // What was used of the GPUs in a period: the sums of `colloc report` (src/cli/usage_report.c explains
 // them), of the same answers of the daemon. Hours are GPU hours; what is not known is counted beside.
 
+import { UNKNOWN, hours } from "./format.js";
+
 const HOUR = 3600;
 const IDLE = 0.01; // mean SM activity, as in src/cli/usage_report.h
 const J_PER_KWH = 3.6e6;
@@ -153,6 +155,24 @@ export function makeReport({ tasks, gpus, users, from, until, by }) {
   addTasks(rows, total, counted, { from, until, by, gpuCount }, nameOf);
   const byName = (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true });
   return { gpuCount, freeHours, rows: [...rows.values()].sort(byName), total };
+}
+
+// GPU hours that sharing saved, below 0 those that it cost; null: not known, or nothing was shared.
+export const savedOf = ({ ledger }) => (ledger.alone > 0 && ledger.shared > 0 ? ledger.alone - ledger.occupied : null);
+
+// What is known of that, in a sentence.
+export function ledgerText(row) {
+  const { ledger: l, held } = row;
+  const saved = savedOf(row);
+  const part = (some, all) => (all > 0 ? `${((100 * some) / all).toFixed(0)} %` : UNKNOWN);
+  if (saved === null)
+    return l.shared > 0
+      ? "What sharing saves or costs here is not known yet: no speed beside others is known."
+      : "No task was beside others: nothing is known yet of what sharing saves or costs here.";
+  return (
+    `${hours(saved)} saved (${hours(l.low - l.occupied)} to ${hours(l.high - l.occupied)}) of ${hours(l.alone)} alone; ` +
+    `speed beside others measured ${part(l.measured, l.shared)}, unknown ${part(l.unknown, held)}.`
+  );
 }
 
 export const fairnessOf = (row) => (row.idealJct > 0 ? row.jct / row.idealJct : null);

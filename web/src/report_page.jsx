@@ -4,8 +4,8 @@ import { useMemo, useState } from "preact/hooks";
 
 import { useAnswer } from "./answer.js";
 import { get, getAllTasks } from "./api.js";
-import { UNKNOWN } from "./format.js";
-import { atLeast, fairnessOf, makeReport, monthsUntil, reportCsv } from "./report.js";
+import { UNKNOWN, hours, inThousandths } from "./format.js";
+import { atLeast, fairnessOf, ledgerText, makeReport, monthsUntil, reportCsv, savedOf } from "./report.js";
 import { Cell } from "./rows.jsx";
 
 const MONTHS = 12;
@@ -22,8 +22,6 @@ const COLUMNS = [
   ["Fairness", "mean completion time relative to that alone on an equal share of the GPUs"],
 ];
 
-const hours = (value) => `${value.toFixed(1)} h`;
-
 // What the cells of a row say, in the order of COLUMNS.
 function cellsOf(row, co2, countsTasks) {
   const fairness = fairnessOf(row);
@@ -34,8 +32,8 @@ function cellsOf(row, co2, countsTasks) {
     atLeast(hours(row.idle), row.unknownActivity, row),
     hours(row.repeated),
     hours(row.saved),
-    atLeast(`${row.kwh.toFixed(2)} kWh`, row.unknownEnergy, row),
-    atLeast(`${((row.kwh * co2) / 1000).toFixed(2)} kg`, row.unknownEnergy, row),
+    atLeast(inThousandths(row.kwh, "kWh", "Wh"), row.unknownEnergy, row),
+    atLeast(inThousandths((row.kwh * co2) / 1000, "kg", "g"), row.unknownEnergy, row),
     fairness === null ? UNKNOWN : fairness.toFixed(2),
   ];
 }
@@ -79,13 +77,9 @@ function Figure({ rows }) {
 
 // Of each row: what its work would take on GPUs without others, and how much of that sharing saved.
 function Ledger({ rows, total }) {
-  const known = rows.filter(({ ledger }) => ledger.alone > 0);
+  const known = rows.filter((row) => savedOf(row) !== null);
   const most = Math.max(...known.map(({ ledger }) => Math.max(ledger.alone, ledger.occupied)), 0);
-  if (most <= 0) return null;
-  const part = (some, all) => (all > 0 ? `${((100 * some) / all).toFixed(0)} %` : UNKNOWN);
-  const textOf = ({ ledger: l, held }) =>
-    `${hours(l.alone - l.occupied)} saved (${(l.low - l.occupied).toFixed(1)} to ${hours(l.high - l.occupied)}) ` +
-    `of ${hours(l.alone)} alone; speed beside others measured ${part(l.measured, l.shared)}, unknown ${part(l.unknown, held)}`;
+  if (!known.length) return rows.length > 0 && <p class="dim">{ledgerText(total)}</p>;
   return (
     <figure class="sums ledger">
       <figcaption class="legend dim">
@@ -93,16 +87,16 @@ function Ledger({ rows, total }) {
         <span><i class="swatch external" /> saved by sharing, against tasks alone on their GPUs</span>
       </figcaption>
       {known.map((row) => (
-        <div key={row.name} title={`${row.name}: ${textOf(row)}`}>
+        <div key={row.name} title={`${row.name}: ${ledgerText(row)}`}>
           <span>{row.name}</span>
-          <svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={`${row.name}: ${textOf(row)}`}>
+          <svg viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={`${row.name}: ${ledgerText(row)}`}>
             <rect class="held" width={(100 * row.ledger.alone) / most} height="10" />
             <rect class="used" width={(100 * row.ledger.occupied) / most} height="10" />
           </svg>
-          <span class="number">{hours(row.ledger.alone - row.ledger.occupied)}</span>
+          <span class="number">{hours(savedOf(row))}</span>
         </div>
       ))}
-      <p class="dim">All: {textOf(total)}.</p>
+      <p class="dim">All: {ledgerText(total)}</p>
     </figure>
   );
 }
@@ -165,7 +159,7 @@ export function Report() {
       {report && (
         <>
           <p>
-            {report.gpuCount} GPUs, free for {report.freeHours.toFixed(1)} of {all.toFixed(1)} GPU hours
+            {report.gpuCount} GPUs, free for {hours(report.freeHours)} of {hours(all)}
           </p>
           <Figure rows={report.rows} />
           <Ledger rows={report.rows} total={report.total} />

@@ -19,6 +19,12 @@ test("unknown is a dash, never 0", () => {
   assert.equal(format.perSecond(1234.5), "1235");
   assert.equal(format.energy(18000), "5.0 Wh");
   assert.equal(format.gpuName("NVIDIA H200"), "H200");
+  assert.deepEqual([20.06, 0.3, 0.1, -0.025, 0.0099, 0.0001, 0, null].map(format.hours), [
+    "20.1 h", "0.3 h", "6.0 min", "-1.5 min", "36 s", "0.0 h", "0.0 h", "–",
+  ]);
+  assert.deepEqual([1.014, 0.0124, -0.05, 0.00001, null].map((kwh) => format.inThousandths(kwh, "kWh", "Wh")), [
+    "1.01 kWh", "12.4 Wh", "-50.0 Wh", "0.00 kWh", "–",
+  ]);
 });
 
 test("an axis names hours of 24, or days", () => {

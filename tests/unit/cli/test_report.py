@@ -151,7 +151,7 @@ class Report(CliCase):
         self.assertIn("ALONE: GPU hours that the same work takes", text)
 
     def test_a_young_installation(self):
-        """What is less than 0.05 h is in a smaller unit, and what nothing can say is not 0."""
+        """What is less than 0.2 h is in a smaller unit, and what nothing can say is not 0."""
         self.daemon.tasks = [
             ended(
                 1,
@@ -170,8 +170,16 @@ class Report(CliCase):
         self.assertRegex(self.colloc(*words), r"ada +1 +40 s +- +- +0\.0 h +0\.0 h ")
         self.daemon.tasks = [self.shared(task, "ada", 0, 100 / 3600, 0.7) for task in (1, 2)]
         text = self.colloc(*words, "--saved")
-        self.assertRegex(text, r"ada +2 +0\.1 h +2\.3 min +40 s +26 and 54 s +29 % ")
+        self.assertRegex(text, r"ada +2 +3\.3 min +2\.3 min +40 s +26 and 54 s +29 % ")
         self.assertNotIn("nothing is known yet", text)
+        for task in self.daemon.tasks:
+            task.update(ended_at=None, energy_j=22500)
+            task["attempts"][0]["ended_at"] = None
+        text = self.colloc("report", "--saved", "--from", DAY, "--to", f"{DAY} 00:02")
+        self.assertRegex(text, r"ada +2 .* 29 % +- ")  # none has ended: no sum of SOONER
+        text = self.colloc("report", "--from", DAY, "--to", f"{DAY} 00:02")
+        self.assertRegex(text, r": 2 GPUs, free for 2\.0 of 4\.0 GPU min\n")
+        self.assertRegex(text, r" 12\.5 Wh +[0-9.]+ g ")
 
     def test_a_ledger_of_one_period(self):
         """Half of the time of two tasks is in the period: half of what they saved."""
