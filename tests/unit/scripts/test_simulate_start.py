@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks of which nothing is known, simulated as scripts/simulate-start does: an array of short
-trainings against the best fixed number side by side, and memory that does not fit."""
+trainings against the best fixed number side by side, and memory that does not fit. And what the
+pages say of it."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
+import re
 import tempfile
 import unittest
 
@@ -74,6 +78,74 @@ class Unknown(unittest.TestCase):
             self.total_s("philly-60", "--starting-max=32", *way) for way in ((), ("--carrier",))
         )
         self.assertLess(carried_s / plain_s, 1.02)
+
+
+def read(*names):
+    with open(os.path.join(ROOT, "docs", *names), encoding="utf-8") as file:
+        return file.read()
+
+
+def rows_of(text):
+    """The rows of tables, without the lines of dashes and the spaces that Prettier adds."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    return [row for row in rows if not set("".join(row)) <= set("-: ")]
+
+
+def change_of(cell):
+    """-0.5 of "-0.5 ± 0.9 %"."""
+    return float(cell.split()[0])
+
+
+class Pages(unittest.TestCase):
+    """If one fails, the core decides otherwise than when the pages were made: then make the first
+    anew by scripts/simulate-start, and let the others say what stands in it."""
+
+    def setUp(self):
+        self.rows = rows_of(read("measured", "start-simulated.md"))
+
+    def row(self, name, n_cells):
+        return next(row[1:] for row in self.rows if row[0] == name and len(row) == n_cells)
+
+    def test_the_arrays_are_those_of_the_page(self):
+        made = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(made):
+            simulator = script.Simulator(os.environ["COLLOC_BUILD"], folder)
+            script.arrays(simulator)
+            script.memory_that_does_not_fit(simulator)
+        rows = rows_of(made.getvalue())
+        self.assertEqual(len(rows), 1 + len(script.SHORT) + 3)
+        self.assertEqual([row for row in rows if row not in self.rows], [])
+
+    def test_the_day_on_the_page_of_the_demo(self):
+        names = ("at once", "held off, memory estimated exactly", "at once, runs are learned from")
+        at_once, exact, learned = (
+            [-change_of(cell) for cell in self.row(name, 5)[:3]] for name in names
+        )
+        text = " ".join(read("demo.md").split()).partition("Simulated, the day then takes")[2]
+        said = re.findall(r"([0-9]+(?:\.[0-9]+)?)(?= %| and [0-9])", text.partition("([meas")[0])
+        rounded = [round(learned[2]), round(at_once[2])]
+        expected = [at_once[0], exact[0], at_once[1], exact[1], learned[1], *rounded]
+        self.assertEqual([float(number) for number in said], expected)
+
+    def test_what_starting_at_once_gains_on_the_page_of_placement(self):
+        text = " ".join(read("placement.md").split())
+        traces = [
+            f"{trace}{kind}, {policy}"
+            for trace in script.TRACES
+            for kind in ("", " with data loading")
+            for policy in script.POLICIES
+        ]
+        sooner = sorted(-change_of(self.row(name, 5)[0]) for name in traces)
+        said = re.search(r"long trainings are done .*? \(([0-9.]+) to ([0-9.]+) % sooner", text)
+        self.assertEqual([float(number) for number in said.groups()], [sooner[0], sooner[-1]])
+        arrays = [row for row in self.rows if " MiB, SM activity " in row[0]]
+        longest = max(float(row[5]) for row in arrays)
+        said = re.search(r"200 trainings of a minute take at most ([0-9]+) % longer", text)
+        self.assertEqual(float(said[1]), round(100 * (longest - 1)))
+        times = max(float(held_off) / float(default) for _, _, held_off, _, _, default, _ in arrays)
+        said = re.search(r"An array of short trainings is up to (\w+) times sooner done", text)
+        self.assertEqual("one two three four five six seven".split()[int(times) - 1], said[1])
 
 
 if __name__ == "__main__":
