@@ -179,6 +179,22 @@ TRIALS = (
         **array(),
     ),
     Trial(
+        "newcomer",
+        "21 trainings of seven kinds at once, nothing declared, nothing set, in turns with by hand;"
+        " and by hand one after the other",
+        1,
+        530,
+        190,
+        f"python3 {GPU}/start_trial.py {{programs}} {{out}}/start.jsonl --gpus={{gpu}}"
+        " --within={seconds}"
+        " --ways=warm,by-hand,unset,unset,by-hand,by-hand,unset,unset,by-hand,unset,one-by-one",
+        f"python3 {GPU}/start_trial.py {{programs}} {{out}}/start.jsonl --gpus={{gpu}} --kinds=1"
+        " --each=0.5 --within={seconds} --ways=by-hand,unset",
+        "by hand 30 to 33 s, colloc 0.97 to 1.06 of it in each of five runs; one after the other"
+        " 190 to 230 s; nothing fails",
+        may_be_beside=False,
+    ),
+    Trial(
         "containers",
         "Tasks in podman's containers: do CDI and the filters give them their GPU only?",
         predicted="all rows as meant: CUDA counts one GPU, whose memory is the task's, and none for"
