@@ -19,9 +19,6 @@
 
 struct dcgm;
 
-/* Chosen: 16 cards with 7 instances each are 128. */
-enum { DCGM_WATCHED_MAX = 256 };
-
 /* Finds colloc-dcgm where it was installed or built together with this program. Returns 0, or
  * -ENOENT with "". */
 int dcgm_find_helper(char *path, size_t size);

@@ -17,6 +17,9 @@
 
 enum { DCGM_LINE_MAX = 1024, DCGM_COLUMNS_MAX = 48, DCGM_NUMBER_MAX = 999999 };
 
+/* GPUs and MIG instances that are watched. Chosen: 16 cards with 7 instances each are 128. */
+enum { DCGM_WATCHED_MAX = 256 };
+
 /* Assembles lines from the pieces that read() returns. Start with {0}. */
 struct dcgm_lines {
     char text[DCGM_LINE_MAX];

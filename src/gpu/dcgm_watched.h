@@ -10,7 +10,8 @@
 #ifndef COLLOC_GPU_DCGM_WATCHED_H
 #define COLLOC_GPU_DCGM_WATCHED_H
 
-#include "gpu/dcgm.h"
+#include "gpu/dcgm_table.h"
+#include "gpu/gpu.h"
 
 struct dcgm_watched {
     char uuid[sizeof(((struct gpu_info *)0)->uuid)]; /* of the card; "": nothing is watched */

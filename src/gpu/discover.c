@@ -12,6 +12,7 @@
 #include "base/mig_slices.h"
 #include "gpu/source.h"
 #include "gpu/topology.h"
+#include "gpu/xid_events.h"
 
 /* Cores of one SM by compute capability: CUDA C++ Programming Guide, arithmetic throughput (FP32).
  * 0: not known. */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "gpu/query_cost.h"
 #include "gpu/source.h"
+#include "gpu/xid_events.h"
 
 /* One sample being taken. */
 struct sampling {

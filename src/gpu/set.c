@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "gpu/source.h"
+#include "gpu/xid_events.h"
 
 static int explain_init(const struct nvml *nvml, int result, struct fault *fault)
 {

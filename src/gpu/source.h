@@ -12,7 +12,6 @@
 #include "gpu/process_time.h"
 #include "gpu/roster.h"
 #include "gpu/trouble.h"
-#include "gpu/xid_events.h"
 
 /* A counter that never falls, made from one that NVML may restart (driver reload, GPU reset). */
 struct total {
