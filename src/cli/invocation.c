@@ -18,6 +18,7 @@
 #include <strings.h>
 
 #include "cli/command.h"
+#include "taskfile/option_words.h"
 #include "taskfile/slurm_options.h"
 
 /* The tables of a command's options: its own, the common ones, and its part of the task options. */

@@ -27,7 +27,7 @@
 #include "preload/wait_rule.h"
 #include "service/setting_file.h"
 #include "service/setting_kind.h"
-#include "taskfile/option.h"
+#include "taskfile/option_words.h"
 
 #define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d" /* chosen: some 20,000 samples of each GPU */
 #define DEFAULT_FILE  "/etc/colloc/collocd.yaml"

@@ -16,7 +16,7 @@
 #include "policy/policies.h"
 #include "service/setting_file.h"
 #include "service/setting_kind.h"
-#include "taskfile/option.h"
+#include "taskfile/option_words.h"
 
 #define DEFAULT_FILE "/etc/colloc/slurm.yaml"
 #define FIELD(name)  NULL, SETTING_AT(struct slurm_config, name)

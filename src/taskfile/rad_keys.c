@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "taskfile/forms.h"
+#include "taskfile/option_words.h"
 #include "taskfile/rad_script.h"
 
 enum { KEY_SIZE = 32 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "taskfile/forms.h"
+#include "taskfile/option_words.h"
 #include "taskfile/slurm_lines.h"
 #include "taskfile/word_split.h"
 

@@ -4,7 +4,7 @@
 #ifndef COLLOC_TASKFILE_SLURM_VALUES_H
 #define COLLOC_TASKFILE_SLURM_VALUES_H
 
-#include "taskfile/slurm_options.h"
+#include "taskfile/slurm_context.h"
 
 /* Adds "--name is ignored: words" to the warnings. */
 void slurm_warn(struct slurm_context *context, const char *name, const char *words);

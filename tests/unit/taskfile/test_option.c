@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "taskfile/description.h"
+#include "taskfile/option_words.h"
 
 static struct option_value values[TASK_OPTION_MAX];
 static struct fault fault;
