@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "store/store.h"
 #include "store/store_private.h"
 
 int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size,

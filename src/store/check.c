@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "store/store.h"
 #include "store/store_private.h"
 
 static const char *const checks[] = {

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "store/store.h"
 #include "store/store_private.h"
 
 int store_put_ended(

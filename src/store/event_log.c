@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "store/event_json.h"
+#include "store/store.h"
 #include "store/store_private.h"
 
 /* Samples, latencies and ticks are many and cheap to lose: the log has none. */
@@ -278,18 +279,6 @@ int store_events_after(struct store *store, int64_t seq, int64_t limit,
     *ret_seq = seq;
     statement_bind(store->statements[EVENTS_AFTER], "ii", seq, limit);
     return walk_events(&reader, store->statements[EVENTS_AFTER], fault, ret_seq);
-}
-
-int store_read_last(struct store *store, struct fault *fault)
-{
-    sqlite3_stmt *row = store->statements[LAST];
-    int r = statement_step(store, row, fault);
-    if (r > 0) {
-        store->last_task = sqlite3_column_int64(row, 0);
-        store->last_seq = sqlite3_column_int64(row, 2);
-    }
-    statement_reset(row);
-    return r < 0 ? r : 0;
 }
 
 int store_get_last(

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "store/store.h"
 #include "store/store_private.h"
 
 const char *store_get_loss(const struct store *store)

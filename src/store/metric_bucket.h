@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "store/metric_db.h"
+#include "store/metric_value.h"
 
 /* One value's sums over a bucket; start with {0}. */
 struct bucket_sum {

@@ -15,19 +15,12 @@
 #ifndef COLLOC_STORE_METRIC_DB_H
 #define COLLOC_STORE_METRIC_DB_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fault.h"
+#include "store/metric_value.h"
 
 struct metric_db;
 
-enum {
-    METRIC_VALUES_MAX = 16,
-    METRIC_LEVELS_MAX = 4,
-    METRIC_GPU_SIZE = 96,
-    METRIC_LABEL_SIZE = 36
-};
+enum { METRIC_LEVELS_MAX = 4 };
 
 /* One resolution. Level 0 has the samples themselves: its steps are not used. */
 struct metric_level {
@@ -35,24 +28,6 @@ struct metric_level {
     int64_t block_ms;  /* buckets stored in one row; a multiple of bucket_ms */
     int64_t keep_ms;   /* older ones are removed */
 };
-
-/* Identifies a series: the values of a GPU (task 0), of a task on one GPU, or of a task's processes
- * (`gpu` is ""). */
-struct metric_key {
-    uint64_t task;
-    char gpu[METRIC_GPU_SIZE]; /* a UUID */
-};
-
-/* Samples of one series, oldest first. */
-struct metric_samples {
-    struct metric_key key;
-    const char *label;    /* how people name the task, such as 14_3; NULL: by its id */
-    int n_values;         /* of each sample, at most METRIC_VALUES_MAX */
-    size_t count;         /* samples */
-    const int64_t *at_ms; /* wall clock; all within METRIC_BATCH_MS */
-    const float *values;  /* count * n_values */
-};
-enum { METRIC_BATCH_MS = 60000 };
 
 /*
  * Opens a database or creates it. A damaged one, or one of another version, is renamed to
@@ -126,11 +101,6 @@ struct metric_series {
  */
 int metric_db_list(struct metric_db *db, uint64_t task, const char *gpu, int64_t since_ms,
     int64_t until_ms, struct fault *fault, struct metric_series **ret_list);
-
-/* One value in one bucket. NaN: unknown. */
-struct metric_value {
-    float min, mean, max;
-};
 
 /* Receives a bucket of length `step_ms` that begins at `at_ms`, in order. Values that the series
  * did not have are unknown. */

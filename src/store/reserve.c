@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/store.h"
 #include "store/store_private.h"
 
 static void reserve_path(const struct store *store, char path[static PATH_MAX])

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/store_private.h"
@@ -132,6 +133,20 @@ int statement_errno(sqlite3 *db)
     }
 }
 
+int store_damaged(const struct store *store, struct fault *fault, const char *format, ...)
+{
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return fault_set(fault, EUCLEAN,
+        "%s: %s. Restore it from a backup, or move it away (with its -wal, if there is one) to begin with "
+        "an empty log; "
+        "sqlite3's .recover may save what is in it",
+        store->path, what);
+}
+
 int statement_fault(const struct store *store, struct fault *fault)
 {
     const char *message = sqlite3_errmsg(store->db);
@@ -146,7 +161,7 @@ int statement_fault(const struct store *store, struct fault *fault)
     return fault_set(fault, errnum, "%s: %s", store->path, message);
 }
 
-static void bind_all(sqlite3_stmt *statement, const char *types, va_list args)
+void statement_bind_list(sqlite3_stmt *statement, const char *types, va_list args)
 {
     for (int i = 1; *types; types++, i++) {
         if (*types == 'i') {
@@ -165,7 +180,7 @@ void statement_bind(sqlite3_stmt *statement, const char *types, ...)
 {
     va_list args;
     va_start(args, types);
-    bind_all(statement, types, args);
+    statement_bind_list(statement, types, args);
     va_end(args);
 }
 
@@ -181,20 +196,15 @@ void statement_reset(sqlite3_stmt *statement)
     sqlite3_clear_bindings(statement);
 }
 
-int statement_write(
-    struct store *store, enum statement which, struct fault *fault, const char *types, ...)
+char *store_dump_json(const json_t *object)
 {
-    if (sqlite3_get_autocommit(store->db))
-        return fault_set(
-            fault, EINVAL, "%s: no transaction is open (or it has been rolled back)", store->path);
-    sqlite3_stmt *statement = store->statements[which];
-    va_list args;
-    va_start(args, types);
-    bind_all(statement, types, args);
-    va_end(args);
-    int r = statement_step(store, statement, fault);
-    statement_reset(statement);
-    if (r < 0)
-        store_rollback(store);
-    return r;
+    return json_dumps(object, JSON_COMPACT);
+}
+
+json_t *store_load_json(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return text ? json_loadb(
+                      text, (size_t)sqlite3_column_bytes(statement, column), JSON_ALLOW_NUL, NULL)
+                : NULL;
 }

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,33 +31,6 @@
 
 #define LOCK_PATIENCE_US 1000000 /* chosen: children were seen to hold it for up to 90 ms */
 #define LOCK_PAUSE_US    10000
-
-int store_damaged(const struct store *store, struct fault *fault, const char *format, ...)
-{
-    char what[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    return fault_set(fault, EUCLEAN,
-        "%s: %s. Restore it from a backup, or move it away (with its -wal, if there is one) to begin with "
-        "an empty log; "
-        "sqlite3's .recover may save what is in it",
-        store->path, what);
-}
-
-char *store_dump_json(const json_t *object)
-{
-    return json_dumps(object, JSON_COMPACT);
-}
-
-json_t *store_load_json(sqlite3_stmt *statement, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-    return text ? json_loadb(
-                      text, (size_t)sqlite3_column_bytes(statement, column), JSON_ALLOW_NUL, NULL)
-                : NULL;
-}
 
 /* Another user with write permission to the folder could replace the log by a file or a link. */
 static int check_folder(const char *folder, struct fault *fault)
@@ -248,39 +220,4 @@ void store_close(struct store *store)
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store);
-}
-
-int store_begin(struct store *store, struct fault *fault)
-{
-    int r = statement_step(store, store->statements[BEGIN], fault);
-    statement_reset(store->statements[BEGIN]);
-    store->added_task = store->last_task;
-    store->added_seq = store->last_seq;
-    store->has_forgotten = false;
-    return r;
-}
-
-int store_commit(struct store *store, struct fault *fault)
-{
-    int r = statement_write(store, COMMIT, fault, "");
-    if (r < 0)
-        return r;
-    store->last_task = store->added_task;
-    store->last_seq = store->added_seq;
-    if (store->has_forgotten) /* perhaps the last event of all */
-        store_read_last(store, NULL);
-    signature_write(store);
-    return 0;
-}
-
-int store_checkpoint(struct store *store, struct fault *fault)
-{
-    int r = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    return r == SQLITE_OK || r == SQLITE_BUSY ? 0 : statement_fault(store, fault);
-}
-
-void store_rollback(struct store *store)
-{
-    if (!sqlite3_get_autocommit(store->db))
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }

@@ -3,11 +3,14 @@
 #ifndef COLLOC_STORE_STORE_PRIVATE_H
 #define COLLOC_STORE_STORE_PRIVATE_H
 
+#include <jansson.h>
 #include <limits.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "store/store.h"
+#include "base/fault.h"
 
 enum statement {
     BEGIN,
@@ -145,6 +148,7 @@ int statement_fault(const struct store *store, struct fault *fault);
  * be NULL), 'b' const void * and size_t. Texts and blobs must live until the statement is reset.
  */
 void statement_bind(sqlite3_stmt *statement, const char *types, ...);
+void statement_bind_list(sqlite3_stmt *statement, const char *types, va_list args);
 
 /* Returns 1 with a row; 0 after the last row; or -errno with a fault. */
 int statement_step(const struct store *store, sqlite3_stmt *statement, struct fault *fault);

@@ -21,7 +21,6 @@
 #include "daemon/job.h"
 #include "daemon/messages/messages.h"
 #include "service/user_helper.h"
-#include "store/store_private.h"
 
 enum { ADA = 1000, BOB = 1001, EVENTS_MAX = 16, GAVE_UP = 1 };
 
@@ -56,17 +55,6 @@ int store_events_after(struct store *of, int64_t seq, int64_t limit, store_find_
         assert_int_equal(on_event(context, &seen.log[*ret_seq - 1], 0, NULL), 0);
     }
     return 0;
-}
-
-/* Of src/store/statement.c; no transaction of the log is begun here. */
-void store_rollback(struct store *of)
-{
-    abort();
-}
-
-int store_damaged(const struct store *of, struct fault *fault, const char *format, ...)
-{
-    abort();
 }
 
 int job_read_detail(struct store *of, uint64_t task, struct fault *fault, json_t **ret_detail)

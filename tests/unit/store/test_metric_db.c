@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "store/metric_bucket.h"
+#include "store/metric_db.h"
 #include "store/store_private.h"
 #include "unit.h"
 
