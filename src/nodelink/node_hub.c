@@ -39,36 +39,7 @@ enum {
     BACKLOG = 96, /* chosen: below HUB_UNPROVEN_MAX: what came is read between new ones */
 };
 
-/* ---- the list ---- */
-
-static void link_last(struct hub_connection *connection)
-{
-    struct node_hub *hub = connection->hub;
-    LIST_APPEND(hub->last, connection);
-    hub->n_connections++;
-    hub->n_unproven++;
-}
-
-static void unlink_it(struct hub_connection *connection)
-{
-    struct node_hub *hub = connection->hub;
-    LIST_UNLINK_FROM(hub->last, connection);
-    hub->n_connections--;
-    hub->n_unproven -= connection->node == NULL;
-}
-
-/* ---- the end of a connection ---- */
-
-static void free_connection(struct hub_connection *connection)
-{
-    node_transport_fini(&connection->transport);
-    node_report_fini(&connection->report);
-    node_report_fini(&connection->last);
-    free(connection->outbox);
-    free(connection->answer_text);
-    free(connection->sealed);
-    free(connection);
-}
+/* ---- reading ---- */
 
 static void on_closed(struct node_transport *transport)
 {
@@ -76,31 +47,6 @@ static void on_closed(struct node_transport *transport)
     connection->is_gone = true;
     hub_reap(connection);
 }
-
-void hub_reap(struct hub_connection *connection)
-{
-    if (connection->is_gone && !connection->is_in_turn && !connection->is_waiting)
-        free_connection(connection);
-}
-
-void hub_drop(struct hub_connection *connection)
-{
-    struct node_hub *hub = connection->hub;
-    struct hub_node *node = connection->node;
-    if (!connection->link)
-        return;
-    unlink_it(connection);
-    node_transport_close(&connection->transport);
-    if (!node || node->connection != connection)
-        return;
-    node->connection = NULL;
-    if (hub->is_closing)
-        return;
-    log_info("node %s: its agent is not connected any more", node->name);
-    hub->parts.hooks.on_gone(hub->parts.hooks.context, node->name);
-}
-
-/* ---- reading ---- */
 
 /* Opens at once what needs no munged; another line waits for a turn. */
 static void take_lines(struct hub_connection *connection)
@@ -136,12 +82,22 @@ static void on_end(struct node_transport *transport, enum transport_end end, con
     hub_drop(connection);
 }
 
-void hub_resume(struct hub_connection *connection)
+/* Goes on to the next line. */
+static void resume_reading(struct hub_connection *connection)
 {
     connection->line = node_transport_next_line(&connection->transport);
     take_lines(connection);
     if (connection->link && !connection->line && !connection->is_refused)
         node_transport_resume(&connection->transport);
+}
+
+/* A turn has opened its line. */
+static void on_opened(struct hub_connection *connection)
+{
+    hub_take_report(connection);
+    node_report_fini(&connection->report);
+    if (connection->link && !connection->is_refused)
+        resume_reading(connection);
 }
 
 /* ---- new connections ---- */
@@ -193,6 +149,14 @@ static void limit_silence(uv_tcp_t *tcp)
     uv_os_fd_t fd;
     if (uv_fileno((uv_handle_t *)tcp, &fd) == 0)
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+}
+
+static void link_last(struct hub_connection *connection)
+{
+    struct node_hub *hub = connection->hub;
+    LIST_APPEND(hub->last, connection);
+    hub->n_connections++;
+    hub->n_unproven++;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -266,6 +230,7 @@ int node_hub_create(
     if (!hub)
         return fault_set(fault, ENOMEM, "out of memory");
     hub->parts = *options;
+    hub->on_opened = on_opened;
     hub->last = &hub->first;
     hub->last_waiting = &hub->first_waiting;
     hub->refusal_logged_us = -TIME_NEVER / 2;
@@ -303,7 +268,7 @@ void node_hub_destroy(struct node_hub *hub)
     while (hub->first_waiting) {
         struct hub_connection *connection = hub->first_waiting;
         hub->first_waiting = connection->next_waiting;
-        free_connection(connection);
+        hub_free_connection(connection);
     }
     for (size_t i = 0; i < hub->n_nodes; i++)
         free(hub->nodes[i]);

@@ -28,36 +28,9 @@
 #ifndef COLLOC_NODELINK_NODE_HUB_H
 #define COLLOC_NODELINK_NODE_HUB_H
 
-#include <uv.h>
-
 #include "base/tcp_address.h"
 #include "nodelink/node_answer.h"
-
-enum { HUB_UNPROVEN_MAX = 128 }; /* chosen; which is closed for a new one: node_hub.c */
-
-/* All must be set; each gets `context`. */
-struct node_hub_hooks {
-    void *context;
-
-    /* Is it a node of the cluster? */
-    bool (*knows_node)(void *context, const char *node);
-
-    /* A report was accepted; valid during the call. */
-    void (*on_report)(void *context, const struct node_report *report);
-
-    /* The connection of this node's agent has ended: it is not known any more what the node
-     * does. */
-    void (*on_gone)(void *context, const char *node);
-};
-
-struct node_hub_options {
-    uv_loop_t *loop;          /* borrowed */
-    const char *address;      /* to listen on: numeric, "0.0.0.0:7490"; port 0: a free one */
-    const char *munge_socket; /* NULL or "": libmunge's own */
-    uid_t agents;             /* the user that agents run as: 0 */
-    const uint8_t *key;       /* SHA256_SIZE bytes, of the call: TLS by it; NULL: munge */
-    struct node_hub_hooks hooks;
-};
+#include "nodelink/node_hub_options.h"
 
 struct node_hub;
 
@@ -92,11 +65,7 @@ int node_hub_pin(struct node_hub *hub, const char *node, const struct node_pin *
  */
 int node_hub_order(struct node_hub *hub, const char *node, const uint32_t *jobs, size_t n);
 
-/* Counts since the start, for metrics and logs. */
-struct node_hub_counts {
-    uint64_t accepted, refused; /* reports */
-    int connections, nodes;     /* now: all connections, and those of known nodes */
-};
+/* Returns the counts since the start. */
 struct node_hub_counts node_hub_counts(const struct node_hub *hub);
 
 #endif

@@ -3,9 +3,10 @@
 #ifndef COLLOC_NODELINK_NODE_HUB_STATE_H
 #define COLLOC_NODELINK_NODE_HUB_STATE_H
 
+#include "base/tcp_address.h"
 #include "nodelink/munge_seal.h"
 #include "nodelink/node_answer.h"
-#include "nodelink/node_hub.h"
+#include "nodelink/node_hub_options.h"
 #include "nodelink/node_stream.h"
 #include "nodelink/node_transport.h"
 #include "nodelink/report_session.h"
@@ -70,7 +71,8 @@ struct node_hub {
     struct node_hub_counts counts;
 
     /* node_hub_turn.c */
-    struct munge_seal *seal; /* NULL: within TLS nothing is sealed */
+    void (*on_opened)(struct hub_connection *connection); /* a turn has opened its line */
+    struct munge_seal *seal;                              /* NULL: within TLS nothing is sealed */
     struct hub_connection *first_waiting, **last_waiting;
     uv_timer_t gather; /* while reports wait for others */
     uv_work_t work;
@@ -83,7 +85,7 @@ struct node_hub {
     size_t n_refusals;
 };
 
-/* ---- node_hub.c ---- */
+/* ---- node_hub_connection.c ---- */
 
 /* Ends a connection. It is freed by the loop later, and not before its turn has ended. */
 void hub_drop(struct hub_connection *connection);
@@ -91,21 +93,21 @@ void hub_drop(struct hub_connection *connection);
 /* Frees a connection that was dropped, once nothing uses it any more. */
 void hub_reap(struct hub_connection *connection);
 
-/* Its line was used: goes on to the next one. */
-void hub_resume(struct hub_connection *connection);
+/* Frees it at once: nothing uses it. */
+void hub_free_connection(struct hub_connection *connection);
 
 /* ---- node_hub_turn.c ---- */
+
+/* The connection has a line or an answer for the next turn; within TLS the answer is sent. */
+void hub_wait_for_turn(struct hub_connection *connection);
+
+/* ---- node_hub_report.c ---- */
 
 /* Can its line be opened at once: came it within TLS, or is it signed by the connection's key? */
 bool hub_is_quick(const struct hub_connection *connection);
 
 /* Opens such a line, and judges it. */
 void hub_open_quick_line(struct hub_connection *connection);
-
-/* The connection has a line or an answer for the next turn; within TLS the answer is sent. */
-void hub_wait_for_turn(struct hub_connection *connection);
-
-/* ---- node_hub_report.c ---- */
 
 /* Judges what was opened of the connection. */
 void hub_take_report(struct hub_connection *connection);

@@ -9,11 +9,9 @@
  * the loop once for each report is a third of the cost of a thousand agents. An answer starts one
  * at once, because a job is about to start.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "nodelink/node_changes.h"
 #include "nodelink/node_hub_state.h"
 
 enum { GATHER_MS = 50 }; /* chosen: agents report once a second */
@@ -33,27 +31,6 @@ static void open_line(struct node_hub *hub, struct hub_connection *connection)
         connection->opened = node_report_decode(
             text, size, &connection->fault, &connection->report);
     free(text);
-}
-
-bool hub_is_quick(const struct hub_connection *connection)
-{
-    return connection->hub->credentials || report_session_is_line(connection->line);
-}
-
-void hub_open_quick_line(struct hub_connection *connection)
-{
-    const char *line = connection->line, *text = line;
-    connection->line = NULL; /* an answer that the judgement brings must not take it to munged */
-    connection->opened = 0;
-    if (!connection->hub->credentials)
-        connection->opened = report_session_open(
-            &connection->session, line, &connection->fault, &text);
-    connection->is_signed = connection->opened == 0;
-    if (connection->is_signed)
-        connection->opened = node_changes_decode(
-            &connection->last, text, strlen(text), &connection->fault, &connection->report);
-    hub_take_report(connection);
-    node_report_fini(&connection->report);
 }
 
 static void in_pool(uv_work_t *work)
@@ -97,10 +74,7 @@ static void finish_connection(struct hub_connection *connection)
         return;
     }
     if (had_line)
-        hub_take_report(connection);
-    node_report_fini(&connection->report);
-    if (had_line && connection->link && !connection->is_refused)
-        hub_resume(connection);
+        connection->hub->on_opened(connection);
     if (had_answer && connection->link)
         finish_answer(connection);
     if (connection->link && (connection->line || connection->outbox))

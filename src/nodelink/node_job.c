@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "nodelink/node_report_json.h"
+#include "nodelink/json_field.h"
 
 /* As event.h: sums of a few do not overflow. */
 #define NUMBER_MAX (INT64_C(1) << 60)

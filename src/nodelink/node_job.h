@@ -54,6 +54,12 @@ struct node_job {
  * Returns NULL: the list is full, or it is no id of Slurm's. */
 struct node_job *node_job_entry(struct node_job *jobs, size_t *n, size_t max, uint64_t job);
 
+/* Returns a new object, or NULL when memory is out or a text is no UTF-8. */
+json_t *node_job_json(const struct node_job *job);
+
+/* Reads any object. Returns 0, or -EINVAL with a fault. */
+int node_job_read(const json_t *object, struct fault *fault, struct node_job *ret_job);
+
 /* Would the two be written alike? */
 bool node_job_is_same(const struct node_job *a, const struct node_job *b);
 

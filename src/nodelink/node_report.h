@@ -84,6 +84,9 @@ struct node_report {
     size_t n_jobs;
 };
 
+/* Has it no more of anything than the bounds above? */
+bool node_report_is_bounded(const struct node_report *report);
+
 /*
  * Writes a report as JSON.
  *
@@ -112,6 +115,9 @@ int node_report_decode(
  * Returns 0; -EMSGSIZE beyond the bounds; or -ENOMEM.
  */
 int node_report_copy(const struct node_report *report, struct node_report *ret_copy);
+
+/* Gives `known` the values of `gpu`, whose list of processes is taken over; its own is freed. */
+void node_gpu_replace(struct node_gpu *known, const struct node_gpu *gpu);
 
 /* Releases what the report holds. All zero is fine. */
 void node_report_fini(struct node_report *report);

@@ -16,7 +16,6 @@ enum { REPORT_VERSION = 1 };
  * UTF-8 is left out. */
 json_t *node_gpu_json(const struct node_gpu *gpu);
 json_t *node_crashes_json(const struct node_report *report);
-json_t *node_job_json(const struct node_job *job);
 json_t *node_jobs_json(const struct node_report *report);
 
 /*
@@ -33,14 +32,8 @@ int node_json_write(json_t *object, char **ret_text, size_t *ret_size);
  * -EINVAL or -ENOMEM with a fault. */
 int node_gpu_read(const json_t *object, struct fault *fault, struct node_gpu *gpu);
 
-/* Gives `known` the values of `gpu`, whose list of processes is taken over; its own is freed. */
-void node_gpu_replace(struct node_gpu *known, const struct node_gpu *gpu);
-
 /* Reads the list "crashes" into a report that has none. Returns as node_gpu_read. */
 int node_crashes_read(const json_t *object, struct fault *fault, struct node_report *report);
-
-/* Reads any object. Returns 0, or -EINVAL with a fault. */
-int node_job_read(const json_t *object, struct fault *fault, struct node_job *ret_job);
 
 /* As node_crashes_read, of the list "jobs". */
 int node_jobs_read(const json_t *object, struct fault *fault, struct node_report *report);
