@@ -14,7 +14,6 @@
 
 #include "base/json_member.h"
 #include "base/json_text.h"
-#include "model/export_question.h"
 #include "model/format.h"
 
 void export_destroy(struct export *export)
@@ -81,12 +80,25 @@ static int read_fake_peak(const json_t *root, struct export *export, struct faul
     return 0;
 }
 
+/* Releases before it choose kernels by cuDNN's older interface, which answers otherwise. */
+enum { PYTORCH_MAJOR = 2, PYTORCH_MINOR = 1 };
+
+/* Does PyTorch of this version ("2.6.0+cu124"; NULL: not known) ask cuDNN as colloc does? */
+static bool asks_by_graph(const char *version)
+{
+    char *end;
+    long major = version ? strtol(version, &end, 10) : 0, minor = 0;
+    if (version && *end == '.')
+        minor = strtol(end + 1, NULL, 10);
+    return !version || major > PYTORCH_MAJOR || (major == PYTORCH_MAJOR && minor >= PYTORCH_MINOR);
+}
+
 /* Its flags, where the training has set them; else PyTorch's defaults. */
 static struct export_cudnn read_cudnn(const json_t *root, const json_t *flags)
 {
     const json_t *framework = json_object_get(root, "framework");
     return (struct export_cudnn){
-        .is_known = export_asks_by_graph(member_text(framework, "version", NULL)) &&
+        .is_known = asks_by_graph(member_text(framework, "version", NULL)) &&
                     !json_is_false(json_object_get(flags, "cudnn_enabled")),
         .tf32 = !json_is_false(json_object_get(flags, "cudnn_allow_tf32")),
         .deterministic = json_is_true(json_object_get(flags, "cudnn_deterministic"))};

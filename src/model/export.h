@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "kernels/conv_question.h"
 #include "model/compiled_step.h"
+#include "model/conv_shape.h"
 #include "model/linear_size.h"
 #include "model/model.h"
 #include "model/step_work.h"
@@ -57,18 +58,6 @@ struct export_hold {
 };
 
 enum export_pass { EXPORT_FORWARD, EXPORT_INPUT_GRADIENT, EXPORT_WEIGHT_GRADIENT };
-
-/* What cuDNN chooses kernels of a convolution by. Maps have the batch in front, which depends on
- * the estimate: it is not set. */
-struct conv_shape {
-    struct linear_size batch;
-    enum conv_type type;
-    int64_t groups;
-    bool channels_last, transposed;
-    int32_t rank; /* of maps and weight; 0: the file lacks something */
-    int32_t input[CONV_RANK_MAX], weight[CONV_RANK_MAX], output[CONV_RANK_MAX];
-    int32_t stride[CONV_SPACE_MAX], padding[CONV_SPACE_MAX], dilation[CONV_SPACE_MAX];
-};
 
 /* A convolution's kernel, for its workspace. Sizes in bytes are of its data type. */
 struct export_conv {

@@ -3,17 +3,8 @@
 #ifndef COLLOC_MODEL_EXPORT_QUESTION_H
 #define COLLOC_MODEL_EXPORT_QUESTION_H
 
-#include <jansson.h>
-
 #include "kernels/kernel_answers.h"
 #include "model/export.h"
-
-/* Reads what a question needs of an entry of `convs`. Where that is missing or out of range,
- * ret_shape->rank is 0: it cannot be asked. */
-void conv_shape_read(const json_t *row, struct conv_shape *ret_shape);
-
-/* Does PyTorch of this version ("2.6.0+cu124"; NULL: not known) ask cuDNN as colloc does? */
-bool export_asks_by_graph(const char *version);
 
 /* Whose kernel runs a pass of a convolution. */
 enum kernel_of {

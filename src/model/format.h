@@ -21,7 +21,7 @@ struct parser {
     int64_t total_slack; /* the largest error of a printed total by rounding */
 };
 
-/* A summary form: one file that exports one of these, and one line in the table in model.c. */
+/* A summary form: one file that exports one of these, and one line in the table in summary.c. */
 struct model_format {
     enum summary_format format;
 
@@ -64,9 +64,6 @@ int parser_add(struct parser *parser, struct span type, int depth, struct layer 
  * (-ERANGE, -EINVAL).
  */
 int parser_shape(struct parser *parser, struct span cell, struct layer *layer);
-
-/* Sets the model's sums over its layers. Returns 0 or -ERANGE. */
-int model_sum_up(struct model *model, struct fault *fault);
 
 /* Parses a row's parameter count, "25,557,032". Returns 0 or a fault. */
 int parser_count(struct parser *parser, struct span cell, int64_t *ret_count);

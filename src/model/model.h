@@ -142,6 +142,9 @@ int model_parse(const char *text, size_t size, struct fault *fault, struct model
 /* Tests whether a summary begins on a line of the text, even a broken one. */
 bool model_detect(const char *text, size_t size);
 
+/* Sets the sums over the layers. Returns 0 or a fault (-ERANGE). */
+int model_sum_up(struct model *model, struct fault *fault);
+
 /* Releases the model and the text that its spans point into. */
 void model_destroy(struct model *model);
 
