@@ -177,57 +177,16 @@ static bool refuse_not_idle(
     return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, n_tasks, external);
 }
 
-double conditions_wanted_bytes(const struct placement_query *query)
-{
-    const struct need *need = &query->task->request.need;
-    const struct conditions *conditions = query->conditions;
-    double wanted = need->kind >= NEED_ESTIMATED
-                        ? (double)need->bytes + (double)conditions->margin_bytes
-                        : (double)conditions->min_free_bytes;
-    return wanted < query->recovery_free_bytes ? query->recovery_free_bytes : wanted;
-}
-
-bool conditions_has_free(
-    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
-{
-    struct reading free_bytes = gpu_view_free_bytes(gpu);
-    double wanted = conditions_wanted_bytes(query);
-    return !free_bytes.valid || free_bytes.value >= wanted ||
-           refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, free_bytes.value, wanted);
-}
-
-struct conditions_filter conditions_filter_of(const struct placement_query *query)
-{
-    const double *open_bytes = query->is_unexplained ? query->view->open_bytes : NULL;
-    return (struct conditions_filter){open_bytes, open_bytes ? conditions_wanted_bytes(query) : 0};
-}
-
-static bool is_left_enough(const struct placement_query *query, const struct gpu_view *gpu,
-    double left, double wanted, struct verdict *ret_verdict)
-{
-    if (left < wanted)
-        return refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
-    left -= starting_kept_bytes(query, gpu);
-    return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_KEPT, 0, left, wanted);
-}
-
-bool conditions_check_left(const struct placement_query *query, const struct gpu_view *gpu,
-    double left, struct verdict *ret_verdict)
-{
-    return is_left_enough(query, gpu, left, conditions_wanted_bytes(query), ret_verdict);
-}
-
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    double wanted = conditions_wanted_bytes(query);
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    if (wanted > (double)gpu->id.mem_total_bytes)
+    if (conditions_wanted_bytes(query) > (double)gpu->id.mem_total_bytes)
         return gpu_view_is_idle(gpu) || refuse_not_idle(query, gpu, ret_verdict);
     if (!free_bytes.valid)
         return refuse_gpu(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
     double left = free_bytes.value - starting_promised_bytes(query, gpu);
-    return is_left_enough(query, gpu, left, wanted, ret_verdict);
+    return conditions_check_left(query, gpu, left, ret_verdict);
 }
 
 /* The activity that is measured of a compute instance is that of its GPU instance. Where no process

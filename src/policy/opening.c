@@ -32,7 +32,7 @@
 #include "base/top_k.h"
 #include "core/kind_speed.h"
 #include "core/memory_domain.h"
-#include "policy/conditions.h"
+#include "policy/memory_conditions.h"
 
 static int64_t time_of(const struct placement_query *query, const struct stage *stage)
 {
