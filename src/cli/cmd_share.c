@@ -14,6 +14,7 @@
 
 #include "api/client.h"
 #include "base/array.h"
+#include "cli/hours.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
@@ -40,12 +41,12 @@ static void add_user(struct table *table, const json_t *user, bool has_window)
     table_cell(table, NULL, "%s", member_text(user, "user", "?"));
     table_cell(table, NULL, "%s", member_text(user, "project", "?"));
     table_cell(table, NULL, "%.0f", member_number(user, "shares", 0));
-    table_cell(table, NULL, "%.1f h", member_number(user, "usage", 0));
+    hours_cell(table, member_number(user, "usage", 0));
     table_cell(table, NULL, "%.0f", member_number(user, "gpus", 0));
     table_cell(table, NULL, "%.0f", member_number(user, "running", 0));
     table_cell(table, NULL, "%.0f", member_number(user, "pending", 0));
     if (has_window)
-        table_cell(table, NULL, "%.1f h", member_number(user, "window_usage", 0));
+        hours_cell(table, member_number(user, "window_usage", 0));
 }
 
 /* The users of one rank, in the order of the answer. Returns the next rank; 0: there is none. */

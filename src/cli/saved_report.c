@@ -27,9 +27,11 @@ static const struct table_column columns[] = {
 
 enum { SAVED_COLUMNS = 4 }; /* SAVED to SOONER */
 
+#define ALL_UNKNOWN 0.995 /* the part of the held hours that is shown as 100 % */
+
 static bool is_known(const struct ledger_sums *sums)
 {
-    return sums->alone_h > 0;
+    return sums->alone_h > 0 && sums->unknown_h < ALL_UNKNOWN * sums->held_h;
 }
 
 /* Nothing else can have saved or cost anything. */

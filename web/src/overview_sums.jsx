@@ -2,7 +2,7 @@
 // Below the queue: the server's own memory and CPUs, and whose task is next.
 import { useAnswer } from "./answer.js";
 import { get } from "./api.js";
-import { duration, memory } from "./format.js";
+import { duration, hours, memory } from "./format.js";
 import { Cell } from "./rows.jsx";
 
 const PERIOD_S = 60; // chosen: both change slowly, and many pages may be open
@@ -42,7 +42,6 @@ export function Host() {
   );
 }
 
-const hours = (value) => `${value.toFixed(1)} h`;
 
 function ShareRow({ user }) {
   return (

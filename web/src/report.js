@@ -157,8 +157,11 @@ export function makeReport({ tasks, gpus, users, from, until, by }) {
   return { gpuCount, freeHours, rows: [...rows.values()].sort(byName), total };
 }
 
+const ALL_UNKNOWN = 0.995; // the part of the held hours that is shown as 100 %, as in src/cli/saved_report.c
+
 // GPU hours that sharing saved, below 0 those that it cost; null: not known, or nothing was shared.
-export const savedOf = ({ ledger }) => (ledger.alone > 0 && ledger.shared > 0 ? ledger.alone - ledger.occupied : null);
+export const savedOf = ({ ledger: l, held }) =>
+  l.alone > 0 && l.shared > 0 && l.unknown < ALL_UNKNOWN * held ? l.alone - l.occupied : null;
 
 // What is known of that, in a sentence.
 export function ledgerText(row) {

@@ -159,7 +159,7 @@ export function Report() {
       {report && (
         <>
           <p>
-            {report.gpuCount} GPUs, free for {hours(report.freeHours)} of {hours(all)}
+            {report.gpuCount} GPUs, free for {hours(report.freeHours)} of {hours(all)} of GPU time
           </p>
           <Figure rows={report.rows} />
           <Ledger rows={report.rows} total={report.total} />

@@ -36,4 +36,5 @@ test("the ledger says what is known: little in minutes, and what is not known is
   const unknown = row("eve", { held: 0.1, ledger: { ...ledger, alone: 0, unknown: 0.1 } });
   assert.equal(savedOf(unknown), null);
   assert.match(ledgerText(unknown), /not known yet/);
+  assert.equal(savedOf(row("sam", { held: 0.1, ledger: { ...ledger, alone: 0.0001, unknown: 0.0999 } })), null);
 });

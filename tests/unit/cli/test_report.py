@@ -172,6 +172,13 @@ class Report(CliCase):
         text = self.colloc(*words, "--saved")
         self.assertRegex(text, r"ada +2 +3\.3 min +2\.3 min +40 s +26 and 54 s +29 % ")
         self.assertNotIn("nothing is known yet", text)
+        self.daemon.tasks = [
+            self.shared(task, "ada", 0, 100 / 3600, 0.7, unknown_s=99.9, alone_s=0.1)
+            for task in (1, 2)
+        ]
+        text = self.colloc(*words, "--saved")
+        self.assertRegex(text, r"ada +2 +3\.3 min +- +- +- +- +- +- +.* 100 %")
+        self.daemon.tasks = [self.shared(task, "ada", 0, 100 / 3600, 0.7) for task in (1, 2)]
         for task in self.daemon.tasks:
             task.update(ended_at=None, energy_j=22500)
             task["attempts"][0]["ended_at"] = None

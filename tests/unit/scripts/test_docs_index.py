@@ -8,6 +8,7 @@ import re
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+WIDTH = 106  # columns of a code block in a browser on a desktop
 LINK = re.compile(r"\]\(([^)#:]+\.md)\)")
 
 
@@ -28,6 +29,14 @@ class Index(unittest.TestCase):
         self.assertEqual(set(pages) - {"docs/README.md", "docs/commands.md"} - set(listed), set())
         self.assertEqual([page for page, n in listed.items() if n > 1], [])
         self.assertEqual([p for p in listed if not os.path.exists(os.path.join(ROOT, p))], [])
+
+    def test_first_commands_are_seen_whole(self):
+        """A code block is not wrapped: what is right of its edge is out of sight in a browser."""
+        for page in ["README.md", *glob.glob("docs/*.md", root_dir=ROOT)]:
+            with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+                blocks = re.findall(r"(?m)(?:^    .*\n)+", file.read())
+            for line in "".join(blocks if page == "README.md" else blocks[:1]).splitlines():
+                self.assertLessEqual(len(line.strip()), WIDTH, f"{page}: {line}")
 
     def test_the_first_page_leads_to_it(self):
         self.assertIn("docs/README.md", links_of("README.md"))
