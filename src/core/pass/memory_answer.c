@@ -24,7 +24,9 @@
  *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
  *      then the one whose suspension and resumption cost least; of equals the youngest. It is
  *      resumed when enough memory is free again (suspended_pass.c). An older task that waits does
- *      not give way to a younger one. A task within
+ *      not give way to a younger one. One of the same priority that computes does so only after the
+ *      allocation has waited for as long as that costs, as it may end before: whenever it ends,
+ *      the wait and the suspension take at most twice the better of the two. A task within
  *      its known requirement does not give way to one of the same priority that would hold more
  *      than its user declared; nor does one within its declared requirement to one of which nothing
  *      is declared. A task that gave way to memory computes for 20 times as long as that costs
@@ -351,6 +353,15 @@ static bool has_just_given_way(
            now_us - yield->resumed_us < CORE_RUN_PER_COST * core_yield_cost_us(core, task);
 }
 
+/* Has the allocation waited for as long as it costs to stop a task that computes? */
+static bool is_worth_its_cost(
+    const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
+{
+    return task->run->memory_wait.bytes || core_is_inactive(core, task) ||
+           task->request.priority < to->request.priority ||
+           now_us - to->run->memory_wait.since_us >= core_yield_cost_us(core, task);
+}
+
 /* May the task give way to the waiting one? */
 static bool may_give_way(
     const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
@@ -358,7 +369,8 @@ static bool may_give_way(
     bool is_older = task->id < to->id && task->run->memory_wait.bytes;
     bool is_higher = task->request.priority > to->request.priority;
     return task != to && !is_older && !is_higher && task->state == TASK_RUNNING && !task->ending &&
-           core_may_suspend(core, task, now_us) && !has_just_given_way(core, task, to, now_us);
+           core_may_suspend(core, task, now_us) && !has_just_given_way(core, task, to, now_us) &&
+           is_worth_its_cost(core, task, to, now_us);
 }
 
 /* The task on one of the GPUs that gives way to the waiting one, or NULL. */
