@@ -22,7 +22,7 @@ import stat
 import sys
 import tempfile
 from types import ModuleType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 CALL, RESULT = "colloc-call-1", "colloc-result-1"
 PROTOCOL = 4  # of Python 3.8, the oldest that the package runs on
@@ -85,19 +85,56 @@ def write_whole(path: str, data: bytes) -> None:
 
 def check_folder(folder: str) -> None:
     """Raises PermissionError unless only this user can write into the folder."""
-    status = os.stat(folder)
+    os.close(open_folder(folder))
+
+
+def open_folder(folder: str) -> int:
+    """A descriptor of the folder, for the caller to close. Raises as check_folder."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        check_status(folder, os.fstat(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def open_file(folder: str, name: str) -> BinaryIO:
+    """A file of a folder that only this user can write. Where others can rename the folder itself,
+    they could put one of theirs in its place: so the folder that was looked at is the one in which
+    the file is opened, and a link is none of its files."""
+    place = open_folder(folder)
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        return open(os.open(name, flags, dir_fd=place), "rb")
+    finally:
+        os.close(place)
+
+
+def check_status(folder: str, status: os.stat_result) -> None:
+    """Raises PermissionError unless only this user can write into what has this status."""
     if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(f"{folder}: other users can write there, so it is not read")
 
 
 def call_path(folder: str, index: int) -> str:
     """The file of a call."""
-    return os.path.join(folder, f"call-{index}.pkl")
+    return os.path.join(folder, call_name(index))
 
 
 def result_path(folder: str, index: int) -> str:
     """The file of its result."""
-    return os.path.join(folder, f"result-{index}.pkl")
+    return os.path.join(folder, result_name(index))
+
+
+def call_name(index: int) -> str:
+    """The name of the file of a call."""
+    return f"call-{index}.pkl"
+
+
+def result_name(index: int) -> str:
+    """The name of the file of its result."""
+    return f"result-{index}.pkl"
 
 
 def pack_call(fn: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bytes:
@@ -106,22 +143,21 @@ def pack_call(fn: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, A
     return pickle.dumps((CALL, [os.path.abspath(path) for path in sys.path], inner), PROTOCOL)
 
 
-def read_record(path: str, kind: str) -> Tuple[Any, ...]:
+def read_record(folder: str, name: str, kind: str) -> Tuple[Any, ...]:
     """A file's outer layer. Raises ValueError for a file that is none."""
-    with open(path, "rb") as file:
+    with open_file(folder, name) as file:
         try:
             record = pickle.load(file)
         except Exception as error:
-            raise ValueError(f"{path}: not a whole file of colloc: {error}") from error
+            raise ValueError(f"{folder}/{name}: not a whole file of colloc: {error}") from error
     if not isinstance(record, tuple) or record[:1] != (kind,):
-        raise ValueError(f"{path}: not a file of colloc, or of another version of it")
+        raise ValueError(f"{folder}/{name}: not a file of colloc, or of another version of it")
     return record[1:]
 
 
 def read_call(folder: str, index: int) -> Tuple[List[str], bytes]:
     """sys.path of the main program, and what pack_call pickled."""
-    check_folder(folder)
-    search_path, inner = read_record(call_path(folder, index), CALL)
+    search_path, inner = read_record(folder, call_name(index), CALL)
     return search_path, inner
 
 
@@ -141,9 +177,8 @@ def write_result(folder: str, index: int, is_error: bool, value: bytes, text: st
 
 def read_result(folder: str, index: int) -> Optional[Result]:
     """What the call came to; None: it left no result. Raises what unpickling the value raises."""
-    check_folder(folder)
     try:
-        how, value, text = read_record(result_path(folder, index), RESULT)
+        how, value, text = read_record(folder, result_name(index), RESULT)
     except FileNotFoundError:
         return None
     return Result(how == "error", pickle.loads(value), text)
@@ -157,10 +192,9 @@ def write_array(folder: str, array: int, indices: List[int]) -> None:
 
 def read_array(folder: str) -> Tuple[int, List[int]]:
     """As write_array stored it. Raises FileNotFoundError, or ValueError for another text."""
-    check_folder(folder)
-    with open(os.path.join(folder, "task.json"), encoding="utf-8") as file:
+    with open_file(folder, "task.json") as file:
         record = json.load(file)
     try:
         return int(record["array"]), [int(index) for index in record["indices"]]
     except (LookupError, TypeError) as error:
-        raise ValueError(f"{file.name}: not a file of colloc: {error}") from error
+        raise ValueError(f"{folder}/task.json: not a file of colloc: {error}") from error

@@ -142,7 +142,7 @@ def finish_call(future: TaskFuture, folder: str, index: int, info: Object) -> No
     """Gives the future what the ended task came to."""
     try:
         result = call_files.read_result(folder, index)
-    except Exception as error:  # of the value's own code, or a damaged file
+    except (Exception, SystemExit) as error:  # of the value's own code, or a damaged file
         future.finish(error=error)
         return
     if info["state"] == "COMPLETED" and result and not result.is_error:

@@ -35,6 +35,13 @@ def odd():
 def leave():
     os._exit(7)
 
+class Leaving:
+    def __reduce__(self):
+        return sys.exit, ("read",)
+
+def leave_when_read():
+    return Leaving()
+
 def leave_politely():
     sys.exit("enough")
 
@@ -126,8 +133,9 @@ class Executor(ExecutorCase):
         error, _ = self.error_of(self.trials.square, 1, python="/nonexistent/python")
         self.assertIsInstance(error, colloc.TaskCrashed)
         self.assertIn("/nonexistent/python", str(error))
-        error, _ = self.error_of(self.trials.leave_politely)
-        self.assertIsInstance(error, SystemExit)
+        for leave in (self.trials.leave_politely, self.trials.leave_when_read):
+            error, _ = self.error_of(leave)
+            self.assertIsInstance(error, SystemExit)
 
     def test_states_are_exceptions(self):
         error, _ = self.error_of(self.trials.out_of_memory)
@@ -276,6 +284,33 @@ class Files(ExecutorCase):
             self.executor()
         with self.assertRaises(PermissionError):
             colloc.Executor.attach(self.calls, self.client)
+
+    def test_a_folder_that_others_replace_is_not_read(self):
+        """In a folder that others can write, they may rename this one after it was looked at."""
+        moved, other = f"{self.calls}-moved", f"{self.calls}-other"
+        os.mkdir(other)
+        for folder, value in ((self.calls, "own"), (other, "of another user")):
+            call_files.write_result(folder, 0, False, call_files.dump(value), "")
+
+        def look(find):
+            def looked(*words):
+                status = find(*words)
+                if not os.path.exists(moved):
+                    os.rename(self.calls, moved)
+                    os.rename(other, self.calls)
+                return status
+
+            return looked
+
+        with mock.patch.object(call_files.os, "stat", look(os.stat)), mock.patch.object(
+            call_files.os, "fstat", look(os.fstat)
+        ):
+            self.assertEqual(call_files.read_result(self.calls, 0).value, "own")
+        self.assertEqual(call_files.read_result(self.calls, 0).value, "of another user")
+        os.rename(call_files.result_path(moved, 0), self.folder + "/elsewhere")
+        os.symlink(self.folder + "/elsewhere", call_files.result_path(moved, 0))
+        with self.assertRaises(OSError):
+            call_files.read_result(moved, 0)
 
 
 if __name__ == "__main__":
