@@ -467,6 +467,21 @@ class Carried(Suspend):
         self.assertTrue(is_alive(pid))
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
+    def test_its_memory_is_taken_where_it_is_moved_to(self):
+        """The driver takes its context from there: it is in no other task's way, and goes on where
+        there is room."""
+        task, pid = self.start_program(f"--short={self.work}/full")
+        until(lambda: self.task(task)["carried"], "its carrier")
+        gpu = 1 - int(self.task(task)["gpus"][0])
+        self.write("full", "")
+        until(lambda: "short" in self.output(task), "the GPU to be full")
+        refused = self.colloc("move", f"--gpu={gpu}", str(task), code=1)
+        self.assertIn("cannot be put back now", refused.stderr)
+        self.assertEqual(self.processes()[pid][2], "suspended")
+        os.remove(f"{self.work}/full")
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
     def test_its_gpu_is_lost_on_the_way(self):
         """The task computes on the other GPU then, from its copy or anew. Or it could not leave, or
         came back before the loss was seen, and computes on where it was, if that can be."""

@@ -30,6 +30,8 @@ enum { RETRIES_MAX = 180 };
 
 static const char no_memory_now[] =
     "its memory cannot be put back now: its GPU has too little free, or a call failed";
+static const char no_memory_yet[] =
+    "its memory cannot be put back yet: the GPU has too little free";
 
 /* ---- groups ---- */
 
@@ -75,28 +77,44 @@ static void retry_or_give_up(struct suspension *s, const char *why)
         suspension_fail_order(s, SUSPENSION_LOST, true, why);
 }
 
-/* The processes' memory goes to other GPUs. */
+static void apply_move(char *gpu, const struct gpu_move *moves, size_t n)
+{
+    size_t m = 0;
+    while (m < n && strcmp(gpu, moves[m].from) != 0)
+        m++;
+    if (m < n)
+        memcpy(gpu, moves[m].to, GPU_UUID_SIZE);
+}
+
+/* The task and its processes' memory go to other GPUs. */
 static void apply_moves(struct suspension_record *record, const struct gpu_move *moves, size_t n)
 {
-    for (size_t i = 0; i < record->n_processes; i++) {
-        struct group_process *process = &record->processes[i];
-        for (size_t k = 0; k < process->n_memory; k++) {
-            size_t m = 0;
-            while (m < n && strcmp(process->memory[k].gpu, moves[m].from) != 0)
-                m++;
-            if (m < n)
-                memcpy(process->memory[k].gpu, moves[m].to, GPU_UUID_SIZE);
-        }
-    }
+    for (size_t i = 0; i < record->n_gpus; i++)
+        apply_move(record->gpus[i].uuid, moves, n);
+    for (size_t i = 0; i < record->n_processes; i++)
+        for (size_t k = 0; k < record->processes[i].n_memory; k++)
+            apply_move(record->processes[i].memory[k].gpu, moves, n);
+}
+
+/* Which GPUs of the record are others where the order puts the task? Returns how many, or
+ * -EINVAL. */
+static int map_gpus(const struct suspension *s, struct gpu_move *ret_moves)
+{
+    const struct task *task = suspension_find_task(s, s->orders->task);
+    struct gpu_name names[GROUP_GPUS_MAX];
+    if (!task)
+        return -EINVAL;
+    bool is_move = s->orders->kind == ORDER_MOVE;
+    int n = is_move ? task->run->yield.n_to_gpus : task->n_gpus;
+    suspension_name_gpus(s, is_move ? task->run->yield.to_gpus : task->gpus, n, names);
+    return suspension_record_map(&s->record, names, (size_t)n, ret_moves);
 }
 
 /* The record keeps where the memory was: a repetition maps it again. */
-static void run_group_on(struct suspension *s, const int *gpus, int n)
+static void run_group_on_gpus(struct suspension *s)
 {
-    struct gpu_name names[GROUP_GPUS_MAX];
     struct suspension_record before = s->record;
-    suspension_name_gpus(s, gpus, n, names);
-    int n_moves = suspension_record_map(&s->record, names, (size_t)n, s->runner.moves);
+    int n_moves = map_gpus(s, s->runner.moves);
     if (n_moves < 0) {
         suspension_fail_order(
             s, SUSPENSION_LOST, true, "it was suspended on another number of GPUs");
@@ -136,20 +154,35 @@ static void fail_lost(struct suspension *s)
     suspension_fail_order(s, SUSPENSION_LOST, true, "the copy of its memory was lost");
 }
 
-/* Can the driver take back what it has restored, as the record has it? Not after a move, nor where
- * some of several processes have their memory already. */
-static bool can_leave_again(const struct suspension *s)
+static void on_away_again(struct suspension *s, enum preload_carry_answer answer)
 {
-    return s->runner.n_moves == 0 && s->record.n_processes == 1;
+    if (answer == PRELOAD_CARRIES_DONE && !s->record.are_clients) {
+        run_group(s, GROUP_SUSPENDED);
+        return;
+    }
+    s->orders->leaves_again = false;
+    if (answer == PRELOAD_CARRIES_DONE)
+        suspension_fail_order(s, SUSPENSION_NO_MEMORY, true, no_memory_now);
+    else if (answer == PRELOAD_CARRIES_LOST)
+        fail_lost(s);
+    else
+        retry_or_give_up(s, no_memory_yet);
 }
 
 /* Others have taken the memory that was free when it was ordered. They may wait for more, and end
- * only when this task has left: it is suspended as before, and the core decides anew. */
+ * only when this task has left: it is suspended as before, from where it is now, and the core
+ * decides anew. Of several processes some may have their memory again. */
 static void leave_again(struct suspension *s)
 {
+    struct gpu_move moves[HELPER_MOVES_MAX];
+    int n_moves = map_gpus(s, moves);
+    apply_moves(&s->record, moves, n_moves > 0 ? (size_t)n_moves : 0);
+    if (suspension_save_record(s, s->orders->task) < 0) {
+        retry_or_give_up(s, "the state folder cannot be written");
+        return;
+    }
     s->orders->leaves_again = true;
-    suspension_lend_memory(s);
-    run_group(s, GROUP_SUSPENDED);
+    suspension_carry(s, true, on_away_again);
 }
 
 static void end_leaving_again(struct suspension *s, enum group_answer answer)
@@ -160,7 +193,7 @@ static void end_leaving_again(struct suspension *s, enum group_answer answer)
     else if (answer == GROUP_BROKEN)
         fail_broken(s);
     else
-        retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
+        retry_or_give_up(s, no_memory_yet);
 }
 
 static void on_brought_back(struct suspension *s, enum preload_carry_answer answer)
@@ -170,24 +203,20 @@ static void on_brought_back(struct suspension *s, enum preload_carry_answer answ
         if (task && !task->run->yield.has_neighbour)
             suspension_learn_carry(s, CARRY_TO_GPU);
         complete_resumption(s);
-    } else if (answer == PRELOAD_CARRIES_FAILED && s->record.are_clients)
-        suspension_fail_order(s, SUSPENSION_NO_MEMORY, true, no_memory_now);
-    else if (answer == PRELOAD_CARRIES_LOST)
+    } else if (answer == PRELOAD_CARRIES_LOST)
         fail_lost(s);
-    else if (answer == PRELOAD_CARRIES_FAILED && can_leave_again(s))
+    else if (answer == PRELOAD_CARRIES_FAILED)
         leave_again(s);
     else
-        retry_or_give_up(s, "its memory cannot be put back yet: the GPU has too little free");
+        retry_or_give_up(s, no_memory_yet);
 }
 
-void suspension_run_resumption(struct suspension *s, const struct task *task)
+void suspension_run_resumption(struct suspension *s)
 {
     if (s->record.are_clients)
         suspension_carry(s, false, on_brought_back);
-    else if (s->orders->kind == ORDER_MOVE)
-        run_group_on(s, task->run->yield.to_gpus, task->run->yield.n_to_gpus);
     else
-        run_group_on(s, task->gpus, task->n_gpus);
+        run_group_on_gpus(s);
 }
 
 static void end_resumption(struct suspension *s, enum group_answer answer)
@@ -332,7 +361,7 @@ static void end_suspension(struct suspension *s, enum group_answer answer)
         }
         s->record.is_resuming = true;
         suspension_save_record(s, task->id);
-        suspension_run_resumption(s, task);
+        suspension_run_resumption(s);
         break;
     case GROUP_UNDONE:
         end_refused(s, was_stuck ? SUSPENSION_TIMED_OUT : SUSPENSION_REFUSED,

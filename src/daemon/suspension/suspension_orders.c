@@ -50,7 +50,7 @@ static void begin_order(struct suspension *s)
             task->run->yield.has_neighbour ? suspension_run_relocation(s)
                                            : suspension_take_context(s);
         else if (order->kind == ORDER_RESUME || s->record.is_resuming)
-            suspension_run_resumption(s, task);
+            suspension_run_resumption(s);
         else
             suspension_run_suspension(s);
         return;

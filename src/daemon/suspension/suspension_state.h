@@ -240,7 +240,7 @@ void suspension_decide(struct suspension *s);
 void suspension_run_suspension(struct suspension *s);
 
 /* Resumes the processes of the record on the GPUs that the core gave the task. */
-void suspension_run_resumption(struct suspension *s, const struct task *task);
+void suspension_run_resumption(struct suspension *s);
 
 /* Of the group runner. */
 void suspension_on_group_done(void *context, enum group_answer answer, const char *error);
