@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/units.h"
 
 #define BIT(state) (1u << (state))
 #define DONE                                                                                       \
@@ -215,6 +216,17 @@ struct task_label task_label(const struct task *task)
         return task_label_of_id(task->id);
     snprintf(label.text, sizeof label.text, "%" PRIu64 "_%d", task->array.id, task->array.index);
     return label;
+}
+
+/* Chosen: NVML counts as free what the driver keeps of a full GPU, up to 0.6 GiB of an H200. Beyond
+ * four times as much there is another reason. */
+#define REFUSED_BYTES (256 * MIB)
+enum { REFUSED_MAX = 4 };
+
+double memory_wait_enough_bytes(const struct memory_wait *wait)
+{
+    int n = wait->n_refused < REFUSED_MAX ? wait->n_refused : REFUSED_MAX;
+    return (double)(wait->bytes + n * REFUSED_BYTES);
 }
 
 bool task_is_sound(const struct task *task)

@@ -192,6 +192,7 @@ struct task_yield {
     bool neighbour_failed; /* in this attempt: not tried again */
     int64_t relocate_retry_us;  /* the way to the host failed: not tried again before */
     int64_t since_us;           /* since when it does not compute; 0: it does */
+    int64_t ordered_us;         /* when it was last to be suspended, resumed or moved */
     int64_t until_us;           /* of a pause for a probe: it goes on then, at the latest */
     int64_t resumed_us;         /* when it last came back in this attempt; 0: never */
     int64_t retry_us;           /* its resumption failed: not tried again before */
@@ -433,6 +434,9 @@ static inline bool task_state_is_changing(enum task_state state)
 {
     return state == TASK_SUSPENDING || state == TASK_RESUMING || state == TASK_MOVING;
 }
+
+/* How much has to be free for the allocation that waits: more after each refused try. */
+double memory_wait_enough_bytes(const struct memory_wait *wait);
 
 /* How long the present attempt has computed. */
 static inline int64_t task_computed_us(const struct task *task, int64_t now_us)

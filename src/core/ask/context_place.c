@@ -5,8 +5,8 @@
  *     an allocation          the context stays, whatever is free: to restore it the driver needs
  *                            memory that a full GPU may not have, and a process whose restore
  *                            fails never computes again. An allocation that still finds too
- *                            little waits for the next task that gives way. It does not leave
- *                            later either
+ *                            little waits for the next task that gives way. It leaves later
+ *                            only for one that waits with the GPU to itself
  *     the GPU's time         it stays: no other task wants the memory
  *     a slot, another task   it stays if that task fits beside it
  *     a user, a failing GPU  it leaves: the GPU is to be empty
@@ -64,11 +64,32 @@ bool core_fits_beside_context(
            core_needed_bytes(core, other) <= left;
 }
 
-bool core_may_context_leave(const struct task *task)
+static bool can_leave(const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
     return task_context_gpu(task) >= 0 && yield->keeps_context && !yield->has_ranks &&
-           !yield->has_neighbour && yield->reason != YIELD_TO_MEMORY;
+           !yield->has_neighbour;
+}
+
+bool core_may_context_leave(const struct task *task)
+{
+    return can_leave(task) && task->run->yield.reason != YIELD_TO_MEMORY;
+}
+
+bool core_may_context_leave_waiter(const struct task *task, int64_t now_us)
+{
+    return can_leave(task) && !task->ending && task->run->yield.relocate_retry_us <= now_us;
+}
+
+double core_leavable_for_waiter(const struct core *core, const struct gpu_view *gpu, int64_t now_us)
+{
+    double bytes = 0;
+    for (int i = 0; i < gpu->n_absent && gpu->n_residents == 1; i++) {
+        const struct task *task = core_find_task(core, gpu->absent[i].task);
+        if (core_may_context_leave_waiter(task, now_us))
+            bytes += reading_assume(task->run->yield.context_bytes, 0);
+    }
+    return bytes;
 }
 
 double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu)

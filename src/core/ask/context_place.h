@@ -43,6 +43,16 @@ bool core_may_context_leave(const struct task *task);
 /* Returns the bytes of such contexts on the GPU that are not on their way. */
 double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu);
 
+/* The same for a task that waits for memory with no other task on its GPU. There the context of a
+ * task that gave way to an allocation leaves, too: nothing else can be freed, and that task comes
+ * back when the GPU has room. Not where the driver has just refused it. */
+bool core_may_context_leave_waiter(const struct task *task, int64_t now_us);
+
+/* Returns the bytes of such contexts on the GPU, also of those that are on their way; 0 where it
+ * has not exactly one resident. */
+double core_leavable_for_waiter(
+    const struct core *core, const struct gpu_view *gpu, int64_t now_us);
+
 /* Is the context of the running task to stay when it is suspended for the reason? */
 bool core_context_stays(
     const struct core *core, const struct task *task, enum yield_reason reason, uint64_t to_task);

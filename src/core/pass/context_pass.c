@@ -6,6 +6,8 @@
  * of the main queue and the suspended tasks that wait to be resumed. What is on its way is waited
  * for, and so is the first sample after it.
  *
+ * So they do where a running task waits for that memory with no other task on its GPU.
+ *
  * Example: one GPU of 40 GiB, contexts of a and b, 1 GiB each, and c, which needs 39.5 GiB. The
  * contexts of a and b leave, and c starts. If c needs 38.5 GiB, one is enough.
  */
@@ -63,6 +65,37 @@ static int take_contexts(
     return r;
 }
 
+/* A task waits for memory, and no other is on its GPU. */
+static int make_way_for_waiter(struct core *core, const struct task *waiting, int64_t now_us)
+{
+    const struct gpu_view *gpu = &core->view.gpus[waiting->gpus[0]];
+    double wanted = memory_wait_enough_bytes(&waiting->run->memory_wait) -
+                    reading_assume(gpu_view_free_bytes(gpu), INFINITY);
+    int r = 0;
+    if (wanted > core_leavable_for_waiter(core, gpu, now_us) || is_any_leaving(core, gpu) ||
+        gpu->sampled_us < gpu->mix_since_us)
+        return 0;
+    for (int i = 0; i < gpu->n_absent && wanted > 0 && r == 0; i++) {
+        const struct task *task = core_find_task(core, gpu->absent[i].task);
+        if (!core_may_context_leave_waiter(task, now_us))
+            continue;
+        wanted -= reading_assume(task->run->yield.context_bytes, 0);
+        r = core_relocate_copy(core, task, now_us);
+    }
+    return r;
+}
+
+static int make_way_for_waiters(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (int i = 0; i < core->n_tasks && core->n_memory_waits && r == 0; i++) {
+        const struct task *task = core->tasks[i];
+        if (task->run->memory_wait.bytes && task->state == TASK_RUNNING && task->n_gpus == 1)
+            r = make_way_for_waiter(core, task, now_us);
+    }
+    return r;
+}
+
 /* core->placement has the verdicts of the task. */
 static int make_way(struct core *core, const struct task *task, int64_t now_us)
 {
@@ -80,8 +113,8 @@ static int make_way(struct core *core, const struct task *task, int64_t now_us)
 int core_free_of_contexts(struct core *core, int64_t now_us)
 {
     const struct task *head = core->any_context ? core_head_of_queue(core) : NULL;
-    int r = 0, tries = TRIES_MAX;
-    if (head && core_try_gpus(core, head, now_us, &core->placement) != PLACE_NOW)
+    int r = core->any_context ? make_way_for_waiters(core, now_us) : 0, tries = TRIES_MAX;
+    if (head && r == 0 && core_try_gpus(core, head, now_us, &core->placement) != PLACE_NOW)
         r = make_way(core, head, now_us);
     for (const struct task *task = core->suspended_queue.first;
          task && core->any_context && r == 0 && tries--; task = task->next)

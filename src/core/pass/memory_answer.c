@@ -9,9 +9,9 @@
  *   2. That much is free on its GPU, or how much is free is not known: the allocation is tried
  *      again, one on a GPU between two samples of it. Each time that the driver refuses it all the
  *      same, 256 MiB more have to be free, at most 1 GiB.
- *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
- *      and resumed: the allocation waits for it. One whose suspension takes far too long is not
- *      waited for: its driver may never answer.
+ *   3. A task on its GPU is ending, about to leave or to come back, or expected to end before it
+ *      could be suspended and resumed: the allocation waits for it. One for which that takes far
+ *      too long is not waited for: its driver may never answer, or its memory may be taken.
  *   4. Another GPU has enough memory for the waiting task: it is moved there.
  *   5. A task that waits there cannot be suspended, or would come back only to this GPU, as a
  *      client of MPS; its requirement is unknown, and it has just begun: it is ended and run
@@ -35,7 +35,8 @@
  *      be, as such clients, its allocation fails, unless an external process is there, which may
  *      give memory back; that task runs again when there is room.
  *   8. The task has its GPU to itself, or has had it for some seconds: nothing else can be freed
- *      there. The allocation fails.
+ *      there but contexts of suspended tasks, which leave if that is enough (context_pass.c). If
+ *      not, the allocation fails.
  *   9. Otherwise the allocation waits until a task ends.
  *
  * An example. Tasks 1 and 2 share a GPU of 40 GiB and hold 20 and 18 GiB. Task 1 wants 6 GiB: 2 are
@@ -55,6 +56,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "core/ask/context_place.h"
 #include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
 #include "core/decide/effects.h"
@@ -106,17 +108,10 @@ static bool is_beyond_gpu(const struct core *core, const struct task *task)
     return false;
 }
 
-/* Chosen: NVML counts as free what the driver keeps of a full GPU, up to 0.6 GiB of an H200. Beyond
- * four times as much there is another reason. */
-#define REFUSED_BYTES (256 * MIB)
-enum { REFUSED_MAX = 4 };
-
 /* Rule 2. The GPU of the allocation is unknown if the task has several: all must have that much. */
 static bool is_free(const struct core *core, const struct task *task)
 {
-    const struct memory_wait *wait = &task->run->memory_wait;
-    int n = wait->n_refused < REFUSED_MAX ? wait->n_refused : REFUSED_MAX;
-    double enough = (double)wait->bytes + (double)(n * REFUSED_BYTES);
+    double enough = memory_wait_enough_bytes(&task->run->memory_wait);
     for (int i = 0; i < task->n_gpus; i++) {
         struct reading free_bytes = gpu_view_free_bytes(&core->view.gpus[task->gpus[i]]);
         if (free_bytes.valid && free_bytes.value < enough)
@@ -156,20 +151,19 @@ static int64_t rest_us(const struct task *task, int64_t now_us)
 }
 
 /* Chosen: a call of the task may be in flight for 30 s, and the driver waits for 10 s. */
-#define LEAVING_MAX_US (40 * SECOND_US)
+#define CHANGING_MAX_US (40 * SECOND_US)
 
-/* Is it about to leave, and has it been for longer than that takes? */
-static bool is_leaving_late(const struct core *core, const struct task *task, int64_t now_us)
+/* Is it about to leave or to come back, and has it been for longer than that takes? */
+static bool is_changing_late(const struct core *core, const struct task *task, int64_t now_us)
 {
-    bool is_leaving = task->state == TASK_SUSPENDING || task->state == TASK_MOVING;
-    int64_t max_us = LEAVING_MAX_US + 2 * core_yield_cost_us(core, task);
-    return is_leaving && now_us - task->run->yield.since_us > max_us;
+    int64_t max_us = CHANGING_MAX_US + 2 * core_yield_cost_us(core, task);
+    return task_state_is_changing(task->state) && now_us - task->run->yield.ordered_us > max_us;
 }
 
 static bool leaves_soon(const struct core *core, const struct task *task, int64_t now_us)
 {
     if (task_state_is_changing(task->state) || task->state == TASK_ENDING)
-        return !is_leaving_late(core, task, now_us);
+        return !is_changing_late(core, task, now_us);
     bool computes = task->state == TASK_RUNNING && !task->run->memory_wait.bytes;
     int64_t rest = rest_us(task, now_us);
     return computes && rest > 0 && rest <= core_yield_cost_us(core, task);
@@ -432,7 +426,7 @@ static bool is_youngest_of_all_waiting(
         struct domain_walk walk = memory_domain_walk(gpu);
         while ((resident = memory_domain_resident(&walk))) {
             const struct task *other = core_find_task(core, resident->task);
-            bool is_late = is_leaving_late(core, other, now_us);
+            bool is_late = is_changing_late(core, other, now_us);
             if (!is_late && (!other->run->memory_wait.bytes || other->id > task->id))
                 return false;
             n_others += other != task;
@@ -467,6 +461,15 @@ static bool is_surely_alone(const struct core *core, const struct task *task, in
     return task->exclusive || now_us - task->run->memory_wait.since_us >= ALONE_SURE_US;
 }
 
+/* Contexts of suspended tasks leave its GPU for it (context_pass.c). */
+static bool awaits_contexts(const struct core *core, const struct task *task, int64_t now_us)
+{
+    const struct gpu_view *gpu = &core->view.gpus[task->gpus[0]];
+    double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
+    return task->n_gpus == 1 && free_bytes + core_leavable_for_waiter(core, gpu, now_us) >=
+                                    memory_wait_enough_bytes(&task->run->memory_wait);
+}
+
 /* ---- all rules ---- */
 
 static int settle_wait(struct core *core, const struct task *task, int64_t now_us)
@@ -493,7 +496,8 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
     bool is_youngest = is_youngest_of_all_waiting(core, task, now_us);
     if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
-    bool fails = (is_youngest && !has_external(core, task)) || is_surely_alone(core, task, now_us);
+    bool fails = (is_youngest && !has_external(core, task)) ||
+                 (is_surely_alone(core, task, now_us) && !awaits_contexts(core, task, now_us));
     return fails ? answer_task(core, task, false, now_us) : 0;
 }
 

@@ -51,7 +51,7 @@ static void begin_stop(struct core *core, struct task *task, const struct event 
     mark_residents(core, task, true, event->time_us);
     task->run->yield.reason = task->run->yield.by_user ? YIELD_TO_USER : event->yield.reason;
     task->run->yield.to_task = event->yield.to_task;
-    task->run->yield.since_us = event->time_us;
+    task->run->yield.since_us = task->run->yield.ordered_us = event->time_us;
     task->run->yield.until_us = event->yield.until_us;
     task->run->yield.is_unused = task->run->yield.reason == YIELD_UNUSED;
     if (task->run->yield.reason == YIELD_TO_SERVICE)
@@ -238,6 +238,7 @@ static int apply_resuming(struct core *core, struct task *task, const struct eve
     queue_remove(task);
     core_remove_context(core, task); /* may free the list of the event */
     task_move(task, TASK_RESUMING);
+    task->run->yield.ordered_us = event->time_us;
     task->gpus = gpus;
     task->n_gpus = event->yield.n;
     for (int i = 0; i < task->n_gpus; i++)

@@ -123,10 +123,12 @@ void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
     claims_end(gpu->claims, CLAIM_CLOSED, id);
 }
 
-/* One that shares only the memory may cause a lack of memory, too. */
+/* One that shares only the memory may cause a lack of memory, too, and so may what suspended tasks
+ * have left there. */
 static void record_coresidents(struct core *core, struct task *task, const struct gpu_view *gpu)
 {
     const struct resident *resident;
+    task->had_coresidents |= gpu->n_absent > 0 || gpu->n_copies > 0;
     struct domain_walk walk = memory_domain_walk(gpu);
     while ((resident = memory_domain_resident(&walk))) {
         struct task *other = core_find_task(core, resident->task);
