@@ -4,6 +4,7 @@ pair of neighbouring runs of an array, and where the time of its trainings went.
 
 Runs of a minute on a machine that is shared differ by 10 % and more from hour to hour. So colloc's
 are compared with those by hand next to them, in turns that alternate."""
+import cmath
 import math
 import statistics
 
@@ -128,7 +129,7 @@ def pairs_table(results, best):
 
 SPENT_COLUMNS = (
     "run | contexts | first end | last end | side by side | of a step: batch | GPU | other"
-    " | processor | GPU busy | power | clock | processors busy | loop"
+    " | processor | GPU busy | power | clock | processors busy | loop | in step"
 ).split(" | ")
 
 
@@ -163,6 +164,31 @@ def ms_of_a_step(run, key):
     return 1000 * sum(one[key] for one in run["trainings"]) / steps
 
 
+def noted_seconds(trainings):
+    """[first, last end of a step] of each second in which these were noted; they are seconds apart."""
+    moments = sorted(moment for one in trainings for moment in one.get("ends", []))
+    found = []
+    for moment in moments:
+        if not found or moment - found[-1][1] > 2:
+            found.append([moment, moment])
+        found[-1][1] = moment
+    return found
+
+
+def in_step(run, begin, end):
+    """How much the trainings' steps end together, 1: all at the same moment, 0: evenly spread. The
+    mean over the noted seconds; None without one."""
+    found = []
+    for first, last in noted_seconds(run["trainings"]):
+        of_each = [[t for t in one["ends"] if first <= t <= last] for one in run["trainings"]]
+        of_each = [ends for ends in of_each if len(ends) > 2]
+        if begin <= first and last <= end and of_each:
+            cycle_s = statistics.fmean((ends[-1] - ends[0]) / (len(ends) - 1) for ends in of_each)
+            turns = [cmath.exp(2j * math.pi * t / cycle_s) for ends in of_each for t in ends]
+            found.append(abs(sum(turns)) / len(turns))
+    return statistics.fmean(found) if found else None
+
+
 def spent_row(number, run):
     trainings, host = run["trainings"], run["host"]
     gpu = [row for row in run["gpu"] if len(row) == 5]  # of one GPU
@@ -186,6 +212,7 @@ def spent_row(number, run):
         known(mean_between(gpu, 4, begin, end), "{:.0f} MHz"),
         known(mean_between(host, 1, begin, end), "{:.0%}"),
         known(mean_between(host, 3, begin, end), "{:.2f} ms"),
+        known(in_step(run, begin, end), "{:.2f}"),
     ]
     return "| " + " | ".join(parts) + " |"
 

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One of ten short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
+"""One of eleven short trainings: tests/gpu/start_trainings.py KIND[,KIND...] STEPS
 
 The second argument is the number of steps, so that a training beside others takes longer instead of
 doing less. Each kind has another shape: images, masks, two optimizers, characters, a recurrent
 network, embeddings, recomputed activations; and `small`, whose kernels take much less time than
 their launches, as in most trainings of an array of settings; `middle`, where they take about as
-long; and `fed`, which is `middle` that waits for each batch as if it came from a shared storage.
+long; `fed`, which is `middle` that waits for each batch as if it came from a shared storage; and
+`even`, which waits equally long for each: many of these may fall in step with each other, and then
+leave the GPU idle together (docs/measured/start.md).
 
 Beside its loss it prints a line of JSON, by which start_trial.py says where the time went: when it
 began, when its parameters were on the GPU and when it ended, the steps that it had made at each
-second, and the seconds in which it waited for batches and for the GPU and computed on a processor.
+second, the seconds in which it waited for batches and for the GPU and computed on a processor, and
+when its steps ended, in one second of eight.
 """
 import json
+import random
 import resource
 import sys
 import time
@@ -22,7 +26,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 DEVICE = "cuda"
-BATCH_S = 0.027  # chosen: `fed` computes for about a tenth of its time
+BATCH_S = 0.027  # in the mean; chosen: `fed` computes for about a tenth of its time
+SECONDS = 8  # in one of so many the ends of steps are noted
 
 
 def convolution(channels, width):
@@ -137,27 +142,36 @@ def middle():
 
 
 class Waits:
-    """Waits for a batch before each step, and for the step before. Between its steps `fed` uses
+    """Waits for a batch before each step, and for the step before. Between its steps it uses
     neither the GPU nor a processor."""
 
-    def __init__(self, compute):
-        self.compute, self.step_has_ended = compute, torch.cuda.Event(blocking=True)
+    def __init__(self, compute, batch_s):
+        self.compute, self.batch_s = compute, batch_s
+        self.step_has_ended = torch.cuda.Event(blocking=True)
         self.gpu_s = self.batches_s = 0.0
+        self.ends = []
 
     def __call__(self):
         self.step_has_ended.record()
         began = time.monotonic()
         self.step_has_ended.synchronize()
-        wanted = time.monotonic()
-        time.sleep(BATCH_S)
+        wanted, clock = time.monotonic(), time.time()
+        time.sleep(self.batch_s())
         self.gpu_s += wanted - began
         self.batches_s += time.monotonic() - wanted
+        if int(clock) % SECONDS == 0:
+            self.ends.append(clock)
         return self.compute()
+
+
+def even():
+    parameters, compute = middle()
+    return parameters, Waits(compute, lambda: BATCH_S)
 
 
 def fed():
     parameters, compute = middle()
-    return parameters, Waits(compute)
+    return parameters, Waits(compute, lambda: random.uniform(BATCH_S / 2, 3 * BATCH_S / 2))
 
 
 KINDS = {
@@ -170,6 +184,7 @@ KINDS = {
     "checkpointed": checkpointed,
     "small": small,
     "middle": middle,
+    "even": even,
     "fed": fed,
 }
 
@@ -188,7 +203,9 @@ class Progress:
 
     def to_dict(self, computes, loss):
         used = resource.getrusage(resource.RUSAGE_SELF)
-        waits = {"batches_s": loss.batches_s, "gpu_s": loss.gpu_s} if type(loss) is Waits else {}
+        waits = {}
+        if isinstance(loss, Waits):
+            waits = {"batches_s": loss.batches_s, "gpu_s": loss.gpu_s, "ends": loss.ends}
         return {
             "began": self.began,
             "computes": computes,

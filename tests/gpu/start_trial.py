@@ -216,6 +216,7 @@ def together(texts, began):
                 **{key: round(one[key], 2) for key in SPENT if key in one},
                 "switched_out": one["switched_out"],
                 "steps": one["steps"][-1][1],
+                "ends": [round(end - began, 4) for end in one.get("ends", [])],
             }
             for one in found
         ],

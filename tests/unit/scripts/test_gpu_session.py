@@ -242,14 +242,28 @@ class ArraysOfTrainings(unittest.TestCase):
         self.assertEqual(
             row,
             "| 1 array | 2.0 s | 10.0 s | 10.0 s | 22 steps/s | 20.0 ms | 10.0 ms | 60.0 ms"
-            " | 5.0 ms | 60 % | 500 W | 1900 MHz | 25% | 0.50 ms |",
+            " | 5.0 ms | 60 % | 500 W | 1900 MHz | 25% | 0.50 ms | - |",
         )
         self.assertEqual(row.count("|"), len(start_page.SPENT_COLUMNS) + 1)
+
+    def ends_of(self, shifts):
+        """40 trainings of steps of 60 ms, of which two seconds are noted."""
+        ends = [[5 + shift + 0.06 * k for k in range(15)] for shift in shifts]
+        more = [[t + 8 for t in one] for one in ends]
+        return {"trainings": [{"ends": a + b} for a, b in zip(ends, more)]}
+
+    def test_trainings_that_are_in_step(self):
+        together = self.ends_of([0.001 * (k % 5) for k in range(40)])
+        self.assertGreater(start_page.in_step(together, 0, 20), 0.95)
+        spread = self.ends_of([0.06 * k / 40 for k in range(40)])
+        self.assertLess(start_page.in_step(spread, 0, 20), 0.1)
+        self.assertIsNone(start_page.in_step(spread, 6, 12), "no whole second is between")
+        self.assertIsNone(start_page.in_step({"trainings": [{}]}, 0, 20))
 
     def test_what_is_unknown_is_no_number(self):
         host = [[second, None, None, 0.5] for second in range(12)]
         row = start_page.spent_row(1, self.run_of(gpu=[[1, ""]], host=host))
-        self.assertTrue(row.endswith("| 5.0 ms | - | - | - | - | 0.50 ms |"), row)
+        self.assertTrue(row.endswith("| 5.0 ms | - | - | - | - | 0.50 ms | - |"), row)
 
     def test_processors_that_tell_zeros_only_are_unknown(self):
         with mock.patch.object(start_trial.Processors, "read", return_value=[0] * 8):
