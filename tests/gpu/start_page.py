@@ -165,7 +165,7 @@ def ms_of_a_step(run, key):
 
 
 def noted_seconds(trainings):
-    """[first, last end of a step] of each second in which these were noted; they are seconds apart."""
+    """[first, last end of a step] of each second in which these were noted: seconds are between."""
     moments = sorted(moment for one in trainings for moment in one.get("ends", []))
     found = []
     for moment in moments:
