@@ -22,7 +22,7 @@
  * often follows a print of the loss, which waits for all steps that were launched before.
  *
  *     A  B  C  wait | A     A     A     A  B  C | A      from the last refused interval on
- *     A  B  wait    . . . . . . . .  C | A               until as many calls as a step has were made
+ *     A  B  wait    . . . . . . . .  C | A               until its calls were made, by their number
  *
  * It is no longer than the longest of the last steps, since a break may begin with a wait for the
  * disk. A break by its time only, as a suspension, counts as a step of the mean length.
