@@ -20,7 +20,7 @@ The sheet does not say how the trainings ran. They are taken for those of timm's
 (timm_training.py), and a table has what each of its ways does to the errors. The constant of the
 device is the median of measured less estimated memory over the networks whose hash is even; errors
 are those of the others, and the other way round. Another table has what trainings took on an H200
-(docs/measured/timm/h200.jsonl).
+that tried kernels and that tried none (docs/measured/timm/tries.jsonl: the most that NVML said).
 
 A run at the device's limit, one that took less than the tensors that FakeTensor finds alive at its
 peak, or exactly as much as one with another batch, did not train: it is left out.
@@ -62,7 +62,7 @@ SPAN = 16  # between the batches of a network whose growth counts: 8 and 128 in 
 LIMIT_S = 400  # for the export of one network; chosen
 IN_VIEW, NOT_IN_VIEW = "this study, in view", "this study, not in view"
 MEASURED = os.path.join(TOP, "data", "memory", "exports.jsonl.xz")
-ON_H200 = os.path.join(TOP, "docs", "measured", "timm", "h200.jsonl")
+ON_H200 = os.path.join(TOP, "docs", "measured", "timm", "tries.jsonl")
 MIB_OF_GIB = 1024
 KNOWN_FIELDS = ["timm_model", "batch", "measured_mib", "faketensor_mib"]
 
@@ -193,10 +193,10 @@ def export_all(sheet, exports, seconds):
 # ---- judge ----
 
 
-def ask(colloc, export, batch):
+def ask(colloc, export, batch, gpu=GPU):
     """The answer for one run, as `colloc estimate --json` has it."""
     done = subprocess.run(
-        [colloc, "estimate", f"--export={export}", f"--batch={batch}", f"--gpu={GPU}", "--json"],
+        [colloc, "estimate", f"--export={export}", f"--batch={batch}", f"--gpu={gpu}", "--json"],
         capture_output=True,
         text=True,
         check=False,
@@ -242,7 +242,7 @@ def read_exports(exports, networks, scratch):
     return paths, sources
 
 
-def _estimate_network(colloc, runs, path, ways):
+def _estimate_network(colloc, runs, path, ways, gpu=GPU):
     """A row for each run of a network that is trained in these ways."""
     with open(path, encoding="utf-8") as file:
         description = as_timm_trains(json.load(file), ways)
@@ -252,7 +252,7 @@ def _estimate_network(colloc, runs, path, ways):
         json.dump(description, file)
         file.flush()
         for run in runs:
-            answer = ask(colloc, file.name, run["batch"])["estimates"][0]
+            answer = ask(colloc, file.name, run["batch"], gpu)["estimates"][0]
             more = loader_mib(description, run["batch"]) if LOADER in ways else 0
             known = {key: answer[key] + more for key in ("mib", "p90_mib", "p99_mib")}
             rows.append({**run, **known, "convolutions": convolutions})
@@ -407,33 +407,51 @@ def _steps(rows_of_steps):
 
 
 def read_h200(path=ON_H200):
-    """What the allocator held at most, by (network, batch): a dictionary by `benchmark`."""
+    """What a process took at most, by (network, batch): a dictionary by `benchmark`."""
     found = collections.defaultdict(dict)
     with open(path, encoding="utf-8") as file:
         for row in map(json.loads, file):
-            most = max(reserved for _, reserved, _ in row["steps"])
-            found[row["name"], row["batch"]][row["benchmark"]] = most
+            found[row["name"], row["batch"]][row["benchmark"]] = row["mib"]
     return found
 
 
-def _beside_h200(networks, taken):
-    """By how much the table's runs exceed the allocator's memory on an H200, the most first.
+def estimate_h200(colloc, exports, taken):
+    """A row for each run on the H200 whose network has an export; taken: as of read_h200."""
+    rows = []
+    for (name, batch), mib in sorted(taken.items()):
+        if name in exports:
+            run = {"model": name, "batch": batch, "off": mib[False], "on": mib[True]}
+            rows += _estimate_network(colloc, [run], exports[name], (TRIES,), "H200")
+    return rows
 
-    taken: as read_h200 returns it
-    """
+
+def _beside_h200(networks, rows):
+    """Runs on an H200 with their estimates, and by how much the table's exceed those that tried no
+    kernels; rows: as of estimate_h200."""
     lines = []
-    for (name, batch), mib in taken.items():
-        for run in usable_runs(networks.get(name, [])):
-            if run["batch"] == batch:
-                more = (run["measured_mib"] - mib[False]) / MIB_OF_GIB
-                lines.append([name, batch, f"{mib[False]:,}", f"{mib[True]:,}", more])
-    lines.sort(key=lambda line: -line[-1])
-    heads = ["network", "batch", "H200, MiB", "then with `benchmark`", "A100's device"]
-    return _table(heads, [[*line[:-1], f"{line[-1]:+.1f} GiB"] for line in lines])
+    for row in rows:
+        a100 = [
+            f"{(run['measured_mib'] - row['off']) / MIB_OF_GIB:+.1f} GiB"
+            for run in usable_runs(networks.get(row["model"], []))
+            if run["batch"] == row["batch"]
+        ]
+        figures = (row["off"], row["mib"], row["on"], row["p99_mib"])
+        lines.append([row["model"], row["batch"], *(f"{one:,.0f}" for one in figures), *a100[:1]])
+    heads = [
+        "network",
+        "batch",
+        "H200, MiB",
+        "estimate",
+        "with `benchmark`",
+        "P99",
+        "A100's device",
+    ]
+    return _table(heads, [line + [""] * (len(heads) - len(line)) for line in lines])
 
 
-def text_of(rows, networks, rows_of_steps):
-    """The tables of the page, by the name of their marker. rows_of_steps: as of _steps."""
+def text_of(rows, networks, rows_of_steps, on_h200):
+    """The tables of the page, by the name of their marker. rows_of_steps: as of _steps; on_h200: as
+    of estimate_h200."""
     constants = sorted({round(row["constant_mib"]) for row in rows})
     usable = sum(len(usable_runs(runs)) for runs in networks.values())
     counts = (
@@ -467,12 +485,28 @@ def text_of(rows, networks, rows_of_steps):
         "errors": _errors(rows),
         "steps": _steps(rows_of_steps),
         "jumps": irregular,
-        "h200": _beside_h200(networks, read_h200()),
+        "h200": _beside_h200(networks, on_h200),
+        "widths": _widths(rows),
         "halves": _held(rows),
         "sources": groups(lambda row: row["source"], "described by", 1),
         "batches": groups(lambda row: row["batch"], "batch", 1),
         "families": groups(lambda row: family_of(row["model"]), "family", LEAST_RUNS),
     }
+
+
+def _widths(rows):
+    """How many times the estimate P90 and P99 are."""
+    lines = []
+    for source in (IN_VIEW, NOT_IN_VIEW):
+        members = [row for row in rows if row["source"] == source]
+        if members:
+            cells = []
+            for key in ("p90_mib", "p99_mib"):
+                ratios = [row[key] / row["mib"] for row in members]
+                cells += [statistics.median(ratios), statistics.mean(ratios)]
+            lines.append([source, len(members), *(f"{ratio:.2f}" for ratio in cells)])
+    heads = ["described by", "runs", "P90, median", "mean", "P99, median", "mean"]
+    return _table(heads, lines)
 
 
 def _held(rows):
@@ -522,6 +556,7 @@ def judge(colloc, sheet, exports, folder, page=None):
             sys.exit(f"study-timm: {exports} has no export of a network of {sheet}")
         in_view = {name: path for name, path in paths.items() if sources[name] != NOT_IN_VIEW}
         steps = [estimate_runs(colloc, networks, in_view, ways) for _, ways in STEPS]
+        on_h200 = estimate_h200(colloc, paths, read_h200())
     for row in rows:
         row["source"] = sources[row["model"]]
     add_constants(rows)
@@ -534,7 +569,7 @@ def judge(colloc, sheet, exports, folder, page=None):
         writer = csv.writer(file)
         writer.writerow(["family", "runs", "median", "p95", "above_p99", "mean_error"])
         writer.writerows(group_rows(rows, lambda row: family_of(row["model"])))
-    texts = text_of(rows, networks, steps)
+    texts = text_of(rows, networks, steps, on_h200)
     if page:
         write_page(page, texts)
     print("\n".join(texts.values()))

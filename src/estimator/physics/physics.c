@@ -186,10 +186,15 @@ static void describe_export(const struct estimate_request *request, const struct
     if (export->releases_output)
         estimate_note(ret_estimate, 0,
             "the export is of a loop that releases the model's output before the backward pass");
-    if (physics->tries_kernels)
+    if (physics->tries_kernels && !physics->tried.bytes.valid)
         estimate_note(ret_estimate, 0,
             "cudnn.benchmark tries all kernels of each convolution: their workspaces are not known, "
             "and may take as much again");
+    else if (physics->tries_kernels)
+        estimate_note(ret_estimate, 0,
+            "cudnn.benchmark tries all kernels of each convolution: the largest may take %.0f MiB "
+            "meanwhile",
+            physics->tried.bytes.value / (double)MIB);
     if (export->not_modelled)
         estimate_note(
             ret_estimate, 0, "checkpointing or compilation changes what the export shows");
@@ -376,6 +381,8 @@ static int play_export(const struct physics_constants *constants,
     }
     physics->knows_kernels |= workspaces != NULL;
     physics->tries_kernels = export->tries_kernels && !physics->knows_kernels;
+    if (physics->tries_kernels)
+        physics->tried = tried_workspace_of(export, batch);
     describe_export(request, physics, ret_estimate);
     describe_kernels(request, physics, workspaces != NULL, ret_estimate);
     r = replay_export(constants, request, workspaces, tries, fault, physics);

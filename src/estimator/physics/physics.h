@@ -8,6 +8,7 @@
 #include "estimator/physics/allocator_replay.h"
 #include "estimator/physics/roofline.h"
 #include "estimator/physics/tape.h"
+#include "estimator/physics/tried_kernels.h"
 
 struct physics {
     double context_bytes;
@@ -21,7 +22,8 @@ struct physics {
                                         * a guess: the network may do without */
     double replay_range;               /* allocator_replay_range of an export; else 0 */
     bool convolves;                    /* an export with convolutions */
-    bool tries_kernels; /* by cudnn.benchmark: workspaces are unknown, and may be large */
+    bool tries_kernels;           /* by cudnn.benchmark: workspaces are unknown, and may be large */
+    struct tried_workspace tried; /* if it tries them */
     bool autocast, is_export, knows_kernels;
     bool is_foreign_gpu; /* cuDNN's workspaces were fitted to other chips */
 };

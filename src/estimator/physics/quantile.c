@@ -127,7 +127,8 @@ static double without_guess(double bytes, const struct physics *physics)
 /*
  * While cuDNN tries kernels, a training takes what memory is free, and the next kernel if that is
  * too little (PyTorch's Conv_v7.cpp: AlgoIterator): so P99, which is of whole GPUs, says little
- * about what it needs. That is P99 of the same export where no kernels are tried.
+ * about what it needs. That is P99 of the same export where no kernels are tried, and with the
+ * largest kernel beside it P99 of a whole GPU.
  */
 static struct reading untried_p99(const struct estimate *estimate, const struct physics *physics)
 {
@@ -139,6 +140,18 @@ static struct reading untried_p99(const struct estimate *estimate, const struct 
         return (struct reading){0};
     return quantile_at(estimate->bytes.value,
         row->p99 * quantile_scale(&untried, estimate->evidence), physics->context_bytes);
+}
+
+/* Where it is not known that the kernels take so much, P99 is no wider than that of a doubtful
+ * summary. */
+static void set_tried(struct estimate *estimate, const struct tried_workspace *tried)
+{
+    struct reading *p90 = &estimate->p90_bytes, *p99 = &estimate->p99_bytes;
+    double with_it = estimate->untried_p99_bytes.value + tried->bytes.value;
+    if (!estimate->untried_p99_bytes.valid || !tried->bytes.valid)
+        return;
+    *p99 = reading_of(tried->is_seen ? with_it : fmin(with_it, p99->value));
+    *p90 = reading_of(fmin(p90->value, p99->value));
 }
 
 /*
@@ -170,4 +183,5 @@ void quantiles_set(struct estimate *estimate, const struct physics *physics)
     estimate->p90_bytes = quantile_at(bytes, row->p90 * scale, context);
     estimate->p99_bytes = quantile_at(bytes, row->p99 * scale, context);
     estimate->untried_p99_bytes = untried_p99(estimate, physics);
+    set_tried(estimate, &physics->tried);
 }

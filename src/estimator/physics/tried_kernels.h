@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which convolutions of an export PyTorch tries kernels for, with cudnn.benchmark. */
+/* Which convolutions of an export PyTorch tries kernels for, with cudnn.benchmark, and what these
+ * take meanwhile. */
 #ifndef COLLOC_PHYSICS_TRIED_KERNELS_H
 #define COLLOC_PHYSICS_TRIED_KERNELS_H
 
@@ -15,5 +16,15 @@
  */
 int tried_kernels_find(
     const struct estimate_request *request, struct fault *fault, bool **ret_tries);
+
+/* What the largest kernel takes while it is tried. */
+struct tried_workspace {
+    struct reading bytes;
+    bool is_seen; /* trainings of this type were seen to take it; of others none was */
+};
+
+/* Finds it by the shapes. `batch`: one that the export allows. Not valid where the file does not say
+ * what cuDNN is asked, or not of images. */
+struct tried_workspace tried_workspace_of(const struct export *export, int64_t batch);
 
 #endif

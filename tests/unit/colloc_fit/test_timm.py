@@ -25,7 +25,7 @@ def row(model, batch, measured, fake):
     return {"model": model, "batch": batch, "measured_mib": measured, "faketensor_mib": fake}
 
 
-def answer_of(_, export, __):
+def answer_of(_, export, *__):
     """As colloc's: with kernels that are tried it is 100 MiB more."""
     with open(export, encoding="utf-8") as file:
         more = 100 * bool(json.load(file)["flags"].get("cudnn_benchmark"))
@@ -110,7 +110,7 @@ class Sheet(unittest.TestCase):
     def test_the_page(self):
         page = os.path.join(self.folder, "page.md")
         names = ("counts", "errors", "steps", "sources", "batches", "families", "jumps", "halves",
-                 "h200")  # fmt: skip
+                 "h200", "widths")  # fmt: skip
         with open(page, "w", encoding="utf-8") as file:
             file.writelines(f"<!-- {name} -->\n\nold\n\n<!-- end -->\n" for name in names)
         exports = os.path.join(self.folder, "exports")
@@ -170,16 +170,39 @@ class Sheet(unittest.TestCase):
         self.assertEqual(study_timm.read_exports(self.folder, found, "")[0], found)
 
     def test_runs_beside_an_h200(self):
-        path = os.path.join(self.folder, "h200.jsonl")
+        path = os.path.join(self.folder, "tries.jsonl")
         with open(path, "w", encoding="utf-8") as file:
-            for batch, benchmark, most in ((8, False, 900), (8, True, 800), (16, False, 1000)):
-                steps = [[0.1, most - 10, most - 10], [0.1, most, most]]
-                line = {"name": "a", "batch": batch, "benchmark": benchmark, "steps": steps}
+            for batch, benchmark, most in ((8, False, 900), (8, True, 1800), (16, False, 1000),
+                                           (16, True, 1900)):  # fmt: skip
+                line = {"name": "a", "batch": batch, "benchmark": benchmark, "mib": most}
                 file.write(json.dumps(line) + "\n")
         taken = study_timm.read_h200(path)
-        self.assertEqual(taken["a", 8], {False: 900, True: 800})
-        table = study_timm._beside_h200({"a": [row("a", 8, 900 + 2048, 500)]}, taken)
-        self.assertEqual(table.splitlines()[2:], ["| a | 8 | 900 | 800 | +2.0 GiB |"])
+        self.assertEqual(taken["a", 8], {False: 900, True: 1800})
+        export = os.path.join(self.folder, "a.json")
+        with open(export, "w", encoding="utf-8") as file:
+            json.dump({**empty_export(), "convs": [{"phase": "forward", "tick": 1}]}, file)
+        asked = []
+
+        def answer(_, path, batch, gpu):
+            asked.append((batch, gpu))
+            return {"estimates": [{"mib": 890, "p90_mib": 900, "p99_mib": 2000}]}
+
+        with mock.patch.object(study_timm, "ask", answer):
+            rows = study_timm.estimate_h200("colloc", {"a": export}, taken)
+        self.assertEqual(asked, [(8, "H200"), (16, "H200")])
+        table = study_timm._beside_h200({"a": [row("a", 8, 900 + 2048, 500)]}, rows)
+        self.assertEqual(
+            table.splitlines()[2:],
+            ["| a | 8 | 900 | 890 | 1,800 | 2,000 | +2.0 GiB |",
+             "| a | 16 | 1,000 | 890 | 1,900 | 2,000 |  |"],
+        )  # fmt: skip
+        self.assertEqual(study_timm.estimate_h200("colloc", {}, taken), [])
+
+    def test_widths(self):
+        rows = [{"source": study_timm.IN_VIEW, "mib": 100, "p90_mib": 110, "p99_mib": mib}
+                for mib in (120, 200, 160)]  # fmt: skip
+        line = study_timm._widths(rows).splitlines()[2]
+        self.assertEqual(line, "| this study, in view | 3 | 1.10 | 1.10 | 1.60 | 1.60 |")
 
     def test_families(self):
         for name, family in (("resnet50d", "resnet"), ("tf_mixnet_l", "tf_mixnet")):

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,91 @@ static void test_tries_empty_the_cache(void **state)
     free(tries);
 }
 
+/* What the largest kernel takes while it is tried: the transforms of maps and weights. P99 is with
+ * it, where trainings were seen to take it. */
+static void test_what_tries_take(void **state)
+{
+    static struct export_tensor tensors[] = {{{0, 32 << 20}, 0, 9}};
+    struct model model = {.format = SUMMARY_EXPORT};
+    struct export_conv convs[2] = {{.tick = 2}, {.tick = 5, .shape = 1}};
+    struct conv_shape shapes[2] = {{.batch = {0, 1},
+                                       .groups = 1,
+                                       .rank = 4,
+                                       .input = {0, 1024, 7, 7},
+                                       .weight = {2048, 1024, 1, 1},
+                                       .output = {0, 2048, 7, 7},
+                                       .stride = {1, 1},
+                                       .dilation = {1, 1}},
+        {.batch = {0, 1},
+            .groups = 1,
+            .rank = 4,
+            .input = {0, 64, 31, 31},
+            .weight = {64, 64, 3, 3},
+            .output = {0, 64, 31, 31},
+            .stride = {1, 1},
+            .padding = {1, 1},
+            .dilation = {1, 1}}};
+    struct export export = {.model = &model,
+        .every_batch = true,
+        .tensors = tensors,
+        .n_tensors = 1,
+        .ticks = 9,
+        .convs = convs,
+        .n_convs = 2,
+        .n_step_convs = 2,
+        .shapes = shapes,
+        .cudnn = {true, true, false},
+        .last_iteration = -1};
+    const double small = 2 * 8 * 16 * 9, large = 2 * 8 * 64 * 33, middle = 2 * 8 * 32 * 17;
+    assert_true(tried_workspace_of(&export, 8).bytes.value == small * (1024 * 2048 + 8 * 3072));
+    convs[0].shape = 1;
+    assert_true(tried_workspace_of(&export, 8).bytes.value == large * (64 * 64 + 8 * 128));
+    shapes[1].input[2] = shapes[1].output[2] = shapes[1].input[3] = shapes[1].output[3] = 3;
+    assert_true(tried_workspace_of(&export, 8).bytes.value == middle * (64 * 64 + 8 * 128));
+    assert_true(tried_workspace_of(&export, 8).is_seen);
+    shapes[1].channels_last = true;
+    assert_false(tried_workspace_of(&export, 8).is_seen);
+    shapes[1].dilation[1] = 2;
+    assert_true(tried_workspace_of(&export, 8).bytes.value == 0);
+    shapes[1].input[2] = 300;
+    shapes[1].dilation[1] = 1;
+    assert_true(tried_workspace_of(&export, 8).bytes.value == 0);
+    shapes[1].rank = 5;
+    assert_false(tried_workspace_of(&export, 8).bytes.valid);
+    export.cudnn.is_known = false;
+    assert_false(tried_workspace_of(&export, 8).bytes.valid);
+}
+
+/* P99 of a training that tries kernels: that of one that tries none, and the largest kernel. In 16
+ * bit, where none was seen to take so much, it is never wider than that of a doubtful summary. */
+static void test_quantiles_of_tries(void **state)
+{
+    struct physics physics = {.context_bytes = 500.0 * MIB,
+        .footprint.reserved = 4000.0 * MIB,
+        .conv_share = 1,
+        .is_export = true,
+        .convolves = true};
+    struct estimate estimate = {
+        .bytes = reading_of(4500.0 * MIB), .evidence = EVIDENCE_EXPORT, .estimator = "graph"};
+    quantiles_set(&estimate, &physics);
+    assert_false(estimate.untried_p99_bytes.valid);
+    double untried = estimate.p99_bytes.value;
+    physics.tries_kernels = true;
+    quantiles_set(&estimate, &physics);
+    double wide = estimate.p99_bytes.value, wide_p90 = estimate.p90_bytes.value;
+    assert_true(estimate.untried_p99_bytes.value == untried && wide > 2 * untried);
+    physics.tried = (struct tried_workspace){reading_of(1000.0 * MIB), true};
+    quantiles_set(&estimate, &physics);
+    assert_true(estimate.p99_bytes.value == untried + 1000.0 * MIB);
+    assert_true(estimate.p90_bytes.value == fmin(wide_p90, estimate.p99_bytes.value));
+    physics.tried.bytes = reading_of(1e6 * MIB);
+    quantiles_set(&estimate, &physics);
+    assert_true(estimate.p99_bytes.value == untried + 1e6 * MIB);
+    physics.tried.is_seen = false;
+    quantiles_set(&estimate, &physics);
+    assert_true(estimate.p99_bytes.value == wide && estimate.p90_bytes.value == wide_p90);
+}
+
 /* A workspace just below the hole that it fits into may need its own segment if it were larger; a
  * small one changes nothing. */
 static void test_range(void **state)
@@ -402,6 +488,8 @@ int main(void)
         cmocka_unit_test(test_kernels),
         cmocka_unit_test(test_kept_answers),
         cmocka_unit_test(test_tries_empty_the_cache),
+        cmocka_unit_test(test_what_tries_take),
+        cmocka_unit_test(test_quantiles_of_tries),
         cmocka_unit_test(test_range),
         cmocka_unit_test(test_names_hold),
         cmocka_unit_test(test_loop_goes_on),
