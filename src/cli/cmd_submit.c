@@ -269,6 +269,8 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
         r = request_create(&task, arguments, &fault, ret_request);
     if (r == 0)
         request_name_command(*ret_request, python ? python : invocation->operands);
+    if (r == 0 && invocation->is_slurm && invocation->command->slurm == SLURM_SBATCH)
+        json_object_set_new(*ret_request, "slurm_output", json_true());
     free(python);
     free(container);
     task_description_fini(&task);

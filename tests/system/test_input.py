@@ -21,6 +21,7 @@ class Fields(DaemonCase):
         "cwd": [None, 5, "", "relative", "x" * 5000],
         "environment": [None, 5, [], {"A": 5}, {"": "x"}, {"A=B": "x"}],
         "umask": ["022", -1, 0o1000, 1.5, 1e18],
+        "slurm_output": ["yes", 1],
         "gpus": [-1, 5, 65, 10**9, 10**15, 1.5, "2", []],
         "policy": ["best", 5, "x" * 100],
         "exclusive": ["yes", 1],

@@ -130,9 +130,13 @@ class Life(DaemonCase):
             call("sacct", "-X", "-P", "-n", "-j", task, "-o", "JobID,State"),
             rf"^{task}\|CANCELLED( by [0-9]+)?\n$",
         )
-        array = call("sbatch", "--parsable", "-a", "3-4", "--gres=gpu:0", "--wrap=exit 3").strip()
+        wrap = "--wrap=echo $SLURM_JOB_ID; exit 3"
+        array = call("sbatch", "--parsable", "-a", "3-4", "--gres=gpu:0", wrap).strip()
         self.wait(f"{array}_4", "FAILED")
         self.wait(f"{array}_3", "FAILED")
+        # Where people and scripts look for the output of what sbatch has submitted.
+        self.assertEqual(self.read(f"slurm-{array}_3.out"), f"{int(array) + 1}\n")
+        self.assertEqual(self.read(f"slurm-{task}.out"), "")
         text = call("sacct", "-P", "-n", "-j", array, "-o", "JobID,State,ExitCode,ReqTRES")
         self.assertEqual(
             sorted(text.splitlines()),

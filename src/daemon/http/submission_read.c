@@ -45,7 +45,7 @@ static bool is_task_option(const char *key)
 static int check_keys(const json_t *body, struct fault *fault)
 {
     static const char *const others[] = {
-        "script", "arguments", "command", "cwd", "environment", "umask"};
+        "script", "arguments", "command", "cwd", "environment", "umask", "slurm_output"};
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)body, key, value) {
@@ -479,6 +479,14 @@ static void keep_as_submitted(const json_t *body, json_t *detail)
     }
 }
 
+/* What sbatch submits has the name that its users look for: slurm-12.out. */
+static json_t *default_output(const json_t *body, bool is_array)
+{
+    return json_sprintf("%s-%s.out",
+        json_is_true(json_object_get(body, "slurm_output")) ? "slurm" : "colloc",
+        is_array ? "%A_%a" : "%j");
+}
+
 /* What tasks of an array get in their environment. */
 static void keep_array(const struct array_spec *array, json_t *detail)
 {
@@ -501,6 +509,9 @@ static int make_detail(const json_t *body, struct submission *submission, struct
         r = field_text(body, "command", COMMAND_MAX, fault, &command);
     if (r == 0)
         r = field_integer(body, "umask", 0, 0777, fault, &given, &mask);
+    const json_t *slurm_output = json_object_get(body, "slurm_output");
+    if (r == 0 && slurm_output && !json_is_boolean(slurm_output))
+        r = field_wrong(fault, "slurm_output", "true or false");
     if (r < 0)
         return r;
     if (!cwd || cwd[0] != '/')
@@ -519,9 +530,9 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     json_t *preallocation = preallocation_json(json_object_get(body, "environment"));
     if (preallocation)
         json_object_set_new(detail, "preallocation", preallocation);
-    bool is_array_file = submission->array.count > 0 && !options[TASK_OUTPUT].set;
     json_object_set_new(detail, "output",
-        json_string(is_array_file ? "colloc-%A_%a.out" : options[TASK_OUTPUT].text));
+        options[TASK_OUTPUT].set ? json_string(options[TASK_OUTPUT].text)
+                                 : default_output(body, submission->array.count > 0));
     keep_array(&submission->array, detail);
     json_object_set_new(detail, "output_is_default", json_boolean(!options[TASK_OUTPUT].set));
     if (command && *command)
