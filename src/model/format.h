@@ -21,7 +21,8 @@ struct parser {
     int64_t total_slack; /* the largest error of a printed total by rounding */
 };
 
-/* A summary form: one file that exports one of these, and one line in the table in summary.c. */
+/* A summary form: one file that exports one of these, and one line in the table of
+ * summary_reader.c. */
 struct model_format {
     enum summary_format format;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines below the layers: "Total params: 25,557,032", "Params size (MB): 97.49". summary.c
- * compares the printed totals with the layers, so each is stored with the error that its rounding
- * may have.
+ * The lines below the layers: "Total params: 25,557,032", "Params size (MB): 97.49".
+ * summary_reader.c compares the printed totals with the layers, so each is stored with the error
+ * that its rounding may have.
  */
 #include <math.h>
 #include <string.h>
