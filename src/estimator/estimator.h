@@ -3,7 +3,7 @@
  * Estimators predict the GPU memory of a training task from what is known before it starts.
  *
  * An estimator is one file that exports one `struct estimator`, and one line in the table in
- * estimator.c. Help, man page and completion take it from there.
+ * estimator_table.c. Help, man page and completion take it from there.
  */
 #ifndef COLLOC_ESTIMATOR_ESTIMATOR_H
 #define COLLOC_ESTIMATOR_ESTIMATOR_H

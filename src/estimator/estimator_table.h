@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All estimators, for the table in estimator.c; and what several of them use. Internal to this
- * component. */
+/* All estimators, for the table; and what several of them use. Internal to this component. */
 #ifndef COLLOC_ESTIMATOR_ESTIMATOR_TABLE_H
 #define COLLOC_ESTIMATOR_ESTIMATOR_TABLE_H
 

@@ -20,7 +20,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "estimator/physics/adapters.h"
 #include "estimator/physics/library_rules.h"
 #include "estimator/physics/trained_part.h"
 
@@ -162,7 +161,7 @@ int attention_enter(struct builder *builder, const struct layer *layer)
 int attention_source(const struct builder *builder)
 {
     const struct attention_scope *scope = &builder->scope;
-    if (adapters_is_second(builder))
+    if (builder_is_in_adapter(builder))
         return TAPE_NONE;
     return scope->open && !scope->done && scope->n > 0 && scope->n < 3 ? scope->source : TAPE_NONE;
 }

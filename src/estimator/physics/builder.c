@@ -2,10 +2,10 @@
 /*
  * The tape under construction: the functions that append a tensor or an operation.
  *
- * All files that derive operations from layers (tape.c, layer_input.c, attention.c) append through
- * these functions. So three things are true of every tape: a tensor that some operation reads is
- * marked as consumed, the tensor made last is `current`, and no size is larger than a double counts
- * exactly.
+ * All files that derive operations from layers (tape_build.c, layer_input.c, attention.c) append
+ * through these functions. So three things are true of every tape: a tensor that some operation
+ * reads is marked as consumed, the tensor made last is `current`, and no size is larger than a
+ * double counts exactly.
  */
 #include "estimator/physics/builder.h"
 

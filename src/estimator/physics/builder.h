@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tape under construction: the state that is shared by the files that derive operations from
- * layers. tape.c goes through the layers, layer_input.c finds the tensor that a layer is applied
- * to, attention.c adds the attention between projections; all three append through builder.c, which
- * calls none of them.
+ * layers. tape_build.c goes through the layers, layer_input.c finds the tensor that a layer is
+ * applied to, attention.c adds the attention between projections; all three append through
+ * builder.c, which calls none of them.
  */
 #ifndef COLLOC_PHYSICS_BUILDER_H
 #define COLLOC_PHYSICS_BUILDER_H
@@ -67,6 +67,18 @@ struct builder {
     double unknown_elements, all_elements;
     struct fault *fault;
 };
+
+/* Tests whether the current layer is in a layer with an adapter, whose result is not there yet. */
+static inline bool builder_is_adapting(const struct builder *builder)
+{
+    return builder->adapter.end > 0;
+}
+
+/* Tests whether the current layer is of the adapter itself, not the one beside it. */
+static inline bool builder_is_in_adapter(const struct builder *builder)
+{
+    return builder_is_adapting(builder) && builder->adapter.base_output != TAPE_NONE;
+}
 
 /*
  * Appends a tensor.

@@ -22,7 +22,6 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "estimator/physics/adapters.h"
 #include "estimator/physics/attention.h"
 #include "estimator/physics/library_rules.h"
 
@@ -476,7 +475,7 @@ int layer_input_find(
     } else if (layer->kind == LAYER_LINEAR && attention_source(builder) != TAPE_NONE) {
         found = attention_source(builder);
     } else if (fits_layer(layer, builder_extent(builder, builder->current), extent, op)) {
-        int gate = adapters_is_second(builder) ? TAPE_NONE : find_gate(builder, layer);
+        int gate = builder_is_in_adapter(builder) ? TAPE_NONE : find_gate(builder, layer);
         if (gate != TAPE_NONE)
             found = builder_merge(
                 builder, builder->current, gate, true, builder_extent(builder, builder->current));

@@ -14,7 +14,6 @@
  */
 #include "estimator/physics/layer_op.h"
 
-#include "estimator/physics/adapters.h"
 #include "estimator/physics/attention.h"
 #include "estimator/physics/layer_input.h"
 #include "estimator/physics/library_rules.h"
@@ -99,7 +98,7 @@ static int apply_half_weights(
     const struct tensor *input = op->inputs[0] == TAPE_NONE
                                      ? NULL
                                      : &builder->tape->tensors[op->inputs[0]];
-    if (adapters_is_second(builder))
+    if (builder_is_in_adapter(builder))
         return SINGLE_BYTES;
     if (input && keep->raised) {
         op->kept_bytes += (SINGLE_BYTES + (op->frozen ? 0 : HALF_BYTES)) * input->elements;
@@ -249,6 +248,6 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
             builder->tape->doubts.unknown_layer = (int)i;
     }
     r = builder_op(builder, &op);
-    bool is_projection = layer->kind == LAYER_LINEAR && !adapters_are_open(builder);
+    bool is_projection = layer->kind == LAYER_LINEAR && !builder_is_adapting(builder);
     return r == 0 && is_projection ? attention_leave(builder, layer, &op) : r;
 }

@@ -22,6 +22,7 @@
 #include "estimator/physics/compiled_replay.h"
 #include "estimator/physics/known_kernels.h"
 #include "estimator/physics/pipeline_stage.h"
+#include "estimator/physics/tape_build.h"
 #include "estimator/physics/tensor_split.h"
 #include "estimator/physics/tried_kernels.h"
 #include "training/name_list.h"

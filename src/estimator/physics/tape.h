@@ -108,12 +108,4 @@ static inline int tape_weight_bytes_each(const struct tape *tape)
     return tape->half_weights ? HALF_BYTES : SINGLE_BYTES;
 }
 
-/*
- * Derives the tape. `request`: has a model and a checked batch. Returns 0, and tape_fini must
- * follow; ESTIMATE_UNKNOWN with the reason in *ret_why; or a fault (-ENOMEM, -ERANGE).
- */
-int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape,
-    const char **ret_why);
-void tape_fini(struct tape *tape);
-
 #endif

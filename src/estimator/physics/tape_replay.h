@@ -2,7 +2,8 @@
 /*
  * What the files of a tape's replay share:
  *
- *     allocator_replay.c      the steps; weights, the forward pass, the optimizer
+ *     allocator_replay.c      the steps; weights, the optimizer
+ *     tape_replay_forward.c   an operation of the forward pass
  *     tape_replay_backward.c  the loss and the backward pass
  *     tape_replay_again.c     blocks that are computed again
  *     tape_replay_blocks.c    blocks, and the workspaces of kernels
@@ -12,9 +13,12 @@
 #ifndef COLLOC_PHYSICS_TAPE_REPLAY_H
 #define COLLOC_PHYSICS_TAPE_REPLAY_H
 
-#include "estimator/physics/allocator_replay.h"
+#include "estimator/physics/allocator.h"
+#include "estimator/physics/footprint.h"
+#include "estimator/physics/tape.h"
 #include "estimator/physics/tensor_lives.h"
 #include "estimator/physics/workspace.h"
+#include "training/optimizer.h"
 
 enum { KEPT_MOST = 16 }; /* tensors that an operation keeps; chosen: the rules have up to ten */
 
@@ -76,7 +80,7 @@ bool tape_replay_casts_weights(const struct tape_replay *replay, const struct op
  * autograd keeps: cast by autocast, or standardised. 0: it computes with the weight. */
 double tape_replay_copied_bytes(const struct tape_replay *replay, const struct op *op);
 
-/* ---- allocator_replay.c ---- */
+/* ---- tape_replay_forward.c ---- */
 
 /* Runs operation `i` forward. */
 void tape_replay_forward(struct tape_replay *replay, size_t i);

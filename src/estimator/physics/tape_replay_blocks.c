@@ -2,6 +2,7 @@
 /* Blocks of a replay, with the most that were in use. A workspace is taken and released at once. */
 #include "estimator/physics/tape_replay.h"
 
+#include "estimator/physics/allocator_replay.h"
 #include "estimator/physics/trained_part.h"
 
 int tape_replay_take(struct tape_replay *replay, double bytes)

@@ -14,7 +14,7 @@
 
 #include "estimator/estimator.h"
 #include "estimator/physics/allocator_replay.h"
-#include "estimator/physics/tape.h"
+#include "estimator/physics/tape_build.h"
 
 #define TREE "Layer (type:depth-idx)  Output Shape  Param #\n====\n"
 

@@ -14,7 +14,7 @@
  * keeps its input, the convolution's output; the ReLU works in place and keeps its output, which is
  * the batch norm's memory.
  */
-#include "estimator/physics/tape.h"
+#include "estimator/physics/tape_build.h"
 
 #include <errno.h>
 #include <math.h>
@@ -56,7 +56,7 @@ static size_t activation_before(const struct builder *builder, size_t i)
 {
     const struct model *model = builder->extents.model;
     const struct layer *layer = &model->layers[i];
-    bool is_base = adapters_are_open(builder) && i == builder->adapter.base;
+    bool is_base = builder_is_adapting(builder) && i == builder->adapter.base;
     size_t after = is_base ? builder->adapter.end : i + 1; /* of it and its adapter */
     int depth = is_base ? layer->depth - 1 : layer->depth;
     if (!builder->extents.from_arguments || !follows_linear(builder))
