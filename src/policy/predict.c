@@ -184,7 +184,7 @@ static double own_progress(const struct cluster_view *view, const int *gpus, int
     return own * n - IDLE_SPEED_COST * unused;
 }
 
-static struct prediction predict_join(struct predictor *predictor, const int *gpus, int n)
+static struct prediction predict_effect(struct predictor *predictor, const int *gpus, int n)
 {
     const struct cluster_view *view = predictor->view;
     struct sharing_mode share = sharing_on(predictor, gpus, n);
@@ -220,9 +220,9 @@ static struct prediction predict_join(struct predictor *predictor, const int *gp
 struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n)
 {
     if (n > 1)
-        return predict_join(predictor, gpus, n);
+        return predict_effect(predictor, gpus, n);
     if (predictor->joined != gpus[0])
-        predictor->effect = predict_join(predictor, gpus, 1);
+        predictor->effect = predict_effect(predictor, gpus, 1);
     predictor->joined = gpus[0];
     return predictor->effect;
 }
