@@ -20,11 +20,11 @@ int tried_kernels_find(
 /* What the largest kernel takes while it is tried. */
 struct tried_workspace {
     struct reading bytes;
-    bool is_seen; /* trainings of this type were seen to take it; of others none was */
+    bool is_seen; /* trainings of this type were seen to take it; no others were */
 };
 
-/* Finds it by the shapes. `batch`: one that the export allows. Not valid where the file does not say
- * what cuDNN is asked, or not of images. */
+/* Finds it by the shapes. `batch`: one that the export allows. It is not valid where the file does
+ * not say what cuDNN is asked, or does so of other maps than images. */
 struct tried_workspace tried_workspace_of(const struct export *export, int64_t batch);
 
 #endif
