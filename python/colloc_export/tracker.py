@@ -83,8 +83,12 @@ def _gradient_of_embedding_bag(gradient, indices, *rest):
 
 
 AUTOGRAD = os.path.dirname(torch.autograd.__file__) + os.sep
-BETWEEN = tuple(  # files of frames between autograd and a dispatched operation
-    os.path.dirname(path) + os.sep for path in (__file__, torch.utils.__file__)
+BETWEEN = (  # files of frames between autograd and a dispatched operation
+    os.path.dirname(__file__) + os.sep,
+    os.path.dirname(torch.utils.__file__) + os.sep,
+    # PyTorch 2.11 wraps the method of each dispatch mode (TorchDispatchMode.__init_subclass__).
+    os.path.join(os.path.dirname(torch.__file__), "_compile.py"),
+    os.path.join(os.path.dirname(torch.__file__), "_dynamo") + os.sep,
 )
 
 

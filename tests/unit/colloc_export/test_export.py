@@ -14,9 +14,10 @@ from unittest import mock
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
 from needs_torch import PYTHON_FOLDER, nn, torch  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import colloc  # noqa: E402
-from colloc_export import Task, export, kernels  # noqa: E402
+from colloc_export import Task, export, kernels, tracker  # noqa: E402
 from colloc_export.environment import Fake  # noqa: E402
 from colloc_export.module import task_of_module  # noqa: E402
 from colloc_export.sources import Mistake  # noqa: E402
@@ -228,6 +229,30 @@ class Tensors(unittest.TestCase):
         for _ in range(2):  # copied weak references ended a process in its second export
             one, other = (export(Task(make, mlp_batch), 8) for make in (copied, made))
             self.assertEqual((one["method"], one["tensors"]), ("fake", other["tensors"]))
+
+    def test_sums_of_autograd_below_a_wrapper(self):
+        """PyTorch 2.11 calls the method of a mode through two other functions."""
+        folder = os.path.dirname(torch.__file__)
+        for wrappers in ((), ("_dynamo/eval_frame.py", "_compile.py")):
+            called = []
+
+            def note(_, function, types, arguments=(), options=None, called=called):
+                if function is torch.ops.aten.add.Tensor:
+                    own = (os.path.dirname(__file__) + os.sep,)
+                    called.append(tracker.is_called_by_autograd(own))
+                return function(*arguments, **(options or {}))
+
+            for path in wrappers:
+                names = {"function": note}
+                code = "def note(*arguments): return function(*arguments)"
+                exec(compile(code, os.path.join(folder, path), "exec"), names)
+                note = names["note"]
+            mode = type("Mode", (TorchDispatchMode,), {"__torch_dispatch__": note})
+            x = torch.ones(2, requires_grad=True)
+            with mode():
+                y = 2 * x
+                (y.exp() + y.sin()).sum().backward()
+            self.assertEqual(called, [False, True])
 
     def test_a_copy_has_no_mode_of_its_own(self):
         environment = Fake()
