@@ -5,7 +5,7 @@
     tests/gpu/start_trial.py PROGRAMS OUT.jsonl [--gpus=0,1] [--within=S] [--each=S] [--kinds=N]
                              [--array=N] [--array-each=S] [--array-kind=KIND] [--array-steps=N]
                              [--pace-steps=N] [--fork=LIBRARY,...] [--ways=A,B,...] [--emulated]
-    tests/gpu/start_trial.py --page OUT.jsonl      # the tables of docs/measured/start*.md
+    tests/gpu/start_trial.py --page OUT.jsonl[.xz]  # the tables of docs/measured/start*.md
 
 PROGRAMS: the folder that scripts/bundle makes; with --emulated a build folder: the GPUs are the
 emulator's, and an array's trainings pretend. Seven kinds of trainings, three of each; no two of
@@ -38,6 +38,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import json
+import lzma
 import os
 import re
 import signal
@@ -648,7 +649,8 @@ class Trial:
 
 def main():
     if sys.argv[1:2] == ["--page"]:
-        with open(sys.argv[2]) as file:
+        path = sys.argv[2]
+        with lzma.open(path, "rt") if path.endswith(".xz") else open(path) as file:
             print("\n".join(tables([json.loads(line) for line in file])))
         return
     parser = argparse.ArgumentParser()

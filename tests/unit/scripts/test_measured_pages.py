@@ -21,6 +21,7 @@ START = (
     "start-array-loaded.jsonl",
     "start-array-long.jsonl",
     "start-array-long-again.jsonl",
+    "start-array-turns.jsonl.xz",
 )
 MEASURED = os.path.join(ROOT, "docs", "measured")
 

@@ -92,6 +92,18 @@ def rows_of(text):
     return [row for row in rows if not set("".join(row)) <= set("-: ")]
 
 
+NEARLY = 0.02  # of a total: two versions of the core that differ less need no new page
+
+
+def is_nearly(row, other):
+    """The same words, and numbers that are nearly the same."""
+    return len(row) == len(other) and all(
+        one == two
+        or ("." in one and "." in two and " " not in one and abs(float(one) - float(two)) <= NEARLY)
+        for one, two in zip(row, other)
+    )
+
+
 def change_of(cell):
     """-0.5 of "-0.5 ± 0.9 %"."""
     return float(cell.split()[0])
@@ -115,7 +127,8 @@ class Pages(unittest.TestCase):
             script.memory_that_does_not_fit(simulator)
         rows = rows_of(made.getvalue())
         self.assertEqual(len(rows), 1 + len(script.SHORT) + 3)
-        self.assertEqual([row for row in rows if row not in self.rows], [])
+        for row in rows:
+            self.assertTrue(any(is_nearly(row, written) for written in self.rows), row)
 
     def test_the_day_on_the_page_of_the_demo(self):
         names = ("at once", "held off, memory estimated exactly", "at once, runs are learned from")
