@@ -15,10 +15,11 @@
  *   4. Another GPU has enough memory for the waiting task: it is moved there.
  *   5. A task that waits there cannot be suspended, or would come back only to this GPU, as a
  *      client of MPS; its requirement is unknown, and it has just begun: it is ended and run
- *      again, and what it was seen to want is its requirement. Of several the
- *      youngest. That is once for each task, only where tasks start beside others of unknown
- *      memory (policy/starting.c), and not where the next rule finds a task of lower priority, or
- *      one that does not use its GPUs: it corrects a wrong guess before that has cost much.
+ *      again, and what it was seen to want is its requirement. Of several the youngest that holds
+ *      memory: one that has none yet waits as long as another task has some. That is once for each
+ *      task, only where tasks start beside others of unknown memory (policy/starting.c), and not
+ *      where the next rule finds a task of lower priority, or one that does not use its GPUs: it
+ *      corrects a wrong guess before that has cost much.
  *   6. A task on its GPU of no higher priority is suspended: one that has long not used its GPUs,
  *      which then stays suspended until it calls CUDA; one that waits itself, before one that
  *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
@@ -211,6 +212,26 @@ static void note_unpaid(struct core *core, const struct task *task)
     wait->paid_at_bytes = (int64_t)most_held_bytes(core, task) + (wait->bytes + 1) / 2;
 }
 
+/* ---- what is held ---- */
+
+/* The processes are listed, and none is its: it has not come to its context yet. */
+static bool holds_nothing(const struct gpu_view *gpu, const struct resident *resident)
+{
+    return gpu->external_processes.valid && resident->hooked + resident->unhooked == 0 &&
+           reading_assume(resident->mem_used_bytes, 0) <= 0;
+}
+
+/* Is a task of the domain known to hold memory? */
+static bool is_any_held(const struct gpu_view *gpu)
+{
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk)))
+        if (!holds_nothing(gpu, resident))
+            return true;
+    return false;
+}
+
 /* ---- rule 4 ---- */
 
 static bool move_to_room(struct core *core, const struct task *task, int64_t now_us, int *ret_r)
@@ -252,11 +273,13 @@ static const struct task *find_beginner(
     for (int i = 0; i < waiting->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[waiting->gpus[i]];
         struct domain_walk walk = memory_domain_walk(gpu);
+        bool any_held = is_any_held(gpu);
         n_others += memory_domain_has_external(gpu);
         while ((resident = memory_domain_resident(&walk))) {
             const struct task *task = core_find_task(core, resident->task);
             n_others += task != waiting;
-            if (may_run_again(core, task, now_us) && (!youngest || task->id > youngest->id))
+            if (may_run_again(core, task, now_us) && !(any_held && holds_nothing(gpu, resident)) &&
+                (!youngest || task->id > youngest->id))
                 youngest = task;
         }
     }
@@ -384,8 +407,8 @@ static const struct task *find_candidate(
                 task->run->memory_wait.bytes > 0,
                 core_freed_bytes(task, reading_assume(resident->mem_used_bytes, 0)) >= lacking,
                 core_yield_cost_us(core, task)};
-            if (!is_safe_from(core, task, resident, to) && may_give_way(core, task, to, now_us) &&
-                gives_way_before(&each, &best))
+            if (!holds_nothing(gpu, resident) && !is_safe_from(core, task, resident, to) &&
+                may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
                 best = each;
         }
     }
@@ -415,7 +438,8 @@ static bool has_external(const struct core *core, const struct task *task)
     return has;
 }
 
-/* Is the task the youngest of those on its GPUs that may go on, all of which wait? */
+/* Is the task the youngest of those on its GPUs that may go on, all of which wait? Of those that
+ * hold memory, where one does. */
 static bool is_youngest_of_all_waiting(
     const struct core *core, const struct task *task, int64_t now_us)
 {
@@ -424,10 +448,14 @@ static bool is_youngest_of_all_waiting(
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         struct domain_walk walk = memory_domain_walk(gpu);
+        bool any_held = is_any_held(gpu);
+        if (any_held && holds_nothing(gpu, gpu_view_resident(gpu, task->id)))
+            return false;
         while ((resident = memory_domain_resident(&walk))) {
             const struct task *other = core_find_task(core, resident->task);
             bool is_late = is_changing_late(core, other, now_us);
-            if (!is_late && (!other->run->memory_wait.bytes || other->id > task->id))
+            bool is_younger = other->id > task->id && !(any_held && holds_nothing(gpu, resident));
+            if (!is_late && (!other->run->memory_wait.bytes || is_younger))
                 return false;
             n_others += other != task;
         }

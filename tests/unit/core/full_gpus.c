@@ -247,7 +247,7 @@ static void carry_out(struct world *world, const struct effect *effect)
         program->is_denied = true;
         program->is_reported = false;
         break;
-    default: /* EFFECT_WAIT; nobody is paused here */
+    default: /* EFFECT_WAIT; no task is paused here */
         break;
     }
 }

@@ -157,7 +157,6 @@ static double run_servers(bool has_faults)
         all.n_restarts += result.n_restarts;
         all.n_killed += result.n_killed;
         all.n_lost += result.n_lost;
-        assert_true(result.n_lost == 0 || has_faults || !crowd.settings.carries_mps);
     }
     if (log)
         fclose(log);
@@ -172,17 +171,39 @@ static double run_servers(bool has_faults)
 
 static void servers_without_faults_get_on(void **state)
 {
-    assert_true(run_servers(false) < 1.15);
+    assert_true(run_servers(false) < 1.10);
 }
 
 static void servers_with_faults_get_on(void **state)
 {
-    assert_true(run_servers(true) < 1.25);
+    assert_true(run_servers(true) < 1.15);
+}
+
+/* It waits for its context: to run it again would free nothing, and cost its start. */
+static void what_holds_nothing_is_not_run_again(void **state)
+{
+    struct crowd crowd = draw_crowd(1, false);
+    crowd.n_gpus = 1;
+    crowd.n_tasks = 2;
+    crowd.gpu_bytes = 40 * GIB;
+    crowd.hidden_bytes = 0;
+    crowd.sharing = SHARING_STREAMS;
+    crowd.settings.can_suspend = crowd.settings.carries_mps = false;
+    crowd.settings.conditions.min_free_bytes = crowd.settings.conditions.margin_bytes = 0;
+    crowd.tasks[0] = (struct crowd_task){
+        .submit_us = 0, .work_us = 20 * SECOND_US, .n_pieces = 1, .pieces = {{39 * GIB, 0}}};
+    crowd.tasks[1] = (struct crowd_task){
+        .submit_us = 5 * SECOND_US, .work_us = SECOND_US, .n_pieces = 1, .pieces = {{GIB, 0}}};
+    struct crowd_result result = crowd_run(&crowd, NULL);
+    assert_int_equal(result.n_waits, 1);
+    assert_int_equal(result.n_run_again, 0);
+    assert_int_equal(result.n_out_of_memory, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_holds_nothing_is_not_run_again),
         cmocka_unit_test(servers_without_faults_get_on),
         cmocka_unit_test(servers_with_faults_get_on),
     };
