@@ -382,12 +382,15 @@ static int select_live(const struct invocation *invocation, const char *verb, js
             add_range(&range, verb, tasks, ids);
     }
     json_decref(reply);
+    /* scancel says nothing then: it may be the last line of a script with `set -e` */
+    bool may_be_none = invocation->is_slurm && selects_by_options(invocation);
     if (json_array_size(ids) == n_named) {
-        print_error("no %s is selected", selectable_tasks(verb));
+        if (!may_be_none)
+            print_error("no %s is selected", selectable_tasks(verb));
         if (selects_by_options(invocation) && invocation->values[CHANGE_USER].set)
             warn_of_unknown_user(invocation->values[CHANGE_USER].text);
     }
-    return json_array_size(ids) > 0 ? EXIT_OK : EXIT_REFUSED;
+    return json_array_size(ids) > 0 || may_be_none ? EXIT_OK : EXIT_REFUSED;
 }
 
 static int check_selection(const struct invocation *invocation)

@@ -575,6 +575,13 @@ class SlurmNames(CliCase):
         self.run_as("scontrol", "hold", ",".join(map(str, ids)))
         self.assertEqual(len(self.daemon.requests[-1][2]["tasks"]), len(ids))
 
+    def test_scancel_of_nothing(self):
+        """`scancel -u $USER` ends scripts with `set -e`, also when nothing is left."""
+        for words in (["-n", "nosuch"], ["-u", "root", "-n", "nosuch"], ["-t", "SUSPENDED"]):
+            self.assertEqual(self.run_as("scancel", *words), "")
+        self.assertNotIn("POST", [method for method, _, _ in self.daemon.requests])
+        self.assertIn("77", self.run_as("scancel", "77", code=1))
+
     def test_states_of_scancel(self):
         self.run_as("scancel", "-t", "PD", "-u", "root")
         self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks/1/cancel")
