@@ -477,6 +477,7 @@ class Carried(Suspend):
         until(lambda: "short" in self.output(task), "the GPU to be full")
         refused = self.colloc("move", f"--gpu={gpu}", str(task), code=1)
         self.assertIn("cannot be put back now", refused.stderr)
+        self.assertIn("tried again in", self.colloc("show", str(task)).stdout)
         self.assertEqual(self.processes()[pid][2], "suspended")
         os.remove(f"{self.work}/full")
         self.goes_on(task)

@@ -127,6 +127,20 @@ static void add_recovery(struct text_line *line, const struct core *core, const 
         format_size((int64_t)need.free_bytes, wanted, sizeof wanted));
 }
 
+/* GPUs admit the task. A suspended one may have to wait all the same. */
+static void explain_admitted(struct text_line *line, const struct task *task, int64_t now_us)
+{
+    const struct task_yield *yield = &task->run->yield;
+    char left[32];
+    if (yield->is_relocating)
+        text_line_add(line, "that has to end first");
+    else if (yield->retry_us > now_us)
+        text_line_add(line, "it has just failed, and is tried again in %s",
+            format_elapsed(yield->retry_us - now_us, left, sizeof left));
+    else
+        text_line_add(line, "nothing, its turn comes");
+}
+
 /* What stands against placing the task now, GPU by GPU. */
 static void explain_placement(
     struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
@@ -145,7 +159,7 @@ static void explain_placement(
         const struct placement_query query = core_query(core, &waiting, NULL, now_us, &answer);
         if (node_choice_choose(
                 core_task_policy(core, task), &query, answer.gpus, answer.verdicts) == PLACE_NOW) {
-            text_line_add(line, "nothing, its turn comes");
+            explain_admitted(line, task, now_us);
         } else {
             add_recovery(line, core, task);
             explain_gpus(line, core, task, answer.verdicts);
