@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "core/ask/giving_way.h"
 #include "fake_slurm.h"
 #include "policy/policies.h"
 #include "slurm/controller_state.h"
@@ -238,6 +239,20 @@ static struct held_job *two_jobs(struct held_job **ret_first)
     return second;
 }
 
+/* A job that computes is ordered out once the allocation has waited for as long as that costs; two
+ * seconds later it is out, and the other has its memory. */
+static void pass_until_out(void)
+{
+    const struct core *core = slurm_controller_core(controller);
+    int cost_s = (int)(core_yield_cost_us(core, core_task(core, 2)) / SECOND_US);
+    pass_seconds(cost_s - 1);
+    assert_int_equal(agent.n_wanted, 0);
+    for (int i = 0; i < 10 && agent.n_wanted == 0; i++)
+        pass_second();
+    assert_int_equal(agent.n_wanted, 1);
+    pass_seconds(2);
+}
+
 static void expect_ends(void)
 {
     for (int i = 0; i < 1000; i++)
@@ -256,7 +271,7 @@ static void a_job_gives_way_to_an_allocation(void **state)
     struct held_job *first, *second;
     begin_cluster(1);
     second = two_jobs(&first);
-    pass_seconds(6);
+    pass_until_out();
     assert_int_equal(first->gib, 50);
     assert_true(second->is_out);
     assert_int_equal(second->job->job.state, SLURM_STATE_RUNNING);
@@ -294,7 +309,7 @@ static void what_fails_for_now_is_tried_again(void **state)
     begin_cluster(1);
     second = two_jobs(&first);
     second->may_later = first->may_later = true;
-    pass_seconds(8);
+    pass_until_out();
     assert_false(second->is_out);
     assert_string_equal(controller_why_stays(controller,
                             controller_find_job(controller, second->job->job.id, SLURM_NO_INDEX)),
@@ -312,7 +327,7 @@ static void a_job_that_is_out_keeps_its_shards(void **state)
     struct held_job *first, *second;
     begin_cluster(1);
     second = two_jobs(&first);
-    pass_seconds(6);
+    pass_until_out();
     assert_true(second->is_out);
     assert_true(controller_shards_left(controller, 0, NULL) == 20);
     assert_true(fake.held[0][0] == 60);
@@ -324,7 +339,7 @@ static void a_new_controller_takes_over(void **state)
     struct held_job *first, *second;
     begin_cluster(1);
     second = two_jobs(&first);
-    pass_seconds(6);
+    pass_until_out();
     assert_true(second->is_out);
     replace_controller();
     pass_seconds(10);
@@ -340,7 +355,7 @@ static void without_a_controller_it_comes_back(void **state)
     struct held_job *first, *second;
     begin_cluster(1);
     second = two_jobs(&first);
-    pass_seconds(6);
+    pass_until_out();
     assert_true(second->is_out);
     agent.is_cut_off = true;
     first->gib = 10;
@@ -405,7 +420,7 @@ static void ranks_that_gave_way_come_back_in_time(void **state)
     second->has_ranks = true;
     pass_seconds(10);
     first->wants_gib = 20;
-    pass_seconds(6);
+    pass_until_out();
     assert_true(second->is_out);
     replace_controller(); /* the next one hears it from the agent */
     pass_seconds(AWAY_S - 20);
