@@ -98,7 +98,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(page, made)
 
     def test_memory_waits(self):
-        paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(7)]
+        paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(10)]
         made = rows(self.made_by(("scripts", "study-trace"), "--table", *paths))
         with open(os.path.join(MEASURED, "memory-waits.md"), encoding="utf-8") as file:
             page = [row for row in rows(file.read()) if len(row) == len(made[0])]
