@@ -188,7 +188,8 @@ class Trial:
             return
         daemon = self.daemon()
         device = f"--device=nvidia.com/gpu={self.gpus[0]}"
-        given = ["podman", "run", "--detach", "--cgroups=disabled", device, IMAGE, "/bin/probe"]
+        manager = "--cgroup-manager=cgroupfs"  # the cgroup names a container
+        given = ["podman", manager, "run", "--detach", device, IMAGE, "/bin/probe"]
         done = self.call(*given, str(MIB), "20")
         until(lambda: "podman container" in self.gpus_text(daemon), 15, "its name in colloc gpus")
         notes = self.gpus_text(daemon)

@@ -5,7 +5,6 @@ A command is for the shell, in the top folder, with these words:
 
     {programs} {out}       the folder of scripts/bundle, and one for the trial's own results
     {seconds}              that the trial has for itself
-    {half}                 of a command that runs two things one after the other: for each
     {gpu} {gpus}           the index of its GPU; of all its GPUs, "0,1"
 
 A trial that has been measured leaves the table, with its prediction, for its page of docs/measured.
@@ -13,11 +12,6 @@ A trial that has been measured leaves the table, with its prediction, for its pa
 import dataclasses
 
 GPU = "tests/gpu"
-STUDY = (
-    "scripts/study-trace --tasks=20 --compress=550 --fork --alone=docs/measured/h200-trace.json"
-    " --limit={half}"
-)
-SMALL_STUDY = STUDY.replace("20 --compress=550", "3 --compress=3000").replace("{half}", "8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,19 +70,6 @@ def array():
     }
 
 
-def containers():
-    command = f"python3 {GPU}/container_trial.py {{programs}} {{out}}/container.jsonl"
-    command += " --gpus={gpu} --seconds={seconds}"
-    return {
-        "gpus": 1,
-        "wanted_s": 60,
-        "least_s": 45,
-        "command": command,
-        "smoke": f"{command} --parts=told,plain",
-        "emulated": f"{command} --emulated",
-    }
-
-
 def windows(ways, seconds):
     command = f"{GPU}/window_trial.py {{programs}} {{out}}/windows.jsonl --gpus={{gpu}}"
     return {
@@ -103,20 +84,6 @@ def windows(ways, seconds):
 
 
 TRIALS = (
-    Trial(
-        "twenty",
-        "Twenty tasks of unknown memory anywhere on one GPU, against MAGM with exact memory, while"
-        " no other program computes",
-        1,
-        290,
-        260,
-        f"{STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json magm-streams-declared"
-        " anywhere-carrier",
-        f"{SMALL_STUDY} --gpus={{gpu}} {{programs}} {{out}}/trace.json anywhere-carrier",
-        "MAGM 88 to 95 s, anywhere 0.93 to 1.05 of it; 65 GiB leave in 4 s instead of 7.6; no"
-        " crash, 25 to 60 allocations wait",
-        may_be_beside=False,
-    ),
     Trial(
         "kills",
         "A kill of the task, its helper or collocd in each phase of the carrier: are losses equal?",
@@ -192,14 +159,6 @@ TRIALS = (
         "by hand 30 to 33 s, colloc 0.97 to 1.06 of it in each of five runs; one after the other"
         " 190 to 230 s; nothing fails",
         may_be_beside=False,
-    ),
-    Trial(
-        "containers",
-        "Tasks in podman's containers: do CDI and the filters give them their GPU only?",
-        predicted="all rows as meant: CUDA counts one GPU, whose memory is the task's, and none for"
-        " a task of none, also under gpu-filter and outside: limit; a container beside the queue"
-        " has its name",
-        **containers(),
     ),
     Trial(
         "kernels",

@@ -89,13 +89,14 @@ class Pages(unittest.TestCase):
             page = [row[1:] for row in rows(file.read()) if len(row) == 4]
         self.assertEqual(page[1:], replaced)
 
-    def test_closed(self):
-        path = os.path.join(MEASURED, "closed.jsonl")
-        made = rows(self.made_by(("tests", "gpu", "closed_page.py"), path))
-        with open(os.path.join(MEASURED, "closed.md"), encoding="utf-8") as file:
-            page = rows(file.read())
-        self.assertGreater(len(page), 8)
-        self.assertEqual(page, made)
+    def test_closed_and_containers(self):
+        for name, program in (("closed", "closed_page.py"), ("containers", "container_page.py")):
+            path = os.path.join(MEASURED, f"{name}.jsonl")
+            made = rows(self.made_by(("tests", "gpu", program), path))
+            with open(os.path.join(MEASURED, f"{name}.md"), encoding="utf-8") as file:
+                page = rows(file.read())
+            self.assertGreater(len(page), 8)
+            self.assertEqual(page, made)
 
     def test_memory_waits(self):
         paths = [os.path.join(MEASURED, f"memory-waits-carrier-{gpu}.json.xz") for gpu in range(10)]
