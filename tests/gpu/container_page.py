@@ -31,7 +31,7 @@ without containers ([closed.md](closed.md)).
 """
 SHARED = """
 The last row is of a second run: containers without a cgroup of their own (`--cgroups=disabled`, as
-in the first) cannot be told from other processes, so that `colloc gpus` names their program and
+in the first) cannot be distinguished from others, so that `colloc gpus` names their program and
 user only.
 """
 BY = {
