@@ -22,6 +22,7 @@ START = (
     "start-array-long.jsonl",
     "start-array-long-again.jsonl",
     "start-array-turns.jsonl.xz",
+    "start-array-uneven.jsonl.xz",
 )
 MEASURED = os.path.join(ROOT, "docs", "measured")
 
