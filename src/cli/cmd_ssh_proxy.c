@@ -130,7 +130,9 @@ static int lock_submissions(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
     int64_t end_us = clock_monotonic_us() + LOCK_US;
-    int fd = open(runtime ? runtime : home ? home : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, fd = runtime ? open(runtime, flags) : -1;
+    if (fd < 0) /* none, or by `su` that of another user */
+        fd = open(home ? home : "/", flags);
     while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK &&
            clock_monotonic_us() < end_us)
         poll(NULL, 0, RETRY_MS);
