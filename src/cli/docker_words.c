@@ -77,8 +77,8 @@ void docker_add_task(struct word_list *list, const struct docker_task *task, boo
     word_list_add(list, "--label=colloc.task=%s", task->id);
     /* an image may have it: "all", which counts where nvidia is docker's usual runtime */
     word_list_add(list, "--env=" DOCKER_VISIBLE "=%s", *task->gpus ? task->gpus : "void");
-    if (wants_gpus &&
-        *task->gpus) /* the value is a row of CSV: several GPUs are one field, in quotes */
+    /* the value is a row of CSV: several GPUs are one field, in quotes */
+    if (wants_gpus && *task->gpus)
         word_list_add(list, has_several ? "--gpus=\"device=%s\"" : "--gpus=device=%s", task->gpus);
 }
 
