@@ -708,7 +708,7 @@ static void make_step(struct process *p, const struct drawn *d)
 }
 
 /* Of what the last marks count; the drawn networks have more that is alike than real ones. Before
- * prints and parameters were told from steps, 6 of 100 were counted wrong. */
+ * prints and parameters were distinguished from steps, 6 of 100 were counted wrong. */
 static void test_drawn_networks(void **state)
 {
     (void)state;
