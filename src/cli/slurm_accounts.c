@@ -11,7 +11,6 @@
 #include "cli/slurm_accounts.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,12 +22,13 @@
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/slurm_getopt.h"
 
 enum { COLUMNS_MAX = 1000, WIDTH = 10 };
 
 struct order {
     const char *user, *format;
-    bool has_header, is_parsable, ends_so;
+    bool no_header, is_parsable, ends_so;
 };
 
 /* Headers and widths are those of sacctmgr 22.05; NULL: the user. */
@@ -91,9 +91,9 @@ static int print_list(const struct order *order)
         fprintf(stderr, "sacctmgr: fatal: Unknown field in '%.80s'\n", order->format);
         return EXIT_REFUSED;
     }
-    if (order->has_header)
+    if (!order->no_header)
         print_line(order, true, false, stdout);
-    if (order->has_header && !order->is_parsable)
+    if (!order->no_header && !order->is_parsable)
         print_line(order, true, true, stdout);
     print_row(order, stdout);
     return EXIT_OK;
@@ -125,39 +125,34 @@ static int read_words(const char *const *words, int count, struct order *order)
     return EXIT_OK;
 }
 
+#define FLAG(name, letter, member) SLURM_FLAG(name, letter, struct order, member)
+
+static const struct slurm_row rows[] = {
+    SLURM_OTHER("associations", 's', no_argument),
+    SLURM_OTHER("immediate", 'i', no_argument),
+    FLAG("noheader", 'n', no_header),
+    FLAG("parsable", 'p', ends_so),
+    FLAG("parsable2", 'P', is_parsable),
+    SLURM_OTHER("quiet", 'Q', no_argument),
+    SLURM_OTHER("readonly", 'r', no_argument),
+    SLURM_OTHER("withassoc", 's', no_argument),
+};
+
 int slurm_accounts_run(const char *const *words, int count)
 {
-    static const struct option options[] = {{"associations", no_argument, NULL, 's'},
-        {"immediate", no_argument, NULL, 'i'}, {"noheader", no_argument, NULL, 'n'},
-        {"parsable", no_argument, NULL, 'p'}, {"parsable2", no_argument, NULL, 'P'},
-        {"quiet", no_argument, NULL, 'Q'}, {"readonly", no_argument, NULL, 'r'},
-        {"withassoc", no_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
     char name[LOGIN_NAME_MAX];
-    struct order order = {.user = own_user_name(name, sizeof name),
-        .format = "User,DefaultAccount,AdminLevel",
-        .has_header = true};
-    bool is_known = true;
-    int option, code = EXIT_USAGE;
-    char **arguments = calloc((size_t)count + 2, sizeof *arguments);
-    if (!arguments)
-        return EXIT_REFUSED;
-    arguments[0] = (char *)(uintptr_t) "sacctmgr";
-    for (int i = 0; i < count; i++)
-        arguments[i + 1] = (char *)(uintptr_t)words[i];
-    opterr = 0;
-    optind = 1;
-    while ((option = getopt_long(count + 1, arguments, ":inpPQrs", options, NULL)) != -1) {
-        is_known &= option != '?' && option != ':';
-        order.has_header &= option != 'n';
-        order.is_parsable |= option == 'p' || option == 'P';
-        order.ends_so |= option == 'p';
-    }
-    if (!is_known)
+    struct order order = {
+        .user = own_user_name(name, sizeof name), .format = "User,DefaultAccount,AdminLevel"};
+    const char **rest;
+    int n = slurm_getopt(words, count, rows, ARRAY_SIZE(rows), &order, NULL, &rest);
+    int code = n == -ENOMEM ? EXIT_REFUSED : EXIT_USAGE;
+    order.is_parsable |= order.ends_so;
+    if (n == -EINVAL)
         print_error("sacctmgr: colloc does not know one of these options");
-    else
-        code = read_words((const char *const *)arguments + optind, count + 1 - optind, &order);
+    else if (n >= 0)
+        code = read_words(rest, n, &order);
     if (code == EXIT_OK)
         code = print_list(&order);
-    free(arguments);
+    free(rest);
     return code;
 }

@@ -21,28 +21,22 @@
 #include "slurmconf/host_list.h"
 
 static const struct {
-    const char *first, *second; /* of scontrol; the second may be NULL */
-    const char *command;
+    const char *word, *command;
 } controls[] = {
-    {"requeue", NULL, "requeue"},
-    {"hold", NULL, "hold"},
-    {"uhold", NULL, "hold"},
-    {"release", NULL, "release"},
-    {"suspend", NULL, "suspend"},
-    {"resume", NULL, "resume"},
-    {"ping", NULL, "info"},
+    {"requeue", "requeue"},
+    {"hold", "hold"},
+    {"uhold", "hold"},
+    {"release", "release"},
+    {"suspend", "suspend"},
+    {"resume", "resume"},
+    {"ping", "info"},
 };
 
-const char *slurm_control_command(const char *const *words, int *ret_used)
+const char *slurm_control_command(const char *word)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(controls) && words[0]; i++) {
-        const char *second = controls[i].second;
-        if (strcmp(words[0], controls[i].first) != 0 ||
-            (second && (!words[1] || strcmp(words[1], second) != 0)))
-            continue;
-        *ret_used = second ? 2 : 1;
-        return controls[i].command;
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(controls) && word; i++)
+        if (strcmp(word, controls[i].word) == 0)
+            return controls[i].command;
     return NULL;
 }
 

@@ -5,15 +5,8 @@
 
 #include <stdbool.h>
 
-/*
- * Finds the command of colloc for a command of scontrol: "hold" for "uhold".
- *
- * words:    the arguments of scontrol, NULL-terminated
- * ret_used: how many of them the command stands for
- *
- * Returns the words of the command with blanks between them; NULL: there is none.
- */
-const char *slurm_control_command(const char *const *words, int *ret_used);
+/* Returns the command of colloc for one of scontrol: "hold" for "uhold". NULL: there is none. */
+const char *slurm_control_command(const char *word);
 
 /* Prints the one partition or the configuration, as far as programs read it: `what` is
  * "partition" or "config". Returns whether it is one of them. */

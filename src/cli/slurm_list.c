@@ -14,7 +14,6 @@
 #include "cli/slurm_list.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -31,11 +30,9 @@
 #include "cli/session.h"
 #include "cli/session_once.h"
 #include "cli/slurm_fields.h"
+#include "cli/slurm_getopt.h"
 #include "cli/slurm_states.h"
 #include "cli/task_forms.h"
-
-/* What getopt_long returns for options without a letter. */
-enum { OPTION_ME = 256, OPTION_NO_EFFECT, OPTION_NO_EFFECT_VALUE, OPTION_DELIMITER, OPTION_NAMES };
 
 #define QUEUE_FORMAT   "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #define ACCOUNT_FORMAT "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
@@ -55,87 +52,55 @@ struct list_options {
     const char *(*state_of)(const json_t *task);
 };
 
-static const struct option queue_options[] = {
-    {"all", no_argument, NULL, 'a'},
-    {"array", no_argument, NULL, 'r'},
-    {"clusters", required_argument, NULL, 'M'},
-    {"Format", required_argument, NULL, 'O'},
-    {"format", required_argument, NULL, 'o'},
-    {"jobs", optional_argument, NULL, 'j'},
-    {"local", no_argument, NULL, OPTION_NO_EFFECT},
-    {"me", no_argument, NULL, OPTION_ME},
-    {"name", required_argument, NULL, 'n'},
-    {"noconvert", no_argument, NULL, OPTION_NO_EFFECT},
-    {"noheader", no_argument, NULL, 'h'},
-    {"partition", required_argument, NULL, 'p'},
-    {"sort", required_argument, NULL, 'S'},
-    {"states", required_argument, NULL, 't'},
-    {"user", required_argument, NULL, 'u'},
-    {NULL, 0, NULL, 0},
+#define FLAG(name, letter, member) SLURM_FLAG(name, letter, struct list_options, member)
+#define TEXT(name, letter, argument, member)                                                       \
+    SLURM_TEXT(name, letter, argument, struct list_options, member)
+
+static const struct slurm_row queue_rows[] = {
+    SLURM_OTHER("all", 'a', no_argument),
+    SLURM_OTHER("array", 'r', no_argument),
+    SLURM_OTHER("clusters", 'M', required_argument),
+    TEXT("Format", 'O', required_argument, long_format),
+    TEXT("format", 'o', required_argument, format),
+    TEXT("jobs", 'j', optional_argument, jobs),
+    SLURM_OTHER("local", 0, no_argument),
+    TEXT("me", 0, no_argument, user),
+    TEXT("name", 'n', required_argument, names),
+    SLURM_OTHER("noconvert", 0, no_argument),
+    FLAG("noheader", 'h', no_header),
+    SLURM_OTHER("partition", 'p', required_argument),
+    TEXT("sort", 'S', required_argument, sort),
+    TEXT("states", 't', required_argument, states),
+    TEXT("user", 'u', required_argument, user),
 };
 
-static const struct option account_options[] = {
-    {"allocations", no_argument, NULL, 'X'},
-    {"allusers", no_argument, NULL, 'a'},
-    {"clusters", required_argument, NULL, 'M'},
-    {"delimiter", required_argument, NULL, OPTION_DELIMITER},
-    {"duplicates", no_argument, NULL, 'D'},
-    {"endtime", required_argument, NULL, 'E'},
-    {"format", required_argument, NULL, 'o'},
-    {"helpformat", no_argument, NULL, 'e'},
-    {"jobs", required_argument, NULL, 'j'},
-    {"name", required_argument, NULL, OPTION_NAMES},
-    {"nodelist", required_argument, NULL, 'N'},
-    {"noconvert", no_argument, NULL, OPTION_NO_EFFECT},
-    {"noheader", no_argument, NULL, 'n'},
-    {"parsable", no_argument, NULL, 'p'},
-    {"parsable2", no_argument, NULL, 'P'},
-    {"starttime", required_argument, NULL, 'S'},
-    {"state", required_argument, NULL, 's'},
-    {"units", required_argument, NULL, OPTION_NO_EFFECT_VALUE},
-    {"user", required_argument, NULL, 'u'},
-    {NULL, 0, NULL, 0},
+static const struct slurm_row account_rows[] = {
+    FLAG("allocations", 'X', has_no_steps),
+    FLAG("allusers", 'a', is_of_all),
+    SLURM_OTHER("clusters", 'M', required_argument),
+    TEXT("delimiter", 0, required_argument, delimiter),
+    SLURM_OTHER("duplicates", 'D', no_argument),
+    TEXT("endtime", 'E', required_argument, until),
+    TEXT("format", 'o', required_argument, format),
+    FLAG("helpformat", 'e', prints_names),
+    SLURM_OTHER("jobs", 'j', required_argument),
+    TEXT("name", 0, required_argument, names),
+    SLURM_OTHER("nodelist", 'N', required_argument),
+    SLURM_OTHER("noconvert", 0, no_argument),
+    FLAG("noheader", 'n', no_header),
+    FLAG("parsable", 'p', ends_so),
+    FLAG("parsable2", 'P', is_parsable),
+    TEXT("starttime", 'S', required_argument, since),
+    TEXT("state", 's', required_argument, states),
+    SLURM_OTHER("units", 0, required_argument),
+    TEXT("user", 'u', required_argument, user),
 };
 
-/* Returns whether it is known. */
-static bool read_queue_option(int option, const char *value, struct list_options *options)
+static void note_queue_option(void *context, const struct slurm_row *row, const char *value)
 {
-    options->is_of_slurm |= option != OPTION_ME && option != 'u';
-    switch (option) {
-    case 'o':
-        options->format = value;
-        break;
-    case 'j':
-        options->jobs = value ? value : "";
-        break;
-    case 'n':
-        options->names = value;
-        break;
-    case 't':
-        options->states = value;
-        break;
-    case 'u':
-        options->user = value;
-        break;
-    case OPTION_ME:
-        options->user = "";
-        break;
-    case 'h':
-        options->no_header = true;
-        break;
-    case 'O':
-        options->long_format = value;
-        break;
-    case 'S':
-        options->sort = value;
-        break;
-    case 'M':
-        options->names_cluster = true;
-        break;
-    default:
-        return option != '?' && option != ':';
-    }
-    return true;
+    struct list_options *options = context;
+    options->is_of_slurm |= row->at != offsetof(struct list_options, user);
+    options->names_cluster |= row->letter == 'M';
 }
 
 /* sacct takes several lists of jobs together: submitit sends -j once for each. */
@@ -149,75 +114,31 @@ static void add_jobs(struct list_options *options, const char *value)
     options->jobs = options->all_jobs = all;
 }
 
-static bool read_account_option(int option, const char *value, struct list_options *options)
+static void note_account_option(void *context, const struct slurm_row *row, const char *value)
 {
-    options->is_of_slurm |= !strchr("SEuX", option) || option > UCHAR_MAX;
-    switch (option) {
-    case 'o':
-        options->format = value;
-        break;
-    case 'j':
+    struct list_options *options = context;
+    options->is_of_slurm |= !row->letter || !strchr("SEuX", row->letter);
+    options->is_parsable |= options->ends_so;
+    if (row->letter == 'j')
         add_jobs(options, value);
-        break;
-    case OPTION_NAMES:
-        options->names = value;
-        break;
-    case 's':
-        options->states = value;
-        break;
-    case 'u':
-        options->user = value;
-        break;
-    case 'a':
-        options->is_of_all = true;
-        break;
-    case 'n':
-        options->no_header = true;
-        break;
-    case 'p':
-        options->ends_so = true;
-        options->is_parsable = true;
-        break;
-    case 'P':
-        options->is_parsable = true;
-        break;
-    case OPTION_DELIMITER:
-        options->delimiter = value;
-        break;
-    case 'S':
-        options->since = value;
-        break;
-    case 'E':
-        options->until = value;
-        break;
-    case 'e':
-        options->prints_names = true;
-        break;
-    case 'X':
-        options->has_no_steps = true;
-        break;
-    default:
-        return option != '?' && option != ':';
-    }
-    return true;
 }
 
-/* Returns whether all options are known. getopt_long reorders the words: `arguments` is a copy. */
+/* Returns whether all options are known, and no word is left. */
 static bool read_options(
-    bool is_queue, char **arguments, int count, struct list_options *ret_options)
+    bool is_queue, const char *const *words, int count, struct list_options *options)
 {
-    const char *letters = is_queue ? ":ahj::M:n:o:O:p:rS:t:u:" : ":aDE:ej:M:nN:o:pPs:S:u:X";
-    int option;
-    ret_options->state_of = is_queue ? slurm_state_long : slurm_state_account;
-    opterr = 0;
-    optind = 1;
-    while ((option = getopt_long(
-                count, arguments, letters, is_queue ? queue_options : account_options, NULL)) != -1)
-        if (!(is_queue ? read_queue_option : read_account_option)(option, optarg, ret_options))
-            return false;
-    if (is_queue && ret_options->jobs && optind < count) /* "-j 12" */
-        ret_options->jobs = arguments[optind++];
-    return optind == count;
+    const char **rest;
+    int n = is_queue ? slurm_getopt(words, count, queue_rows, ARRAY_SIZE(queue_rows), options,
+                           note_queue_option, &rest)
+                     : slurm_getopt(words, count, account_rows, ARRAY_SIZE(account_rows), options,
+                           note_account_option, &rest);
+    options->state_of = is_queue ? slurm_state_long : slurm_state_account;
+    if (n == 1 && is_queue && options->jobs) { /* "-j 12" */
+        options->jobs = rest[0];
+        n = 0;
+    }
+    free(rest);
+    return n == 0;
 }
 
 /* ---- the tasks ---- */
@@ -629,19 +550,12 @@ bool slurm_list_run(const char *program, const char *const *words, int count, in
 {
     struct list_options options = {0};
     bool is_queue = strcmp(program, "squeue") == 0;
-    char **arguments = calloc((size_t)count + 2, sizeof *arguments);
-    if (!arguments || (!is_queue && strcmp(program, "sacct") != 0)) {
-        free(arguments);
+    if (!is_queue && strcmp(program, "sacct") != 0)
         return false;
-    }
-    arguments[0] = (char *)(uintptr_t)program;
-    for (int i = 0; i < count; i++)
-        arguments[i + 1] = (char *)(uintptr_t)words[i];
-    bool is_run = read_options(is_queue, arguments, count + 1, &options) && options.is_of_slurm;
+    bool is_run = read_options(is_queue, words, count, &options) && options.is_of_slurm;
     if (is_run)
         *ret_exit_code = run_list(is_queue, &options);
     free(options.all_jobs);
-    free(arguments);
     return is_run;
 }
 

@@ -359,7 +359,7 @@ static void run_control(
     const char *verb = count > 0 ? arguments[0] : "", *what = count > 1 ? arguments[1] : "",
                *name = count > 2 ? arguments[2] : NULL;
     bool shows = strcmp(verb, "show") == 0;
-    int used = 0;
+    const char *command = slurm_control_command(verb);
     if (shows && strncmp(what, "hostname", 8) == 0) {
         end_with(words, slurm_control_print_hosts(name));
     } else if (shows && strncmp(what, "job", 3) == 0) {
@@ -371,9 +371,9 @@ static void run_control(
         translate_update(words, arguments + 1, count - 1);
     } else if (shows && *what && slurm_control_print(what, is_one_line)) {
         end_with(words, EXIT_OK);
-    } else if (slurm_control_command(arguments, &used)) {
-        add_word(words, "", slurm_control_command(arguments, &used));
-        for (int i = used; i < count; i++)
+    } else if (command) {
+        add_word(words, "", command);
+        for (int i = 1; i < count; i++)
             add_ids(words, arguments[i]);
     } else {
         print_error(

@@ -8,7 +8,6 @@
 #include "cli/slurm_partition.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session_once.h"
+#include "cli/slurm_getopt.h"
 #include "cli/slurm_version.h"
 #include "cli/task_view.h"
 
@@ -191,9 +191,10 @@ static int print_lettered_line(const char *format, const struct node *node, FILE
 
 /* What -o or -O wants, and of which nodes. */
 struct form {
-    const char *text;
+    const char *text, *plain;   /* plain: where there is neither */
     bool has_names;             /* of -O */
     const char *nodes, *states; /* comma-separated; NULL: all */
+    bool no_header, names_cluster;
 };
 
 static int print_line(const struct form *form, const struct node *node, FILE *out)
@@ -247,7 +248,7 @@ static bool is_wanted(const struct form *form, const struct node *node)
     return has_state && (!form->nodes || is_listed(form->nodes, node->host));
 }
 
-static int print_partition(const struct form *form, bool has_header, bool names_cluster)
+static int print_partition(const struct form *form)
 {
     struct node node;
     if (!print_is_format_valid(print_header, form)) {
@@ -257,56 +258,54 @@ static int print_partition(const struct form *form, bool has_header, bool names_
     int code = read_node(&node);
     if (code != EXIT_OK)
         return code;
-    if (names_cluster && has_header)
+    if (form->names_cluster && !form->no_header)
         puts("CLUSTER: colloc");
-    if (has_header)
+    if (!form->no_header)
         print_header(form, stdout);
     if (is_wanted(form, &node))
         print_line(form, &node, stdout);
     return EXIT_OK;
 }
 
+#define TEXT(name, letter, member) SLURM_TEXT(name, letter, required_argument, struct form, member)
+
+static const struct slurm_row rows[] = {
+    SLURM_OTHER("all", 'a', no_argument),
+    SLURM_OTHER("clusters", 'M', required_argument),
+    SLURM_OTHER("exact", 'e', no_argument),
+    TEXT("format", 'o', text),
+    TEXT("Format", 'O', text),
+    SLURM_OTHER("Node", 'N', no_argument),
+    TEXT("nodes", 'n', nodes),
+    SLURM_FLAG("noheader", 'h', struct form, no_header),
+    SLURM_OTHER("partition", 'p', required_argument),
+    SLURM_OTHER("sort", 'S', required_argument),
+    TEXT("states", 't', states),
+    SLURM_OTHER("summarize", 's', no_argument),
+};
+
+static void note_option(void *context, const struct slurm_row *row, const char *value)
+{
+    struct form *form = context;
+    if (row->letter == 'o' || row->letter == 'O')
+        form->has_names = row->letter == 'O';
+    if (row->letter == 'N' || row->letter == 's')
+        form->plain = row->letter == 'N' ? NODE_FORMAT : SUMMARY_FORMAT;
+    form->names_cluster |= row->letter == 'M';
+}
+
 bool slurm_partition_run(const char *const *words, int count, int *ret_exit_code)
 {
-    static const struct option options[] = {{"all", no_argument, NULL, 'a'},
-        {"clusters", required_argument, NULL, 'M'}, {"exact", no_argument, NULL, 'e'},
-        {"format", required_argument, NULL, 'o'}, {"Format", required_argument, NULL, 'O'},
-        {"Node", no_argument, NULL, 'N'}, {"nodes", required_argument, NULL, 'n'},
-        {"noheader", no_argument, NULL, 'h'}, {"partition", required_argument, NULL, 'p'},
-        {"sort", required_argument, NULL, 'S'}, {"states", required_argument, NULL, 't'},
-        {"summarize", no_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
-    const char *plain = PARTITION_FORMAT;
-    struct form form = {0};
-    bool has_header = true, names_cluster = false, is_known = true;
-    int option;
-    char **arguments = calloc((size_t)count + 2, sizeof *arguments);
-    if (!arguments)
-        return false;
-    arguments[0] = (char *)(uintptr_t) "sinfo";
-    for (int i = 0; i < count; i++)
-        arguments[i + 1] = (char *)(uintptr_t)words[i];
-    opterr = 0;
-    optind = 1;
-    while (
-        (option = getopt_long(count + 1, arguments, ":aeM:Nn:ho:O:p:sS:t:", options, NULL)) != -1) {
-        is_known &= option != '?' && option != ':';
-        if (option == 'o' || option == 'O') {
-            form.text = optarg;
-            form.has_names = option == 'O';
-        }
-        form.nodes = option == 'n' ? optarg : form.nodes;
-        form.states = option == 't' ? optarg : form.states;
-        if (option == 'N' || option == 's')
-            plain = option == 'N' ? NODE_FORMAT : SUMMARY_FORMAT;
-        has_header &= option != 'h';
-        names_cluster |= option == 'M';
-    }
-    bool is_run = is_known && optind == count + 1 && count > 0;
-    free(arguments);
+    struct form form = {.plain = PARTITION_FORMAT};
+    const char **rest;
+    bool is_run = slurm_getopt(words, count, rows, ARRAY_SIZE(rows), &form, note_option, &rest) ==
+                      0 &&
+                  count > 0;
+    free(rest);
     if (is_run && !form.text)
-        form.text = plain;
+        form.text = form.plain;
     if (is_run)
-        *ret_exit_code = print_partition(&form, has_header, names_cluster);
+        *ret_exit_code = print_partition(&form);
     return is_run;
 }
 
