@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/json_value.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
@@ -188,11 +189,6 @@ static void print_summary(FILE *out, const struct recording *recording, bool is_
 
 /* ---- CSV and JSON ---- */
 
-static json_t *json_of(struct reading value, double unit)
-{
-    return value.valid ? json_real(value.value / unit) : json_null();
-}
-
 static json_t *json_of_gpu(const struct recorded_gpu *gpu)
 {
     const struct gpu_totals *totals = &gpu->totals;
@@ -200,13 +196,15 @@ static json_t *json_of_gpu(const struct recorded_gpu *gpu)
         "{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "index",
         gpu->info.index, "uuid", gpu->info.uuid, "name", gpu->info.name, "used", totals->used,
         "with_others", totals->with_others, "estimated", totals->is_estimated,
-        "command_mem_peak_mib", json_of(totals->our_peak_bytes, (double)MIB), "mem_peak_mib",
-        json_of(totals->peak_bytes, (double)MIB), "smact", json_of(mean_value(&totals->smact), 1),
-        "command_smact", json_of(mean_value(&totals->our_smact), 1), "smocc",
-        json_of(mean_value(&totals->smocc), 1), "dram_active",
-        json_of(mean_value(&totals->dram_active), 1), "power_w",
-        json_of(mean_value(&totals->power_w), 1), "idle_w", json_of(totals->meter.idle_w, 1),
-        "energy_j", totals->energy_j, "command_energy_j", totals->our_energy_j);
+        "command_mem_peak_mib", json_reading(totals->our_peak_bytes, (double)MIB), "mem_peak_mib",
+        json_reading(totals->peak_bytes, (double)MIB), "smact",
+        json_reading(mean_value(&totals->smact), 1), "command_smact",
+        json_reading(mean_value(&totals->our_smact), 1), "smocc",
+        json_reading(mean_value(&totals->smocc), 1), "dram_active",
+        json_reading(mean_value(&totals->dram_active), 1), "power_w",
+        json_reading(mean_value(&totals->power_w), 1), "idle_w",
+        json_reading(totals->meter.idle_w, 1), "energy_j", totals->energy_j, "command_energy_j",
+        totals->our_energy_j);
 }
 
 /* The keys "looks" and "late_looks" are older than the word sample; programs read them. */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/json_value.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
@@ -623,11 +624,6 @@ static void print_users(const struct user_totals *users)
     }
 }
 
-static json_t *reading_json(struct reading reading, double divisor)
-{
-    return reading.valid ? json_real(reading.value / divisor) : json_null();
-}
-
 static json_t *users_json(const struct user_totals *users)
 {
     json_t *list = json_array();
@@ -640,8 +636,8 @@ static json_t *users_json(const struct user_totals *users)
             list, json_pack("{s:s, s:I, s:f, s:f, s:f, s:o, s:o}", "user", user->name, "tasks",
                       (json_int_t)user->tasks, "avg_wait_s", user->wait_s / n, "avg_jct_s",
                       user->jct_s / n, "slowdown", user->stretch / n, "avg_wait_alone_s",
-                      reading_json(user->alone_wait_s, n), "finish_time_fairness",
-                      reading_json(user_total_fairness(user), 1)));
+                      json_reading(user->alone_wait_s, n), "finish_time_fairness",
+                      json_reading(user_total_fairness(user), 1)));
     }
     return list;
 }
@@ -744,7 +740,7 @@ static void print_result_json(const struct setup *setup, const struct simulation
     if (simulation->settings.can_suspend) {
         json_object_set_new(object, "suspensions", json_integer(result->suspensions));
         json_object_set_new(object, "moves", json_integer(result->moves));
-        json_object_set_new(object, "max_stretch", reading_json(result->max_stretch, 1));
+        json_object_set_new(object, "max_stretch", json_reading(result->max_stretch, 1));
         json_object_set_new(object, "memory_waits", json_integer(result->memory_waits));
         json_object_set_new(object, "memory_wait_s", json_real(result->memory_wait_s));
     }
@@ -768,8 +764,8 @@ static void print_result_json(const struct setup *setup, const struct simulation
     }
     if (result->error_first_hour.valid) {
         json_object_set_new(
-            object, "prediction_error_first_hour", reading_json(result->error_first_hour, 1));
-        json_object_set_new(object, "prediction_error_later", reading_json(result->error_later, 1));
+            object, "prediction_error_first_hour", json_reading(result->error_first_hour, 1));
+        json_object_set_new(object, "prediction_error_later", json_reading(result->error_later, 1));
         json_object_set_new(
             object, "delay_factor_streams", json_real(result->learned[SHARING_STREAMS].factor));
         json_object_set_new(

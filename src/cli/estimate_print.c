@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/json_value.h"
 #include "base/array.h"
 #include "base/units.h"
 #include "cli/estimation.h"
@@ -27,14 +28,9 @@ static const struct table_column columns[] = {
     {"NOTE", TABLE_WRAP},
 };
 
-static json_t *scaled_json(struct reading reading, double unit)
-{
-    return reading.valid ? json_real(reading.value / unit) : json_null();
-}
-
 static json_t *mib_json(struct reading bytes)
 {
-    return scaled_json(bytes, (double)MIB);
+    return json_reading(bytes, (double)MIB);
 }
 
 static json_t *count_json(struct count count)
@@ -55,8 +51,8 @@ static json_t *estimates_json(const struct estimation *estimation)
         json_object_set_new(
             row, "reserved_mib", mib_json(estimate_reserved(answer, ESTIMATE_RESERVED_QUANTILE)));
         json_object_update_new(row,
-            json_pack("{so,so,so,ss,ss}", "smact", scaled_json(answer->smact, 1), "dram_active",
-                scaled_json(answer->dram_active, 1), "step_ms", scaled_json(answer->step_us, 1e3),
+            json_pack("{so,so,so,ss,ss}", "smact", json_reading(answer->smact, 1), "dram_active",
+                json_reading(answer->dram_active, 1), "step_ms", json_reading(answer->step_us, 1e3),
                 "evidence", evidence_name(answer->evidence), "note", answer->note));
         if (*answer->kernels)
             json_object_set_new(row, "kernels", json_string(answer->kernels));
@@ -246,7 +242,7 @@ void estimate_print(const struct invocation *invocation, const struct estimation
     if (invocation->common[COMMON_JSON].number) {
         const struct estimate *answer = main_answer(estimation);
         json_t *object = json_pack("{so,so,sb,so,so,so}", "reserve_mib",
-            scaled_json(reserve_mib(answer), 1), "needs_mib", scaled_json(needs_mib(answer), 1),
+            json_reading(reserve_mib(answer), 1), "needs_mib", json_reading(needs_mib(answer), 1),
             "tries_kernels", answer->untried_p99_bytes.valid, "estimates",
             estimates_json(estimation), "model", model_json(&estimation->network), "warnings",
             warnings_json(model));

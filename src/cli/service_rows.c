@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/json_value.h"
+
 static struct reading part_of(const struct service_total *total, double part, double whole)
 {
     return total->service->p99_us && whole > 0 ? reading_of(part / whole) : READING_NONE;
@@ -52,11 +54,6 @@ void service_rows_print(struct service_totals *services, int64_t suspensions)
     printf("Trainings gave way %" PRId64 " times\n", suspensions);
 }
 
-static json_t *json_of(struct reading reading)
-{
-    return reading.valid ? json_real(reading.value) : json_null();
-}
-
 json_t *service_rows_json(struct service_totals *services)
 {
     json_t *list = json_array();
@@ -65,9 +62,10 @@ json_t *service_rows_json(struct service_totals *services)
         json_array_append_new(
             list, json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o}", "service", total->name,
                       "id", (json_int_t)total->id, "requests", total->requests, "up_s", total->up_s,
-                      "target_ms", json_of(target_ms(total)), "p99_ms",
-                      json_of(reading_times(service_total_p99_s(total), 1000)), "within_target",
-                      json_of(within_target(total)), "target_met", json_of(target_met(total))));
+                      "target_ms", json_reading(target_ms(total), 1), "p99_ms",
+                      json_reading(reading_times(service_total_p99_s(total), 1000), 1),
+                      "within_target", json_reading(within_target(total), 1), "target_met",
+                      json_reading(target_met(total), 1)));
     }
     return list;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/json_value.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -25,11 +26,6 @@ static void file_path(const struct gpus *gpus, char *path, size_t size)
     snprintf(path, size, "%s/usage.json", gpus->parts.config->state_dir);
 }
 
-static json_t *json_of(struct reading value)
-{
-    return value.valid ? json_real(value.value) : json_null();
-}
-
 static struct reading reading_from(const json_t *value)
 {
     return json_is_number(value) ? reading_of(json_number_value(value)) : READING_NONE;
@@ -40,12 +36,13 @@ static json_t *entry_of(const struct job *job)
     const struct usage *usage = &job->usage;
     json_t *gpu = job->peak_gpu == JOB_GPU_UNKNOWN ? json_null() : json_integer(job->peak_gpu);
     return json_pack("{s:I, s:o, s:o, s:b, s:o, s:f, s:f, s:b, s:f, s:f, s:i, s:o, s:i, s:f, s:o}",
-        "task", (json_int_t)job->id, "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu",
-        gpu, "peak_whole", job->peak_whole, "energy_j", json_of(usage->energy_j), "smact_s",
-        usage->smact_s, "span_s", usage->span_s, "estimated", usage->is_estimated, "steps",
-        job->steps.total, "steps_s", job->steps.timed_s, "step_source", job->steps.source,
-        "alone_per_s", json_of(job->steps.alone ? job->steps.alone->per_s : READING_NONE),
-        "alone_windows", job->steps.alone ? job->steps.alone->windows : 0, "alone_spread",
+        "task", (json_int_t)job->id, "mem_peak_bytes", json_reading(job->mem_peak_bytes, 1),
+        "peak_gpu", gpu, "peak_whole", job->peak_whole, "energy_j",
+        json_reading(usage->energy_j, 1), "smact_s", usage->smact_s, "span_s", usage->span_s,
+        "estimated", usage->is_estimated, "steps", job->steps.total, "steps_s", job->steps.timed_s,
+        "step_source", job->steps.source, "alone_per_s",
+        json_reading(job->steps.alone ? job->steps.alone->per_s : READING_NONE, 1), "alone_windows",
+        job->steps.alone ? job->steps.alone->windows : 0, "alone_spread",
         job->steps.alone ? job->steps.alone->spread : 0, "alone_time", alone_time_save(job));
 }
 
