@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the clocks: CLOCK_BOOTTIME for decisions, CLOCK_REALTIME for what is printed and stored. */
+/* Reads the clocks: CLOCK_BOOTTIME for decisions, CLOCK_REALTIME for what is printed and stored,
+ * CLOCK_THREAD_CPUTIME_ID for what work costs. */
 #include "base/clock.h"
 
 #include <time.h>
@@ -19,4 +20,9 @@ int64_t clock_monotonic_us(void)
 int64_t clock_wall_us(void)
 {
     return read_us(CLOCK_REALTIME);
+}
+
+int64_t clock_thread_us(void)
+{
+    return read_us(CLOCK_THREAD_CPUTIME_ID);
 }

@@ -22,4 +22,7 @@ int64_t clock_monotonic_us(void);
 /* Returns the time since 1970-01-01 UTC. May jump. */
 int64_t clock_wall_us(void);
 
+/* Returns the processor time of this thread so far. */
+int64_t clock_thread_us(void);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -158,4 +159,16 @@ int file_make_folders(const char *path, mode_t mode)
             return r;
         *slash = was;
     }
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
+{
+    remove(path);
+    return 0;
+}
+
+void file_remove_folder(const char *path)
+{
+    enum { DESCRIPTORS_MOST = 16 }; /* deeper folders are opened again */
+    nftw(path, remove_entry, DESCRIPTORS_MOST, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }

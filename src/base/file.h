@@ -46,4 +46,7 @@ int file_sync_folder_of(const char *path);
 /* mkdir -p; existing folders are not changed. Returns 0 or -errno. */
 int file_make_folders(const char *path, mode_t mode);
 
+/* rm -r, as far as it is allowed; other file systems and what links point to stay. */
+void file_remove_folder(const char *path);
+
 #endif

@@ -11,7 +11,6 @@
 #include "cli/emulate.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -25,6 +24,7 @@
 
 #include "base/array.h"
 #include "base/beside.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -52,17 +52,6 @@ static int make_folder(char *path, size_t size)
         return -ENAMETOOLONG;
     /* Tasks of other users find the file, too, where root serves them. */
     return mkdtemp(path) && chmod(path, 0755) == 0 ? 0 : -errno;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-    remove(path);
-    return 0;
-}
-
-static void remove_folder(const char *path)
-{
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- children ---- */
@@ -206,6 +195,6 @@ int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *c
             gpus, tool);
         status = supervise_collocd(file, become_collocd, context);
     }
-    remove_folder(folder);
+    file_remove_folder(folder);
     return status;
 }

@@ -7,12 +7,12 @@
 #include "daemon/retention.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 
@@ -43,11 +43,6 @@ static int forget_tasks(struct retention *retention, int *ret_forgotten)
     return r;
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-    return remove(path);
-}
-
 /* A folder of a task that is neither live nor in the log. */
 static bool is_orphan(struct retention *retention, const char *name)
 {
@@ -73,7 +68,7 @@ static void remove_orphans(struct retention *retention)
         if (!is_orphan(retention, entry->d_name))
             continue;
         snprintf(folder, sizeof folder, "%s/%s", path, entry->d_name);
-        nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        file_remove_folder(folder);
     }
     closedir(tasks);
 }

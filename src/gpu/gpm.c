@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "gpu/query_cost.h"
 
@@ -109,10 +110,10 @@ static void set_idle(struct gpm *gpm)
 static int compute_in_share(
     struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
 {
-    int64_t began_us = query_cost_cpu_us();
+    int64_t began_us = clock_thread_us();
     int r = compute_metrics(gpm, nvml, scratch);
     if (gpm->share > 0)
-        gpm->rest_us = (int64_t)((double)(query_cost_cpu_us() - began_us) / gpm->share);
+        gpm->rest_us = (int64_t)((double)(clock_thread_us() - began_us) / gpm->share);
     return r;
 }
 

@@ -126,9 +126,9 @@ static bool total_advance(struct total *total, uint64_t now)
 static void query_energy(struct sampling *sampling, struct energy *energy)
 {
     unsigned long long millijoule = 0;
-    int64_t began_us = query_cost_cpu_us();
+    int64_t began_us = clock_thread_us();
     int r = nvml_call(&sampling->source->nvml, energy, sampling->device->handle, &millijoule);
-    int64_t cost_us = query_cost_cpu_us() - began_us;
+    int64_t cost_us = clock_thread_us() - began_us;
 
     energy->next_query_us = sampling->sample->at_us;
     if (cost_us > ENERGY_EXPENSIVE_US)

@@ -107,11 +107,11 @@ int process_time_query(const struct nvml *nvml, nvml_device device,
     if (share > 0 && sample->at_us < time->next_query_us)
         return NVML_OK;
     clear_times(sample);
-    int64_t began_us = query_cost_cpu_us();
+    int64_t began_us = clock_thread_us();
     int r = fetch_samples(nvml, device, buffer, second_before(time->newest_us), &count);
     if (share > 0)
         time->next_query_us = sample->at_us +
-                              (int64_t)((double)(query_cost_cpu_us() - began_us) / share);
+                              (int64_t)((double)(clock_thread_us() - began_us) / share);
     if (r != NVML_OK)
         return r;
     for (unsigned i = 0; i < count; i++)

@@ -13,9 +13,6 @@
  * default second between two samples. */
 #define SLOW_INTERVAL_US ((int64_t)900000)
 
-/* Returns the processor time of this thread so far, in microseconds. */
-int64_t query_cost_cpu_us(void);
-
 /* Returns the pause in microseconds after a query that took `cost_us`: at least `least_us`. */
 int64_t query_cost_pause_us(int64_t cost_us, int64_t least_us);
 

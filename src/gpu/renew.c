@@ -166,13 +166,13 @@ bool gpu_set_is_outdated(struct gpu_set *set, bool at_once)
 {
     struct gpu_source *source = set->source;
     struct roster roster;
-    int64_t now_us = clock_monotonic_us(), began_us = query_cost_cpu_us();
+    int64_t now_us = clock_monotonic_us(), began_us = clock_thread_us();
     bool changed = false;
     if (!at_once && now_us < source->roster_next_query_us)
         return false;
     for (size_t card = 0; card < set->count && !changed; card = next_card(set, card))
         changed = has_changed(source, card, &roster);
-    int64_t rest_us = query_cost_pause_us(query_cost_cpu_us() - began_us, ROSTER_LEAST_US);
+    int64_t rest_us = query_cost_pause_us(clock_thread_us() - began_us, ROSTER_LEAST_US);
     source->roster_next_query_us = now_us + (rest_us < ROSTER_MOST_US ? rest_us : ROSTER_MOST_US);
     return changed;
 }

@@ -29,7 +29,7 @@ static void query_memory_errors(
     unsigned corrected, uncorrected, pending, failed;
     unsigned long long errors;
     int retired;
-    int64_t began_us = query_cost_cpu_us();
+    int64_t began_us = clock_thread_us();
     if (nvml_call(nvml, ecc_errors, card, NVML_UNCORRECTED, NVML_SINCE_DRIVER_LOAD, &errors) ==
         NVML_OK)
         trouble->ecc_uncorrected = errors;
@@ -41,7 +41,7 @@ static void query_memory_errors(
     if (nvml_call(nvml, retirement_pending, card, &retired) == NVML_OK)
         trouble->retirement_pending = retired;
     trouble->next_query_us = now_us +
-                             query_cost_pause_us(query_cost_cpu_us() - began_us, MEMORY_LEAST_US);
+                             query_cost_pause_us(clock_thread_us() - began_us, MEMORY_LEAST_US);
 }
 
 static void query_throttling(

@@ -243,16 +243,9 @@ static void keep_usage(struct metric_recorder *recorder, const struct batch *bat
         former[i] = (struct former_usage){batch->roots[i], now_us, usage[i]};
 }
 
-static int64_t thread_cpu_us(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return used.tv_sec * SECOND_US + used.tv_nsec / 1000;
-}
-
 static void read_usage(struct metric_recorder *recorder, struct batch *batch)
 {
-    int64_t now_us = clock_monotonic_us(), began_us = thread_cpu_us();
+    int64_t now_us = clock_monotonic_us(), began_us = clock_thread_us();
     if (batch->n_roots == 0 || now_us < recorder->usage_not_before_us)
         return;
     pid_t *roots = calloc(batch->n_roots, sizeof *roots);
@@ -267,7 +260,7 @@ static void read_usage(struct metric_recorder *recorder, struct batch *batch)
     free(roots);
     free(usage);
     recorder->usage_not_before_us = now_us +
-                                    (int64_t)((double)(thread_cpu_us() - began_us) / USAGE_SHARE);
+                                    (int64_t)((double)(clock_thread_us() - began_us) / USAGE_SHARE);
 }
 
 /* ---- the thread: the database ---- */
