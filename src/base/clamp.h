@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A value within bounds. */
+/* A value within bounds; the larger of two. */
 #ifndef COLLOC_BASE_CLAMP_H
 #define COLLOC_BASE_CLAMP_H
 
@@ -16,6 +16,11 @@ static inline int64_t clamp_int64(int64_t value, int64_t least, int64_t most)
 static inline int clamp_int(int value, int least, int most)
 {
     return (int)clamp_int64(value, least, most);
+}
+
+static inline int64_t max_int64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 #endif

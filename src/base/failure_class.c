@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 static const char *const names[FAILURE_CLASSES] = {
     [FAILURE_NONE] = "none",
     [FAILURE_GPU_OOM] = "gpu-oom",
@@ -29,11 +31,8 @@ const char *failure_name(enum failure_class failure)
 
 bool failure_parse(const char *name, enum failure_class *ret_failure)
 {
-    for (int i = 0; i < FAILURE_CLASSES; i++) {
-        if (strcmp(names[i], name) == 0) {
-            *ret_failure = (enum failure_class)i;
-            return true;
-        }
-    }
-    return false;
+    int place = span_place(span_of(name), names, FAILURE_CLASSES);
+    if (place >= 0)
+        *ret_failure = (enum failure_class)place;
+    return place >= 0;
 }

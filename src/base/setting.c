@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 
 /* ---- from text ---- */
@@ -47,12 +48,11 @@ static int parse_count(const struct setting_kind *kind, const char *text, int *r
 
 static int parse_choice(const struct setting_kind *kind, const char *text, int *ret)
 {
-    for (int i = 0; i < kind->n_names; i++)
-        if (kind->names[i] && strcmp(kind->names[i], text) == 0) {
-            *ret = i;
-            return 0;
-        }
-    return -EINVAL;
+    int place = span_place(span_of(text), kind->names, (size_t)kind->n_names);
+    if (place < 0)
+        return -EINVAL;
+    *ret = place;
+    return 0;
 }
 
 static int parse_amount(const struct setting_kind *kind, const char *text, int64_t *ret)

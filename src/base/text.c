@@ -34,6 +34,14 @@ struct span span_trim(struct span s)
     return s;
 }
 
+int span_place(struct span s, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (names[i] && span_is(s, names[i]))
+            return (int)i;
+    return -1;
+}
+
 bool span_copy(struct span s, char *buffer, size_t size)
 {
     if (size == 0)

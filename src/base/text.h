@@ -31,6 +31,17 @@ static inline bool span_is(struct span s, const char *text)
     return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
 }
 
+/* Returns the place of the span among `n` names, of which some may be NULL; -1: it is none of
+ * them. */
+int span_place(struct span s, const char *const *names, size_t n);
+
+/* Does the text end so, behind something else? */
+static inline bool text_ends(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && memcmp(text + n - m, end, m) == 0;
+}
+
 /* Copies at most size - 1 bytes and a NUL. Returns false when the span was truncated. */
 bool span_copy(struct span s, char *buffer, size_t size);
 
@@ -48,6 +59,13 @@ void text_mend(char *text);
  * Returns its size in bytes, with its code point in *ret_number; or 0.
  */
 size_t text_control(const char *text, unsigned *ret_number);
+
+/* Returns what follows the last '/' of a path: "train.py" of "/home/ada/train.py". */
+static inline const char *path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 /* Removes the next line from the front of `text`, without its "\n" or "\r\n". A last line may lack
  * a newline; an empty text has no line. Returns false at the end. */

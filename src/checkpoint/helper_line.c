@@ -201,13 +201,11 @@ int helper_request_read(struct span line, struct helper_request *ret_request)
 
 static int read_state(struct span field, enum process_state *ret_state)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
-        if (span_is(field, states[i])) {
-            *ret_state = (enum process_state)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
+    int place = span_place(field, states, ARRAY_SIZE(states));
+    if (place < 0)
+        return -EINVAL;
+    *ret_state = (enum process_state)place;
+    return 0;
 }
 
 int helper_reply_read(struct span line, struct helper_reply *ret_reply)

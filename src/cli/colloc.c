@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/docker_run.h"
 #include "cli/failure_print.h"
@@ -22,8 +23,7 @@
  * Adds the words for these. Returns whether it was called so. */
 static bool add_docker_words(const char *const *argv, struct word_list *words)
 {
-    const char *slash = argv[0] ? strrchr(argv[0], '/') : NULL;
-    const char *name = slash ? slash + 1 : argv[0];
+    const char *name = argv[0] ? path_name(argv[0]) : NULL;
     bool is_compose = name && strcmp(name, "docker-compose") == 0;
     if (!is_compose && (!name || strcmp(name, command_docker.name) != 0))
         return false;

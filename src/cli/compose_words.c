@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 /* ---- the command line ---- */
 
@@ -26,10 +27,7 @@ static const char *const flags[] = {"--all-resources", "--compatibility", "--dry
 
 static bool is_flag(const char *word)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
-        if (strcmp(flags[i], word) == 0)
-            return true;
-    return false;
+    return span_place(span_of(word), flags, ARRAY_SIZE(flags)) >= 0;
 }
 
 /* How many words the option at `words` has: "-f a" two, "-fa" and "--file=a" one. */

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 /* docker 20.10 to 28: docker(1), docker-run(1). */
 static const char *const flags[] = {"--detach", "--disable-content-trust", "--help", "--init",
@@ -26,19 +27,13 @@ static const char *const flags[] = {"--detach", "--disable-content-trust", "--he
 static const char flag_letters[] = "diPqt";
 static const char *const global_flags[] = {"--debug", "-D", "--tls", "--tlsverify"};
 
-static bool is_listed(const char *const *list, size_t n, const char *word)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i], word) == 0)
-            return true;
-    return false;
-}
-
 /* How many words the option has: "-v /a:/a" two, "-v/a:/a", "--gpus=all" and "-it" one. */
 static int count_words(const char *option)
 {
     if (strncmp(option, "--", 2) == 0)
-        return strchr(option, '=') || is_listed(flags, ARRAY_SIZE(flags), option) ? 1 : 2;
+        return strchr(option, '=') || span_place(span_of(option), flags, ARRAY_SIZE(flags)) >= 0
+                   ? 1
+                   : 2;
     const char *letter = option + 1 + strspn(option + 1, flag_letters);
     return *letter && !letter[1] ? 2 : 1;
 }
@@ -48,7 +43,7 @@ int docker_find_verb(const char *const *words)
     int i = 0;
     while (words[i] && *words[i] == '-') {
         bool is_alone = strchr(words[i], '=') ||
-                        is_listed(global_flags, ARRAY_SIZE(global_flags), words[i]);
+                        span_place(span_of(words[i]), global_flags, ARRAY_SIZE(global_flags)) >= 0;
         i += is_alone || !words[i + 1] ? 1 : 2;
     }
     return i;

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/estimation.h"
 #include "cli/export_kernels.h"
 #include "cli/pytorch.h"
@@ -210,9 +211,8 @@ static int run_pytorch(
 static int add_kernels(const struct invocation *invocation, struct task_description *task,
     size_t size, struct fault *fault)
 {
-    const char *named = invocation->values[ESTIMATE_PYTHON].text, *first = invocation->operands[0],
-               *slash = strrchr(first, '/');
-    bool is_python = strncmp(slash ? slash + 1 : first, "python", strlen("python")) == 0;
+    const char *named = invocation->values[ESTIMATE_PYTHON].text, *first = invocation->operands[0];
+    bool is_python = strncmp(path_name(first), "python", strlen("python")) == 0;
     const struct kernel_source source = {.interpreter = named       ? named
                                                         : is_python ? first
                                                                     : NULL,

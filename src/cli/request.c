@@ -22,6 +22,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
@@ -57,12 +58,6 @@ void request_add_options(json_t *request, const struct option_value *values)
                 request, task_options[i].field, value_json(&task_options[i], &values[i]));
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* A large one stays in its file, which the daemon opens as its user. */
 static int add_summary(json_t *request, const struct task_description *task, struct fault *fault)
 {
@@ -74,7 +69,7 @@ static int add_summary(json_t *request, const struct task_description *task, str
         key = "path";
         value = path;
     }
-    json_t *summary = json_pack("{ss,ss}", "name", base_name(file), key, value);
+    json_t *summary = json_pack("{ss,ss}", "name", path_name(file), key, value);
     if (!summary)
         return fault_set(fault, EILSEQ, "%s: its name is not UTF-8 text", file);
     json_object_set_new(request, task_options[TASK_SUMMARY].field, summary);

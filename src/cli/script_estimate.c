@@ -9,7 +9,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@
 #include "model/export.h"
 #include "sandbox/sandbox.h"
 
-enum { REASON_MOST = 4096, SETTING_SIZE = 3 * PATH_MAX, WORDS_MOST = 4096, FOLDERS_MOST = 16 };
+enum { REASON_MOST = 4096, SETTING_SIZE = 3 * PATH_MAX, WORDS_MOST = 4096 };
 
 #define LIMIT_USUAL_US (300 * SECOND_US) /* chosen: five times the time of the slowest scripts */
 #define MEMORY_MOST    (16 * GIB)        /* chosen: data and imports, while tensors are fake */
@@ -88,18 +87,11 @@ static int make_folder(struct folder *folder, struct fault *fault)
                : fault_set(fault, errno, "cannot make %.200s: %s", path, strerror(errno));
 }
 
-static int remove_entry(const char *path, const struct stat *stat, int kind, struct FTW *walk)
-{
-    remove(path);
-    return 0;
-}
-
 /* ---- the command ---- */
 
 static bool is_python(const char *word)
 {
-    const char *slash = strrchr(word, '/');
-    return strncmp(slash ? slash + 1 : word, "python", strlen("python")) == 0;
+    return strncmp(path_name(word), "python", strlen("python")) == 0;
 }
 
 static int write_script(const char *path, const char *text, struct fault *fault)
@@ -303,7 +295,7 @@ int script_export(
     int r = make_folder(&folder, fault);
     if (r == 0)
         r = run_command(command, &folder, fault, ret_text, ret_size);
-    nftw(folder.path, remove_entry, FOLDERS_MOST, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    file_remove_folder(folder.path);
     return r;
 }
 

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/slurm_accounts.h"
@@ -406,9 +407,7 @@ static bool asks_version(const char *const *arguments, int count)
 static bool asks_json(const char *program, const char *const *arguments, int count)
 {
     static const char *const lists[] = {"squeue", "sacct", "sinfo"};
-    bool is_list = false, is_asked = false;
-    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-        is_list |= strcmp(program, lists[i]) == 0;
+    bool is_list = span_place(span_of(program), lists, ARRAY_SIZE(lists)) >= 0, is_asked = false;
     for (int i = 0; i < count && is_list; i++)
         is_asked |= strncmp(arguments[i], "--json", 6) == 0 ||
                     strncmp(arguments[i], "--yaml", 6) == 0;
@@ -457,10 +456,8 @@ static bool run_here(struct slurm_words *words, const char *program, const char 
 int slurm_words_make(
     const char *called, const char *const *arguments, int count, struct slurm_words *ret_words)
 {
-    const char *slash = called ? strrchr(called, '/') : NULL, *program = called ? called : "";
+    const char *program = called ? path_name(called) : "";
     size_t i = 0;
-    if (slash)
-        program = slash + 1;
     *ret_words = (struct slurm_words){0};
     while (i < ARRAY_SIZE(programs) && strcmp(programs[i].program, program) != 0)
         i++;

@@ -29,6 +29,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/command_child.h"
 #include "cli/print.h"
@@ -319,8 +320,8 @@ static int run_recorded(const struct step *step)
 /* As Slurm: the program, or -J. */
 static const char *step_name(const struct step *step, const char *given)
 {
-    const char *slash = strrchr(step->command[0], '/');
-    return given && *given ? given : slash && slash[1] ? slash + 1 : step->command[0];
+    const char *program = path_name(step->command[0]);
+    return given && *given ? given : *program ? program : step->command[0];
 }
 
 static int read_options(

@@ -58,18 +58,12 @@ static bool is_on_path(const char *name)
     return false;
 }
 
-static bool ends_in(const char *word, const char *end)
-{
-    size_t n = strlen(word), m = strlen(end);
-    return n > m && strcmp(word + n - m, end) == 0;
-}
-
 /* Warns if the first argument that looks like a script, which an interpreter will open, is missing.
  */
 static void warn_of_missing_script(const char *const *arguments)
 {
     for (; *arguments; arguments++) {
-        if (**arguments == '-' || !(ends_in(*arguments, ".py") || ends_in(*arguments, ".sh")))
+        if (**arguments == '-' || !(text_ends(*arguments, ".py") || text_ends(*arguments, ".sh")))
             continue;
         if (access(*arguments, F_OK) < 0)
             print_error("warning: %s: %s", *arguments, strerror(errno));
@@ -114,7 +108,7 @@ int submit_refuse_quoted_line(const char *line, struct fault *fault)
 /* In a task colloc's `docker` stands first on PATH, which sudo sets anew. */
 static bool passes_task_by(const char *program, const char *verb, bool by_sudo)
 {
-    const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+    const char *name = path_name(program);
     bool is_docker = strcmp(name, "docker") == 0 || strcmp(name, "nvidia-docker") == 0;
     bool is_collocs = name == program && strcmp(name, "nvidia-docker") != 0 && !by_sudo;
     if (strcmp(name, "docker-compose") == 0)
@@ -227,7 +221,7 @@ void submit_warn_of_words(
 
 bool submit_is_python(const char *file, const char *script)
 {
-    return ends_in(file, ".py") && strncmp(script, "#!", 2) != 0;
+    return text_ends(file, ".py") && strncmp(script, "#!", 2) != 0;
 }
 
 int submit_check_python(const char *file, struct fault *fault)

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "core/questions.h"
 
@@ -66,11 +67,6 @@ static void add_shared(
     time->rest_work_s += speed.value * rest_s;
 }
 
-static int64_t later_time(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void begin_note(struct alone_time *time, const struct job *job, int64_t now_us)
 {
     time->noted_us = now_us;
@@ -89,7 +85,7 @@ static void note_task(
         begin_note(job->alone_time, job, task_runs_since_us(task));
     }
     struct alone_time *time = job->alone_time;
-    int64_t since_us = later_time(time->noted_us, task_runs_since_us(task));
+    int64_t since_us = max_int64(time->noted_us, task_runs_since_us(task));
     double s = (double)(now_us - since_us) / (double)SECOND_US;
     struct speed_now now = core_speed_now(core, task);
     if (job->steps.alone && time->noted_units != job->steps.alone->units)

@@ -35,21 +35,12 @@ static struct reading overrun_bytes(const struct task *task, const struct job *j
     return reading_of(over >= (double)OVERRUN_LEAST_BYTES ? over : 0);
 }
 
-static bool share_a_gpu(const struct task *a, const struct task *b)
-{
-    for (int i = 0; i < a->n_gpus; i++)
-        for (int k = 0; k < b->n_gpus; k++)
-            if (a->gpus[i] == b->gpus[k])
-                return true;
-    return false;
-}
-
 json_t *overruns_beside(const struct core *core, const struct jobs *jobs, const struct task *task)
 {
     json_t *list = json_array();
     for (const struct task *other = core_next_task(core, 0); other;
          other = core_next_task(core, other->id)) {
-        if (other == task || !share_a_gpu(task, other))
+        if (other == task || !task_shares_gpu(task, other))
             continue;
         struct reading over = overrun_bytes(other, jobs_find(jobs, other->id));
         if (over.valid && over.value > 0)

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "exec/identity.h"
 #include "exec/tree.h"
@@ -114,10 +115,9 @@ static void read_process(pid_t pid, struct drain_process *ret_process)
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     ssize_t n = readlink(path, program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
-    const char *slash = strrchr(program, '/');
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     bool is_there = file_read(path, STATUS_LIMIT, NULL, &status, &size) == 0;
-    drain_describe(is_there ? status : "", slash ? slash + 1 : program, ret_process);
+    drain_describe(is_there ? status : "", path_name(program), ret_process);
     free(status);
 }
 

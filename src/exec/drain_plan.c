@@ -6,15 +6,13 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "exec/status_mask.h"
 
 static bool names_shell(const char *program)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "ksh", "mksh", "zsh", "busybox"};
-    for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
-        if (strcmp(program, shells[i]) == 0)
-            return true;
-    return false;
+    return span_place(span_of(program), shells, ARRAY_SIZE(shells)) >= 0;
 }
 
 void drain_describe(const char *status, const char *program, struct drain_process *ret_process)

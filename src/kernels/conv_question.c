@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 static const char *const passes[] = {"forward", "input", "weight"};
 static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
@@ -15,10 +16,8 @@ static const char *const flags[] = {"0", "1"};
 
 enum conv_type conv_type_of(const char *name)
 {
-    for (size_t i = 0; name && i < ARRAY_SIZE(types); i++)
-        if (strcmp(name, types[i]) == 0)
-            return (enum conv_type)i;
-    return CONV_TYPES;
+    int place = span_place(span_of_optional(name), types, ARRAY_SIZE(types));
+    return place < 0 ? CONV_TYPES : (enum conv_type)place;
 }
 
 /* ---- writing ---- */

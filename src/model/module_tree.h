@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about the tree of a printed network, which need no shapes. Internal to this
- * component. */
+/* Questions about the tree of a printed network, which need no shapes. */
 #ifndef COLLOC_MODEL_MODULE_TREE_H
 #define COLLOC_MODEL_MODULE_TREE_H
 

@@ -22,6 +22,7 @@
 
 #include "base/array.h"
 #include "model/format.h"
+#include "model/module_tree.h"
 
 /* Chosen: lists of blocks that are tried from their ends, so that a text of 50,000 layers takes
  * milliseconds. */
@@ -92,10 +93,7 @@ static bool is_wrapped(struct span name)
 {
     static const char *const names[] = {
         "layer", "base", "base_layer", "module", "original_module", "sublayer"};
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (span_is(name, names[i]))
-            return true;
-    return false;
+    return span_place(name, names, ARRAY_SIZE(names)) >= 0;
 }
 
 static bool is_adapter_module(const struct layer *layer)
@@ -143,14 +141,6 @@ bool trained_sums_take_last(struct model *model, int64_t count)
     return trained == count;
 }
 
-static size_t end_of(const struct model *model, size_t i)
-{
-    size_t k = i + 1;
-    while (k < model->n_layers && model->layers[k].depth > model->layers[i].depth)
-        k++;
-    return k;
-}
-
 static int64_t parameters_in(const struct model *model, size_t begin, size_t end)
 {
     int64_t sum = 0;
@@ -192,7 +182,7 @@ static void try_ending(
 static void try_list(
     const struct model *model, size_t i, int64_t count, int64_t loose, struct ending *found)
 {
-    size_t end = end_of(model, i), output = find_output(model);
+    size_t end = module_end(model, i), output = find_output(model);
     int64_t of_output = output == no_layer || output < end ? 0 : model->layers[output].parameters,
             behind = 0, whole = parameters_in(model, i, end);
     int depth = model->layers[i].depth + 1;

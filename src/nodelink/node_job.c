@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "nodelink/json_field.h"
 
 /* As event.h: sums of a few do not overflow. */
@@ -66,10 +67,8 @@ json_t *node_job_json(const struct node_job *job)
 /* The place of the text among `n` names. A name of a later version counts as the first. */
 static size_t name_place(const char *text, const char *const *names, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], text) == 0)
-            return i;
-    return 0;
+    int place = span_place(span_of(text), names, n);
+    return place < 0 ? 0 : (size_t)place;
 }
 
 int node_job_read(const json_t *object, struct fault *fault, struct node_job *ret_job)

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/text.h"
+
 bool symbol_table_is_of(const struct dl_phdr_info *object, const char *beginning)
 {
-    const char *slash = strrchr(object->dlpi_name, '/');
-    const char *file = slash ? slash + 1 : object->dlpi_name;
-    return strncmp(file, beginning, strlen(beginning)) == 0;
+    return strncmp(path_name(object->dlpi_name), beginning, strlen(beginning)) == 0;
 }
 
 /* musl leaves addresses in the dynamic section relative to the object. */

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "taskfile/plain_text.h"
 
 /* One program that runs another file. The letters are its short options. */
@@ -65,30 +66,10 @@ static const char *const launcher_modules[] = {"torch.distributed.run", "torch.d
 static const char *const script_endings[] = {
     ".py", ".sh", ".bash", ".pl", ".rb", ".R", ".jl", ".js", ".lua", ".ipynb"};
 
-static bool is_among(const char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* "python" and "python3.11", but not "python-config". */
 static const struct interpreter *find_interpreter(const char *word)
 {
-    const char *name = base_name(word);
+    const char *name = path_name(word);
     for (size_t i = 0; i < ARRAY_SIZE(interpreters); i++) {
         size_t n = strlen(interpreters[i].name);
         if (strncmp(name, interpreters[i].name, n) == 0 &&
@@ -100,13 +81,13 @@ static const struct interpreter *find_interpreter(const char *word)
 
 static bool is_launcher(const char *word)
 {
-    return is_among(launchers, ARRAY_SIZE(launchers), base_name(word));
+    return span_place(span_of(path_name(word)), launchers, ARRAY_SIZE(launchers)) >= 0;
 }
 
 static bool looks_like_script(const char *word)
 {
     for (size_t i = 0; i < ARRAY_SIZE(script_endings); i++)
-        if (ends_with(base_name(word), script_endings[i]))
+        if (text_ends(path_name(word), script_endings[i]))
             return true;
     return false;
 }
@@ -117,7 +98,7 @@ static const char *started_by(const char *const *words, int depth);
 
 static const char *module_name(const char *module, const char *const *rest, int depth)
 {
-    if (!is_among(launcher_modules, ARRAY_SIZE(launcher_modules), module))
+    if (span_place(span_of(module), launcher_modules, ARRAY_SIZE(launcher_modules)) < 0)
         return module;
     const char *started = started_by(rest, depth + 1);
     return started ? started : module;
@@ -152,9 +133,9 @@ static const char *script_of(
     for (int i = 1; words[i]; i++) {
         const char *word = words[i], *value;
         if (word[0] != '-')
-            return base_name(word);
+            return path_name(word);
         if (strcmp(word, "--") == 0)
-            return words[i + 1] ? base_name(words[i + 1]) : NULL;
+            return words[i + 1] ? path_name(words[i + 1]) : NULL;
         if (word[1] == '-')
             continue;
         if (word[1] == '\0')
@@ -183,7 +164,7 @@ static const char *script_of(
 static bool is_launcher_operand(const char *word)
 {
     return isdigit((unsigned char)word[0]) || strchr(word, '=') ||
-           is_among(verbs, ARRAY_SIZE(verbs), word);
+           span_place(span_of(word), verbs, ARRAY_SIZE(verbs)) >= 0;
 }
 
 static const char *first_plain_word(const char *const *words)
@@ -194,7 +175,7 @@ static const char *first_plain_word(const char *const *words)
         bool may_be_value = behind_option && !strchr(words[i], '/');
         behind_option = is_option && !strchr(words[i], '=') && strcmp(words[i], "--") != 0;
         if (!is_option && !may_be_value && !is_launcher_operand(words[i]))
-            return base_name(words[i]);
+            return path_name(words[i]);
     }
     return NULL;
 }
@@ -212,14 +193,14 @@ static const char *started_by(const char *const *words, int depth)
             return module_name(words[i + 1], words + i + 2, depth);
         if (interpreter) {
             const char *script = script_of(interpreter, words + i, depth + 1);
-            return script ? script : base_name(words[i]);
+            return script ? script : path_name(words[i]);
         }
         if (is_launcher(words[i])) {
             const char *started = started_by(words + i + 1, depth + 1);
-            return started ? started : base_name(words[i]);
+            return started ? started : path_name(words[i]);
         }
         if (looks_like_script(words[i]) && words[i][0] != '-')
-            return base_name(words[i]);
+            return path_name(words[i]);
     }
     return first_plain_word(words);
 }
@@ -253,7 +234,7 @@ const char *command_line_name(const char *const *words, char name[COMMAND_NAME_S
                         : is_launcher(words[0]) ? started_by(words + 1, 0)
                                                 : NULL;
     if (!found || !is_fit_name(found))
-        found = is_fit_name(base_name(words[0])) ? base_name(words[0]) : "command";
+        found = is_fit_name(path_name(words[0])) ? path_name(words[0]) : "command";
     size_t n = whole_characters(found, COMMAND_NAME_SIZE - 1);
     memcpy(name, found, n);
     name[n] = '\0';

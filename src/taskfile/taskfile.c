@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "taskfile/command_line.h"
 #include "taskfile/forms.h"
 #include "taskfile/plain_text.h"
@@ -63,12 +64,6 @@ int taskfile_parse(const char *name, const char *text, size_t size, struct fault
     return r < 0 ? r : slurm_lines_finish(name, ret_description, fault);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static int default_name(struct task_description *description, const char *name, struct fault *fault)
 {
     struct option_value *value = &description->values[TASK_NAME];
@@ -78,7 +73,7 @@ static int default_name(struct task_description *description, const char *name, 
 static int find_summary(const char *path, struct task_description *description, struct fault *fault)
 {
     struct option_value *summary = &description->values[TASK_SUMMARY];
-    size_t folder = (size_t)(base_name(path) - path);
+    size_t folder = (size_t)(path_name(path) - path);
     if (!summary->set || folder == 0 || summary->text[0] == '/')
         return 0;
     char *beside;
@@ -106,7 +101,7 @@ int taskfile_read(const char *path, struct fault *fault, struct task_description
     r = taskfile_parse(name, text, size, fault, ret_description);
     free(text);
     if (r == 0)
-        r = default_name(ret_description, base_name(name), fault);
+        r = default_name(ret_description, path_name(name), fault);
     if (r == 0 && !(ret_description->file = strdup(name)))
         r = fault_set(fault, ENOMEM, "out of memory");
     return r < 0 ? r : find_summary(path, ret_description, fault);

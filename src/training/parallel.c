@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "base/units.h"
 
 const char *const parallel_names[PARALLELS] = {
@@ -75,10 +76,8 @@ const char *parallel_canonical(const char *text)
 
 enum offload offload_parse(const char *text)
 {
-    for (int i = 0; text && i < OFFLOADS; i++)
-        if (strcmp(text, offload_names[i]) == 0)
-            return (enum offload)i;
-    return OFFLOAD_NONE;
+    int place = span_place(span_of_optional(text), offload_names, OFFLOADS);
+    return place < 0 ? OFFLOAD_NONE : (enum offload)place;
 }
 
 enum parallel parallel_assumed(enum parallel parallel, int gpus)

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "core/stop_spec.h"
 #include "daemon/dependencies.h"
@@ -49,10 +50,7 @@ static int check_keys(const json_t *body, struct fault *fault)
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)body, key, value) {
-        bool found = is_task_option(key);
-        for (size_t i = 0; i < ARRAY_SIZE(others) && !found; i++)
-            found = strcmp(others[i], key) == 0;
-        if (!found)
+        if (!is_task_option(key) && span_place(span_of(key), others, ARRAY_SIZE(others)) < 0)
             return fault_set(
                 fault, EINVAL, "%.40s: there is no such key (docs/protocol.md lists them)", key);
     }

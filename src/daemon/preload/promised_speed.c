@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "core/probe.h"
 #include "daemon/preload/preload_state.h"
@@ -21,18 +22,13 @@ static bool is_shared(const struct gpu_view *gpu)
     return n > 1 || reading_assume(gpu->external_processes, 1) > 0;
 }
 
-static int64_t later_time(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Since when the same tasks have computed on the GPU. */
 static int64_t mix_since_us(const struct core *core, const struct gpu_view *gpu)
 {
     int64_t since_us = gpu->mix_since_us;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct task_yield *yield = &core_task(core, gpu->residents[i].task)->run->yield;
-        since_us = later_time(since_us, later_time(yield->since_us, yield->resumed_us));
+        since_us = max_int64(since_us, max_int64(yield->since_us, yield->resumed_us));
     }
     return since_us;
 }
@@ -45,7 +41,7 @@ static bool is_alone(const struct core *core, const struct task *task, int64_t *
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core_view(core)->gpus[task->gpus[i]];
         is_alone &= !is_shared(gpu);
-        *ret_since_us = later_time(*ret_since_us, mix_since_us(core, gpu));
+        *ret_since_us = max_int64(*ret_since_us, mix_since_us(core, gpu));
     }
     return is_alone;
 }

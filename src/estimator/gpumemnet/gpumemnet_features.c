@@ -95,10 +95,7 @@ static int function_of(struct span type)
     static const char *const functions[] = {"ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU",
         "SELU", "CELU", "GELU", "SiLU", "Mish", "Hardswish", "Tanh", "Sigmoid", "Softplus",
         "Softsign", "Softmax"};
-    for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
-        if (span_is(type, functions[i]))
-            return (int)i;
-    return -1;
+    return span_place(type, functions, ARRAY_SIZE(functions));
 }
 
 static void set_function(const struct model *model, float value[GPUMEMNET_VALUES])

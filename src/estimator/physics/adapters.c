@@ -25,7 +25,7 @@ static void begin_adapted(struct builder *builder, size_t i)
         return;
     struct adapter_scope scope = {.base = i + 1,
         .second = second,
-        .end = builder_end_of(model, i),
+        .end = module_end(model, i),
         .entry = builder->current,
         .base_output = TAPE_NONE};
     builder->adapter = scope;

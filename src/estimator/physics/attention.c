@@ -22,6 +22,7 @@
 
 #include "estimator/physics/library_rules.h"
 #include "estimator/physics/trained_part.h"
+#include "model/module_tree.h"
 
 enum {
     /* Chosen: the width of a head in nearly all published transformers (BERT, GPT-2, ViT). Only
@@ -236,7 +237,7 @@ static bool shows_projections(const struct builder *builder, size_t i)
     bool raw = layers[i].parameters > 0;
     if (builder->extents.model->format == SUMMARY_REPR && library_uses_windows(layers[i].type))
         return false; /* a printed module lists layers that are used as functions, too */
-    size_t end = builder_end_of(builder->extents.model, i);
+    size_t end = module_end(builder->extents.model, i);
     for (size_t k = i + 1; raw && k < end; k++)
         if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 &&
             !layers[k].activations.known && !builder->extents.from_arguments)
@@ -256,7 +257,7 @@ static const struct layer *take_parameters(struct builder *builder, size_t i, do
     const struct layer *layers = builder->extents.model->layers;
     double parameters = (double)layers[i].parameters;
     const struct layer *last = &layers[i];
-    size_t end = builder_end_of(builder->extents.model, i);
+    size_t end = module_end(builder->extents.model, i);
     for (size_t k = i + 1; k < end; k++) {
         if (layers[k].kind != LAYER_LINEAR)
             continue;

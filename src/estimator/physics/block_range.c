@@ -28,10 +28,7 @@ enum { NO_BLOCK = -1 };
 static bool is_container(const struct layer *layer)
 {
     static const char *const types[] = {"ModuleList", "Sequential", "ModuleDict"};
-    for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-        if (span_is(layer->type, types[i]))
-            return true;
-    return false;
+    return span_place(layer->type, types, ARRAY_SIZE(types)) >= 0;
 }
 
 static bool is_block(const struct layer *layer)

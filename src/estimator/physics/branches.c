@@ -13,6 +13,8 @@
  */
 #include "estimator/physics/branches.h"
 
+#include "model/module_tree.h"
+
 static bool has_same_size(const struct layer *a, const struct layer *b)
 {
     return a->activations.known && b->activations.known && a->rank == b->rank &&
@@ -45,10 +47,10 @@ static bool is_linear_branch(const struct model *model, size_t child, size_t end
 static size_t find_branches(const struct model *model, size_t block)
 {
     const struct layer *layers = model->layers;
-    size_t i = block + 1, end = builder_end_of(model, block);
+    size_t i = block + 1, end = module_end(model, block);
     int n = 0;
     while (i < end) {
-        size_t next = builder_end_of(model, i);
+        size_t next = module_end(model, i);
         if (!has_same_size(&layers[block], &layers[i]) || !is_linear_branch(model, i, next, n == 0))
             break;
         n++;

@@ -114,14 +114,6 @@ int builder_merge(struct builder *builder, int first, int second, bool keeps, st
     return r < 0 ? r : op.output;
 }
 
-size_t builder_end_of(const struct model *model, size_t i)
-{
-    size_t end = i + 1;
-    while (end < model->n_layers && model->layers[end].depth > model->layers[i].depth)
-        end++;
-    return end;
-}
-
 void builder_fini(struct builder *builder)
 {
     free(builder->embeddings.ops);

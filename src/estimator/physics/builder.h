@@ -107,9 +107,6 @@ int builder_merge(struct builder *builder, int first, int second, bool keeps, st
 /* Returns the size of `tensor`, an index that is not TAPE_NONE. */
 struct extent builder_extent(const struct builder *builder, int tensor);
 
-/* Returns the index after the last layer inside layer `i`. */
-size_t builder_end_of(const struct model *model, size_t i);
-
 /* Frees what only building needs; the tape stays. */
 void builder_fini(struct builder *builder);
 
