@@ -5,14 +5,9 @@
  * and that user may then stop or kill it. A process that exceeds its limit is killed. If the kernel
  * keeps it nevertheless, as in a file system that does not answer, it is reaped later.
  *
- *     child = user_helper_begin(&helper, loop, &order, fault);
- *     if (child == USER_HELPER_CHILD) {
- *         report.answer = user_helper_become(&order);
- *         ...
- *         user_helper_end(&helper, &report);
- *     }
- *     helper.context = ...;
- *     helper.on_done = ...;
+ *     helper.context = control;
+ *     helper.on_done = on_started;
+ *     r = user_helper_run(&helper, loop, &order, start_control_daemon, fault);
  */
 #ifndef COLLOC_SERVICE_USER_HELPER_H
 #define COLLOC_SERVICE_USER_HELPER_H
@@ -32,6 +27,7 @@ struct user_helper_order {
     int limit_ms;
     int queued_ms;    /* so much of the time for which it waits for a processor is not counted */
     const char *what; /* for people: "start MPS" */
+    bool is_as_user;  /* user_helper_run: becomes the user first */
 
     /* Called when the child is reaped, which may be long after on_done; may be NULL. */
     void (*on_gone)(void *context);
@@ -83,6 +79,28 @@ int user_helper_become(const struct user_helper_order *order);
 
 /* In the child: reports and ends it. */
 _Noreturn void user_helper_end(struct user_helper *helper, const struct user_helper_report *report);
+
+/*
+ * Starts a helper that calls one function.
+ *
+ * helper: with its context and on_done
+ * work:   called in the child with the context; returns the report's answer
+ *
+ * Returns 0, or -errno with a fault.
+ */
+static inline int user_helper_run(struct user_helper *helper, uv_loop_t *loop,
+    const struct user_helper_order *order, int (*work)(void *context, struct fault *fault),
+    struct fault *fault)
+{
+    int child = user_helper_begin(helper, loop, order, fault);
+    if (child != USER_HELPER_CHILD)
+        return child;
+    struct user_helper_report report = {0};
+    report.answer = order->is_as_user ? user_helper_become(order) : 0;
+    if (report.answer == 0)
+        report.answer = work(helper->context, &report.fault);
+    user_helper_end(helper, &report);
+}
 
 /* Stops watching: on_done is not called, and the child continues by itself. Does nothing without a
  * child. */

@@ -85,8 +85,9 @@ static void look_up(struct question *question, char *space)
     question->is_answered = true;
 }
 
-static int look_up_all(struct round *round)
+static int look_up_all(void *context, struct fault *fault)
 {
+    struct round *round = ((const struct names *)context)->round;
     char *space = malloc(ENTRY_BYTES);
     for (int i = 0; space && i < round->n; i++)
         look_up(&round->questions[i], space);
@@ -216,12 +217,7 @@ static void begin_round(struct names *names)
         return;
     names->helper.context = names;
     names->helper.on_done = on_round;
-    int child = user_helper_begin(&names->helper, names->loop, &order, &fault);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {.answer = look_up_all(names->round)};
-        user_helper_end(&names->helper, &report);
-    }
-    if (child < 0)
+    if (user_helper_run(&names->helper, names->loop, &order, look_up_all, &fault) < 0)
         end_round(names);
 }
 

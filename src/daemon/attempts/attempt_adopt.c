@@ -66,9 +66,9 @@ static void adopt_unclaimed(struct live_attempt *live, const struct task *task, 
     if (!task->has_process)
         attempts_report_unstarted(live->attempts, task);
     else if (state == ATTEMPT_NO_FOLDER)
-        attempts_sweep(live, task, "its attempt folder is gone", false);
+        attempts_sweep(live, "its attempt folder is gone", false);
     else
-        attempts_sweep(live, task, "its claim is gone", true);
+        attempts_sweep(live, "its claim is gone", true);
 }
 
 /* STARTED is fed again, so that a task that is to end meanwhile is killed. What the log says of the
@@ -88,8 +88,8 @@ static void report_end(struct live_attempt *live, const struct task *task, int s
     if (state == ATTEMPT_ENDED)
         attempts_take_exit(live->attempts, task, exit);
     else
-        attempts_sweep(live, task,
-            state < 0 ? fault->text : "its shim was killed or the machine went down", false);
+        attempts_sweep(
+            live, state < 0 ? fault->text : "its shim was killed or the machine went down", false);
 }
 
 void attempts_adopt_one(struct attempts *attempts, const struct task *task)

@@ -106,6 +106,12 @@ static int do_work(struct attempts *attempts, const char *path, uint64_t task, i
     return 0;
 }
 
+static int do_all(void *attempts, struct fault *fault)
+{
+    int r = visit_slices(attempts, do_work);
+    return r < 0 ? fault_set(fault, -r, "%s", strerror(-r)) : r;
+}
+
 /* ---- in the daemon ---- */
 
 /* A slice that is gone again, of a short container, is fine. */
@@ -133,17 +139,9 @@ void slices_review(struct attempts *attempts)
     if (user_helper_is_under_way(&attempts->slices) || !attempts->cgroup_home[0] ||
         visit_slices(attempts, find_work) == SLICE_IS_FINE)
         return;
-    int child = user_helper_begin(&attempts->slices, attempts->parts.loop, &order, &fault);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        report.answer = visit_slices(attempts, do_work);
-        if (report.answer < 0)
-            fault_set(&report.fault, -report.answer, "%s", strerror(-report.answer));
-        user_helper_end(&attempts->slices, &report);
-    }
     attempts->slices.context = attempts;
     attempts->slices.on_done = on_reviewed;
-    if (child < 0)
+    if (user_helper_run(&attempts->slices, attempts->parts.loop, &order, do_all, &fault) < 0)
         log_warning("containers of tasks are not limited: %s", fault.text);
     else
         visit_slices(attempts, note_limits);

@@ -16,12 +16,16 @@
 #define LIMIT_MS 30000 /* chosen: above what processes that do not answer can take */
 
 /* In the helper. Returns how many there were, or -errno when that is not known. */
-static int kill_left(const struct attempts *attempts, const struct task *task)
+static int kill_left(void *context, struct fault *fault)
 {
+    const struct live_attempt *live = context;
+    const struct attempts *attempts = live->attempts;
+    const struct task *task = core_task(attempts->parts.core, live->task);
     char folder[STATE_PATH_SIZE];
     attempts_folder(attempts, task, folder, sizeof folder);
     int in_cgroup = cgroups_sweep(attempts, folder), marked = attempt_sweep(folder, task->uid);
-    return in_cgroup > 0 && in_cgroup > marked ? in_cgroup : marked;
+    int r = in_cgroup > 0 && in_cgroup > marked ? in_cgroup : marked;
+    return r < 0 ? fault_set(fault, -r, "%s", strerror(-r)) : r;
 }
 
 static void on_swept(struct user_helper *helper, int answer, const struct fault *fault)
@@ -44,26 +48,17 @@ static void on_swept(struct user_helper *helper, int answer, const struct fault 
         attempts_report_lost(attempts, task, why);
 }
 
-void attempts_sweep(
-    struct live_attempt *live, const struct task *task, const char *why, bool may_be_unstarted)
+void attempts_sweep(struct live_attempt *live, const char *why, bool may_be_unstarted)
 {
-    struct attempts *attempts = live->attempts;
     const struct user_helper_order order = {
         .limit_ms = LIMIT_MS, .what = "end the processes of a killed shim"};
     struct fault fault = {0};
     live->to_adopt = true;
     live->sweep.may_be_unstarted = may_be_unstarted;
     snprintf(live->sweep.why, sizeof live->sweep.why, "%s", why);
-    int child = user_helper_begin(&live->sweep.helper, attempts->parts.loop, &order, &fault);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        report.answer = kill_left(attempts, task);
-        if (report.answer < 0)
-            fault_set(&report.fault, -report.answer, "%s", strerror(-report.answer));
-        user_helper_end(&live->sweep.helper, &report);
-    }
     live->sweep.helper.context = live;
     live->sweep.helper.on_done = on_swept;
-    if (child < 0)
+    if (user_helper_run(
+            &live->sweep.helper, live->attempts->parts.loop, &order, kill_left, &fault) < 0)
         live_attempt_defer(live, fault.text);
 }

@@ -36,11 +36,10 @@ static void on_shim_gone(uv_poll_t *poll, int status, int events)
             attempts, task, "its shim ended before it had started anything");
         break;
     case ATTEMPT_NO_FOLDER:
-        attempts_sweep(
-            live, task, "its attempt folder is gone: how the task ended is not known", false);
+        attempts_sweep(live, "its attempt folder is gone: how the task ended is not known", false);
         break;
     case ATTEMPT_LOST:
-        attempts_sweep(live, task, "its shim was killed: how the task ended is not known", false);
+        attempts_sweep(live, "its shim was killed: how the task ended is not known", false);
         break;
     default:
         attempt_unwatch(&watch);

@@ -130,8 +130,7 @@ void attempts_report_unstarted(struct attempts *attempts, const struct task *tas
  *
  * why: for the user
  */
-void attempts_sweep(
-    struct live_attempt *live, const struct task *task, const char *why, bool may_be_unstarted);
+void attempts_sweep(struct live_attempt *live, const char *why, bool may_be_unstarted);
 
 /* ---- attempt_cgroups.c ---- */
 

@@ -239,8 +239,9 @@ static size_t list_gpus(const struct mps_control *control, const char **uuids, s
     return 1;
 }
 
-static int start_control_daemon(const struct mps_control *control, struct fault *fault)
+static int start_control_daemon(void *context, struct fault *fault)
 {
+    const struct mps_control *control = context;
     const char *uuids[256];
     size_t n = list_gpus(control, uuids, ARRAY_SIZE(uuids));
     int r = mps_start(control->pipe_dir, control->log_dir, uuids, n, fault);
@@ -248,8 +249,9 @@ static int start_control_daemon(const struct mps_control *control, struct fault 
 }
 
 /* Refuses while it has clients: tasks, or a program that the user started by hand. */
-static int stop_control_daemon(const struct mps_control *control, struct fault *fault)
+static int stop_control_daemon(void *context, struct fault *fault)
 {
+    const struct mps_control *control = context;
     struct mps_client clients[CLIENTS_MAX];
     int n = mps_list_clients(control->pipe_dir, clients, CLIENTS_MAX, fault);
     if (n < 0)
@@ -303,19 +305,15 @@ static int begin_start(struct mps_control *control, struct fault *fault)
     int r = make_home(control, fault);
     if (r < 0)
         return r;
-    const struct user_helper_order order = {
-        .uid = control->uid, .gid = control->gid, .limit_ms = START_MS, .what = "start MPS"};
-    int child = user_helper_begin(&control->helper, control->mps->loop, &order, fault);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        report.answer = user_helper_become(&order);
-        if (report.answer == 0)
-            report.answer = start_control_daemon(control, &report.fault);
-        user_helper_end(&control->helper, &report);
-    }
+    const struct user_helper_order order = {.uid = control->uid,
+        .gid = control->gid,
+        .limit_ms = START_MS,
+        .what = "start MPS",
+        .is_as_user = true};
     control->helper.context = control;
     control->helper.on_done = on_started;
-    return child;
+    return user_helper_run(
+        &control->helper, control->mps->loop, &order, start_control_daemon, fault);
 }
 
 int mps_prepare(struct mps *mps, uid_t uid, gid_t gid, const char *instance,
@@ -392,19 +390,15 @@ static void on_stopped(struct user_helper *helper, int answer, const struct faul
 
 static int begin_stop(struct mps_control *control, struct fault *fault)
 {
-    const struct user_helper_order order = {
-        .uid = control->uid, .gid = control->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
-    int child = user_helper_begin(&control->helper, control->mps->loop, &order, fault);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        report.answer = user_helper_become(&order);
-        if (report.answer == 0)
-            report.answer = stop_control_daemon(control, &report.fault);
-        user_helper_end(&control->helper, &report);
-    }
+    const struct user_helper_order order = {.uid = control->uid,
+        .gid = control->gid,
+        .limit_ms = STOP_MS,
+        .what = "stop MPS",
+        .is_as_user = true};
     control->helper.context = control;
     control->helper.on_done = on_stopped;
-    return child;
+    return user_helper_run(
+        &control->helper, control->mps->loop, &order, stop_control_daemon, fault);
 }
 
 static void on_timer(uv_timer_t *timer)

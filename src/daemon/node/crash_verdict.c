@@ -56,6 +56,7 @@ struct crash_verdict {
     uint32_t job, array_job, array_task; /* as in node_step */
     uid_t uid;
     gid_t gid;
+    pid_t agent;
     int status;
 };
 
@@ -260,6 +261,16 @@ static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct 
     return r == 0 ? restarts + 1 : 0;
 }
 
+/* It ends with the agent: the next one judges the job again. */
+static int judge(void *context, struct fault *report)
+{
+    const struct crash_verdict *verdict = context;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != verdict->agent)
+        _exit(1);
+    return requeue_if_out_of_memory(verdict, report);
+}
+
 /* ---- in the loop ---- */
 
 static void on_done(struct user_helper *helper, int answer, const struct fault *fault)
@@ -286,7 +297,6 @@ struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_s
 {
     struct crash_verdict *verdict = calloc(1, sizeof *verdict);
     const struct user_helper_order order = {.limit_ms = VERDICT_MS, .what = "judge a failed job"};
-    const pid_t agent = getpid();
     struct fault fault = {0};
     if (!verdict)
         return NULL;
@@ -298,23 +308,14 @@ struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_s
         .array_task = step->array_task,
         .uid = step->uid,
         .gid = step->gid,
-        .status = status};
-    int child = user_helper_begin(&verdict->helper, node->parts.loop, &order, &fault);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != agent)
-            _exit(1);
-        report.answer = requeue_if_out_of_memory(verdict, &report.fault);
-        user_helper_end(&verdict->helper, &report);
-    }
-    if (child < 0) {
+        .agent = getpid(),
+        .status = status,
+        .helper = {.context = verdict, .on_done = on_done}};
+    if (user_helper_run(&verdict->helper, node->parts.loop, &order, judge, &fault) < 0) {
         log_warning("job %u: %s", step->job, fault.text);
         free(verdict);
         return NULL;
     }
-    verdict->helper.context = verdict;
-    verdict->helper.on_done = on_done;
     return verdict;
 }
 

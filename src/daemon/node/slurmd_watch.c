@@ -51,7 +51,7 @@ struct slurmd_watch {
 /* ---- Slurm's settings ---- */
 
 /* In the helper. Returns SlurmdTimeout in seconds and 1, with ClusterName in `report`. */
-static int read_settings(struct fault *report)
+static int read_settings(void *watch, struct fault *report)
 {
     static char text[CONFIG_MAX];
     const char *argv[] = {"scontrol", "show", "config", NULL};
@@ -92,14 +92,9 @@ static void ask_settings(struct slurmd_watch *watch, int64_t now_us)
     if (now_us < watch->next_ask_us || user_helper_is_under_way(&watch->helper))
         return;
     watch->next_ask_us = now_us + ASK_AGAIN_US;
-    int child = user_helper_begin(&watch->helper, watch->node->parts.loop, &order, NULL);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        report.answer = read_settings(&report.fault);
-        user_helper_end(&watch->helper, &report);
-    }
     watch->helper.context = watch;
     watch->helper.on_done = on_settings;
+    user_helper_run(&watch->helper, watch->node->parts.loop, &order, read_settings, NULL);
 }
 
 /* ---- is slurmd there? ---- */
@@ -144,20 +139,20 @@ static void on_searched(struct user_helper *helper, int answer, const struct fau
     ask_settings(watch, now_us);
 }
 
+static int search(void *watch, struct fault *fault)
+{
+    const struct slurm_identity identity = identity_of(watch);
+    return slurmd_search(&identity, fault);
+}
+
 static void begin_search(struct slurmd_watch *watch)
 {
     const struct user_helper_order order = {.limit_ms = HELPER_MS, .what = "look for slurmd"};
     if (user_helper_is_under_way(&watch->search))
         return;
-    int child = user_helper_begin(&watch->search, watch->node->parts.loop, &order, NULL);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        const struct slurm_identity identity = identity_of(watch);
-        report.answer = slurmd_search(&identity, &report.fault);
-        user_helper_end(&watch->search, &report);
-    }
     watch->search.context = watch;
     watch->search.on_done = on_searched;
+    user_helper_run(&watch->search, watch->node->parts.loop, &order, search, NULL);
 }
 
 /* ---- fencing ---- */
@@ -175,20 +170,20 @@ static void on_fenced(struct user_helper *helper, int answer, const struct fault
         log_warning("%s", fault->text);
 }
 
+static int fence(void *watch, struct fault *fault)
+{
+    const struct slurm_identity identity = identity_of(watch);
+    return node_fence(&identity, fault);
+}
+
 static void begin_fence(struct slurmd_watch *watch)
 {
     const struct user_helper_order order = {.limit_ms = HELPER_MS, .what = "end the node's jobs"};
     if (user_helper_is_under_way(&watch->helper))
         return;
-    int child = user_helper_begin(&watch->helper, watch->node->parts.loop, &order, NULL);
-    if (child == USER_HELPER_CHILD) {
-        struct user_helper_report report = {0};
-        const struct slurm_identity identity = identity_of(watch);
-        report.answer = node_fence(&identity, &report.fault);
-        user_helper_end(&watch->helper, &report);
-    }
     watch->helper.context = watch;
     watch->helper.on_done = on_fenced;
+    user_helper_run(&watch->helper, watch->node->parts.loop, &order, fence, NULL);
 }
 
 /* Asks for the settings from time to time, but not so late that an answer which does not come would

@@ -169,6 +169,11 @@ void user_helper_leave(struct user_helper *helper)
     helper->handles = NULL;
 }
 
+int user_helper_become(const struct user_helper_order *order)
+{
+    abort();
+}
+
 _Noreturn void user_helper_end(struct user_helper *helper, const struct user_helper_report *report)
 {
     abort();
