@@ -8,7 +8,6 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* The names of the failure classes: stored data, never changed. */
 #include "base/failure_class.h"
 
-#include <string.h>
 
 #include "base/text.h"
 

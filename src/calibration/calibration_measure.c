@@ -16,7 +16,6 @@
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"

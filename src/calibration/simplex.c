@@ -8,7 +8,6 @@
  */
 #include "calibration/simplex.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { STEPS_MAX = 600, STARTS = 3 }; /* chosen: four variables need about 200 steps */

@@ -8,10 +8,8 @@
  *     colloc-checkpoint --probe   holds GPU memory, to be suspended itself (probe_process.h)
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/log.h"
-#include "checkpoint/lent_memory.h"
 #include "child/line_process.h"
 
 /* Neither which GPUs another program may see nor a way to become an MPS client: the helper works on

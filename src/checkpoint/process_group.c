@@ -18,7 +18,6 @@
 
 #include <errno.h>
 
-#include "checkpoint/cuda_abi.h"
 
 void process_group_init(struct process_group *group, enum group_goal goal)
 {

@@ -7,7 +7,6 @@
  * it. If the task still waits for GPUs, so does the command.
  */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "cli/interactive.h"
 #include "cli/print.h"

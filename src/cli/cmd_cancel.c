@@ -7,7 +7,6 @@
  *
  * It does not wait: the processes get the task's grace time after SIGTERM.
  */
-#include "base/array.h"
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

@@ -4,7 +4,6 @@
  * are printed from the tables of commands.c and task_options.def, so a new option is in all at
  * once.
  */
-#include <string.h>
 
 #include "cli/help.h"
 #include "cli/print.h"

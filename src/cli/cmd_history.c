@@ -17,7 +17,6 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/session_once.h"
-#include "cli/table.h"
 #include "cli/task_table.h"
 
 enum {

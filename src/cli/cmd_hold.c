@@ -5,7 +5,6 @@
  *
  *     colloc hold 12                   Task 12 PENDING (JobHeldUser)
  */
-#include "base/array.h"
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

@@ -14,7 +14,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"

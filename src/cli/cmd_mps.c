@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_member.h"
 #include "cli/print.h"
 #include "cli/reply_list.h"
 #include "cli/session.h"
 #include "cli/session_once.h"
-#include "cli/task_view.h"
 
 enum { MPS_USER };
 

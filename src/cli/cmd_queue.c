@@ -9,7 +9,6 @@
  * The daemon sorts and filters (GET /v1/tasks); here its answer is only formatted. The table
  * requests folded arrays: their waiting tasks share a line, such as 14_[3-99]. JSON has each task.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

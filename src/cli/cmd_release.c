@@ -5,7 +5,6 @@
  *
  *     colloc release 12                Task 12 PENDING
  */
-#include "base/array.h"
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

@@ -8,7 +8,6 @@
  * The task keeps its id, its output files and its place by the time of its submission. A script
  * calls it before its time limit ends it: trap 'colloc requeue $COLLOC_TASK_ID' USR1.
  */
-#include "base/array.h"
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

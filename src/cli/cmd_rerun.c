@@ -9,7 +9,6 @@
  *
  * What was about that one submission is left out: its dependencies, its begin, its hold.
  */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/array.h"

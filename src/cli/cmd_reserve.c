@@ -10,11 +10,9 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/moment.h"
 #include "base/text.h"
 #include "cli/print.h"
 #include "cli/reply_list.h"

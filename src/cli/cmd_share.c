@@ -14,11 +14,11 @@
 
 #include "api/client.h"
 #include "base/array.h"
+#include "base/json_member.h"
 #include "cli/hours.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "cli/task_view.h"
 #include "cli/task_words.h"
 
 /* WINDOW, the last one, is only where the daemon has a window. */

@@ -13,7 +13,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -22,11 +21,11 @@
 #include "base/array.h"
 #include "base/beside.h"
 #include "base/clock.h"
+#include "base/json_member.h"
 #include "cli/interactive.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/submission.h"
-#include "cli/task_view.h"
 
 #define NAME_DEFAULT "ssh"
 #define START_US     (30 * SECOND_US) /* chosen: until the server of a started task listens */

@@ -9,7 +9,6 @@
  * client sees the same host in each task.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pwd.h>
@@ -19,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/command.h"

@@ -12,10 +12,10 @@
 
 #include "base/clamp.h"
 #include "base/clock.h"
+#include "base/json_member.h"
 #include "cli/external.h"
 #include "cli/print.h"
 #include "cli/session.h"
-#include "cli/task_view.h"
 #include "cli/top.h"
 
 enum { TOP_INTERVAL };

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_member.h"
 #include "cli/print.h"
 #include "cli/session_once.h"
-#include "cli/task_view.h"
 
 enum { WEB_PRINT_URL };
 

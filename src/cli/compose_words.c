@@ -12,8 +12,6 @@
  */
 #include "cli/compose_words.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "cli/foreign_text.h"
 
 #define DOCKER_SOCKET "/var/run/docker.sock"

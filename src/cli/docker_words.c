@@ -14,7 +14,6 @@
  */
 #include "cli/docker_words.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"

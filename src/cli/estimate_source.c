@@ -18,7 +18,6 @@
 #include "cli/script_estimate.h"
 #include "cli/submit_check.h"
 #include "estimator/physics/gpu_traits.h"
-#include "training/name_list.h"
 
 /* Chosen: a large network is followed in minutes. */
 static const int64_t limit_usual_us = 600 * SECOND_US;

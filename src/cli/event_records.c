@@ -13,7 +13,6 @@
 #include "cli/event_records.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 

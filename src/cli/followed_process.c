@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/units.h"
 
 enum {
     PAUSE_MS = 1000,      /* chosen: the daemon samples as often, and a step that is judged takes

@@ -9,7 +9,6 @@
  *     .TP                                      from each of its options
  *     \fB\-\-timeout\fR=\fITIME\fR
  */
-#include <string.h>
 
 #include "cli/help.h"
 #include "cli/task_end.h"

@@ -12,17 +12,12 @@
  */
 #include "cli/metric_follow.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "cli/command.h"
 #include "cli/followed_process.h"
 #include "cli/metric_files.h"

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/json_member.h"
 #include "base/units.h"
-#include "cli/task_view.h"
 #include "policy/policies.h"
 
 enum { TASKS_MAX = 60 }; /* chosen: a plan takes seconds, and later tasks get the next plan */

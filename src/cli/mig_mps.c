@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "api/client.h"
-#include "cli/task_view.h"
+#include "base/json_member.h"
 #include "gpu/mig.h"
 
 static bool is_of_gpu(const char *uuid, const struct mig_gpu *gpu)

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_member.h"
 #include "cli/print.h"
 #include "cli/session_once.h"
-#include "cli/task_view.h"
 
 void reply_list_print(const struct reply_list *list, const json_t *reply)
 {

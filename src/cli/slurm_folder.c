@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/file.h"
 #include "base/span_parts.h"
 #include "slurmconf/conf_text.h"

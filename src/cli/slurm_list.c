@@ -13,9 +13,7 @@
  */
 #include "cli/slurm_list.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +23,6 @@
 
 #include "base/array.h"
 #include "base/moment.h"
-#include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/session_once.h"

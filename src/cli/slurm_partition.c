@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@
 #include "cli/session_once.h"
 #include "cli/slurm_getopt.h"
 #include "cli/slurm_version.h"
-#include "cli/task_view.h"
 
 #define PARTITION_FORMAT "%9P %.5a %.10l %.6D %.6t %N"
 #define NODE_FORMAT      "%20N %.6D %.9P %6t"      /* -N */

@@ -23,11 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"

@@ -12,12 +12,10 @@
 #include "cli/sweep_grid.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "base/units.h"
 #include "cli/simulating.h"
 #include "sim/arrivals.h"
 #include "taskfile/option.h"

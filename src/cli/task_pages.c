@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_member.h"
 #include "cli/session.h"
-#include "cli/task_view.h"
 #include "taskfile/array_spec.h"
 
 struct task_list {

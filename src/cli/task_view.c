@@ -13,7 +13,6 @@
 #include "cli/task_view.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -5,14 +5,13 @@
  */
 #include "cli/task_words.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_member.h"
 #include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
-#include "cli/task_view.h"
 #include "taskfile/array_spec.h"
 
 static int refuse_word(const char *word)

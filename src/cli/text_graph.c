@@ -11,7 +11,6 @@
 #include "cli/text_graph.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};

@@ -23,14 +23,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/clamp.h"
+#include "base/json_member.h"
 #include "base/units.h"
-#include "cli/task_view.h"
 #include "cli/task_words.h"
 #include "sharing/gpu_kind.h"
 

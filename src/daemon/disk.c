@@ -10,7 +10,6 @@
 #include "daemon/disk.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 
 #include "base/clock.h"

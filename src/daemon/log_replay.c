@@ -7,7 +7,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/units.h"

@@ -8,10 +8,8 @@
  */
 #include "daemon/mig_replan.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"

@@ -8,8 +8,6 @@
 
 #include <dirent.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "doctor/doctor.h"
 #include "gpu/dcgm.h"
 #include "gpu/nvml.h"

@@ -19,10 +19,8 @@
  * 128.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "estimator/estimator_table.h"
 #include "estimator/other_runs.h"
 #include "estimator/physics/physics.h"

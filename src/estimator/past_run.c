@@ -6,8 +6,6 @@
 #include "estimator/past_run.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * layers, with those of input and activations scaled to the requested batch. A baseline: it
  * includes neither the CUDA context nor the optimizer. */
 
-#include "base/units.h"
 #include "estimator/estimator_table.h"
 
 static int run(

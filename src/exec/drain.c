@@ -6,7 +6,6 @@
  */
 #include "exec/drain.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>

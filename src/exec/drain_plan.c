@@ -3,7 +3,6 @@
 #include "exec/drain_plan.h"
 
 #include <signal.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"

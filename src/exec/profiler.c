@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 
 enum { OPTIONS_MAX = 16 };
 

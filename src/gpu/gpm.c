@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "gpu/query_cost.h"
 
 enum unit { PER_CENT, MIB_PER_S };
 

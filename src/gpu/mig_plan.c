@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/mig_slices.h"
-#include "base/units.h"
 
 /* "3" and "3g" name the slices. 0: the text is no such thing. */
 static int slices_of(const char *text)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "gpu/query_cost.h"
 
 enum { ENTRIES_MAX = 65536 }; /* chosen: 4096 processes, 16 samples each */
 

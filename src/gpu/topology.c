@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/file.h"
 #include "base/units.h"
 

@@ -3,7 +3,6 @@
  * calculates how many parameters such a layer has. Example: a Conv2d with these arguments has 3 *
  * 64 * 7 * 7 = 9,408 weights, and no bias. */
 #include <errno.h>
-#include <string.h>
 
 #include "model/format.h"
 

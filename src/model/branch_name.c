@@ -16,7 +16,6 @@
 #include "model/branch_name.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "model/format.h"
 

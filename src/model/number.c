@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole numbers as summaries print them, with thousands separators: "25,557,032". */
 #include <errno.h>
-#include <string.h>
 
 #include "model/format.h"
 

@@ -17,7 +17,6 @@
  */
 #include "model/trained_layers.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"

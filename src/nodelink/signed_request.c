@@ -7,7 +7,6 @@
 #include "nodelink/signed_request.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -2,7 +2,6 @@
 /* The carrier's thread: waits for orders in the page, and carries them out in phases. */
 #include "preload/carrier.h"
 
-#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 

@@ -9,7 +9,6 @@
  */
 #include "preload/imports.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #include "preload/allocation.h"

@@ -6,7 +6,6 @@
  */
 #include "preload/ledger.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 enum entry_kind { ENTRY_NONE, ENTRY_BLOCK, ENTRY_HANDLE, ENTRY_MAPPING };

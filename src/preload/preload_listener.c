@@ -21,7 +21,6 @@
 
 #include "base/clamp.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/process.h"
 #include "preload/connection_quota.h"
 

@@ -42,7 +42,6 @@
  */
 #include "preload/step_counter.h"
 
-#include <stddef.h>
 #include <string.h>
 
 /* Chosen: fewer intervals are no period; the passes over the window take 5 ms at most. */

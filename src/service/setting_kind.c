@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/tcp_address.h"
 #include "base/text.h"

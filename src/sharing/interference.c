@@ -77,7 +77,6 @@
 #include "sharing/interference.h"
 
 #include <math.h>
-#include <stddef.h>
 
 /* The iteration ends when no residence time changes by more, or after so many rounds. Chosen: far
  * below the model's error of a few percent. */

@@ -6,7 +6,6 @@
  */
 #include "sim/sweep.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,11 +3,6 @@
  * The GPUs of the cluster: what their agents report, the core's view of them, and the jobs on them.
  * Of a GPU without an agent nothing is measured: its readings are null.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "api/json_value.h"
 #include "base/clock.h"

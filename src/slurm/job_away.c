@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "slurm/job_task.h"
 #include "slurm/slurm_controller.h"

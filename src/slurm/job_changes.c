@@ -17,12 +17,10 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "core/text_line.h"
 #include "slurm/job_place.h"
 #include "slurm/job_task.h"
 

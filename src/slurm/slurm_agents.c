@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/core.h"
 #include "nodelink/node_hub.h"
 #include "nodelink/node_key.h"
 #include "slurm/node_table.h"

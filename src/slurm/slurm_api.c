@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "core/sharing_choice.h"
 #include "service/socket_folder.h"
 #include "service/tcp_server.h"
 #include "service/user_names.h"

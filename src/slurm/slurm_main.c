@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "slurm/libslurm_calls.h"

@@ -4,7 +4,6 @@
  * else. The two are separate tables, so that sums read no records.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -4,7 +4,6 @@
  * each start reports it, until the administrator accepts it (colloc check --accept-loss).
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -11,14 +11,10 @@
  * after each commit and not synced: a power cut may leave them behind the log, never ahead of it.
  * A log that was moved away on purpose takes them with it (store.c empties the lock then).
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "store/store_private.h"
 
 /* Fixed, so that a signature overwrites the one before in its place. */

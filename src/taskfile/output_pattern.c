@@ -11,7 +11,6 @@
  */
 #include "taskfile/output_pattern.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,6 @@
 #include "taskfile/plain_text.h"
 
 #include <errno.h>
-#include <stdint.h>
-#include <string.h>
 
 /* Returns the size of the well-formed character at the front (Unicode 15, table 3-7), 0: none. */
 static size_t character_size(const unsigned char *at, size_t size)

@@ -6,7 +6,6 @@
 #include "training/precision.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <strings.h>
 
 #include "training/name_list.h"

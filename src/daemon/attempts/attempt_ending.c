@@ -10,7 +10,6 @@
  *                                       --> all GPUs well --> EXITED PROGRAM
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/attempts/attempts_state.h"

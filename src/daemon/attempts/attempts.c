@@ -10,7 +10,6 @@
  *     attempt_slices.c   limits and ends the containers of attempts
  *     attempt_adopt.c    what became of an attempt while the daemon was not watching
  */
-#include <errno.h>
 #include <search.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/attempts/attempts_query.h"

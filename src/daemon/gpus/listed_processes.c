@@ -24,7 +24,6 @@
  * (exec/device_holders.c).
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/clock.h"

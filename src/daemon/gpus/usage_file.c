@@ -12,8 +12,6 @@
 #include "api/json_value.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
-#include "base/units.h"
 #include "daemon/alone_time.h"
 #include "daemon/gpus/gpus.h"
 #include "daemon/gpus/gpus_state.h"

@@ -7,10 +7,8 @@
  * (submission_queue.c), and the loop continues: samples and ends of tasks are processed between two
  * groups.
  */
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "api/server.h"

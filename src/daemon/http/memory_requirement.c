@@ -22,7 +22,6 @@
 #include "api/answer_time.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/units.h"
 #include "core/kind_match.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/request_fields.h"

@@ -7,7 +7,6 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "daemon/gpus/gpus_query.h"

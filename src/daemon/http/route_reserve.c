@@ -4,12 +4,8 @@
  * POST makes one, and POST .../ID/cancel ends one, for root and operators.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 

@@ -4,7 +4,6 @@
  * The setting `samples` says how far back they go and in which steps: with 1s:1h,10s:1d each second
  * of the last hour, and each ten seconds of the last day.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
 /* One task: GET /v1/tasks/ID with its events, and the changes that its owner, root and
  * operators may make. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/log.h"

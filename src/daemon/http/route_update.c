@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/units.h"
 #include "daemon/dependencies.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"

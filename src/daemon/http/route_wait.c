@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/tasks/ID/wait: answers when the task ends, or when the time is up. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/answer_time.h"
 #include "base/units.h"

@@ -3,7 +3,6 @@
 #include "daemon/http/sliced_change.h"
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "daemon/http/http_answers.h"
 
 #define SLICE_US  (4 * MS_US) /* chosen: with the commit, about 20 ms */

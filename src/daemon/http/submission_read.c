@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "core/stop_spec.h"

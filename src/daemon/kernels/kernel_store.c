@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"

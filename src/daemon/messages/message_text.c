@@ -9,7 +9,6 @@
 #include "daemon/messages/message_text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_member.h"

@@ -10,9 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/log.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/order_limits.h"
 #include "daemon/node/away_jobs.h"

@@ -10,13 +10,11 @@
  * A process without a carrier leaves by the driver alone; clients of MPS and ranks of NCCL by their
  * carriers alone. What fails on the way out comes back before the gates open: all or none.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/order_limits.h"
 #include "daemon/node/away_state.h"

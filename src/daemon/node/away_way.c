@@ -5,7 +5,6 @@
  */
 #include "base/clamp.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "daemon/node/away_state.h"
 
 enum { RETRY_MS = 2000, WAIT_MIN_MS = 2, WAIT_MAX_MS = 500, WAIT_PART = 8 }; /* chosen */

@@ -2,7 +2,6 @@
 /* The table of job_wait_rule.h, row by row. */
 #include "daemon/node/job_wait_rule.h"
 
-#include <stddef.h>
 
 #include "base/clock.h"
 

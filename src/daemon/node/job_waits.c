@@ -13,8 +13,6 @@
  * reports.
  */
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
 #include "daemon/outside/container_owners.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/process.h"

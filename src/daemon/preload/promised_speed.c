@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/clamp.h"
-#include "base/clock.h"
 #include "core/probe.h"
 #include "daemon/preload/preload_state.h"
 #include "daemon/preload/speed_window.h"

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/room_file.h"
 #include "checkpoint/suspend_rules.h"

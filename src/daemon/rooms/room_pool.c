@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/room_file.h"
 #include "daemon/rooms/room_pool_state.h"

@@ -9,7 +9,6 @@
  * and when a task wants that memory, the copies go to the host. What fails on the way there leaves
  * the task as it was: then it is suspended as if there were no neighbour.
  */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"

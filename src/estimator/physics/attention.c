@@ -18,7 +18,6 @@
 #include "estimator/physics/attention.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "estimator/physics/library_rules.h"
 #include "estimator/physics/trained_part.h"

@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "estimator/physics/adapters.h"
 #include "estimator/physics/attention.h"
