@@ -250,24 +250,14 @@ static void print_changed(const struct invocation *invocation, const char *verb,
 /* ---- selection ---- */
 
 const struct option_spec change_options[CHANGE_OPTIONS] = {
-    [CHANGE_USER] = {.name = "user",
-        .letter = 'u',
-        .kind = OPTION_TEXT,
-        .argument = "NAME",
-        .help = "select the tasks of this user"},
-    [CHANGE_MINE] = {.name = "mine",
-        .kind = OPTION_FLAG,
-        .help = "select your own tasks, all of them unless more is given"},
-    [CHANGE_NAME] = {.name = "name",
-        .letter = 'n',
-        .kind = OPTION_TEXT,
-        .argument = "NAME",
-        .help = "select tasks of this name"},
-    [CHANGE_STATE] = {.name = "state",
-        .letter = 's',
-        .kind = OPTION_TEXT,
-        .argument = "STATE",
-        .help = "select tasks in this state, such as PENDING, in capitals or not"},
+    [CHANGE_USER] = OPTION(
+        "user", TEXT, "NAME", .letter = 'u', .help = "select the tasks of this user"),
+    [CHANGE_MINE] = FLAG_OPTION(
+        "mine", .help = "select your own tasks, all of them unless more is given"),
+    [CHANGE_NAME] = OPTION(
+        "name", TEXT, "NAME", .letter = 'n', .help = "select tasks of this name"),
+    [CHANGE_STATE] = OPTION("state", TEXT, "STATE", .letter = 's',
+        .help = "select tasks in this state, such as PENDING, in capitals or not"),
 };
 
 /* "12-40" */

@@ -26,10 +26,9 @@
 enum { CHECK_ACCEPT_LOSS };
 
 static const struct option_spec options[] = {
-    [CHECK_ACCEPT_LOSS] = {.name = "accept-loss",
-        .kind = OPTION_FLAG,
+    [CHECK_ACCEPT_LOSS] = FLAG_OPTION("accept-loss",
         .help = "accept that events are missing: end the warning about them and treat their "
-                "tasks as forgotten"},
+                "tasks as forgotten"),
 };
 
 struct check {

@@ -32,12 +32,9 @@ enum { CONTAINER_WITH };
 static const char *const programs[] = {"podman", "docker", NULL};
 
 static const struct option_spec options[] = {
-    [CONTAINER_WITH] = {.name = "with",
-        .kind = OPTION_CHOICE,
-        .argument = "PROGRAM",
-        .choices = programs,
+    [CONTAINER_WITH] = OPTION("with", CHOICE, "PROGRAM", .choices = programs,
         .help = "what starts the container: {choices}; default: podman where it is installed, else "
-                "docker"},
+                "docker"),
 };
 
 static const char *variable_or_empty(const char *name)

@@ -21,56 +21,36 @@ enum { EXIT_NOT_FOLLOWED = 3 }; /* a command was run, but no training was seen *
 enum { HISTORY_MAX_BYTES = 64 << 20 };
 
 static const struct option_spec options[] = {
-    [ESTIMATE_EXPORT] = {.name = "export",
-        .kind = OPTION_FILE,
-        .argument = "FILE",
+    [ESTIMATE_EXPORT] = OPTION("export", FILE, "FILE",
         .help = "export of the model, as `colloc-export` writes it; gives a nearly exact "
-                "estimate"},
-    [ESTIMATE_PYTORCH] = {.name = "pytorch",
-        .kind = OPTION_TEXT,
-        .argument = "SOURCE",
+                "estimate"),
+    [ESTIMATE_PYTORCH] = OPTION("pytorch", TEXT, "SOURCE",
         .help = "export this PyTorch model (its code runs as you, on fake tensors, without a "
                 "GPU) and estimate from that: FILE.py:FUNCTION or MODULE:FUNCTION that "
-                "returns the model; timm:NAME, torchvision:NAME, transformers:CLASS"},
-    [ESTIMATE_CLASSES] = {.name = "classes",
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .max = INT32_MAX,
+                "returns the model; timm:NAME, torchvision:NAME, transformers:CLASS"),
+    [ESTIMATE_CLASSES] = OPTION("classes", INTEGER, "N", .max = INT32_MAX,
         .help = "with --pytorch: number of classes of the target; 0: the loss is the "
-                "mean of the output; default: 1000"},
-    [ESTIMATE_LABELS] = {.name = "labels",
-        .kind = OPTION_FLAG,
-        .help = "with --pytorch: the model takes labels like its first input and returns its loss"},
-    [ESTIMATE_KERNELS] = {.name = "kernels",
-        .kind = OPTION_FLAG,
+                "mean of the output; default: 1000"),
+    [ESTIMATE_LABELS] = FLAG_OPTION("labels",
+        .help = "with --pytorch: the model takes labels like its first input and returns its loss"),
+    [ESTIMATE_KERNELS] = FLAG_OPTION("kernels",
         .help = "with --pytorch or a command: measure the cuDNN workspace of each convolution on a "
                 "GPU of this machine; takes seconds, and the GPU memory of one convolution; "
-                "answers are kept, and serve without a GPU for the one that --gpu names"},
-    [ESTIMATE_PYTHON] = {.name = "python",
-        .kind = OPTION_TEXT,
-        .argument = "PROGRAM",
+                "answers are kept, and serve without a GPU for the one that --gpu names"),
+    [ESTIMATE_PYTHON] = OPTION("python", TEXT, "PROGRAM",
         .help = "with --pytorch: Python interpreter that has PyTorch; default: python3; with a "
-                "command: the interpreter that runs in place of its first word"},
-    [ESTIMATE_LIMIT] = {.name = "limit",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .min = SECOND_US,
-        .max = DAY_US,
+                "command: the interpreter that runs in place of its first word"),
+    [ESTIMATE_LIMIT] = OPTION("limit", DURATION, "TIME", .min = SECOND_US, .max = DAY_US,
         .help = "with --pytorch: time limit of the export; default: 10m; with a command: the "
-                "time until its second optimizer step; default: 5m"},
-    [ESTIMATE_GPU] = {.name = "gpu",
-        .kind = OPTION_TEXT,
-        .argument = "NAME",
+                "time until its second optimizer step; default: 5m"),
+    [ESTIMATE_GPU] = OPTION("gpu", TEXT, "NAME",
         .help =
             "GPU model, as nvidia-smi names it, or a kind of the emulator: A100, L40S, RTX-3090 ...; default: "
-            "the GPU on which the export's kernels were measured, otherwise A100"},
-    [ESTIMATE_HISTORY] = {.name = "history",
-        .kind = OPTION_FILE,
-        .argument = "FILE",
-        .is_optional = true,
+            "the GPU on which the export's kernels were measured, otherwise A100"),
+    [ESTIMATE_HISTORY] = OPTION("history", FILE, "FILE", .is_optional = true,
         .help = "run history for the estimator history: a CSV file with the columns "
                 "fingerprint, batch, seq, optimizer, precision, gpu, peak_mib, outcome "
-                "(completed or oom); without FILE: print how good the daemon's estimates were"},
+                "(completed or oom); without FILE: print how good the daemon's estimates were"),
 };
 
 /* Without --history the estimator `history` has nothing to go by: the runs of this machine are the

@@ -20,21 +20,14 @@
 enum { GPUS_CSV, GPUS_SINCE, GPUS_CLEAR };
 
 static const struct option_spec options[] = {
-    [GPUS_CSV] = {.name = "csv",
-        .kind = OPTION_FLAG,
-        .help = "print CSV: a line of column names, then one line for each GPU"},
-    [GPUS_SINCE] = {.name = "since",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .min = SECOND_US,
-        .max = 3650 * DAY_US,
+    [GPUS_CSV] = FLAG_OPTION(
+        "csv", .help = "print CSV: a line of column names, then one line for each GPU"),
+    [GPUS_SINCE] = OPTION("since", DURATION, "TIME", .min = SECOND_US, .max = 3650 * DAY_US,
         .help = "print the recorded samples of this period until now as CSV (with --json: as "
-                "JSON)"},
-    [GPUS_CLEAR] = {.name = "clear",
-        .kind = OPTION_TEXT,
-        .argument = "GPU",
+                "JSON)"),
+    [GPUS_CLEAR] = OPTION("clear", TEXT, "GPU",
         .help = "let this GPU take tasks again after an Xid error excluded it and it was "
-                "reset or replaced (root only)"},
+                "reset or replaced (root only)"),
 };
 
 static const struct table_column columns[] = {

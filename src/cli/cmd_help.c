@@ -13,14 +13,9 @@ enum { HELP_MAN, HELP_COMPLETION };
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
 static const struct option_spec options[] = {
-    [HELP_MAN] = {.name = "man",
-        .kind = OPTION_FLAG,
-        .help = "print the source of the man page colloc(1)"},
-    [HELP_COMPLETION] = {.name = "completion",
-        .kind = OPTION_CHOICE,
-        .argument = "SHELL",
-        .choices = shells,
-        .help = "print the completion script for this shell"},
+    [HELP_MAN] = FLAG_OPTION("man", .help = "print the source of the man page colloc(1)"),
+    [HELP_COMPLETION] = OPTION("completion", CHOICE, "SHELL", .choices = shells,
+        .help = "print the completion script for this shell"),
 };
 
 /* A name that is no command is compared with all of them: a misspelt one is suggested. */

@@ -35,43 +35,22 @@ static const char *const states[] = {
     "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "STOPPED", NULL};
 
 static const struct option_spec options[] = {
-    [HISTORY_USER] = {.name = "user",
-        .letter = 'u',
-        .kind = OPTION_TEXT,
-        .argument = "NAME",
-        .help = "show only the tasks of this user"},
-    [HISTORY_STATE] = {.name = "state",
-        .letter = 's',
-        .kind = OPTION_TEXT,
-        .argument = "STATE",
-        .choices = states,
-        .help = "show only the tasks that ended in this state; upper or lower case"},
-    [HISTORY_SINCE] = {.name = "since",
-        .kind = OPTION_TEXT,
-        .argument = "WHEN",
+    [HISTORY_USER] = OPTION(
+        "user", TEXT, "NAME", .letter = 'u', .help = "show only the tasks of this user"),
+    [HISTORY_STATE] = OPTION("state", TEXT, "STATE", .letter = 's', .choices = states,
+        .help = "show only the tasks that ended in this state; upper or lower case"),
+    [HISTORY_SINCE] = OPTION("since", TEXT, "WHEN",
         .help = "show only the tasks that ended at this time or later: a date (2026-11-20, "
                 "\"2026-11-20 16:00\"), a time of today (16:00), a time before now (2h, 7d), "
-                "today or yesterday"},
-    [HISTORY_UNTIL] = {.name = "until",
-        .kind = OPTION_TEXT,
-        .argument = "WHEN",
-        .help = "show only the tasks that ended before this time (as for --since)"},
-    [HISTORY_LIMIT] = {.name = "limit",
-        .letter = 'n',
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .min = 1,
-        .max = 1000000,
+                "today or yesterday"),
+    [HISTORY_UNTIL] = OPTION("until", TEXT, "WHEN",
+        .help = "show only the tasks that ended before this time (as for --since)"),
+    [HISTORY_LIMIT] = OPTION("limit", INTEGER, "N", .letter = 'n', .min = 1, .max = 1000000,
         .help = "largest number of tasks, the latest first; default: 20, or 10000 with "
-                "--since or --until"},
-    [HISTORY_OUTPUT] = {.name = "output",
-        .letter = 'o',
-        .kind = OPTION_TEXT,
-        .argument = "FIELDS",
-        .help = TASK_COLUMNS_HELP},
-    [HISTORY_CSV] = {.name = "csv",
-        .kind = OPTION_FLAG,
-        .help = "print CSV: a line of column names, then one line for each task"},
+                "--since or --until"),
+    [HISTORY_OUTPUT] = OPTION("output", TEXT, "FIELDS", .letter = 'o', .help = TASK_COLUMNS_HELP),
+    [HISTORY_CSV] = FLAG_OPTION(
+        "csv", .help = "print CSV: a line of column names, then one line for each task"),
 };
 
 #define FIELDS_OF_TABLE                                                                            \

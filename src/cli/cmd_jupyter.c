@@ -26,12 +26,9 @@
 enum { JUPYTER_IDLE, WORDS_MAX = 64, LOOK_MS = 100, TOKEN_SIZE = 33, URL_SIZE = 128 };
 
 static const struct option_spec options[] = {
-    [JUPYTER_IDLE] = {.name = "idle",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .max = 365 * DAY_US,
+    [JUPYTER_IDLE] = OPTION("idle", DURATION, "TIME", .max = 365 * DAY_US,
         .help = "end it after this time without a running cell or an open page (0s: never); "
-                "default: 4h"},
+                "default: 4h"),
 };
 
 /* ---- the request ---- */

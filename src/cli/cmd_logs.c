@@ -19,29 +19,16 @@
 enum { LOGS_FOLLOW, LOGS_LINES, LOGS_STDOUT, LOGS_STDERR, LOGS_ATTEMPT };
 
 static const struct option_spec options[] = {
-    [LOGS_FOLLOW] = {.name = "follow",
-        .letter = 'f',
-        .kind = OPTION_FLAG,
-        .help = "print new output as the tasks write it, until they have ended"},
-    [LOGS_LINES] = {.name = "lines",
-        .letter = 'n',
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .min = 0,
-        .max = 1000000000,
-        .help = "print only the last N lines of each file, and with -f what follows"},
-    [LOGS_STDOUT] = {.name = "stdout",
-        .kind = OPTION_FLAG,
-        .help = "print only standard output; if both go to one file, that file"},
-    [LOGS_STDERR] = {.name = "stderr",
-        .kind = OPTION_FLAG,
-        .help = "print only standard error; if both go to one file, that file"},
-    [LOGS_ATTEMPT] = {.name = "attempt",
-        .kind = OPTION_INTEGER,
-        .argument = "K",
-        .min = 1,
-        .max = 1000,
-        .help = "number of the attempt, from 1; default: the last one"},
+    [LOGS_FOLLOW] = FLAG_OPTION("follow", .letter = 'f',
+        .help = "print new output as the tasks write it, until they have ended"),
+    [LOGS_LINES] = OPTION("lines", INTEGER, "N", .letter = 'n', .min = 0, .max = 1000000000,
+        .help = "print only the last N lines of each file, and with -f what follows"),
+    [LOGS_STDOUT] = FLAG_OPTION(
+        "stdout", .help = "print only standard output; if both go to one file, that file"),
+    [LOGS_STDERR] = FLAG_OPTION(
+        "stderr", .help = "print only standard error; if both go to one file, that file"),
+    [LOGS_ATTEMPT] = OPTION("attempt", INTEGER, "K", .min = 1, .max = 1000,
+        .help = "number of the attempt, from 1; default: the last one"),
 };
 
 /* ---- a task's end ---- */

@@ -30,46 +30,25 @@ enum {
 };
 
 static const struct option_spec options[MEMNET_OPTIONS] = {
-    [MEMNET_OUTPUT] = {.name = "output",
-        .letter = 'o',
-        .kind = OPTION_FILE,
-        .argument = "FOLDER",
+    [MEMNET_OUTPUT] = OPTION("output", FILE, "FOLDER", .letter = 'o',
         .help = "train: folder for the weights, default: memnet-weights; eval: folder "
-                "for answers.csv and the figures, default: write none"},
-    [MEMNET_SEED] = {.name = "seed",
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .max = INT64_MAX,
-        .help = "train: seed of the initial weights and of the order of the rows; default: 1"},
-    [MEMNET_JOBS] = {.name = "jobs",
-        .letter = 'j',
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .min = 1,
-        .max = 64,
+                "for answers.csv and the figures, default: write none"),
+    [MEMNET_SEED] = OPTION("seed", INTEGER, "N", .max = INT64_MAX,
+        .help = "train: seed of the initial weights and of the order of the rows; default: 1"),
+    [MEMNET_JOBS] = OPTION("jobs", INTEGER, "N", .letter = 'j', .min = 1, .max = 64,
         .help = "train: number of networks that are trained at the same time; default: the "
-                "number of processors"},
-    [MEMNET_ONLY] = {.name = "only",
-        .kind = OPTION_TEXT,
-        .argument = "TEXT",
+                "number of processors"),
+    [MEMNET_ONLY] = OPTION("only", TEXT, "TEXT",
         .help = "only the networks whose names contain this, such as \"cnn-\" or "
-                "\"mlp-transformer-1gib\"; default: all"},
-    [MEMNET_EPOCHS] = {.name = "epochs",
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .min = 1,
-        .max = 100000,
-        .help = "train: largest number of epochs; default: 600"},
-    [MEMNET_WEIGHTS] = {.name = "weights",
-        .kind = OPTION_FILE,
-        .argument = "FOLDER",
+                "\"mlp-transformer-1gib\"; default: all"),
+    [MEMNET_EPOCHS] = OPTION("epochs", INTEGER, "N", .min = 1, .max = 100000,
+        .help = "train: largest number of epochs; default: 600"),
+    [MEMNET_WEIGHTS] = OPTION("weights", FILE, "FOLDER",
         .help = "eval: folder with the weights to evaluate; default: the weights built into "
-                "`colloc estimate`"},
-    [MEMNET_PYTHON] = {.name = "python",
-        .kind = OPTION_TEXT,
-        .argument = "PROGRAM",
+                "`colloc estimate`"),
+    [MEMNET_PYTHON] = OPTION("python", TEXT, "PROGRAM",
         .help = "Python interpreter; train needs its PyTorch, the figures of eval need its "
-                "matplotlib; default: python3"},
+                "matplotlib; default: python3"),
 };
 
 #define BIT(option) (1u << (option))

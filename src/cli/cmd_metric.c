@@ -26,37 +26,22 @@
 enum { METRIC_TASK, METRIC_FROM, METRIC_RULE, METRIC_SINCE, METRIC_UNTIL, METRIC_TAGGED };
 
 static const struct option_spec options[] = {
-    [METRIC_TASK] = {.name = "task",
-        .kind = OPTION_TEXT,
-        .argument = "ID",
+    [METRIC_TASK] = OPTION("task", TEXT, "ID",
         .help = "the task that reports; default: the one in which the command runs "
-                "(COLLOC_TASK_ID)"},
-    [METRIC_FROM] = {.name = "from",
-        .kind = OPTION_TEXT,
-        .argument = "SOURCE",
+                "(COLLOC_TASK_ID)"),
+    [METRIC_FROM] = OPTION("from", TEXT, "SOURCE",
         .help = "read the values from tensorboard:FOLDER, mlflow:FOLDER or output:PATTERN, as "
-                "--metric-from of `colloc submit`, and report them while the task runs"},
-    [METRIC_RULE] = {.name = "rule",
-        .kind = OPTION_TEXT,
-        .argument = "RULE",
-        .help = "with --from: the --stop of the task's array, which names the metric"},
-    [METRIC_SINCE] = {.name = "since",
-        .kind = OPTION_INTEGER,
-        .argument = "TIME",
-        .min = 0,
-        .max = INT64_MAX,
+                "--metric-from of `colloc submit`, and report them while the task runs"),
+    [METRIC_RULE] = OPTION("rule", TEXT, "RULE",
+        .help = "with --from: the --stop of the task's array, which names the metric"),
+    [METRIC_SINCE] = OPTION("since", INTEGER, "TIME", .min = 0, .max = INT64_MAX,
         .help = "with --from of files: the start of the task's attempt, in seconds since 1970; "
-                "older values are of an earlier attempt; default: now"},
-    [METRIC_UNTIL] = {.name = "until",
-        .kind = OPTION_INTEGER,
-        .argument = "PID",
-        .min = 1,
-        .max = INT_MAX,
-        .help = "with --from: until this process has ended; default: while the task runs"},
-    [METRIC_TAGGED] = {.name = "tagged",
-        .kind = OPTION_FLAG,
+                "older values are of an earlier attempt; default: now"),
+    [METRIC_UNTIL] = OPTION("until", INTEGER, "PID", .min = 1, .max = INT_MAX,
+        .help = "with --from: until this process has ended; default: while the task runs"),
+    [METRIC_TAGGED] = FLAG_OPTION("tagged",
         .help = "with --from=mlflow: only runs whose tag colloc.task is the task's id, for a store "
-                "that several tasks use"},
+                "that several tasks use"),
 };
 
 /* Returns false for a text that is no number; NaN and infinities are numbers. */

@@ -19,23 +19,18 @@
 enum { MIG_YES, MIG_NVML, MIG_APPLY, MIG_WHAT_IF };
 
 static const struct option_spec options[] = {
-    [MIG_YES] = {.name = "yes",
-        .kind = OPTION_FLAG,
+    [MIG_YES] = FLAG_OPTION("yes",
         .help = "change the GPU; without --yes, apply and reset print what they would do and "
-                "change nothing"},
-    [MIG_NVML] = {.name = "nvml-library",
-        .kind = OPTION_FILE,
-        .argument = "PATH",
-        .help = "path or name of the NVML library; default: the driver's"},
-    [MIG_APPLY] = {.name = "apply",
-        .kind = OPTION_FLAG,
+                "change nothing"),
+    [MIG_NVML] = OPTION("nvml-library", FILE, "PATH",
+        .help = "path or name of the NVML library; default: the driver's"),
+    [MIG_APPLY] = FLAG_OPTION("apply",
         .help =
             "with plan and no GPU: divide the GPUs as proposed, if the waiting tasks are done at "
-            "least 5 % sooner then or one of them fits only then"},
-    [MIG_WHAT_IF] = {.name = "what-if",
-        .kind = OPTION_FLAG,
+            "least 5 % sooner then or one of them fits only then"),
+    [MIG_WHAT_IF] = FLAG_OPTION("what-if",
         .help = "with plan and no GPU: plan as if MIG were on and no task ran, for all tasks that "
-                "have not ended"},
+                "have not ended"),
 };
 
 static const struct table_column columns[] = {

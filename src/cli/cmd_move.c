@@ -20,12 +20,9 @@
 enum { MOVE_GPU };
 
 static const struct option_spec options[] = {
-    [MOVE_GPU] = {.name = "gpu",
-        .kind = OPTION_TEXT,
-        .argument = "LIST",
-        .help =
-            "where to: comma-separated indices or UUIDs, as many as the task has; the same as a "
-            "second argument"},
+    [MOVE_GPU] = OPTION("gpu", TEXT, "LIST",
+        .help = "where to: comma-separated indices or UUIDs, as many as the task has; the same as "
+                "a second argument"),
 };
 
 /* "1,3" as {"gpus": ["1", "3"]}. */
@@ -71,8 +68,8 @@ static int run(const struct invocation *invocation)
     CLEANUP(cleanup_client_close) struct client *client = NULL;
     const char *gpus = invocation->values[MOVE_GPU].text, *second = invocation->operands[1];
     if (!gpus == !second) {
-        print_error("move: give the GPUs to move to%s: colloc move %s 3",
-            second ? " once" : "", invocation->operands[0]);
+        print_error("move: give the GPUs to move to%s: colloc move %s 3", second ? " once" : "",
+            invocation->operands[0]);
         return EXIT_USAGE;
     }
     int code = session_open(invocation, &client);

@@ -17,11 +17,9 @@
 enum { MPS_USER };
 
 static const struct option_spec options[] = {
-    [MPS_USER] = {.name = "user",
-        .kind = OPTION_TEXT,
-        .argument = "NAME",
+    [MPS_USER] = OPTION("user", TEXT, "NAME",
         .help = "name or uid of the user whose daemon to start or stop (root only); default: "
-                "yourself"},
+                "yourself"),
 };
 
 static const struct table_column columns[] = {

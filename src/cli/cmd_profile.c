@@ -14,18 +14,10 @@
 enum { PROFILE_STEPS, PROFILE_FOR };
 
 static const struct option_spec options[] = {
-    [PROFILE_STEPS] = {.name = "steps",
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .min = 1,
-        .max = TORCH_STEPS_MAX,
-        .help = "record the next N steps of the optimizer"},
-    [PROFILE_FOR] = {.name = "for",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .min = 10 * MS_US,
-        .max = 600 * SECOND_US,
-        .help = "record for this long: for programs without an optimizer"},
+    [PROFILE_STEPS] = OPTION("steps", INTEGER, "N", .min = 1, .max = TORCH_STEPS_MAX,
+        .help = "record the next N steps of the optimizer"),
+    [PROFILE_FOR] = OPTION("for", DURATION, "TIME", .min = 10 * MS_US, .max = 600 * SECOND_US,
+        .help = "record for this long: for programs without an optimizer"),
 };
 
 static int run(const struct invocation *invocation)

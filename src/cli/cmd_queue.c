@@ -24,40 +24,21 @@ static const char *const states[] = {
     "live", "all", "PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING", NULL};
 
 static const struct option_spec options[] = {
-    [QUEUE_USER] = {.name = "user",
-        .letter = 'u',
-        .kind = OPTION_TEXT,
-        .argument = "NAME",
-        .help = "show only the tasks of this user"},
-    [QUEUE_STATE] = {.name = "state",
-        .letter = 's',
-        .kind = OPTION_TEXT,
-        .argument = "STATE",
-        .choices = states,
+    [QUEUE_USER] = OPTION(
+        "user", TEXT, "NAME", .letter = 'u', .help = "show only the tasks of this user"),
+    [QUEUE_STATE] = OPTION("state", TEXT, "STATE", .letter = 's', .choices = states,
         .help = "show only the tasks in this state (upper or lower case), all, or live "
-                "(not ended); default: live"},
-    [QUEUE_LIMIT] = {.name = "limit",
-        .letter = 'n',
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .min = 1,
-        .max = 1000000,
-        .help = "largest number of tasks; default: no limit"},
-    [QUEUE_LONG] = {.name = "long",
-        .letter = 'l',
-        .kind = OPTION_FLAG,
+                "(not ended); default: live"),
+    [QUEUE_LIMIT] = OPTION("limit", INTEGER, "N", .letter = 'n', .min = 1, .max = 1000000,
+        .help = "largest number of tasks; default: no limit"),
+    [QUEUE_LONG] = FLAG_OPTION("long", .letter = 'l',
         .help = "show the command lines instead of the full reasons; of your own tasks, "
-                "and for root of all"},
-    [QUEUE_START] = {.name = "start",
-        .kind = OPTION_FLAG,
+                "and for root of all"),
+    [QUEUE_START] = FLAG_OPTION("start",
         .help = "show when the first 64 waiting tasks are expected to start, by expected times "
                 "and time limits; \"after\" a moment: only the moment of --begin is known; -: "
-                "unknown; with --json instead of the tasks"},
-    [QUEUE_OUTPUT] = {.name = "output",
-        .letter = 'o',
-        .kind = OPTION_TEXT,
-        .argument = "FIELDS",
-        .help = TASK_COLUMNS_HELP},
+                "unknown; with --json instead of the tasks"),
+    [QUEUE_OUTPUT] = OPTION("output", TEXT, "FIELDS", .letter = 'o', .help = TASK_COLUMNS_HELP),
 };
 
 #define COLUMNS       "id,name,user,state,time,gpus,memory,place"

@@ -45,38 +45,24 @@ static const char *const keys[] = {[REPORT_BY_USER] = "user",
     NULL};
 
 static const struct option_spec options[] = {
-    [REPORT_MONTH] = {.name = "month",
-        .kind = OPTION_FLAG,
-        .help = "report this calendar month so far; this is the default"},
-    [REPORT_FROM] = {.name = "from",
-        .kind = OPTION_TEXT,
-        .argument = "WHEN",
+    [REPORT_MONTH] = FLAG_OPTION(
+        "month", .help = "report this calendar month so far; this is the default"),
+    [REPORT_FROM] = OPTION("from", TEXT, "WHEN",
         .help = "begin of the period: a date (2026-11-01, \"2026-11-01 16:00\"), a time of today "
-                "(16:00), a time before now (7d), today or yesterday"},
-    [REPORT_TO] = {.name = "to",
-        .kind = OPTION_TEXT,
-        .argument = "WHEN",
-        .help = "end of the period (as for --from); default: now"},
-    [REPORT_BY] = {.name = "by",
-        .kind = OPTION_CHOICE,
-        .argument = "WHAT",
-        .choices = keys,
-        .help = "a row for each user, project, gpu or task; default: user"},
-    [REPORT_CO2] = {.name = "co2-per-kwh",
-        .kind = OPTION_INTEGER,
-        .argument = "GRAMS",
-        .max = 100000,
-        .help = "grams of CO2 for each kWh; default: the daemon's setting co2-per-kwh"},
-    [REPORT_ESTIMATES] = {.name = "estimates",
-        .kind = OPTION_FLAG,
-        .help = "instead, compare the estimates of GPU memory with the peaks of completed tasks"},
-    [REPORT_SAVED] = {.name = "saved",
-        .kind = OPTION_FLAG,
+                "(16:00), a time before now (7d), today or yesterday"),
+    [REPORT_TO] = OPTION(
+        "to", TEXT, "WHEN", .help = "end of the period (as for --from); default: now"),
+    [REPORT_BY] = OPTION("by", CHOICE, "WHAT", .choices = keys,
+        .help = "a row for each user, project, gpu or task; default: user"),
+    [REPORT_CO2] = OPTION("co2-per-kwh", INTEGER, "GRAMS", .max = 100000,
+        .help = "grams of CO2 for each kWh; default: the daemon's setting co2-per-kwh"),
+    [REPORT_ESTIMATES] = FLAG_OPTION("estimates",
+        .help = "instead, compare the estimates of GPU memory with the peaks of completed tasks"),
+    [REPORT_SAVED] = FLAG_OPTION("saved",
         .help = "instead, print the ledger: what sharing GPUs saved or cost, against tasks that "
-                "run alone in the same order"},
-    [REPORT_CSV] = {.name = "csv",
-        .kind = OPTION_FLAG,
-        .help = "print CSV: a line of column names, then one line for each row"},
+                "run alone in the same order"),
+    [REPORT_CSV] = FLAG_OPTION(
+        "csv", .help = "print CSV: a line of column names, then one line for each row"),
 };
 
 /* ---- the period ---- */

@@ -23,36 +23,18 @@
 enum { RESERVE_GPUS, RESERVE_FROM, RESERVE_FOR, RESERVE_USERS, RESERVE_CANCEL };
 
 static const struct option_spec options[] = {
-    [RESERVE_GPUS] = {.name = "gpus",
-        .letter = 'G',
-        .kind = OPTION_INTEGER,
-        .argument = "N",
-        .min = 1,
-        .max = 1024,
-        .help = "how many GPUs"},
-    [RESERVE_FROM] = {.name = "from",
-        .kind = OPTION_MOMENT,
-        .argument = "MOMENT",
-        .min = 0,
+    [RESERVE_GPUS] = OPTION(
+        "gpus", INTEGER, "N", .letter = 'G', .min = 1, .max = 1024, .help = "how many GPUs"),
+    [RESERVE_FROM] = OPTION("from", MOMENT, "MOMENT", .min = 0,
         .max = INT64_C(4102444800) * SECOND_US,
-        .help = "when it begins: 16:00, now+2h, tomorrow, 2026-11-30T08:00; default: now"},
-    [RESERVE_FOR] = {.name = "for",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .min = SECOND_US,
+        .help = "when it begins: 16:00, now+2h, tomorrow, 2026-11-30T08:00; default: now"),
+    [RESERVE_FOR] = OPTION("for", DURATION, "TIME", .min = SECOND_US,
         .max = 3650 * INT64_C(86400) * SECOND_US,
-        .help = "how long it lasts, such as 2h or 1-12:00:00"},
-    [RESERVE_USERS] = {.name = "users",
-        .letter = 'u',
-        .kind = OPTION_TEXT,
-        .argument = "LIST",
-        .help = "users whose tasks may use the GPUs; names or numbers, comma-separated"},
-    [RESERVE_CANCEL] = {.name = "cancel",
-        .kind = OPTION_INTEGER,
-        .argument = "ID",
-        .min = 1,
-        .max = INT64_MAX,
-        .help = "cancel this reservation"},
+        .help = "how long it lasts, such as 2h or 1-12:00:00"),
+    [RESERVE_USERS] = OPTION("users", TEXT, "LIST", .letter = 'u',
+        .help = "users whose tasks may use the GPUs; names or numbers, comma-separated"),
+    [RESERVE_CANCEL] = OPTION(
+        "cancel", INTEGER, "ID", .min = 1, .max = INT64_MAX, .help = "cancel this reservation"),
 };
 
 static const struct table_column columns[] = {

@@ -38,13 +38,10 @@ enum { RUN_KEEP, RUN_PTY, RUN_STEP };
 
 static const struct option_spec run_options[] = {
     [RUN_KEEP] = KEEP_OPTION,
-    [RUN_PTY] = {.name = "pty",
-        .kind = OPTION_FLAG,
-        .help = "give the command a terminal, connected to this one"},
-    [RUN_STEP] = {.name = "step",
-        .kind = OPTION_FLAG,
+    [RUN_PTY] = FLAG_OPTION("pty", .help = "give the command a terminal, connected to this one"),
+    [RUN_STEP] = FLAG_OPTION("step",
         .help = "in the script of a task: run the command as a part of this task, with its GPUs, "
-                "as srun does there; options of a new task have no effect"},
+                "as srun does there; options of a new task have no effect"),
 };
 
 static const struct option_spec shell_options[] = {[RUN_KEEP] = KEEP_OPTION};

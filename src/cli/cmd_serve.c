@@ -105,11 +105,9 @@ static int run(const struct invocation *invocation)
 }
 
 static const struct option_spec options[] = {
-    {.name = "emulate",
-        .kind = OPTION_TEXT,
-        .argument = "GPUS",
+    OPTION("emulate", TEXT, "GPUS",
         .help = "run on emulated GPUs, such as 4xA100-40GB or 2xH200,1xA100-80GB; "
-                "each kind of data/gpu-kinds.txt, from V100-16GB and T4 to B200"},
+                "each kind of data/gpu-kinds.txt, from V100-16GB and T4 to B200"),
 };
 
 const struct command command_serve = {

@@ -26,10 +26,9 @@
 enum { SHOW_PLOT };
 
 static const struct option_spec options[] = {
-    [SHOW_PLOT] = {.name = "plot",
-        .kind = OPTION_FLAG,
+    [SHOW_PLOT] = FLAG_OPTION("plot",
         .help = "show its metrics over time instead: of each GPU, and of its processes on the "
-                "host"},
+                "host"),
 };
 
 enum { LABEL_WIDTH = 13, EVENT_WIDTH = 32 };

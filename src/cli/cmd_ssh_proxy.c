@@ -34,16 +34,10 @@ enum { PIECE = 65536, RETRY_MS = 100 };
 enum { PROXY_KEEP, PROXY_KEYS };
 
 static const struct option_spec options[] = {
-    [PROXY_KEEP] = {.name = "keep",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .max = 30 * DAY_US,
-        .help = "end the task after this time without a connection (0s: never); default: 15m"},
-    [PROXY_KEYS] = {.name = "authorized-keys",
-        .kind = OPTION_FILE,
-        .argument = "FILE",
-        .max = PATH_MAX - 1,
-        .help = "keys that may log in; default: sshd's, ~/.ssh/authorized_keys"},
+    [PROXY_KEEP] = OPTION("keep", DURATION, "TIME", .max = 30 * DAY_US,
+        .help = "end the task after this time without a connection (0s: never); default: 15m"),
+    [PROXY_KEYS] = OPTION("authorized-keys", FILE, "FILE", .max = PATH_MAX - 1,
+        .help = "keys that may log in; default: sshd's, ~/.ssh/authorized_keys"),
 };
 
 /* ---- the task ---- */

@@ -31,16 +31,10 @@ enum { CHECK_MS = 2000, SESSIONS_MAX = 64 };  /* chosen */
 enum { SERVER_KEEP, SERVER_KEYS };
 
 static const struct option_spec options[] = {
-    [SERVER_KEEP] = {.name = "keep",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .max = 30 * DAY_US,
-        .help = "end after this time without a connection (0s: never); default: 15m"},
-    [SERVER_KEYS] = {.name = "authorized-keys",
-        .kind = OPTION_FILE,
-        .argument = "FILE",
-        .max = PATH_MAX - 1,
-        .help = "keys that may log in; default: sshd's, ~/.ssh/authorized_keys"},
+    [SERVER_KEEP] = OPTION("keep", DURATION, "TIME", .max = 30 * DAY_US,
+        .help = "end after this time without a connection (0s: never); default: 15m"),
+    [SERVER_KEYS] = OPTION("authorized-keys", FILE, "FILE", .max = PATH_MAX - 1,
+        .help = "keys that may log in; default: sshd's, ~/.ssh/authorized_keys"),
 };
 
 struct server {

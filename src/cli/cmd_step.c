@@ -26,22 +26,14 @@ typedef int report_steps(long steps);
 enum { STEP_PATTERN, STEP_TASK, STEP_UNTIL };
 
 static const struct option_spec options[] = {
-    [STEP_PATTERN] = {.name = "pattern",
-        .kind = OPTION_TEXT,
-        .argument = "PATTERN",
+    [STEP_PATTERN] = OPTION("pattern", TEXT, "PATTERN",
         .help = "count the lines of the task's output that match, as --step-pattern of `colloc "
-                "submit`, which starts this beside the task"},
-    [STEP_TASK] = {.name = "task",
-        .kind = OPTION_TEXT,
-        .argument = "ID",
+                "submit`, which starts this beside the task"),
+    [STEP_TASK] = OPTION("task", TEXT, "ID",
         .help = "with --pattern: the task; default: the one in which the command runs "
-                "(COLLOC_TASK_ID)"},
-    [STEP_UNTIL] = {.name = "until",
-        .kind = OPTION_INTEGER,
-        .argument = "PID",
-        .min = 1,
-        .max = INT_MAX,
-        .help = "with --pattern: until this process has ended; default: the one that started this"},
+                "(COLLOC_TASK_ID)"),
+    [STEP_UNTIL] = OPTION("until", INTEGER, "PID", .min = 1, .max = INT_MAX,
+        .help = "with --pattern: until this process has ended; default: the one that started this"),
 };
 
 static int print_refusal(bool has_library)

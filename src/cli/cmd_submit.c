@@ -42,36 +42,23 @@ static const char *const estimate_sources[] = {"script", NULL};
 static const char *const slurm_forms[] = {"line", "id", NULL};
 
 static const struct option_spec options[] = {
-    [SUBMIT_WAIT] = {.name = "wait",
-        .letter = 'W',
-        .kind = OPTION_FLAG,
-        .help = "wait until the task has ended, and exit with its exit code"},
-    [SUBMIT_DRY_RUN] = {.name = "dry-run",
-        .kind = OPTION_FLAG,
-        .help = "print the request to the daemon as JSON, submit nothing"},
-    [SUBMIT_TEST_ONLY] = {.name = "test-only",
-        .kind = OPTION_FLAG,
-        .help = "check the file and the options, submit nothing"},
-    [SUBMIT_ESTIMATE] = {.name = "estimate",
-        .kind = OPTION_CHOICE,
-        .argument = "HOW",
-        .choices = estimate_sources,
+    [SUBMIT_WAIT] = FLAG_OPTION("wait", .letter = 'W',
+        .help = "wait until the task has ended, and exit with its exit code"),
+    [SUBMIT_DRY_RUN] = FLAG_OPTION(
+        "dry-run", .help = "print the request to the daemon as JSON, submit nothing"),
+    [SUBMIT_TEST_ONLY] = FLAG_OPTION(
+        "test-only", .help = "check the file and the options, submit nothing"),
+    [SUBMIT_ESTIMATE] = OPTION("estimate", CHOICE, "HOW", .choices = estimate_sources,
         .help = "{choices}: run the training here, without a GPU, until its second optimizer step, "
-                "and send what it would allocate in place of --summary"},
-    [SUBMIT_SLURM] = {.name = "slurm",
-        .kind = OPTION_CHOICE,
-        .argument = "HOW",
-        .choices = slurm_forms,
+                "and send what it would allocate in place of --summary"),
+    [SUBMIT_SLURM] = OPTION("slurm", CHOICE, "HOW", .choices = slurm_forms,
         .help = "print the id as sbatch does: line (\"Submitted batch job 12\") or id (12, as "
-                "with --parsable)"},
-    [SUBMIT_CONTAINER] = {.name = "container",
-        .kind = OPTION_TEXT,
-        .argument = "IMAGE",
-        .max = 511,
+                "with --parsable)"),
+    [SUBMIT_CONTAINER] = OPTION("container", TEXT, "IMAGE", .max = 511,
         .help =
             "run the command in a container of this image, by podman or docker, with the task's GPUs "
             "only; "
-            "it shares a GPU by --sharing=streams (docs/containers.md)"},
+            "it shares a GPU by --sharing=streams (docs/containers.md)"),
 };
 
 /* The image that the command is to run in; NULL: none. Other commands share submission_request. */

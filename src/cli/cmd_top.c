@@ -23,13 +23,8 @@ enum { TOP_INTERVAL };
 #define INTERVAL_DEFAULT_US SECOND_US
 
 static const struct option_spec options[] = {
-    [TOP_INTERVAL] = {.name = "interval",
-        .letter = 'i',
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .min = 100 * MS_US,
-        .max = DAY_US,
-        .help = "interval between two samples, at least 100ms; default: 1s"},
+    [TOP_INTERVAL] = OPTION("interval", DURATION, "TIME", .letter = 'i', .min = 100 * MS_US,
+        .max = DAY_US, .help = "interval between two samples, at least 100ms; default: 1s"),
 };
 
 /* ---- the daemon ---- */

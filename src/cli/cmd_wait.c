@@ -15,11 +15,8 @@
 enum { WAIT_TIMEOUT };
 
 static const struct option_spec options[] = {
-    [WAIT_TIMEOUT] = {.name = "timeout",
-        .kind = OPTION_DURATION,
-        .argument = "TIME",
-        .max = 3650 * DAY_US,
-        .help = "stop waiting after this time and exit with code 124; default: no limit"},
+    [WAIT_TIMEOUT] = OPTION("timeout", DURATION, "TIME", .max = 3650 * DAY_US,
+        .help = "stop waiting after this time and exit with code 124; default: no limit"),
 };
 
 struct wait {

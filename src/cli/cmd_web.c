@@ -19,9 +19,8 @@
 enum { WEB_PRINT_URL };
 
 static const struct option_spec options[] = {
-    [WEB_PRINT_URL] = {.name = "print-url",
-        .kind = OPTION_FLAG,
-        .help = "print nothing but the address, for scripts"},
+    [WEB_PRINT_URL] = FLAG_OPTION(
+        "print-url", .help = "print nothing but the address, for scripts"),
 };
 
 /* "7480" of "http://127.0.0.1:7480/login?..."; "" when there is none. */

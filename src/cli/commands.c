@@ -52,19 +52,14 @@ const struct command *const commands[] = {GROUPS(GROUP_ENTRIES) NULL};
 const struct command_group command_groups[] = {GROUPS(GROUP_OF){NULL, NULL}};
 
 const struct option_spec common_options[COMMON_OPTIONS] = {
-    [COMMON_SOCKET] = {.name = "socket",
-        .kind = OPTION_FILE,
-        .argument = "PATH",
+    [COMMON_SOCKET] = OPTION("socket", FILE, "PATH",
         .help = "Unix socket of the daemon; default: COLLOC_SOCKET, otherwise the first "
-                "default place with a daemon"},
-    [COMMON_CONTROLLER] = {.name = "controller",
-        .kind = OPTION_TEXT,
-        .argument = "HOST:PORT",
-        .max = LOGIN_HOST_SIZE - 1,
+                "default place with a daemon"),
+    [COMMON_CONTROLLER] = OPTION("controller", TEXT, "HOST:PORT", .max = LOGIN_HOST_SIZE - 1,
         .help = "ask the controller of a Slurm cluster on another machine; default: "
-                "COLLOC_CONTROLLER, otherwise that of colloc.conf where no daemon runs here"},
-    [COMMON_JSON] = {.name = "json", .kind = OPTION_FLAG, .help = "print JSON instead of a table"},
-    [COMMON_HELP] = {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print this help"},
+                "COLLOC_CONTROLLER, otherwise that of colloc.conf where no daemon runs here"),
+    [COMMON_JSON] = FLAG_OPTION("json", .help = "print JSON instead of a table"),
+    [COMMON_HELP] = FLAG_OPTION("help", .letter = 'h', .help = "print this help"),
 };
 
 const struct command *command_find(const char *name)

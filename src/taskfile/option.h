@@ -57,6 +57,22 @@ struct option_spec {
                                                     is allowed; NULL if it does not; may be NULL */
 };
 
+/*
+ * A row of a table of options: one with a value of OPTION_##KIND, and a flag; then its other
+ * members, with the help last.
+ *
+ *     [TRACE_JOBS] = OPTION("jobs", INTEGER, "N", .min = 1, .max = 1000, .help = "number of jobs"),
+ *     [TRACE_NOW] = FLAG_OPTION("now", .help = "do not wait"),
+ */
+#define OPTION(NAME, KIND, ARGUMENT, ...)                                                          \
+    {                                                                                              \
+        .name = NAME, .kind = OPTION_##KIND, .argument = ARGUMENT, __VA_ARGS__                     \
+    }
+#define FLAG_OPTION(NAME, ...)                                                                     \
+    {                                                                                              \
+        .name = NAME, .kind = OPTION_FLAG, __VA_ARGS__                                             \
+    }
+
 struct option_value {
     bool set;
     int line;       /* of the task file that gives it; 0: it is from elsewhere */
