@@ -2,7 +2,6 @@
 /* The names of the failure classes: stored data, never changed. */
 #include "base/failure_class.h"
 
-
 #include "base/text.h"
 
 static const char *const names[FAILURE_CLASSES] = {

@@ -18,7 +18,6 @@
 
 #include <errno.h>
 
-
 void process_group_init(struct process_group *group, enum group_goal goal)
 {
     *group = (struct process_group){.goal = goal};

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 enum { OPTIONS_MAX = 16 };
 
 /* Profiling every kernel with ncu takes hours: it replays each many times. Chosen; radT's too. */

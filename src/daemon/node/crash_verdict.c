@@ -262,7 +262,7 @@ static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct 
 }
 
 /* It ends with the agent: the next one judges the job again. */
-static int judge(void *context, struct fault *report)
+static int judge_job(void *context, struct fault *report)
 {
     const struct crash_verdict *verdict = context;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -311,7 +311,7 @@ struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_s
         .agent = getpid(),
         .status = status,
         .helper = {.context = verdict, .on_done = on_done}};
-    if (user_helper_run(&verdict->helper, node->parts.loop, &order, judge, &fault) < 0) {
+    if (user_helper_run(&verdict->helper, node->parts.loop, &order, judge_job, &fault) < 0) {
         log_warning("job %u: %s", step->job, fault.text);
         free(verdict);
         return NULL;

@@ -2,7 +2,6 @@
 /* The table of job_wait_rule.h, row by row. */
 #include "daemon/node/job_wait_rule.h"
 
-
 #include "base/clock.h"
 
 /* As on a server (docs/preload.md): chosen, a neighbour that has just ended is in the poll by then.

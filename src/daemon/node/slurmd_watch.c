@@ -138,7 +138,7 @@ static void on_searched(struct user_helper *helper, int answer, const struct fau
     ask_settings(watch, now_us);
 }
 
-static int search(void *watch, struct fault *fault)
+static int search_slurmd(void *watch, struct fault *fault)
 {
     const struct slurm_identity identity = identity_of(watch);
     return slurmd_search(&identity, fault);
@@ -151,7 +151,7 @@ static void begin_search(struct slurmd_watch *watch)
         return;
     watch->search.context = watch;
     watch->search.on_done = on_searched;
-    user_helper_run(&watch->search, watch->node->parts.loop, &order, search, NULL);
+    user_helper_run(&watch->search, watch->node->parts.loop, &order, search_slurmd, NULL);
 }
 
 /* ---- fencing ---- */
@@ -169,7 +169,7 @@ static void on_fenced(struct user_helper *helper, int answer, const struct fault
         log_warning("%s", fault->text);
 }
 
-static int fence(void *watch, struct fault *fault)
+static int fence_jobs(void *watch, struct fault *fault)
 {
     const struct slurm_identity identity = identity_of(watch);
     return node_fence(&identity, fault);
@@ -182,7 +182,7 @@ static void begin_fence(struct slurmd_watch *watch)
         return;
     watch->helper.context = watch;
     watch->helper.on_done = on_fenced;
-    user_helper_run(&watch->helper, watch->node->parts.loop, &order, fence, NULL);
+    user_helper_run(&watch->helper, watch->node->parts.loop, &order, fence_jobs, NULL);
 }
 
 /* Asks for the settings from time to time, but not so late that an answer which does not come would

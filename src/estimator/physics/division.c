@@ -12,7 +12,6 @@
  */
 #include "estimator/physics/division.h"
 
-
 #include "base/span_parts.h"
 #include "training/parallel.h"
 
