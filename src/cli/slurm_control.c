@@ -34,7 +34,7 @@ static const struct {
 
 const char *slurm_control_command(const char *word)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(controls) && word; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(controls); i++)
         if (strcmp(word, controls[i].word) == 0)
             return controls[i].command;
     return NULL;
