@@ -191,13 +191,32 @@ static bool is_of_node(const struct device *device, const char *node)
     return !*device->nodes || host_list_has(span_of(device->nodes), node);
 }
 
-/* The device of GPU `k` of a node, or NULL. */
-static const struct device *find_device(const struct gres_devices *devices, const char *node, int k)
+/* The devices of a node in the order of its GPUs. One look at all devices finds them: a cluster has
+ * thousands of nodes, each with its lines. */
+struct node_devices {
+    const struct device *list[GRES_INDEX_MAX];
+    int n; /* all of its devices; the list has the first */
+};
+
+static struct node_devices find_devices(const struct gres_devices *devices, const char *node)
 {
-    for (size_t i = 0; i < devices->count; i++)
-        if (is_of_node(&devices->items[i], node) && k-- == 0)
-            return &devices->items[i];
-    return NULL;
+    struct node_devices found = {.n = 0};
+    for (size_t i = 0; i < devices->count; i++) {
+        if (!is_of_node(&devices->items[i], node))
+            continue;
+        if (found.n < GRES_INDEX_MAX)
+            found.list[found.n] = &devices->items[i];
+        found.n++;
+    }
+    return found;
+}
+
+static struct node_devices find_devices_of_first(
+    const struct gres_devices *devices, const struct gpu_nodes *nodes, char first[static 256])
+{
+    *first = '\0';
+    host_list_first(span_of(nodes->names), first, 256);
+    return find_devices(devices, first);
 }
 
 /* The devices of the nodes of one line of slurm.conf, of which `first` is the first. */
@@ -206,62 +225,57 @@ struct line_devices {
     const struct gres_devices *devices;
     const struct gpu_nodes *nodes;
     char first[256];
+    struct node_devices of_first;
 };
 
 /* Refuses a node that has other devices than the first of its line. */
 static int check_alike(void *context, const char *node)
 {
     const struct line_devices *line = context;
-    for (int k = 0; k <= line->nodes->gpus; k++) {
-        const struct device *theirs = find_device(line->devices, node, k);
-        const struct device *first = find_device(line->devices, line->first, k);
-        bool is_alike = theirs && first ? strcmp(theirs->file, first->file) == 0
-                                        : !theirs && !first;
-        if (is_alike)
-            continue;
-        return fault_set(line->plan->fault, ENOTSUP,
-            "NodeName=%s is one line of slurm.conf, and gres.conf gives %s and %s other device "
-            "files: colloc writes the same for all nodes of a line. Give each its own line",
-            line->nodes->names, line->first, node);
-    }
-    return 0;
+    if (strcmp(node, line->first) == 0)
+        return 0;
+    const struct node_devices theirs = find_devices(line->devices, node);
+    bool is_alike = theirs.n == line->of_first.n;
+    for (int k = 0; k < theirs.n && k < GRES_INDEX_MAX && is_alike; k++)
+        is_alike = strcmp(theirs.list[k]->file, line->of_first.list[k]->file) == 0;
+    if (is_alike)
+        return 0;
+    return fault_set(line->plan->fault, ENOTSUP,
+        "NodeName=%s is one line of slurm.conf, and gres.conf gives %s and %s other device "
+        "files: colloc writes the same for all nodes of a line. Give each its own line",
+        line->nodes->names, line->first, node);
 }
 
 /* Refuses another number of device files than of GPUs. Without any file AutoDetect finds them. */
-static int check_devices(const struct setup_plan *plan, const struct gres_devices *devices,
-    const struct gpu_nodes *nodes)
+static int check_devices(struct line_devices *line)
 {
-    struct line_devices line = {plan, devices, nodes, ""};
-    int n = 0;
-    host_list_first(span_of(nodes->names), line.first, sizeof line.first);
-    for (size_t i = 0; i < devices->count; i++)
-        n += is_of_node(&devices->items[i], line.first);
+    const struct gpu_nodes *nodes = line->nodes;
+    int n = line->of_first.n;
     if (n == 0 || n == nodes->gpus)
-        return host_list_for_each(span_of(nodes->names), check_alike, &line);
-    return fault_set(plan->fault, ENOTSUP,
+        return host_list_for_each(span_of(nodes->names), check_alike, line);
+    return fault_set(line->plan->fault, ENOTSUP,
         "NodeName=%s has %d GPUs in slurm.conf, and %d device file%s in gres.conf: colloc shares "
         "whole GPUs, each with its file. Make the two the same",
         nodes->names, nodes->gpus, n, n == 1 ? "" : "s");
 }
 
-/* The file of GPU `k` of a node: without any in gres.conf, the driver's first files. */
-static struct span file_of(
-    const struct gres_devices *devices, const char *node, int k, char path[static 64])
+/* The file of GPU `k`: without any in gres.conf, the driver's first files. */
+static struct span file_of(const struct node_devices *devices, int k, char path[static 64])
 {
-    const struct device *device = find_device(devices, node, k);
     snprintf(path, 64, "/dev/nvidia%d", k);
-    return span_of(device ? device->file : path);
+    return span_of(k < devices->n && k < GRES_INDEX_MAX ? devices->list[k]->file : path);
 }
 
 int gres_setup_indices(
     const struct setup_plan *plan, const struct gpu_nodes *nodes, uint64_t *ret_indices)
 {
-    char first[256] = "", path[64];
-    int r = check_devices(plan, plan->devices, nodes);
+    struct line_devices line = {.plan = plan, .devices = plan->devices, .nodes = nodes};
+    char path[64];
+    line.of_first = find_devices_of_first(plan->devices, nodes, line.first);
+    int r = check_devices(&line);
     *ret_indices = 0;
-    host_list_first(span_of(nodes->names), first, sizeof first);
     for (int k = 0; k < nodes->gpus && r == 0; k++) {
-        struct span file = file_of(plan->devices, first, k, path);
+        struct span file = file_of(&line.of_first, k, path);
         int number = gres_file_number(file);
         if (number < 0)
             r = fault_set(plan->fault, ENOTSUP,
@@ -284,12 +298,12 @@ static void write_nodes(const struct setup_plan *plan, const struct gres_devices
     const struct gpu_nodes *nodes, FILE *out)
 {
     const char *detect = devices->detects ? " AutoDetect=off" : "";
-    char first[256] = "";
-    host_list_first(span_of(nodes->names), first, sizeof first);
+    char first[256];
+    const struct node_devices own = find_devices_of_first(devices, nodes, first);
     for (int k = 0; k < nodes->gpus; k++) {
         char path[64];
-        const struct device *device = find_device(devices, first, k);
-        struct span file = file_of(devices, first, k, path);
+        const struct device *device = k < own.n && k < GRES_INDEX_MAX ? own.list[k] : NULL;
+        struct span file = file_of(&own, k, path);
         int number = gres_file_number(file);
         fprintf(out, "NodeName=%s%s Name=gpu Type=i%d File=%.*s%s\n", nodes->names, detect, number,
             (int)file.size, file.at, device ? device->others : "");

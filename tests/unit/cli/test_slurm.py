@@ -4,6 +4,7 @@
 
 import os
 import re
+import resource
 import shutil
 import stat
 import subprocess
@@ -327,6 +328,22 @@ class Refusals(SlurmCase):
         self.refuse("NodeName=n Gres=gpu:1\n", says="colloc-slurm is not installed")
         self.slurm("setup")
         self.slurm("setup", "--write", "--estimates-only", "--gpu-memory=40GiB")
+
+    def test_many_nodes_with_lines_of_their_own(self):
+        """Eight GPUs of a node take not much longer than eight times as long as one."""
+
+        def user_s(gpus, nodes=800):
+            lines = [f"NodeName=n{i} Gres=gpu:{gpus}\n" for i in range(nodes)]
+            files = [
+                f"NodeName=n{i} Name=gpu File=/dev/nvidia[0-{gpus - 1}]\n" for i in range(nodes)
+            ]
+            self.give("slurm.conf", data="".join(lines).encode())
+            self.give("gres.conf", data="".join(files).encode())
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.assertIn(f"+NodeName=n{nodes - 1} Name=gpu", self.slurm("setup"))
+            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+        self.assertLess(user_s(8), 12 * user_s(1))  # measured: 5; it was 22
 
     def test_words(self):
         self.give("slurm.conf", data=b"NodeName=n Gres=gpu:1\n")
