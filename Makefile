@@ -60,6 +60,7 @@ soak: with-tests
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=400 python3 tests/system/test_suspend.py \
 	    Carried.test_kills Carried.test_killed_tasks CarriedClients.test_kills CarriedClients.test_killed_tasks
+	COLLOC_BUILD=$(BUILD) COLLOC_FULL_ROUNDS=10 COLLOC_FULL_SEED=$$$$ python3 tests/system/test_full_gpu.py
 	COLLOC_BUILD=$(BUILD) COLLOC_PHASE_KILLS=12 python3 tests/system/test_kills.py
 	COLLOC_BUILD=$(BUILD) COLLOC_RANK_KILLS=20 python3 tests/system/test_ranks.py Kills KilledClients
 	COLLOC_BUILD=$(BUILD) COLLOC_LIES=200 python3 tests/system/test_page_lies.py

@@ -9,6 +9,8 @@
  *     carried-training --steps=500 --grows=go --grows-mib=300
  *                                           500 steps; once the file `go` exists it takes 300 MiB
  *                                           more, and prints "grew"
+ *     carried-training --pieces=5 --piece-mib=20
+ *                                           after each fourth step 20 MiB more, five times
  *     carried-training --execs=FILE         once the file exists, a thread of it loads `sleep 1000`
  *                                           in its place
  *     carried-training --short=FILE         while the file exists no memory can be mapped; a thread
@@ -31,6 +33,7 @@
 #include "preload/page.h"
 
 enum { BLOCKS_MAX = 32, MIB = 1 << 20, FAILED = 1, LOST = 2 };
+enum { PIECE_STEPS = 4 };
 enum { STEP_NS = 10 * 1000 * 1000 }; /* chosen: many steps in a poll of the agent */
 enum { NCCL_INT64 = 4, NCCL_SUM = 0, PINNED = 1, ON_DEVICE = 1 };
 
@@ -71,7 +74,7 @@ static struct {
 } call;
 
 static struct {
-    long device, n_blocks, first_mib, pool_mib, grows_mib;
+    long device, n_blocks, first_mib, pool_mib, grows_mib, n_pieces, piece_mib;
     long steps; /* 0: until `end` exists */
     const char *end, *idle, *grows, *execs, *is_short;
     long has_nccl, rank, communicates; /* rank: of two; -1: none */
@@ -302,8 +305,10 @@ static void open_block(const char *text)
     print("opened");
 }
 
-static void grow(void)
+static void grow(long step)
 {
+    if (step % PIECE_STEPS == 0 && options.n_pieces-- > 0)
+        take_block((size_t)options.piece_mib, (unsigned char)(100 + step));
     if (!exists(options.grows))
         return;
     options.grows = NULL;
@@ -327,7 +332,7 @@ static void train(const struct block *sums)
             sleep_ns(STEP_NS);
             is_idle = exists(options.idle);
         }
-        grow();
+        grow(step);
     }
 }
 
@@ -368,6 +373,8 @@ static const struct {
     {"--execs=", NULL, &options.execs},
     {"--short=", NULL, &options.is_short},
     {"--grows-mib=", &options.grows_mib, NULL},
+    {"--pieces=", &options.n_pieces, NULL},
+    {"--piece-mib=", &options.piece_mib, NULL},
     {"--steps=", &options.steps, NULL},
     {"--end=", NULL, &options.end},
     {"--idle=", NULL, &options.idle},
@@ -399,7 +406,7 @@ int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         read_option(argv[i]);
-    check(options.n_blocks > BLOCKS_MAX - 2, "--blocks");
+    check(options.n_blocks + options.n_pieces > BLOCKS_MAX - 2, "--blocks");
     options.has_nccl |= options.rank >= 0;
     find_functions();
     srandom((unsigned)getpid());

@@ -270,7 +270,18 @@ class Carried(Suspend):
         return task, pid
 
     def wait_steps(self, task, before):
-        until(lambda: self.output(task).count("step") > before + 3, "further steps")
+        until(
+            lambda: self.output(task).count("step") > before + 3,
+            "further steps",
+            explain=lambda: "\n".join(
+                [
+                    self.colloc("show", str(task), code=None).stdout,
+                    self.output(task)[-500:],
+                    Suspend.show(self),
+                    *self.log[-40:],
+                ]
+            ),
+        )
 
     def goes_on(self, task):
         self.wait_state(task, "RUNNING")
