@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/process.h"
 #include "preload/connection_quota.h"
+#include "preload/passed_fd.h"
 
 enum { SWEEP_MS = 1000, SILENCE_MAX_MS = 5000, BACKLOG = 128 };
 
@@ -115,18 +116,9 @@ static bool send_with_descriptor(
     struct connection *connection, struct preload_message *message, int fd)
 {
     struct iovec part = {.iov_base = message, .iov_len = sizeof(*message)};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr header = {.msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.room,
-        .msg_controllen = sizeof(control.room)};
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    union passed_fd_room room;
+    passed_fd_attach(&header, &room, fd);
     return sendmsg(connection->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) ==
            (ssize_t)sizeof(*message);
 }
