@@ -22,16 +22,16 @@
  *      corrects a wrong guess before that has cost much.
  *   6. A task on its GPU of no higher priority is suspended: one that has long not used its GPUs,
  *      which then stays suspended until it calls CUDA; one that waits itself, before one that
- *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
- *      then the one whose suspension and resumption cost least; of equals the youngest. It is
+ *      computes; one of lower priority; one whose memory is enough, before one whose memory is
+ *      not; then the one whose suspension and resumption cost least; of equals the youngest. It is
  *      resumed when enough memory is free again (suspended_pass.c). An older task that waits does
- *      not give way to a younger one. One of the same priority that computes does so only after the
- *      allocation has waited for as long as that costs, as it may end before: whenever it ends,
- *      the wait and the suspension take at most twice the better of the two. A task within
+ *      not give way to a younger one. One of the same priority that computes does so only after
+ *      the allocation has waited for as long as that costs, as it may end before: whenever it
+ *      ends, the wait and the suspension take at most twice the better of the two. A task within
  *      its known requirement does not give way to one of the same priority that would hold more
- *      than its user declared; nor does one within its declared requirement to one of which nothing
- *      is declared. A task that gave way to memory computes for 20 times as long as that costs
- *      before it gives way to a task of the same user and priority again.
+ *      than its user declared; nor does one within its declared requirement to one of which
+ *      nothing is declared. A task that gave way to memory computes for 20 times as long as that
+ *      costs before it gives way to a task of the same user and priority again.
  *   7. All tasks on the GPU wait: the youngest is suspended until enough is free. Where it cannot
  *      be, as such clients, its allocation fails, unless an external process is there, which may
  *      give memory back; that task runs again when there is room.
