@@ -9,11 +9,19 @@ import unittest
 CHECK = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts", "check-components"
 )
-TABLE = """| component | what lives there | may use |
-| --- | --- | --- |
-| `src/base` | text | libc |
-| `src/daemon` | collocd | base |
-| `src/core` | decisions | base |
+LIST = """The components:
+
+- `src/base`: text. May use: libc.
+- `src/daemon`: collocd, which has
+  a line more. May
+  use: base (text
+  only), sharing.
+- `src/sharing`: GPUs. May use: base.
+- `src/core`: decisions. May use: base.
+
+Its hooks:
+
+- `driver`: calls `base`.
 """
 
 
@@ -22,7 +30,7 @@ class CheckComponents(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = folder.name
-        self.write("docs/architecture.md", TABLE)
+        self.write("docs/architecture.md", LIST)
         self.write("src/base/text.h")
 
     def write(self, path, *includes):
@@ -38,6 +46,13 @@ class CheckComponents(unittest.TestCase):
         self.assertEqual(done.stderr, "")
         self.assertEqual(done.returncode, 1 if done.stdout else 0)
         return done.stdout
+
+    def test_entries_of_several_lines_are_read(self):
+        self.write("src/sharing/kinds.h", "base/text.h")
+        self.write("src/daemon/driver.h", "base/text.h", "sharing/kinds.h")
+        self.assertEqual(self.check(), "")
+        self.write("src/sharing/kinds.h", "core/view.h")
+        self.assertIn("sharing may not include core/view.h (may: base)", self.check())
 
     def write_daemon(self):
         """As the daemon is laid out: top -> parts -> table -> driver; http is above gpus."""
@@ -97,7 +112,7 @@ class CheckComponents(unittest.TestCase):
         self.write("src/core/misc/thing.c", "core/view.h")
         self.assertIn("src/core/misc/thing.c: src/core/misc is no floor", self.check())
 
-    def test_a_component_not_in_the_table_of_another(self):
+    def test_a_component_that_another_may_not_use(self):
         self.write("src/base/file.c", "daemon/jobs.h")
         self.assertIn("src/base/file.c:1: base may not include daemon/jobs.h", self.check())
 
@@ -159,7 +174,7 @@ class CheckComponents(unittest.TestCase):
         self.assertEqual(self.check(), "src/base: a ring of calls: text, words\n")
 
     def test_a_component_leaves_the_list_of_those_with_rings(self):
-        self.write("docs/architecture.md", TABLE + "| `src/preload` | library | base |\n")
+        self.write("docs/architecture.md", LIST + "- `src/preload`: library. May use: base.\n")
         self.assertEqual(self.check(), "")
         self.write("src/preload/run.c", "void run(void)\n{\n    wake();\n}\n")
         self.assertIn("src/preload: no ring is left: take preload out of RINGS_LEFT", self.check())
