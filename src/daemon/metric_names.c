@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of docs/protocol.md: which metrics each kind of series has, and their names. */
+/* The metrics of each kind of series, as docs/protocol.md lists them, and their names. */
 #include "daemon/metric_names.h"
 
 #include <string.h>
