@@ -37,6 +37,12 @@ def table_rows(text):
     ]
 
 
+def list_entries(text):
+    """Name -> text of the entries "- **name**: text" of all lists of a page."""
+    found = re.findall(r"^- \*\*(.+?)\*\*: (.*(?:\n  .+)*)", text, re.M)
+    return {name: " ".join(entry.split()) for name, entry in found}
+
+
 def blocks(text):
     """Name of a block of a page -> what is between its marks."""
     return {
@@ -116,7 +122,7 @@ class Pipelines(unittest.TestCase):
         self.assertIn(f"**{counts[0][0]} of the {counts[0][1]}", self.page)
         self.assertIn(f"{counts[1][0]} of the {counts[1][1]} values are under 1", self.page)
         below = "{} of {} and {} of {} values are below 1".format(*counts[0], *counts[1])
-        self.assertIn(below, read("seeds.md"))
+        self.assertIn(below, " ".join(read("seeds.md").split()))
 
 
 class Memnet(unittest.TestCase):
@@ -168,6 +174,7 @@ class Seeds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.rows = {row[0]: row for row in table_rows(read("seeds.md"))}
+        cls.entries = list_entries(read("seeds.md"))
         cls.runs = saved.SavedRuns(os.path.join(MEASURED, "chapter6", "runs.jsonl.xz"))
 
     def less(self, settings, row, name="total_s"):
@@ -197,8 +204,9 @@ class Seeds(unittest.TestCase):
                 "energy_mj",
             ),
         }.items():
-            shown = self.rows[row][2]
-            self.assertTrue(shown.startswith(self.less(settings, setting, *name)), (row, shown))
+            less = self.less(settings, setting, *name)
+            for shown in (self.rows[row][2], self.entries.get(row, less)):
+                self.assertTrue(shown.startswith(less), (row, shown))
 
     def test_simulated_crashes_and_energy(self):
         def median(setting, name):
@@ -222,9 +230,9 @@ class Seeds(unittest.TestCase):
             for label, (file, way) in columns.items():
                 seen = trace_tables.read(file)
                 gains[name, label] = trace_tables.Run(seen, way, None).gain()
-        ninety = self.rows["total time, MAGM with GPUMemNet, 90 tasks"][2]
+        ninety = self.entries["total time, MAGM with GPUMemNet, 90 tasks"]
         self.assertIn(gains["h200x4-90", "MAGM, estimates, MPS"], ninety)
-        sixty = self.rows["total time, MAGM and recovery on MPS, 60 tasks"][2]
+        sixty = self.entries["total time, MAGM and recovery on MPS, 60 tasks"]
         for label in ("MAGM, MPS", "MAGM, estimates, MPS", "predictive, MPS"):
             self.assertIn(gains["h200x4", label], sixty)
 
