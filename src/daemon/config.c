@@ -153,8 +153,8 @@ static const struct option {
         "also for clients of MPS; on x86_64 (docs/carrier.md)"},
     {"carrier-pool", LIVE(carrier_pool), &setting_size, "SIZE", NULL,
         "with carrier: host memory that the daemon holds ready for copies of tasks' GPU memory, "
-        "so that suspensions need not wait for it; 0: a sixteenth of the host's memory; less than "
-        "64MiB: none"},
+        "so that suspensions need not wait for it; 0: a sixteenth of the host's memory, and a "
+        "quarter once that was too small for a task that gave way; less than 64MiB: none"},
     CORE(ORDER),
     CORE(USAGE_HALF_LIFE),
     {"shares", LIVE(shares), &setting_text, "FILE", "",

@@ -31,7 +31,7 @@ struct config {
     bool suspend_without_gate;  /* tasks without the preloaded library are suspended, too */
     bool slots;                 /* tasks that say nothing else take turns (core/pass/slots.c) */
     bool services_for_all;      /* users other than operators may submit services */
-    int64_t carrier_pool;       /* bytes held ready for copies; 0: a sixteenth of the host */
+    int64_t carrier_pool;       /* bytes held ready for copies; 0: by default */
     int64_t suspend_memory_max; /* host memory for suspended tasks; 0: half of the host's */
     char preload_library[512];  /* path of libcolloc-preload.so */
     bool host_memory_share;     /* tasks that name no host memory get their GPUs' part of it */

@@ -7,8 +7,10 @@
 #include "base/list.h"
 #include "daemon/rooms/room_pool_state.h"
 
-/* Chosen: enough for a usual training; a server whose tasks take turns wants more. */
-enum { HOST_PART = 16 };
+/* By default the pool has a sixteenth of the host's memory, and a quarter once that was too small
+ * for a task that gave way. Chosen: enough for a usual training; where tasks give way, for the
+ * largest of several. */
+enum { HOST_PART = 16, HOST_PART_WANTED = 4 };
 
 /* ---- rooms ---- */
 
@@ -107,7 +109,8 @@ uint64_t rooms_max_bytes(const struct room_pool *pool)
     if (!pool->config->carrier || !pool->config->core.can_suspend)
         return 0;
     int64_t set = pool->config->carrier_pool;
-    return set ? (uint64_t)set : host_bytes() / HOST_PART;
+    unsigned part = pool->was_too_small ? HOST_PART_WANTED : HOST_PART;
+    return set ? (uint64_t)set : host_bytes() / part;
 }
 
 size_t rooms_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX])

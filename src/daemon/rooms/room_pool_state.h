@@ -56,6 +56,7 @@ struct room_pool {
     struct ended_file ended[ROOMS_MAX];
     int n_ended;
     uint64_t idle_max_bytes;
+    bool was_too_small; /* for the copy of a process that gave way */
     bool is_closed;
     struct room_maker maker;
 };

@@ -155,6 +155,34 @@ static void a_pid_that_was_given_again(void **state)
     room_pool_destroy(pool);
 }
 
+/* Gives way, with blocks of that size. Returns the size of the pool then. */
+static uint64_t size_after(struct room_pool *pool, uint64_t task, uint64_t blocks)
+{
+    struct preload_process process = process_of(task, 1);
+    begin_page();
+    page.carry_bytes = blocks;
+    room_pool_note(pool, &process, blocks, READING_NONE);
+    now_us += POLL_US;
+    room_pool_note(pool, &process, blocks, READING_NONE);
+    room_pool_lend(pool, &process);
+    return room_pool_totals(pool).max_bytes;
+}
+
+static void the_default_follows_what_gives_way(void **state)
+{
+    struct config by_default = config;
+    by_default.carrier_pool = 0;
+    struct room_pool *pool = room_pool_create(&loop, &by_default);
+    struct room_pool *set = room_pool_create(&loop, &config);
+    uint64_t sixteenth = room_pool_totals(pool).max_bytes;
+    assert_int_equal(size_after(pool, 1, sixteenth / 2), sixteenth); /* its room is being made */
+    assert_int_equal(size_after(pool, 2, sixteenth * 2) / 4, sixteenth);
+    assert_int_equal(size_after(pool, 3, MIB) / 4, sixteenth); /* it stays */
+    assert_int_equal(size_after(set, 1, 2 * GIB), GIB);
+    room_pool_destroy(pool);
+    room_pool_destroy(set);
+}
+
 static int begin_loop(void **state)
 {
     return uv_loop_init(&loop);
@@ -171,6 +199,7 @@ int main(void)
         cmocka_unit_test(a_room_covers_no_more_than_it_has),
         cmocka_unit_test(one_user_does_not_keep_all_places),
         cmocka_unit_test(a_pid_that_was_given_again),
+        cmocka_unit_test(the_default_follows_what_gives_way),
     };
     return cmocka_run_group_tests(tests, begin_loop, end_loop);
 }
