@@ -395,7 +395,7 @@ class Report:
                 "% less than first come, first served",
                 ("suspensions", 0),
                 ("moves", 0),
-                ("longest completion, times that of FIFO", 2),
+                ("longest, times that of FIFO", 2),
                 "OOM",
             ],
             rows,

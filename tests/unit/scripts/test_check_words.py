@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/check-words: tables that are wider than a screen."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
+import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -28,17 +32,31 @@ def row_of(columns):
 
 
 class Tables(unittest.TestCase):
-    def found(self, *rows, page=PAGE, left=0):
-        with mock.patch.dict(words.WIDE_ROWS_LEFT, {page: left}):
-            return list(words.check_tables(page, "\n".join(["# A page", "", *rows]) + "\n"))
+    def found(self, *rows, page=PAGE):
+        return list(words.check_tables(page, "\n".join(["# A page", "", *rows]) + "\n"))
 
     def test_a_wide_row_is_refused(self):
         self.assertEqual(self.found(row_of(200)), [])
         wide = [f"{PAGE}:4: a table of 201 columns, at most 200"]
         self.assertEqual(self.found(row_of(200), row_of(201)), wide)
 
-    def test_it_is_a_check_of_the_program(self):
-        self.assertIn(words.check_tables, words.CHECKS)
+    def test_the_program_refuses_it_also_where_words_are_not_checked(self):
+        wide = "a table of 201 columns, at most 200\n1 findings\n"
+        for page in (PAGE, "docs/glossary.md"):
+            with tempfile.TemporaryDirectory() as root, contextlib.ExitStack() as stack:
+                os.mkdir(os.path.join(root, "docs"))
+                with open(os.path.join(root, page), "w", encoding="utf-8") as file:
+                    file.write(row_of(201) + "\n")
+                stack.enter_context(mock.patch.object(words, "ROOT", root))
+                stack.enter_context(mock.patch.object(words, "tracked_files", lambda: [page]))
+                stack.enter_context(mock.patch.object(sys, "argv", ["check-words"]))
+                printed = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+                self.assertEqual(words.main(), 1)
+            self.assertEqual(printed.getvalue(), f"{page}:1: {wide}")
+
+    def test_a_table_in_a_list_is_one(self):
+        wide = [f"{PAGE}:3: a table of 202 columns, at most 200"]
+        self.assertEqual(self.found("  " + row_of(200)), wide)
 
     def test_code_blocks_and_other_files_have_no_tables(self):
         self.assertEqual(self.found("```", row_of(300), "```"), [])
@@ -49,13 +67,6 @@ class Tables(unittest.TestCase):
     def test_all_pages_are_read(self):
         for page in ("README.md", "CONTRIBUTING.md", "docs/slurm-node.md", "docs/measured/h200.md"):
             self.assertEqual(len(self.found(row_of(300), page=page)), 1, page)
-
-    def test_the_number_that_is_left_only_falls(self):
-        two = [row_of(300)] * 2
-        self.assertEqual(self.found(*two, left=2), [])
-        self.assertEqual(len(self.found(*two, left=1)), 2)
-        fewer = [f"{PAGE}: 2 wide rows are left: say so in WIDE_ROWS_LEFT of check-words"]
-        self.assertEqual(self.found(*two, left=3), fewer)
 
 
 if __name__ == "__main__":
