@@ -137,8 +137,8 @@ TRIALS = (
     ),
     Trial(
         "array",
-        "40 equal trainings of about 20 s on one GPU, whose waits for data differ, in turns with 40"
-        " at a time by hand; where the time goes",
+        "40 equal trainings of 20 s on one GPU, whose waits for data differ, in turns with by hand;"
+        " where the time goes",
         predicted="by hand 34 to 36 s; colloc 0.96 to 1.02 of its neighbour in each of four pairs"
         " (0.97 in one); below 0.1 in step; no failure",
         may_be_beside=False,
@@ -146,8 +146,8 @@ TRIALS = (
     ),
     Trial(
         "newcomer",
-        "21 trainings of seven kinds at once, nothing declared, nothing set, in turns with by hand;"
-        " and by hand one after the other",
+        "21 trainings of seven kinds at once, nothing declared or set, in turns with by hand and"
+        " with one by one",
         1,
         530,
         190,
