@@ -35,18 +35,18 @@ KILLS = """Several collocds on one GPU, each with a ResNet-50 of about 3 GiB tha
 others that are not. `seen` counts the kills at the instant that the library's page named the phase;
 the rest came in the next one. After a kill of the task it must have ended, with no process left;
 after another one it must go on in the same attempt."""
-LOSSES = """Losses of {what} bit for bit, after {kills} kills, to their last step: {equal} of {all}
-trainings equal those of a run without colloc{compared}; {control} of {all} equal those of a
-training under the same collocd that nothing stopped. {none} further ones had printed none when
-they were ended, and do not count."""
+LOSSES = """Losses of {what} bit for bit, after {kills} kills ({phases}), to their last step:
+{equal} of {all} trainings equal those of a run without colloc{compared}; {control} of {all} equal
+those of a training under the same collocd that nothing stopped. {none} further ones had printed
+none when they were ended, and do not count."""
 MIXED = """Losses of the first run{its_kills} were not compared: trainings of the same number of
 several collocds wrote into one file (`losses` in the raw data). Each has a file for itself
 since."""
 PREDICTED_KILLS = """Predicted was for the second run, time-sliced and under MPS: 90 of 90 kills,
 all losses equal. It had 74 s instead of 105, with the starts and the comparison, and all of its
-collocds killed in the same order. So no kill came while the memory was away or returning, and of
-such kills the losses are still to be compared. The trial begins with another kind in each collocd
-since."""
+collocds killed in the same order."""
+STILL_OPEN = """So no kill came while the memory was away or returning, and of such kills the losses
+are still to be compared. The trial begins with another kind in each collocd since."""
 MIXED_WAYS = """Losses were not compared: trainings of the same number of both collocds wrote
 into one file (`marks` in the raw data)."""
 SLOTS = """One training at a time on a GPU, all submitted at once, the longest first. `fifo` is one
@@ -99,6 +99,7 @@ kept it as long as it lived. It is given back since; the campaign of seed 6103, 
 too, is with that. A third one ended as a new training made no step for 120 s, on a machine with
 many more programs than processors; why is not known. Its seed held when it ran with that."""
 VICTIMS = {"task": "the task", "helper": "colloc-checkpoint", "collocd": "collocd"}
+CARRIER_PHASES = ("waiting", "copying", "releasing", "away", "returning")
 ENDED = ("FAILED", "CANCELLED", "COMPLETED")
 
 
@@ -132,7 +133,9 @@ def kills_of(rows, sharing):
         if words[0] == "kill" and row.get("sharing") == sharing:
             found[words[1], words[2]].append(row)
     lines = []
-    for (victim, phase), some in found.items():
+    kinds = [(victim, phase) for phase in CARRIER_PHASES for victim in VICTIMS]
+    for victim, phase in filter(found.__contains__, kinds):
+        some = found[victim, phase]
         made = [r for r in some if "phase_seen" in r and "not_tried" not in r]
         right = [r for r in made if is_right(r, victim) and "error" not in r]
         settled = [r["settled_after_s"] for r in made if "settled_after_s" in r]
@@ -164,6 +167,12 @@ def kills_of_runs(rows, sharing):
     return compared, mixed
 
 
+def by_phase(kills):
+    """How many, in the order of the carrier's phases."""
+    counts = collections.Counter(row["result"].split()[2] for row in kills)
+    return sorted(counts.items(), key=lambda pair: CARRIER_PHASES.index(pair[0]))
+
+
 def losses_of(rows, sharing):
     every = [r for r in rows if r["result"] == "losses of a training" and r["sharing"] == sharing]
     own = [r for r in every if r.get("compared") and r.get("control", {}).get("compared")]
@@ -175,6 +184,7 @@ def losses_of(rows, sharing):
     text = LOSSES.format(
         what="clients of MPS" if sharing == "mps" else "time-sliced trainings",
         kills=len(compared),
+        phases=", ".join(f"{n} {phase}" for phase, n in by_phase(compared)),
         none=len(every) - len(own),
         equal=sum(r["equal"] for r in own),
         all=len(own),
@@ -211,6 +221,14 @@ def not_made(rows, sharing):
     return "\n".join(lines)
 
 
+def predicted_kills(rows):
+    """What was, and what is still open of it."""
+    compared = [kill for sharing in ("streams", "mps") for kill in kills_of_runs(rows, sharing)[0]]
+    phases = {phase for phase, _ in by_phase(compared)}
+    is_open = not phases & {"away", "returning"}
+    return PREDICTED_KILLS + (" " + STILL_OPEN if is_open else "")
+
+
 def kills(rows):
     text = ""
     for sharing, name in (("streams", "Killed, time-sliced"), ("mps", "Killed, clients of MPS")):
@@ -219,7 +237,7 @@ def kills(rows):
             said = KILLS if sharing == "streams" else ""
             parts = [said, made, losses_of(rows, sharing), memory_of(rows, sharing)]
             text += section(name, *parts, not_made(rows, sharing))
-            predicted = wrap(PREDICTED_KILLS) if sharing == "mps" else ""
+            predicted = wrap(predicted_kills(rows)) if sharing == "mps" else ""
             text += f"\n{predicted}\n" if predicted else ""
     return text
 

@@ -143,6 +143,21 @@ class CarrierEnds(unittest.TestCase):
         text = carrier_ends_page.losses_of([losses(7), losses(5, equal=False)], "mps")
         self.assertIn("1 of 2 trainings", text.replace("\n", " "))
 
+    def run_with_kills(self, *phases):
+        kills = [{"result": f"kill task {phase}", "sharing": "streams"} for phase in phases]
+        return [*kills, losses(7, sharing="streams"), {"result": "took"}]
+
+    def test_what_is_open_until_a_kill_of_that_phase_was_compared(self):
+        text = carrier_ends_page.predicted_kills(self.run_with_kills("copying"))
+        self.assertIn("still to be compared", text.replace("\n", " "))
+        text = carrier_ends_page.predicted_kills(self.run_with_kills("copying", "away"))
+        self.assertNotIn("still to be compared", text.replace("\n", " "))
+
+    def test_kills_are_counted_by_the_phase(self):
+        rows = self.run_with_kills("away", "releasing", "away")
+        text = carrier_ends_page.losses_of(rows, "streams").replace("\n", " ")
+        self.assertIn("after 3 kills (1 releasing, 2 away)", text)
+
     def test_a_way_in_which_a_training_made_no_step(self):
         one, other = {"loss_marks": ["aaaabbbb", "cccc"]}, {"loss_marks": ["aaaa", ""]}
         self.assertEqual(carrier_ends_page.marks_equal(one, other), ([True], [1]))
