@@ -5,13 +5,16 @@ its result is known.
 
     tests/gpu/carrier_kills_trial.py PROGRAMS OUT.jsonl --seconds=S [--sharing=streams|mps]
                                      [--gpu=0] [--times=10] [--workers=5] [--emulated]
+                                     [--phases=copying,away,returning]
 
 PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder (carrier_tasks.py).
 
-The task, its helper (colloc-checkpoint) or collocd is killed by SIGKILL while the task's memory is
-copied, away, or on its way back: nine kinds, each --times times. Several workers do that at the
-same time on the GPU, each with another collocd; a round of a worker is one kill of each kind, and
-each worker begins it with another one, so that a short time has kills of all kinds.
+The task, its helper (colloc-checkpoint) or collocd is killed by SIGKILL while the task's calls in
+flight are waited for, its memory is copied, released (some 10 ms), away, or on its way back: three
+kinds for each of --phases, each --times times. `phase_seen` is the phase at that instant, which may
+be the next one. Several workers do that at the same time on the GPU, each with another collocd; a
+round of a worker is one kill of each kind, and each worker begins it with another one, so that a
+short time has kills of all kinds. Trainings are forks of a process that has imported PyTorch.
 A second training of the worker waits meanwhile, so that one is ready when the first has been
 killed.
 
@@ -31,11 +34,16 @@ import carrier_tasks as ct
 from groups_trial import ENDED, is_running, until, write
 
 pd = ct.pd
-KINDS = [
-    (victim, phase)
-    for phase in ("copying", "away", "returning")
-    for victim in ("task", "helper", "collocd")
-]
+# A phase, and those after it in which the way to it has passed it.
+LATER = {
+    "waiting": ("copying", "releasing", "away"),
+    "copying": ("releasing", "away"),
+    "releasing": ("away",),
+    "away": (),
+    "returning": ("gate", "here"),
+}
+VICTIMS = ("task", "helper", "collocd")
+LIBRARIES = ("torch", "torchvision", "torch._dynamo")
 BATCH = 32
 PACE_S = 0.1  # chosen: ten trainings leave the GPU to each other
 STEPS_MAX = 3000
@@ -62,7 +70,7 @@ def kill_one(task, victim, phase):
         stderr=subprocess.DEVNULL,
     )
     pids = {"task": pid, "helper": daemon.helper(), "collocd": daemon.process.pid}
-    result = {"phase_seen": page.wait_phase(phase)}
+    result = {"phase_seen": page.wait_phase(phase, *LATER[phase])}
     page.close()
     pids["helper"] = pids["helper"] or daemon.helper()
     if pids[victim] is None:
@@ -89,10 +97,11 @@ def kill_one(task, victim, phase):
     return result
 
 
-def kinds_of(worker):
+def kinds_of(worker, phases):
     """All kinds, in the order of this worker: each begins with another one."""
-    first = worker % len(KINDS)
-    return KINDS[first:] + KINDS[:first]
+    kinds = [(victim, phase) for phase in phases for victim in VICTIMS]
+    first = worker % len(kinds)
+    return kinds[first:] + kinds[:first]
 
 
 class Worker:
@@ -125,7 +134,7 @@ class Worker:
 
     def run(self, rounds):
         for number in rounds:
-            for victim, phase in kinds_of(self.number):
+            for victim, phase in kinds_of(self.number, self.options.phases.split(",")):
                 if time.monotonic() > self.end - ROUND_S:
                     self.note({"result": "time is over", "round": number})
                     return
@@ -188,6 +197,7 @@ def trial(machine, options):
     end = time.monotonic() + options.seconds
     gpu = options.gpu.split(",")[0]
     before = machine.used_mib(gpu)
+    machine.import_once(*LIBRARIES)
     # Without rests: it is far ahead of those that it is compared with.
     reference = ct.Reference(machine, "resnet50", STEPS_MAX, gpu, batch=BATCH)
     fork = multiprocessing.get_context("fork")
@@ -209,4 +219,5 @@ def trial(machine, options):
 
 
 if __name__ == "__main__":
-    ct.run(__doc__, trial, sharing="streams", gpu="0", times=10, workers=5)
+    more = {"sharing": "streams", "phases": "copying,away,returning"}
+    ct.run(__doc__, trial, gpu="0", times=10, workers=5, **more)

@@ -8,14 +8,13 @@ PROGRAMS: a folder made by scripts/bundle. OUTPUT: a line for each result. It ne
 carrier_trial.py needs. Each part is a process with its own time limit; what a part leaves running
 is ended, and the next part begins. All parts together end within SECONDS.
 
-Parts, the first one first:
+Parts, the first one first; carrier_turns_trial.py has clients that take turns:
     collocd    `colloc suspend` and `colloc resume` of two MPS clients, ResNet-50 and ResNet-152
     speed      the same trainings out and in by the carrier, time-sliced and as MPS clients, and by
                the driver's checkpoint; the others pause meanwhile
-    turns      four MPS clients of 1.5 times the memory that is free take turns by slots of 5 s,
-               against two of them one after the other
     neighbour  an MPS client's steps, and NVML's answers, while another one leaves and comes back
-    losses     torch.compile and CuPy, 50 times out and in, time-sliced and as MPS clients
+    losses     torch.compile, also with CUDA graphs, CuPy and JAX, 50 times out and in, time-sliced
+               and as MPS clients
 """
 import ctypes
 import json
@@ -31,27 +30,19 @@ import time
 import carrier_trial as ct
 from trial import TrialDaemon
 
-LIMITS_S = {"collocd": 100, "speed": 130, "losses": 130, "turns": 160, "neighbour": 60}
+LIMITS_S = {"collocd": 100, "speed": 130, "losses": 200, "neighbour": 60}
 # name: (steps of the task, batch, times out and in)
 KINDS = {"resnet50": (200, 64, 5), "resnet152": (40, 256, 2)}
 SMALL_KINDS = {"resnet50": (60, 8, 2), "resnet18": (60, 8, 1)}
+# name: (steps, batch)
+LOSSES = {
+    "compile": (700, 32),
+    "compile-graphs": (700, 32),
+    "cupy": (1200, 512),
+    "jax": (1200, 512),
+}
+SMALL_LOSSES = {"lstm": (60, 16), "cupy": (200, 64), "jax": (200, 64)}
 PR_SET_CHILD_SUBREAPER = 36
-
-# Allocates the given MiB of the GPU, and frees them at the end of its input.
-HOG = r"""
-import ctypes as c, sys
-cuda = c.CDLL("libcuda.so.1")
-context, at = c.c_void_p(), c.c_uint64()
-assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(c.byref(context), 0) == 0
-cuda.cuCtxSetCurrent(context)
-left = int(sys.argv[1])
-while left > 0:
-    part = min(left, 4096)
-    assert cuda.cuMemAlloc_v2(c.byref(at), c.c_size_t(part << 20)) == 0
-    left -= part
-print("holds", flush=True)
-sys.stdin.read()
-"""
 
 
 def until(condition, limit, what):
@@ -170,70 +161,6 @@ class Part:
             lines = [line for line in log.read().splitlines() if "audit" in line or "waits" in line]
             self.note(f"{part}, log", {"lines": lines[-60:]})
 
-    def turns(self):
-        daemon = self.new_daemon(slots="yes", slot_length="5s", suspend_memory_max="60GiB")
-        name, steps, batch = ("resnet50", 60, 8) if self.small else ("resnet50", 280, 128)
-        work = (self.script, name, str(steps), str(batch))
-        long = (*work[:2], str(600 if self.small else steps), str(batch))
-        begin = time.monotonic()
-        alone = [
-            daemon.submit(*work, options=("--exclusive", "--slot=no"))[0]
-            for _ in range(1 if self.small else 2)
-        ]
-        daemon.wait(*alone)
-        one_s = (time.monotonic() - begin) / len(alone)
-        peak = max(daemon.show(task)["mem_peak_mib"] for task in alone)
-        reference = self.losses_of(daemon, alone[0])
-        self.note("turns, one after the other", {"each_s": round(one_s, 2), "mem_peak_mib": peak})
-        time.sleep(2)  # until the driver and the daemon have seen that they have ended
-        gpu = daemon.gpus()[0]
-        hold = int(gpu["mem_free_mib"] - 512 - 4 * peak / 1.5)  # 512: its own context
-        hog = subprocess.Popen(
-            [sys.executable, "-c", HOG, str(hold)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        if not hog.stdout.readline():
-            raise RuntimeError(f"cannot hold {hold} MiB")
-        free = gpu["mem_free_mib"] - hold
-        until(lambda: daemon.gpus()[0]["mem_free_mib"] <= free, 10, "the daemon's next poll")
-        begin = time.monotonic()
-        options = (f"--memory={int(peak) + 1}MiB", "--smact=0.45")
-        tasks = [daemon.submit(*long, options=options)[0] for _ in range(4)]
-        story, last = [], None
-        try:
-            while True:
-                states = [daemon.show(task)["state"] for task in tasks]
-                if states != last:
-                    story.append([round(time.monotonic() - begin, 1), *states])
-                last = states
-                if all(state in ("COMPLETED", "FAILED", "CANCELLED") for state in states):
-                    break
-                if time.monotonic() > begin + (22 if self.small else 110):
-                    break
-                time.sleep(0.1)
-        finally:
-            total_s = time.monotonic() - begin
-            shown = [daemon.show(task) for task in tasks]
-            losses = [self.losses_of(daemon, task) for task in tasks]
-            self.note(
-                "turns",
-                {
-                    "states": [task["state"] for task in shown],
-                    "attempts": [task["attempt_count"] for task in shown],
-                    "suspended_s": [task["suspended_s"] for task in shown],
-                    "total_s": round(total_s, 2),
-                    "throughput_of_one_after_the_other": round(4 * one_s / total_s, 3),
-                    "held_by_another_mib": hold,
-                    "equal": [common_prefix_equal(ls, reference) for ls in losses],
-                    "steps": [len(ls) for ls in losses],
-                    "story": story,
-                    "events": [[e["event"], e["text"]] for e in shown[0]["events"]][-12:],
-                },
-            )
-            self.note_log("turns", daemon)
-        hog.stdin.close()
-        hog.wait(20)
-        daemon.close()
-
     # ---- by this trial ----
 
     def start(self, name, batch, steps=100000, **options):
@@ -314,54 +241,77 @@ class Part:
             if training.process.poll() is None:
                 done.append({"why": repr(error)})
 
-    def losses(self):
-        times = 3 if self.small else 50
-        kinds = {"lstm": (60, 16), "cupy": (200, 64)} if self.small else {}
-        kinds = kinds or {"compile": (700, 32), "compile-graphs": (700, 32), "cupy": (900, 512)}
-        cache = tempfile.mkdtemp(dir=self.work)
-        options = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_COMPILE_THREADS": 6}
-        undisturbed = {
-            name: self.start(name, batch, steps, carrier=False, **options)
-            for name, (steps, batch) in kinds.items()
-        }
-        others = {} if "NO_REFERENCES" in os.environ else self.kinds  # of the other parts
+    def keep_references(self):
+        """Of the trainings of the other parts, where these have run."""
+        kept = [name for name in os.listdir(self.work) if name.startswith("losses-")]
         references = {
             name: self.start(name, batch, steps, carrier=False)
-            for name, (steps, batch, _) in others.items()
+            for name, (steps, batch, _) in self.kinds.items()
+            if any(name in file for file in kept)
         }
         for name, training in references.items():
             training.end(80)
             self.keep(f"reference {name}", training.losses)
-        for training in undisturbed.values():
-            training.wait_begun(80)
-        options["PACE"] = 0.03
-        disturbed, threads, done = {}, [], {}
+
+    def start_disturbed(self, kinds, times, options):
+        """(label, training, what came of each time, the thread that disturbs it)"""
+        started = []
         for name, (steps, batch) in kinds.items():
             for label, mps in ((name, False), (f"{name}, MPS", True)):
-                disturbed[label] = self.start(name, batch, steps, mps=mps, **options)
-        for seed, (label, training) in enumerate(disturbed.items(), start=1):
-            done[label] = []
-            arguments = (done[label], training, times, seed)
-            threads.append(threading.Thread(target=self.disturb, args=arguments, daemon=True))
-            threads[-1].start()
-        for thread in threads:  # the limit of the part may come first
-            thread.join(max(0.1, self.end - 25 - time.monotonic()))
-        for name, training in undisturbed.items():
-            training.end(20)
-        for label, training in disturbed.items():
-            rc = training.end(20)
-            reference = undisturbed[label.split(",")[0]].losses
-            result = {
-                "rc": rc,
-                "steps": [len(reference), len(training.losses)],
-                "equal": common_prefix_equal(training.losses, reference),
-                "out_and_in": len([s for s in done[label] if s.get("why") == "can"]),
-                "refused": sorted({s["why"] for s in done[label] if s.get("why") != "can"}),
-            }
-            if not result["equal"]:
-                result["says"] = training.others[-4:]
-            self.note(f"losses {label}", result)
+                training, done = self.start(name, batch, steps, mps=mps, **options), []
+                arguments = (done, training, times, len(started) + 1)
+                thread = threading.Thread(target=self.disturb, args=arguments, daemon=True)
+                thread.start()
+                started.append((label, training, done, thread))
+        return started
+
+    def losses(self):
+        """Those of torch.compile begin when the undisturbed ones have filled its cache."""
+        times, kinds = (3, SMALL_LOSSES) if self.small else (50, LOSSES)
+        self.keep_references()
+        options = {
+            "TORCHINDUCTOR_CACHE_DIR": tempfile.mkdtemp(dir=self.work),
+            "TORCHINDUCTOR_COMPILE_THREADS": 6,
+            "XLA_PYTHON_CLIENT_MEM_FRACTION": 0.1,
+        }
+        undisturbed = {
+            name: self.start(name, batch, steps, carrier=False, **options)
+            for name, (steps, batch) in kinds.items()
+        }
+        options["PACE"] = 0.03
+        others = {name: kind for name, kind in kinds.items() if not name.startswith("compile")}
+        disturbed = self.start_disturbed(others, times, options)
+        compiled = {name: kind for name, kind in kinds.items() if name not in others}
+        for name in compiled:
+            undisturbed[name].wait_begun(80)
+        disturbed += self.start_disturbed(compiled, times, options)
+        for label, training, done, thread in disturbed:
+            thread.join(max(0.1, self.end - 8 - time.monotonic()))
+            reference = undisturbed[label.split(",")[0]]
+            self.note(f"losses {label}", self.losses_of_disturbed(training, done, reference))
+        for training in undisturbed.values():
+            training.kill()
         self.trial.end_mps()
+
+    def losses_of_disturbed(self, training, done, reference):
+        """Ends it, after some more steps."""
+        steps_then = len(training.losses)
+        try:
+            self.wait_steps(training, 3, min(5, max(1, self.end - 6 - time.monotonic())))
+        except TimeoutError:
+            pass
+        result = {
+            "rc": training.process.poll(),  # None: it computes on
+            "steps": [len(reference.losses), len(training.losses)],
+            "steps_then": steps_then,
+            "equal": common_prefix_equal(training.losses, reference.losses),
+            "out_and_in": len([s for s in done if s.get("why") == "can"]),
+            "refused": sorted({s["why"] for s in done if s.get("why") != "can"}),
+        }
+        if not result["equal"]:
+            result["says"] = training.others[-4:]
+        training.kill()
+        return result
 
     def neighbour(self):
         calm_s, swaps = (3, 3) if self.small else (12, 20)
@@ -512,8 +462,8 @@ def summarise(output):
 
 
 # Speeds are not of interest in a small trial.
-GROUPS = [["collocd"], ["speed"], ["turns"], ["neighbour"], ["losses"]]
-SMALL_GROUPS = [["turns", "losses", "neighbour"], ["collocd"], ["speed"]]
+GROUPS = [["collocd"], ["speed"], ["neighbour"], ["losses"]]
+SMALL_GROUPS = [["losses", "neighbour"], ["collocd"], ["speed"]]
 
 
 def run_trial(script, part_class, limits, groups, small_groups):

@@ -10,7 +10,8 @@ PROGRAMS: a folder made by scripts/bundle; with --emulated a build folder (carri
 
 The ways have the same GPU, one after the other, each with a collocd for itself. All trainings are
 submitted at once, the longest first, each 0.7 times as long as the one before. Their sizes are in
-the order of random.Random(0): 2, 1, 5, 20, 8, 3, 13 and 4 GiB. One runs at a time.
+the order of random.Random(0): 2, 1, 5, 20, 8, 3, 13 and 4 GiB. One runs at a time. A way may come
+twice: `fifo` first and last shows what the machine does by itself meanwhile.
 
     fifo      one after the other
     streams   `slots: yes` with `slot-length: 5s`, of which the daemon makes 20 times the cost of a
@@ -45,14 +46,14 @@ SIZES = [
 ]
 LIBRARIES = ("torch", "torchvision", "torch._dynamo")  # the last one by an optimizer's first step
 EMULATED_STEPS_PER_S = 80  # chosen: of a busy machine
-START_S = 5  # chosen: of a fork, until its first step
+START_S = 3  # chosen: of a fork, until its first step; 2 of those of carrier-slots.md
 IMPORTS_S = 20  # chosen: of the whole time, before the first way
 REST_S = 10  # of a way's time: until its result is written and all have ended
 TURNS = 1.06  # chosen: what turns may cost
 SLOTS = {"slots": "yes", "slot_length": "5s", "tasks_per_gpu": "1", "carrier_pool": "64GiB"}
-PREDICTED = {  # of the lengths that 560 s give
-    "fifo": "total 145 to 165 s, mean end of the four shortest 0.91 of it",
-    "streams": "total 0.99 to 1.02 of FIFO's, the four shortest 0.50 to 0.59; 9 to 16 suspensions",
+PREDICTED = {  # of the lengths that 560 s give four ways
+    "fifo": "total 98 to 118 s, the second one 1 to 6 % less than the first",
+    "streams": "total 0.99 to 1.02 of FIFO's, the four shortest 0.48 to 0.58; 6 to 12 suspensions",
     "mps": "the same",
 }
 WAYS = {

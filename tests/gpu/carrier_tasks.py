@@ -86,14 +86,15 @@ class Machine:
         )
         return int(done.stdout)
 
-    def training(self, kind, steps, stop, pause, batch=16, pace=0.0, mib=64):
+    def training(self, kind, steps, stop, pause, batch=16, pace=0.0, mib=64, may_fork=True):
         """The words of its command. It ends before its last step once the file `stop` is there, and
-        rests while `pause` is. mib: what the emulated one takes, which has no batch."""
+        rests while `pause` is. mib: what the emulated one takes, which has no batch. A fork has the
+        library, since its server has."""
         if self.is_emulated:
             training = f"{self.programs}/tests/system/carried-training"
             words = [training, f"--steps={steps}", f"--end={stop}", f"--idle={pause}"]
             return [*words, "--blocks=2", f"--first-mib={mib // 2}"]
-        python = self.fork.command() if self.fork else [sys.executable]
+        python = self.fork.command() if self.fork and may_fork else [sys.executable]
         words = [*python, f"{HERE}/groups_trainings.py", kind, f"--steps={steps}"]
         return [*words, f"--batch={batch}", f"--pace={pace}", f"--stop={stop}", f"--pause={pause}"]
 
@@ -162,16 +163,25 @@ class Daemon:
         return None
 
 
+def rest(pause_file, is_resting):
+    """From after its next step a training rests while the file is there."""
+    if is_resting:
+        open(pause_file, "w").close()
+    elif os.path.exists(pause_file):
+        os.unlink(pause_file)
+
+
 class Task:
     """A training under a daemon. options: of `colloc submit`; the rest is Machine.training's."""
 
     def __init__(self, daemon, kind, steps, *options, is_paused=False, **training):
         self.daemon, name = daemon, tempfile.mktemp(dir=daemon.folder)
         self.stop_file, self.pause_file, self.steps = f"{name}.stop", f"{name}.pause", steps
+        self.path = f"{name}.out"
         self.pause(is_paused)
         words = daemon.machine.training(kind, steps, self.stop_file, self.pause_file, **training)
         # A file for each: the default's name has the task's number alone, which two daemons have.
-        options = (*options, f"--output={name}.out", "--requeue=no", "--json")
+        options = (*options, f"--output={self.path}", "--requeue=no", "--json")
         done = daemon.ask("submit", *options, "--", *words)
         if done.returncode:
             raise RuntimeError(done.stderr)
@@ -185,10 +195,7 @@ class Task:
         return self.show()["state"]
 
     def pause(self, is_paused):
-        if is_paused:
-            open(self.pause_file, "w").close()
-        elif os.path.exists(self.pause_file):
-            os.unlink(self.pause_file)
+        rest(self.pause_file, is_paused)
 
     def output(self):
         return self.daemon.ask("logs", str(self.id)).stdout.splitlines()
@@ -210,28 +217,37 @@ class Task:
     def wait(self, *states, limit_s=60):
         return until(lambda: (s := self.state()) in states and s, limit_s, str(states), 0.05)
 
+    def is_mine(self, pid):
+        """By its environment."""
+        with open(f"/proc/{pid}/environ", errors="replace") as environ:
+            environment = environ.read().split("\0")
+        if f"COLLOC_TASK_ID={self.id}" not in environment:
+            return False
+        return any(self.daemon.folder in entry for entry in environment)
+
     def find_pid(self):
-        """Of the process that has a page of the daemon; None: none has one yet."""
-        for pid in filter(str.isdigit, os.listdir("/proc")):
+        """Of the process that has a page of the daemon; None: none has one yet. A fork says its
+        pid: /proc has the environment of its server."""
+        is_fork = self.daemon.machine.fork is not None
+        said = [line.split()[2] for line in self.output() if line.startswith("pid ")]
+        for pid in said if is_fork else filter(str.isdigit, os.listdir("/proc")):
             try:
-                with open(f"/proc/{pid}/environ", errors="replace") as environ:
-                    environment = environ.read().split("\0")
-                if f"COLLOC_TASK_ID={self.id}" not in environment:
-                    continue
-                pages = pd.ProcessPage.pages_of(pid)
+                if (is_fork or self.is_mine(pid)) and pd.ProcessPage.pages_of(pid):
+                    return int(pid)
             except OSError:
                 continue
-            if pages and any(self.daemon.folder in entry for entry in environment):
-                return int(pid)
         return None
 
 
 class Reference:
     """The same training without colloc: its losses are those of an undisturbed run."""
 
-    def __init__(self, machine, kind, steps, gpu=0, **training):
+    def __init__(self, machine, kind, steps, gpu=0, is_paused=False, **training):
         self.path = tempfile.mktemp(dir=machine.folder)
-        words = machine.training(kind, steps, f"{self.path}.stop", f"{self.path}.pause", **training)
+        self.pause_file = f"{self.path}.pause"
+        rest(self.pause_file, is_paused)
+        files = (f"{self.path}.stop", self.pause_file)
+        words = machine.training(kind, steps, *files, may_fork=False, **training)
         env = machine.env
         if not machine.is_emulated and "CUDA_VISIBLE_DEVICES" not in env:
             env = dict(env, CUDA_VISIBLE_DEVICES=str(gpu))
@@ -279,7 +295,7 @@ def read_options(usage, **more):
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--emulated", action="store_true")
     for name, default in more.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
     return parser.parse_args()
 
 

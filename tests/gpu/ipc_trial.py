@@ -12,8 +12,8 @@ CUDA_VISIBLE_DEVICES names.
 Parts, the first one first:
     answers      what the driver's calls of IPC answer: plain, with the library, with the carrier
     checkpoint   the driver's checkpoint of processes with mapped memory that can be exported
-    torch        torch.multiprocessing (ipc_share.py): plain, with the library, with the carrier,
-                 time-sliced and as MPS clients
+    torch        torch.multiprocessing (ipc_share.py): plain, with the library, with the carrier
+    torch-mps    the same as MPS clients
     cupy         the same with CuPy's interface of IPC
     allocations  400 blocks that can be exported, and 400 that cannot
     steps        ResNet-50's steps with the carrier and without the library, in pairs
@@ -21,6 +21,7 @@ Parts, the first one first:
 import ctypes
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -35,6 +36,7 @@ LIMITS_S = {
     "answers": 40,
     "checkpoint": 30,
     "torch": 90,
+    "torch-mps": 90,
     "cupy": 30,
     "allocations": 30,
     "steps": 100,
@@ -325,21 +327,20 @@ class Part:
 
     # ---- torch.multiprocessing ----
 
-    def torch(self):
-        """All at the same time, but for MPS: a process takes ten seconds to import PyTorch."""
+    def torch(self, mps=False):
+        """All at the same time: a process takes ten seconds to import PyTorch."""
         n = 40 if self.small else 200
         methods = ["spawn"] if self.small else ["spawn", "forkserver", "fork"]
-        for mps in (False, True):
-            if time.monotonic() > self.end - 12:
-                self.note("not run: no time is left", {"part": "torch", "mps": mps})
-                continue
-            started = {
-                f"{method}, {mode}": self.start_share(method, mode, n, mps)
-                for method in methods
-                for mode in MODES
-            }
-            for name, process in started.items():
-                self.note_share(f"torch, {name}" + (", MPS" if mps else ""), process)
+        started = {
+            f"{method}, {mode}": self.start_share(method, mode, n, mps)
+            for method in methods
+            for mode in MODES
+        }
+        for name, process in started.items():
+            self.note_share(f"torch, {name}" + (", MPS" if mps else ""), process)
+
+    def torch_mps(self):
+        self.torch(mps=True)
         self.trial.end_mps()
 
     def start_share(self, method, mode, n, mps):
@@ -349,14 +350,16 @@ class Part:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def note_share(self, name, process):
+        """One that runs past the part's time leaves the others theirs."""
         try:
-            out, err = process.communicate(timeout=max(2, self.end - time.monotonic() - 3))
+            out, err = process.communicate(timeout=max(0.1, self.end - time.monotonic() - 5))
             row = json.loads(out.splitlines()[-1]) if out.strip() else {}
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # its children have its pipes
             out, err = process.communicate()
             row = {"ran_past": True}
         row["rc"] = process.returncode
@@ -508,7 +511,7 @@ def main():
     small = "--small" in rest
     if "--part" in rest:
         work, part = rest[rest.index("--part") + 1 :]
-        getattr(Part(programs, output, work, small), part)()
+        getattr(Part(programs, output, work, small), part.replace("-", "_"))()
         os._exit(0)  # threads of this trial may wait for ever
     deadline = time.monotonic() + seconds
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

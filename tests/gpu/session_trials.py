@@ -40,15 +40,72 @@ ALONE = (
 def kills(sharing):
     command = (
         f"{GPU}/carrier_kills_trial.py {{programs}} {{out}}/kills.jsonl --sharing={sharing}"
-        " --gpu={gpu} --seconds={seconds}"
+        " --gpu={gpu} --seconds={seconds} --phases=releasing,returning,away,waiting"
     )
     return {
         "gpus": 1,
-        "wanted_s": 105,
+        "wanted_s": 95,
         "least_s": 60,
         "command": f"{command} --workers=10",
         "smoke": f"{command} --times=4 --workers=4",
         "emulated": f"{command} --times=1 --workers=1 --emulated",
+    }
+
+
+def turns(sharing):
+    command = (
+        f"{GPU}/carrier_turns_trial.py {{programs}} {{out}}/turns.jsonl --sharing={sharing}"
+        " --gpu={gpu} --seconds={seconds}"
+    )
+    return {
+        "gpus": 1,
+        "wanted_s": 146,
+        "least_s": 110,
+        "command": command,
+        "smoke": f"{command} --alone=1",
+        "emulated": f"{command} --emulated",
+    }
+
+
+def gives_way(parts, gpus, wanted_s, least_s):
+    command = f"{GPU}/gives_way_trial.py {{programs}} {{out}}/gives-way.jsonl --seconds={{seconds}}"
+    own = f"{command} --gpus={{gpus}}"
+    return {
+        "gpus": gpus,
+        "wanted_s": wanted_s,
+        "least_s": least_s,
+        "command": f"{own} --parts={parts}",
+        "smoke": f"{own} --parts={parts.split(',')[-1]}",
+        "emulated": f"{own} --parts={parts} --emulated",
+    }
+
+
+def cost():
+    command = f"{GPU}/carrier_cost_trial.py {{programs}} {{out}}/cost.jsonl --gpu={{gpu}}"
+    command += " --seconds={seconds}"
+    return {
+        "gpus": 1,
+        "wanted_s": 180,
+        "least_s": 120,
+        "command": command,
+        "smoke": f"{command} --pairs=1",
+        "emulated": f"{command} --pairs=4 --at-once=2 --emulated",
+        "may_be_beside": False,
+    }
+
+
+def slots():
+    """FIFO first and last: what a machine does by itself meanwhile is no cost of turns."""
+    command = f"{GPU}/carrier_slots_trial.py {{programs}} {{out}}/slots.jsonl --gpu={{gpu}}"
+    command += " --seconds={seconds}"
+    return {
+        "gpus": 1,
+        "wanted_s": 560,
+        "least_s": 450,
+        "command": f"{command} --ways=fifo,streams,mps,fifo",
+        "smoke": f"{command} --ways=streams",
+        "emulated": f"{command} --ways=fifo,streams,fifo --emulated",
+        "may_be_beside": False,
     }
 
 
@@ -85,10 +142,37 @@ def windows(ways, seconds):
 
 TRIALS = (
     Trial(
+        "turns",
+        "Four time-sliced trainings of 1.5 times the memory in turns, against one after the other",
+        predicted="0.90 to 1.05 of the throughput of one after the other; each suspended once or"
+        " twice, in one attempt; 4 of 4 losses equal",
+        may_be_beside=False,
+        **turns("streams"),
+    ),
+    Trial(
+        "losses",
+        "Losses after 50 times out and in, time-sliced and under MPS: `torch.compile`, CuPy, JAX",
+        1,
+        190,
+        150,
+        f"python3 {GPU}/carrier_mps_trial.py {{programs}} {{out}}/losses.jsonl {{seconds}} losses",
+        f"python3 {GPU}/carrier_mps_trial.py {{programs}} {{out}}/losses.jsonl {{seconds}} --small"
+        " losses",
+        "50 of 50 and equal for the first three, both ways, to a step after the last return; JAX is"
+        " refused, `other-memory`, both ways, and its losses are equal",
+    ),
+    Trial(
+        "cost",
+        "A step without suspension, with the carrier and without colloc: 20 pairs of new processes",
+        predicted="the median of with / without 0.99 to 1.01, its interval wider than 0.5 %",
+        **cost(),
+    ),
+    Trial(
         "kills",
-        "A kill of the task, its helper or collocd in each phase of the carrier: are losses equal?",
-        predicted="all nine kinds, 60 kills and more; all losses equal those of the training that"
-        " nothing stopped",
+        "Losses after kills while memory is waited for, released, away or returning",
+        predicted="all twelve kinds ten times, each seen in its phase but for half of the waiting"
+        " and some of the releasing ones; all losses equal those of a training that nothing"
+        " stopped",
         **kills("streams"),
     ),
     Trial(
@@ -96,6 +180,31 @@ TRIALS = (
         "The same as clients of MPS",
         predicted="the same",
         **kills("mps"),
+    ),
+    Trial(
+        "gives-way",
+        "How soon 43 GiB that are unused, and 21 GiB of a lower priority, give way and return",
+        predicted="43 GiB are off after 4 to 7 s, the other computes 8 to 12 s later; 21 GiB after"
+        " 1.5 to 3 s, the other 4 to 6 s later; back in 2 s and 1 s; losses equal",
+        **gives_way("unused,preempt", 1, 90, 70),
+    ),
+    Trial(
+        "torch-mps",
+        "torch.multiprocessing between clients of MPS: plain, with the library, with the carrier",
+        1,
+        70,
+        50,
+        f"python3 {GPU}/ipc_trial.py {{programs}} {{out}}/ipc.jsonl {{seconds}} torch-mps",
+        f"python3 {GPU}/ipc_trial.py {{programs}} {{out}}/ipc.jsonl {{seconds}} --small torch-mps",
+        "spawn and forkserver 18 of 18, 9 of 9, 200 of 200 in all three; fork fails to send in all"
+        " three, as time-sliced",
+    ),
+    Trial(
+        "slots",
+        "Eight trainings in slots of 5 s, time-sliced and under MPS, between two runs of FIFO",
+        predicted="both totals 0.99 to 1.02 of the mean of the two FIFOs, which differ by 1 to 6 %;"
+        " the shorter half 0.48 to 0.58; losses equal",
+        **slots(),
     ),
     Trial(
         "lent",
@@ -111,6 +220,13 @@ TRIALS = (
         " process finds zeros only",
         f"{GPU}/carrier_lent_trial.py {{programs}} {{out}}/lent.jsonl --parts=killed --emulated"
         " --gpus={gpus} --seconds={seconds}",
+    ),
+    Trial(
+        "make-room",
+        "A training is moved beside another one, for one that needs most of a GPU",
+        predicted="21 GiB are moved once that has waited for twice as long as a move takes, within"
+        " 100 s; losses equal",
+        **gives_way("make-room", 2, 160, 120),
     ),
     Trial(
         "steps",

@@ -24,6 +24,9 @@ sys.dont_write_bytecode = True
 loader.exec_module(session)
 import carrier_kills_trial  # noqa: E402
 import carrier_lent_trial  # noqa: E402
+import carrier_more_page  # noqa: E402
+import carrier_slots_page  # noqa: E402
+import carrier_turns_trial  # noqa: E402
 import left_bytes  # noqa: E402
 import start_page  # noqa: E402
 import start_trial  # noqa: E402
@@ -164,10 +167,19 @@ class Tables(unittest.TestCase):
 
 class Trials(unittest.TestCase):
     def test_workers_begin_with_other_kinds_of_kills(self):
-        orders = [carrier_kills_trial.kinds_of(worker) for worker in range(10)]
-        self.assertEqual({order[0] for order in orders}, set(carrier_kills_trial.KINDS))
+        phases = list(carrier_kills_trial.LATER)
+        orders = [carrier_kills_trial.kinds_of(worker, phases) for worker in range(15)]
+        self.assertEqual(len({order[0] for order in orders}), 3 * len(phases))
         for order in orders:
-            self.assertEqual(sorted(order), sorted(carrier_kills_trial.KINDS))
+            self.assertEqual(sorted(order), sorted(orders[0]))
+
+    def test_trainings_that_take_turns_have_the_steps_that_fit(self):
+        real = mock.Mock(is_emulated=False)
+        few, many = (carrier_turns_trial.steps_for(real, s, 2) for s in (110, 146))
+        self.assertLess(20, few)
+        self.assertLess(few, many)
+        lasts = (2 + 4 * carrier_turns_trial.SLOWER) * many / carrier_turns_trial.STEPS_PER_S
+        self.assertLess(lasts + 6 * carrier_turns_trial.START_S, 146)
 
     def test_a_reading_of_the_second_gpu_is_waited_for(self):
         readings = [None, None, 12.5]
@@ -186,6 +198,66 @@ class Trials(unittest.TestCase):
         self.assertEqual(left_bytes.spaced(list(range(10)), 4), [0, 3, 6, 9])
         self.assertEqual(left_bytes.spaced(list(range(3)), 4), [0, 1, 2])
         self.assertEqual(left_bytes.spaced([], 4), [])
+
+
+class MorePage(unittest.TestCase):
+    """tests/gpu/carrier_more_page.py."""
+
+    def cost(self, *ratios):
+        row = {"result": "pair", "batch": 64, "without_s": 1.0, "first": 0, "carried": True}
+        return carrier_more_page.cost([{**row, "with_s": ratio} for ratio in ratios])
+
+    def test_the_interval_of_a_median(self):
+        least, most, coverage = carrier_more_page.median_interval(list(range(1, 21)))
+        self.assertEqual((least, most), (6, 15))
+        self.assertAlmostEqual(coverage, 0.9586, 4)
+        self.assertIsNone(carrier_more_page.median_interval([1, 2, 3, 4, 5]))
+        self.assertEqual(carrier_more_page.median_interval(list(range(6)))[:2], (0, 5))
+        self.assertIsNone(carrier_more_page.median_interval([]))
+
+    def test_a_goal_that_the_pairs_do_not_decide_is_open(self):
+        self.assertIn("is met", self.cost(*[1.001] * 20).replace("\n", " "))
+        self.assertIn("is not met", self.cost(*[1.02] * 20).replace("\n", " "))
+        self.assertIn("is open", self.cost(*([0.99] * 10 + [1.03] * 10)).replace("\n", " "))
+        self.assertIn("too few", self.cost(1.0, 1.0))
+
+    def test_what_was_not_measured_is_named(self):
+        text = carrier_more_page.page([{"result": "error of pairs", "error": "Timeout"}])
+        self.assertEqual(text.count("Not measured."), 4)
+        self.assertIn("An error of pairs: Timeout.", text)
+
+    def test_losses_that_end_before_the_last_return_are_named(self):
+        row = {"equal": True, "steps": [80, 100], "out_and_in": 50, "refused": []}
+        line = carrier_more_page.losses_line("cupy, MPS", {**row, "steps_then": 90})
+        self.assertEqual(line[3:5], ["equal, not to its last return", 80])
+        line = carrier_more_page.losses_line("cupy", {**row, "steps_then": 70})
+        self.assertEqual(line[:4], ["cupy", "time-sliced", 50, "equal"])
+
+    def test_turns_that_were_cut_off_have_no_throughput(self):
+        together = {"states": ["COMPLETED", "SUSPENDED"], "total_s": 20.0, "attempts": [1, 1]}
+        together.update(suspensions=[0, 1], suspended_s=[0, 9.0], equal=[True, True])
+        together["throughput_of_one_after_the_other"] = None
+        text = carrier_more_page.turns_table({"each_s": 5.0}, together)
+        self.assertIn("not known", text)
+        self.assertNotIn("met", text)
+
+
+class SlotsPage(unittest.TestCase):
+    """tests/gpu/carrier_slots_page.py, where FIFO is first and last."""
+
+    def test_ratios_are_to_the_mean_of_both(self):
+        times = ((100.0, 80.0), (99.0, 40.0), (102.0, 84.0))
+        rows = [
+            {"result": "eight trainings", "way": way, "total_s": t, "shorter_half_mean_s": half}
+            for way, (t, half) in zip(("fifo", "mps", "fifo"), times)
+        ]
+        ways = carrier_slots_page.named(rows)
+        self.assertEqual(list(ways), ["fifo", "mps", "fifo, again"])
+        mean = carrier_slots_page.mean_of_fifo(ways)
+        self.assertEqual(mean, {"total_s": 101.0, "shorter_half_mean_s": 82.0})
+        self.assertAlmostEqual(carrier_slots_page.ratios(ways["mps"], mean)[0], 99 / 101)
+        rows[2]["total_s"] = None
+        self.assertIsNone(carrier_slots_page.mean_of_fifo(ways)["total_s"])
 
 
 class ArraysOfTrainings(unittest.TestCase):
