@@ -288,8 +288,6 @@ static int set_suspension(
     if (!invocation->values[SIMULATE_PRELOAD].set)
         settings->preload = settings->can_suspend;
     settings->can_pause = settings->preempt;
-    if (invocation->values[SIMULATE_CARRIER].set)
-        settings->suspension_cost = suspension_cost_by_carrier();
     settings->carries_mps = invocation->values[SIMULATE_CARRIER].set;
     if (settings->neighbour_memory && !settings->carries_mps)
         return fault_set(fault, EINVAL,

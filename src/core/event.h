@@ -206,7 +206,10 @@ struct event {
             bool is_again; /* it waited before, and the try that it was granted has failed */
         } memory_wait;
         bool memory_granted; /* of MEMORY_ANSWER: it is tried again */
-        struct suspension_cost suspension_cost;
+        struct {
+            enum suspension_way way;
+            struct suspension_cost cost;
+        } suspension_cost;
         int64_t latest_start_us;
         struct {
             int64_t last_start_us;

@@ -31,7 +31,7 @@ struct core *core_create(const struct core_settings *settings)
     core->users = users;
     core->main_queue.total = &core->n_queued;
     core->settings = *settings;
-    core->suspension_cost = settings->suspension_cost;
+    core->suspension_costs = settings->suspension_costs;
     core->view.last_placed = -1;
     core_correct_model(core);
     core_set_shares(core, settings->shares);

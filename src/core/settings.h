@@ -69,7 +69,7 @@ struct core_settings {
     int64_t copies_max_bytes;  /* host memory of all suspended tasks (copy_share.h); 0: no limit */
     int64_t ranks_away_us;     /* ranks of NCCL come back so long after they were suspended */
     int64_t slot_us;           /* the time slot of tasks that take turns (core/pass/slots.c) */
-    struct suspension_cost suspension_cost;
+    struct suspension_costs suspension_costs;
     int64_t service_hold_us; /* a service meets its target so long before a task joins it */
     bool is_calibrated;      /* sharing_constants are set; otherwise the built-in ones are used */
     struct interference_constants sharing_constants;

@@ -37,8 +37,15 @@ const char *suspension_failure_name(enum suspension_failure failure)
     return names[failure];
 }
 
+const char *suspension_way_name(enum suspension_way way)
+{
+    static const char *const names[SUSPENSION_WAYS] = {
+        [SUSPENSION_BY_DRIVER] = "driver", [SUSPENSION_BY_CARRIER] = "carrier"};
+    return names[way];
+}
+
 /* Fitted to the measurements of suspension.h: never under by more than a second up to 48 GiB. */
-struct suspension_cost suspension_cost_default(void)
+struct suspension_cost suspension_cost_by_driver(void)
 {
     return (struct suspension_cost){.fixed_us = 100 * MS_US,
         .suspend_us_per_gib = 690 * MS_US,

@@ -95,9 +95,26 @@ struct suspension_cost {
     int64_t resume_us_per_gib;
 };
 
-/* The measured costs, as a straight line: by NVIDIA's driver, and by the carrier (docs/carrier.md).
- * With it 6.6 GiB took 0.88 s and 0.48 s; the copy of 47.5 GiB alone 2.0 to 2.4 s and 1.2 s. */
-struct suspension_cost suspension_cost_default(void);
+/* Which way the memory of a task goes: all by NVIDIA's driver, or by the carrier but for the
+ * context (docs/carrier.md). With the carrier on, a task goes by it if it can take all of its
+ * processes. */
+enum suspension_way {
+    SUSPENSION_EITHER_WAY, /* of a cost in the log of a version that had one for both */
+    SUSPENSION_BY_DRIVER,
+    SUSPENSION_BY_CARRIER,
+    SUSPENSION_WAYS
+};
+
+/* "driver", "carrier": stable, they stand in logs; NULL for SUSPENSION_EITHER_WAY. */
+const char *suspension_way_name(enum suspension_way way);
+
+struct suspension_costs {
+    struct suspension_cost driver, carrier;
+};
+
+/* The measured costs, as a straight line. By the carrier 6.6 GiB took 0.88 s and 0.48 s; the copy
+ * of 47.5 GiB alone 2.0 to 2.4 s and 1.2 s. */
+struct suspension_cost suspension_cost_by_driver(void);
 struct suspension_cost suspension_cost_by_carrier(void);
 
 /* The same for a client of MPS, which the carrier takes off its GPU and whose context stays there:

@@ -728,8 +728,6 @@ int config_read_arguments(struct config *config, int argc, char **argv,
         r = read_arguments(&second, words, argc - 1, fault);
     if (r == 0)
         r = check_settings(config, fault);
-    if (r == 0 && config->carrier && config->preload)
-        config->core.suspension_cost = suspension_cost_by_carrier();
     config->core.carries_mps = config->carrier && config->preload;
     if (config->sharing == SHARING_NOT_SET)
         config->sharing = default_sharing(config);

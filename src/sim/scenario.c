@@ -205,14 +205,21 @@ static bool keeps_context(const struct scenario_run *run, const struct task *tas
     return is_client(task) || run->tasks[task->id].went_near || task->run->yield.keeps_context;
 }
 
+/* Can the carrier take all processes of the task? */
+static bool is_carried(const struct scenario_run *run, const struct task *task)
+{
+    return run->scenario.settings.carries_mps && has_hooks(run, task) &&
+           !run->scenario.tasks[task->id].uncarried;
+}
+
 static struct suspension_cost cost_of(
     const struct scenario_run *run, const struct task *task, enum effect_kind effect)
 {
     if (task->run->yield.has_neighbour && effect != EFFECT_RELOCATE)
         return suspension_cost_to_neighbour();
-    return keeps_context(run, task)
-               ? suspension_cost_of_client(&run->scenario.settings.suspension_cost)
-               : run->scenario.settings.suspension_cost;
+    const struct suspension_costs *costs = &run->scenario.settings.suspension_costs;
+    struct suspension_cost cost = is_carried(run, task) ? costs->carrier : costs->driver;
+    return keeps_context(run, task) ? suspension_cost_of_client(&cost) : cost;
 }
 
 /* Suspending and resuming take as long as the settings expect; pausing takes no time. */
@@ -235,8 +242,8 @@ static void on_yield(
     if (effect != EFFECT_SUSPEND && effect != EFFECT_RESUME && effect != EFFECT_MOVE &&
         effect != EFFECT_RELOCATE)
         return;
-    if (effect == EFFECT_RELOCATE && !task->run->yield.has_neighbour)
-        took_us += run->scenario.settings.suspension_cost.fixed_us; /* the driver's, of a context */
+    if (effect == EFFECT_RELOCATE && !task->run->yield.has_neighbour) /* by the driver */
+        took_us += run->scenario.settings.suspension_costs.carrier.fixed_us;
     else if (effect == EFFECT_RELOCATE)
         took_us += suspension_time_us(&cost, fmax(0, state->resident_bytes - stays));
     else if (effect != EFFECT_RESUME) {

@@ -211,8 +211,7 @@ static int read_links(struct scenario *scenario)
     return 0;
 }
 
-/* A story may have times that collocd does not take, such as memory that settles at once. The
- * carrier has its own costs. */
+/* A story may have times that collocd does not take, such as memory that settles at once. */
 static int read_setting(
     struct core_settings *settings, const char *name, const char *value, struct fault *fault)
 {
@@ -223,8 +222,6 @@ static int read_setting(
     int r = setting->kind->type == SETTING_TIME
                 ? parse_duration(value, at)
                 : setting_parse(setting->kind, value, at, setting->size);
-    if (settings->carries_mps)
-        settings->suspension_cost = suspension_cost_by_carrier();
     return r < 0 ? refuse_word(fault, value) : 0;
 }
 

@@ -83,10 +83,18 @@ static int take_memory_again(struct simulation_run *run, struct simulated_task *
     return r;
 }
 
+/* The carrier can take all simulated tasks. */
+static const struct suspension_cost *cost_of_host(const struct simulation_run *run)
+{
+    const struct core_settings *settings = &run->simulation->settings;
+    const struct suspension_costs *costs = &settings->suspension_costs;
+    return settings->carries_mps ? &costs->carrier : &costs->driver;
+}
+
 static struct suspension_cost cost_of(
     const struct simulation_run *run, const struct simulated_task *task)
 {
-    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
+    const struct suspension_cost *cost = cost_of_host(run);
     if (task->copy_bytes)
         return suspension_cost_to_neighbour();
     return keeps_context(run, task) ? suspension_cost_of_client(cost) : *cost;
@@ -175,8 +183,7 @@ static void begin_resumption(
 /* The copy goes from the neighbour to the host; or the driver takes the context. */
 static void begin_relocation(struct simulation_run *run, struct simulated_task *task)
 {
-    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
-    task->yield_us = suspension_time_us(cost, (double)task->copy_bytes);
+    task->yield_us = suspension_time_us(cost_of_host(run), (double)task->copy_bytes);
     simulation_run_wake(
         run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, task->running.id, task->attempt);
 }

@@ -101,6 +101,11 @@ static const char *suspension_failure_name_of(int failure)
     return suspension_failure_name((enum suspension_failure)failure);
 }
 
+static const char *way_name(int way)
+{
+    return suspension_way_name((enum suspension_way)way);
+}
+
 static const struct names need_kinds = {need_kind_name, NEED_DECLARED + 1};
 static const struct names requested_sharings = {requested_sharing_name, SHARING_AUTO + 1};
 static const struct names attempt_sharings = {attempt_sharing_name, SHARING_AUTO + 1};
@@ -108,6 +113,7 @@ static const struct names reasons = {reason_name, SHARE_REASONS};
 static const struct names failures = {failure_class_name, FAILURE_CLASSES};
 static const struct names yield_reasons = {yield_name, YIELD_REASONS};
 static const struct names suspension_failures = {suspension_failure_name_of, SUSPENSION_FAILURES};
+static const struct names suspension_ways = {way_name, SUSPENSION_WAYS};
 static const struct names dependency_kinds = {dependency_kind_name, DEPENDENCY_KINDS};
 static const struct names end_states = {end_state_name, TASK_STATES};
 
@@ -379,9 +385,10 @@ static const struct field speed_fields[] = {
 };
 
 static const struct field suspension_cost_fields[] = {
-    {"fixed_us", FIELD_INT64, AT(suspension_cost.fixed_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
-    {"suspend_us_per_gib", FIELD_INT64, AT(suspension_cost.suspend_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
-    {"resume_us_per_gib", FIELD_INT64, AT(suspension_cost.resume_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"way", FIELD_NAME, AT(suspension_cost.way), OPTIONAL, 0, 0, &suspension_ways},
+    {"fixed_us", FIELD_INT64, AT(suspension_cost.cost.fixed_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"suspend_us_per_gib", FIELD_INT64, AT(suspension_cost.cost.suspend_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"resume_us_per_gib", FIELD_INT64, AT(suspension_cost.cost.resume_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
 
 static const struct field memory_answer_fields[] = {

@@ -50,30 +50,37 @@ static bool is_mps_client(const struct task *task)
     return task->run->share.sharing == SHARING_MPS;
 }
 
-/* The processes of a task of clients of MPS on its GPUs, as last listed. */
-struct clients {
+/* The processes of a task on its GPUs, as last listed. */
+struct processes {
     int n, carried; /* all; those whose memory the carrier can take away */
 };
 
-static struct clients list_clients(const struct core *core, const struct task *task)
+static struct processes list_processes(const struct core *core, const struct task *task)
 {
-    struct clients clients = {0};
+    struct processes listed = {0};
     for (int i = 0; i < task->n_gpus; i++) {
         const struct resident *on = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
-        clients.n += on ? on->hooked + on->unhooked : 0;
-        clients.carried += on ? on->carried : 0;
+        listed.n += on ? on->hooked + on->unhooked : 0;
+        listed.carried += on ? on->carried : 0;
     }
-    return clients;
+    return listed;
+}
+
+/* Does the carrier take the task's memory, or the driver? The carrier has to be able to take all of
+ * its processes. Until the first is listed, seconds after a start or a resumption, it is expected
+ * to. */
+static bool is_carried(const struct core *core, const struct task *task)
+{
+    struct processes listed = list_processes(core, task);
+    return core->settings.carries_mps && listed.carried == listed.n;
 }
 
 /* The carrier has to take away the memory of all its processes: the driver takes none of them. What
  * has come back, and no sample has listed since, it has taken away before. */
 static bool are_clients_carried(const struct core *core, const struct task *task)
 {
-    struct clients clients = list_clients(core, task);
-    bool has_come_back = clients.n == 0 && task->run->yield.context_bytes.valid;
-    bool are_listed = clients.n > 0 && clients.carried == clients.n;
-    return core->settings.carries_mps && (are_listed || has_come_back);
+    bool are_listed = list_processes(core, task).n > 0;
+    return is_carried(core, task) && (are_listed || task->run->yield.context_bytes.valid);
 }
 
 /* NVIDIA's driver refuses clients of MPS and processes on MIG instances, and puts a process back
@@ -135,13 +142,14 @@ double core_freed_bytes(const struct task *task, double used_bytes)
 /* What is on several GPUs is taken for ranks until it has been suspended: then it is known. */
 static bool is_by_carrier_alone(const struct core *core, const struct task *task)
 {
-    return core_keeps_contexts(task) || (core->settings.carries_mps && core_may_be_ranks(task) &&
-                                            task->run->yield.suspensions == 0);
+    return core_keeps_contexts(task) ||
+           (is_carried(core, task) && core_may_be_ranks(task) && task->run->yield.suspensions == 0);
 }
 
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
-    struct suspension_cost cost = core->suspension_cost;
+    const struct suspension_costs *costs = &core->suspension_costs;
+    struct suspension_cost cost = is_carried(core, task) ? costs->carrier : costs->driver;
     double used = reading_assume(core_bytes_of(core, task), 0);
     bool stays = core_context_may_stay(core, task);
     double bytes = stays ? without_context(task, used) : core_freed_bytes(task, used);
@@ -185,7 +193,7 @@ static int check_running(
 static const char *why_client_stays(
     const struct core *core, const struct task *task, char *text, size_t size)
 {
-    struct clients clients = list_clients(core, task);
+    struct processes clients = list_processes(core, task);
     if (!core->settings.carries_mps)
         snprintf(text, size,
             "it is a client of MPS, which the driver cannot suspend, and the "

@@ -39,9 +39,9 @@ const struct cluster_view *core_view(const struct core *core)
     return &core->view;
 }
 
-const struct suspension_cost *core_suspension_cost(const struct core *core)
+const struct suspension_costs *core_suspension_costs(const struct core *core)
 {
-    return &core->suspension_cost;
+    return &core->suspension_costs;
 }
 
 const struct core_settings *core_get_settings(const struct core *core)

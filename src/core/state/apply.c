@@ -340,11 +340,15 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
     return 0;
 }
 
-static int apply_suspension_cost(struct core *core, const struct suspension_cost *cost)
+static int apply_suspension_cost(struct core *core, const struct event *event)
 {
+    const struct suspension_cost *cost = &event->suspension_cost.cost;
     if (cost->fixed_us < 0 || cost->suspend_us_per_gib < 0 || cost->resume_us_per_gib < 0)
         return CORE_NOT_NOW;
-    core->suspension_cost = *cost;
+    if (event->suspension_cost.way != SUSPENSION_BY_CARRIER)
+        core->suspension_costs.driver = *cost;
+    if (event->suspension_cost.way != SUSPENSION_BY_DRIVER)
+        core->suspension_costs.carrier = *cost;
     return 0;
 }
 
@@ -436,7 +440,7 @@ int core_apply_event(struct core *core, const struct event *event)
     case EVENT_METRIC:
         return core_apply_metric(core, event);
     case EVENT_SUSPENSION_COST:
-        return apply_suspension_cost(core, &event->suspension_cost);
+        return apply_suspension_cost(core, event);
     case EVENT_FIFO:
         return core_apply_fifo(core, event);
     default:

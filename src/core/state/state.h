@@ -132,8 +132,8 @@ struct core {
     struct core_users *users;
     struct cluster_view view;
 
-    struct suspension_cost suspension_cost; /* that of the settings, until an event reports it */
-    struct interference_constants learned;  /* those of the settings, with what was learned */
+    struct suspension_costs suspension_costs; /* of the settings, until an event reports others */
+    struct interference_constants learned;    /* those of the settings, with what was learned */
     struct learned_delay learned_delays[SHARING_MPS + 1];
 
     struct task **tasks; /* by rising id */

@@ -117,20 +117,24 @@ static bool is_speed_changed(int64_t learned_us, int64_t known_us)
     return fabs((double)(learned_us - known_us)) > REPORT_PART * (double)known_us;
 }
 
-void suspension_report_speed(struct suspension *s)
+/* Not only what was learned: a log of an older version may have one cost for both ways. */
+static void report_way(struct suspension *s, enum suspension_way way,
+    const struct suspension_cost *known, enum copy_way out, enum copy_way back)
 {
-    const struct suspension_cost *known = core_suspension_cost(s->parts.core);
-    bool is_carried = s->parts.config->carrier;
-    enum copy_way out = is_carried ? CARRY_TO_HOST : COPY_TO_HOST,
-                  back = is_carried ? CARRY_TO_GPU : COPY_TO_GPU;
     struct event event = driver_event(s->parts.driver, EVENT_SUSPENSION_COST, 0);
-    event.suspension_cost = (struct suspension_cost){
-        .fixed_us = copy_speed_expect_us(&s->speed, out, 0),
+    struct suspension_cost cost = {.fixed_us = copy_speed_expect_us(&s->speed, out, 0),
         .suspend_us_per_gib = us_per_gib(&s->speed, out),
         .resume_us_per_gib = us_per_gib(&s->speed, back)};
-    bool is_learned = s->speed.learned[out] || s->speed.learned[back];
-    if (is_learned &&
-        (is_speed_changed(event.suspension_cost.suspend_us_per_gib, known->suspend_us_per_gib) ||
-            is_speed_changed(event.suspension_cost.resume_us_per_gib, known->resume_us_per_gib)))
+    event.suspension_cost.way = way;
+    event.suspension_cost.cost = cost;
+    if (is_speed_changed(cost.suspend_us_per_gib, known->suspend_us_per_gib) ||
+        is_speed_changed(cost.resume_us_per_gib, known->resume_us_per_gib))
         driver_feed(s->parts.driver, &event, NULL);
+}
+
+void suspension_report_speed(struct suspension *s)
+{
+    const struct suspension_costs *known = core_suspension_costs(s->parts.core);
+    report_way(s, SUSPENSION_BY_DRIVER, &known->driver, COPY_TO_HOST, COPY_TO_GPU);
+    report_way(s, SUSPENSION_BY_CARRIER, &known->carrier, CARRY_TO_HOST, CARRY_TO_GPU);
 }

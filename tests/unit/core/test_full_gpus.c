@@ -86,8 +86,6 @@ static struct crowd draw_crowd(uint64_t seed, bool has_faults)
     settings->settle_us = 1500 * MS_US;
     settings->settle_max_us = 4 * SECOND_US;
     settings->copies_max_bytes = chance(30) ? (int64_t)draw(200) * GIB : 0;
-    settings->suspension_cost = settings->carries_mps ? suspension_cost_by_carrier()
-                                                      : suspension_cost_default();
     if (has_faults)
         crowd.faults = (struct crowd_faults){.refuses = chance(50)   ? 0
                                                         : chance(50) ? 200

@@ -336,7 +336,8 @@ static void make_yield(struct walk *walk, struct event *event)
 
 static void make_suspension_cost(struct walk *walk, struct event *event)
 {
-    event->suspension_cost = (struct suspension_cost){(int64_t)draw(walk, SECOND_US),
+    event->suspension_cost.way = draw(walk, SUSPENSION_WAYS);
+    event->suspension_cost.cost = (struct suspension_cost){(int64_t)draw(walk, SECOND_US),
         (int64_t)draw(walk, 2 * SECOND_US), (int64_t)draw(walk, SECOND_US) - 100 * MS_US};
 }
 

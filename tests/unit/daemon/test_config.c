@@ -120,17 +120,13 @@ static void stop_queue_excludes_what_contradicts_it(void **state)
     assert_int_equal(config.core.decision_delay_us, 0);
 }
 
-static void the_carrier_has_its_costs(void **state)
+static void the_carrier_needs_the_library(void **state)
 {
     assert_int_equal(READ("--carrier=yes"), 0);
-    assert_int_equal(config.core.suspension_cost.suspend_us_per_gib,
-        suspension_cost_by_carrier().suspend_us_per_gib);
     assert_true(config.core.carries_mps);
     const char *const without[] = {"--carrier=no", "--preload=no"};
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
         assert_int_equal(READ(without[i]), 0);
-        assert_int_equal(config.core.suspension_cost.suspend_us_per_gib,
-            suspension_cost_default().suspend_us_per_gib);
         assert_false(config.core.carries_mps);
     }
 }
@@ -340,7 +336,7 @@ int main(void)
         cmocka_unit_test(values_behind_equals_or_as_the_next_word),
         cmocka_unit_test(preemption_excludes_slots),
         cmocka_unit_test(stop_queue_excludes_what_contradicts_it),
-        cmocka_unit_test(the_carrier_has_its_costs),
+        cmocka_unit_test(the_carrier_needs_the_library),
         cmocka_unit_test(the_carrier_is_on_by_default),
         cmocka_unit_test(the_state_dir_is_absolute),
         cmocka_unit_test(a_later_option_wins),

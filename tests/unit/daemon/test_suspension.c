@@ -4,6 +4,7 @@
  * story of the calls to the driver and of the events, in order.
  */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -644,6 +645,8 @@ static void test_a_task_that_ends_while_a_call_is_in_flight(void **state)
 static void test_a_wait_for_a_call_is_no_cost_of_a_copy(void **state)
 {
     char path[600], text[256] = "";
+    const struct suspension_costs before = *core_suspension_costs(pretend.core),
+                                  *costs = core_suspension_costs(pretend.core);
     config.carrier = true;
     processes[1].bytes = 10 * GIB;
     processes[1].in_call_us = clock_monotonic_us() + 2 * SECOND_US;
@@ -660,6 +663,10 @@ static void test_a_wait_for_a_call_is_no_cost_of_a_copy(void **state)
     struct copy_speed speed = copy_speed_read((struct span){text, size});
     assert_int_equal(speed.learned[CARRY_TO_HOST], 1);
     assert_true(speed.s_per_gib[CARRY_TO_HOST] < 0.08); /* with the wait 0.09 and more */
+    double learned_us = 1e6 * speed.s_per_gib[CARRY_TO_HOST],
+           unknown_us = fabs((double)costs->carrier.suspend_us_per_gib - learned_us);
+    assert_true(unknown_us < 0.1 * (double)before.carrier.suspend_us_per_gib + 100);
+    assert_memory_equal(&costs->driver, &before.driver, sizeof before.driver);
 }
 
 /* Of task 1, which an earlier daemon had begun to suspend, until its driver had its memory. */
@@ -777,20 +784,37 @@ static void test_a_task_that_ends_meanwhile(void **state)
     expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
 }
 
-/* 4 GiB in 0.8 s each way: faster to the host than assumed, and as fast back as assumed, which is
- * not reported. */
+/* By the driver, also with the carrier on, which cannot take the task. 4 GiB in 0.8 s each way:
+ * faster to the host than assumed, and as fast back as assumed, which is not reported. */
 static void test_the_core_learns_how_fast_copies_are(void **state)
 {
-    const struct suspension_cost before = *core_suspension_cost(pretend.core);
+    const struct suspension_costs before = *core_suspension_costs(pretend.core),
+                                  *costs = core_suspension_costs(pretend.core);
+    config.carrier = true;
     processes[1].bytes = 4 * GIB;
     processes[1].copy_us = 800000;
     suspend(1);
     expect_story("SUSPEND; SUSPENDING; lock 1; checkpoint 1; SUSPENSION_COST; SUSPENDED; ");
-    int64_t learned_us = core_suspension_cost(pretend.core)->suspend_us_per_gib;
-    assert_in_range(learned_us, 400000, before.suspend_us_per_gib - 1);
+    assert_in_range(costs->driver.suspend_us_per_gib, 400000, before.driver.suspend_us_per_gib - 1);
+    assert_memory_equal(&costs->carrier, &before.carrier, sizeof before.carrier);
     feed(EVENT_RESUME, 1);
     answer_calls();
     expect_story("RESUME; RESUMING; reserve 1; restore 1; unlock 1; RESUMED; ");
+}
+
+/* Older versions had one cost for both ways. */
+static void test_a_cost_of_both_ways_is_corrected(void **state)
+{
+    const struct suspension_costs before = *core_suspension_costs(pretend.core),
+                                  *costs = core_suspension_costs(pretend.core);
+    struct event old = driver_event(pretend.driver, EVENT_SUSPENSION_COST, 0);
+    old.suspension_cost.cost = (struct suspension_cost){600000, 60000, 26000};
+    assert_int_equal(driver_feed(pretend.driver, &old, NULL), 0);
+    assert_int_equal(costs->driver.suspend_us_per_gib, 60000);
+    assert_int_equal(costs->carrier.suspend_us_per_gib, 60000);
+    suspend(1);
+    assert_in_range(costs->driver.suspend_us_per_gib, 600000, before.driver.suspend_us_per_gib);
+    assert_int_equal(costs->carrier.suspend_us_per_gib, before.carrier.suspend_us_per_gib);
 }
 
 static const char *cgroup_file(const char *name)
@@ -899,6 +923,7 @@ int main(void)
         TEST(test_the_core_learns_how_fast_copies_are),
         TEST(test_the_cgroup_may_hold_the_gpu_memory_meanwhile),
         TEST(test_a_suspension_that_fails_leaves_the_limit),
+        TEST(test_a_cost_of_both_ways_is_corrected),
         TEST(test_the_limit_is_set_back_before_the_record_is_removed),
         TEST(test_a_cgroup_without_a_limit_gets_none),
     };

@@ -223,9 +223,12 @@ static void delays_are_stored(void **state)
 static void suspension_cost_is_stored(void **state)
 {
     struct event cost = of_kind(EVENT_SUSPENSION_COST);
-    cost.suspension_cost = (struct suspension_cost){300000, 690000, 200000};
-    assert_stored_as(
+    cost.suspension_cost.cost = (struct suspension_cost){300000, 690000, 200000};
+    assert_stored_as(/* as older versions wrote it */
         &cost, "{\"fixed_us\":300000,\"suspend_us_per_gib\":690000,\"resume_us_per_gib\":200000}");
+    cost.suspension_cost.way = SUSPENSION_BY_CARRIER;
+    assert_stored_as(&cost, "{\"way\":\"carrier\",\"fixed_us\":300000,"
+                            "\"suspend_us_per_gib\":690000,\"resume_us_per_gib\":200000}");
 }
 
 static void an_idle_holder_is_stored(void **state)
@@ -400,6 +403,7 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
             "0,0,0,0,0,0,0,0,0,0,0,0]}",
             "up to 32"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":-1}", "fixed_us: -1"},
+        {EVENT_SUSPENSION_COST, "{\"way\":\"either\"}", "way: 'either' is not known"},
         {EVENT_IDLE, "{}", "idle_us"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":1,\"suspend_us_per_gib\":1}", "resume_us_per_gib"},
         {EVENT_GPUS, "{\"gpus\":[{}]}", "gpus, entry 0: uuid"},
