@@ -844,6 +844,7 @@ class CarriedClients(Carried):
     settled = Suspend.settled_client
     test_a_driver_that_fails_leaves_the_context = None  # it is not asked
     test_a_driver_that_does_not_say_what_it_holds = None
+    test_its_memory_is_taken_where_it_is_moved_to = None  # it is never moved
 
     def servers(self):
         def program_of(pid):
