@@ -19,6 +19,8 @@ cores, 29 November 2026, one run. [carrier-mps.jsonl](carrier-mps.jsonl) has the
 page is made of them.
 
     tests/gpu/carrier_mps_trial.py BUNDLE docs/measured/carrier-mps.jsonl 474
+    tests/gpu/carrier_turns_trial.py BUNDLE docs/measured/carrier-mps.jsonl --seconds=146 \\
+        --sharing=mps                    # then a part of the first
     tests/gpu/carrier_mps_page.py docs/measured/carrier-mps.jsonl >docs/measured/carrier-mps.md
 """
 WAYS = {"driver": "driver's checkpoint", "": "carrier", "MPS": "carrier, MPS client"}
