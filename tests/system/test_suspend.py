@@ -210,7 +210,7 @@ class Commands(Suspend):
         self.assertIn("running", self.colloc("resume", str(task), code=1).stderr)
         self.colloc("move", f"--gpu={gpu}", str(task), code=1)
         self.assertIn("no GPU 7", self.colloc("move", "--gpu=7", str(task), code=1).stderr)
-        self.assertIn("--gpu", self.colloc("move", str(task), code=2).stderr)
+        self.assertIn("give the GPUs", self.colloc("move", str(task), code=2).stderr)
         self.refused_move(task, 400)
         self.refused_move(task, 400, gpus=[])
         self.refused_move(task, 400, gpus=[1])
