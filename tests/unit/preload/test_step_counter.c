@@ -712,7 +712,7 @@ static void make_step(struct process *p, const struct drawn *d)
 static void test_drawn_networks(void **state)
 {
     (void)state;
-    enum { NETWORKS = 200, CALLS = 200000, WRONG_MAX = 6, UNKNOWN_MAX = 10 };
+    enum { NETWORKS = 80, CALLS = 200000, WRONG_MAX = 3, UNKNOWN_MAX = 4 };
     int wrong = 0, unknown = 0;
     for (int k = 0; k < NETWORKS; k++) {
         struct process p;
