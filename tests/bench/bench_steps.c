@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the step counter of the preloaded library costs a training, for each call of the driver that
- * it sees: 452 calls a step, of which 2 are copies, 1 waits for the GPU and the others launch 120
- * kernels, 5 us apart, as PyTorch launches them. The first row begins with a new counter, so that it
- * has the windows in which marks are looked for; the second has them, and the windows in which they
- * are compared again. Not counted: the call of the hook itself, and the clock, which is read for the
- * few calls that are noted.
+ * What the step counter of the preloaded library costs a training, for each call of the driver
+ * that it sees: 452 calls a step, of which 2 are copies, 1 waits for the GPU and the others launch
+ * 120 kernels, 5 us apart, as PyTorch launches them. The first row begins with a new counter, so
+ * that it has the windows in which marks are looked for; the second has them, and the windows in
+ * which they are compared again. Not counted: the call of the hook itself, and the clock, which is
+ * read for the few calls that are noted.
  *
  * A step that is limited by its launches takes 5 us for each: 0.2 % of it are 10 ns.
  */
