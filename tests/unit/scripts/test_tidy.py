@@ -28,6 +28,9 @@ if "leaks" in open(sys.argv[-1]).read():
     print("a.c:2:1: error: Potential leak of memory pointed to by 'x' [clang-analyzer-unix.Malloc]")
     print("    return 1;")
     sys.exit(1)
+if "member" in open(sys.argv[-1]).read():
+    print("a.c:3:1: error: Potential leak of memory pointed to by 'x.y' [clang-analyzer-unix.Malloc]")
+    sys.exit(1)
 """
 
 
@@ -107,6 +110,12 @@ class Tidy(unittest.TestCase):
         self.write("a.c", "#define CLEANUP_FREE\nCLEANUP_FREE char *const *x = f(); /* leaks */\n")
         self.assertEqual(self.tidy(), (0, "", ["a.c"]))
         self.assertEqual(self.tidy(), (0, "", []))
+
+    def test_a_leak_of_a_member_of_it(self):
+        self.write("a.c", "struct s x = f(); /* member */\n")
+        self.assertEqual(self.tidy()[0], 1)
+        self.write("a.c", "#define CLEANUP(f)\nCLEANUP(s_fini) struct s x = f(); /* member */\n")
+        self.assertEqual(self.tidy()[:2], (0, ""))
 
     def test_what_does_not_compile_is_not_remembered(self):
         self.write_units("-DC=2")
