@@ -29,7 +29,7 @@ if "leaks" in open(sys.argv[-1]).read():
     print("    return 1;")
     sys.exit(1)
 if "member" in open(sys.argv[-1]).read():
-    print("a.c:3:1: error: Potential leak of memory pointed to by 'x.y' [clang-analyzer-unix.Malloc]")
+    print("a.c:3:1: error: Potential leak of memory pointed to by 'x.y' [unix.Malloc]")
     sys.exit(1)
 """
 
