@@ -100,14 +100,6 @@ static void answer_scripts(struct slurm_controller *controller)
     }
 }
 
-/* Time of this thread on a CPU: the controller waits for nothing, and the machine may do more. */
-static double cpu_now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
 /* Returns how long the controller took, in ms; `ret_n`: the changes that it asked for. */
 static double update_once(struct slurm_controller *controller, size_t *ret_n)
 {
@@ -119,11 +111,11 @@ static double update_once(struct slurm_controller *controller, size_t *ret_n)
         .counts_memory = true,
         .can_change_gres = true};
     now_us += SECOND_US;
-    double from_us = cpu_now_us();
+    double from_us = bench_cpu_us();
     if (slurm_controller_update(
             controller, &snapshot, now_us, now_us / SECOND_US, &changes, ret_n) < 0)
         abort();
-    double took_ms = (cpu_now_us() - from_us) / 1000;
+    double took_ms = (bench_cpu_us() - from_us) / 1000;
     for (size_t i = 0; i < *ret_n; i++) {
         make_change(&changes[i]);
         slurm_controller_changed(controller, &changes[i], "", now_us);
@@ -147,7 +139,7 @@ static void end_some(void)
  * and a little more or less than before. Returns ms of processor time. */
 static double report_once(struct slurm_controller *controller, unsigned round)
 {
-    double from_us = cpu_now_us();
+    double from_us = bench_cpu_us();
     for (int i = 0; i < NODES; i++) {
         struct slurm_gpu_reading readings[4];
         struct slurm_gpu_process processes[4][2];
@@ -168,17 +160,17 @@ static double report_once(struct slurm_controller *controller, unsigned round)
         if (slurm_controller_report(controller, names[i], readings, 4, now_us) < 0)
             abort();
     }
-    return (cpu_now_us() - from_us) / 1000;
+    return (bench_cpu_us() - from_us) / 1000;
 }
 
 /* What `colloc queue --start` costs once for each update. Returns ms of processor time. */
 static double forecast_once(const struct slurm_controller *controller)
 {
     struct forecast starts[FORECAST_TASKS_MAX];
-    double from_us = cpu_now_us();
+    double from_us = bench_cpu_us();
     if (forecast_starts(slurm_controller_core(controller), now_us, starts) < 1)
         abort();
-    return (cpu_now_us() - from_us) / 1000;
+    return (bench_cpu_us() - from_us) / 1000;
 }
 
 static void measure(const struct policy *policy)

@@ -44,25 +44,17 @@ static void make_step(void)
     make_call(CALLS - 1, STEP_SYNC, 0);
 }
 
-/* Time of this thread on a CPU: the machine may do more. */
-static double cpu_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-/* Returns ns for each call of so many steps. */
+/* Returns the mean ns of a call over STEPS steps. */
 static double train(struct step_counter *counter, int64_t *now_us)
 {
-    double began = cpu_now_ns();
+    double began_us = bench_cpu_us();
     for (int step = 0; step < STEPS; step++)
         for (int i = 0; i < CALLS; i++, *now_us += CALL_US) {
             uint32_t symbol = step_symbol(calls[i].call, calls[i].handle);
             if (step_counter_is_due(counter, symbol))
                 step_counter_note(counter, symbol, *now_us);
         }
-    return (cpu_now_ns() - began) / (STEPS * (double)CALLS);
+    return 1000 * (bench_cpu_us() - began_us) / (STEPS * (double)CALLS);
 }
 
 int main(void)

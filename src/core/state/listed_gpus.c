@@ -99,7 +99,7 @@ static enum view_health health_as_listed(const struct gpu_view *gpu, bool keeps_
     return gpu->id.is_out_of_use ? VIEW_OUT_OF_USE : VIEW_OK;
 }
 
-/* Makes room for so many GPUs. Returns 0 or -ENOMEM. */
+/* Makes room for `most` GPUs. Returns 0 or -ENOMEM. */
 static int reserve_gpus(struct core *core, int most)
 {
     struct cluster_view *view = &core->view;

@@ -113,15 +113,20 @@ uint64_t rooms_max_bytes(const struct room_pool *pool)
     return set ? (uint64_t)set : host_bytes() / part;
 }
 
+struct room_view room_view_of(const struct room *room)
+{
+    return (struct room_view){.uid = room->uid,
+        .blocks_bytes = room->blocks_bytes,
+        .bytes = room->bytes,
+        .is_final = room->is_final,
+        .is_used = room->is_lent,
+        .used_us = room->used_us};
+}
+
 size_t rooms_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX])
 {
     size_t n = 0;
     for (const struct room *room = pool->rooms; room; room = room->next)
-        ret_views[n++] = (struct room_view){.uid = room->uid,
-            .blocks_bytes = room->blocks_bytes,
-            .bytes = room->bytes,
-            .is_final = room->is_final,
-            .is_used = room->is_lent,
-            .used_us = room->used_us};
+        ret_views[n++] = room_view_of(room);
     return n;
 }

@@ -117,21 +117,17 @@ uint64_t room_pool_covers(struct room_pool *pool, const struct preload_process *
 /* The pool has no space for what the process's room lacks. */
 static bool is_too_small_for(const struct room_pool *pool, const struct room *of)
 {
-    struct room_view views[ROOMS_MAX];
-    uint64_t bytes = 0, missing = 0;
-    size_t i = 0;
-    rooms_view(pool, views);
-    for (const struct room *room = pool->rooms; room; room = room->next, i++) {
+    const struct room_view view = room_view_of(of);
+    uint64_t missing = room_missing_bytes(&view), bytes = 0;
+    for (const struct room *room = pool->rooms; room; room = room->next)
         bytes += room->bytes;
-        missing += room == of ? room_missing_bytes(&views[i]) : 0;
-    }
     return missing > 0 && bytes + missing > rooms_max_bytes(pool);
 }
 
 bool room_pool_lend(struct room_pool *pool, struct preload_process *process)
 {
     struct room *room = room_find(pool, process);
-    pool->was_too_small |= is_too_small_for(pool, room);
+    pool->was_too_small |= room && is_too_small_for(pool, room);
     if (!covered_bytes(pool, room, process) || room_file_seal(room->fd) < 0)
         return false;
     if (!room->is_handed &&

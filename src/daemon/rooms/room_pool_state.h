@@ -80,6 +80,9 @@ void room_remove(struct room_pool *pool, struct room *room);
 /* Returns the size of all rooms together: the setting carrier-pool, or its default. */
 uint64_t rooms_max_bytes(const struct room_pool *pool);
 
+/* Returns the room as the plan sees it. */
+struct room_view room_view_of(const struct room *room);
+
 /* Lists the rooms for the plan, in their order. Returns how many. */
 size_t rooms_view(const struct room_pool *pool, struct room_view ret_views[ROOMS_MAX]);
 
