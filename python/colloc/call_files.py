@@ -100,9 +100,9 @@ def open_folder(folder: str) -> int:
 
 
 def open_file(folder: str, name: str) -> BinaryIO:
-    """A file of a folder that only this user can write. Where others can rename the folder itself,
-    they could put one of theirs in its place: so the folder that was looked at is the one in which
-    the file is opened, and a link is none of its files."""
+    """Opens a file of a folder that only this user can write. Others who can rename the folder
+    could put one of theirs in its place, so open_folder holds the folder that it has checked, and
+    the file is opened in that one. A link is refused."""
     place = open_folder(folder)
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -16,6 +16,15 @@ static int add_text(json_t *object, const char *key, const char *text)
     return *text ? json_object_set_new(object, key, json_stringn_nocheck(text, strlen(text))) : 0;
 }
 
+/* What lacks a part (r < 0) is released. */
+static json_t *whole_or_null(json_t *json, int r)
+{
+    if (r == 0)
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
 static json_t *process_json(const struct node_process *process)
 {
     json_t *object = json_pack("{s:i}", "pid", (int)process->pid);
@@ -24,10 +33,7 @@ static json_t *process_json(const struct node_process *process)
         r |= json_object_set_new(object, "job", json_integer(process->job));
     if (process->is_claimed)
         r |= json_object_set_new(object, "claimed_by", json_integer(process->uid));
-    if (r == 0)
-        return object;
-    json_decref(object);
-    return NULL;
+    return whole_or_null(object, r);
 }
 
 json_t *node_gpu_json(const struct node_gpu *gpu)
@@ -46,10 +52,12 @@ json_t *node_gpu_json(const struct node_gpu *gpu)
     else if (gpu->external_at_least)
         r |= json_object_set_new(object, "external_at_least", json_integer(gpu->external_at_least));
     json_decref(processes);
-    if (r == 0)
-        return object;
-    json_decref(object);
-    return NULL;
+    return whole_or_null(object, r);
+}
+
+static int append_unless_null(json_t *list, json_t *item)
+{
+    return item ? json_array_append_new(list, item) : 0;
 }
 
 /* Returns NULL when its evidence is no UTF-8: the report then goes without it. */
@@ -63,30 +71,18 @@ json_t *node_crashes_json(const struct node_report *report)
 {
     json_t *crashes = json_array();
     int r = 0;
-    for (size_t i = 0; i < report->n_crashes; i++) {
-        json_t *crash = crash_json(&report->crashes[i]);
-        if (crash)
-            r |= json_array_append_new(crashes, crash);
-    }
-    if (r == 0)
-        return crashes;
-    json_decref(crashes);
-    return NULL;
+    for (size_t i = 0; i < report->n_crashes; i++)
+        r |= append_unless_null(crashes, crash_json(&report->crashes[i]));
+    return whole_or_null(crashes, r);
 }
 
 json_t *node_jobs_json(const struct node_report *report)
 {
     json_t *jobs = json_array();
     int r = 0;
-    for (size_t i = 0; i < report->n_jobs; i++) {
-        json_t *job = node_job_json(&report->jobs[i]);
-        if (job)
-            r |= json_array_append_new(jobs, job);
-    }
-    if (r == 0)
-        return jobs;
-    json_decref(jobs);
-    return NULL;
+    for (size_t i = 0; i < report->n_jobs; i++)
+        r |= append_unless_null(jobs, node_job_json(&report->jobs[i]));
+    return whole_or_null(jobs, r);
 }
 
 static json_t *report_json(const struct node_report *report)
@@ -102,10 +98,7 @@ static json_t *report_json(const struct node_report *report)
         r |= json_object_set_new(object, "suspends", json_true());
     if (report->n_jobs)
         r |= json_object_set_new(object, "jobs", node_jobs_json(report));
-    if (r == 0)
-        return object;
-    json_decref(object);
-    return NULL;
+    return whole_or_null(object, r);
 }
 
 int node_json_write(json_t *object, char **ret_text, size_t *ret_size)

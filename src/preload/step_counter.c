@@ -89,7 +89,7 @@ static void set_due(struct step_counter *counter, uint64_t calls)
     atomic_store_explicit(&counter->due, now + calls, memory_order_relaxed);
 }
 
-/* So many calls has a step. */
+/* Returns the calls of a step, in the mean. */
 static double step_calls(const struct step_counter *counter)
 {
     return counter->marks.of_a_step * counter->marks.calls;
@@ -101,7 +101,7 @@ static uint64_t astray_calls(const struct step_counter *counter)
     return calls < WINDOW_FIRST ? WINDOW_FIRST : (uint64_t)calls;
 }
 
-/* After so many calls the present step has been made, or something else is. */
+/* Returns after how many calls the program has made the present step, or does something else. */
 static uint64_t made_calls(const struct step_counter *counter)
 {
     return 1 + (uint64_t)(MADE_CALLS * step_calls(counter));

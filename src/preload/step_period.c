@@ -29,8 +29,8 @@
  * a step, nothing is found.
  *
  * An optimizer without fusion may make most of the calls: the same few for each parameter. Its
- * intervals are steady and not patchy, but the window has more different calls that come in one of
- * many intervals, every so many, than calls that come in most. A print has few.
+ * intervals are steady and not patchy, but the window has more different calls that come in few
+ * intervals, evenly apart, than calls that come in most. A print has few.
  *
  * A loss that is read in each step, and again for a print, divides some steps in two. No other call
  * comes once in each interval then; so a little rarer divider is taken for which one does.
@@ -217,7 +217,7 @@ static bool is_patchy(const struct step_name *name, double intervals)
     return by_chance > PATCHES_MIN && name->runs < by_chance / 2;
 }
 
-/* Does the name come in one of many intervals, every so many? */
+/* Does the name come in few intervals, evenly apart? */
 static bool is_rare(const struct step_name *name, double intervals)
 {
     return name->seen >= INTERVALS_MIN && name->seen * APART_MAX < intervals &&

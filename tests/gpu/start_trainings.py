@@ -27,7 +27,7 @@ from torch.utils.checkpoint import checkpoint
 
 DEVICE = "cuda"
 BATCH_S = 0.027  # in the mean; chosen: `fed` computes for about a tenth of its time
-SECONDS = 8  # in one of so many the ends of steps are noted
+SECONDS = 8  # chosen: a training notes the ends of its steps in one of each 8 seconds
 
 
 def convolution(channels, width):

@@ -286,7 +286,7 @@ class Files(ExecutorCase):
             colloc.Executor.attach(self.calls, self.client)
 
     def test_a_folder_that_others_replace_is_not_read(self):
-        """In a folder that others can write, they may rename this one after it was looked at."""
+        """Others can write the folder above, and rename this one once it has been checked."""
         moved, other = f"{self.calls}-moved", f"{self.calls}-other"
         os.mkdir(other)
         for folder, value in ((self.calls, "own"), (other, "of another user")):
