@@ -16,16 +16,17 @@ import sys
 from carrier_page import table
 from carrier_slots_trial import SHORTER
 
-HEAD = """# Kills, slots of 5 s and a lent GPU, on two H200s
+HEAD = """# Kills, slots of 5 s and a lent GPU, on H200s
 
 After this page you know what a `SIGKILL` leaves behind while the carrier
 ([carrier.md](../carrier.md)) has a training's memory, what slots of 5 s cost and bring trainings of
-1 to 20 GiB, and how collocd takes a training to a neighbour GPU. Two NVIDIA H200, driver
-580.159.04, PyTorch 2.11, 32 cores, two runs of 30 November 2026. The kills are of both, the
-slots of the second one.
+1 to 20 GiB, and how collocd takes a training to a neighbour GPU. NVIDIA H200s, driver 580.159.04,
+PyTorch 2.11, three runs of 30 November 2026: two with two GPUs and 32 cores, of which the second
+has the slots, and one with one GPU. The kills are of all three.
 [carrier-ends.jsonl](carrier-ends.jsonl) has the raw results; this page is made of them.
 
-    tests/gpu/carrier_kills_trial.py BUNDLE kills.jsonl --seconds=S --workers=10 [--sharing=mps]
+    tests/gpu/carrier_kills_trial.py BUNDLE kills.jsonl --seconds=S --workers=10 [--sharing=mps] \\
+        [--phases=releasing,returning,away,waiting]
     tests/gpu/carrier_slots_trial.py BUNDLE slots.jsonl --seconds=S [--ways=mps]
     tests/gpu/carrier_lent_trial.py BUNDLE lent.jsonl --seconds=S
     cat kills.jsonl slots.jsonl lent.jsonl >docs/measured/carrier-ends.jsonl
@@ -38,13 +39,19 @@ after another one it must go on in the same attempt."""
 LOSSES = """Losses of {what} bit for bit, after {kills} kills ({phases}), to their last step:
 {equal} of {all} trainings equal those of a run without colloc{compared}; {control} of {all} equal
 those of a training under the same collocd that nothing stopped. {none} further ones had printed
-none when they were ended, and do not count."""
+none when they were ended, and do not count{spares}."""
+SPARES = """: {n} of these were the last of their collocd, there for the next kill of a task, and
+had not made their first step"""
 MIXED = """Losses of the first run{its_kills} were not compared: trainings of the same number of
 several collocds wrote into one file (`losses` in the raw data). Each has a file for itself
 since."""
 PREDICTED_KILLS = """Predicted was for the second run, time-sliced and under MPS: 90 of 90 kills,
 all losses equal. It had 74 s instead of 105, with the starts and the comparison, and all of its
 collocds killed in the same order."""
+PREDICTED_PHASES = """Predicted was for the third run: each of its {kinds} kinds of kill ten
+times, and all losses equal. It had 95 s for each way of sharing, with the starts and the
+comparison: {least} to {most} kills of each kind time-sliced, {mps_least} to {mps_most} under MPS,
+where a stop is shorter."""
 STILL_OPEN = """So no kill came while the memory was away or returning, and of such kills the losses
 are still to be compared. The trial begins with another kind in each collocd since."""
 MIXED_WAYS = """Losses were not compared: trainings of the same number of both collocds wrote
@@ -167,6 +174,30 @@ def kills_of_runs(rows, sharing):
     return compared, mixed
 
 
+def spares_of(rows, sharing):
+    """How many trainings without a loss were the last ones of their collocd."""
+    found, of_run = 0, {}
+    for row in rows:
+        if row["result"] == "took":
+            found += sum(not last["compared"] for last in of_run.values())
+            of_run = {}
+        elif row["result"] == "losses of a training" and row["sharing"] == sharing:
+            last = of_run.get(row["worker"], row)
+            of_run[row["worker"]] = max(last, row, key=lambda one: one["task"])
+    return found
+
+
+def last_kinds(rows, sharing):
+    """How many kills of each kind the last run of this way has made."""
+    found, kinds = collections.Counter(), collections.Counter()
+    for row in rows:
+        if row["result"] == "took":
+            kinds, found = found or kinds, collections.Counter()
+        elif "phase_seen" in row and "not_tried" not in row and row["sharing"] == sharing:
+            found[row["result"]] += 1
+    return kinds
+
+
 def by_phase(kills):
     """How many, in the order of the carrier's phases."""
     counts = collections.Counter(row["result"].split()[2] for row in kills)
@@ -179,13 +210,14 @@ def losses_of(rows, sharing):
     compared, mixed = kills_of_runs(rows, sharing)
     if not own:
         return wrap(MIXED.format(its_kills=""))
-    steps = sum(r["compared"] for r in own)
+    steps, spares = sum(r["compared"] for r in own), spares_of(rows, sharing)
     differ = [r for r in own if not r["control"]["equal"]]
     text = LOSSES.format(
         what="clients of MPS" if sharing == "mps" else "time-sliced trainings",
         kills=len(compared),
         phases=", ".join(f"{n} {phase}" for phase, n in by_phase(compared)),
         none=len(every) - len(own),
+        spares=SPARES.format(n=spares) if spares else "",
         equal=sum(r["equal"] for r in own),
         all=len(own),
         control=sum(r["control"]["equal"] for r in own),
@@ -225,8 +257,13 @@ def predicted_kills(rows):
     """What was, and what is still open of it."""
     compared = [kill for sharing in ("streams", "mps") for kill in kills_of_runs(rows, sharing)[0]]
     phases = {phase for phase, _ in by_phase(compared)}
-    is_open = not phases & {"away", "returning"}
-    return PREDICTED_KILLS + (" " + STILL_OPEN if is_open else "")
+    text = PREDICTED_KILLS + (" " + STILL_OPEN if not phases & {"away", "returning"} else "")
+    sliced, mps = (last_kinds(rows, sharing).values() for sharing in ("streams", "mps"))
+    if "releasing" not in phases or not sliced or not mps:
+        return text
+    counts = {"least": min(sliced), "most": max(sliced), "mps_least": min(mps)}
+    said = PREDICTED_PHASES.format(kinds=len(mps), mps_most=max(mps), **counts)
+    return f"{text} {said}"
 
 
 def kills(rows):

@@ -112,14 +112,16 @@ def main():
     print(story(rows))
     print(
         "The throughput is above 1, since two of them run at a time, and one starts while "
-        "another computes.\n"
+        "another computes. Time-sliced:\n"
+        "[carrier-more.md](carrier-more.md#four-take-turns-time-sliced).\n"
     )
     print(f"## A neighbour, MPS client\n\n{neighbour(rows)}")
     if lost(rows):
         print(
             "## Not measured\n\nThese parts ran past their time limit, and say nothing: "
             f"{lost(rows)}. `collocd` (ResNet-152 suspended by\ncollocd beside ResNet-50) was too "
-            "long for its limit, `losses` (torch.compile and CuPy as MPS clients)\nhad 50 s left."
+            "long for its limit, `losses` (torch.compile and CuPy as MPS clients)\nhad 50 s left; "
+            "it ran again since ([carrier-more.md](carrier-more.md#losses-of-other-frameworks))."
         )
 
 

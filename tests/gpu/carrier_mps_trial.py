@@ -15,6 +15,7 @@ Parts, the first one first; carrier_turns_trial.py has clients that take turns:
     neighbour  an MPS client's steps, and NVML's answers, while another one leaves and comes back
     losses     torch.compile, also with CUDA graphs, CuPy and JAX, 50 times out and in, time-sliced
                and as MPS clients
+    jax        the same of JAX alone
 """
 import ctypes
 import json
@@ -30,7 +31,7 @@ import time
 import carrier_trial as ct
 from trial import TrialDaemon
 
-LIMITS_S = {"collocd": 100, "speed": 130, "losses": 200, "neighbour": 60}
+LIMITS_S = {"collocd": 100, "speed": 130, "losses": 200, "neighbour": 60, "jax": 60}
 # name: (steps of the task, batch, times out and in)
 KINDS = {"resnet50": (200, 64, 5), "resnet152": (40, 256, 2)}
 SMALL_KINDS = {"resnet50": (60, 8, 2), "resnet18": (60, 8, 1)}
@@ -57,6 +58,12 @@ def until(condition, limit, what):
 def common_prefix_equal(losses, reference):
     n = min(len(losses), len(reference))
     return n > 0 and losses[:n] == reference[:n]
+
+
+def first_difference(losses, reference):
+    """The number of the first step whose loss differs; None without one."""
+    pairs = enumerate(zip(losses, reference))
+    return next((number for number, (own, other) in pairs if own != other), None)
 
 
 def p99(values):
@@ -266,13 +273,21 @@ class Part:
         return started
 
     def losses(self):
-        """Those of torch.compile begin when the undisturbed ones have filled its cache."""
-        times, kinds = (3, SMALL_LOSSES) if self.small else (50, LOSSES)
         self.keep_references()
+        self.compare_losses(SMALL_LOSSES if self.small else LOSSES)
+
+    def jax(self):
+        self.compare_losses({"jax": (SMALL_LOSSES if self.small else LOSSES)["jax"]})
+
+    def compare_losses(self, kinds):
+        """Those of torch.compile begin when the undisturbed ones have filled its cache. JAX does
+        not choose kernels by their times, which would differ from process to process."""
+        times = 3 if self.small else 50
         options = {
             "TORCHINDUCTOR_CACHE_DIR": tempfile.mkdtemp(dir=self.work),
             "TORCHINDUCTOR_COMPILE_THREADS": 6,
             "XLA_PYTHON_CLIENT_MEM_FRACTION": 0.1,
+            "XLA_FLAGS": "--xla_gpu_autotune_level=0",
         }
         undisturbed = {
             name: self.start(name, batch, steps, carrier=False, **options)
@@ -309,6 +324,7 @@ class Part:
             "refused": sorted({s["why"] for s in done if s.get("why") != "can"}),
         }
         if not result["equal"]:
+            result["first_difference"] = first_difference(training.losses, reference.losses)
             result["says"] = training.others[-4:]
         training.kill()
         return result

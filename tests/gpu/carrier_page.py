@@ -67,8 +67,10 @@ def losses(results):
             equal = "equal" if one["equal"] else f"differ from step {one.get('first_difference')}"
             refused = ", ".join(one["refused"])
             rows.append([key[7:], one["steps"][1], one["out_and_in"], equal, refused])
-    return table(
-        ["training", "steps", "times out and back", "losses, bit for bit", "refused"], rows
+    head = ["training", "steps", "times out and back", "losses, bit for bit", "refused"]
+    return table(head, rows) + (
+        "\n50 times for compile, compile-graphs and cupy, also as clients of MPS:\n"
+        "[carrier-more.md](carrier-more.md#losses-of-other-frameworks).\n"
     )
 
 
@@ -112,7 +114,10 @@ def cost(results):
                     one["median_ratio"],
                 ]
             )
-    note = "Single runs of the same program differ by 5 %, so few pairs say little.\n"
+    note = (
+        "Single runs of the same program differ by 5 %, so few pairs say little. 20 pairs of new\n"
+        "processes: [carrier-more.md](carrier-more.md#a-step-without-suspension).\n"
+    )
     head = ["training", "pairs", "step without (ms)", "with", "median of the ratios"]
     return table(head, rows) + "\n" + note
 

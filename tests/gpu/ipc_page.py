@@ -14,13 +14,17 @@ HEAD = """# Shared GPU memory beside the carrier, on an H200
 After this page you know that programs share GPU memory by CUDA IPC with the carrier
 ([carrier.md](../carrier.md#sharing-by-cuda-ipc)) as without it, where the driver's answers differ,
 and what the carrier costs a program that is never suspended. One NVIDIA H200, driver 580.159.04,
-PyTorch 2.11, CuPy 14.2, 29 November 2026, one run. [carrier-ipc.jsonl](carrier-ipc.jsonl) has the
-raw results; this page is made of them.
+PyTorch 2.11, CuPy 14.2, one run of 29 November 2026, and torch.multiprocessing as clients of MPS on
+another one, 30 November. [carrier-ipc.jsonl](carrier-ipc.jsonl) has the raw results; this page is
+made of them.
 
     tests/gpu/ipc_trial.py BUNDLE docs/measured/carrier-ipc.jsonl SECONDS
+    tests/gpu/ipc_trial.py BUNDLE docs/measured/carrier-ipc.jsonl SECONDS torch-mps
     tests/gpu/carrier_mps_trial.py BUNDLE docs/measured/carrier-ipc.jsonl SECONDS losses
     tests/gpu/ipc_page.py docs/measured/carrier-ipc.jsonl >docs/measured/carrier-ipc.md
 """
+MORE = "[carrier-more.md](carrier-more.md#losses-of-other-frameworks)"
+REFUSED = "cudaErrorInitializationError"  # to CUDA in the fork of a process that has used it
 WAYS = {"plain": "without colloc", "library": "library, no carrier", "carrier": "carrier"}
 
 
@@ -29,14 +33,20 @@ def of(rows, beginning):
     return {k[len(beginning) :]: v for k, v in rows.items() if k.startswith(beginning)}
 
 
+def failure_of(row):
+    """What came of one that has not said what it received."""
+    if REFUSED in row.get("says", ""):
+        return "failed"
+    return "ran past the limit" if row.get("ran_past") else f"failed: {row.get('rc')}"
+
+
 def torch(rows):
     lines = []
     for name, row in of(rows, "torch, ").items():
         method, mode, *mps = name.split(", ")
         if "loop" not in row:
-            why = "ran past the limit" if row.get("ran_past") else f"failed: {row.get('rc')}"
-            lines.append([method, WAYS[mode], "MPS client" if mps else "time-sliced", why])
-            lines[-1] += ["", "", "", ""]
+            lines.append([method, WAYS[mode], "MPS client" if mps else "time-sliced"])
+            lines[-1] += ["not known", failure_of(row), "", "", ""]
             continue
         lines.append(
             [
@@ -52,10 +62,16 @@ def torch(rows):
         )
     head = ["start", "with", "sharing", "sent", "received", "loop", "loop (s)", "DataLoader"]
     text = table(head, lines)
-    if any("fork" in line and "failed" in line for line in lines):
+    failed = [line for line in lines if "fork" in line and "failed" in line]
+    if failed:
         text += (
             "\nWith `fork` the process that sends to the parent was forked after the parent had"
             "\nused CUDA, which PyTorch refuses, with and without colloc.\n"
+        )
+    if any("not known" in line for line in failed):
+        text += (
+            "\nWhere the rest is not known, the parent waited for that process until the trial's"
+            "\ntime was over, before it said what it had sent itself.\n"
         )
     if not any("MPS" in line[2] for line in lines):
         text += "\nAs clients of MPS it was not run: no time was left.\n"
@@ -139,7 +155,8 @@ def steps(rows):
     head = ["pairs", "without (ms)", "with the carrier (ms)", "median of the ratios"]
     text = (
         "Two processes, which pause in turns. Processes of one program differ by some per cent,\n"
-        "so this says only that the one with the carrier was not slower.\n\n"
+        "so this says only that the one with the carrier was not slower. Processes started anew\n"
+        "for each pair: [carrier-more.md](carrier-more.md#a-step-without-suspension).\n\n"
     )
     return text + table(head, lines)
 
@@ -154,7 +171,7 @@ def losses(rows):
     text = table(["training", "steps", "times out and back", "losses, bit for bit"], lines)
     if rows["part losses"]["rc"] != 0:
         text += "\nThe part ran past its time limit: the others, and clients of MPS, say nothing.\n"
-    return text
+    return text + f"\n50 times out and back, also as clients of MPS: {MORE}.\n"
 
 
 def main():

@@ -37,10 +37,10 @@ ALONE = (
 )
 
 
-def kills(sharing):
+def kills():
     command = (
-        f"{GPU}/carrier_kills_trial.py {{programs}} {{out}}/kills.jsonl --sharing={sharing}"
-        " --gpu={gpu} --seconds={seconds} --phases=releasing,returning,away,waiting"
+        f"{GPU}/carrier_kills_trial.py {{programs}} {{out}}/kills.jsonl --sharing=streams"
+        " --gpu={gpu} --seconds={seconds} --phases=releasing,waiting"
     )
     return {
         "gpus": 1,
@@ -52,45 +52,31 @@ def kills(sharing):
     }
 
 
-def turns(sharing):
+def turns():
     command = (
-        f"{GPU}/carrier_turns_trial.py {{programs}} {{out}}/turns.jsonl --sharing={sharing}"
+        f"{GPU}/carrier_turns_trial.py {{programs}} {{out}}/turns.jsonl --sharing=streams"
         " --gpu={gpu} --seconds={seconds}"
     )
     return {
         "gpus": 1,
-        "wanted_s": 146,
-        "least_s": 110,
+        "wanted_s": 260,
+        "least_s": 220,
         "command": command,
         "smoke": f"{command} --alone=1",
         "emulated": f"{command} --emulated",
     }
 
 
-def gives_way(parts, gpus, wanted_s, least_s):
+def make_room():
     command = f"{GPU}/gives_way_trial.py {{programs}} {{out}}/gives-way.jsonl --seconds={{seconds}}"
-    own = f"{command} --gpus={{gpus}}"
+    own = f"{command} --gpus={{gpus}} --parts=make-room"
     return {
-        "gpus": gpus,
-        "wanted_s": wanted_s,
-        "least_s": least_s,
-        "command": f"{own} --parts={parts}",
-        "smoke": f"{own} --parts={parts.split(',')[-1]}",
-        "emulated": f"{own} --parts={parts} --emulated",
-    }
-
-
-def cost():
-    command = f"{GPU}/carrier_cost_trial.py {{programs}} {{out}}/cost.jsonl --gpu={{gpu}}"
-    command += " --seconds={seconds}"
-    return {
-        "gpus": 1,
-        "wanted_s": 180,
+        "gpus": 2,
+        "wanted_s": 160,
         "least_s": 120,
-        "command": command,
-        "smoke": f"{command} --pairs=1",
-        "emulated": f"{command} --pairs=4 --at-once=2 --emulated",
-        "may_be_beside": False,
+        "command": own,
+        "smoke": own,
+        "emulated": f"{own} --emulated",
     }
 
 
@@ -106,24 +92,6 @@ def slots():
         "smoke": f"{command} --ways=streams",
         "emulated": f"{command} --ways=fifo,streams,fifo --emulated",
         "may_be_beside": False,
-    }
-
-
-def array():
-    """Runs of a minute differ by 10 % and more on a machine that is shared: in turns, so that each
-    run by colloc is a neighbour of one by hand. 14 and 20 at a time were 1.9 and 1.4 of 40."""
-    command = f"{GPU}/start_trial.py {{programs}} {{out}}/array.jsonl --gpus={{gpu}}"
-    forked = f"env PYTORCH_NVML_BASED_CUDA_CHECK=1 python3 {command} --fork=torch,torch._dynamo"
-    forked += " --array-kind=fed --pace-steps=200 --within={seconds}"
-    return {
-        "gpus": 1,
-        "wanted_s": 380,
-        "least_s": 90,
-        "command": f"{forked} --array=40 --array-steps=560 --array-each=18"
-        " --ways=fixed-40,array,array,fixed-40,fixed-40,array,array,fixed-40",
-        "smoke": f"{forked} --array=6 --array-each=2 --ways=pace,array,fixed-3",
-        "emulated": f"python3 {command} --emulated --array=8 --array-each=5"
-        " --ways=fixed-4,array,array,fixed-4 --within={seconds}",
     }
 
 
@@ -143,61 +111,29 @@ def windows(ways, seconds):
 TRIALS = (
     Trial(
         "turns",
-        "Four time-sliced trainings of 1.5 times the memory in turns, against one after the other",
+        "Four time-sliced trainings of 1.5 times the memory in turns, longer than a slot each",
         predicted="0.90 to 1.05 of the throughput of one after the other; each suspended once or"
         " twice, in one attempt; 4 of 4 losses equal",
         may_be_beside=False,
-        **turns("streams"),
+        **turns(),
     ),
     Trial(
-        "losses",
-        "Losses after 50 times out and in, time-sliced and under MPS: `torch.compile`, CuPy, JAX",
+        "jax",
+        "JAX's losses beside those of a process without colloc, without a choice by time",
         1,
-        190,
-        150,
-        f"python3 {GPU}/carrier_mps_trial.py {{programs}} {{out}}/losses.jsonl {{seconds}} losses",
+        60,
+        45,
+        f"python3 {GPU}/carrier_mps_trial.py {{programs}} {{out}}/losses.jsonl {{seconds}} jax",
         f"python3 {GPU}/carrier_mps_trial.py {{programs}} {{out}}/losses.jsonl {{seconds}} --small"
-        " losses",
-        "50 of 50 and equal for the first three, both ways, to a step after the last return; JAX is"
-        " refused, `other-memory`, both ways, and its losses are equal",
-    ),
-    Trial(
-        "cost",
-        "A step without suspension, with the carrier and without colloc: 20 pairs of new processes",
-        predicted="the median of with / without 0.99 to 1.01, its interval wider than 0.5 %",
-        **cost(),
+        " jax",
+        "refused, `other-memory`, time-sliced and under MPS; losses equal",
     ),
     Trial(
         "kills",
-        "Losses after kills while memory is waited for, released, away or returning",
-        predicted="all twelve kinds ten times, each seen in its phase but for half of the waiting"
-        " and some of the releasing ones; all losses equal those of a training that nothing"
-        " stopped",
-        **kills("streams"),
-    ),
-    Trial(
-        "kills-mps",
-        "The same as clients of MPS",
-        predicted="the same",
-        **kills("mps"),
-    ),
-    Trial(
-        "gives-way",
-        "How soon 43 GiB that are unused, and 21 GiB of a lower priority, give way and return",
-        predicted="43 GiB are off after 4 to 7 s, the other computes 8 to 12 s later; 21 GiB after"
-        " 1.5 to 3 s, the other 4 to 6 s later; back in 2 s and 1 s; losses equal",
-        **gives_way("unused,preempt", 1, 90, 70),
-    ),
-    Trial(
-        "torch-mps",
-        "torch.multiprocessing between clients of MPS: plain, with the library, with the carrier",
-        1,
-        70,
-        50,
-        f"python3 {GPU}/ipc_trial.py {{programs}} {{out}}/ipc.jsonl {{seconds}} torch-mps",
-        f"python3 {GPU}/ipc_trial.py {{programs}} {{out}}/ipc.jsonl {{seconds}} --small torch-mps",
-        "spawn and forkserver 18 of 18, 9 of 9, 200 of 200 in all three; fork fails to send in all"
-        " three, as time-sliced",
+        "Time-sliced: losses after kills while memory is waited for or released",
+        predicted="all six kinds ten times, each seen in its phase but for half of the waiting"
+        " ones; all losses equal those of a training that nothing stopped",
+        **kills(),
     ),
     Trial(
         "slots",
@@ -226,7 +162,7 @@ TRIALS = (
         "A training is moved beside another one, for one that needs most of a GPU",
         predicted="21 GiB are moved once that has waited for twice as long as a move takes, within"
         " 100 s; losses equal",
-        **gives_way("make-room", 2, 160, 120),
+        **make_room(),
     ),
     Trial(
         "steps",
@@ -250,31 +186,6 @@ TRIALS = (
         f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}}",
         f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}} --small",
         "median error of pairs 10 to 14 % without learning, 8 to 12 % with it",
-    ),
-    Trial(
-        "array",
-        "40 equal trainings of 20 s on one GPU, whose waits for data differ, in turns with by hand;"
-        " where the time goes",
-        predicted="by hand 34 to 36 s; colloc 0.96 to 1.02 of its neighbour in each of four pairs"
-        " (0.97 in one); below 0.1 in step; no failure",
-        may_be_beside=False,
-        **array(),
-    ),
-    Trial(
-        "newcomer",
-        "21 trainings of seven kinds at once, nothing declared or set, in turns with by hand and"
-        " with one by one",
-        1,
-        530,
-        190,
-        f"python3 {GPU}/start_trial.py {{programs}} {{out}}/start.jsonl --gpus={{gpu}}"
-        " --within={seconds}"
-        " --ways=warm,by-hand,unset,unset,by-hand,by-hand,unset,unset,by-hand,unset,one-by-one",
-        f"python3 {GPU}/start_trial.py {{programs}} {{out}}/start.jsonl --gpus={{gpu}} --kinds=1"
-        " --each=0.5 --within={seconds} --ways=by-hand,unset",
-        "by hand 30 to 33 s, colloc 0.97 to 1.06 of it in each of five runs; one after the other"
-        " 190 to 230 s; nothing fails",
-        may_be_beside=False,
     ),
     Trial(
         "kernels",

@@ -25,6 +25,7 @@ loader.exec_module(session)
 import carrier_kills_trial  # noqa: E402
 import carrier_lent_trial  # noqa: E402
 import carrier_more_page  # noqa: E402
+import carrier_mps_trial  # noqa: E402
 import carrier_slots_page  # noqa: E402
 import carrier_turns_trial  # noqa: E402
 import left_bytes  # noqa: E402
@@ -232,6 +233,38 @@ class MorePage(unittest.TestCase):
         self.assertEqual(line[3:5], ["equal, not to its last return", 80])
         line = carrier_more_page.losses_line("cupy", {**row, "steps_then": 70})
         self.assertEqual(line[:4], ["cupy", "time-sliced", 50, "equal"])
+        line = carrier_more_page.losses_line("cupy", {**row, "steps_then": 80, "rc": 0})
+        self.assertEqual(line[3], "equal, to its end")
+
+    def losses_of(self, **row):
+        row = {"result": "losses jax", "steps": [80, 80], "refused": ["other-memory"], **row}
+        return carrier_more_page.losses([row]).replace("\n", " ")
+
+    def test_losses_that_differ_though_nothing_left(self):
+        self.assertIn("not to be expected", self.losses_of(equal=False, out_and_in=0))
+        text = self.losses_of(equal=True, out_and_in=0)
+        self.assertIn("The memory of JAX has not left", text)
+        self.assertNotIn("not to be expected", text)
+        self.assertNotIn("has not left", self.losses_of(equal=False, out_and_in=50))
+        self.assertEqual(carrier_mps_trial.first_difference("abcd", "abxy"), 2)
+        self.assertIsNone(carrier_mps_trial.first_difference("abcd", "ab"))
+
+    def test_few_turns_say_little(self):
+        story = [[0.1, "RUNNING", "RUNNING"], [22.5, "SUSPENDED", "RUNNING"]]
+        text = carrier_more_page.stops_sentence({"suspensions": [1, 0], "story": story})
+        self.assertIn("1 of 2, 1 in all", text)
+        self.assertIn("about 22 s. So this says little", text.replace("\n", " "))
+        text = carrier_more_page.stops_sentence({"suspensions": [2, 1], "story": story})
+        self.assertIn("2 of 2, 3 in all", text)
+        self.assertNotIn("little", text)
+
+    def test_what_made_an_unused_task_give_way(self):
+        row = {"result": "unused", "equal": True, "compared": 9, "steps_then": 5, "events": []}
+        row.update(other_state="COMPLETED", settings={"unused_after": "5s"})
+        self.assertIn("was not given, as by default", carrier_more_page.unused_sentence(row))
+        row["settings"]["suspend_unused_after"] = "5s"
+        self.assertEqual(carrier_more_page.unused_sentence(row), "")
+        self.assertEqual(carrier_more_page.unused_sentence(None), "")
 
     def test_turns_that_were_cut_off_have_no_throughput(self):
         together = {"states": ["COMPLETED", "SUSPENDED"], "total_s": 20.0, "attempts": [1, 1]}

@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "gpu"))
 import carrier_ends_page  # noqa: E402
 
 START = (
+    "start-newcomer.jsonl.xz",
     "start.jsonl",
     "start-two.jsonl",
     "start-again.jsonl",
@@ -23,6 +24,7 @@ START = (
     "start-array-long-again.jsonl",
     "start-array-turns.jsonl.xz",
     "start-array-uneven.jsonl.xz",
+    "start-array-pairs.jsonl.xz",
 )
 MEASURED = os.path.join(ROOT, "docs", "measured")
 
@@ -107,6 +109,19 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(made), 2)
         self.assertEqual([row for row in page if row in made], made)
 
+    def test_commands_of_pages_can_be_run(self):
+        """Programs of the source tree that a page calls by their path alone."""
+        called = {}
+        for name in filter(lambda name: name.endswith(".md"), os.listdir(MEASURED)):
+            with open(os.path.join(MEASURED, name), encoding="utf-8") as page:
+                for command in re.findall(
+                    r"^    ((?:tests/gpu|scripts)/[\w./-]+)", page.read(), re.M
+                ):
+                    called[command] = name
+        self.assertGreater(len(called), 20)
+        for command, name in called.items():
+            self.assertTrue(os.access(os.path.join(ROOT, command), os.X_OK), f"{name}: {command}")
+
     def test_of_json_lines(self):
         """Whole pages that a program of tests/gpu makes: their tables and their words."""
         for name, program, words in (
@@ -114,6 +129,9 @@ class Pages(unittest.TestCase):
             ("groups", "groups_page.py", ["324"]),
             ("carrier-ends", "carrier_ends_page.py", []),
             ("carrier-slots", "carrier_slots_page.py", []),
+            ("carrier-more", "carrier_more_page.py", []),
+            ("carrier-ipc", "ipc_page.py", []),
+            ("carrier-mps", "carrier_mps_page.py", []),
         ):
             path = os.path.join(MEASURED, f"{name}.jsonl")
             made = self.made_by(("tests", "gpu", program), path, *words)
@@ -124,10 +142,10 @@ class Pages(unittest.TestCase):
             self.assertEqual(prose(page), prose(made), name)
 
 
-def losses(compared, control=None, equal=True, sharing="mps"):
+def losses(compared, control=None, equal=True, sharing="mps", task=1):
     """A training whose losses were compared with a run without colloc, and with the control."""
     control = compared if control is None else control
-    row = {"result": "losses of a training", "sharing": sharing}
+    row = {"result": "losses of a training", "sharing": sharing, "worker": 0, "task": task}
     row.update(equal=equal and compared > 0, compared=compared)
     return {**row, "control": {"equal": control > 0, "compared": control}}
 
@@ -138,6 +156,21 @@ class CarrierEnds(unittest.TestCase):
         text = carrier_ends_page.losses_of(rows, "mps")
         self.assertIn("2 of 2 trainings", text.replace("\n", " "))
         self.assertIn("2 further ones", text.replace("\n", " "))
+
+    def test_the_last_of_a_collocd_had_no_time(self):
+        rows = [losses(7), losses(0, task=2), losses(0, task=3), {"result": "took"}]
+        self.assertEqual(carrier_ends_page.spares_of(rows, "mps"), 1)
+        self.assertEqual(carrier_ends_page.spares_of(rows, "streams"), 0)
+        rows = [losses(0), losses(7, task=2), {"result": "took"}, *rows]
+        self.assertEqual(carrier_ends_page.spares_of(rows, "mps"), 1, "each run has its own")
+
+    def test_kills_of_each_kind_of_the_last_run(self):
+        kill = {"result": "kill task away", "sharing": "mps", "phase_seen": "away"}
+        rows = [kill, kill, {"result": "took"}, kill, {**kill, "not_tried": "no helper"}]
+        rows += [{"result": "kill task away", "sharing": "mps", "error": "?"}, {"result": "took"}]
+        self.assertEqual(carrier_ends_page.last_kinds(rows, "mps"), {"kill task away": 1})
+        other_way = [{**kill, "sharing": "streams"}, {"result": "took"}]
+        self.assertEqual(carrier_ends_page.last_kinds(rows + other_way, "mps")["kill task away"], 1)
 
     def test_a_training_that_differs_counts(self):
         text = carrier_ends_page.losses_of([losses(7), losses(5, equal=False)], "mps")
