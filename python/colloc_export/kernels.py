@@ -5,10 +5,19 @@ cuDNN chooses a kernel by shapes, data type, layout and GPU. Its rules are not p
 choice is always the same. Each convolution runs once forward and once for each gradient, on zeros;
 for a moment this takes the memory of its operands. With cudnn.benchmark it runs twice: the first
 time all its kernels are tried, in the largest workspace of them, the second time the fastest runs.
+PyTorch remembers for each thread what it tried (Conv_v8.cpp), so each convolution is asked in its
+own thread; a training runs forward in one thread and backward in another. The code of the
+tried kernels stays in the process: that is known when all of a network were asked in one.
 
 Answers are kept (kept_kernels.py): nothing is asked twice, and without a GPU they serve for its
 kind.
 """
+import concurrent.futures
+import contextlib
+import hashlib
+import os
+import subprocess
+
 import torch
 
 from .kept_kernels import Kept, driver_version
@@ -92,10 +101,28 @@ def measure(conv, batch, scratch):
 def _question(conv, batch, tries):
     """The properties of a convolution that decide its scratch memory: the key of an answer."""
     shape = [value for name, value in sorted(conv.items()) if name not in ("tick", "batch")]
-    return repr([_of_batch(conv, batch), tries, *shape])
+    return repr([_of_batch(conv, batch), tries and "tried in its own thread", *shape])
 
 
-def _answer(conv, batch, scratch):
+def _question_of_code(questions):
+    """The key of what a process holds that was asked all these."""
+    return f"code {hashlib.sha256(repr(sorted(questions)).encode()).hexdigest()}"
+
+
+def _library_passes(conv, batch):
+    """What PyTorch asks cuDNN, for each pass, with the thread of a training that asks it. A
+    transposed convolution is the gradient of another one."""
+    passes = ("input", "weight") if conv["phase"] == "backward" else ("forward",)
+    outer, inner = conv["input"], conv["output"]
+    if conv["transposed"]:
+        turned = {"forward": "input", "input": "forward", "weight": "weight"}
+        passes, outer, inner = tuple(turned[one] for one in passes), inner, outer
+    rest = [conv[name] for name in ("weight", "stride", "padding", "dilation", "groups", "dtype")]
+    rest += [bool(conv.get("channels_last")), _of_batch(conv, batch), outer, inner]
+    return [repr([conv["phase"] == "backward", one, *rest]) for one in passes]
+
+
+def _answer_once(conv, batch, scratch):
     if scratch.cuda.memory_reserved() > CACHE_MOST:
         scratch.cuda.empty_cache()
     try:
@@ -118,52 +145,92 @@ def check_gpu(cuda=torch.cuda):
         ) from None
 
 
+def _answer(conv, batch, scratch, tries):
+    """[scratch], or [scratch, tried] where kernels are tried."""
+    if not tries:
+        return [_answer_once(conv, batch, scratch)]
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:  # in which nothing was tried yet
+        tried, fastest = (
+            thread.submit(_answer_once, conv, batch, scratch).result() for _ in range(2)
+        )
+    return [fastest, tried]
+
+
 def _tries(description):
     return bool(description.get("flags", {}).get("cudnn_benchmark"))
 
 
-def _measure_new(description, kept, scratch):
-    """Asks the GPU for what is not kept: [scratch], or [scratch, tried] where kernels are tried."""
+def _process_bytes():
+    """What nvidia-smi says of this process, on all GPUs; None: nothing."""
+    query = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+        text = subprocess.run(query, capture_output=True, check=True, text=True, timeout=10).stdout
+        rows = [line.split(",") for line in text.splitlines()]
+        own = [int(row[1]) for row in rows if len(row) == 2 and int(row[0]) == os.getpid()]
+        return sum(own) << 20 if own else None
+    return None
+
+
+def _code_bytes(cuda):
+    """What this process has on the GPU beside the allocator's segments; None: not known."""
+    cuda.synchronize()  # else there may be no context yet
+    process = _process_bytes()
+    return None if process is None else max(0, process - cuda.memory_reserved())
+
+
+def _measure_new(description, kept, cuda):
+    """Asks the GPU for what is not kept. Where kernels are tried, their code is known only of a
+    process that was asked all."""
     batch, tries = description["batch"], _tries(description)
+    convs = {_question(conv, batch, tries): conv for conv in description["convs"]}
+    code = _question_of_code(convs)
+    asks_all = tries and kept.get(code) is None and _code_bytes(cuda) is not None
     before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, tries
     try:
-        for conv in description["convs"]:
-            question = _question(conv, batch, tries)
-            if kept.get(question) is None:
-                tried = [_answer(conv, batch, scratch)] if tries else []
-                kept.put(question, [_answer(conv, batch, scratch), *tried])
+        for question, conv in convs.items():
+            if asks_all or kept.get(question) is None:
+                kept.put(question, _answer(conv, batch, Scratch(cuda), tries))
+        if asks_all:
+            kept.put(code, [[_code_bytes(cuda)]])
     finally:
         torch.backends.cudnn.benchmark = before
         kept.save()
 
 
+def _tried_here(conv, batch, tried, seen):
+    """Of each pass what its tries take; None where the thread tried the same before."""
+    passes = _library_passes(conv, batch)
+    here = [bytes if one not in seen else None for one, bytes in zip(passes, tried)]
+    seen.update(passes)
+    return here if any(bytes is not None for bytes in here) else []
+
+
 def _member(description, kept, gpu):
-    """The member `kernels`: of `tried` each convolution of a shape has it once, when it first runs;
-    the others have none."""
+    """The member `kernels`: of `tried` each pass of a convolution has it where it first runs."""
     batch, tries, seen = description["batch"], _tries(description), set()
+    answers = [kept.get(_question(conv, batch, tries)) for conv in description["convs"]]
     member = {
         "batch": batch,
         "gpu": gpu,
         "cudnn": torch.backends.cudnn.version(),
-        "scratch": [],
+        "scratch": [answer[0] for answer in answers],
     }
-    if tries:
-        member["tried"] = []
-    for conv in description["convs"]:
-        question = _question(conv, batch, tries)
-        scratch, *tried = kept.get(question)
-        member["scratch"].append(scratch)
-        if tries:
-            member["tried"].append(tried[0] if question not in seen else [])
-        seen.add(question)
-    return member
+    if not tries:
+        return member
+    member["tried"] = [
+        _tried_here(conv, batch, answer[1], seen)
+        for conv, answer in zip(description["convs"], answers)
+    ]
+    questions = {_question(conv, batch, tries) for conv in description["convs"]}
+    code = kept.get(_question_of_code(questions))
+    return {**member, "process": code[0][0]} if code and code[0][0] is not None else member
 
 
 def ask(description, cuda=torch.cuda):
     """The member `kernels` of a description, at its batch: what is kept, else by the first GPU."""
     gpu = cuda.get_device_name()
     kept = Kept(gpu, torch.backends.cudnn.version(), driver_version())
-    _measure_new(description, kept, Scratch(cuda))
+    _measure_new(description, kept, cuda)
     return _member(description, kept, gpu)
 
 

@@ -544,7 +544,8 @@ static int read_measured(const json_t *root, size_t n, struct export *export, st
     if (!json_is_object(kernels))
         return 0;
     const json_t *workspaces = json_object_get(kernels, "scratch"),
-                 *tried = json_object_get(kernels, "tried"), *gpu = json_object_get(kernels, "gpu");
+                 *tried = json_object_get(kernels, "tried"), *gpu = json_object_get(kernels, "gpu"),
+                 *process = json_object_get(kernels, "process");
     if (!whole_number(
             json_object_get(kernels, "batch"), EXPORT_BYTES_MAX, &export->measured.batch) ||
         export->measured.batch == 0 || json_array_size(workspaces) != n ||
@@ -554,6 +555,9 @@ static int read_measured(const json_t *root, size_t n, struct export *export, st
             "an object with a batch, the name of a gpu, and scratch for each of convs");
     copy_text(gpu, export->measured.gpu, sizeof export->measured.gpu);
     export->measured.tries = json_is_array(tried);
+    export->measured.process.known = process != NULL;
+    if (process && !whole_number(process, EXPORT_BYTES_MAX, &export->measured.process.value))
+        return report_member(fault, "kernels.process", "bytes of the process that was asked");
     *ret_reported = (struct reported){workspaces, tried};
     return 0;
 }

@@ -83,7 +83,9 @@ struct export_cudnn {
 struct export_measured {
     int64_t batch; /* the batch that the workspaces hold for; 0: no library was queried */
     char gpu[64];
-    bool tries; /* the library tried all kernels, as with cudnn.benchmark */
+    bool tries;           /* the library tried all kernels, as with cudnn.benchmark */
+    struct count process; /* bytes beside the allocator's segments in the process that was asked:
+                           * the context, with the code of all kernels that were tried */
 };
 
 struct export

@@ -5,8 +5,15 @@
     tests/gpu/kernel_trial.py measure BUNDLE OUTPUT SECONDS [--alone|--tries] [NAME ...]
                                                                  on the machine with the GPU
     tests/gpu/kernel_trial.py keep ROWS FILE.xz          anywhere: the rows, smaller
-    tests/gpu/kernel_trial.py page COLLOC FILE.xz PAGE   anywhere: the tables
-    tests/gpu/kernel_trial.py alone COLLOC FILE.xz PAGE  anywhere: that of a trial with --alone
+    tests/gpu/kernel_trial.py page COLLOC FILE.xz,ENDS.xz PAGE
+                                                         anywhere: the tables; what the asking
+                                                         processes held is of ENDS.xz, where FILE.xz
+                                                         is older than that figure
+    tests/gpu/kernel_trial.py alone COLLOC FILE.xz,FILE.xz PAGE
+                                                         anywhere: that of trials with --alone
+    tests/gpu/kernel_trial.py again FILE.xz,FILE.xz,... PAGE
+                                                         anywhere: what differs when asked again
+    tests/gpu/kernel_trial.py all FILE.xz ALL.xz PAGE    anywhere: all plans of colloc-cudnn --all
 
 BUNDLE is a folder of scripts/bundle. The trainings are those of tuning/kernels.list; NAMEs choose
 some, in that order. Each is followed without the GPU, runs on it twice (without and with
@@ -23,7 +30,8 @@ GPU names the GPU for NVML (0). `measure` writes rows of JSON to OUTPUT/rows.jso
     asked   the member `kernels` of the export, as PyTorch's own kernels answered, and what the
             asking process held then (`end`, as of a run): beside the allocator's segments that is
             its context with the code of all kernels that were tried
-    plans   the same questions to colloc-cudnn, with the GPU and without one (--device)
+    plans   the same questions to colloc-cudnn, with the GPU and without one (--device); with
+            cudnn.benchmark all plans, without one (--all --device)
 """
 import concurrent.futures
 import contextlib
@@ -41,6 +49,7 @@ from tuning_trial import MIB, log, packed
 LANES, FOLLOWED_AT_ONCE = 7, 8
 RUN_LIMIT_S, ASK_LIMIT_S = 75, 75
 TRACED_MOST = 60_000  # requests to the allocator; six steps of the largest network have 25,000
+ALL_PLANS = "all plans, without a GPU"
 LAST_START, LAST_END_S = 0.12, 3  # of the time that is left, before it is over
 
 
@@ -275,15 +284,16 @@ class Trial:
         """Without running a kernel."""
         with open(result, encoding="utf-8") as file:
             questions = list(questions_of(json.load(file)))
-        device = os.path.join(self.output, "device")
-        for options in ([], [f"--device={device}"] if os.path.exists(device) else None):
-            if options is None or self.left() < 15:
+        device = [f"--device={os.path.join(self.output, 'device')}"]
+        kinds = [("with the GPU", []), ("without a GPU", device)] if False in self.ways else []
+        kinds += [(ALL_PLANS, ["--all", *device])] if True in self.ways else []
+        for how, options in kinds:
+            if self.left() < 15:
                 continue
             hidden = {"CUDA_VISIBLE_DEVICES": ""} if options else {}
             text, started, ended = ask_helper(
                 questions, os.path.join(self.bundle, "colloc-cudnn"), *options, **hidden
             )
-            how = "without a GPU" if options else "with the GPU"
             self.rows.write("plans", name=name, how=how, seconds=round(ended - started, 2),
                             xz=packed(text))  # fmt: skip
             log("plans", name, how, len(questions), "in", round(ended - started, 2), "s,",
@@ -302,8 +312,7 @@ class Trial:
             for benchmark in ways:
                 if self.left() > self.last_start_s:
                     self.ask(name, result, benchmark)
-            if False in ways:  # plans are those without tries
-                self.plan(name, result)
+            self.plan(name, result)
 
     def guarded(self, what, *words):
         try:
@@ -359,6 +368,14 @@ class Measured:
         return {row["name"]: row for row in self.rows if row["what"] == what
                 and (benchmark is None or row["benchmark"] == benchmark)}  # fmt: skip
 
+    def add_ends(self, other):
+        """What the asking processes held, where these rows lack it."""
+        for benchmark in (False, True):
+            known = other.of("asked", benchmark)
+            for name, row in self.of("asked", benchmark).items():
+                if "end" not in row and "end" in known.get(name, {}):
+                    row["end"] = known[name]["end"]
+
     def taken(self, benchmark):
         """The most that NVML said, by network."""
         runs = self.of("run", benchmark).items()
@@ -392,6 +409,49 @@ def with_joined_sums(export):
     return {**export, "tensors": tensors}
 
 
+def thread_of(conv):
+    """Of a training: autograd runs the backward pass in another one."""
+    return "backward" if conv["phase"] == "backward" else "forward"
+
+
+def passes_of(conv):
+    return ("input", "weight") if conv["phase"] == "backward" else ("forward",)
+
+
+def most_tried(export, kernels):
+    """By question what its tries took, where it was asked first."""
+    most = {}
+    for conv, tried in zip(export["convs"], kernels["tried"]):
+        for one, taken in zip(passes_of(conv), tried):
+            asked = question(conv, export["batch"], one)
+            most[asked] = max(most.get(asked, 0), taken or 0)
+    return most
+
+
+def with_joined_tries(export, kernels):
+    """The answers as the exporter gives them since it asks each in its own thread
+    (colloc_export/kernels.py): each thread of a training tries what it asks first, also where
+    the other one did."""
+    most, seen, joined = most_tried(export, kernels), set(), []
+    for conv in export["convs"]:
+        asked = [question(conv, export["batch"], one) for one in passes_of(conv)]
+        places = [(thread_of(conv), one) for one in asked]
+        tried = [None if where in seen else most[where[1]] for where in places]
+        seen.update(places)
+        joined.append(tried if any(taken is not None for taken in tried) else [])
+    return {**kernels, "tried": joined}
+
+
+def kernels_of(export, row):
+    """The member `kernels` as the exporter writes it today; None without an answer."""
+    kernels = (row or {}).get("kernels")
+    if kernels and "tried" in kernels:
+        kernels = with_joined_tries(export, kernels)
+        if row.get("end") and "process" not in kernels:
+            kernels["process"] = int((row["end"][3] - row["end"][2]) * MIB)
+    return kernels
+
+
 def estimates_of(colloc, export, kernels, benchmark):
     """By rules and with the kernels that were asked: MiB, or None."""
     flags = {**export["flags"], "cudnn_benchmark": benchmark}
@@ -414,8 +474,9 @@ def convolution_tables(colloc, measured):
             if not took or not text:
                 line += ["", "", ""]
                 continue
-            kernels = asked.get(name, {}).get("kernels")
-            values = estimates_of(colloc, json.loads(text), kernels, benchmark)
+            export = json.loads(text)
+            kernels = kernels_of(export, asked.get(name))
+            values = estimates_of(colloc, export, kernels, benchmark)
             line += [f"{took:.0f}", *(trial.error_text(value, took) for value in values)]
             for how, value in zip(("rules", "asked"), values):
                 if value is not None:
@@ -475,18 +536,18 @@ def context_lines(measured):
     return lines
 
 
-def page(colloc, path, target):
+def page(colloc, paths, target):
     """Writes the tables between the page's markers."""
-    measured = Measured(path)
+    measured, ends = (Measured(path) for path in paths.split(","))
+    measured.add_ends(ends)
     summary, networks = convolution_tables(colloc, measured)
-    with open(target, encoding="utf-8") as file:
-        text = file.read()
-    for marker, lines in (("summary", summary), ("networks", networks),
-                          ("plans", plan_lines(measured)),
-                          ("contexts", context_lines(measured))):  # fmt: skip
-        text = trial.fill(text, marker, lines)
-    with open(target, "w", encoding="utf-8") as file:
-        file.write(text)
+    fill_page(
+        target,
+        summary=summary,
+        networks=networks,
+        plans=plan_lines(measured),
+        contexts=context_lines(measured),
+    )
 
 
 def beside_segments(row):
@@ -494,29 +555,118 @@ def beside_segments(row):
     return f"{row['end'][3] - row['end'][2]:.0f}" if row.get("end") else ""
 
 
-def alone(colloc, path, target):
-    """Writes the table of trainings that had the GPU for themselves."""
-    measured = Measured(path)
-    exports, asked, runs = measured.of("export"), measured.of("asked", True), measured.of("run")
-    lines = [
-        "| network | measured MiB | rules | asked | beside segments, MiB | when asked |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for name, took in measured.taken(True).items():
-        answer = asked.get(name, {})
-        values = estimates_of(
-            colloc, json.loads(exports[name]["value"]), answer.get("kernels"), True
-        )
-        cells = [trial.error_text(value, took) if value else "" for value in values]
-        rest = [beside_segments(runs[name]), beside_segments(answer)]
-        lines.append(f"| {' | '.join([name, f'{took:.0f}', *cells, *rest])} |")
+def fill_page(target, **tables):
+    """Writes the tables between the page's markers."""
     with open(target, encoding="utf-8") as file:
-        text = trial.fill(file.read(), "alone", lines)
+        text = file.read()
+    for marker, lines in tables.items():
+        text = trial.fill(text, marker, lines)
     with open(target, "w", encoding="utf-8") as file:
         file.write(text)
 
 
-ACTIONS = {"measure": measure, "ask": ask_kernels, "keep": trial.keep, "page": page, "alone": alone}
+def alone_lines(colloc, number, measured):
+    exports, asked, runs = measured.of("export"), measured.of("asked", True), measured.of("run")
+    for name, took in measured.taken(True).items():
+        export, row = json.loads(exports[name]["value"]), asked.get(name)
+        values = estimates_of(colloc, export, kernels_of(export, row), True)
+        cells = [trial.error_text(value, took) if value else "" for value in values]
+        rest = [beside_segments(runs[name]), beside_segments(row or {})]
+        yield name, f"| {' | '.join([name, str(number), f'{took:.0f}', *cells, *rest])} |"
+
+
+def alone(colloc, paths, target):
+    """Writes the table of trainings that had the GPU for themselves."""
+    head = [
+        "| network | run | measured MiB | rules | asked | beside segments, MiB | when asked |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    runs = [alone_lines(colloc, i, Measured(path)) for i, path in enumerate(paths.split(","), 1)]
+    lines = [line for some in runs for line in some]
+    order = list(dict.fromkeys(name for name, _ in lines))
+    lines.sort(key=lambda one: order.index(one[0]))
+    fill_page(target, alone=head + [line for _, line in lines])
+
+
+def differences(export, one, other):
+    """Passes, those with another fastest kernel, by how many bytes at most, and those with another
+    largest one."""
+    pairs = [(a, b) for left, right in zip(one["scratch"], other["scratch"])
+             for a, b in zip(left, right)]  # fmt: skip
+    most, others = most_tried(export, one), most_tried(export, other)
+    return (
+        len(pairs),
+        sum(a != b for a, b in pairs),
+        max(abs(a - b) for a, b in pairs),
+        sum(most[question] != others[question] for question in most),
+    )
+
+
+def again(paths, target):
+    """Writes the table of networks whose kernels were asked several times with benchmark."""
+    measured = [Measured(path) for path in paths.split(",")]
+    asked = [one.of("asked", True) for one in measured]
+    exports = measured[0].of("export")
+    lines = ["| network | asked | passes | another fastest kernel | by MiB, at most "
+             "| another largest |", "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    for name in asked[0]:
+        found = [some[name]["kernels"] for some in asked if name in some]
+        if len(found) < 2:
+            continue
+        export = json.loads(exports[name]["value"])
+        values = [differences(export, found[0], one) for one in found[1:]]
+        passes, fastest, by, largest = (max(column) for column in zip(*values))
+        lines.append(f"| {name} | {len(found)} | {passes} | {fastest} | {by / MIB:.0f} "
+                     f"| {largest} |")  # fmt: skip
+    fill_page(target, again=lines)
+
+
+def is_of_cudnn(line):
+    """PyTorch has own kernels for depthwise convolutions, unless channels are last."""
+    words = line.split()
+    channels, of_weight = (int(words[at].split(",")[1]) for at in (5, 6))
+    return words[2] == "nhwc" or channels == of_weight or of_weight != 1
+
+
+def largest_of_all(measured, plans):
+    """(row, answers by question) of each asking for all plans."""
+    exports = measured.of("export")
+    for row in plans.rows:
+        yield row, dict(zip(row["questions"], answers(row["text"])[0]))
+    for row in measured.rows:
+        if row["what"] == "plans" and row["how"] == ALL_PLANS:
+            questions = questions_of(json.loads(exports[row["name"]]["value"]))
+            yield row, dict(zip(questions, answers(row["value"])[0]))
+
+
+def all_plans(path, all_path, target):
+    """Writes the table of what colloc-cudnn --all answered, took, and how long it took."""
+    measured = Measured(path)
+    exports, asked = measured.of("export"), measured.of("asked", True)
+    lines = ["| network | colloc-cudnn | seconds | MiB of the process | passes "
+             "| largest as PyTorch tried |", "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    for row, answered in largest_of_all(measured, Measured(all_path)):
+        name = row["name"]
+        tried = most_tried(json.loads(exports[name]["value"]), asked[name]["kernels"])
+        known = [(answered[one][1], tried[one]) for one in tried
+                 if answered.get(one) and is_of_cudnn(one)]  # fmt: skip
+        how = "--all --device" if row["how"] == ALL_PLANS else "--all"
+        taken = f"{row['nvml_mib']:.0f}" if "nvml_mib" in row else ""
+        equal = sum(abs(a - b) <= 512 for a, b in known)
+        lines.append(f"| {name} | {how} | {row['seconds']:.1f} | {taken} | {len(known)} "
+                     f"| {equal} |")  # fmt: skip
+    fill_page(target, all=lines)
+
+
+ACTIONS = {
+    "measure": measure,
+    "ask": ask_kernels,
+    "keep": trial.keep,
+    "page": page,
+    "alone": alone,
+    "again": again,
+    "all": all_plans,
+}
 
 
 if __name__ == "__main__":

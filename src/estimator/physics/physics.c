@@ -280,6 +280,14 @@ static double context_of(const struct physics_constants *constants,
            (double)nccl_bytes(request);
 }
 
+/* What the process that asked cuDNN had more than a context has: the code of the kernels that were
+ * tried, which stays in the training's process, too. */
+static double tried_code_of(const struct physics_constants *constants, const struct export *export)
+{
+    double asked = export->measured.process.known ? (double)export->measured.process.value : 0;
+    return fmax(0, asked - gpu_traits_context(constants->gpu, false, true));
+}
+
 /* Adds notes about several GPUs: what was assumed. */
 static void describe_division(const struct estimate_request *request, struct estimate *ret_estimate)
 {
@@ -345,6 +353,8 @@ static int replay_export(const struct physics_constants *constants,
     physics->is_foreign_gpu = !constants->gpu->is_fitted;
     physics->context_bytes = context_of(
         constants, request, export->multiplies, export->n_convs > 0 || half);
+    if (physics->knows_kernels && !workspaces)
+        physics->context_bytes += tried_code_of(constants, export);
     struct export_replay how = {.batch = (double)batch,
         .use_measured = physics->knows_kernels,
         .workspaces = workspaces,

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PyTorch tries kernels once for each question that cuDNN could be asked: the same pass over maps
- * of the same sizes, wherever in the network. After each try it empties the cache of its allocator
- * (Conv_v8.cpp), so that the first iteration takes fresh segments where it would have taken cached
- * ones: the memory of a training is another one then, also without the workspaces of the tries.
+ * of the same sizes, wherever in the network; but each thread does so (Conv_v8.cpp), and the
+ * backward pass runs in another one. A generator's transposed convolution asks forward what a
+ * discriminator's asks for the gradient of its input: both are tried. After each try it empties the
+ * cache of its allocator, so that the first iteration takes fresh segments where it
+ * would have taken cached ones: the memory of a training is another one then, also without the
+ * workspaces of the tries.
  *
  * The largest kernels that cuDNN tries transform maps and weights by Fourier's transform, at the
  * next power of two of a map's side with its margin; each is there twice. So weights between 1,024
@@ -22,22 +25,26 @@
 
 #include "model/export_question.h"
 
-enum { RANK_OF_IMAGES = 4 }; /* a batch with channels */
+enum { RANK_OF_IMAGES = 4 };         /* a batch with channels */
+enum { FORWARD, BACKWARD, THREADS }; /* of a training */
 
 static int mark_first(const struct export *export, int64_t batch, bool *tries)
 {
-    struct kernel_answers seen = {0};
+    struct kernel_answers seen[THREADS] = {{.count = 0}};
     int r = 0;
     for (size_t i = 0; i < export->n_convs && r == 0; i++) {
+        struct kernel_answers *of_thread =
+            &seen[export->convs[i].pass == EXPORT_FORWARD ? FORWARD : BACKWARD];
         struct conv_question question;
         int64_t bytes;
         if (export_question(export, &export->convs[i], batch, &question) != KERNEL_OF_CUDNN ||
-            kernel_answers_find(&seen, &question, &bytes))
+            kernel_answers_find(of_thread, &question, &bytes))
             continue;
         tries[i] = true;
-        r = kernel_answers_put(&seen, &question, 0);
+        r = kernel_answers_put(of_thread, &question, 0);
     }
-    kernel_answers_clear(&seen);
+    for (int thread = 0; thread < THREADS; thread++)
+        kernel_answers_clear(&seen[thread]);
     return r;
 }
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -464,6 +465,24 @@ class Clock(unittest.TestCase):
         self.assertEqual(storages.peak_bytes(), 24)
 
 
+def conv_of(phase, input, output, weight, transposed=False):
+    """An entry of `convs`."""
+    return {
+        "phase": phase,
+        "batch": [0, 1],
+        "input": input,
+        "weight": weight,
+        "output": output,
+        "stride": [1, 1],
+        "padding": [0, 0],
+        "dilation": [1, 1],
+        "transposed": transposed,
+        "output_padding": [0, 0],
+        "groups": 1,
+        "dtype": "float32",
+    }
+
+
 class FakeGpu:
     """Counts as the caching allocator of a GPU does.
 
@@ -479,6 +498,7 @@ class FakeGpu:
             0,
             0,
         )
+        self.threads = []
 
     def is_available(self):
         return True
@@ -492,11 +512,15 @@ class FakeGpu:
     def empty_cache(self):
         pass
 
+    def synchronize(self):
+        pass
+
     def reset_peak_memory_stats(self):
         self.now, self.peak = 5000, 5000
 
     def run(self, *_):
         self.questions += 1
+        self.threads.append(threading.current_thread())
         self.now += 1000
         self.peak = self.now + self.scratch * self.questions
         self.failures += self.fails
@@ -584,6 +608,62 @@ class Kernels(unittest.TestCase):
         self.assertEqual(answer["scratch"][0], [14])
         self.assertEqual(kernels.recall(got, "NVIDIA H200"), answer)
 
+    def asked_of(self, gpu, *convs):
+        """With cudnn.benchmark, at a batch of 2."""
+        operators = mock.Mock(convolution=gpu.run, convolution_backward=gpu.run)
+        with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(
+            torch.ops, "aten", operators
+        ):
+            description = {"batch": 2, "flags": {"cudnn_benchmark": True}, "convs": list(convs)}
+            return kernels.ask(description, gpu)
+
+    def test_each_thread_of_a_training_tries(self):
+        """A generator's transposed convolution is the gradient of a discriminator's: PyTorch asks
+        cuDNN the same forward and backward, and tries the kernels in both threads. In the thread
+        of the backward pass the gradient of the weight is asked twice, and tried once."""
+        plain = conv_of("backward", [8, 4, 4], [16, 2, 2], [16, 8, 2, 2])
+        turned = conv_of("forward", [16, 2, 2], [8, 4, 4], [16, 8, 2, 2], transposed=True)
+        gpu = FakeGpu(7)
+        answer = self.asked_of(gpu, turned, plain, {**turned, "phase": "backward"}, turned)
+        self.assertEqual(answer["tried"][0], [7])
+        self.assertEqual([len(one) for one in answer["tried"]], [1, 2, 2, 0])
+        self.assertIsNone(answer["tried"][2][1])
+        self.assertIsNotNone(answer["tried"][2][0])
+        self.assertEqual(gpu.threads[0], gpu.threads[1])  # tried, then the fastest
+        self.assertEqual(len(set(gpu.threads)), 3)  # one for each convolution
+        self.assertNotIn(threading.current_thread(), gpu.threads)
+
+    def test_the_code_of_what_was_tried(self):
+        """Only of a process that was asked about all; then it is kept."""
+        conv = conv_of("forward", [3, 8, 8], [4, 6, 6], [4, 3, 3, 3])
+        other = {**conv, "dtype": "float16"}
+        with mock.patch.object(kernels, "_process_bytes", lambda: 1016 << 20):
+            self.assertEqual(self.asked_of(FakeGpu(7), conv)["process"], 1016 << 20)
+            again, more = FakeGpu(7), FakeGpu(7)
+            self.assertEqual(self.asked_of(again, conv)["process"], 1016 << 20)
+            self.assertEqual(again.questions, 0)
+            self.assertEqual(self.asked_of(more, conv, other)["process"], 1016 << 20)
+            self.assertEqual(more.questions, 4)  # the first one again, too
+        unseen = FakeGpu(7)
+        with mock.patch.object(kernels, "_process_bytes", lambda: None):
+            self.assertNotIn("process", self.asked_of(unseen, other))
+        self.assertEqual(unseen.questions, 0)
+        self.assertNotIn("process", self.asked(FakeGpu(7))[1])  # without cudnn.benchmark
+
+    def test_what_nvidia_smi_says_of_the_process(self):
+        def said(text):
+            done = subprocess.CompletedProcess([], 0, stdout=text)
+            with mock.patch.object(subprocess, "run", return_value=done):
+                return kernels._process_bytes()
+
+        own = os.getpid()
+        self.assertEqual(said(f"{own + 1}, 99\n{own}, 640\n"), 640 << 20)
+        for text in ("", f"{own + 1}, 99\n", f"{own}, [N/A]\n", "No devices were found\n"):
+            with self.subTest(text=text):
+                self.assertIsNone(said(text))
+        with mock.patch.object(subprocess, "run", side_effect=FileNotFoundError):
+            self.assertIsNone(kernels._process_bytes())
+
     def test_a_broken_file_is_asked_again(self):
         for text in ("", "[", "[]", '{"a": 1}', '{"a": [["x"]]}'):
             with self.subTest(text=text):
@@ -606,20 +686,7 @@ class Kernels(unittest.TestCase):
         self.assertEqual(self.asked(FakeGpu(512, counts="allocated_bytes"))[1]["scratch"][0], [512])
 
     def test_a_convolution_of_the_loss_runs_forward(self):
-        conv = {
-            "phase": "loss",
-            "batch": [0, 1],
-            "input": [3, 8, 8],
-            "weight": [4, 3, 3, 3],
-            "output": [4, 6, 6],
-            "stride": [1, 1],
-            "padding": [0, 0],
-            "dilation": [1, 1],
-            "transposed": False,
-            "output_padding": [0, 0],
-            "groups": 1,
-            "dtype": "float32",
-        }
+        conv = conv_of("loss", [3, 8, 8], [4, 6, 6], [4, 3, 3, 3])
         gpu = FakeGpu(7)
         with mock.patch.object(kernels, "_tensor", lambda shape, conv: shape), mock.patch.object(
             torch.ops, "aten", mock.Mock(convolution=gpu.run)

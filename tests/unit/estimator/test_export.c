@@ -160,6 +160,26 @@ static void test_kept_answers(void **state)
     assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
     assert_int_equal(estimate.evidence, EVIDENCE_EXPORT);
     kernel_answers_clear(&answers);
+    /* A process that was asked for these says it: the code of what was tried is in it, beyond a
+     * context of 630 MiB. */
+    convs[0].workspace = convs[1].workspace = (struct count){1 << 20, true};
+    export.measured = (struct export_measured){.batch = 4, .gpu = "NVIDIA H200", .tries = true};
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_int_equal(estimate.evidence, EVIDENCE_KERNELS);
+    double without_code = estimate.bytes.value;
+    export.measured.process = (struct count){(int64_t)1016 << 20, true};
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_true(estimate.bytes.value == without_code + (1016 - 630) * (double)MIB);
+    export.measured.process.value = 624 << 20;
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_true(estimate.bytes.value == without_code);
+    export.measured.process.value = (int64_t)1016 << 20;
+    export.measured.batch = 8; /* of another batch */
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    export.measured.process.known = false;
+    double with_process = estimate.bytes.value;
+    assert_int_equal(estimate_run("graph", &request, &fault, &estimate), 0);
+    assert_true(estimate.bytes.value == with_process);
 }
 
 /* Kernels of the first convolution of a kind are tried, and PyTorch empties its cache then: 32 MiB
@@ -215,6 +235,17 @@ static void test_tries_empty_the_cache(void **state)
     how.tries = tries;
     assert_int_equal(allocator_replay_export(&export, &how, &bare, &fault, &footprint), 0);
     assert_true(footprint.reserved == 48.0 * MIB);
+    free(tries);
+    /* The gradient of the second's input is the question of a transposed one, but in the thread of
+     * the backward pass. The third asks in that thread, too. */
+    shapes[0] = shapes[1];
+    memcpy(shapes[0].input, shapes[1].output, sizeof shapes[0].input);
+    memcpy(shapes[0].output, shapes[1].input, sizeof shapes[0].output);
+    shapes[0].transposed = true;
+    convs[1].pass = convs[2].pass = EXPORT_INPUT_GRADIENT;
+    convs[2].shape = 1;
+    assert_int_equal(tried_kernels_find(&request, &fault, &tries), 0);
+    assert_true(tries[0] && tries[1] && !tries[2]);
     free(tries);
 }
 

@@ -147,7 +147,8 @@ static void test_loop(void **state)
         "\"matmuls\":[{\"tick\":14,\"phase\":\"backward\"}],"
         "\"convs\":[{\"tick\":14,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
         "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}],"
-        "\"kernels\":{\"batch\":16,\"gpu\":\"NVIDIA H200\",\"scratch\":[[100,200]]}," LAYERS;
+        "\"kernels\":{\"batch\":16,\"gpu\":\"NVIDIA H200\",\"scratch\":[[100,200]],"
+        "\"process\":654311424}," LAYERS;
     if (parse(text, &fault, &network) < 0)
         fail_msg("%s", fault.text);
     const struct export *export = network.export;
@@ -167,6 +168,7 @@ static void test_loop(void **state)
     assert_int_equal(export->convs[3].tick, 15);
     assert_int_equal(export->measured.batch, 16);
     assert_string_equal(export->measured.gpu, "NVIDIA H200");
+    assert_true(export->measured.process.known && export->measured.process.value == 624 << 20);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(export->convs[i].workspace.value, i % 2 ? 200 : 100);
     assert_true(export->multiplies_from[0] == -1 && export->multiplies_from[1] == 4);
@@ -196,6 +198,9 @@ static void test_mistakes(void **state)
         {HEAD TENSORS "\"layers\":[]}", -EINVAL, "layers"},
         {HEAD TENSORS "\"layers\":[7]}", -EINVAL, "layers[0]"},
         {HEAD TENSORS "\"convs\":[{\"tick\":1}]," LAYERS, -EINVAL, "convs[0]"},
+        {HEAD TENSORS "\"kernels\":{\"batch\":1,\"gpu\":\"A\",\"scratch\":[],"
+                      "\"process\":-1}," LAYERS,
+            -EINVAL, "kernels.process"},
         {HEAD TENSORS "\"operators\":[" OPERATOR("forward", "add", "-1", "[0,8]") "]," LAYERS,
             -EINVAL, "operators[0]"},
         {HEAD TENSORS "\"operators\":[7]," LAYERS, -EINVAL, "operators[0]"},
