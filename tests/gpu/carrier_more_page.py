@@ -40,9 +40,9 @@ TURNS = """ResNet-50, batch 128, {steps} steps, {gib:.1f} GiB each, by collocd w
 TURNS_GOAL = 0.85  # of the throughput of one after the other, at least
 TURNS_SAID = """Suspended: {suspended} of {n}, {times} in all. What makes the figure is that two run
 at a time, and that one starts while another computes."""
-FEW_TURNS = """A training whose end comes before its slot's is not stopped, and a slot is 20 times
-as long as a suspension and resumption{slot}. So this says little about what turns cost: predicted
-were one or two suspensions of each, and 0.90 to 1.05."""
+FEW_TURNS = """Each ran for {least:.0f} to {most:.0f} s, and a slot is 20 times as long as a
+suspension and resumption{slot}: most ended by themselves when it was over. So this says little
+about what turns cost: predicted were one or two suspensions of each, and 0.90 to 1.05."""
 LOSSES = """Out and back at random instants, beside all others of this table on one GPU. Losses are
 compared bit for bit with those of a run without colloc. A training that had not reached its end is
 ended by the trial some steps after its last return, so that only its first steps are compared.
@@ -118,6 +118,14 @@ def turns_table(alone, together):
     return table(["", ""], lines)
 
 
+def running_s(story):
+    """How long each was seen running."""
+    seconds = [0] * (len(story[0]) - 1)
+    for (begin, *states), (end, *_) in zip(story, story[1:]):
+        seconds = [s + (end - begin) * (is_in == "RUNNING") for s, is_in in zip(seconds, states)]
+    return seconds
+
+
 def stops_sentence(together):
     """How often trainings were stopped, which says what the throughput is worth."""
     times, n = together["suspensions"], len(together["suspensions"])
@@ -125,7 +133,8 @@ def stops_sentence(together):
     first = next((at for at, *states in together["story"] if "SUSPENDED" in states), None)
     if sum(times) < n:
         slot = "" if first is None else f", here about {first:.0f} s"
-        said += " " + FEW_TURNS.format(slot=slot)
+        ran = running_s(together["story"])
+        said += " " + FEW_TURNS.format(slot=slot, least=min(ran), most=max(ran))
     return wrap(said)
 
 

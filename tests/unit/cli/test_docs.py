@@ -51,6 +51,24 @@ DOOR_LINES_MAX = 60
 DOOR_LINES_BEFORE_COMMANDS = 6  # title, what the reader will be able to do
 
 
+def anchors_of(text):
+    """The names by which links reach its headings, as on GitHub."""
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)|[`*]", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def strings_of_source():
+    """The texts of src/**/*.c, each joined from its literals."""
+    literal = r'"((?:[^"\\\n]|\\.)*)"'
+    found = []
+    for path in glob.glob(os.path.join(ROOT, "src", "**", "*.c"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            for joined in re.finditer(rf"(?:{literal}\s*)+", file.read()):
+                found.append("".join(re.findall(literal, joined[0])))
+    return "\n".join(found)
+
+
 class Docs(CliCase):
     def options_of(self, program, *words):
         done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
@@ -104,6 +122,39 @@ class Docs(CliCase):
             first = next(i for i, line in enumerate(lines) if line.startswith("    "))
             self.assertLessEqual(len(lines), DOOR_LINES_MAX, page)
             self.assertLessEqual(first, DOOR_LINES_BEFORE_COMMANDS, page)
+
+    def test_sentences_of_bad_input(self):
+        """What carrier.md quotes of the program is in it."""
+        with open(os.path.join(ROOT, "docs", "carrier.md"), encoding="utf-8") as file:
+            part = re.search(r"^### What is missing, or fails\n(.*?)^#", file.read(), re.M | re.S)[
+                1
+            ]
+        entries = " ".join(part.split()).split(" - **")[1:]
+        sentences = [s for entry in entries for s in re.findall(r'\("([^"]+)"\)', entry)]
+        self.assertGreater(len(sentences), 8)
+        source = strings_of_source()
+        for sentence in sentences:
+            with self.subTest(sentence):
+                self.assertIn(
+                    re.sub(r" \([\d.]+ GiB wanted, [\d.]+ GiB free\)", "", sentence), source
+                )
+
+    def test_links_to_headings(self):
+        texts = {os.path.join(ROOT, page): text for page, text in read_pages()}
+        links = 0
+        for page, text in read_pages():
+            for file, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", text):
+                to = (
+                    os.path.join(ROOT, os.path.dirname(page), file)
+                    if file
+                    else os.path.join(ROOT, page)
+                )
+                to = os.path.normpath(to)
+                if to in texts:
+                    with self.subTest(page=page, link=f"{file}#{anchor}"):
+                        self.assertIn(anchor, anchors_of(texts[to]))
+                    links += 1
+        self.assertGreater(links, 40)
 
     def test_links_and_scripts(self):
         links = 0

@@ -253,7 +253,8 @@ class MorePage(unittest.TestCase):
         story = [[0.1, "RUNNING", "RUNNING"], [22.5, "SUSPENDED", "RUNNING"]]
         text = carrier_more_page.stops_sentence({"suspensions": [1, 0], "story": story})
         self.assertIn("1 of 2, 1 in all", text)
-        self.assertIn("about 22 s. So this says little", text.replace("\n", " "))
+        self.assertIn("ran for 22 to 22 s", text.replace("\n", " "))
+        self.assertIn("about 22 s: most ended by themselves", text.replace("\n", " "))
         text = carrier_more_page.stops_sentence({"suspensions": [2, 1], "story": story})
         self.assertIn("2 of 2, 3 in all", text)
         self.assertNotIn("little", text)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of measured pages are what their command prints of the raw results."""
 
+import json
+import lzma
 import os
 import re
+import statistics
 import subprocess
 import sys
 import unittest
@@ -62,6 +65,19 @@ class Pages(unittest.TestCase):
             page = rows(file.read())
         self.assertGreater(len(page), 4)
         self.assertEqual(page, rows(made))
+
+    def test_the_first_figures_of_the_readme(self):
+        """Those of a newcomer: the means of each way, and of how many runs."""
+        totals = {}
+        with lzma.open(os.path.join(MEASURED, "start-newcomer.jsonl.xz"), "rt") as lines:
+            for run in map(json.loads, lines):
+                totals.setdefault(run["way"], []).append(run["total_s"])
+        ways = [totals[way] for way in ("unset", "by-hand", "one-by-one")]
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            entry = re.search(r"^- \*\*Nothing to set.*?(?=^- )", file.read(), re.M | re.S)[0]
+        said = re.findall(r"(\d+\.\d) s", " ".join(entry.split()))
+        self.assertEqual(said, [f"{statistics.fmean(way):.1f}" for way in ways])
+        self.assertIn("mean of {}, {} and {} runs".format(*map(len, ways)), " ".join(entry.split()))
 
     def assert_has(self, page, made):
         """A page with other tables too."""
