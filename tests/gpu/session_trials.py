@@ -95,16 +95,61 @@ def slots():
     }
 
 
-def windows(ways, seconds):
-    command = f"{GPU}/window_trial.py {{programs}} {{out}}/windows.jsonl --gpus={{gpu}}"
+# Of all trials of windows, in the session's own folder: each way adds to it.
+WINDOWS = "{out}/../windows.jsonl"
+WINDOW_S = 525  # so that three calls and a start are below 1,800 s
+ALONE_S = 225
+
+
+def window(way):
+    command = f"{GPU}/window_trial.py {{programs}} {WINDOWS} --gpus={{gpu}} --ways={way}"
     return {
         "gpus": 1,
-        "wanted_s": seconds,
-        "least_s": seconds,
-        "command": f"{command} --ways={ways}",
-        "smoke": f"{command} --ways={ways.split(',')[0]} --seconds=20 --alone=3",
-        "emulated": f"{command} --ways={ways.split(',')[0]} --seconds=10 --alone=2 --emulated",
+        "wanted_s": WINDOW_S + 45,
+        "least_s": WINDOW_S + 45,
+        "command": f"{command} --seconds={WINDOW_S}",
+        "smoke": f"{command} --seconds=15",
+        "emulated": f"{command} --seconds=30 --emulated",
         "predicted": "the aim: progress and energy within 3 % of those composed from its mixes",
+    }
+
+
+def encoders():
+    """The checkpoints of the last session are looked for beside the session's folder."""
+    command = f"{GPU}/encoders_trial.py {{programs}} {{out}} --seconds={{seconds}}"
+    found = "$(test -d {out}/../../checkpoints && echo --checkpoints={out}/../../checkpoints)"
+    return {
+        "gpus": 1,
+        "wanted_s": 300,
+        "least_s": 120,
+        "command": f"{command} {found}",
+        "smoke": f"{command} {found} --sets=measured,both",
+    }
+
+
+def alone_and_mixes():
+    """Each training of the window alone; then, in what is left, the mixes that the windows of the
+    same folder visited."""
+
+    def chain(alone_s, windows, mixes):
+        compare = f"{GPU}/window_trial.py --compare {WINDOWS}"
+        return (
+            f"{GPU}/window_trial.py {{programs}} {WINDOWS} --gpus={{gpu}} --ways=alone"
+            f" --seconds={alone_s} {windows} && {compare} --missing={{out}}/missing.csv &&"
+            f" {{{{ python3 {GPU}/mixes_trial.py {{programs}} {{out}}/../mixes --gpus={{gpu}}"
+            f" --missing={{out}}/missing.csv {mixes}; {compare}"
+            " --mixes={out}/../mixes/mixes.csv; }}"
+        )
+
+    rest = f"$(({{seconds}} - {ALONE_S + 35}))"
+    return {
+        "gpus": 1,
+        "wanted_s": WINDOW_S + 45,
+        "least_s": ALONE_S + 120,
+        "command": chain(ALONE_S, "", f"--loaders=4 --fork --seconds={rest}"),
+        "smoke": f"{GPU}/window_trial.py {{programs}} {WINDOWS} --gpus={{gpu}} --ways=alone"
+        " --seconds=25",
+        "emulated": chain(50, "--emulated", "--emulated --window=2 --seconds={seconds}"),
     }
 
 
@@ -224,19 +269,33 @@ TRIALS = (
         may_be_beside=False,
     ),
     Trial(
-        "windows-alone",
-        "A window of the 60-task trace at true speed: each training alone, and exclusive",
-        **windows("alone,exclusive", 720),
-    ),
-    Trial(
         "windows-magm",
-        "The same window under MAGM with estimates",
-        **windows("magm", 600),
+        "A window of the 60-task trace at true speed under MAGM with estimates",
+        **window("magm"),
     ),
     Trial(
         "windows-default",
         "The same window as installed",
-        **windows("default", 600),
+        **window("default"),
+    ),
+    Trial(
+        "windows-alone",
+        "Each training of the window alone (which gives exclusive), and the mixes of the windows",
+        predicted="exclusive makes 0.99 of progress a second; 9 s for each mix; two trainings that"
+        " load images 0.75 to 0.95 each, three 0.55 to 0.85",
+        **alone_and_mixes(),
+    ),
+    Trial(
+        "windows-predictive",
+        "The same window under predictive with estimates",
+        **window("predictive"),
+    ),
+    Trial(
+        "encoders",
+        "GPUMemNet's encoders with labels, ten sets at once, until the loss no longer falls",
+        predicted="0.4 to 1.5 s for an epoch alone, 1 to 5 with ten under MPS; the sets without"
+        " measured runs end after 90 to 250 epochs, at 88 to 93 and 86 to 92 %",
+        **encoders(),
     ),
     Trial(
         "mixes",

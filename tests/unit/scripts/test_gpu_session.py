@@ -28,6 +28,7 @@ import carrier_more_page  # noqa: E402
 import carrier_mps_trial  # noqa: E402
 import carrier_slots_page  # noqa: E402
 import carrier_turns_trial  # noqa: E402
+import encoders_trial  # noqa: E402
 import left_bytes  # noqa: E402
 import start_page  # noqa: E402
 import start_trial  # noqa: E402
@@ -147,6 +148,43 @@ class Runs(unittest.TestCase):
         with tarfile.open(f"{self.out}/results.tar.xz") as archive:
             self.assertIn("a/there", archive.getnames())
             self.assertNotIn("a/gone", archive.getnames())
+
+
+class Encoders(unittest.TestCase):
+    def refused(self, *words):
+        said = io.StringIO()
+        with mock.patch.object(sys, "argv", ["encoders_trial.py", "build", "out", *words]):
+            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit):
+                encoders_trial.main()
+        return said.getvalue()
+
+    def test_wrong_options_are_refused(self):
+        self.assertIn("no set none: both crashes-out", self.refused("--sets=both,none"))
+        self.assertIn("no folder /nonexistent", self.refused("--checkpoints=/nonexistent"))
+
+    def test_the_last_epoch_of_each_set_is_written(self):
+        with tempfile.TemporaryDirectory() as out:
+            os.makedirs(f"{out}/weights")
+            self.assertEqual(encoders_trial.write_epochs(out), {})
+            with open(f"{out}/encoders.jsonl", "w", encoding="ascii") as file:
+                for name, epoch, ended in (
+                    ("both", 1, False),
+                    ("measured", 7, False),
+                    ("both", 2, True),
+                ):
+                    line = {
+                        "set": name,
+                        "epoch": epoch,
+                        "best_epoch": 1,
+                        "ended": ended,
+                        "took_s": 3,
+                    }
+                    print(json.dumps(line), file=file)
+            found = encoders_trial.write_epochs(out)
+            self.assertEqual(found["both"], {"epoch": 2, "best_epoch": 1, "ended": True})
+            self.assertEqual(found["measured"]["epoch"], 7)
+            with open(f"{out}/weights/epochs.json", encoding="utf-8") as file:
+                self.assertEqual(json.load(file), found)
 
 
 class Tables(unittest.TestCase):
