@@ -30,17 +30,24 @@ static int64_t process_bytes(const struct group_process *process)
     return sum;
 }
 
+/* NULL: it is on several. */
+static const char *gpu_of(const struct group_process *process)
+{
+    return process->n_memory == 1 ? process->memory[0].gpu : NULL;
+}
+
 static int64_t limit_of(const struct group_runner *runner)
 {
-    int64_t bytes = process_bytes(&runner->group.processes[runner->step.process]);
+    const struct group_process *process = &runner->group.processes[runner->step.process];
+    int64_t bytes = process_bytes(process);
     switch (runner->step.call) {
     case HELPER_LOCK:
         return LOCK_LIMIT_US;
     case HELPER_STATE:
     case HELPER_SUSPEND:
-        return copy_speed_limit_us(runner->speed, COPY_TO_HOST, bytes);
+        return copy_speed_limit_us(runner->speed, gpu_of(process), COPY_TO_HOST, bytes);
     case HELPER_RESUME:
-        return copy_speed_limit_us(runner->speed, COPY_TO_GPU, bytes);
+        return copy_speed_limit_us(runner->speed, gpu_of(process), COPY_TO_GPU, bytes);
     default:
         return CALL_LIMIT_US;
     }
@@ -48,13 +55,14 @@ static int64_t limit_of(const struct group_runner *runner)
 
 static void learn_copy_speed(struct group_runner *runner, const struct helper_reply *reply)
 {
-    int64_t bytes = process_bytes(&runner->group.processes[runner->step.process]);
-    if (runner->teaches_nothing)
+    enum helper_call call = runner->step.call;
+    const struct group_process *process = &runner->group.processes[runner->step.process];
+    if (runner->teaches_nothing || reply->result != 0 ||
+        (call != HELPER_SUSPEND && call != HELPER_RESUME))
         return;
-    if (reply->result == 0 && runner->step.call == HELPER_SUSPEND)
-        copy_speed_learn(runner->speed, COPY_TO_HOST, bytes, reply->took_us);
-    if (reply->result == 0 && runner->step.call == HELPER_RESUME)
-        copy_speed_learn(runner->speed, COPY_TO_GPU, bytes, reply->took_us);
+    copy_speed_learn(runner->speed, gpu_of(process),
+        call == HELPER_SUSPEND ? COPY_TO_HOST : COPY_TO_GPU, process_bytes(process),
+        reply->took_us);
 }
 
 static void on_reply(void *context, const struct helper_reply *reply)

@@ -54,7 +54,7 @@ enum event_kind {
                          The core takes no notice */
     EVENT_LATENCY,    /* how long the requests of a service take; not in the log */
     EVENT_SPEED,      /* how many times as long as alone a task takes; not in the log */
-    EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
+    EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on a GPU; of no task */
     EVENT_TICK,            /* time has passed */
     /* decisions */
     EVENT_PLACE,         /* the task gets these GPUs */
@@ -208,6 +208,7 @@ struct event {
         bool memory_granted; /* of MEMORY_ANSWER: it is tried again */
         struct {
             enum suspension_way way;
+            int of_gpu; /* its index in the view, plus 1; 0: of those whose cost is not known */
             struct suspension_cost cost;
         } suspension_cost;
         int64_t latest_start_us;

@@ -182,7 +182,10 @@ const struct task_queue *core_blocked_queue(const struct core *core);
 const struct cluster_view *core_view(const struct core *core);
 const struct core_settings *core_get_settings(const struct core *core);
 const struct host_resources *core_host_used(const struct core *core); /* by running tasks */
-const struct suspension_costs *core_suspension_costs(const struct core *core);
+
+/* What a stop by this way costs a task on the GPU; gpu -1: on one of which nothing is known. */
+const struct suspension_cost *core_stop_cost(
+    const struct core *core, int gpu, enum suspension_way way);
 
 /*
  * Writes in one line why a waiting task does not start now: "GPU 2: SMACT 83 % over 80 %; GPU 3:

@@ -22,7 +22,7 @@ const struct core_setting core_setting_table[CORE_SETTINGS] = {
 static_assert(sizeof(enum window_statistic) == sizeof(int), "a choice is read and written as int");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
 static_assert(sizeof(enum recovery_rule) == sizeof(int), "and so is a rule of recovery");
-static_assert(sizeof(struct core_settings) == 440, /* with two *_delay_log, which stay 0 */
+static_assert(sizeof(struct core_settings) == 464, /* with two *_delay_log, which stay 0 */
     "a setting without a row in settings.def would be lost to the replay");
 
 static const char *name_in_scenarios(const struct core_setting *setting)

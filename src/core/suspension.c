@@ -39,9 +39,18 @@ const char *suspension_failure_name(enum suspension_failure failure)
 
 const char *suspension_way_name(enum suspension_way way)
 {
-    static const char *const names[SUSPENSION_WAYS] = {
-        [SUSPENSION_BY_DRIVER] = "driver", [SUSPENSION_BY_CARRIER] = "carrier"};
+    static const char *const names[SUSPENSION_WAYS] = {[SUSPENSION_BY_DRIVER] = "driver",
+        [SUSPENSION_BY_CARRIER] = "carrier",
+        [SUSPENSION_TO_NEIGHBOUR] = "neighbour"};
     return names[way];
+}
+
+const struct suspension_cost *suspension_costs_of(
+    const struct suspension_costs *costs, enum suspension_way way)
+{
+    if (way == SUSPENSION_TO_NEIGHBOUR)
+        return &costs->neighbour;
+    return way == SUSPENSION_BY_CARRIER ? &costs->carrier : &costs->driver;
 }
 
 /* Fitted to the measurements of suspension.h: never under by more than a second up to 48 GiB. */
@@ -67,11 +76,11 @@ struct suspension_cost suspension_cost_of_client(const struct suspension_cost *c
     return of_client;
 }
 
-/* Fixed: until the gate is closed and no call is in flight, as of a client. */
 struct suspension_cost suspension_cost_to_neighbour(void)
 {
-    return (struct suspension_cost){
-        .fixed_us = 100 * MS_US, .suspend_us_per_gib = 5 * MS_US, .resume_us_per_gib = 6 * MS_US};
+    return (struct suspension_cost){.fixed_us = NEAR_FIXED_MS * MS_US,
+        .suspend_us_per_gib = NEAR_OUT_MS_PER_GIB * MS_US,
+        .resume_us_per_gib = NEAR_BACK_MS_PER_GIB * MS_US};
 }
 
 static int64_t time_us(int64_t fixed_us, int64_t us_per_gib, double bytes)
@@ -87,4 +96,9 @@ int64_t suspension_time_us(const struct suspension_cost *cost, double bytes)
 int64_t resumption_time_us(const struct suspension_cost *cost, double bytes)
 {
     return time_us(cost->fixed_us, cost->resume_us_per_gib, bytes);
+}
+
+int64_t suspension_stop_us(const struct suspension_cost *cost, double bytes)
+{
+    return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
 }

@@ -95,22 +95,33 @@ struct suspension_cost {
     int64_t resume_us_per_gib;
 };
 
-/* Which way the memory of a task goes: all by NVIDIA's driver, or by the carrier but for the
- * context (docs/carrier.md). With the carrier on, a task goes by it if it can take all of its
- * processes. */
+/* Which way the memory of a task goes: all by NVIDIA's driver; or by the carrier but for the
+ * context, to the host or to a neighbour GPU (docs/carrier.md). With the carrier on, a task goes by
+ * it if it can take all of its processes. */
 enum suspension_way {
-    SUSPENSION_EITHER_WAY, /* of a cost in the log of a version that had one for both */
+    SUSPENSION_EITHER_WAY, /* of a cost in the log of a version that had one for both to the host */
     SUSPENSION_BY_DRIVER,
     SUSPENSION_BY_CARRIER,
+    SUSPENSION_TO_NEIGHBOUR,
     SUSPENSION_WAYS
 };
 
-/* "driver", "carrier": stable, they stand in logs; NULL for SUSPENSION_EITHER_WAY. */
+/* "driver", "carrier", "neighbour": stable, they stand in logs; NULL for SUSPENSION_EITHER_WAY. */
 const char *suspension_way_name(enum suspension_way way);
 
 struct suspension_costs {
-    struct suspension_cost driver, carrier;
+    struct suspension_cost driver, carrier, neighbour;
 };
+
+/* Is it a cost? No stop takes no time at all: all 0 is one that is not known. */
+static inline bool suspension_cost_is_known(const struct suspension_cost *cost)
+{
+    return cost->fixed_us || cost->suspend_us_per_gib || cost->resume_us_per_gib;
+}
+
+/* The cost of the way. */
+const struct suspension_cost *suspension_costs_of(
+    const struct suspension_costs *costs, enum suspension_way way);
 
 /* The measured costs, as a straight line. By the carrier 6.6 GiB took 0.88 s and 0.48 s; the copy
  * of 47.5 GiB alone 2.0 to 2.4 s and 1.2 s. */
@@ -121,8 +132,7 @@ struct suspension_cost suspension_cost_by_carrier(void);
  * 47 GiB in 2.0 to 2.4 s and 1.2 s, and 30 to 87 ms to unmap and map what was copied. */
 struct suspension_cost suspension_cost_of_client(const struct suspension_cost *cost);
 
-/* The same for a copy on a neighbour GPU, over NVLink: measured on two H200s 0.04 s each way at
- * 6.5 GiB, 0.21 s and 0.25 s at 47 GiB. The context stays. */
+/* The same for a copy on a neighbour GPU, over NVLink (sharing/carry_cost.h). The context stays. */
 struct suspension_cost suspension_cost_to_neighbour(void);
 
 /* How long the suspension of a task takes that holds `bytes` on each GPU, in microseconds. */
@@ -130,5 +140,8 @@ int64_t suspension_time_us(const struct suspension_cost *cost, double bytes);
 
 /* How long its resumption takes, in microseconds. */
 int64_t resumption_time_us(const struct suspension_cost *cost, double bytes);
+
+/* How long the two take together, in microseconds. */
+int64_t suspension_stop_us(const struct suspension_cost *cost, double bytes);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/reading.h"
 #include "core/claim.h"
 #include "core/residence.h"
+#include "core/suspension.h"
 #include "core/task.h"
 #include "core/window.h"
 
@@ -158,9 +159,10 @@ struct gpu_view {
     struct window power, pcie;                /* empty unless a setting limits them */
     struct reading power_level, pcie_level;   /* watts, bytes a second; as smact_level */
     struct reading unaccounted_when_reserved; /* gpu_view_unaccounted_bytes, then */
-    int64_t accrued_us; /* until when its residents were charged (charges.c) */
-    struct {            /* the last fault of an MPS client there, its own or a co-resident's */
-        uint64_t task;  /* the first that ended; 0: none */
+    int64_t accrued_us;                 /* until when its residents were charged (charges.c) */
+    struct suspension_costs stop_costs; /* learned; not known: the machine's (core_stop_cost) */
+    struct {           /* the last fault of an MPS client there, its own or a co-resident's */
+        uint64_t task; /* the first that ended; 0: none */
         uint32_t uid;
         int64_t at_us;
     } fault;

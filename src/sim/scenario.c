@@ -212,17 +212,21 @@ static bool is_carried(const struct scenario_run *run, const struct task *task)
            !run->scenario.tasks[task->id].uncarried;
 }
 
+/* What the core knows of the GPU that the task leaves or comes back to. */
 static struct suspension_cost cost_of(
     const struct scenario_run *run, const struct task *task, enum effect_kind effect)
 {
+    const struct core *core = sim_core(run->sim);
+    int gpu = task->n_gpus ? task->gpus[0] : task_context_gpu(task);
     if (task->run->yield.has_neighbour && effect != EFFECT_RELOCATE)
-        return suspension_cost_to_neighbour();
-    const struct suspension_costs *costs = &run->scenario.settings.suspension_costs;
-    struct suspension_cost cost = is_carried(run, task) ? costs->carrier : costs->driver;
-    return keeps_context(run, task) ? suspension_cost_of_client(&cost) : cost;
+        return *core_stop_cost(core, gpu, SUSPENSION_TO_NEIGHBOUR);
+    bool carried = is_carried(run, task);
+    const struct suspension_cost *cost = core_stop_cost(
+        core, gpu, carried ? SUSPENSION_BY_CARRIER : SUSPENSION_BY_DRIVER);
+    return keeps_context(run, task) ? suspension_cost_of_client(cost) : *cost;
 }
 
-/* Suspending and resuming take as long as the settings expect; pausing takes no time. */
+/* Suspending and resuming take as long as the core expects; pausing takes no time. */
 static void on_yield(
     void *context, struct sim *sim, const struct task *task, enum effect_kind effect)
 {
@@ -243,7 +247,7 @@ static void on_yield(
         effect != EFFECT_RELOCATE)
         return;
     if (effect == EFFECT_RELOCATE && !task->run->yield.has_neighbour) /* by the driver */
-        took_us += run->scenario.settings.suspension_costs.carrier.fixed_us;
+        took_us += core_stop_cost(sim_core(sim), -1, SUSPENSION_BY_CARRIER)->fixed_us;
     else if (effect == EFFECT_RELOCATE)
         took_us += suspension_time_us(&cost, fmax(0, state->resident_bytes - stays));
     else if (effect != EFFECT_RESUME) {

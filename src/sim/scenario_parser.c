@@ -532,6 +532,28 @@ static int read_move(struct scenario *scenario, struct scenario_input *input,
     return read_task_event(scenario, input, words, fault);
 }
 
+/* "t=5 stop-cost gpu1 carrier 600ms 188ms 104ms": fixed, and for each GiB out and back */
+static int read_stop_cost(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    struct suspension_cost *cost = &input->event.suspension_cost.cost;
+    int gpu = 0, way = SUSPENSION_BY_DRIVER;
+    if (words->n != 7 || strncmp(words->word[2], "gpu", 3) != 0 ||
+        read_int(words->word[2] + 3, scenario->n_gpus - 1, &gpu) < 0 ||
+        parse_duration(words->word[4], &cost->fixed_us) < 0 ||
+        parse_duration(words->word[5], &cost->suspend_us_per_gib) < 0 ||
+        parse_duration(words->word[6], &cost->resume_us_per_gib) < 0)
+        return fault_set(fault, EINVAL, "stop-cost needs a GPU, a way and three times");
+    while (way < SUSPENSION_WAYS && strcmp(suspension_way_name(way), words->word[3]) != 0)
+        way++;
+    if (way == SUSPENSION_WAYS)
+        return refuse_word(fault, words->word[3]);
+    input->event.suspension_cost.way = way;
+    input->event.suspension_cost.of_gpu = gpu + 1;
+    input->event.time_us = input->time_us;
+    return add_input(scenario, input, fault);
+}
+
 /* "t=5 set preempt yes" */
 static int read_reload(struct scenario *scenario, struct scenario_input *input,
     const struct line_words *words, struct fault *fault)
@@ -586,6 +608,7 @@ static int read_timed(
         {"estimate", read_estimate, {.event.kind = EVENT_ESTIMATE}},
         {"why", read_task_event, {.kind = INPUT_WHY}},
         {"set", read_reload, {.kind = INPUT_RELOAD}},
+        {"stop-cost", read_stop_cost, {.event.kind = EVENT_SUSPENSION_COST}},
         {"foreign", read_gpu_change, {.change.sets_external = true}},
         {"found", read_gpu_change, {.change.clears = GPU_TROUBLE_ALL}},
         {"lost", read_gpu_change, {.change.sets = GPU_TROUBLE_LOST}},

@@ -83,21 +83,30 @@ static int take_memory_again(struct simulation_run *run, struct simulated_task *
     return r;
 }
 
-/* The carrier can take all simulated tasks. */
-static const struct suspension_cost *cost_of_host(const struct simulation_run *run)
+/* What the core knows of the GPU that the task leaves or comes back to. */
+static struct suspension_cost cost_on_gpu(
+    const struct simulation_run *run, const struct simulated_task *task, enum suspension_way way)
 {
-    const struct core_settings *settings = &run->simulation->settings;
-    const struct suspension_costs *costs = &settings->suspension_costs;
-    return settings->carries_mps ? &costs->carrier : &costs->driver;
+    const struct task *yielding = core_task(sim_core(run->sim), task->running.id);
+    int gpu = yielding->n_gpus ? yielding->gpus[0] : task_context_gpu(yielding);
+    return *core_stop_cost(sim_core(run->sim), gpu, way);
+}
+
+/* The carrier can take all simulated tasks. */
+static struct suspension_cost cost_of_host(
+    const struct simulation_run *run, const struct simulated_task *task)
+{
+    bool is_carried = run->simulation->settings.carries_mps;
+    return cost_on_gpu(run, task, is_carried ? SUSPENSION_BY_CARRIER : SUSPENSION_BY_DRIVER);
 }
 
 static struct suspension_cost cost_of(
     const struct simulation_run *run, const struct simulated_task *task)
 {
-    const struct suspension_cost *cost = cost_of_host(run);
+    const struct suspension_cost cost = cost_of_host(run, task);
     if (task->copy_bytes)
-        return suspension_cost_to_neighbour();
-    return keeps_context(run, task) ? suspension_cost_of_client(cost) : *cost;
+        return cost_on_gpu(run, task, SUSPENSION_TO_NEIGHBOUR);
+    return keeps_context(run, task) ? suspension_cost_of_client(&cost) : cost;
 }
 
 /* Of the bytes that the task holds, those that are copied. */
@@ -183,7 +192,8 @@ static void begin_resumption(
 /* The copy goes from the neighbour to the host; or the driver takes the context. */
 static void begin_relocation(struct simulation_run *run, struct simulated_task *task)
 {
-    task->yield_us = suspension_time_us(cost_of_host(run), (double)task->copy_bytes);
+    const struct suspension_cost cost = cost_of_host(run, task);
+    task->yield_us = suspension_time_us(&cost, (double)task->copy_bytes);
     simulation_run_wake(
         run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, task->running.id, task->attempt);
 }

@@ -386,6 +386,7 @@ static const struct field speed_fields[] = {
 
 static const struct field suspension_cost_fields[] = {
     {"way", FIELD_NAME, AT(suspension_cost.way), OPTIONAL, 0, 0, &suspension_ways},
+    {"of_gpu", FIELD_INT, AT(suspension_cost.of_gpu), OPTIONAL, 1, 1000000, NULL},
     {"fixed_us", FIELD_INT64, AT(suspension_cost.cost.fixed_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
     {"suspend_us_per_gib", FIELD_INT64, AT(suspension_cost.cost.suspend_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
     {"resume_us_per_gib", FIELD_INT64, AT(suspension_cost.cost.resume_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "checkpoint/copy_speed.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/helper_line.h"
@@ -59,10 +61,19 @@ static void check_process(struct span text)
 
 static void check_speed(struct span text)
 {
+    static char written[COPY_SPEED_TEXT_SIZE];
     struct copy_speed speed = copy_speed_read(text);
-    for (int way = 0; way < COPY_WAYS; way++)
-        require(speed.s_per_gib[way] > 0 && speed.s_per_gib[way] <= 50);
-    require(copy_speed_limit_us(&speed, COPY_TO_HOST, INT64_C(1) << 40) > 0);
+    require(speed.n_gpus <= COPY_SPEED_GPUS);
+    for (size_t i = 0; i <= speed.n_gpus; i++) {
+        const char *uuid = i < speed.n_gpus ? speed.gpus[i].uuid : NULL;
+        for (enum copy_way way = 0; way < COPY_WAYS; way++) {
+            int64_t us = copy_speed_expect_us(&speed, uuid, way, GIB);
+            require(us > 0 && us <= 51 * SECOND_US);
+            require(copy_speed_limit_us(&speed, uuid, way, INT64_C(1) << 40) > us);
+        }
+    }
+    require(copy_speed_write(&speed, written, sizeof written) > 0);
+    copy_speed_learn(&speed, "GPU-1", COPY_TO_HOST, 10 * GIB, SECOND_US);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

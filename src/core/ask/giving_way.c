@@ -69,9 +69,8 @@ static struct processes list_processes(const struct core *core, const struct tas
 /* Does the carrier take the task's memory, or the driver? The carrier has to be able to take all of
  * its processes. Until the first is listed, seconds after a start or a resumption, it is expected
  * to. */
-static bool is_carried(const struct core *core, const struct task *task)
+static bool is_carried(const struct core *core, struct processes listed)
 {
-    struct processes listed = list_processes(core, task);
     return core->settings.carries_mps && listed.carried == listed.n;
 }
 
@@ -79,8 +78,8 @@ static bool is_carried(const struct core *core, const struct task *task)
  * has come back, and no sample has listed since, it has taken away before. */
 static bool are_clients_carried(const struct core *core, const struct task *task)
 {
-    bool are_listed = list_processes(core, task).n > 0;
-    return is_carried(core, task) && (are_listed || task->run->yield.context_bytes.valid);
+    struct processes listed = list_processes(core, task);
+    return is_carried(core, listed) && (listed.n > 0 || task->run->yield.context_bytes.valid);
 }
 
 /* NVIDIA's driver refuses clients of MPS and processes on MIG instances, and puts a process back
@@ -139,23 +138,36 @@ double core_freed_bytes(const struct task *task, double used_bytes)
     return core_keeps_contexts(task) ? without_context(task, used_bytes) : used_bytes;
 }
 
-/* What is on several GPUs is taken for ranks until it has been suspended: then it is known. */
-static bool is_by_carrier_alone(const struct core *core, const struct task *task)
+/* By which way its memory goes to the host. Whether a neighbour lends memory is known only when it
+ * is stopped; a slot or a wait counts on the longer time. */
+static enum suspension_way way_of(const struct core *core, const struct task *task)
 {
-    return core_keeps_contexts(task) ||
-           (is_carried(core, task) && core_may_be_ranks(task) && task->run->yield.suspensions == 0);
+    bool carried = is_carried(core, list_processes(core, task));
+    return carried ? SUSPENSION_BY_CARRIER : SUSPENSION_BY_DRIVER;
+}
+
+/* What is on several GPUs is taken for ranks until it has been suspended: then it is known. */
+static bool is_by_carrier_alone(const struct task *task, enum suspension_way way)
+{
+    return core_keeps_contexts(task) || (way == SUSPENSION_BY_CARRIER && core_may_be_ranks(task) &&
+                                            task->run->yield.suspensions == 0);
 }
 
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
-    const struct suspension_costs *costs = &core->suspension_costs;
-    struct suspension_cost cost = is_carried(core, task) ? costs->carrier : costs->driver;
+    enum suspension_way way = way_of(core, task);
     double used = reading_assume(core_bytes_of(core, task), 0);
     bool stays = core_context_may_stay(core, task);
     double bytes = stays ? without_context(task, used) : core_freed_bytes(task, used);
-    if (stays || is_by_carrier_alone(core, task))
-        cost = suspension_cost_of_client(&cost);
-    return suspension_time_us(&cost, bytes) + resumption_time_us(&cost, bytes);
+    int64_t most_us = 0;
+    for (int i = 0; i < task->n_gpus || i == 0; i++) { /* its GPUs copy at the same time */
+        struct suspension_cost cost = *core_stop_cost(core, task->n_gpus ? task->gpus[i] : -1, way);
+        if (stays || is_by_carrier_alone(task, way))
+            cost = suspension_cost_of_client(&cost);
+        int64_t us = suspension_stop_us(&cost, bytes);
+        most_us = us > most_us ? us : most_us;
+    }
+    return most_us;
 }
 
 int64_t core_rested_us(const struct core *core, const struct task *task)

@@ -3,8 +3,9 @@
  * The rule: only between GPUs of one server that NVLink joins, neither a MIG instance; only from a
  * healthy GPU that no claim keeps for a task (claim.h), and of which a new sample shows so much
  * free memory beyond the margin and what its residents will still take; only while no task that
- * waits may run there. The carrier has to take all of the task's memory, and what stays on its own
- * GPU is its context: so it must not be in the way of the task that it gives way to.
+ * waits may run there; only if the copy is expected to take less time than one to the host. The
+ * carrier has to take all of the task's memory, and what stays on its own GPU is its context: so it
+ * must not be in the way of the task that it gives way to.
  */
 #include "core/ask/neighbour.h"
 
@@ -14,6 +15,7 @@
 #include "core/ask/giving_way.h"
 #include "core/ask/placement.h"
 #include "core/memory_domain.h"
+#include "core/questions.h"
 #include "core/state/tasks.h"
 
 /* Distances of pairs that NVLink joins are below: src/gpu/topology.c. */
@@ -34,6 +36,16 @@ static bool may_context_stay(
 {
     return task->run->share.sharing == SHARING_MPS ||
            core_fits_beside_context(core, task, bytes, to_task);
+}
+
+/* Does the way to a neighbour and back take less time than the one to the host? As far as it was
+ * learned: PCIe may be as fast as the links of some GPUs. */
+static bool is_sooner_near(const struct core *core, int gpu, double bytes)
+{
+    const struct suspension_cost *host = core_stop_cost(core, gpu, SUSPENSION_BY_CARRIER);
+    struct suspension_cost of_client = suspension_cost_of_client(host);
+    return suspension_stop_us(core_stop_cost(core, gpu, SUSPENSION_TO_NEIGHBOUR), bytes) <
+           suspension_stop_us(&of_client, bytes);
 }
 
 /* ---- the neighbour ---- */
@@ -161,7 +173,8 @@ int core_find_neighbour(struct core *core, const struct task *task, enum yield_r
         return -1;
     const struct gpu_view *own = &core->view.gpus[task->gpus[0]];
     if (own->id.is_mig_instance || !resident_is_carried(gpu_view_resident(own, task->id)) ||
-        !may_context_stay(core, task, bytes.value, to_task))
+        !may_context_stay(core, task, bytes.value, to_task) ||
+        !is_sooner_near(core, task->gpus[0], bytes.value))
         return -1;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];

@@ -39,9 +39,14 @@ const struct cluster_view *core_view(const struct core *core)
     return &core->view;
 }
 
-const struct suspension_costs *core_suspension_costs(const struct core *core)
+const struct suspension_cost *core_stop_cost(
+    const struct core *core, int gpu, enum suspension_way way)
 {
-    return &core->suspension_costs;
+    const struct suspension_cost *own = gpu >= 0 ? suspension_costs_of(
+                                                       &core->view.gpus[gpu].stop_costs, way)
+                                                 : NULL;
+    return own && suspension_cost_is_known(own) ? own
+                                                : suspension_costs_of(&core->suspension_costs, way);
 }
 
 const struct core_settings *core_get_settings(const struct core *core)

@@ -343,12 +343,19 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
 static int apply_suspension_cost(struct core *core, const struct event *event)
 {
     const struct suspension_cost *cost = &event->suspension_cost.cost;
-    if (cost->fixed_us < 0 || cost->suspend_us_per_gib < 0 || cost->resume_us_per_gib < 0)
+    enum suspension_way way = event->suspension_cost.way;
+    int of_gpu = event->suspension_cost.of_gpu;
+    if (cost->fixed_us < 0 || cost->suspend_us_per_gib < 0 || cost->resume_us_per_gib < 0 ||
+        of_gpu < 0 || of_gpu > core->view.n_gpus)
         return CORE_NOT_NOW;
-    if (event->suspension_cost.way != SUSPENSION_BY_CARRIER)
-        core->suspension_costs.driver = *cost;
-    if (event->suspension_cost.way != SUSPENSION_BY_DRIVER)
-        core->suspension_costs.carrier = *cost;
+    struct suspension_costs *costs = of_gpu ? &core->view.gpus[of_gpu - 1].stop_costs
+                                            : &core->suspension_costs;
+    if (way == SUSPENSION_EITHER_WAY || way == SUSPENSION_BY_DRIVER)
+        costs->driver = *cost;
+    if (way == SUSPENSION_EITHER_WAY || way == SUSPENSION_BY_CARRIER)
+        costs->carrier = *cost;
+    if (way == SUSPENSION_TO_NEIGHBOUR)
+        costs->neighbour = *cost;
     return 0;
 }
 

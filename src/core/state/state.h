@@ -132,7 +132,8 @@ struct core {
     struct core_users *users;
     struct cluster_view view;
 
-    struct suspension_costs suspension_costs; /* of the settings, until an event reports others */
+    struct suspension_costs suspension_costs; /* of GPUs of which nothing is known: of
+                                              the settings, until an event reports others */
     struct interference_constants learned;    /* those of the settings, with what was learned */
     struct learned_delay learned_delays[SHARING_MPS + 1];
 

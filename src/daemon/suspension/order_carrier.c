@@ -88,9 +88,15 @@ void suspension_carry(struct suspension *s, bool is_away, suspension_carried *ne
 
 void suspension_learn_carry(struct suspension *s, enum copy_way way)
 {
-    double bytes = reading_or(suspension_record_bytes(&s->record), 0);
-    copy_speed_learn(
-        &s->speed, way, (int64_t)bytes, clock_monotonic_us() - s->orders->carry.copying_us);
+    const struct order *order = s->orders;
+    const struct task *task = suspension_find_task(s, order->task);
+    if (!task || order->retries > 0 || order->is_found)
+        return; /* some of it may have been there before */
+    const char *uuid = task->n_gpus == 1 ? core_view(s->parts.core)->gpus[task->gpus[0]].id.uuid
+                                         : NULL;
+    copy_speed_learn(&s->speed, uuid, way,
+        (int64_t)reading_or(suspension_record_bytes(&s->record), 0),
+        clock_monotonic_us() - order->carry.copying_us);
 }
 
 enum carrier_use suspension_ask_carrier(

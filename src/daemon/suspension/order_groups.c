@@ -200,8 +200,8 @@ static void on_brought_back(struct suspension *s, enum preload_carry_answer answ
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
     if (answer == PRELOAD_CARRIES_DONE) {
-        if (task && !task->run->yield.has_neighbour)
-            suspension_learn_carry(s, CARRY_TO_GPU);
+        bool is_near = task && task->run->yield.has_neighbour;
+        suspension_learn_carry(s, is_near ? CARRY_FROM_NEIGHBOUR : CARRY_TO_GPU);
         complete_resumption(s);
     } else if (answer == PRELOAD_CARRIES_LOST)
         fail_lost(s);
@@ -539,8 +539,7 @@ static void on_clients_away(struct suspension *s, enum preload_carry_answer answ
         fail_clients(s, answer);
         return;
     }
-    if (!is_near)
-        suspension_learn_carry(s, CARRY_TO_HOST);
+    suspension_learn_carry(s, is_near ? CARRY_TO_NEIGHBOUR : CARRY_TO_HOST);
     suspension_complete_order(s, EVENT_SUSPENDED);
 }
 
@@ -550,8 +549,8 @@ static void on_taken_away(struct suspension *s, enum preload_carry_answer answer
 {
     const struct order *order = s->orders;
     if (answer == PRELOAD_CARRIES_DONE) {
+        suspension_learn_carry(s, CARRY_TO_HOST);
         if (order->retries == 0 && !order->is_found) { /* it was not away before */
-            suspension_learn_carry(s, CARRY_TO_HOST);
             log_info("task %llu: its memory has left its GPU after %.2f s",
                 (unsigned long long)order->task,
                 (double)(clock_monotonic_us() - order->started_us) / 1e6);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -20,6 +21,12 @@ static const size_t FILE_MAX = MIB;
 
 /* Chosen: single copies differ by this much, and the log stays small. */
 static const double REPORT_PART = 0.1;
+
+/* A way of the core, and its copies. */
+struct reported_way {
+    enum suspension_way way;
+    enum copy_way out, back;
+};
 
 static void record_path(const struct suspension *s, uint64_t task, char *path, size_t size)
 {
@@ -100,16 +107,11 @@ void suspension_load_speed(struct suspension *s)
 
 void suspension_save_speed(const struct suspension *s)
 {
-    char path[600], text[256];
+    char path[600], text[COPY_SPEED_TEXT_SIZE];
     speed_path(s, path, sizeof path);
     size_t size = copy_speed_write(&s->speed, text, sizeof text);
     if (size && file_write_atomic(path, text, size, 0600) < 0)
         log_debug("%s: cannot be written", path);
-}
-
-static int64_t us_per_gib(const struct copy_speed *speed, enum copy_way way)
-{
-    return copy_speed_expect_us(speed, way, GIB) - copy_speed_expect_us(speed, way, 0);
 }
 
 static bool is_speed_changed(int64_t learned_us, int64_t known_us)
@@ -117,15 +119,20 @@ static bool is_speed_changed(int64_t learned_us, int64_t known_us)
     return fabs((double)(learned_us - known_us)) > REPORT_PART * (double)known_us;
 }
 
-/* Not only what was learned: a log of an older version may have one cost for both ways. */
-static void report_way(struct suspension *s, enum suspension_way way,
-    const struct suspension_cost *known, enum copy_way out, enum copy_way back)
+/* The cost on a GPU; gpu -1: on those of which nothing was learned. Not only what was learned: a
+ * log of an older version may have one cost for both ways. */
+static void report_cost(struct suspension *s, int gpu, const struct reported_way *way)
 {
+    const char *uuid = gpu >= 0 ? core_view(s->parts.core)->gpus[gpu].id.uuid : NULL;
+    const struct suspension_cost *known = core_stop_cost(s->parts.core, gpu, way->way);
+    int64_t fixed_us = copy_speed_expect_us(&s->speed, uuid, way->out, 0);
+    struct suspension_cost cost = {.fixed_us = fixed_us,
+        .suspend_us_per_gib = copy_speed_expect_us(&s->speed, uuid, way->out, GIB) - fixed_us,
+        .resume_us_per_gib = copy_speed_expect_us(&s->speed, uuid, way->back, GIB) -
+                             copy_speed_expect_us(&s->speed, uuid, way->back, 0)};
     struct event event = driver_event(s->parts.driver, EVENT_SUSPENSION_COST, 0);
-    struct suspension_cost cost = {.fixed_us = copy_speed_expect_us(&s->speed, out, 0),
-        .suspend_us_per_gib = us_per_gib(&s->speed, out),
-        .resume_us_per_gib = us_per_gib(&s->speed, back)};
-    event.suspension_cost.way = way;
+    event.suspension_cost.way = way->way;
+    event.suspension_cost.of_gpu = gpu + 1;
     event.suspension_cost.cost = cost;
     if (is_speed_changed(cost.suspend_us_per_gib, known->suspend_us_per_gib) ||
         is_speed_changed(cost.resume_us_per_gib, known->resume_us_per_gib))
@@ -134,7 +141,17 @@ static void report_way(struct suspension *s, enum suspension_way way,
 
 void suspension_report_speed(struct suspension *s)
 {
-    const struct suspension_costs *known = core_suspension_costs(s->parts.core);
-    report_way(s, SUSPENSION_BY_DRIVER, &known->driver, COPY_TO_HOST, COPY_TO_GPU);
-    report_way(s, SUSPENSION_BY_CARRIER, &known->carrier, CARRY_TO_HOST, CARRY_TO_GPU);
+    static const struct reported_way ways[] = {
+        {SUSPENSION_BY_DRIVER, COPY_TO_HOST, COPY_TO_GPU},
+        {SUSPENSION_BY_CARRIER, CARRY_TO_HOST, CARRY_TO_GPU},
+        {SUSPENSION_TO_NEIGHBOUR, CARRY_TO_NEIGHBOUR, CARRY_FROM_NEIGHBOUR},
+    };
+    const struct cluster_view *view = core_view(s->parts.core);
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        report_cost(s, -1, &ways[i]);
+        for (int gpu = 0; gpu < view->n_gpus; gpu++)
+            if (copy_speed_is_known(&s->speed, view->gpus[gpu].id.uuid, ways[i].out) ||
+                copy_speed_is_known(&s->speed, view->gpus[gpu].id.uuid, ways[i].back))
+                report_cost(s, gpu, &ways[i]);
+    }
 }

@@ -203,7 +203,8 @@ void suspension_name_gpus(
 
 /* ---- order_carrier.c ---- */
 
-/* Takes into account how long the carriers copied that have just answered. */
+/* Takes into account how long the carriers copied that have just answered, unless a part may have
+ * been copied before. */
 void suspension_learn_carry(struct suspension *s, enum copy_way way);
 
 /* Can the carriers of all processes of the record take their memory away, and is there one? */

@@ -372,7 +372,7 @@ static void test_learns_the_speed(void **state)
     start_child(f, 0, NULL);
     start_child(f, 1, NULL);
     assert_int_equal(run(f, GROUP_SUSPENDED), GROUP_DONE);
-    assert_int_equal(f->speed.learned[COPY_TO_HOST], 0); /* 3 GiB teach nothing */
+    assert_int_equal(f->speed.machine.learned[COPY_TO_HOST], 0); /* 3 GiB teach nothing */
 }
 
 #define TEST(function)       cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -339,6 +339,9 @@ static void make_suspension_cost(struct walk *walk, struct event *event)
     event->suspension_cost.way = draw(walk, SUSPENSION_WAYS);
     event->suspension_cost.cost = (struct suspension_cost){(int64_t)draw(walk, SECOND_US),
         (int64_t)draw(walk, 2 * SECOND_US), (int64_t)draw(walk, SECOND_US) - 100 * MS_US};
+    event->suspension_cost.of_gpu = (int)(event->suspension_cost.cost.fixed_us %
+                                          (core_view(walk->core)->n_gpus + 3)) -
+                                    1;
 }
 
 /* Mostly of a promised task that runs. */

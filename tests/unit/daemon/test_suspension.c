@@ -641,12 +641,20 @@ static void test_a_task_that_ends_while_a_call_is_in_flight(void **state)
     expect_story("lock 2; checkpoint 2; SUSPENDED; ");
 }
 
+/* What the core knows of the GPU; -1: of the machine. */
+static struct suspension_costs costs_of(int gpu)
+{
+    return (struct suspension_costs){
+        .driver = *core_stop_cost(pretend.core, gpu, SUSPENSION_BY_DRIVER),
+        .carrier = *core_stop_cost(pretend.core, gpu, SUSPENSION_BY_CARRIER),
+        .neighbour = *core_stop_cost(pretend.core, gpu, SUSPENSION_TO_NEIGHBOUR)};
+}
+
 /* A carrier that waits for a kernel of the program does not copy slowly. */
 static void test_a_wait_for_a_call_is_no_cost_of_a_copy(void **state)
 {
-    char path[600], text[256] = "";
-    const struct suspension_costs before = *core_suspension_costs(pretend.core),
-                                  *costs = core_suspension_costs(pretend.core);
+    char path[600], text[COPY_SPEED_TEXT_SIZE] = "";
+    const struct suspension_costs before = costs_of(-1);
     config.carrier = true;
     processes[1].bytes = 10 * GIB;
     processes[1].in_call_us = clock_monotonic_us() + 2 * SECOND_US;
@@ -661,12 +669,13 @@ static void test_a_wait_for_a_call_is_no_cost_of_a_copy(void **state)
     size_t size = fread(text, 1, sizeof text, file);
     fclose(file);
     struct copy_speed speed = copy_speed_read((struct span){text, size});
-    assert_int_equal(speed.learned[CARRY_TO_HOST], 1);
-    assert_true(speed.s_per_gib[CARRY_TO_HOST] < 0.08); /* with the wait 0.09 and more */
-    double learned_us = 1e6 * speed.s_per_gib[CARRY_TO_HOST],
-           unknown_us = fabs((double)costs->carrier.suspend_us_per_gib - learned_us);
+    assert_int_equal(speed.machine.learned[CARRY_TO_HOST], 1);
+    assert_true(speed.machine.s_per_gib[CARRY_TO_HOST] < 0.08); /* with the wait 0.09 and more */
+    double learned_us = 1e6 * speed.machine.s_per_gib[CARRY_TO_HOST],
+           unknown_us = fabs((double)costs_of(-1).carrier.suspend_us_per_gib - learned_us);
     assert_true(unknown_us < 0.1 * (double)before.carrier.suspend_us_per_gib + 100);
-    assert_memory_equal(&costs->driver, &before.driver, sizeof before.driver);
+    const struct suspension_costs after = costs_of(-1);
+    assert_memory_equal(&after.driver, &before.driver, sizeof before.driver);
 }
 
 /* Of task 1, which an earlier daemon had begun to suspend, until its driver had its memory. */
@@ -788,33 +797,60 @@ static void test_a_task_that_ends_meanwhile(void **state)
  * faster to the host than assumed, and as fast back as assumed, which is not reported. */
 static void test_the_core_learns_how_fast_copies_are(void **state)
 {
-    const struct suspension_costs before = *core_suspension_costs(pretend.core),
-                                  *costs = core_suspension_costs(pretend.core);
+    const struct suspension_costs before = costs_of(-1);
     config.carrier = true;
     processes[1].bytes = 4 * GIB;
     processes[1].copy_us = 800000;
     suspend(1);
     expect_story("SUSPEND; SUSPENDING; lock 1; checkpoint 1; SUSPENSION_COST; SUSPENDED; ");
-    assert_in_range(costs->driver.suspend_us_per_gib, 400000, before.driver.suspend_us_per_gib - 1);
-    assert_memory_equal(&costs->carrier, &before.carrier, sizeof before.carrier);
+    assert_in_range(
+        costs_of(-1).driver.suspend_us_per_gib, 400000, before.driver.suspend_us_per_gib - 1);
+    const struct suspension_costs after = costs_of(-1);
+    assert_memory_equal(&after.carrier, &before.carrier, sizeof before.carrier);
     feed(EVENT_RESUME, 1);
     answer_calls();
     expect_story("RESUME; RESUMING; reserve 1; restore 1; unlock 1; RESUMED; ");
 }
 
+/* GPU 1 is on a link of a fifth of the speed. */
+static void test_the_core_learns_what_a_stop_costs_on_each_gpu(void **state)
+{
+    for (uint64_t task = 1; task <= 2; task++) {
+        processes[task].bytes = 4 * GIB;
+        processes[task].copy_us = (task == 1 ? 16 : 80) * INT64_C(100000);
+    }
+    for (int i = 0; i < 16; i++) {
+        uint64_t task = 1 + (uint64_t)i % 2;
+        suspend(task);
+        feed(EVENT_RESUME, task);
+        answer_calls();
+        pretend.story[0] = '\0';
+    }
+    int near = core_task(pretend.core, 1)->gpus[0], far = core_task(pretend.core, 2)->gpus[0];
+    assert_in_range(costs_of(near).driver.suspend_us_per_gib, 380000, 460000);
+    assert_in_range(costs_of(far).driver.suspend_us_per_gib, 1700000, 2100000);
+    assert_in_range(costs_of(-1).driver.suspend_us_per_gib, 1000000, 1300000);
+    assert_in_range(costs_of(near).driver.resume_us_per_gib, 340000, 460000);
+    assert_in_range(costs_of(far).driver.resume_us_per_gib, 1500000, 2100000);
+    assert_int_equal(
+        costs_of(far).carrier.suspend_us_per_gib, costs_of(-1).carrier.suspend_us_per_gib);
+    suspend(1); /* nothing new, which is not reported */
+    expect_story("SUSPEND; SUSPENDING; lock 1; checkpoint 1; SUSPENDED; ");
+}
+
 /* Older versions had one cost for both ways. */
 static void test_a_cost_of_both_ways_is_corrected(void **state)
 {
-    const struct suspension_costs before = *core_suspension_costs(pretend.core),
-                                  *costs = core_suspension_costs(pretend.core);
+    const struct suspension_costs before = costs_of(-1);
     struct event old = driver_event(pretend.driver, EVENT_SUSPENSION_COST, 0);
     old.suspension_cost.cost = (struct suspension_cost){600000, 60000, 26000};
     assert_int_equal(driver_feed(pretend.driver, &old, NULL), 0);
-    assert_int_equal(costs->driver.suspend_us_per_gib, 60000);
-    assert_int_equal(costs->carrier.suspend_us_per_gib, 60000);
+    assert_int_equal(costs_of(-1).driver.suspend_us_per_gib, 60000);
+    assert_int_equal(costs_of(-1).carrier.suspend_us_per_gib, 60000);
     suspend(1);
-    assert_in_range(costs->driver.suspend_us_per_gib, 600000, before.driver.suspend_us_per_gib);
-    assert_int_equal(costs->carrier.suspend_us_per_gib, before.carrier.suspend_us_per_gib);
+    assert_in_range(
+        costs_of(-1).driver.suspend_us_per_gib, 600000, before.driver.suspend_us_per_gib);
+    assert_int_equal(costs_of(-1).carrier.suspend_us_per_gib, before.carrier.suspend_us_per_gib);
 }
 
 static const char *cgroup_file(const char *name)
@@ -924,6 +960,7 @@ int main(void)
         TEST(test_the_cgroup_may_hold_the_gpu_memory_meanwhile),
         TEST(test_a_suspension_that_fails_leaves_the_limit),
         TEST(test_a_cost_of_both_ways_is_corrected),
+        TEST(test_the_core_learns_what_a_stop_costs_on_each_gpu),
         TEST(test_the_limit_is_set_back_before_the_record_is_removed),
         TEST(test_a_cgroup_without_a_limit_gets_none),
     };

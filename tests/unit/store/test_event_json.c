@@ -229,6 +229,10 @@ static void suspension_cost_is_stored(void **state)
     cost.suspension_cost.way = SUSPENSION_BY_CARRIER;
     assert_stored_as(&cost, "{\"way\":\"carrier\",\"fixed_us\":300000,"
                             "\"suspend_us_per_gib\":690000,\"resume_us_per_gib\":200000}");
+    cost.suspension_cost.way = SUSPENSION_TO_NEIGHBOUR;
+    cost.suspension_cost.of_gpu = 2;
+    assert_stored_as(&cost, "{\"way\":\"neighbour\",\"of_gpu\":2,\"fixed_us\":300000,"
+                            "\"suspend_us_per_gib\":690000,\"resume_us_per_gib\":200000}");
 }
 
 static void an_idle_holder_is_stored(void **state)
@@ -404,6 +408,7 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
             "up to 32"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":-1}", "fixed_us: -1"},
         {EVENT_SUSPENSION_COST, "{\"way\":\"either\"}", "way: 'either' is not known"},
+        {EVENT_SUSPENSION_COST, "{\"of_gpu\":-1}", "of_gpu: -1"},
         {EVENT_IDLE, "{}", "idle_us"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":1,\"suspend_us_per_gib\":1}", "resume_us_per_gib"},
         {EVENT_GPUS, "{\"gpus\":[{}]}", "gpus, entry 0: uuid"},
