@@ -136,7 +136,7 @@ static const char *why_not_carried(const struct preload_page *page)
         [PRELOAD_CARRY_DRIVER] = "a call of the driver failed",
         [PRELOAD_CARRY_NO_ROOM] = "it was handed no memory for its copy"};
     if (!page)
-        return "it runs without the preloaded library";
+        return "no preloaded library answers for it: it has ended, or runs without";
     if (atomic_load(&page->carry_state) == PRELOAD_CARRY_LOST)
         return "the copy of its memory was lost";
     uint32_t why = atomic_load(&page->carry_why);

@@ -64,7 +64,8 @@ static void test_what_no_carrier_has(void **state)
     assert_false(can_carry(UINT32_MAX, PRELOAD_CARRY_CAN));
     assert_false(page_can_carry(NULL));
     assert_true(page_explain_carrier(NULL, PID, text, sizeof text));
-    assert_string_equal(text, "process 12: it runs without the preloaded library");
+    assert_string_equal(
+        text, "process 12: no preloaded library answers for it: it has ended, or runs without");
 }
 
 static uint32_t goal(void)
