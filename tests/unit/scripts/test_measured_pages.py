@@ -138,19 +138,27 @@ class Pages(unittest.TestCase):
         for command, name in called.items():
             self.assertTrue(os.access(os.path.join(ROOT, command), os.X_OK), f"{name}: {command}")
 
-    def test_of_json_lines(self):
-        """Whole pages that a program of tests/gpu makes: their tables and their words."""
-        for name, program, words in (
-            ("ranks", "ranks_page.py", ["145"]),
-            ("groups", "groups_page.py", ["324"]),
-            ("carrier-ends", "carrier_ends_page.py", []),
-            ("carrier-slots", "carrier_slots_page.py", []),
-            ("carrier-more", "carrier_more_page.py", []),
-            ("carrier-ipc", "ipc_page.py", []),
-            ("carrier-mps", "carrier_mps_page.py", []),
+    def test_whole_pages(self):
+        """Those that a program of tests/gpu makes of raw results: their tables and their words."""
+        for name, program, *words in (
+            ("ranks", "ranks_page.py", "ranks.jsonl", "145"),
+            ("groups", "groups_page.py", "groups.jsonl", "324"),
+            ("carrier", "carrier_page.py", "carrier.json"),
+            ("carrier-near", "carrier_near_page.py", "carrier-near.jsonl"),
+            (
+                "carrier-pool",
+                "pool_page.py",
+                "carrier-pool-copies.jsonl",
+                "carrier-pool-trainings.jsonl",
+            ),
+            ("carrier-ends", "carrier_ends_page.py", "carrier-ends.jsonl"),
+            ("carrier-slots", "carrier_slots_page.py", "carrier-slots.jsonl"),
+            ("carrier-more", "carrier_more_page.py", "carrier-more.jsonl"),
+            ("carrier-ipc", "ipc_page.py", "carrier-ipc.jsonl"),
+            ("carrier-mps", "carrier_mps_page.py", "carrier-mps.jsonl"),
         ):
-            path = os.path.join(MEASURED, f"{name}.jsonl")
-            made = self.made_by(("tests", "gpu", program), path, *words)
+            given = [os.path.join(MEASURED, word) if ".json" in word else word for word in words]
+            made = self.made_by(("tests", "gpu", program), *given)
             with open(os.path.join(MEASURED, f"{name}.md"), encoding="utf-8") as file:
                 page = file.read()
             self.assertGreater(len(rows(page)), 4, name)
