@@ -23,14 +23,6 @@
 
 #define ENTRY_MAX ((size_t)(64 * KIB)) /* chosen: files of proc(5) have a few KiB */
 
-static void make_printable(char *text)
-{
-    text_mend(text);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-}
-
 /* The numbers behind the state, by their place in proc(5), where the first is field 4. */
 enum {
     STAT_PARENT = 4 - 4,
@@ -72,7 +64,7 @@ int process_parse_stat(const char *text, struct process_stat *ret_stat)
     *ret_stat = (struct process_stat){0};
     span_copy(
         (struct span){open + 1, (size_t)(close - open - 1)}, ret_stat->name, sizeof ret_stat->name);
-    make_printable(ret_stat->name);
+    text_make_printable(ret_stat->name, '?');
     ret_stat->state = *state;
     ret_stat->parent = (pid_t)numbers[STAT_PARENT];
     ret_stat->is_exiting = numbers[STAT_FLAGS] & PF_EXITING;

@@ -121,3 +121,14 @@ void text_mend(char *text)
             text += wanted + 1;
     }
 }
+
+void text_make_printable(char *text, char instead)
+{
+    unsigned number;
+    text_mend(text);
+    for (size_t size; *text; text += size) {
+        size = text_control(text, &number);
+        memset(text, instead, size);
+        size = size ? size : 1;
+    }
+}

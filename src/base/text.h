@@ -60,6 +60,10 @@ void text_mend(char *text);
  */
 size_t text_control(const char *text, unsigned *ret_number);
 
+/* text_mend, and replaces each byte of a character that text_control finds: the text is on one
+ * line. */
+void text_make_printable(char *text, char instead);
+
 /* Returns what follows the last '/' of a path: "train.py" of "/home/ada/train.py". */
 static inline const char *path_name(const char *path)
 {

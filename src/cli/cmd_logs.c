@@ -31,11 +31,10 @@ static const struct option_spec options[] = {
         .help = "number of the attempt, from 1; default: the last one"),
 };
 
-/* ---- a task's end ---- */
+/* ---- the task itself ---- */
 
-/* Prints why a task that did not complete ended, with the line of its output that shows it; of a
- * single one also that it has not started, so that there is no output. */
-static void print_state(struct client *client, int64_t id, const char *shown, bool is_single)
+/* Returns the reply with the task, for the caller to release; NULL: it cannot be read. */
+static json_t *read_task(struct client *client, int64_t id)
 {
     char path[64];
     struct fault fault = {0};
@@ -43,13 +42,38 @@ static void print_state(struct client *client, int64_t id, const char *shown, bo
     int status = 0;
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
     int r = client_request(client, "GET", path, NULL, &fault, &status, &reply);
+    if (r == 0 && status == 200)
+        return reply;
+    json_decref(reply);
+    return NULL;
+}
+
+/* Only root can read the output of others. Control characters in it could hide from root what was
+ * printed before, or make the terminal type. */
+static bool is_foreign(struct client *client, int64_t id)
+{
+    if (geteuid() != 0 || !isatty(STDOUT_FILENO))
+        return false;
+    json_t *reply = read_task(client, id);
+    bool is_own = member_number(json_object_get(reply, "task"), "uid", -1) == 0;
+    json_decref(reply);
+    return !is_own;
+}
+
+/* Prints why a task that did not complete ended, with the line of its output that shows it; of a
+ * single one also that it has not started, so that there is no output. */
+static void print_state(struct client *client, int64_t id, const char *shown, bool is_single)
+{
+    json_t *reply = read_task(client, id);
+    if (!reply)
+        return;
     const json_t *task = json_object_get(reply, "task");
     const char *state = member_text(task, "state", "COMPLETED"),
                *words = member_text(task, "reason_text", "");
-    if (r == 0 && status == 200 && task_has_ended(task) && strcmp(state, "COMPLETED") != 0)
+    if (task_has_ended(task) && strcmp(state, "COMPLETED") != 0)
         print_error("task %s %s (%s)%s%s", shown, state, member_text(task, "reason", "-"),
             *words ? ": " : "", words);
-    else if (is_single && r == 0 && status == 200 && strcmp(state, "PENDING") == 0 &&
+    else if (is_single && strcmp(state, "PENDING") == 0 &&
              json_integer_value(json_object_get(task, "attempt_count")) == 0)
         print_error("task %s has not started: %s (%s)%s%s", shown, state,
             member_text(task, "reason", "-"), *words ? ": " : "", words);
@@ -89,7 +113,10 @@ static int choose_streams(
 static int prepare_task(
     const struct option_value *values, struct client *client, struct task_log *task)
 {
+    bool is_others = is_foreign(client, task->id);
     int code = choose_streams(values, client, task);
+    for (int k = 0; k < task->n_streams; k++)
+        task->stream[k].is_foreign = is_others;
     for (int k = 0; k < task->n_streams && code == EXIT_OK && values[LOGS_LINES].set; k++)
         code = log_reader_seek_lines(&task->stream[k].reader, values[LOGS_LINES].number);
     return code;
@@ -167,7 +194,9 @@ const struct command command_logs = {
                    "a title line.\n\n"
                    "With -f the command runs until the tasks have ended; when a task is "
                    "restarted, the output of the new attempt follows. For a task that failed, "
-                   "the last line, on standard error, says why.",
+                   "the last line, on standard error, says why.\n\n"
+                   "On a terminal root sees the control characters of other users' output "
+                   "escaped, but for tabs and ends of lines.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,

@@ -22,7 +22,6 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/docker_api.h"
-#include "cli/foreign_text.h"
 #include "cli/podman_storage.h"
 #include "cli/task_view.h"
 
@@ -53,7 +52,7 @@ static json_t *read_command(pid_t pid)
         if (!text[i])
             text[i] = ' ';
     text[n] = '\0';
-    foreign_text_clean(text, ' ');
+    text_make_printable(text, ' ');
     return json_string(text);
 }
 

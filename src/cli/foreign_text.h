@@ -5,10 +5,7 @@
 
 #include <stddef.h>
 
-/* Makes it valid UTF-8 on one line: each control character becomes `instead`. */
-void foreign_text_clean(char *text, char instead);
-
-/* Copies what fits, cleaned with '?'. */
+/* Copies what fits, as valid UTF-8 on one line: what controls a terminal becomes '?'. */
 void foreign_text_copy(const char *text, char *ret_text, size_t size);
 
 #endif

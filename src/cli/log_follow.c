@@ -54,7 +54,8 @@ static int print_piece(
             stream->reader.id, format_size(log->dropped, size_text, sizeof size_text));
     if (log->size) {
         print_title(printer, stream);
-        r = file_write_fd(stream->fd, log->data, log->size);
+        r = stream->is_foreign ? print_safe_output(stdout, log->data, log->size)
+                               : file_write_fd(stream->fd, log->data, log->size);
         printer->any = true;
         printer->ends_line = log->data[log->size - 1] == '\n';
     }

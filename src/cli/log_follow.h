@@ -18,6 +18,7 @@ struct log_stream {
     bool is_over;      /* it has ended */
     const char *name;  /* in the title above its text; "": no title */
     int fd;            /* where its text is printed */
+    bool is_foreign;   /* another user's, for a terminal, which it must not control; fd: 1 */
 };
 
 struct task_log {

@@ -5,6 +5,7 @@
  */
 #include "cli/print.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +16,37 @@
 #include "base/text.h"
 #include "cli/command.h"
 
-void print_safe(FILE *stream, const char *text)
+/* `kept`: control characters that are printed as they are */
+static void print_escaped(FILE *stream, const char *text, const char *kept)
 {
     unsigned number;
     for (; *text; text++) {
-        size_t size = *text == '\t' ? 0 : text_control(text, &number);
+        size_t size = strchr(kept, *text) ? 0 : text_control(text, &number);
         if (size)
             fprintf(stream, number < 0x100 ? "\\x%02x" : "\\u%04x", number);
         else
             fputc(*text, stream);
         text += size ? size - 1 : 0;
     }
+}
+
+void print_safe(FILE *stream, const char *text)
+{
+    print_escaped(stream, text, "\t");
+}
+
+int print_safe_output(FILE *stream, const char *bytes, size_t size)
+{
+    char *text = malloc(size + 1);
+    if (!text)
+        return -ENOMEM;
+    for (size_t i = 0; i < size; i++)
+        text[i] = bytes[i] ? bytes[i] : '?';
+    text[size] = '\0';
+    text_mend(text);
+    print_escaped(stream, text, "\t\r\n");
+    free(text);
+    return fflush(stream) == 0 ? 0 : -errno;
 }
 
 static void print_word(const char *word, int size)
@@ -94,18 +115,18 @@ int output_width(void)
 
 /* Escapes control characters that JSON allows. Those below U+0020 are only line breaks between
  * values: jansson has escaped them within strings. */
-static void print_json_text(const char *text)
+static void print_json_text(FILE *stream, const char *text)
 {
     unsigned number;
     for (; *text; text++) {
         size_t size = (unsigned char)*text < ' ' ? 0 : text_control(text, &number);
         if (size)
-            printf("\\u%04x", number);
+            fprintf(stream, "\\u%04x", number);
         else
-            putchar(*text);
+            fputc(*text, stream);
         text += size ? size - 1 : 0;
     }
-    putchar('\n');
+    fputc('\n', stream);
 }
 
 bool print_is_format_valid(print_formatted *print, const void *context)
@@ -117,22 +138,39 @@ bool print_is_format_valid(print_formatted *print, const void *context)
     return is_valid;
 }
 
-int print_json(const json_t *json)
+int print_json_to(FILE *stream, const json_t *json, size_t layout)
 {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    char *text = json_dumps(json, layout | JSON_REAL_PRECISION(15));
     if (text)
-        print_json_text(text);
+        print_json_text(stream, text);
     free(text);
     return text ? EXIT_OK : EXIT_REFUSED;
 }
 
-/* Quoted as RFC 4180 says, where it has to be. Null is an empty cell. */
+int print_json(const json_t *json)
+{
+    return print_json_to(stdout, json, JSON_INDENT(2));
+}
+
+/* Escaped as in a table, since a table on a terminal is often made of it. */
+static void print_csv_text(const char *text)
+{
+    char *safe = NULL;
+    size_t size;
+    FILE *out = open_memstream(&safe, &size);
+    if (!out)
+        return;
+    print_safe(out, text);
+    if (fclose(out) == 0)
+        columns_print_text(stdout, safe);
+    free(safe);
+}
+
 void print_csv_cell(const json_t *value)
 {
     const char *text = json_string_value(value);
-    if (json_is_number(value)) {
+    if (json_is_number(value))
         printf("%.15g", json_number_value(value));
-    } else if (text) {
-        columns_print_text(stdout, text);
-    }
+    else if (text)
+        print_csv_text(text);
 }

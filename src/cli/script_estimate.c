@@ -7,7 +7,6 @@
  */
 #include "cli/script_estimate.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -163,9 +162,7 @@ static void read_progress(const struct folder *folder, char *line, size_t size)
     if (file_read(folder->progress, REASON_MOST, NULL, &text, &n) == 0 && n > 0)
         span_copy(span_trim((struct span){text, n}), line, size);
     free(text);
-    for (char *c = line; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
+    text_make_printable(line, '?');
 }
 
 static void show_progress(void *context, int64_t elapsed_us)

@@ -13,13 +13,13 @@
  */
 #include "cli/task_fields.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "cli/slurm_states.h"
 #include "cli/table.h"
 
@@ -352,8 +352,7 @@ char *task_name_text(const struct task_name *name, const json_t *task)
         return NULL;
     task_name_write(name, task, out);
     fclose(out);
-    for (char *at = text; at && *at; at++)
-        if (iscntrl((unsigned char)*at))
-            *at = '?';
+    if (text)
+        text_make_printable(text, '?');
     return text;
 }

@@ -52,8 +52,7 @@ static int write_trace(const struct trace_run *run, const json_t *trace, struct 
     FILE *out = is_file ? fopen(path, "we") : stdout;
     if (!out)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    int r = json_dumpf(trace, out, JSON_COMPACT | JSON_REAL_PRECISION(15)) < 0 ? -EIO : 0;
-    fputc('\n', out);
+    int r = print_json_to(out, trace, JSON_COMPACT) == EXIT_OK ? 0 : -ENOMEM;
     if ((is_file ? fclose(out) : fflush(out)) != 0)
         r = -errno;
     if (r < 0)

@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/failure_class.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "core/sharing_choice.h"
 
@@ -42,15 +43,6 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* How many bytes a control character takes at `text`, in UTF-8; 0: there is none. */
-static size_t control_size(const char *text)
-{
-    unsigned char first = (unsigned char)text[0], second = first ? (unsigned char)text[1] : 0;
-    if (first < ' ' || first == 0x7f)
-        return 1;
-    return first == 0xc2 && second >= 0x80 && second < 0xa0 ? 2 : 0; /* U+0080 to U+009F */
-}
-
 static void put_value(FILE *out, const char *text)
 {
     if (is_plain(text) && strlen(text) <= VALUE_MAX) {
@@ -62,7 +54,8 @@ static void put_value(FILE *out, const char *text)
         n--; /* not within a character */
     fputc('"', out);
     for (size_t i = 0, size; i < n; i += size) {
-        bool is_control = (size = control_size(text + i)) > 0;
+        unsigned number;
+        bool is_control = (size = text_control(text + i, &number)) > 0;
         size = is_control ? size : 1;
         if (text[i] == '"' || text[i] == '\\')
             fputc('\\', out);

@@ -269,10 +269,20 @@ class Fields(DaemonCase):
             self.colloc("show", str(task)).stdout,
             self.metrics_while_it_runs(name),
             self.colloc("show", str(task), "--json").stdout,
+            self.colloc("history", "--csv").stdout,
+            self.colloc("trace", "export").stdout,
+            self.as_slurm("sacct", "-a", "-P", "--format=JobName"),
         ):
             self.assertFalse(set(output) & set("\u202e\x1b\x9b"), output)
         self.assertEqual(json.loads(self.colloc("show", str(task), "--json").stdout)["name"], name)
         self.assertIn("policy", self.refused(400, policy="\u8a13" * 14).message)
+
+    def as_slurm(self, command, *words):
+        """What colloc prints under the name of a command of Slurm."""
+        os.symlink(program("colloc"), os.path.join(self.work, command))
+        return self.colloc(
+            *words, prefix=("bash", "-c", f'shift; exec ./{command} "$@"', "")
+        ).stdout
 
     def metrics_while_it_runs(self, name):
         task = self.submit("while :; do sleep 0.05; done", name=name)

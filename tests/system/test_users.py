@@ -6,6 +6,7 @@ import grp
 import itertools
 import json
 import os
+import pty
 import pwd
 import signal
 import socket
@@ -13,6 +14,7 @@ import sqlite3
 import stat
 import subprocess
 import time
+import tty
 import unittest
 
 from damage import TO_VERSION_1
@@ -188,6 +190,32 @@ class Users(Several):
             self.assertNotIn(b"secret", data)
         for path in paths:
             self.assertGreaterEqual(self.request_as(ADA, "GET", path).data.count(line.encode()), 2)
+
+    def test_output_of_others_does_not_control_roots_terminal(self):
+        script = "printf 'one\\033]0;title\\007\\302\\233J\\233K\\0\\ttwo\\r\\nthree\\n'"
+        theirs, own = self.submit_as(ADA, script), self.submit(script)
+        for task in (theirs, own):
+            self.wait(task, "COMPLETED")
+        escaped = "one\\x1b]0;title\\x07\\x9bJ?K?\ttwo\r\nthree\n"
+        as_it_is = "one\x1b]0;title\x07\x9bJ\ufffdK\0\ttwo\r\nthree\n"
+        self.assertEqual(self.on_terminal("logs", str(theirs)), escaped)
+        self.assertEqual(self.on_terminal("logs", "-f", str(theirs)), escaped)
+        self.assertEqual(self.on_terminal("logs", str(own)), as_it_is)
+        self.assertEqual(self.colloc("logs", str(theirs)).stdout, as_it_is.replace("\r\n", "\n"))
+
+    def on_terminal(self, *words):
+        """What colloc prints to a terminal that passes everything on."""
+        terminal, slave = pty.openpty()
+        tty.setraw(slave)
+        with os.fdopen(terminal, "rb", buffering=0) as screen:
+            command = [program("colloc"), *words]
+            subprocess.run(command, env=self.env, stdout=slave, timeout=LIMIT_S, check=True)
+            os.close(slave)
+            text = b""
+            with contextlib.suppress(OSError):  # its other end is closed
+                while piece := screen.read(4096):
+                    text += piece
+        return text.decode(errors="replace")
 
     def test_files_of_a_task_are_no_door(self):
         """What a user names is opened as that user; what the daemon keeps others cannot read."""

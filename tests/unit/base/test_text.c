@@ -88,6 +88,24 @@ static void check_repaired(const char *text, const char *expected)
     assert_string_equal(buffer, expected);
 }
 
+static void check_clean(const char *text, const char *expected)
+{
+    char buffer[32];
+    snprintf(buffer, sizeof buffer, "%s", text);
+    text_make_printable(buffer, '.');
+    assert_string_equal(buffer, expected);
+}
+
+static void test_clean_text_controls_no_terminal(void **state)
+{
+    check_clean("", "");
+    check_clean("\xc3\xa9 \xe2\x82\xac", "\xc3\xa9 \xe2\x82\xac");
+    check_clean("a\033[2J\tb\nc\x7f", "a.[2J.b.c.");
+    check_clean("\xc2\x9b[m", "..[m");
+    check_clean("a\xe2\x80\xaez", "a...z");
+    check_clean("\x9bK \xc2", "?K ?");
+}
+
 static void test_repaired_text_has_whole_characters(void **state)
 {
     check_repaired("", "");
@@ -108,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_copy_says_when_it_cuts),
         cmocka_unit_test(test_lines_of_any_ending),
         cmocka_unit_test(test_lines_of_little),
+        cmocka_unit_test(test_clean_text_controls_no_terminal),
         cmocka_unit_test(test_repaired_text_has_whole_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
