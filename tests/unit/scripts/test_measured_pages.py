@@ -66,18 +66,27 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(page), 4)
         self.assertEqual(page, rows(made))
 
-    def test_the_first_figures_of_the_readme(self):
-        """Those of a newcomer: the means of each way, and of how many runs."""
+    def entry_of(self, page, begin, end):
+        with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+            return " ".join(re.search(f"{begin}.*?{end}", file.read(), re.M | re.S)[0].split())
+
+    def test_figures_of_a_newcomer_in_other_pages(self):
+        """The means of each way, and of how many runs; and the pairs of an array."""
         totals = {}
         with lzma.open(os.path.join(MEASURED, "start-newcomer.jsonl.xz"), "rt") as lines:
             for run in map(json.loads, lines):
                 totals.setdefault(run["way"], []).append(run["total_s"])
         ways = [totals[way] for way in ("unset", "by-hand", "one-by-one")]
-        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-            entry = re.search(r"^- \*\*Nothing to set.*?(?=^- )", file.read(), re.M | re.S)[0]
-        said = re.findall(r"(\d+\.\d) s", " ".join(entry.split()))
-        self.assertEqual(said, [f"{statistics.fmean(way):.1f}" for way in ways])
-        self.assertIn("mean of {}, {} and {} runs".format(*map(len, ways)), " ".join(entry.split()))
+        means = [f"{statistics.fmean(way):.1f}" for way in ways]
+        entry = self.entry_of("README.md", "^- \\*\\*Nothing to set", "^- ")
+        self.assertEqual(re.findall(r"(\d+\.\d) s", entry), means)
+        self.assertIn("mean of {}, {} and {} runs".format(*map(len, ways)), entry)
+        entry = self.entry_of("docs/collocation.md", "On an H200 it took", "start.md")
+        self.assertEqual(re.findall(r"(\d+\.\d) s", entry), [means[0], means[2]])
+        path = os.path.join(MEASURED, "start-array-pairs.jsonl.xz")
+        made = self.made_by(("tests", "gpu", "start_trial.py"), "--page", path)
+        pairs = self.entry_of("docs/arrays.md", "How many at a time", "start.md")
+        self.assertIn(re.search(r"\d\.\d+ ± \d\.\d+", pairs)[0], made)
 
     def assert_has(self, page, made):
         """A page with other tables too."""
