@@ -99,7 +99,8 @@ def main():
     print(HEAD)
     print(
         "## Out and back\n\nAll other trainings paused meanwhile. The aim is 8 times the first "
-        "time, which ResNet-152\nmisses, and 12 times afterwards, which both miss.\n\n"
+        "time, which ResNet-152\nmisses, and 12 times afterwards, which both miss.\n"
+        "With host memory that is ready both are met: [carrier-pool.md](carrier-pool.md).\n\n"
         + speed(rows)
     )
     print(
