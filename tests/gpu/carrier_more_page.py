@@ -56,8 +56,8 @@ compiles, it chooses kernels by how long each takes, which other programs change
 why was not tried. The trial has that choice off since."""
 COST = """ResNet-50, batch {batch}. A pair is two processes started anew, one of them a task of
 collocd, whose steps are measured one after the other while all other processes rest; which one is
-first alternates. "without" and "with" are medians of 40 steps, whose times are printed in tenths
-of a millisecond: of 36 ms that is 0.3 %."""
+first alternates. "without" and "with" are medians of 40 steps{printed}."""
+COARSE = """, whose times are printed in tenths of a millisecond, {part:.1f} % of a step"""
 COST_PREDICTED = "Predicted: a median of 0.99 to 1.01, whose interval is wider than 0.5 %."
 COST_GOAL = 1.005
 COVERED = 0.95
@@ -204,6 +204,14 @@ def cost_sentence(ratios):
     )
 
 
+def printed_in(pairs):
+    """A median of what is printed in tenths of a millisecond is a multiple of half of one."""
+    steps_ms = [1000 * row[key] for row in pairs for key in ("without_s", "with_s")]
+    if any(abs(20 * ms - round(20 * ms)) > 1e-6 for ms in steps_ms):
+        return ""
+    return COARSE.format(part=10 / statistics.median(steps_ms))
+
+
 def cost(rows):
     pairs = [row for row in rows if row["result"] == "pair"]
     if not pairs:
@@ -221,7 +229,7 @@ def cost(rows):
         for number, (row, ratio) in enumerate(zip(pairs, ratios), start=1)
     ]
     head = ["pair", "without (ms)", "with (ms)", "with / without", "first", "carried"]
-    said = wrap(COST.format(batch=pairs[0]["batch"]))
+    said = wrap(COST.format(batch=pairs[0]["batch"], printed=printed_in(pairs)))
     found = wrap(f"{cost_sentence(ratios)} {COST_PREDICTED}")
     parts = [said, found, table(head, lines), errors_of(rows, "pairs")]
     return section("A step without suspension", *parts)

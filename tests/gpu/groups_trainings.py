@@ -155,7 +155,7 @@ def train(options):
         value = loss.item()
         seconds = time.monotonic() - begin
         where = place.words() if place else ""
-        say(f"step {RANK} {number} {seconds:.4f} {value.hex()}{where}")
+        say(f"step {RANK} {number} {seconds:.6f} {value.hex()}{where}")
         if is_over(options.stop):
             break
         time.sleep(options.pace)

@@ -260,6 +260,12 @@ class MorePage(unittest.TestCase):
         self.assertIn("is open", self.cost(*([0.99] * 10 + [1.03] * 10)).replace("\n", " "))
         self.assertIn("too few", self.cost(1.0, 1.0))
 
+    def test_times_that_are_printed_coarsely_are_named(self):
+        pairs = [{"without_s": 0.0355, "with_s": 0.03585}, {"without_s": 0.0355, "with_s": 0.0355}]
+        self.assertIn("tenths of a millisecond, 0.3 % of", carrier_more_page.printed_in(pairs))
+        pairs[1]["with_s"] = 0.035512
+        self.assertEqual(carrier_more_page.printed_in(pairs), "")
+
     def test_what_was_not_measured_is_named(self):
         text = carrier_more_page.page([{"result": "error of pairs", "error": "Timeout"}])
         self.assertEqual(text.count("Not measured."), 4)
