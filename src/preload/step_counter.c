@@ -11,6 +11,11 @@
  * all before it. Two have to agree. Until one is full (65,536 calls), marks are forgotten if a
  * longer one has no period and they do not count all over it: nothing is known then.
  *
+ * A compiler makes many calls before a training makes its first one. A long window that began with
+ * these takes a training of few calls half a minute to fill. So where no marks are known, the last
+ * second's calls are examined, too. If two seconds agree, their marks are used, and a window of the
+ * same length begins: it judges them without what was before.
+ *
  * Two of the three marks make a step, which ends when one comes that is not behind the last one:
  *
  *     A  B  C | A     C | A  B  C | A  A  A  A  A  A  B  C | A
@@ -33,22 +38,30 @@
  * where that period is. A JAX training that begins to share its GPU makes other calls beside its
  * own: a window with both parts has no period, or one of the other calls. So marks that count all
  * over a window stay, unless the intervals found have a fixed number of theirs: layers, batches.
+ * So do marks that stay away once in it, in an evaluation, and not in each step.
  */
 #include "preload/step_counter.h"
 
 /* Of the first window, in calls. Those after it are as long as all before, up to a full one. */
 enum { WINDOW_FIRST = 1024 };
 
-/* Chosen. A collection costs about 30 ns a call, and 10 ms at its end. */
+/* Chosen. */
 enum {
-    REST_CALLS = 1024, /* until the clock is read */
-    RESTS_MAX = 8,
+    REST_CALLS = 64, /* until the clock is read */
+    RESTS_MAX = 3,
+    PART_CALLS_MIN = 256, /* of a second, that are examined */
+    PART_CALLS_MAX = 8192,
     ASTRAY_STEPS = 8, /* after the calls of 8 steps without one, the marks have stayed away */
     CHECK_FIRST = 256,
     CHECK_FACTOR = 16,
 };
 static const int64_t REPLACE_AFTER_US = 120 * INT64_C(1000000);
 static const int64_t REST_US = 2 * INT64_C(1000000); /* after one full window; then twice that */
+static const int64_t PART_US = INT64_C(1000000);
+
+/* Of a collection that found nothing. Where its calls come at random, which costs most, each took
+ * up to 200 ns, and those of a second 2 ms more: together 0.3 % of the time at most. */
+enum { REST_US_PER_CALL = 256 };
 
 /* Chosen: a longer interval is a break, by its calls or by its time. Launches return at once while
  * the GPU is behind, and every so often a call waits for all of them: of ten steps, nine took 0.1
@@ -109,9 +122,22 @@ static uint64_t made_calls(const struct step_counter *counter)
 
 /* ---- windows ---- */
 
-static void begin_collecting(struct step_counter *counter)
+static void begin_part(struct step_counter *counter, int64_t now_us)
+{
+    counter->part = counter->window.used;
+    counter->part_us = now_us;
+}
+
+static void begin_window(struct step_counter *counter, int64_t now_us)
 {
     step_window_clear(&counter->window);
+    begin_part(counter, now_us);
+}
+
+static void begin_collecting(struct step_counter *counter, int64_t now_us)
+{
+    begin_window(counter, now_us);
+    counter->collects_us = now_us;
     counter->is_collecting = true;
     counter->candidate.n = 0;
     counter->collected = 0;
@@ -126,10 +152,15 @@ static void stop_collecting(struct step_counter *counter, uint64_t calls)
     set_due(counter, calls);
 }
 
+/* The longer, the more often nothing was found; but few calls, or slow ones, cost little of the
+ * time since the first of them. */
 static void rest_a_while(struct step_counter *counter, int64_t now_us)
 {
+    int64_t calls = (int64_t)counter->collected + counter->window.used;
+    int64_t longest_us = now_us + (REST_US << counter->rests);
+    int64_t paid_us = counter->collects_us + calls * REST_US_PER_CALL;
     counter->is_settled = counter->marks.n > 0; /* a training may begin after a compilation */
-    counter->rests_until_us = now_us + (REST_US << counter->rests);
+    counter->rests_until_us = paid_us < longest_us ? paid_us : longest_us;
     stop_collecting(counter, REST_CALLS);
     if (counter->rests < RESTS_MAX)
         counter->rests++;
@@ -150,20 +181,41 @@ static void use_marks(struct step_counter *counter, const struct step_marks *mar
     counter->next_check = CHECK_FIRST;
 }
 
-/* Are there intervals all over the window? */
-static bool go_on(const struct step_window *window, const struct step_marks *marks)
+struct gaps {
+    uint32_t n, calls;
+};
+
+static struct gaps find_gaps(const struct step_window *window, const struct step_marks *marks)
 {
     struct step_walk walk = {.last = -1};
-    uint32_t end = 0, before = (uint32_t)marks->calls, gaps = 0;
+    uint32_t end = 0, before = (uint32_t)marks->calls;
+    struct gaps gaps = {0};
     for (uint32_t i = 0; i <= window->used; i++) {
         if (i < window->used &&
             !step_walk_on(&walk, marks, window->name[window->calls[i]].symbol, i))
             continue;
-        gaps += i - end > GAP_TIMES * before ? i - end : 0;
+        bool is_gap = i - end > GAP_TIMES * before;
+        gaps.n += is_gap;
+        gaps.calls += is_gap ? i - end : 0;
         before = i - end;
         end = i;
     }
-    return gaps < GAPS_MAX * window->used;
+    return gaps;
+}
+
+/* Are there intervals all over the window? */
+static bool go_on(const struct step_window *window, const struct step_marks *marks)
+{
+    return find_gaps(window, marks).calls < GAPS_MAX * window->used;
+}
+
+/* Is there a gap in each of the steps that were found, but for a few? So it is with layers. An
+ * evaluation is one gap, of many intervals. */
+static bool have_gaps(const struct step_window *window, const struct step_marks *marks,
+    const struct step_marks *found)
+{
+    return !go_on(window, marks) &&
+           find_gaps(window, marks).n * found->of_a_step * 2 > found->intervals;
 }
 
 /* Of the calls from one on and before another one. */
@@ -232,7 +284,7 @@ static bool are_wrong(
         return now_us - counter->at_us > REPLACE_AFTER_US;
     return !marks_differ(counter, found, found, SAME_COUNT) &&
            marks_differ(counter, &counter->marks, found, SAME_UNIT) &&
-           (!go_on(&counter->window, &counter->marks) || are_nested(counter, found));
+           (have_gaps(&counter->window, &counter->marks, found) || are_nested(counter, found));
 }
 
 /* The first marks are used once two windows agree about them. */
@@ -262,13 +314,13 @@ static void judge_marks(
 
 static void examine_window(struct step_counter *counter, int64_t now_us)
 {
-    struct step_marks found = step_period_find(&counter->window);
+    struct step_marks found = step_period_find(&counter->window, 0);
     judge_marks(counter, &found, now_us);
     counter->candidate = found;
     if (counter->window.used < STEP_WINDOW_MAX) {
         counter->collected += counter->window.used;
         counter->goal = counter->collected;
-        step_window_clear(&counter->window);
+        begin_window(counter, now_us);
         return;
     }
     counter->is_settled = true;
@@ -278,12 +330,34 @@ static void examine_window(struct step_counter *counter, int64_t now_us)
         stop_collecting(counter, astray_calls(counter));
 }
 
+/* Is there a part to examine beside the window, which takes long to fill? */
+static bool is_part_over(const struct step_counter *counter, int64_t now_us)
+{
+    return counter->marks.n == 0 && now_us - counter->part_us >= PART_US &&
+           counter->window.used - counter->part >= PART_CALLS_MIN;
+}
+
+static void examine_part(struct step_counter *counter, int64_t now_us)
+{
+    uint32_t used = counter->window.used, calls = used - counter->part;
+    uint32_t examined = calls < PART_CALLS_MAX ? calls : PART_CALLS_MAX;
+    struct step_marks found = step_period_find(&counter->window, used - examined);
+    judge_marks(counter, &found, now_us);
+    counter->candidate = found;
+    if (counter->marks.n > 0)
+        begin_window(counter, now_us);
+    else
+        begin_part(counter, now_us);
+}
+
 static void collect_call(struct step_counter *counter, uint32_t symbol, int64_t now_us)
 {
     if (!step_window_add(&counter->window, symbol))
         rest_a_while(counter, now_us);
     else if (counter->window.used == counter->goal)
         examine_window(counter, now_us);
+    else if (is_part_over(counter, now_us))
+        examine_part(counter, now_us);
 }
 
 static void collect_or_rest(struct step_counter *counter, int64_t now_us)
@@ -291,7 +365,7 @@ static void collect_or_rest(struct step_counter *counter, int64_t now_us)
     if (now_us < counter->rests_until_us)
         set_due(counter, REST_CALLS);
     else
-        begin_collecting(counter);
+        begin_collecting(counter, now_us);
 }
 
 /* ---- steps ---- */
@@ -359,7 +433,7 @@ static bool end_interval(struct step_counter *counter, int64_t now_us)
     set_due(counter, counter->made_us ? astray_calls(counter) : made_calls(counter));
     if (counter->all_intervals >= counter->next_check) {
         counter->next_check *= CHECK_FACTOR;
-        begin_collecting(counter);
+        begin_collecting(counter, now_us);
     }
     return counter->steps != before;
 }

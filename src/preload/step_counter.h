@@ -27,7 +27,7 @@ enum {
 /* What one pass over the window finds out of each different call (step_period.c). */
 struct step_name {
     uint32_t symbol;
-    uint32_t count;        /* in the window */
+    uint32_t count;        /* in what is examined of the window */
     uint32_t seen;         /* intervals that have it */
     uint32_t once;         /* of these, how many have it once */
     uint32_t alike;        /* of these, how many have it as often as the interval before */
@@ -40,6 +40,7 @@ struct step_name {
 
 struct step_window {
     uint32_t used;                   /* of `calls` */
+    uint32_t from;                   /* of these, the first one that is examined */
     uint32_t names;                  /* of `name` */
     uint16_t slots[STEP_TABLE_SIZE]; /* a hash table: index into `name` + 1; 0: empty */
     struct step_name name[STEP_NAMES_MAX];
@@ -91,6 +92,9 @@ struct step_counter {
     bool is_settled;        /* a window was full: shorter ones say nothing more */
     uint32_t collected;     /* calls in windows before this one */
     uint32_t goal;          /* calls of the window when it is examined */
+    int64_t collects_us;    /* when the first of all these came */
+    uint32_t part;          /* of the window: a second's calls are those from this one on */
+    int64_t part_us;        /* when that second began */
     uint32_t rests;         /* how often no period was found: the pauses become longer */
     int64_t rests_until_us; /* no window is collected before */
     uint64_t next_check;    /* intervals after which the marks are compared with a new window */
@@ -139,11 +143,11 @@ bool step_walk_on(
     struct step_walk *walk, const struct step_marks *marks, uint32_t symbol, uint64_t at);
 
 /*
- * Finds the period of the calls in the window (step_period.c).
+ * Finds the period of the calls in the window, from one on (step_period.c).
  *
  * Returns the marks; their `n` is 0 where there is none.
  */
-struct step_marks step_period_find(struct step_window *window);
+struct step_marks step_period_find(struct step_window *window, uint32_t from);
 
 /* Adds a call to the window, which is not full. Returns false where it has too many different
  * ones. */

@@ -81,7 +81,12 @@ static bool is_work(uint32_t symbol)
 void step_window_clear(struct step_window *window)
 {
     memset(window->slots, 0, sizeof window->slots);
-    window->used = window->names = 0;
+    window->used = window->names = window->from = 0;
+}
+
+static double examined_calls(const struct step_window *window)
+{
+    return window->used - window->from;
 }
 
 bool step_window_add(struct step_window *window, uint32_t symbol)
@@ -96,7 +101,6 @@ bool step_window_add(struct step_window *window, uint32_t symbol)
         window->slots[slot] = (uint16_t)++window->names;
     }
     uint16_t name = (uint16_t)(window->slots[slot] - 1);
-    window->name[name].count++;
     window->calls[window->used++] = name;
     return true;
 }
@@ -184,14 +188,14 @@ static void clear_names(struct step_window *window)
 static struct division divide_window(struct step_window *window, uint16_t divider)
 {
     struct division division = {.divider = divider};
-    uint32_t left = window->name[divider].count, k = 0, start = 0, at = 0;
+    uint32_t left = window->name[divider].count, k = 0, start = 0;
     clear_names(window);
-    for (; at < window->used; at++) {
+    for (uint32_t at = window->from; at < window->used; at++) {
         uint16_t call = window->calls[at];
         struct step_name *name = &window->name[call];
         if (call == divider) {
             bool is_long = k > 0 && (at - start) * (double)window->name[divider].count >
-                                        EVEN_FACTOR * window->used;
+                                        EVEN_FACTOR * examined_calls(window);
             division.long_calls += is_long ? at - start : 0;
             division.from = k == 0 ? at : division.from;
             division.to = start = at;
@@ -244,22 +248,30 @@ static void judge_division(const struct step_window *window, struct division *di
         marks += i != division->divider && is_mark(name, division);
         division->has_host_call |= name->symbol & STEP_IS_HOST && is_mark(name, division);
     }
-    division->presence = present / window->used;
-    division->constancy = constant / window->used;
-    division->patchiness = (patchy + division->long_calls) / window->used;
+    division->presence = present / examined_calls(window);
+    division->constancy = constant / examined_calls(window);
+    division->patchiness = (patchy + division->long_calls) / examined_calls(window);
     division->is_part = !division->has_host_call && rare > usual;
     division->has_mark = marks > 0;
 }
 
 /* ---- the best divider ---- */
 
+static void count_names(struct step_window *window)
+{
+    for (uint32_t i = 0; i < window->names; i++)
+        window->name[i].count = 0;
+    for (uint32_t at = window->from; at < window->used; at++)
+        window->name[window->calls[at]].count++;
+}
+
 /* Fills `even`: how many of the distances of a name are near their mean. */
 static void count_even_distances(struct step_window *window)
 {
     clear_names(window);
-    for (uint32_t at = 0; at < window->used; at++) {
+    for (uint32_t at = window->from; at < window->used; at++) {
         struct step_name *name = &window->name[window->calls[at]];
-        double mean = (double)window->used / name->count, distance = at - name->last;
+        double mean = examined_calls(window) / name->count, distance = at - name->last;
         name->evenly += name->seen && distance > mean / EVEN_FACTOR &&
                         distance < mean * EVEN_FACTOR;
         name->seen = 1;
@@ -408,14 +420,16 @@ static struct step_marks choose_marks(struct step_window *window, struct divisio
 /* Are the intervals steps, and no parts of steps? */
 static bool are_steps(const struct step_window *window, const struct division *division)
 {
-    bool is_full = window->used == STEP_WINDOW_MAX;
+    bool is_full = window->used - window->from == STEP_WINDOW_MAX;
     return division->patchiness < PATCHINESS_OF_STEPS &&
            (is_full || (division->presence >= PRESENCE_OF_STEPS && division->has_host_call));
 }
 
-struct step_marks step_period_find(struct step_window *window)
+struct step_marks step_period_find(struct step_window *window, uint32_t from)
 {
     struct division division;
+    window->from = from;
+    count_names(window);
     if (!find_division(window, &division))
         return (struct step_marks){.n = 0};
     if (!are_steps(window, &division))
