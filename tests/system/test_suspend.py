@@ -677,6 +677,26 @@ class Pooled(Suspend):
         self.wait_room()
         self.out_and_back(task, pid)
 
+    @unittest.skipIf(
+        b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer wants to be loaded first"
+    )
+    def test_by_default_it_grows_for_what_gave_way(self):
+        """As 47 GiB of a host of 251 GiB: more than a sixteenth, less than a quarter."""
+        environment = dict(self.env)
+        self.env["LD_PRELOAD"] = os.path.abspath(f"{BUILD}/tests/system/libsmall-host.so")
+        self.env["COLLOC_TEST_HOST_MIB"] = "1870"
+        self.restart()
+        self.env = environment
+        task, pid = self.start_program(self.blocks)
+        self.assertAlmostEqual(self.get("/v1/info")["carrier_pool"]["max_mib"], 1870 / 16, delta=1)
+        self.assertIn("SUSPENDED", self.colloc("suspend", str(task)).stdout)
+        self.assertEqual((self.mapped_mib(pid), self.rooms()), (0, {}))
+        self.colloc("resume", str(task))
+        self.goes_on(task)
+        self.wait_room()
+        self.assertAlmostEqual(self.get("/v1/info")["carrier_pool"]["max_mib"], 1870 / 4, delta=1)
+        self.out_and_back(task, pid)
+
     def test_without_enough_it_is_its_own_memory(self):
         self.restart(carrier_pool="256MiB")
         task, pid = self.start_program(self.blocks)

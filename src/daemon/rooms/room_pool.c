@@ -114,10 +114,12 @@ uint64_t room_pool_covers(struct room_pool *pool, const struct preload_process *
     return covered_bytes(pool, room_find(pool, process), process);
 }
 
-/* The pool has no space for what the process's room lacks. */
+/* The pool has no space for what the process's room lacks, also where none is made yet because the
+ * process has not been steady for long. */
 static bool is_too_small_for(const struct room_pool *pool, const struct room *of)
 {
-    const struct room_view view = room_view_of(of);
+    struct room_view view = room_view_of(of);
+    view.blocks_bytes = of->largest_bytes;
     uint64_t missing = room_missing_bytes(&view), bytes = 0;
     for (const struct room *room = pool->rooms; room; room = room->next)
         bytes += room->bytes;
