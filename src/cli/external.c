@@ -80,36 +80,42 @@ static bool name_image(json_t *process, const char *id)
     return r == 0 || r == -ENOENT;
 }
 
-static void name_podman_image(json_t *process, const char *id)
+/* What may not answer is not waited for at each process. */
+struct patience {
+    bool asks_docker;  /* false: dockerd has not answered */
+    int64_t podman_us; /* left for podman's storages */
+};
+
+static void name_podman_image(json_t *process, const char *id, struct patience *patience)
 {
     char image[PODMAN_IMAGE_SIZE];
-    if (podman_image_read((uid_t)member_number(process, "uid", -1), id, image) == 0)
+    uid_t uid = (uid_t)member_number(process, "uid", -1);
+    if (podman_image_read(uid, id, &patience->podman_us, image) == 0)
         json_object_set_new(process, "image", json_string(image));
 }
 
 /* "docker container 4f2c1ab83c1d"; NULL: the process is in none. */
-static json_t *read_container(json_t *process, pid_t pid, bool *asks_docker)
+static json_t *read_container(json_t *process, pid_t pid, struct patience *patience)
 {
     char path[64], text[4096], id[CONTAINER_ID_SIZE];
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
     ssize_t n = file_read_start(path, text, sizeof text - 1);
     text[n > 0 ? n : 0] = '\0';
     const char *program = container_find(text, id);
-    if (program && *asks_docker && strcmp(program, "docker") == 0)
-        *asks_docker = name_image(process, id);
+    if (program && patience->asks_docker && strcmp(program, "docker") == 0)
+        patience->asks_docker = name_image(process, id);
     else if (program && strcmp(program, "podman") == 0)
-        name_podman_image(process, id);
+        name_podman_image(process, id, patience);
     return program ? json_sprintf("%s container %s", program, id) : NULL;
 }
 
-/* `asks_docker`: becomes false where dockerd does not answer, so that others are not asked of. */
-static void name_process(json_t *process, bool *asks_docker)
+static void name_process(json_t *process, struct patience *patience)
 {
     pid_t pid = (pid_t)member_number(process, "pid", 0);
     json_t *user = user_name(member_number(process, "uid", -1)), *command = NULL, *container = NULL;
     if (pid > 0 && is_same_process(pid, member_number(process, "started_at", -1e9))) {
         command = read_command(pid);
-        container = read_container(process, pid, asks_docker);
+        container = read_container(process, pid, patience);
     }
     json_object_set_new(process, "container", container ? container : json_null());
     json_object_set_new(process, "user", user ? user : json_null());
@@ -120,10 +126,10 @@ void external_name(json_t *reply)
 {
     size_t i, k;
     json_t *gpu, *process;
-    bool asks_docker = true;
+    struct patience patience = {true, PODMAN_SEARCHES_US};
     json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {
         json_array_foreach(json_object_get(gpu, "foreign_processes"), k, process) {
-            name_process(process, &asks_docker);
+            name_process(process, &patience);
         }
     }
 }

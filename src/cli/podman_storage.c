@@ -31,10 +31,7 @@
 #include "base/json_member.h"
 #include "cli/foreign_text.h"
 
-enum {
-    FILE_MAX = 1 << 24, /* bytes; chosen: some ten thousand containers */
-    LIMIT_MS = 1000,    /* chosen: as for dockerd (docker_api.h) */
-};
+enum { FILE_MAX = 1 << 24 }; /* bytes; chosen: some ten thousand containers */
 
 /* ---- a file ---- */
 
@@ -109,16 +106,20 @@ static int search_in_child(void *context, int fd)
     return found && write(fd, image, strlen(image)) > 0 ? 0 : 1;
 }
 
-int podman_image_read(uid_t uid, const char *id, char *ret_image)
+int podman_image_read(uid_t uid, const char *id, int64_t *left_us, char *ret_image)
 {
+    int64_t begun_us = clock_monotonic_us();
     struct child_answer child;
     struct search search = {getpwuid(uid), id};
     *ret_image = '\0';
     if (!search.user || (geteuid() != 0 && geteuid() != uid) ||
         child_answer_start(&child, search_in_child, &search) < 0)
         return -ENOENT;
-    ssize_t n = child_answer_read(&child, LIMIT_MS, ret_image, PODMAN_IMAGE_SIZE - 1);
+    int limit_ms = (int)(*left_us / 2 / MS_US);
+    ssize_t n = child_answer_read(&child, limit_ms, ret_image, PODMAN_IMAGE_SIZE - 1);
     child_answer_end(&child, CHILD_GIVEN_UP);
+    int64_t took_us = clock_monotonic_us() - begun_us;
+    *left_us -= took_us < *left_us ? took_us : *left_us;
     ret_image[n > 0 && n < PODMAN_IMAGE_SIZE ? n : 0] = '\0';
     return *ret_image ? 0 : -ENOENT;
 }

@@ -5,11 +5,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "cli/podman_storage.h"
 
 #define ID       "b50c776a344696c1164c77cbd82438f94fb8aabff094533cadcec57d77d4c97c"
@@ -61,7 +64,44 @@ static void test_a_user_who_is_none(void **state)
 {
     char image[PODMAN_IMAGE_SIZE];
     (void)state;
-    assert_int_equal(podman_image_read((uid_t)-1, ID, image), -ENOENT);
+    int64_t left_us = PODMAN_SEARCHES_US;
+    assert_int_equal(podman_image_read((uid_t)-1, ID, &left_us, image), -ENOENT);
+}
+
+/* ---- a home that hangs ---- */
+
+static bool hangs;
+
+int __wrap_file_read(
+    const char *path, size_t max, struct fault *fault, char **ret_data, size_t *ret_size);
+int __wrap_file_read(
+    const char *path, size_t max, struct fault *fault, char **ret_data, size_t *ret_size)
+{
+    if (hangs)
+        pause();
+    *ret_size = strlen(containers);
+    *ret_data = strdup(containers);
+    return *ret_data ? 0 : -ENOMEM;
+}
+
+/* Ten, and later one of a home that answers. */
+static void test_many_containers_of_a_home_that_hangs(void **state)
+{
+    char image[PODMAN_IMAGE_SIZE];
+    int64_t left_us = PODMAN_SEARCHES_US, begun_us = clock_monotonic_us();
+    (void)state;
+    hangs = true;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(podman_image_read(geteuid(), ID, &left_us, image), -ENOENT);
+    assert_in_range(left_us, 1, PODMAN_SEARCHES_US / 4);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(podman_image_read(geteuid(), ID, &left_us, image), -ENOENT);
+    assert_true(clock_monotonic_us() - begun_us < 2 * SECOND_US);
+    hangs = false;
+    left_us = PODMAN_SEARCHES_US;
+    assert_int_equal(podman_image_read(geteuid(), ID, &left_us, image), 0);
+    assert_string_equal(image, "localhost/lab/train:1");
+    assert_in_range(left_us, 1, PODMAN_SEARCHES_US);
 }
 
 int main(void)
@@ -71,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_other_texts),
         cmocka_unit_test(test_a_long_name_of_other_characters),
         cmocka_unit_test(test_a_user_who_is_none),
+        cmocka_unit_test(test_many_containers_of_a_home_that_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
