@@ -5,8 +5,8 @@
     scripts/study-timm judge COLLOC SHEET EXPORTS FOLDER [PAGE]
 
 EXPORTS of `judge`: files with an export a line, packed by xz, with commas between; the networks of
-the first were in view when the rules of this study were made, those of the others were not. Or the
-folder of `export`.
+the first were in view when the rules of this study were made, those of the others were not. Sums of
+gradients are joined in them (joined_sums.py). Or the folder of `export`.
 
 SHEET is GPUMemNet's table as CSV: timm_model,batch,measured_mib,faketensor_mib; `measured_mib` is
 of the whole device. `export` needs PyTorch and timm. It describes the networks in an order that
@@ -41,6 +41,7 @@ import sys
 import tempfile
 import time
 
+from colloc_fit.joined_sums import with_joined_sums
 from colloc_fit.study_baselines import TOP, percentile
 from colloc_fit.timm_training import DECAY, LOADER, TRIES, as_timm_trains, loader_mib
 
@@ -58,6 +59,7 @@ GPU = "A100-40GB"
 FULL_MIB = 38500  # of 40,960; chosen: the allocator retries from about there
 LEAST_RUNS = 40  # of a family in the page's table; chosen: eight networks or more
 JUMP = 0.1  # above the line between its neighbours; chosen
+OFF = 0.12  # of the measured memory: runs that are too high by more are listed; the goal's p95
 SPAN = 16  # between the batches of a network whose growth counts: 8 and 128 in the table
 LIMIT_S = 400  # for the export of one network; chosen
 IN_VIEW, NOT_IN_VIEW = "this study, in view", "this study, not in view"
@@ -206,10 +208,11 @@ def ask(colloc, export, batch, gpu=GPU):
     return json.loads(done.stdout)
 
 
-def unpack_exports(path, networks, folder):
+def unpack_exports(path, networks, folder, change=None):
     """The exports of a file that are of these networks, in fp32 and with OPTIMIZER, by name.
 
-    path: a line of JSON each, packed by xz
+    path:   a line of JSON each, packed by xz
+    change: a function of an export; None: they stay as they are
     """
     found = {}
     with lzma.open(path, "rt") as file:
@@ -223,7 +226,7 @@ def unpack_exports(path, networks, folder):
             ):
                 found[name] = os.path.join(folder, f"{name}.json")
                 with open(found[name], "w", encoding="utf-8") as out:
-                    out.write(line)
+                    out.write(json.dumps(change(description)) if change else line)
     return found
 
 
@@ -236,7 +239,7 @@ def read_exports(exports, networks, scratch):
         paths = {name: one for name, one in paths.items() if os.path.exists(one)}
         return paths, dict.fromkeys(paths, IN_VIEW)
     for i, path in enumerate(exports.split(",")):
-        found = unpack_exports(path, networks, scratch)
+        found = unpack_exports(path, networks, scratch, with_joined_sums)
         paths.update(found)
         sources.update(dict.fromkeys(found, NOT_IN_VIEW if i else IN_VIEW))
     return paths, sources
@@ -307,6 +310,22 @@ def growth(rows):
         if max(excess) >= SPAN * min(excess)
     ]
     return statistics.median(found) if found else None
+
+
+def growth_beside_fake(rows):
+    """How many times as fast as FakeTensor's figure the estimate grows with the batch, by network
+    with two batches or more. Where both describe the same network, the figures are near each other;
+    where its images were of another size in the table, they are not."""
+    networks = collections.defaultdict(dict)
+    for row in rows:
+        networks[row["model"]][row["batch"]] = row
+    found = {}
+    for name, runs in networks.items():
+        first, last = runs[min(runs)], runs[max(runs)]
+        if last["faketensor_mib"] > first["faketensor_mib"]:
+            fake = last["faketensor_mib"] - first["faketensor_mib"]
+            found[name] = (last["mib"] - first["mib"]) / fake
+    return found
 
 
 def summarize(rows):
@@ -486,12 +505,32 @@ def text_of(rows, networks, rows_of_steps, on_h200):
         "steps": _steps(rows_of_steps),
         "jumps": irregular,
         "h200": _beside_h200(networks, on_h200),
+        "too high": _too_high(rows, networks),
         "widths": _widths(rows),
         "halves": _held(rows),
         "sources": groups(lambda row: row["source"], "described by", 1),
         "batches": groups(lambda row: row["batch"], "batch", 1),
         "families": groups(lambda row: family_of(row["model"]), "family", LEAST_RUNS),
     }
+
+
+def _too_high(rows, networks):
+    """Networks of which a run is OFF too high: how many of the table's runs did not end well, and
+    how fast the estimate grows."""
+    grown = growth_beside_fake(rows)
+    worst = collections.defaultdict(list)
+    for row in rows:
+        if row["error"] > OFF:
+            worst[row["model"]].append(row["error"])
+    lines = (
+        [["median of all", "", "", "", f"{statistics.median(grown.values()):.2f}"]] if grown else []
+    )
+    for name, errors in sorted(worst.items(), key=lambda one: -max(one[1])):
+        left_out = len(networks[name]) - len(usable_runs(networks[name]))
+        times = f"{grown[name]:.2f}" if name in grown else ""
+        lines.append([name, len(errors), f"{100 * max(errors):+.1f}%", left_out, times])
+    heads = ["network", "runs", "worst", "runs left out", "growth over FakeTensor's"]
+    return _table(heads, lines)
 
 
 def _widths(rows):

@@ -382,33 +382,6 @@ class Measured:
         return {name: row["nvml_mib"] for name, row in runs if row["status"] == 0}
 
 
-def sums_of(tensors, phases):
-    """(sum, first gradient) of autograd's sums: a storage as large as two others of the backward
-    pass that end with it, one after the other. Indices of tensors."""
-    begin, size = 2, slice(0, 2)
-    backward = [(phase["backward"], phase.get("optimizer", phase.get("end"))) for phase in phases]
-    is_gradient = [any(a <= one[begin] < b for a, b in backward) for one in tensors]
-    ended = {one[begin + 1]: i for i, one in enumerate(tensors)}
-    for i, one in enumerate(tensors):
-        parts = [ended.get(one[begin] + tick, i) for tick in (1, 2)]
-        is_sum = all(k != i and is_gradient[k] and tensors[k][size] == one[size] for k in parts)
-        if is_gradient[i] and any(one[size]) and is_sum:
-            yield i, parts[0]
-
-
-def with_joined_sums(export):
-    """The export as the exporter writes it since it knows the functions in which PyTorch 2.11 wraps
-    it (colloc_export/tracker.py): a sum of gradients is the first one's storage."""
-    tensors, first_of = list(map(list, export["tensors"])), {}
-    for made, first in sorted(
-        sums_of(tensors, export["phases"]), key=lambda one: tensors[one[0]][2]
-    ):
-        first_of[made] = first = first_of.get(first, first)
-        tick, end = tensors[made][2:4]
-        tensors[first][3], tensors[made][:4] = end, [0, 0, tick, tick + 1]
-    return {**export, "tensors": tensors}
-
-
 def thread_of(conv):
     """Of a training: autograd runs the backward pass in another one."""
     return "backward" if conv["phase"] == "backward" else "forward"
@@ -454,6 +427,9 @@ def kernels_of(export, row):
 
 def estimates_of(colloc, export, kernels, benchmark):
     """By rules and with the kernels that were asked: MiB, or None."""
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+    from colloc_fit.joined_sums import with_joined_sums  # not on the machine with the GPU
+
     flags = {**export["flags"], "cudnn_benchmark": benchmark}
     export = {**with_joined_sums(export), "flags": flags}
     rule = trial.estimate_text(colloc, json.dumps(export), "--export")

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/gpu/kernel_trial.py: older answers are joined, and askings compared."""
+import contextlib
+import io
+import json
 import os
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "tests", "gpu"))
@@ -65,6 +70,39 @@ class Again(unittest.TestCase):
         self.assertEqual(kernel_trial.differences(self.export, first, same), (5, 0, 0, 0))
         other = asked([7], [1, 9], [0, 4], tried=([901], [27, 44], [30, 35]))
         self.assertEqual(kernel_trial.differences(self.export, first, other), (5, 2, 7, 1))
+
+
+class Plans(unittest.TestCase):
+    def asked(self, *ways):
+        """Rows and the options of each asking."""
+        rows, options = [], []
+
+        def helper(lines, program, *given, **variables):
+            options.append((len(lines), *given, variables.get("CUDA_VISIBLE_DEVICES")))
+            return "cudnn 91900\nanswer 1 2 3\n", 1.0, 2.5
+
+        trial = object.__new__(kernel_trial.Trial)
+        trial.bundle, trial.output, trial.ways = "/bundle", "/out", ways
+        trial.left = lambda: 100
+        trial.rows = mock.Mock(write=lambda what, **row: rows.append(row["how"]))
+        with tempfile.NamedTemporaryFile("w") as file, mock.patch.object(
+            kernel_trial, "ask_helper", helper
+        ), contextlib.redirect_stdout(io.StringIO()):
+            json.dump({"batch": 128, "convs": [TURNED, PLAIN]}, file)
+            file.flush()
+            trial.plan("dcgan", file.name)
+        return rows, options
+
+    def test_with_benchmark_all_plans_and_no_gpu(self):
+        rows, options = self.asked(True)
+        self.assertEqual(rows, [kernel_trial.ALL_PLANS])
+        self.assertEqual(options, [(2, "--all", "--device=/out/device", "")])
+
+    def test_both_ways(self):
+        rows, options = self.asked(False, True)
+        self.assertEqual(rows, ["with the GPU", "without a GPU", kernel_trial.ALL_PLANS])
+        self.assertEqual(options[0], (2, None))
+        self.assertEqual(options[1], (2, "--device=/out/device", ""))
 
 
 class OfCudnn(unittest.TestCase):

@@ -16,6 +16,7 @@ sys.path.insert(
 
 from colloc_fit import study_timm  # noqa: E402
 from colloc_fit import timm_training  # noqa: E402
+from colloc_fit.joined_sums import with_joined_sums  # noqa: E402
 
 HEAD = "timm_model,batch,measured_mib,faketensor_mib\n"
 CONSTANT = 1000  # MiB of the device
@@ -110,7 +111,7 @@ class Sheet(unittest.TestCase):
     def test_the_page(self):
         page = os.path.join(self.folder, "page.md")
         names = ("counts", "errors", "steps", "sources", "batches", "families", "jumps", "halves",
-                 "h200", "widths")  # fmt: skip
+                 "h200", "widths", "too high")  # fmt: skip
         with open(page, "w", encoding="utf-8") as file:
             file.writelines(f"<!-- {name} -->\n\nold\n\n<!-- end -->\n" for name in names)
         exports = os.path.join(self.folder, "exports")
@@ -154,6 +155,7 @@ class Sheet(unittest.TestCase):
             {"model": "e", "precision": "fp32", "optimizer": adam},
             {"model": "f", "precision": "fp32", "optimizer": momentum},
         ]
+        rows = [{**one, "tensors": [], "phases": []} for one in rows]
         with lzma.open(path, "wt") as file:
             file.writelines(json.dumps(one) + "\n" for one in rows)
         again = os.path.join(self.folder, "again.jsonl.xz")
@@ -197,6 +199,36 @@ class Sheet(unittest.TestCase):
              "| a | 16 | 1,000 | 890 | 1,900 | 2,000 |  |"],
         )  # fmt: skip
         self.assertEqual(study_timm.estimate_h200("colloc", {}, taken), [])
+
+    def test_sums_are_joined_in_files(self):
+        """Autograd adds the second gradient to the first: A ends when the sum S is there, B one
+        tick later. Storages of another size, or before the backward pass, are no sums."""
+        before = [[8, 0, 1, 4, 0], [8, 0, 2, 5, 0], [8, 0, 3, 6, 0]]
+        a, b, total = [64, 2, 11, 16, 1], [64, 2, 13, 17, 1], [64, 2, 15, 19, 1]
+        other = [9, 0, 14, 18, 1]
+        export = {
+            "tensors": [*before, a, b, total, other],
+            "phases": [{"forward": 0, "backward": 10, "optimizer": 20, "end": 30}],
+        }
+        joined = with_joined_sums(export)["tensors"]
+        self.assertEqual(joined[:3], before)
+        self.assertEqual(joined[3:], [[64, 2, 11, 19, 1], b, [0, 0, 15, 16, 1], other])
+        self.assertEqual(export["tensors"][3], [64, 2, 11, 16, 1])
+        apart = {**export, "tensors": [a, [64, 2, 13, 18, 1], total]}
+        self.assertEqual(with_joined_sums(apart)["tensors"], apart["tensors"])
+
+    def test_runs_that_are_too_high(self):
+        networks = {"a": [row("a", 8, 1000, 400), row("a", 16, 1100, 500), row("a", 32, 90, 700)]}
+        rows = [
+            {**row("a", 8, 1000, 400), "mib": 1200, "error": 0.2},
+            {**row("a", 16, 1100, 500), "mib": 1500, "error": 0.3},
+            {**row("b", 8, 1000, 400), "mib": 1000, "error": -0.5},
+        ]
+        self.assertEqual(
+            study_timm._too_high(rows, networks).splitlines()[2:],
+            ["| median of all |  |  |  | 3.00 |", "| a | 2 | +30.0% | 1 | 3.00 |"],
+        )
+        self.assertEqual(study_timm._too_high(rows[2:], networks).count("\n"), 2)
 
     def test_widths(self):
         rows = [{"source": study_timm.IN_VIEW, "mib": 100, "p90_mib": 110, "p99_mib": mib}
