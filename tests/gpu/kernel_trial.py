@@ -50,6 +50,8 @@ LANES, FOLLOWED_AT_ONCE = 7, 8
 RUN_LIMIT_S, ASK_LIMIT_S = 75, 75
 TRACED_MOST = 60_000  # requests to the allocator; six steps of the largest network have 25,000
 ALL_PLANS = "all plans, without a GPU"
+# The options of colloc-cudnn by what is asked; None is the description of a GPU.
+PLANS = {"with the GPU": [], "without a GPU": [None], ALL_PLANS: ["--all", None]}
 LAST_START, LAST_END_S = 0.12, 3  # of the time that is left, before it is over
 
 
@@ -249,6 +251,8 @@ class Trial:
         self.rows = trial.Rows(os.path.join(self.output, "rows.jsonl"))
         self.gpu = trial.Gpu(int(os.environ.get("GPU", "0")), 0.001)
         self.server = None
+        self.followers = concurrent.futures.ThreadPoolExecutor(FOLLOWED_AT_ONCE)
+        self.beside = []
 
     def left(self):
         return self.deadline - LAST_END_S - time.monotonic()
@@ -280,16 +284,15 @@ class Trial:
         self.rows.write("asked", name=name, benchmark=benchmark, status=status, **known)
         log("asked", name, how, status, known.get("seconds"), known.get("text", "")[-300:])
 
-    def plan(self, name, result):
-        """Without running a kernel."""
+    def plan(self, name, result, kinds):
+        """Without running a kernel. `kinds`: those of PLANS."""
         with open(result, encoding="utf-8") as file:
             questions = list(questions_of(json.load(file)))
-        device = [f"--device={os.path.join(self.output, 'device')}"]
-        kinds = [("with the GPU", []), ("without a GPU", device)] if False in self.ways else []
-        kinds += [(ALL_PLANS, ["--all", *device])] if True in self.ways else []
-        for how, options in kinds:
+        device = f"--device={os.path.join(self.output, 'device')}"
+        for how in kinds:
             if self.left() < 15:
                 continue
+            options = [one or device for one in PLANS[how]]
             hidden = {"CUDA_VISIBLE_DEVICES": ""} if options else {}
             text, started, ended = ask_helper(
                 questions, os.path.join(self.bundle, "colloc-cudnn"), *options, **hidden
@@ -312,7 +315,11 @@ class Trial:
             for benchmark in ways:
                 if self.left() > self.last_start_s:
                     self.ask(name, result, benchmark)
-            self.plan(name, result)
+            if False in ways:
+                self.plan(name, result, ("with the GPU", "without a GPU"))
+            if True in ways:  # beside the GPU's work, since it needs none
+                one = self.followers.submit(self.guarded, self.plan, name, result, (ALL_PLANS,))
+                self.beside.append(one)
 
     def guarded(self, what, *words):
         try:
@@ -322,14 +329,13 @@ class Trial:
 
     def measure(self):
         self.rows.write("facts", **self.gpu.facts(), **trial.versions())
-        followers = concurrent.futures.ThreadPoolExecutor(FOLLOWED_AT_ONCE)
 
         def follow(name, words):
             if self.is_asked and self.left() > self.last_start_s:
                 place = os.path.join(self.work, name)
                 trial.follow(self.bundle, name, words, self.rows, place)
 
-        followed = [followers.submit(self.guarded, follow, *one) for one in self.trainings]
+        followed = [self.followers.submit(self.guarded, follow, *one) for one in self.trainings]
         self.server = trial.ForkServer(self.bundle, "torch torchvision timm")
         log("fork server ready")
         device = os.path.join(self.output, "device")
@@ -339,6 +345,7 @@ class Trial:
             jobs = [lanes.submit(self.guarded, self.chain, *one, its)
                     for one, its in zip(self.trainings, followed)]  # fmt: skip
             concurrent.futures.wait(jobs)
+        concurrent.futures.wait(self.beside, max(0, self.left()))
         log("ended with", round(self.left(), 1), "s left")
         self.server.close()
         self.gpu.close()

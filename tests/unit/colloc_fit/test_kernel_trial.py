@@ -73,7 +73,7 @@ class Again(unittest.TestCase):
 
 
 class Plans(unittest.TestCase):
-    def asked(self, *ways):
+    def asked(self, *kinds):
         """Rows and the options of each asking."""
         rows, options = [], []
 
@@ -82,7 +82,7 @@ class Plans(unittest.TestCase):
             return "cudnn 91900\nanswer 1 2 3\n", 1.0, 2.5
 
         trial = object.__new__(kernel_trial.Trial)
-        trial.bundle, trial.output, trial.ways = "/bundle", "/out", ways
+        trial.bundle, trial.output = "/bundle", "/out"
         trial.left = lambda: 100
         trial.rows = mock.Mock(write=lambda what, **row: rows.append(row["how"]))
         with tempfile.NamedTemporaryFile("w") as file, mock.patch.object(
@@ -90,19 +90,18 @@ class Plans(unittest.TestCase):
         ), contextlib.redirect_stdout(io.StringIO()):
             json.dump({"batch": 128, "convs": [TURNED, PLAIN]}, file)
             file.flush()
-            trial.plan("dcgan", file.name)
+            trial.plan("dcgan", file.name, kinds)
         return rows, options
 
-    def test_with_benchmark_all_plans_and_no_gpu(self):
-        rows, options = self.asked(True)
+    def test_all_plans_need_no_gpu(self):
+        rows, options = self.asked(kernel_trial.ALL_PLANS)
         self.assertEqual(rows, [kernel_trial.ALL_PLANS])
         self.assertEqual(options, [(2, "--all", "--device=/out/device", "")])
 
-    def test_both_ways(self):
-        rows, options = self.asked(False, True)
-        self.assertEqual(rows, ["with the GPU", "without a GPU", kernel_trial.ALL_PLANS])
-        self.assertEqual(options[0], (2, None))
-        self.assertEqual(options[1], (2, "--device=/out/device", ""))
+    def test_the_first_plans(self):
+        rows, options = self.asked("with the GPU", "without a GPU")
+        self.assertEqual(rows, ["with the GPU", "without a GPU"])
+        self.assertEqual(options, [(2, None), (2, "--device=/out/device", "")])
 
 
 class OfCudnn(unittest.TestCase):
