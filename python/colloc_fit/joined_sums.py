@@ -2,7 +2,7 @@
 """Exports of PyTorch 2.11 from before 30 November 2026, as the exporter writes them since then.
 
 Autograd adds the second gradient of a map to the first, in place. The exporter did not notice that
-in PyTorch 2.11, which calls its functions through two of its own, so each sum was one more storage
+in PyTorch 2.11, which calls its functions through two others, so each sum was one more storage
 (colloc_export/tracker.py). Example: gradients A and B of a map, and their sum S:
 
     A  ......aaaaaaaa          ends one tick after S begins
