@@ -33,7 +33,9 @@
  * intervals, evenly apart, than calls that come in most. A print has few.
  *
  * A loss that is read in each step, and again for a print, divides some steps in two. No other call
- * comes once in each interval then; so a little rarer divider is taken for which one does.
+ * comes once in each interval then; so a little rarer divider is taken for which one does. But where
+ * another call comes as often as the first divider, that is no read of a loss: threads launch what
+ * is in each step, in one order or another, and the rarer calls are missing in some steps.
  *
  * A fused optimizer is one call in hundreds and changes neither share. So a call that comes in
  * exactly every r-th interval, r from 2 to 8, makes these r intervals one step: gradients are
@@ -66,6 +68,9 @@ static const double CONSTANCY_OF_ONE_MARK = 0.5;
 
 /* Chosen: a rarer divider than that is no step with some extra calls. */
 static const double LITTLE_RARER = 2 / 3.;
+
+/* Chosen: of calls that come as often as each other, a window's ends may cut off one. */
+static const double AS_OFTEN = 0.01;
 
 /* Of the intervals that have to be alike for a mark, or a multiple of the step. Chosen: steps that
  * lack a mark are counted by the two others, unless these are missing, too. */
@@ -148,6 +153,7 @@ struct division {
     bool has_host_call; /* each interval: a batch from the host, a wait for the GPU, a graph */
     bool is_part;       /* each interval: of a step */
     bool has_mark;      /* each interval: a call, beside the divider, once */
+    bool has_twin;      /* a call comes as often as the divider, in whatever order */
 };
 
 /* The interval that the call was last in has ended. */
@@ -234,6 +240,12 @@ static bool is_mark(const struct step_name *name, const struct division *divisio
     return name->once >= RELIABLE * (division->intervals - 1);
 }
 
+static bool are_as_often(const struct step_name *a, const struct step_name *b)
+{
+    double more = a->count > b->count ? a->count - b->count : b->count - a->count;
+    return more <= AS_OFTEN * a->count;
+}
+
 static void judge_division(const struct step_window *window, struct division *division)
 {
     double n = division->intervals, present = 0, constant = 0, patchy = 0;
@@ -246,6 +258,8 @@ static void judge_division(const struct step_window *window, struct division *di
         rare += is_rare(name, n);
         usual += name->seen >= PRESENCE_MIN * n;
         marks += i != division->divider && is_mark(name, division);
+        division->has_twin |= i != division->divider &&
+                              are_as_often(&window->name[division->divider], name);
         division->has_host_call |= name->symbol & STEP_IS_HOST && is_mark(name, division);
     }
     division->presence = present / examined_calls(window);
@@ -325,7 +339,7 @@ static const struct division *choose_division(const struct division *tried, int 
         bool is_best = tried[i].presence >= PRESENCE_MIN && !tried[i].is_part;
         for (int k = i + 1; k < n && is_best; k++)
             is_best = !is_better(&tried[k], &tried[i]);
-        if (is_best && tried[i].has_mark)
+        if (is_best && (tried[i].has_mark || (!first && tried[i].has_twin)))
             return &tried[i];
         if (is_best && !first)
             first = &tried[i];

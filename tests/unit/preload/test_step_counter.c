@@ -981,6 +981,43 @@ static void test_few_calls_after_many(void **state)
     }
 }
 
+/* Of a hundred launches, so many come behind a copy of the next step, which another thread makes,
+ * and copies change places; in 95 % of the steps there are six more kernels, which come once in each
+ * of their own intervals. The graph is the step. */
+static void test_late_launches(void **state)
+{
+    (void)state;
+    for (unsigned late_of_100 = 5; late_of_100 <= 20; late_of_100 += 5) {
+        struct process p;
+        begin(&p);
+        compile_calls(&p, 20000, 300, 180);
+        p.call_us = 70;
+        bool is_late = false;
+        for (int i = 0; i < 30000; i++) {
+            bool is_swapped = random_below(&p, 100) < late_of_100, is_first = random_below(&p, 2);
+            note(&p, STEP_COPY, is_swapped ? 2048 : 3 << 20);
+            if (is_late && is_first)
+                note(&p, STEP_GRAPH, 7);
+            note(&p, STEP_COPY, is_swapped ? 3 << 20 : 2048);
+            if (is_late && !is_first)
+                note(&p, STEP_GRAPH, 7);
+            is_late = i % 10 != 9 && random_below(&p, 100) < late_of_100;
+            if (!is_late)
+                note(&p, STEP_GRAPH, 7);
+            if (i % 10 == 9)
+                note(&p, STEP_SYNC, 0);
+            if (random_below(&p, 100) < 95)
+                call_beside(&p, KERNELS);
+            p.steps++;
+            if (i == 6000)
+                mark(&p);
+        }
+        assert_int_equal(p.counter->unit, 1);
+        check(&p);
+        end(&p);
+    }
+}
+
 /* A graph is a step of a second's third: a window of 1,024 calls has some hundred of them. */
 static void test_few_slow_calls(void **state)
 {
@@ -1077,6 +1114,7 @@ int main(void)
         cmocka_unit_test(test_few_calls_after_a_compilation),
         cmocka_unit_test(test_few_calls_after_many),
         cmocka_unit_test(test_few_slow_calls),
+        cmocka_unit_test(test_late_launches),
         cmocka_unit_test(test_no_period_is_unknown),
         cmocka_unit_test(test_slower_steps),
         cmocka_unit_test(test_a_stop_is_a_break),
