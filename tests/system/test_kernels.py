@@ -10,6 +10,7 @@ import unittest
 from daemon_case import DaemonCase, processes_with, until, words_of
 
 BATCH = 64
+USER = 64041
 
 
 def conv(tick, phase, inputs=3, outputs=64, **members):
@@ -225,7 +226,26 @@ class Kernels(DaemonCase):
         self.assertEqual(reply.status, 201)
         task = self.task(json.load(reply)["id"])
         self.assertIn("by rules (cuDNN was not asked: ", task["estimate_kernels"])
-        self.wait_log("cuDNN is not asked for kernels for 10 min: colloc-cudnn ended")
+        self.wait_log(r"cuDNN is not asked for kernels( of user 0)? for 10 min: colloc-cudnn ended")
+
+    @unittest.skipIf(os.geteuid() != 0, "becoming another user needs root")
+    def test_a_question_that_ends_it_stops_its_user_alone(self):
+        program = self.write(
+            "delicate",
+            "#!/bin/sh\necho cudnn 91900\nwhile read -r question; do\n"
+            'case "$question" in *" 65,3,3,3 "*) exit 1 ;; esac\necho answer 5 5 1\ndone\n',
+        )
+        os.chmod(program, 0o755)
+        self.restart(cudnn_program=program)
+        for text in (export(conv(2, "forward", outputs=65)), export()):
+            os.seteuid(USER)
+            try:
+                task = self.estimated(text)
+            finally:
+                os.seteuid(0)
+            self.check_by_rules(task, "colloc-cudnn ended before it had answered")
+        self.assertEqual(self.estimated()["estimate_evidence"], "export with kernels")
+        self.assertEqual(len([line for line in self.log if "cuDNN is not asked" in line]), 1)
 
     def test_too_much_memory(self):
         self.pretend("large")

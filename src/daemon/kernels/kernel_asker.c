@@ -23,7 +23,7 @@
 #include "daemon/kernels/asking_rule.h"
 #include "daemon/kernels/kernel_store.h"
 
-enum { LINE_MAX_BYTES = 4096 };
+enum { LINE_MAX_BYTES = 4096, KERNELS_RESTS_MAX = 32 }; /* the latter: users; chosen */
 
 /* Of the daemon's variables the process gets those that it needs to find libraries, and those of
  * emulated GPUs and sanitizers. */
@@ -46,6 +46,13 @@ struct request {
     uv_timer_t bound;
 };
 
+/* After a failure nothing is asked for a while, of all users or of one. */
+struct rest {
+    uid_t uid;
+    int64_t until_us; /* on the monotonic clock; 0: none yet */
+    char why[KERNELS_WHY_SIZE];
+};
+
 struct kernel_asker {
     struct kernel_asker_options parts;
     struct kernel_store *store;
@@ -60,8 +67,7 @@ struct kernel_asker {
     struct kept_kernels *kept;    /* its answers; NULL: it has not said its version yet */
     size_t answered;              /* of the first request's questions */
 
-    int64_t rests_until_us; /* on the monotonic clock */
-    char why_rests[KERNELS_WHY_SIZE];
+    struct rest all, users[KERNELS_RESTS_MAX];
     bool is_closed;
 };
 
@@ -124,20 +130,40 @@ static void stop_process(struct kernel_asker *asker)
     uv_timer_stop(&asker->limit);
 }
 
-/* Nothing is asked for a while: the next request would most likely fail, too. */
-static void rest_asking(struct kernel_asker *asker, const char *why)
+/* The rest of the user, or the one that is over first. */
+static struct rest *find_rest(struct kernel_asker *asker, uid_t uid)
 {
-    asker->rests_until_us = clock_monotonic_us() + KERNELS_REST_US;
-    snprintf(asker->why_rests, sizeof asker->why_rests, "%s", why);
-    log_warning("cuDNN is not asked for kernels for %d min: %s", (int)(KERNELS_REST_US / MINUTE_US),
-        asker->why_rests);
+    struct rest *found = &asker->users[0];
+    for (size_t i = 0; i < KERNELS_RESTS_MAX; i++) {
+        if (asker->users[i].uid == uid && asker->users[i].until_us)
+            return &asker->users[i];
+        if (asker->users[i].until_us < found->until_us)
+            found = &asker->users[i];
+    }
+    return found;
+}
+
+/* The next request would most likely fail, too. Once cuDNN has said its version, a question may be
+ * the reason: then only its user must wait. Returns the reason, as it is kept. */
+static const char *rest_asking(struct kernel_asker *asker, const char *why)
+{
+    uid_t uid = asker->first->uid;
+    struct rest *rest = asker->kept ? find_rest(asker, uid) : &asker->all;
+    char of_user[40] = "";
+    *rest = (struct rest){.uid = uid, .until_us = clock_monotonic_us() + KERNELS_REST_US};
+    snprintf(rest->why, sizeof rest->why, "%s", why);
+    if (asker->kept)
+        snprintf(of_user, sizeof of_user, " of user %u", (unsigned)uid);
+    log_warning("cuDNN is not asked for kernels%s for %d min: %s", of_user,
+        (int)(KERNELS_REST_US / MINUTE_US), rest->why);
+    return rest->why;
 }
 
 static void fail_asking(struct kernel_asker *asker, const char *why)
 {
-    rest_asking(asker, why);
+    const char *kept = rest_asking(asker, why);
     stop_process(asker);
-    finish_first(asker, asker->why_rests);
+    finish_first(asker, kept);
 }
 
 static void on_process_end(void *context)
@@ -262,13 +288,17 @@ static int choose_gpu(const struct kernel_asker *asker, const char *kind, const 
         asker->parts.config->kernels_memory, driver_now_us(asker->parts.driver), ret_why);
 }
 
-static const char *why_not(const struct kernel_asker *asker, const char *kind)
+static const char *why_not(struct kernel_asker *asker, uid_t uid, const char *kind)
 {
     const char *why = NULL;
+    const struct rest *rest = find_rest(asker, uid);
+    int64_t now_us = clock_monotonic_us();
     if (asker->is_closed)
         return "collocd is going down";
-    if (asker->rests_until_us > clock_monotonic_us())
-        return asker->why_rests;
+    if (asker->all.until_us > now_us)
+        return asker->all.why;
+    if (rest->uid == uid && rest->until_us > now_us)
+        return rest->why;
     return choose_gpu(asker, kind, &why) < 0 ? why : NULL;
 }
 
@@ -315,7 +345,7 @@ static void on_soon(uv_idle_t *soon)
     uv_idle_stop(soon);
     if (asker->process || !asker->first)
         return;
-    const char *why = why_not(asker, asker->first->gpu_kind);
+    const char *why = why_not(asker, asker->first->uid, asker->first->gpu_kind);
     int r = why ? -EAGAIN : start_process(asker);
     if (why)
         finish_first(asker, why);
@@ -323,15 +353,14 @@ static void on_soon(uv_idle_t *soon)
         fail_asking(asker, r == -ENOENT ? "colloc-cudnn is not installed" : strerror(-r));
 }
 
-static const char *find_refusal(
-    const struct kernel_asker *asker, const struct kernel_request *wanted)
+static const char *find_refusal(struct kernel_asker *asker, const struct kernel_request *wanted)
 {
     int of_user = 0;
     for (const struct request *request = asker->first; request; request = request->next)
         of_user += request->uid == wanted->uid;
     if (of_user >= KERNELS_PER_USER || asker->n_requests >= KERNELS_REQUESTS_MAX)
         return "other networks are being asked";
-    return why_not(asker, wanted->gpu_kind);
+    return why_not(asker, wanted->uid, wanted->gpu_kind);
 }
 
 static struct request *make_request(struct kernel_asker *asker, const struct kernel_request *wanted)

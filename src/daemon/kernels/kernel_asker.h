@@ -11,7 +11,8 @@
  *    KERNELS_PER_USER requests that are not done.
  * 3. It runs where asking_rule.h allows it. Where that changes, or it takes more memory than the
  *    setting kernels-memory, it is killed.
- * 4. After a failure nothing is asked for KERNELS_REST_US.
+ * 4. After a failure nothing is asked for KERNELS_REST_US: of all users where the process did not
+ *    get as far as its first question, otherwise of the user whose question it was.
  */
 #ifndef COLLOC_DAEMON_KERNELS_KERNEL_ASKER_H
 #define COLLOC_DAEMON_KERNELS_KERNEL_ASKER_H
