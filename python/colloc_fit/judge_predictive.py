@@ -3,7 +3,7 @@
 
 The traces are the two of the dissertation and traces resampled from them.
 
-    scripts/judge-predictive build/src/cli/colloc --page=docs/measured/predictive.md
+    scripts/judge-predictive build/src/cli/colloc --pages
 
 The policy's constants were chosen on the seeds 1001 to 1040: evaluate it on others.
 """
@@ -15,7 +15,7 @@ import os
 import statistics
 import subprocess
 
-from colloc_fit.tables import write_block
+from colloc_fit.tables import write_blocks
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRACES = "philly-60", "philly-90"
@@ -174,6 +174,71 @@ def page(results, seeds):
             )
 
 
+def traces_of(results, row, figure, base, runs):
+    """Per cent by which the mean of a row exceeds that of another one, on each trace."""
+    mean = lambda trace, name: statistics.mean(results[trace, run, name][figure] for run in runs)
+    return [100 * (mean(trace, row) / mean(trace, base(trace)) - 1) for trace in TRACES]
+
+
+def shortest(results, runs):
+    """Trace -> the dissertation's policy of the least mean total there."""
+    total = lambda trace, name: statistics.mean(results[trace, r, name]["total_s"] for r in runs)
+    return {trace: min(THESIS, key=lambda name: total(trace, name)) for trace in TRACES}
+
+
+def summary(results, seeds):
+    """Rows of docs/predictive.md: predictive against the best of the dissertation's policies."""
+    groups = [()], [spread(s) for s in seeds], [resampled(s) for s in seeds]
+    found = []
+    for title, row, figure in (
+        ("times known: total time", "predictive, times known too", "total_s"),
+        ("completion time", "predictive, times known too", "avg_jct_s"),
+        ("energy", "predictive, times known too", "energy_mj"),
+        ("not known: total time", "predictive", "total_s"),
+    ):
+        cells = []
+        for runs in groups[:2]:
+            best = shortest(results, runs)
+            more = traces_of(results, row, figure, best.get, runs)
+            cells.append(", ".join(f"{x:+.1f} %" for x in more))
+        best, medians, less = shortest(results, groups[2]), [], []
+        for trace in TRACES:
+            mine = [
+                results[trace, run, row][figure] / results[trace, run, best[trace]][figure] - 1
+                for run in groups[2]
+            ]
+            medians.append(f"{100 * statistics.median(mine):+.1f} %")
+            less.append(str(sum(x < 0 for x in mine)))
+        found.append([title, *cells, ", ".join(medians), f"{', '.join(less)} of {len(seeds)}"])
+    names = (shortest(results, runs) for runs in groups)
+    against = [" and ".join(best[trace] for trace in TRACES) for best in names]
+    found.append(["compared with", *against, ""])
+    yield from table(["", "trace itself", "times spread", "resampled, median", "better on"], found)
+
+
+def backfill(results, seeds):
+    """Rows of docs/placement.md: what backfill gains."""
+    runs, head = [resampled(s) for s in seeds], [""]
+    rows = [["MAGM, strictly in order"], ["MAGM with backfill"], ["... times known as well"]]
+    names = "magm", "magm with backfill", "magm with backfill, times known"
+    for trace in TRACES:
+        head += [f"{trace}: total", "completion"]
+    for row, name in zip(rows, names):
+        for i, trace in enumerate(TRACES):
+            for figure in ("total_s", "avg_jct_s"):
+                mean = statistics.mean(results[trace, run, "magm"][figure] for run in runs)
+                more = traces_of(results, name, figure, lambda _: "magm", runs)[i]
+                row.append(f"{mean:,.0f} s" if name == "magm" else f"{more:+.1f} %")
+    yield from table(head, rows)
+
+
+PAGES = {
+    "docs/measured/predictive.md": ("judge-predictive", page),
+    "docs/predictive.md": ("judge-predictive", summary),
+    "docs/placement.md": ("judge-predictive", backfill),
+}
+
+
 def make_parser(description, seeds):
     """Of a program that judges by simulations; `seeds`: its usual ones."""
     parser = argparse.ArgumentParser(
@@ -189,8 +254,7 @@ def make_parser(description, seeds):
 def main():
     parser = make_parser(__doc__, "4001-4030,5001-5030")
     parser.add_argument(
-        "--page",
-        help="file in Markdown whose block judge-predictive is replaced; default: standard output",
+        "--pages", action="store_true", help="write the tables into the pages; default: printed"
     )
     arguments = parser.parse_args()
     seeds = arguments.seeds
@@ -202,7 +266,12 @@ def main():
             lambda key: simulate(arguments.colloc, folder, key[0], key[1], ROWS[key[2]]), keys
         )
         results = dict(zip(keys, runs))
-    write_block(arguments.page, "judge-predictive", "\n".join(page(results, seeds)))
+    for path, (name, lines) in PAGES.items():
+        block = "\n".join(lines(results, seeds))
+        if arguments.pages:
+            write_blocks(os.path.join(ROOT, path), {name: block})
+        else:
+            print(block)
 
 
 if __name__ == "__main__":

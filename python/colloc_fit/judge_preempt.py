@@ -14,6 +14,7 @@ import os
 import statistics
 
 from colloc_fit.judge_predictive import ROOT, TRACES, make_parser, resampled, simulate, table
+from colloc_fit.tables import write_block
 
 RUN = ["--policy=predictive", "--known=all"]
 GAIN_WANTED = 0.15
@@ -55,7 +56,8 @@ def judge(colloc, seeds):
 
 
 def main():
-    parser = make_parser(__doc__, "1-60")
+    parser = make_parser(__doc__, "6001-6060")
+    parser.add_argument("--page", help="a page whose table is written; default: printed")
     arguments = parser.parse_args()
     head = [
         "",
@@ -66,7 +68,8 @@ def main():
         "longest completion, of FIFO's",
         "tasks stopped",
     ]
-    print("\n".join(table(head, judge(arguments.colloc, arguments.seeds))))
+    rows = list(judge(arguments.colloc, arguments.seeds))
+    write_block(arguments.page, "judge-preempt", "\n".join(table(head, rows)))
 
 
 if __name__ == "__main__":
