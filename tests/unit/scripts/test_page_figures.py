@@ -345,6 +345,26 @@ class Calibrate(unittest.TestCase):
             )
 
 
+class Allocator(unittest.TestCase):
+    TRAININGS = {"resnet26": "ResNet-26", "large": "ResNet-152", "heavy": "ResNet-50",
+                 "decoder": "GPT-2"}  # fmt: skip
+
+    def test_page(self):
+        """Samples a second and the peak of the process, of each allocator."""
+        cells = {}
+        with open(os.path.join(MEASURED, "allocator.jsonl"), encoding="utf-8") as file:
+            for run in map(json.loads, file):
+                mib = run["record"]["gpus"][0]["command_mem_peak_mib"]
+                left = f"{run['left_mib']:,.0f} MiB" if run["left_mib"] else "all"
+                row = cells.setdefault((run["training"], left), [])
+                row.append(f"{run['samples_per_s']:,.0f}, {mib:,.0f}")
+        page = [row for row in table_rows(read("measured", "allocator.md")) if len(row) == 5][1:]
+        self.assertEqual(len(page), len(cells))
+        for (training, left), made in cells.items():
+            mine = [row for row in page if row[0].split(",")[0] == self.TRAININGS[training]]
+            self.assertIn([left, *made], [row[1:] for row in mine], training)
+
+
 class Collocation(unittest.TestCase):
     def test_throughput_of_the_page(self):
         """The first table, without the values in parentheses, which are of another run."""
