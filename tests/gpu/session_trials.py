@@ -98,7 +98,7 @@ def slots():
 # Of all trials of windows, in the session's own folder: each way adds to it.
 WINDOWS = "{out}/../windows.jsonl"
 WINDOW_S = 525  # so that three calls and a start are below 1,800 s
-ALONE_S = 225
+ALONE_S = 275  # of five trainings: a start, up to 20 s until steps are known, and 20 s of them
 
 
 def window(way):
