@@ -38,7 +38,8 @@
 #include "service/user_helper.h"
 #include "store/message_db.h"
 
-#define EVENTS_AT_ONCE    200              /* of the log in one turn; chosen */
+#define EVENTS_AT_ONCE    20               /* of the log in one turn; chosen: some ms */
+#define MAKE_PAUSE_MS     10               /* between turns: the loop has other work; chosen */
 #define SUSPENDED_LONG_MS (10 * 60 * 1000) /* chosen */
 #define HELPER_LIMIT_MS   45000            /* beyond the helper's own */
 #define RETRY_MAX_MS      (3600 * 1000)    /* chosen */
@@ -260,7 +261,7 @@ static void on_make(uv_timer_t *timer)
         return;
     }
     if (messages->seq > before)
-        uv_timer_start(timer, on_make, 1, 0); /* there may be more */
+        uv_timer_start(timer, on_make, MAKE_PAUSE_MS, 0); /* there may be more */
     wake_delivery(messages);
 }
 
@@ -268,7 +269,7 @@ void messages_note(struct messages *messages, const struct event *event)
 {
     if (messages && !messages->is_closed && is_of_interest(event->kind) &&
         !uv_is_active((uv_handle_t *)&messages->make_timer))
-        uv_timer_start(&messages->make_timer, on_make, 10, 0);
+        uv_timer_start(&messages->make_timer, on_make, MAKE_PAUSE_MS, 0);
 }
 
 /* ---- messages that no event makes ---- */

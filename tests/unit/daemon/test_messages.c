@@ -22,7 +22,7 @@
 #include "daemon/messages/messages.h"
 #include "service/user_helper.h"
 
-enum { ADA = 1000, BOB = 1001, EVENTS_MAX = 16, GAVE_UP = 1 };
+enum { ADA = 1000, BOB = 1001, EVENTS_MAX = 100, EVENTS_OF_A_TURN = 20, GAVE_UP = 1 };
 
 static struct {
     uv_loop_t loop;
@@ -35,6 +35,7 @@ static struct {
     struct user_helper *helpers[8];     /* under way */
     struct user_helper_order orders[8]; /* of these */
     int n_helpers, n_begun;
+    int n_details;   /* how often a task's wish was read */
     bool shares_one; /* all users are unlisted */
 } seen;
 
@@ -59,6 +60,7 @@ int store_events_after(struct store *of, int64_t seq, int64_t limit, store_find_
 
 int job_read_detail(struct store *of, uint64_t task, struct fault *fault, json_t **ret_detail)
 {
+    seen.n_details++;
     *ret_detail = json_pack("{s:s, s:s, s:i, s:s*}", "user", "ada", "notify_to",
         "http://127.0.0.1:9/hook", "gid", 100, "notify", seen.wishes[task]);
     return 0;
@@ -221,6 +223,21 @@ static void a_user_gets_the_wanted_messages(void **state)
     expect_no_more(2);
 }
 
+/* An array that ends at once keeps the loop from nothing else. */
+static void many_events_are_taken_in_turns(void **state)
+{
+    seen.wishes[5] = "end";
+    for (int i = 0; i < EVENTS_MAX; i++)
+        log_event(EVENT_END, 5);
+    for (int before = 0; seen.n_details < EVENTS_MAX; before = seen.n_details) {
+        uv_run(&seen.loop, UV_RUN_ONCE);
+        assert_in_range(seen.n_details - before, 0, EVENTS_OF_A_TURN);
+    }
+    wait_begun(1);
+    assert_int_equal(seen.n_details, EVENTS_MAX);
+    end_helper(0);
+}
+
 /* The next message of a user waits until the one before has gone; another user's does not. */
 static void a_user_has_one_helper_at_a_time(void **state)
 {
@@ -353,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_user_gets_the_wanted_messages),
+        TEST(many_events_are_taken_in_turns),
         TEST(a_user_has_one_helper_at_a_time),
         TEST(unlisted_users_have_one_helper),
         TEST(a_user_that_becomes_unlisted_gets_it_once),
