@@ -24,7 +24,7 @@ static const char schema[] =
 
 /* For databases of all versions: NEXT reads an index alone, and finds the share once per user. The
  * view `users` goes from one user to the next in it, which a DISTINCT does not. WITHDRAW, at each
- * end of a task, has an index of its own. */
+ * end of a task, has the other index. */
 static const char prepared[] =
     "DROP INDEX IF EXISTS messages_due;"
     "DROP INDEX IF EXISTS messages_of_user;"
