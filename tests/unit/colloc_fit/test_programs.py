@@ -27,6 +27,7 @@ class Programs(unittest.TestCase):
             "judge-predictive",
             "judge-preempt",
             "judge-waits",
+            "simulated-pages",
             "study-auto",
             "study-bound",
             "study-orders",
@@ -49,6 +50,12 @@ class Programs(unittest.TestCase):
             done = run(name, "--no-such-option")
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(f"scripts/{name}", done.stderr)
+
+    def test_pages_are_not_made_of_wrong_words(self):
+        for words, complaint in ((("/", "nosuch"), "no part nosuch"), (("/",), "no build folder")):
+            done = run("simulated-pages", *words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(complaint, done.stderr)
 
     def test_paths_still_point_into_the_tree(self):
         sys.path.insert(0, os.path.join(fit_case.ROOT, "python"))
