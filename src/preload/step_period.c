@@ -33,9 +33,9 @@
  * intervals, evenly apart, than calls that come in most. A print has few.
  *
  * A loss that is read in each step, and again for a print, divides some steps in two. No other call
- * comes once in each interval then; so a little rarer divider is taken for which one does. But where
- * another call comes as often as the first divider, that is no read of a loss: threads launch what
- * is in each step, in one order or another, and the rarer calls are missing in some steps.
+ * comes once in each interval then; so a little rarer divider is taken for which one does. But
+ * where another call comes as often as the first divider, that is no read of a loss: threads launch
+ * what is in each step, in one order or another, and the rarer calls are missing in some steps.
  *
  * A fused optimizer is one call in hundreds and changes neither share. So a call that comes in
  * exactly every r-th interval, r from 2 to 8, makes these r intervals one step: gradients are
@@ -329,8 +329,8 @@ static bool is_better(const struct division *rarer, const struct division *divis
 }
 
 /* The most frequent one than which no rarer one is better; NULL: there is none. Where no other call
- * comes once in each of its intervals, but one does in those of a little rarer one, that is taken:
- * the divider of the first comes in a step, and now and then another time. */
+ * comes once in each of its intervals, nor as often, but one does in those of a little rarer one,
+ * that is taken: the divider of the first comes in a step, and now and then another time. */
 static const struct division *choose_division(const struct division *tried, int n)
 {
     const struct division *first = NULL;

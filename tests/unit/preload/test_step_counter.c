@@ -982,8 +982,8 @@ static void test_few_calls_after_many(void **state)
 }
 
 /* Of a hundred launches, so many come behind a copy of the next step, which another thread makes,
- * and copies change places; in 95 % of the steps there are six more kernels, which come once in each
- * of their own intervals. The graph is the step. */
+ * and copies change places; in 95 % of the steps there are six more kernels, which come once in
+ * each of their own intervals. The graph is the step. */
 static void test_late_launches(void **state)
 {
     (void)state;
