@@ -18,7 +18,8 @@
  *
  * The newcomer keeps its limit when the promised task has left. So it gets none below half of the
  * SMs, and waits or goes elsewhere: in simulation that ends all tasks sooner, on 1 to 8 GPUs
- * (docs/measured/promise-simulated.md).
+ * (docs/measured/promise-simulated.md). A promised one gets none at all: the limit
+ * would slow it down for all its life, unseen, since its speed alone is measured under the limit.
  */
 #include "core/promise_share.h"
 
@@ -44,15 +45,14 @@ static bool is_any_promised(const struct cluster_view *view, const int *gpus, in
     return false;
 }
 
-/* Are the promises of a GPU predicted to hold, its own included, if all are `error` times slower
- * than predicted? */
+/* Are the promises of a GPU predicted to hold, if all tasks are `error` times slower than
+ * predicted? */
 static bool holds_on(const struct cluster_view *view, const struct task *task,
     const struct gpu_view *gpu, int percent, double error)
 {
     struct sharer sharers[GPU_SHARERS_MAX];
     double speeds[GPU_SHARERS_MAX];
     int n = gpu->n_residents;
-    struct reading own_max = task->request.slowdown_max;
     if (n >= GPU_SHARERS_MAX)
         return false;
     gpu_sharers_list(gpu, sharers);
@@ -64,10 +64,7 @@ static bool holds_on(const struct cluster_view *view, const struct task *task,
             error * gpu_sharer_slowdown(view->constants, &sharers[k], speeds[k]) >
                 gpu->residents[k].promise.slowdown_max)
             return false;
-    gpu_sharer_set(/* alone it has the limit that the user named, if any */
-        &sharers[n], &task->request.expect, SHARING_MPS, task->request.thread_percent);
-    return !own_max.valid ||
-           error * gpu_sharer_slowdown(view->constants, &sharers[n], speeds[n]) <= own_max.value;
+    return true;
 }
 
 static bool holds_everywhere(const struct cluster_view *view, const struct task *task,
@@ -84,7 +81,7 @@ int promise_share_limit(
 {
     static const double errors[] = {MODEL_ERROR, 1};
     int most = percent ? percent : 100;
-    if (!is_any_promised(view, gpus, n))
+    if (task->request.slowdown_max.valid || !is_any_promised(view, gpus, n))
         return percent;
     for (int i = 0; i < 2; i++) {
         for (int limit = most; limit >= LEAST_PERCENT; limit -= STEP_PERCENT)

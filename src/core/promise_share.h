@@ -6,8 +6,8 @@
 #include "core/view.h"
 
 /*
- * Limits the share of a client of MPS so that the promises on these GPUs, and its own, are
- * predicted to hold.
+ * Limits the share of a client of MPS so that the promises on these GPUs are predicted to hold. A
+ * task that has a promise itself is not limited.
  *
  * gpus, n: indices into the view
  * percent: the limit so far; 0: none

@@ -130,7 +130,8 @@ static struct sharing_mode choose_by_prediction(const struct core_settings *sett
     mps.thread_percent = task->request.thread_percent;
     double enough = ADVANTAGE_MIN * progress_by(view, task, gpus, n, &mps);
     double in_turns = progress_by(view, task, gpus, n, &turns), limited = 0;
-    capped.thread_percent = mps.thread_percent ? 0 : settings->filler_percent;
+    bool is_promised = task->request.slowdown_max.valid; /* a limit would break that */
+    capped.thread_percent = mps.thread_percent || is_promised ? 0 : settings->filler_percent;
     if (capped.thread_percent && nearly_fills(settings, &task->request.expect))
         limited = progress_by(view, task, gpus, n, &capped);
     if (limited > enough && limited >= in_turns)

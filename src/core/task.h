@@ -253,6 +253,9 @@ struct task_service {
 struct task_promise {
     struct reading slowdown; /* times as long as alone, as last measured and believed */
     double passed_slowdown;  /* when a pass was last needed for it; 0: never, or not known then */
+    struct reading average;  /* times as long as alone, of all windows that were measured */
+    double windows_s;        /* how long these were */
+    double alone_s;          /* what they would have been alone */
     bool is_doubted;         /* the report said more than is believed */
     int64_t reported_us;     /* when that was; 0: never in this attempt, or not known any more */
     int64_t missed_since_us; /* 0: it is not missed, or that is unknown */

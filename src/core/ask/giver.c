@@ -22,11 +22,12 @@ static bool gives_way_rather(const struct task *a, const struct task *b)
     return a_us != b_us ? a_us > b_us : a->id > b->id;
 }
 
-/* Of two promises the older one holds. */
-static bool has_older_promise(const struct task *task, const struct task *than)
+/* Of two promises the older one holds. The newer one is broken for it only once the older one would
+ * be: when that task has been slower than promised in all. */
+static bool is_promise_first(const struct task *task, const struct task *than)
 {
     return core_has_promise(task) && !than->request.service.is_service &&
-           !gives_way_rather(task, than);
+           (!gives_way_rather(task, than) || !core_is_behind_promise(than));
 }
 
 const struct task *core_find_giver(const struct core *core, const struct task *task, int64_t now_us)
@@ -40,7 +41,7 @@ const struct task *core_find_giver(const struct core *core, const struct task *t
                             core_may_suspend(core, other, now_us);
             bool may_be = other != task && can_stop && other->state == TASK_RUNNING &&
                           !other->ending && !other->request.service.is_service &&
-                          !has_older_promise(other, task);
+                          !is_promise_first(other, task);
             if (may_be && (!found || gives_way_rather(other, found)))
                 found = other;
         }

@@ -33,7 +33,8 @@ static void add_missed(
         text_line_add(line, "; it cannot be held: this server neither pauses nor suspends tasks");
     else
         text_line_add(line, "; it cannot be held: no task beside it may give way (services, older "
-                            "promises, and tasks that are starting do not)");
+                            "promises, and tasks that are starting do not; newer promises only "
+                            "while it has been slower than promised in all)");
 }
 
 static double in_seconds(int64_t us)
@@ -126,6 +127,11 @@ const char *core_explain_promise(
         text_line_add(&line, "; its steps say more, which the activity beside it cannot cause");
     if (promise->missed_since_us)
         add_missed(&line, core, task, now_us);
+    else if (core_is_behind_promise(task))
+        text_line_add(&line,
+            "; no task comes beside it until it is in all, too: it has taken %.2f "
+            "times as long as alone so far",
+            promise->average.value);
     if (promise->n_gave_way)
         text_line_add(&line, "; tasks have given way to it %d time%s", promise->n_gave_way,
             promise->n_gave_way > 1 ? "s" : "");

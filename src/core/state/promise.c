@@ -6,6 +6,17 @@
  * for the hold, one of them continues. If it is missed again soon after that, the hold is doubled,
  * so that a mix that does not fit is not tried all the time.
  *
+ * A promise is of the task's whole time, and what was lost before the others gave way is made up
+ * for: as long as the task has been slower than promised in all, none comes beside it. An example
+ * of a promise of 1.2, beside tasks that delay it more than predicted:
+ *
+ *     t=0      placed beside others          1.5 now       1.5 in all
+ *     t=31     they have given way           1.0           1.5
+ *     t=151    the hold is over              1.0           1.07: one may go on
+ *
+ * Had it been 200 s until they gave way, it would be 1.26 at the end of the hold, and they would
+ * wait for 80 s more.
+ *
  * Speeds of five seconds vary by some per cent, and a task is placed where the promise just holds.
  * So of two reports both are often too slow by chance, and a task would give way for nothing: in
  * simulation, with four hardly any promise was missed (docs/measured/promise-simulated.md).
@@ -75,12 +86,19 @@ static int64_t hold_us(const struct task *task)
 int64_t core_promise_opens_us(const struct task *task)
 {
     const struct task_promise *promise = &task->run->promise;
-    int64_t missed_us = promise->missed_since_us ? promise->reported_us + REPORT_VALID_US : 0;
+    bool is_late = promise->missed_since_us || core_is_behind_promise(task);
+    int64_t missed_us = is_late ? promise->reported_us + REPORT_VALID_US : 0;
     int64_t settled_us = promise->gave_way_us ? promise->gave_way_us + hold_us(task) : 0;
     int64_t opens_us = missed_us > settled_us ? missed_us : settled_us;
     if (!core_has_promise(task))
         return 0;
     return promise->probe_until_us > opens_us ? promise->probe_until_us : opens_us;
+}
+
+bool core_is_behind_promise(const struct task *task)
+{
+    const struct reading *average = &task->run->promise.average;
+    return average->valid && average->value > task->request.slowdown_max.value;
 }
 
 bool core_is_promise_missed(const struct task *task, int64_t now_us)
@@ -135,6 +153,18 @@ static double predicted_slowdown(const struct core *core, const struct task *tas
     return slowdown;
 }
 
+/* Adds the window since the last report, unless that was too long ago. */
+static void note_average(struct task_promise *promise, int64_t now_us)
+{
+    double window_s = (double)(now_us - promise->reported_us) / (double)SECOND_US;
+    if (!promise->slowdown.valid || !promise->reported_us ||
+        now_us - promise->reported_us > REPORT_VALID_US)
+        return;
+    promise->windows_s += window_s;
+    promise->alone_s += window_s / promise->slowdown.value;
+    promise->average = reading_of(promise->windows_s / promise->alone_s);
+}
+
 static void note_slowdown(
     struct core *core, struct task *task, struct reading slowdown, int64_t now_us)
 {
@@ -144,12 +174,13 @@ static void note_slowdown(
     slowdown.value = fmin(slowdown.value, fmax(1, believed));
     bool is_missed = slowdown.valid &&
                      slowdown.value > task->request.slowdown_max.value * TOLERANCE;
-    bool was_missed = promise->missed_since_us != 0;
+    bool was_missed = promise->missed_since_us != 0, was_behind = core_is_behind_promise(task);
     promise->slowdown = slowdown;
+    note_average(promise, now_us);
     promise->reported_us = slowdown.valid ? now_us : 0;
     if (!is_missed || !promise->missed_since_us)
         promise->missed_since_us = is_missed ? now_us : 0;
-    ask_for_pass(core, promise, was_missed);
+    ask_for_pass(core, promise, was_missed || (was_behind && !core_is_behind_promise(task)));
     update_residents(core, task, now_us);
 }
 

@@ -35,6 +35,9 @@ void core_note_probe_ended(struct core *core, const struct task *task, int64_t n
 /* Does the task not compute because another one did not have its promised speed? */
 bool core_waits_for_promise(const struct task *task);
 
+/* Has it been slower than promised in all, as far as that was measured? */
+bool core_is_behind_promise(const struct task *task);
+
 /* Is the promise missed for so long that a task beside it has to give way? */
 bool core_is_promise_missed(const struct task *task, int64_t now_us);
 
