@@ -54,6 +54,10 @@ WINDOW_S = 5  # of collocd
 MIX_S = WINDOW_S + 2.3  # it begins with the next poll of the GPU, and ends with one
 RAMP_S = 1  # after a change of the mix
 
+# As src/sharing/delay_factor.c has them.
+DELAY_LEAST = 0.05
+FACTOR_MIN, FACTOR_MAX = 0.5, 2
+
 
 class LearningTrial(Trial):
     def run(self):
@@ -192,6 +196,52 @@ def errors_with(model, mixes, hours):
     return errors, factors
 
 
+# What is held out when the slowdown of a training in a mix is predicted.
+HELD_OUT = {
+    "the mix": lambda mix, own, other: other == mix,
+    "all mixes of the training": lambda mix, own, other: own in other,
+    "all mixes of its neighbours": lambda mix, own, other: bool((set(mix) - {own}) & set(other)),
+}
+
+
+def factor_of(model, name, seen, prior_s):
+    """The factor of a training after an hour of all that was seen, drawn to the host's by
+    `prior_s` seconds of predicted delay; None: the host's."""
+    host = model.factor([pair[1:] for pair in seen], 1)
+    own = [pair[1:] for pair in seen if pair[0] == name and pair[2] >= 1 + DELAY_LEAST]
+    if prior_s is None:
+        return host
+    each_s = 3600 / len(seen)
+    measured = sum(each_s * (m - 1) for m, _ in own)
+    predicted = sum(each_s * (p - 1) for _, p in own)
+    factor = (max(0, measured) + prior_s * host) / (predicted + prior_s)
+    return min(FACTOR_MAX, max(FACTOR_MIN, factor))
+
+
+def errors_held_out(model, mixes, is_out, prior_s):
+    """The errors of the predicted slowdowns, with what is not held out."""
+    for mix, measured, _, predicted in mixes:
+        for own, slower, expected in zip(mix, measured, predicted):
+            seen = [
+                pair for m, a, _, p in mixes if not is_out(mix, own, m) for pair in zip(m, a, p)
+            ]
+            factor = factor_of(model, own, seen, prior_s)
+            yield abs((1 + factor * (expected - 1)) / slower - 1)
+
+
+def print_factors(model, mixes):
+    print("\n| factor, after an hour | " + " | ".join(HELD_OUT) + " |")
+    print("| --- |" + " ---: |" * len(HELD_OUT))
+    for prior_s in (None, 120, 600, 3600):
+        name = f"of each training, {prior_s} s count for the host's" if prior_s else "of the host"
+        cells = []
+        for is_out in HELD_OUT.values():
+            errors = list(errors_held_out(model, mixes, is_out, prior_s))
+            tenths = statistics.quantiles(errors, n=10)
+            cells.append(f"{100 * statistics.median(errors):.1f}, {100 * tenths[-1]:.1f} %")
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
 def page(library, *paths):
     model = Model(library)
     mixes = [mix for path in paths for mix in mixes_of(read(path), model)]
@@ -213,6 +263,7 @@ def page(library, *paths):
             f"| {name} | {min(factors):.2f} to {max(factors):.2f} | "
             f"{100 * statistics.median(errors):.1f} % | {100 * tenths[-1]:.1f} % |"
         )
+    print_factors(model, mixes)
     return 0
 
 
