@@ -1285,6 +1285,27 @@ class Faults(Suspend):
         self.wait_state(task, "RUNNING")
         self.assertEqual(self.processes()[pid][1:], (LARGE_MIB, ""))
 
+    def test_beside_a_process_that_lasts(self):
+        """It comes back to what it had there: what is to be free besides would never be."""
+        task = self.start_task(LARGE_MIB)
+        pid = self.pid(task, LARGE_MIB)
+        used = self.wait_gpu(lambda found: at_least(found["mem_used_mib"], LARGE_MIB))
+        foreign = int(used["mem_total_mib"] - used["mem_used_mib"]) - 1000
+        for gpu in "01":
+            self.emulator("set", gpu, f"foreign-mib={foreign}")
+        self.colloc("suspend", str(task))
+        for gpu in (0, 1):
+            self.wait_gpu(lambda found: at_least(found["mem_used_mib"], foreign), gpu)
+        self.colloc("resume", str(task))
+        self.assertIn("GiB short", self.colloc("show", str(task)).stdout)
+        until(
+            lambda: self.task(task)["state"] == "RUNNING",
+            "its return",
+            150,
+            lambda: "\n".join([self.colloc("show", str(task)).stdout, *self.log[-40:]]),
+        )
+        self.assertEqual(self.processes()[pid][1:], (LARGE_MIB, ""))
+
     def test_one_that_the_driver_has_lost_is_run_again(self):
         task = self.start_task()
         pid = self.pid(task)

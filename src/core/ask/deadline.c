@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "core/ask/giving_way.h"
+#include "core/ask/placement.h"
 #include "core/ask/probe.h"
 #include "core/ask/queue_head.h"
 #include "core/ask/queue_pause.h"
@@ -58,13 +59,21 @@ static int64_t next_preemption_us(const struct core *core)
     return rested_us < period_us ? rested_us : period_us;
 }
 
-/* When the next resumption that failed is tried again; TIME_NEVER: there is none. */
+static void note_moment(const struct core *core, int64_t us, int64_t *earliest_us)
+{
+    if (us > core->last_pass_us && us < *earliest_us)
+        *earliest_us = us;
+}
+
+/* When the next resumption that failed is tried again, or one beside an external process that
+ * lasts; TIME_NEVER: there is none. */
 static int64_t core_retry_us(const struct core *core)
 {
     int64_t earliest = TIME_NEVER;
-    for (const struct task *task = core->suspended_queue.first; task; task = task->next)
-        if (task->run->yield.retry_us > core->last_pass_us && task->run->yield.retry_us < earliest)
-            earliest = task->run->yield.retry_us;
+    for (const struct task *task = core->suspended_queue.first; task; task = task->next) {
+        note_moment(core, task->run->yield.retry_us, &earliest);
+        note_moment(core, task->run->yield.since_us + CORE_EXTERNAL_LASTS_US, &earliest);
+    }
     return earliest;
 }
 
@@ -87,12 +96,6 @@ int64_t core_recall_us(const struct core *core, const struct task *task)
     bool is_paused = task->state == TASK_PAUSED && core_may_be_ranks(task);
     return (is_away || is_paused) && !task->ending ? yield->since_us + core->settings.ranks_away_us
                                                    : TIME_NEVER;
-}
-
-static void note_moment(const struct core *core, int64_t us, int64_t *earliest_us)
-{
-    if (us > core->last_pass_us && us < *earliest_us)
-        *earliest_us = us;
 }
 
 /* A task that is stopped or away goes on for its ranks, or when the probe has ended for which it is

@@ -148,6 +148,28 @@ double core_needed_bytes(const struct core *core, const struct task *task)
                                        : (double)conditions->min_free_bytes;
 }
 
+/* CORE_EXTERNAL_LASTS_US describes the rule. */
+static enum placement_answer try_beside_external(
+    const struct core *core, const struct placement_query *query, struct placement *ret_answer)
+{
+    struct conditions conditions = *query->conditions;
+    struct task task = *query->task;
+    struct placement_query each = *query;
+    conditions.margin_bytes = 0;
+    task.request.need.bytes -= core_restore_spare_bytes(core);
+    each.conditions = &conditions;
+    each.task = &task;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        each.first_gpu = i;
+        each.end_gpu = i + 1;
+        if (!gpu->n_residents && !gpu->n_absent && !gpu->n_copies &&
+            query->policy->choose(&each, ret_answer->gpus, ret_answer->verdicts) == PLACE_NOW)
+            return PLACE_NOW;
+    }
+    return PLACE_WAIT;
+}
+
 enum placement_answer core_try_resumption(const struct core *core, const struct task *task,
     bool passes_reservation, int64_t now_us, struct placement *ret_answer)
 {
@@ -156,6 +178,10 @@ enum placement_answer core_try_resumption(const struct core *core, const struct 
     query.passes_reservation = passes_reservation;
     enum placement_answer answer = node_choice_choose(
         core_task_policy(core, task), &query, ret_answer->gpus, ret_answer->verdicts);
+    bool is_restored = task->run->yield.bytes.valid && task_context_gpu(task) < 0;
+    if (answer == PLACE_WAIT && is_restored && task->request.gpus == 1 &&
+        now_us - task->run->yield.since_us >= CORE_EXTERNAL_LASTS_US)
+        answer = try_beside_external(core, &query, ret_answer);
     return task->run->yield.is_relocating ? PLACE_WAIT : answer;
 }
 

@@ -37,6 +37,11 @@ struct task core_as_waiting(const struct core *core, const struct task *task);
  * its allocation that waits, for what it held before it was suspended, or for its start. */
 double core_needed_bytes(const struct core *core, const struct task *task);
 
+/* After this time away a task comes back beside external processes alone, which may stay for ever,
+ * to what it had beside them: without the margin and without what a restoration needs beyond it.
+ * Chosen: longer than most programs take to start, and not long for one that waits. */
+#define CORE_EXTERNAL_LASTS_US (60 * SECOND_US)
+
 /* Asks the policy of a suspended task for GPUs. `passes_reservation`: also those that are reserved
  * for the head of the main queue. A task whose copy is on its way from a neighbour GPU to the host
  * waits for its end: the verdicts may then say that it fits. */

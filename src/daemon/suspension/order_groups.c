@@ -5,6 +5,7 @@
  * half, or has it tried again.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -35,23 +36,29 @@ static const char no_memory_yet[] =
 
 /* ---- groups ---- */
 
-/* A task that is alone on its GPU finds there what it had. */
-static bool has_neighbours(const struct suspension *s)
+/* What is kept free beside the task's memory until it is back. A task that is alone on its GPU
+ * finds there what it had; beside external processes alone the core may have chosen one with less.
+ */
+static int64_t spare_bytes(const struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
-    bool has = false;
+    double bytes = reading_or(suspension_record_bytes(&s->record), 0), spare = 0;
     for (int i = 0; task && i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core_view(s->parts.core)->gpus[task->gpus[i]];
-        has |= gpu->n_residents > 1 || reading_or(gpu->external_processes, 1) > 0;
+        double left = reading_or(gpu_view_free_bytes(gpu), INFINITY) - bytes;
+        if (gpu->n_residents > 1)
+            spare = SUSPENSION_RESTORE_SPARE_BYTES;
+        else if (reading_or(gpu->external_processes, 1) > 0)
+            spare = fmax(spare, fmin(SUSPENSION_RESTORE_SPARE_BYTES, fmax(0, left)));
     }
-    return has;
+    return (int64_t)spare;
 }
 
 static void start_group(struct suspension *s, enum group_goal goal)
 {
     process_group_init(&s->runner.group, goal);
     s->runner.teaches_nothing = s->record.is_carried;
-    s->runner.spare_bytes = has_neighbours(s) ? SUSPENSION_RESTORE_SPARE_BYTES : 0;
+    s->runner.spare_bytes = spare_bytes(s);
     s->runner.group.count = s->record.n_processes;
     memcpy(s->runner.group.processes, s->record.processes, sizeof s->record.processes);
     group_runner_start(&s->runner);
