@@ -27,7 +27,7 @@ enum common_option {
 };
 extern const struct option_spec common_options[COMMON_OPTIONS];
 
-enum { COMMAND_MOST_OPTIONS = 56 };
+enum { COMMAND_MOST_OPTIONS = 57 };
 
 struct invocation;
 

@@ -52,6 +52,7 @@ enum verdict_kind {
     VERDICT_SERVICE,          /* its service `task` has not met its target for long enough */
     VERDICT_SERVICE_SLOWED,   /* requests of `task` would take `have` times as long; `limit` */
     VERDICT_PROMISE,          /* `task` does not have its promised speed, or has not for long */
+    VERDICT_CROWDED,          /* too many shared it: it takes none beside `task` for now */
     VERDICT_PROMISE_SLOWED,   /* `task` would take `have` times as long as alone; `limit` is
                                  promised */
     VERDICT_PROMISE_OWN,      /* the task itself would take `have` times as long; `limit` */
@@ -166,6 +167,8 @@ struct policy {
     const char *former_name; /* still accepted wherever users name a policy; NULL: none */
     const char *help;        /* one line for people */
     bool exclusive_gpus;     /* each task has its GPUs to itself as long as it runs */
+    bool limits_slowdown;    /* it lets no task on a shared GPU take more than slowdown_max times as
+                                long as alone, as far as it can predict that */
     bool longest_first;      /* the head of the queue is the task that takes longest, and the
                                 shortest is backfilled first; else both go by the queue's order */
 

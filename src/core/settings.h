@@ -76,6 +76,7 @@ struct core_settings {
     double probe_share; /* of its time that a task is paused for probes (probe.h), at most; 0: there
                            are none */
     bool learns_delays; /* measured speeds correct the model (state/delays.c) */
+    bool thins_out;     /* they show where too many share a GPU (state/crowding.c) */
     enum queue_order order;
     int64_t usage_half_life_us; /* of charges (charges.c); 0: nothing is charged */
     int64_t usage_window_us;    /* for limits of GPU time: charges within it; 0: decayed usage */

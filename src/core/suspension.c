@@ -21,6 +21,7 @@ const char *yield_reason_name(enum yield_reason reason)
         [YIELD_TO_SERVICE] = "service",
         [YIELD_TO_PROMISE] = "promise",
         [YIELD_TO_PROBE] = "probe",
+        [YIELD_TO_SPEED] = "speed",
     };
     return names[reason];
 }

@@ -60,6 +60,7 @@ enum yield_reason {
     YIELD_TO_SERVICE,  /* a service beside it misses its latency target */
     YIELD_TO_PROMISE,  /* a task beside it does not have the speed that it was promised */
     YIELD_TO_PROBE,    /* a task beside it is measured alone (core/probe.h) */
+    YIELD_TO_SPEED,    /* too many share its GPU, as their measured speeds show */
     YIELD_REASONS
 };
 

@@ -249,7 +249,8 @@ struct task_service {
     int restarts;
 };
 
-/* The state of a promise of speed (promise.c). Its reports are not in the log. */
+/* The state of a promise of speed, and what is measured of a task without one (promise.c). Reports
+ * are not in the log. */
 struct task_promise {
     struct reading slowdown; /* times as long as alone, as last measured and believed */
     double passed_slowdown;  /* when a pass was last needed for it; 0: never, or not known then */

@@ -66,7 +66,8 @@ struct resident_service {
     int64_t until_us; /* how long the two are known */
 };
 
-/* The speed that a task on a GPU was promised (core/state/promise.c). */
+/* The speed that a task on a GPU was promised (core/state/promise.c), or that others have given way
+ * for (core/state/crowding.c). */
 struct resident_promise {
     double slowdown_max;     /* times as long as alone; 0: nothing is promised */
     int64_t opens_us;        /* no task may come beside it before */
@@ -182,7 +183,8 @@ struct cluster_view {
     int speed_max;       /* of the fastest place; 0: speeds are not compared (kind_speed.c) */
     bool has_services;   /* a task has been a service, or has given way to one; without, residents
                           are not examined for it */
-    bool has_promises;   /* a task has been promised a speed */
+    bool has_promises;   /* a task has been promised a speed, or was one too many by the speeds
+                          measured */
     bool has_several_clients;     /* a resident has had several clients of MPS: each counts */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
     const struct interference_constants *constants; /* of this host; NULL: those built in */

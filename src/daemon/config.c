@@ -191,6 +191,7 @@ static const struct option {
         "operators only"},
     CORE(SERVICE_HOLD),
     CORE(LEARN_DELAYS),
+    CORE(THIN_OUT),
     CORE(PROBE_SHARE),
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "

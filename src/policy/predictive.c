@@ -339,6 +339,7 @@ const struct policy policy_predictive = {
     .name = "predictive",
     .former_name = "foresee", /* check-words: alias */
     .help = "where all tasks together are predicted to gain most; short tasks are backfilled",
+    .limits_slowdown = true,
     .longest_first = true,
     .choose = choose,
     .rank = rank,

@@ -24,9 +24,13 @@ static bool keeps_promise(const struct placement_query *query, int gpu,
     const struct resident_promise *promise = &resident->promise;
     bool is_measured = promise->measured.valid && query->now_us <= promise->until_us;
     if (query->now_us < promise->opens_us) {
-        *ret_verdict = (struct verdict){.kind = VERDICT_PROMISE, .task = resident->task};
+        *ret_verdict = (struct verdict){
+            .kind = promise->slowdown_max > 0 ? VERDICT_PROMISE : VERDICT_CROWDED,
+            .task = resident->task};
         return false;
     }
+    if (promise->slowdown_max <= 0)
+        return true;
     double slower, in_all = predict_slowdown_beside(query, gpu, resident, &slower);
     double expected = is_measured ? fmax(in_all, promise->measured.value * slower) : in_all;
     if (expected <= promise->slowdown_max && promise->slowdown_max > 1) /* 1: to itself */
@@ -45,8 +49,7 @@ bool promise_guard_ask_all(
     struct reading own_max = query->task->request.slowdown_max;
     for (int i = 0; i < view->n_residents; i++) {
         const struct resident *resident = &view->residents[i];
-        if (resident->promise.slowdown_max > 0 && !resident->is_stopped &&
-            !keeps_promise(query, gpu, resident, ret_verdict))
+        if (!resident->is_stopped && !keeps_promise(query, gpu, resident, ret_verdict))
             return false;
     }
     double own = own_max.valid && view->n_residents > 0 ? predict_own_slowdown(query, gpu) : 1;

@@ -6,7 +6,7 @@
 #include "core/policy.h"
 
 /* Tests the promises. If one is against it, sets the verdict: VERDICT_PROMISE,
- * VERDICT_PROMISE_SLOWED or VERDICT_PROMISE_OWN. */
+ * VERDICT_CROWDED, VERDICT_PROMISE_SLOWED or VERDICT_PROMISE_OWN. */
 bool promise_guard_ask_all(
     const struct placement_query *query, int gpu, struct verdict *ret_verdict);
 

@@ -46,7 +46,8 @@ static double true_factor(const struct simulation *simulation)
 bool simulated_speeds_are_reported(const struct simulation *simulation)
 {
     return simulation->promise > 0 || simulation->settings.learns_delays ||
-           true_factor(simulation) != 1 || simulation->delay_error > 0;
+           simulation->settings.thins_out || true_factor(simulation) != 1 ||
+           simulation->delay_error > 0;
 }
 
 double simulated_delay_factor(const struct simulation_run *run, const struct sim_task *type)

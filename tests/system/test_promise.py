@@ -115,6 +115,38 @@ class Promises(PromiseCase):
                 self.assertIn("must be a number from 1 to 100", shown.stderr)
 
 
+class Crowding(PromiseCase):
+    """Nothing is promised, and slowdown-max is exceeded, as measured: the newer task leaves."""
+
+    gpus = "1xA100-40GB"
+    settings = {
+        "policy": "predictive",
+        "slowdown-max": "1.45",
+        "thin-out": "yes",
+        "suspend-without-gate": "yes",
+    }
+
+    def test_the_newer_task_gives_way_and_comes_back(self):
+        # It says less of its activity than is true, so it is predicted to be no trouble.
+        options = "--steps=100000000 --smact=0.95"
+        run = lambda: self.train(2000, 2500, options, memory_mib=2000, smact=0.25)
+        earlier = run()
+        until(lambda: self.task(earlier)["steps_per_s_alone"], "its speed alone")
+        self.wait(earlier, "COMPLETED")
+        older = self.train(2000, 1e7, "--steps=100000000 --smact=0.5", memory_mib=2000, smact=0.5)
+        until(lambda: self.task(older)["steps_per_s_alone"], "its speed alone")
+        newer = run()
+        stopped = self.wait_state(newer, "SUSPENDED")
+        self.assertIn(
+            f"too many shared its GPU, of which task {older} was the slowest",
+            stopped["reason_text"],
+        )
+        self.assertEqual(self.act("cancel", older).status, 200)
+        self.wait_state(newer, "RUNNING")
+        [interruption] = self.task(newer)["attempts"][0]["interruptions"]
+        self.assertEqual((interruption["reason"], interruption["for"]), ("speed", older))
+
+
 class ProbeCase(PromiseCase):
     """A promised task that is never alone: the one beside it pauses, for up to half of its time."""
 

@@ -115,6 +115,7 @@ bool core_context_stays(
     case YIELD_TO_SERVICE:
     case YIELD_TO_PROMISE:
     case YIELD_TO_PROBE:
+    case YIELD_TO_SPEED:
         return true;
     case YIELD_TO_SLOT:
     case YIELD_TO_TASK:

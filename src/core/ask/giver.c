@@ -8,26 +8,16 @@
 
 #include "core/ask/copy_room.h"
 #include "core/ask/giving_way.h"
+#include "core/state/crowding.h"
 #include "core/state/promise.h"
 #include "core/state/tasks.h"
-
-/* A promise is not broken while a task without one can give way. */
-static bool gives_way_rather(const struct task *a, const struct task *b)
-{
-    if (core_has_promise(a) != core_has_promise(b))
-        return core_has_promise(b);
-    if (a->request.priority != b->request.priority)
-        return a->request.priority < b->request.priority;
-    int64_t a_us = task_runs_since_us(a), b_us = task_runs_since_us(b);
-    return a_us != b_us ? a_us > b_us : a->id > b->id;
-}
 
 /* Of two promises the older one holds. The newer one is broken for it only once the older one would
  * be: when that task has been slower than promised in all. */
 static bool is_promise_first(const struct task *task, const struct task *than)
 {
     return core_has_promise(task) && !than->request.service.is_service &&
-           (!gives_way_rather(task, than) || !core_is_behind_promise(than));
+           (!core_gives_way_rather(task, than) || !core_is_behind_promise(than));
 }
 
 const struct task *core_find_giver(const struct core *core, const struct task *task, int64_t now_us)
@@ -42,7 +32,7 @@ const struct task *core_find_giver(const struct core *core, const struct task *t
             bool may_be = other != task && can_stop && other->state == TASK_RUNNING &&
                           !other->ending && !other->request.service.is_service &&
                           !is_promise_first(other, task);
-            if (may_be && (!found || gives_way_rather(other, found)))
+            if (may_be && (!found || core_gives_way_rather(other, found)))
                 found = other;
         }
     }

@@ -355,6 +355,8 @@ static const char *verdict_obstacle(const struct verdict *verdict)
     case VERDICT_SERVICE:
     case VERDICT_SERVICE_SLOWED:
         return "a service there would miss its latency target";
+    case VERDICT_CROWDED:
+        return "too many shared it, and one of them has given way";
     case VERDICT_PROMISE:
     case VERDICT_PROMISE_SLOWED:
         return "a task there would not have its promised speed";

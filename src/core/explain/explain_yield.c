@@ -38,6 +38,7 @@ static void add_yield_reason(
         [YIELD_UNUSED] = "because it did not use its GPUs",
         [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
         [YIELD_TO_PROMISE] = "because a task beside it did not have its promised speed",
+        [YIELD_TO_SPEED] = "because too many shared its GPU",
         [YIELD_TO_PROBE] = "for a moment, to measure a task beside it alone",
     };
     struct task_label to = core_task_label(core, task->run->yield.to_task);
@@ -47,6 +48,13 @@ static void add_yield_reason(
     }
     if (task->run->yield.reason == YIELD_TO_PROMISE && task->run->yield.to_task) {
         text_line_add(line, "for task %s, which did not have its promised speed", to.text);
+        return;
+    }
+    if (task->run->yield.reason == YIELD_TO_SPEED && task->run->yield.to_task) {
+        text_line_add(line,
+            "because measured speeds showed that too many shared its GPU, of which task %s was the "
+            "slowest",
+            to.text);
         return;
     }
     if (task->run->yield.reason == YIELD_TO_PROBE && task->run->yield.to_task) {

@@ -114,6 +114,8 @@ static const struct verdict_text {
         "tasks ", ", services, have not met their latency targets for long enough"},
     [VERDICT_PROMISE] = {"task ", " does not have its promised speed, or has not had it for long",
         "tasks ", " do not have their promised speeds, or have not had them for long"},
+    [VERDICT_CROWDED] = {"too many shared it; tasks have given way to task ", " there",
+        "too many shared them; tasks have given way to tasks ", " there"},
     [VERDICT_NODE] = {.text = "its server lacks CPUs, host memory or a slot"},
 };
 

@@ -56,7 +56,7 @@ static void begin_stop(struct core *core, struct task *task, const struct event 
     task->run->yield.is_unused = task->run->yield.reason == YIELD_UNUSED;
     if (task->run->yield.reason == YIELD_TO_SERVICE)
         core_note_gave_way(core, task, event->time_us);
-    if (task->run->yield.reason == YIELD_TO_PROMISE)
+    if (task->run->yield.reason == YIELD_TO_PROMISE || task->run->yield.reason == YIELD_TO_SPEED)
         core_note_gave_way_to_promise(core, task, event->time_us);
     if (task->run->yield.reason == YIELD_TO_PROBE)
         core_note_probe_begun(core, task, event->time_us);

@@ -88,14 +88,16 @@ static struct reading memory_part(const struct gpu_view *gpu, const struct resid
 }
 
 /* A promise of 1.25 times the time alone is one of 0.8 of the speed; while tasks have given way to
- * it, or none may come beside it, it keeps all of the GPU from others. A task that does not compute
- * keeps nothing. */
+ * it, promised or not, or none may come beside it, it keeps all of the GPU from others. A task that
+ * does not compute keeps nothing. */
 static double promised_part(const struct resident *resident, int64_t now_us)
 {
     double slowdown_max = resident->promise.slowdown_max;
-    if (slowdown_max <= 0 || resident->is_stopped)
+    if (resident->is_stopped)
         return 0;
-    return now_us <= resident->promise.opens_us ? 1 : 1 / slowdown_max;
+    if (now_us <= resident->promise.opens_us)
+        return 1;
+    return slowdown_max > 0 ? 1 / slowdown_max : 0;
 }
 
 static void accrue_place(struct core *core, struct gpu_view *gpu, int64_t now_us)

@@ -30,6 +30,10 @@
  *     1.30        3.00       1.60
  *     1.02        3.00       1.04      beside a task that hardly uses the GPU
  *
+ * Tasks without a promise are measured alike. To be one too many (state/crowding.c) is their way of
+ * missing it: then it is they who give way, to the slowest beside them, of which the GPU is held as
+ * for a promise.
+ *
  * Reports are not in the log. After a restart, and where no steps are found, a promise is held by
  * prediction only (policy/promise_guard.c). Tasks that had given way stay stopped for the rest of
  * the hold.
@@ -42,22 +46,19 @@
 #include "core/gpu_sharers.h"
 #include "core/hold.h"
 #include "core/state/charges.h"
+#include "core/state/crowding.h"
 #include "core/state/delays.h"
 #include "core/state/tasks.h"
 #include "sharing/interference_cache.h"
 
-/* Chosen. The driver reports each five seconds, over the steps of these. */
-#define REPORT_VALID_US (60 * SECOND_US)
-#define MISSED_US       (19 * SECOND_US) /* four reports in a row: see above */
-#define SETTLE_US       (12 * SECOND_US) /* the reports after a change show its effect */
-#define HOLD_US         (120 * SECOND_US)
+/* Chosen. */
+#define MISSED_US (19 * SECOND_US) /* four reports in a row: see above */
+#define SETTLE_US (12 * SECOND_US) /* the reports after a change show its effect */
+#define HOLD_US   (120 * SECOND_US)
 
 /* Chosen: the median error of a predicted slowdown is 12 %, the largest a factor of two
  * (docs/measured/sharing.md). */
 #define BELIEVED_DELAY 2
-
-/* Chosen: speeds of windows of five seconds differ by less. */
-#define TOLERANCE 1.02
 
 /* Most reports change nothing that a placement depends on, and a scheduling pass after each would
  * be most of the work. While a promise is missed, a task may have to give way; else one may be
@@ -66,8 +67,8 @@
 static void ask_for_pass(struct core *core, struct task_promise *promise, bool was_missed)
 {
     double slowdown = promise->slowdown.valid ? promise->slowdown.value : 0;
-    bool is_faster = slowdown * TOLERANCE < promise->passed_slowdown;
-    bool is_slower = slowdown > promise->passed_slowdown * TOLERANCE;
+    bool is_faster = slowdown * PROMISE_TOLERANCE < promise->passed_slowdown;
+    bool is_slower = slowdown > promise->passed_slowdown * PROMISE_TOLERANCE;
     if (is_faster || is_slower)
         promise->passed_slowdown = slowdown;
     core->pass_needed |= is_faster || was_missed || promise->missed_since_us;
@@ -87,11 +88,11 @@ int64_t core_promise_opens_us(const struct task *task)
 {
     const struct task_promise *promise = &task->run->promise;
     bool is_late = promise->missed_since_us || core_is_behind_promise(task);
-    int64_t missed_us = is_late ? promise->reported_us + REPORT_VALID_US : 0;
+    int64_t missed_us = is_late ? promise->reported_us + PROMISE_REPORT_VALID_US : 0;
     int64_t settled_us = promise->gave_way_us ? promise->gave_way_us + hold_us(task) : 0;
     int64_t opens_us = missed_us > settled_us ? missed_us : settled_us;
     if (!core_has_promise(task))
-        return 0;
+        return settled_us;
     return promise->probe_until_us > opens_us ? promise->probe_until_us : opens_us;
 }
 
@@ -112,11 +113,11 @@ struct resident_promise core_resident_promise(const struct task *task)
 {
     const struct task_promise *promise = &task->run->promise;
     if (!core_has_promise(task))
-        return (struct resident_promise){.slowdown_max = 0};
+        return (struct resident_promise){.opens_us = core_promise_opens_us(task)};
     return (struct resident_promise){.slowdown_max = task->request.slowdown_max.value,
         .opens_us = core_promise_opens_us(task),
         .measured = promise->slowdown,
-        .until_us = promise->reported_us + REPORT_VALID_US};
+        .until_us = promise->reported_us + PROMISE_REPORT_VALID_US};
 }
 
 static void update_residents(struct core *core, const struct task *task, int64_t now_us)
@@ -158,11 +159,19 @@ static void note_average(struct task_promise *promise, int64_t now_us)
 {
     double window_s = (double)(now_us - promise->reported_us) / (double)SECOND_US;
     if (!promise->slowdown.valid || !promise->reported_us ||
-        now_us - promise->reported_us > REPORT_VALID_US)
+        now_us - promise->reported_us > PROMISE_REPORT_VALID_US)
         return;
     promise->windows_s += window_s;
     promise->alone_s += window_s / promise->slowdown.value;
     promise->average = reading_of(promise->windows_s / promise->alone_s);
+}
+
+static bool is_missed(const struct core *core, const struct task *task, int64_t now_us)
+{
+    struct reading slowdown = task->run->promise.slowdown;
+    if (!core_has_promise(task))
+        return core_is_one_too_many(core, task, now_us);
+    return slowdown.valid && slowdown.value > task->request.slowdown_max.value * PROMISE_TOLERANCE;
 }
 
 static void note_slowdown(
@@ -170,16 +179,19 @@ static void note_slowdown(
 {
     struct task_promise *promise = &task->run->promise;
     double believed = 1 + BELIEVED_DELAY * (predicted_slowdown(core, task) - 1);
-    promise->is_doubted = slowdown.valid && slowdown.value > believed * TOLERANCE;
+    promise->is_doubted = slowdown.valid && slowdown.value > believed * PROMISE_TOLERANCE;
     slowdown.value = fmin(slowdown.value, fmax(1, believed));
-    bool is_missed = slowdown.valid &&
-                     slowdown.value > task->request.slowdown_max.value * TOLERANCE;
     bool was_missed = promise->missed_since_us != 0, was_behind = core_is_behind_promise(task);
     promise->slowdown = slowdown;
     note_average(promise, now_us);
     promise->reported_us = slowdown.valid ? now_us : 0;
-    if (!is_missed || !promise->missed_since_us)
-        promise->missed_since_us = is_missed ? now_us : 0;
+    bool now_missed = is_missed(core, task, now_us);
+    if (!now_missed || !promise->missed_since_us)
+        promise->missed_since_us = now_missed ? now_us : 0;
+    core->view.has_promises |= now_missed;
+    core->pass_needed |= now_missed;
+    if (!core_has_promise(task))
+        return;
     ask_for_pass(core, promise, was_missed || (was_behind && !core_is_behind_promise(task)));
     update_residents(core, task, now_us);
 }
@@ -196,7 +208,9 @@ int core_apply_speed(struct core *core, struct task *task, const struct event *e
         return CORE_NOT_NOW;
     if (slowdown.valid)
         core_observe_delay(core, task, slowdown.value);
-    if (core_has_promise(task)) {
+    bool is_of_use = core_has_promise(task) ||
+                     (core->settings.thins_out && !task->request.service.is_service);
+    if (is_of_use) {
         task->run->promise.step_us = step_us;
         note_slowdown(core, task, slowdown, event->time_us);
     }
@@ -210,7 +224,7 @@ void core_note_joined_promise(struct core *core, const struct task *task, int gp
     const struct gpu_view *view = &core->view.gpus[gpu];
     for (int i = 0; i < view->n_residents && core->view.has_promises; i++) {
         struct task *other = core_find_task(core, view->residents[i].task);
-        if (!core_has_promise(other) || (other == task && view->n_residents == 1))
+        if (other == task && view->n_residents == 1)
             continue;
         struct task_promise *promise = &other->run->promise;
         promise->joined_us = promise->changed_us = now_us;
@@ -222,8 +236,9 @@ void core_note_joined_promise(struct core *core, const struct task *task, int gp
 void core_note_gave_way_to_promise(struct core *core, const struct task *task, int64_t now_us)
 {
     struct task *other = core_find_task(core, task->run->yield.to_task);
-    if (!other || !core_has_promise(other) || !task_has_run(other))
+    if (!other || other->request.service.is_service || !task_has_run(other))
         return;
+    core->view.has_promises = true;
     struct task_promise *promise = &other->run->promise;
     bool has_joined = promise->gave_way_us && promise->joined_us > promise->gave_way_us;
     promise->doublings = hold_next_doublings(

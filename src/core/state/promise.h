@@ -3,13 +3,8 @@
 #ifndef COLLOC_CORE_STATE_PROMISE_H
 #define COLLOC_CORE_STATE_PROMISE_H
 
+#include "core/promised.h"
 #include "core/state/state.h"
-
-/* Was it promised at most so much more time than alone? Services have targets instead. */
-static inline bool core_has_promise(const struct task *task)
-{
-    return task->request.slowdown_max.valid && !task->request.service.is_service;
-}
 
 /* A new attempt: nothing has been measured of it. */
 void core_begin_promise(struct task *task);
@@ -38,7 +33,8 @@ bool core_waits_for_promise(const struct task *task);
 /* Has it been slower than promised in all, as far as that was measured? */
 bool core_is_behind_promise(const struct task *task);
 
-/* Is the promise missed for so long that a task beside it has to give way? */
+/* Is the promise missed for so long that a task beside it has to give way? Of a task without a
+ * promise: is it one too many for so long that it has to (state/crowding.h)? */
 bool core_is_promise_missed(const struct task *task, int64_t now_us);
 
 #endif

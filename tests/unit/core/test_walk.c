@@ -666,6 +666,7 @@ static struct walk start_walk(uint64_t number)
     settings.copies_max_bytes = seed % 5 ? 0 : (int64_t)(seed % 7) * 10 * GIB;
     settings.can_pause = seed % 3 != 0;
     settings.probe_share = seed % 4 ? 0.5 : 0;
+    settings.thins_out = seed % 5 != 0;
     settings.preempt = seed % 2 != 0;
     settings.look_ahead = seed % 4 == 1;
     settings.make_room = seed % 3 != 1;
