@@ -42,11 +42,13 @@ const struct cluster_view *core_view(const struct core *core)
 const struct suspension_cost *core_stop_cost(
     const struct core *core, int gpu, enum suspension_way way)
 {
-    const struct suspension_cost *own = gpu >= 0 ? suspension_costs_of(
-                                                       &core->view.gpus[gpu].stop_costs, way)
-                                                 : NULL;
-    return own && suspension_cost_is_known(own) ? own
-                                                : suspension_costs_of(&core->suspension_costs, way);
+    if (gpu >= 0) {
+        const struct suspension_cost *own = suspension_costs_of(
+            &core->view.gpus[gpu].stop_costs, way);
+        if (suspension_cost_is_known(own))
+            return own;
+    }
+    return suspension_costs_of(&core->suspension_costs, way);
 }
 
 const struct core_settings *core_get_settings(const struct core *core)

@@ -77,7 +77,7 @@ static void test_kernels(void **state)
         .ticks = 6,
         .convs = convs,
         .n_convs = 2,
-        .measured = {1, "NVIDIA H200", false}};
+        .measured = {.batch = 1, .gpu = "NVIDIA H200"}};
     struct footprint footprint;
     struct fault fault = {""};
     struct export_replay measured = {.batch = 1, .use_measured = true}, by_rule = {.batch = 1};
