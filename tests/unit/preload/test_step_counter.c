@@ -62,6 +62,14 @@ static void launch(struct process *p, unsigned first, unsigned n)
         note(p, STEP_LAUNCH, first + i);
 }
 
+/* Launches one of the kernels and up to so many after it: the number is drawn first, since
+ * compilers evaluate arguments in different orders. */
+static void launch_drawn(struct process *p, unsigned first, unsigned kernels, unsigned most)
+{
+    unsigned n = 1 + random_below(p, most), kernel = first + random_below(p, kernels);
+    launch(p, kernel, n);
+}
+
 /* The steps before this were for the counter to learn. */
 static void mark(struct process *p)
 {
@@ -863,7 +871,7 @@ static void call_beside(struct process *p, enum beside beside)
     for (unsigned i = 0; i <= n && beside == WAITS; i++)
         note(p, STEP_SYNC, 0);
     if (beside == ANY_KERNELS)
-        launch(p, LOG + random_below(p, 8), 1 + random_below(p, 8));
+        launch_drawn(p, LOG, 8, 8);
 }
 
 /* JAX: two copies, and a graph or kernels; every tenth step waits for the loss. `of_100`: how many
@@ -916,7 +924,7 @@ static void test_few_calls_after_a_compilation(void **state)
     struct process p;
     begin(&p);
     for (int i = 0; i < 10000; i++) {
-        launch(&p, 4000 + random_below(&p, 300), 1 + random_below(&p, 20));
+        launch_drawn(&p, 4000, 300, 20);
         if (random_below(&p, 4) == 0)
             note(&p, STEP_SYNC, 0);
     }
@@ -940,7 +948,7 @@ static void compile_calls(struct process *p, unsigned calls, unsigned kernels, i
     p->call_us = us;
     for (unsigned i = 0; i < calls; i += 10) {
         launch(p, 4000 + random_below(p, kernels), 1);
-        launch(p, 4000 + random_below(p, kernels), 1 + random_below(p, 16));
+        launch_drawn(p, 4000, kernels, 16);
         if (random_below(p, 4) == 0)
             note(p, STEP_SYNC, 0);
     }
