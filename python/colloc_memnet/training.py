@@ -38,6 +38,16 @@ class Progress:
     def may_continue(self, epochs_max):
         return self.epoch < epochs_max and self.epoch - self.best_epoch < PATIENCE
 
+    def end_epoch(self, training_loss, validation_loss, network, best):
+        """Returns the best epoch's weights. `best`: of the best one before; None: there is none."""
+        self.epoch += 1
+        self.training_loss = training_loss
+        self.validation_loss = validation_loss
+        if not self.is_best():
+            return best
+        self.best_loss, self.best_epoch = self.validation_loss, self.epoch
+        return copy.deepcopy(network.state_dict())
+
 
 class Batch:
     """Examples as tensors."""
@@ -83,12 +93,8 @@ def fit(network, parts, generator, epochs_max, on_epoch, progress):
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     best, began = None, time.monotonic()
     while best is None or progress.may_continue(epochs_max):
-        progress.epoch += 1
-        progress.training_loss = train_epoch(network, optimizer, training, generator)
-        progress.validation_loss = validation_loss(network, batches)
-        if progress.is_best():
-            progress.best_loss, progress.best_epoch = progress.validation_loss, progress.epoch
-            best = copy.deepcopy(network.state_dict())
+        training_loss = train_epoch(network, optimizer, training, generator)
+        best = progress.end_epoch(training_loss, validation_loss(network, batches), network, best)
         progress.took_s = time.monotonic() - began
         on_epoch(progress)
     network.load_state_dict(best)

@@ -53,7 +53,7 @@ void copy_speed_learn(
 /* Was a copy of this GPU, by this way, seen? */
 bool copy_speed_is_known(const struct copy_speed *speed, const char *uuid, enum copy_way way);
 
-/* Returns how long a copy of so many bytes will take, in microseconds. `uuid`: NULL: of any GPU. */
+/* Returns how many microseconds a copy of `bytes` will take. `uuid`: NULL: of any GPU. */
 int64_t copy_speed_expect_us(
     const struct copy_speed *speed, const char *uuid, enum copy_way way, int64_t bytes);
 

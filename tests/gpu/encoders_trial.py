@@ -19,7 +19,6 @@ them:
     scripts/study-transformers --judge COLLOC STUDY docs/measured/memnet/drawn.jsonl.xz
 """
 import argparse
-import copy
 import json
 import os
 import runpy
@@ -168,12 +167,9 @@ def trainer(device, state, ends):
         before, began, saved = progress.took_s, time.monotonic(), time.monotonic()
         while best is None or progress.may_continue(epochs_max) and time.time() + last_s < ends:
             epoch_began = time.monotonic()
-            progress.epoch += 1
-            progress.training_loss = train_epoch(network, optimizer, rows, generator)
-            progress.validation_loss = validate(network, validation)
-            if progress.is_best():
-                progress.best_loss, progress.best_epoch = progress.validation_loss, progress.epoch
-                best = copy.deepcopy(network.state_dict())
+            training_loss = train_epoch(network, optimizer, rows, generator)
+            validation_loss = validate(network, validation)
+            best = progress.end_epoch(training_loss, validation_loss, network, best)
             last_s = time.monotonic() - epoch_began
             progress.took_s = before + time.monotonic() - began
             note(last_s)

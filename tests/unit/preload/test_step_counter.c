@@ -62,8 +62,8 @@ static void launch(struct process *p, unsigned first, unsigned n)
         note(p, STEP_LAUNCH, first + i);
 }
 
-/* Launches one of the kernels and up to so many after it: the number is drawn first, since
- * compilers evaluate arguments in different orders. */
+/* Draws how many kernels, at most `most`, then the first of them, and launches these: in two
+ * statements, since compilers evaluate arguments in different orders. */
 static void launch_drawn(struct process *p, unsigned first, unsigned kernels, unsigned most)
 {
     unsigned n = 1 + random_below(p, most), kernel = first + random_below(p, kernels);
@@ -989,9 +989,9 @@ static void test_few_calls_after_many(void **state)
     }
 }
 
-/* Of a hundred launches, so many come behind a copy of the next step, which another thread makes,
- * and copies change places; in 95 % of the steps there are six more kernels, which come once in
- * each of their own intervals. The graph is the step. */
+/* 5 to 20 % of the launches come behind a copy of the next step, which another thread makes, and
+ * copies change places; in 95 % of the steps there are six more kernels, which come once in each of
+ * their own intervals. The graph is the step. */
 static void test_late_launches(void **state)
 {
     (void)state;
