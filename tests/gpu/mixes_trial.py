@@ -30,7 +30,7 @@ TOP = os.path.join(HERE, "..", "..")
 sys.path[:0] = [os.path.join(TOP, "python")]
 from colloc_fit import study_trace  # noqa: E402
 from colloc_fit.machine import ForkServer, nvidia_smi, wait_for_daemon  # noqa: E402
-from colloc_fit.measure_mixes import read_table  # noqa: E402
+from colloc_fit.measure_mixes import SEPARATOR, read_table  # noqa: E402
 
 EMULATED_MIB = 143771  # of the emulator's H200
 GPUS = 4  # of the dissertation's machine
@@ -39,6 +39,8 @@ FOREVER = ("--epochs=1", "--steps=100000000")
 SETTINGS = ("--policy=rr", "--starting-max=64", "--smact-max=1", "--min-free=0", "--margin=0",
             "--preload=yes", "--sample-period=200ms", "--window=1s")  # fmt: skip
 ENDING_S = 20  # kept for the end of the last mix
+BETWEEN_S = 4  # of a mix beside its window, with --fork
+WINDOW_S = (5, 60)  # chosen: of a mix, where the time for all is divided
 FOLDERS = {"collocd": "src/daemon", "colloc": "src/cli", "colloc-shim": "src/exec"}
 
 
@@ -168,13 +170,22 @@ class Daemon:
         self.process.wait(timeout=60)
 
 
+def window_of(missing, within_s):
+    """Seconds of each mix, and of each training alone, so that all of them fit."""
+    mixes = [row["trainings"] for row in read_table(missing, "trainings")]
+    count = len(mixes) + len({name for mix in mixes for name in mix.split(SEPARATOR)})
+    least, most = WINDOW_S
+    return min(max(within_s / max(count, 1) - BETWEEN_S, least), most)
+
+
 def measure(machine, daemon, folder, kind, driver, within_s):
     """scripts/measure-mixes with the files of the folder. Returns its exit code."""
     options = machine.options
+    window_s = options.window or window_of(f"{folder}/missing.csv", within_s)
     return subprocess.run(
         [sys.executable, os.path.join(TOP, "scripts", "measure-mixes"),
          f"--programs={folder}/programs.csv", f"--gpu-name={kind}", f"--driver={driver}",
-         f"--window={options.window}", f"--start={options.start}", f"--within={within_s:.0f}",
+         f"--window={window_s:.1f}", f"--start={options.start}", f"--within={within_s:.0f}",
          f"{folder}/missing.csv", f"{folder}/mixes.csv"],
         env={**machine.env, "COLLOC_SOCKET": daemon.socket}, check=False,
     ).returncode  # fmt: skip
@@ -195,7 +206,12 @@ def main():
     parser.add_argument("--missing", metavar="FILE", help="these mixes, not those of the trace")
     parser.add_argument("--policy", default="magm")
     parser.add_argument("--sharing", default="mps")
-    parser.add_argument("--window", type=float, default=5, help="seconds of each mix")
+    parser.add_argument(
+        "--window",
+        type=float,
+        default=5,
+        help="seconds of each mix; 0: as long as there is time for",
+    )
     parser.add_argument("--start", type=float, default=40, help="seconds until its first steps")
     options = parser.parse_args()
     if options.missing:

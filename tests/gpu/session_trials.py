@@ -146,7 +146,7 @@ def alone_and_mixes():
         "gpus": 1,
         "wanted_s": WINDOW_S + 45,
         "least_s": ALONE_S + 120,
-        "command": chain(ALONE_S, "", f"--loaders=4 --fork --seconds={rest}"),
+        "command": chain(ALONE_S, "", f"--loaders=4 --fork --window=0 --seconds={rest}"),
         "smoke": f"{GPU}/window_trial.py {{programs}} {WINDOWS} --gpus={{gpu}} --ways=alone"
         " --seconds=25",
         "emulated": chain(50, "--emulated", "--emulated --window=2 --seconds={seconds}"),
@@ -281,7 +281,7 @@ TRIALS = (
     Trial(
         "windows-alone",
         "Each training of the window alone (which gives exclusive), and the mixes of the windows",
-        predicted="exclusive makes 0.99 of progress a second; 9 s for each mix; two trainings that"
+        predicted="exclusive makes 0.99 of progress a second; 9 to 30 s for each mix; two trainings that"
         " load images 0.75 to 0.95 each, three 0.55 to 0.85",
         **alone_and_mixes(),
     ),
