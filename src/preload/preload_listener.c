@@ -397,6 +397,11 @@ void preload_listener_destroy(struct preload_listener *listener)
 
 /* ---- the list, for its owner ---- */
 
+static struct connection *first_of(const struct preload_listener *listener)
+{
+    return listener ? listener->first : NULL;
+}
+
 static struct connection *next_of_role(struct connection *from, enum role role)
 {
     while (from && from->role != role)
@@ -409,20 +414,34 @@ struct preload_process *preload_next_process(
 {
     const size_t at = offsetof(struct connection, process);
     struct connection *from = after ? ((const struct connection *)((const char *)after - at))->next
-                                    : listener->first;
+                                    : first_of(listener);
     struct connection *found = next_of_role(from, ROLE_PROCESS);
     return found ? &found->process : NULL;
+}
+
+struct preload_process *preload_next_of_task(
+    struct preload_listener *listener, uint64_t task, const struct preload_process *after)
+{
+    struct preload_process *process = preload_next_process(listener, after);
+    while (process && process->peer.task != task)
+        process = preload_next_process(listener, process);
+    return process;
+}
+
+struct preload_process *preload_next_of_process(struct preload_listener *listener, uint64_t task,
+    struct process_id id, const struct preload_process *after)
+{
+    struct preload_process *process = preload_next_of_task(listener, task, after);
+    while (process && !process_id_is(preload_peer_id(&process->peer), id))
+        process = preload_next_of_task(listener, task, process);
+    return process;
 }
 
 struct preload_process *preload_process_of(
     struct preload_listener *listener, const struct preload_waiter *waiter)
 {
-    struct preload_process *process = NULL;
-    while ((process = preload_next_process(listener, process)))
-        if (process->peer.task == waiter->peer.task &&
-            process_id_is(preload_peer_id(&process->peer), preload_peer_id(&waiter->peer)))
-            return process;
-    return NULL;
+    return preload_next_of_process(
+        listener, waiter->peer.task, preload_peer_id(&waiter->peer), NULL);
 }
 
 struct preload_waiter *preload_next_waiter(
@@ -430,7 +449,7 @@ struct preload_waiter *preload_next_waiter(
 {
     const size_t at = offsetof(struct connection, waiter);
     struct connection *from = after ? ((const struct connection *)((const char *)after - at))->next
-                                    : listener->first;
+                                    : first_of(listener);
     struct connection *found = next_of_role(from, ROLE_WAITER);
     return found ? &found->waiter : NULL;
 }

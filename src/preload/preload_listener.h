@@ -133,11 +133,21 @@ void preload_answer(struct preload_waiter *waiter, enum preload_kind kind, uint6
 bool preload_give_room(struct preload_process *process, enum preload_place place, uint64_t bytes,
     uint64_t offset, int fd);
 
-/* Return the first and the following one, in the order in which they came; NULL: no more. */
+/* Return the first (after NULL) and the following one, in the order in which they came; NULL: no
+ * more. Without a listener (NULL) there is none. */
 struct preload_process *preload_next_process(
     struct preload_listener *listener, const struct preload_process *after);
 struct preload_waiter *preload_next_waiter(
     struct preload_listener *listener, const struct preload_waiter *after);
+
+/* The same among the processes of a task. */
+struct preload_process *preload_next_of_task(
+    struct preload_listener *listener, uint64_t task, const struct preload_process *after);
+
+/* The same among the connections of one process of a task: when it loads another program, it has
+ * two for a moment. */
+struct preload_process *preload_next_of_process(struct preload_listener *listener, uint64_t task,
+    struct process_id id, const struct preload_process *after);
 
 /* Returns the process of the waiting thread; NULL: it has not come yet. */
 struct preload_process *preload_process_of(

@@ -68,7 +68,7 @@ size_t job_rooms_report(const struct node *node, struct node_job *jobs, size_t n
     struct preload_listener *listener = job_waits_listener(node);
     struct preload_process *process = NULL;
     struct room_of_task rooms;
-    while (node->rooms && listener && (process = preload_next_process(listener, process))) {
+    while (node->rooms && (process = preload_next_process(listener, process))) {
         bool has_rooms = room_pool_of_task(node->rooms, process->peer.task, &rooms) &&
                          rooms.bytes + rooms.missing_bytes > 0;
         struct node_job *entry = has_rooms ? node_job_entry(jobs, &n, max, process->peer.task)
@@ -87,12 +87,7 @@ size_t job_rooms_report(const struct node *node, struct node_job *jobs, size_t n
 static struct preload_process *find_process(
     const struct node *node, uint32_t job, struct process_id id)
 {
-    struct preload_listener *listener = job_waits_listener(node);
-    struct preload_process *process = NULL;
-    while (listener && (process = preload_next_process(listener, process)))
-        if (process->peer.task == job && process_id_is(preload_peer_id(&process->peer), id))
-            return process;
-    return NULL;
+    return preload_next_of_process(job_waits_listener(node), job, id, NULL);
 }
 
 /* What was handed over and not used is given back. */

@@ -68,11 +68,10 @@ static bool may_be_of_job(const struct node *node, const struct preload_peer *pe
 struct preload_process *job_waits_next_process(
     const struct node *node, uint32_t job, struct preload_process *process)
 {
-    while (node->waits && node->waits->listener &&
-           (process = preload_next_process(node->waits->listener, process)))
-        if (process->peer.task == job && may_be_of_job(node, &process->peer))
-            return process;
-    return NULL;
+    do
+        process = preload_next_of_task(job_waits_listener(node), job, process);
+    while (process && !may_be_of_job(node, &process->peer));
+    return process;
 }
 
 struct preload_page *job_waits_page(const struct node *node, uint32_t job, struct process_id id)

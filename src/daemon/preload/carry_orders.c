@@ -11,9 +11,8 @@ enum preload_gate_answer preload_manager_set_gate(
 {
     enum preload_gate_answer answer = manager->listener ? PRELOAD_GATE_AWAY : PRELOAD_GATE_NONE;
     struct preload_process *process = NULL;
-    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
-        if (process->peer.task != task ||
-            (id.pid && !process_id_is(preload_peer_id(&process->peer), id)))
+    while ((process = preload_next_of_task(manager->listener, task, process))) {
+        if (id.pid && !process_id_is(preload_peer_id(&process->peer), id))
             continue;
         page_set_gate(process->page, is_closed);
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
@@ -117,9 +116,8 @@ bool preload_manager_explain_carrier(
     struct preload_process *process = NULL;
     if (id.pid)
         return page_explain_carrier(find_page(manager, task, id), id.pid, text, size);
-    while (manager->listener && (process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task &&
-            page_explain_carrier(process->page, process->peer.pid, text, size))
+    while ((process = preload_next_of_task(manager->listener, task, process)))
+        if (page_explain_carrier(process->page, process->peer.pid, text, size))
             return true;
     return false;
 }
@@ -128,9 +126,7 @@ void preload_manager_log_ranks(const struct preload_manager *manager, uint64_t t
 {
     char text[RANK_TEXT_SIZE];
     struct preload_process *process = NULL;
-    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
-        if (process->peer.task != task)
-            continue;
+    while ((process = preload_next_of_task(manager->listener, task, process))) {
         rank_text_write(process->page, text, sizeof text);
         log_info(
             "task %llu: process %d: %s", (unsigned long long)task, (int)process->peer.pid, text);
@@ -148,8 +144,7 @@ enum preload_hold_answer preload_manager_hold(struct preload_manager *manager, u
     struct preload_page *pages[PAGES_HELD_MAX];
     struct preload_process *process = NULL;
     size_t n = 0;
-    while (manager->listener && (process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task && n < PAGES_HELD_MAX)
-            pages[n++] = process->page;
+    while (n < PAGES_HELD_MAX && (process = preload_next_of_task(manager->listener, task, process)))
+        pages[n++] = process->page;
     return pages_hold(pages, n);
 }

@@ -90,9 +90,8 @@ void counted_peaks_note_end(struct preload_manager *manager, uint64_t task)
 {
     struct preload_process *process = NULL;
     double sum = 0;
-    while ((process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task)
-            sum += reading_or(peak_of_process(manager, process, false), 0);
+    while ((process = preload_next_of_task(manager->listener, task, process)))
+        sum += reading_or(peak_of_process(manager, process, false), 0);
     raise_peak(jobs_find(manager->parts.jobs, task), sum);
 }
 

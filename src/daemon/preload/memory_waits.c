@@ -101,7 +101,7 @@ static const char *why_fails(
 static struct preload_waiter *find_reported(struct preload_manager *manager, uint64_t task)
 {
     struct preload_waiter *waiter = NULL;
-    while (manager->listener && (waiter = preload_next_waiter(manager->listener, waiter)))
+    while ((waiter = preload_next_waiter(manager->listener, waiter)))
         if (waiter->is_reported && waiter->peer.task == task)
             return waiter;
     return NULL;
@@ -243,7 +243,7 @@ void memory_waits_poll(struct preload_manager *manager)
     struct preload_waiter *waiter = NULL;
     end_lost_waits(manager);
     manager->has_logged = false;
-    while (manager->listener && (waiter = preload_next_waiter(manager->listener, waiter))) {
+    while ((waiter = preload_next_waiter(manager->listener, waiter))) {
         renew_bound(manager, waiter);
         check_report(manager, waiter);
         const char *why = waiter->is_asking ? why_fails(manager, waiter) : NULL;

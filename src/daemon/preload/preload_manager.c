@@ -49,7 +49,7 @@ void preload_manager_polled(struct preload_manager *manager)
         task_steps_note_all(manager);
         promised_speed_note_all(manager);
     }
-    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+    while ((process = preload_next_process(manager->listener, process))) {
         process_calls_note(process);
         process_calls_wake(manager, process);
         carry_orders_heal(process, core_task(manager->parts.core, process->peer.task));

@@ -32,11 +32,9 @@ struct reading preload_manager_calls_idle_us(
     struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     struct preload_process *process = NULL;
-    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+    while ((process = preload_next_of_process(manager->listener, task, id, process))) {
         const struct known_process *known = process->data;
-        bool is_it = process->peer.task == task &&
-                     process_id_is(preload_peer_id(&process->peer), id);
-        if (is_it && known && known->called_us)
+        if (known && known->called_us)
             return reading_of((double)(clock_monotonic_us() - known->called_us));
     }
     return READING_NONE;

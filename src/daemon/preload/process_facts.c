@@ -8,11 +8,7 @@
 struct preload_process *process_facts_find(
     const struct preload_manager *manager, uint64_t task, struct process_id id)
 {
-    struct preload_process *process = NULL;
-    while (manager->listener && (process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task && process_id_is(preload_peer_id(&process->peer), id))
-            return process;
-    return NULL;
+    return preload_next_of_process(manager->listener, task, id, NULL);
 }
 
 bool preload_manager_knows(
@@ -28,14 +24,12 @@ bool preload_manager_has_no_ranks(
     return process && !page_is_in_communicator(process->page);
 }
 
-/* A process that has loaded another program has two connections for a moment. */
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, struct process_id id)
 {
     uint32_t flags = 0;
     struct preload_process *process = NULL;
-    while (manager->listener && (process = preload_next_process(manager->listener, process)))
-        if (process->peer.task == task && process_id_is(preload_peer_id(&process->peer), id))
-            flags |= atomic_load(&process->page->flags);
+    while ((process = preload_next_of_process(manager->listener, task, id, process)))
+        flags |= atomic_load(&process->page->flags);
     return flags;
 }
 

@@ -31,9 +31,8 @@ struct room *room_find(struct room_pool *pool, const struct preload_process *pro
 static void recall_file(const struct room_pool *pool, const struct room *room)
 {
     struct preload_process *process = NULL;
-    while (pool->listener && (process = preload_next_process(pool->listener, process)))
-        if (is_of(room, &process->peer))
-            preload_give_room(process, PRELOAD_PLACE_POOL, 0, 0, -1);
+    while ((process = preload_next_of_process(pool->listener, room->task, room->process, process)))
+        preload_give_room(process, PRELOAD_PLACE_POOL, 0, 0, -1);
 }
 
 void room_end_file(struct room_pool *pool, struct room *room)

@@ -200,6 +200,34 @@ static void test_a_process_and_its_page(void **state)
     assert_null(preload_next_process(f->listener, NULL));
 }
 
+static void test_the_processes_of_a_task(void **state)
+{
+    struct fixture *f = *state;
+    int first = connect_client(f), second = connect_client(f);
+    send_request(first, PRELOAD_HELLO);
+    send_request(second, PRELOAD_HELLO);
+    run(f);
+    struct preload_process *one = preload_next_of_task(f->listener, 7, NULL);
+    assert_non_null(one);
+    struct preload_process *two = preload_next_of_task(f->listener, 7, one);
+    assert_non_null(two);
+    assert_null(preload_next_of_task(f->listener, 7, two));
+    assert_null(preload_next_of_task(f->listener, 8, NULL));
+
+    struct process_id id = preload_peer_id(&one->peer), unseen = {id.pid, 0};
+    assert_ptr_equal(preload_next_of_process(f->listener, 7, id, NULL), one);
+    assert_ptr_equal(preload_next_of_process(f->listener, 7, id, one), two);
+    assert_null(preload_next_of_process(f->listener, 7, id, two));
+    assert_null(preload_next_of_process(f->listener, 8, id, NULL));
+    assert_null(preload_next_of_process(f->listener, 7, unseen, NULL));
+    assert_null(preload_next_of_process(f->listener, 7, (struct process_id){0}, NULL));
+    assert_null(preload_next_of_process(NULL, 7, id, NULL));
+    assert_null(preload_next_waiter(NULL, NULL));
+    close(first);
+    close(second);
+    run(f);
+}
+
 static void test_a_thread_waits(void **state)
 {
     struct fixture *f = *state;
@@ -394,6 +422,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_process_and_its_page),
+        TEST(test_the_processes_of_a_task),
         TEST(test_a_thread_waits),
         TEST(test_it_may_be_answered_at_once),
         TEST(test_those_who_wait_come_in_order),
