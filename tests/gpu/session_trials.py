@@ -281,8 +281,8 @@ TRIALS = (
     Trial(
         "windows-alone",
         "Each training of the window alone (which gives exclusive), and the mixes of the windows",
-        predicted="exclusive makes 0.99 of progress a second; 9 to 30 s for each mix; two trainings that"
-        " load images 0.75 to 0.95 each, three 0.55 to 0.85",
+        predicted="exclusive makes 0.99 of progress a second; 9 to 30 s for each mix; two trainings"
+        " that load images 0.75 to 0.95 each, three 0.55 to 0.85",
         **alone_and_mixes(),
     ),
     Trial(
