@@ -10,22 +10,20 @@
  * uses it. --trace-out writes a line for each event and decision.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "api/json_value.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/print.h"
-#include "cli/service_rows.h"
 #include "cli/simulating.h"
 #include "cli/simulating_log.h"
 #include "cli/simulating_mixes.h"
+#include "cli/simulation_report.h"
 #include "core/setting_table.h"
 #include "core/stop_spec.h"
 #include "sim/service_totals.h"
@@ -530,198 +528,6 @@ static int close_outputs(struct setup *setup, int r, struct fault *fault)
     return r;
 }
 
-/* Does the trace name users of tasks that ended? */
-static bool has_users(const struct user_totals *users)
-{
-    for (int i = 0; i < users->n; i++)
-        if (users->list[i].tasks && *users->list[i].name)
-            return true;
-    return false;
-}
-
-/* Only where the trace has users. SLOWDOWN is the completion time over the execution time alone,
- * FAIRNESS is finish-time fairness (docs/fair-share.md). */
-static void print_users(const struct user_totals *users)
-{
-    if (!has_users(users))
-        return;
-    printf("\nUSER               TASKS       WAIT  SLOWDOWN  FAIRNESS\n");
-    for (int i = 0; i < users->n; i++) {
-        const struct user_total *user = &users->list[i];
-        char wait[32];
-        if (!user->tasks)
-            continue;
-        double n = (double)user->tasks;
-        printf("%-18.18s %5" PRId64 " %10s %9.2f ", *user->name ? user->name : "-", user->tasks,
-            format_elapsed((int64_t)(user->wait_s / n * 1e6), wait, sizeof wait),
-            user->stretch / n);
-        struct reading fairness = user_total_fairness(user);
-        if (fairness.valid)
-            printf("%9.2f\n", fairness.value);
-        else
-            printf("%9s\n", "-");
-    }
-}
-
-static json_t *users_json(const struct user_totals *users)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < users->n; i++) {
-        const struct user_total *user = &users->list[i];
-        double n = (double)user->tasks;
-        if (n == 0)
-            continue;
-        json_array_append_new(
-            list, json_pack("{s:s, s:I, s:f, s:f, s:f, s:o, s:o}", "user", user->name, "tasks",
-                      (json_int_t)user->tasks, "avg_wait_s", user->wait_s / n, "avg_jct_s",
-                      user->jct_s / n, "slowdown", user->stretch / n, "avg_wait_alone_s",
-                      json_reading(user->alone_wait_s, n), "finish_time_fairness",
-                      json_reading(user_total_fairness(user), 1)));
-    }
-    return list;
-}
-
-/* Services alone have no lower bound. */
-static void print_total_time(const struct simulation_result *result)
-{
-    char total[32], bound[32];
-    printf(
-        "Total time    %s", format_elapsed((int64_t)(result->total_s * 1e6), total, sizeof total));
-    if (result->lower_bound_s > 0)
-        printf(", %.2f times the lower bound (%s)", result->total_s / result->lower_bound_s,
-            format_elapsed((int64_t)(result->lower_bound_s * 1e6), bound, sizeof bound));
-    printf("\n");
-}
-
-static void print_preemption(const struct simulation_result *result)
-{
-    char waited[32];
-    printf("Preemption    %" PRId64 " suspensions, %" PRId64 " moves", result->suspensions,
-        result->moves);
-    if (result->max_stretch.valid)
-        printf(", completion at most %.2f times that of FIFO", result->max_stretch.value);
-    printf("\n");
-    if (result->memory_waits)
-        printf("Memory        %" PRId64 " allocations waited, %s in all\n", result->memory_waits,
-            format_elapsed((int64_t)(result->memory_wait_s * 1e6), waited, sizeof waited));
-}
-
-/* The GPU time is that alone, as in the catalogue. */
-static void print_early_stop(const struct simulation_result *result)
-{
-    char saved[32];
-    printf("Early stop    %" PRId64
-           " trials stopped, which had %s of GPU time left; the best trial "
-           "of %" PRId64 " of %" PRId64 " arrays completed\n",
-        result->stopped, format_elapsed((int64_t)(result->saved_gpu_s * 1e6), saved, sizeof saved),
-        result->best_kept, result->arrays);
-}
-
-static void print_promises(
-    const struct simulation *simulation, const struct simulation_result *result)
-{
-    const struct reading *first = &result->error_first_hour, *later = &result->error_later;
-    if (simulation->promise > 0)
-        printf("Promises      %" PRId64 " of %" PRId64 " kept; the longest took %.2f times as long "
-               "as alone\n",
-            result->kept, result->promised, result->longest_promised);
-    if (simulation->promise > 0 && simulation->speeds_unknown > 0)
-        printf("Speeds alone  of %" PRId64 " of %" PRId64 " promised tasks known; %" PRId64
-               " pauses of others for probes, of a task at most %.2f %% of its time\n",
-            result->measured, result->promised, result->probes, 100 * result->probes_cost);
-    if (first->valid)
-        printf("Predictions   of slowdowns are off by %.1f %% in the first hour (median)",
-            100 * first->value);
-    if (first->valid && later->valid)
-        printf(", then by %.1f %%", 100 * later->value);
-    if (first->valid)
-        printf("; learned factors of delay: streams %.2f, MPS %.2f\n",
-            result->learned[SHARING_STREAMS].factor, result->learned[SHARING_MPS].factor);
-}
-
-/* Preemption is only printed where tasks may be suspended. */
-static void print_result(const struct setup *setup, const struct simulation_result *result,
-    const struct user_totals *users)
-{
-    const struct simulation *simulation = &setup->simulation;
-    char wait[32], exec[32], jct[32];
-    print_total_time(result);
-    printf("Average       waiting %s, execution %s, completion %s\n",
-        format_elapsed((int64_t)(result->avg_wait_s * 1e6), wait, sizeof wait),
-        format_elapsed((int64_t)(result->avg_exec_s * 1e6), exec, sizeof exec),
-        format_elapsed((int64_t)(result->avg_jct_s * 1e6), jct, sizeof jct));
-    printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " left out, %" PRId64
-           " OOM crashes\n",
-        result->completed, result->failed, result->left_out, result->oom);
-    if (simulation->stop)
-        print_early_stop(result);
-    if (simulation->settings.can_suspend)
-        print_preemption(result);
-    print_promises(simulation, result);
-    printf(
-        "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
-    if (simulation->mixes)
-        simulating_mixes_print(&setup->mixes);
-    print_users(users);
-    service_rows_print(simulation->services, result->suspensions);
-}
-
-static void print_result_json(const struct setup *setup, const struct simulation_result *result,
-    const struct user_totals *users)
-{
-    const struct simulation *simulation = &setup->simulation;
-    json_t *object = json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s",
-        result->total_s, "avg_wait_s", result->avg_wait_s, "avg_exec_s", result->avg_exec_s,
-        "avg_jct_s", result->avg_jct_s, "oom", (json_int_t)result->oom, "completed",
-        (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
-        result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
-        (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
-    if (simulation->settings.can_suspend) {
-        json_object_set_new(object, "suspensions", json_integer(result->suspensions));
-        json_object_set_new(object, "moves", json_integer(result->moves));
-        json_object_set_new(object, "max_stretch", json_reading(result->max_stretch, 1));
-        json_object_set_new(object, "memory_waits", json_integer(result->memory_waits));
-        json_object_set_new(object, "memory_wait_s", json_real(result->memory_wait_s));
-    }
-    if (simulation->stop) {
-        json_object_set_new(object, "stopped", json_integer(result->stopped));
-        json_object_set_new(object, "saved_gpu_s", json_real(result->saved_gpu_s));
-        json_object_set_new(object, "arrays", json_integer(result->arrays));
-        json_object_set_new(object, "best_kept", json_integer(result->best_kept));
-        if (result->arrays)
-            json_object_set_new(object, "lower_bound_s", json_null());
-    }
-    if (simulation->promise > 0) {
-        json_object_set_new(object, "promised", json_integer(result->promised));
-        json_object_set_new(object, "promises_kept", json_integer(result->kept));
-        json_object_set_new(object, "longest_promised", json_real(result->longest_promised));
-        json_object_set_new(object, "speeds_known", json_integer(result->measured));
-        json_object_set_new(object, "probes", json_integer(result->probes));
-        json_object_set_new(
-            object, "probes_s", json_real((double)result->probed_us / (double)SECOND_US));
-        json_object_set_new(object, "probes_cost", json_real(result->probes_cost));
-    }
-    if (result->error_first_hour.valid) {
-        json_object_set_new(
-            object, "prediction_error_first_hour", json_reading(result->error_first_hour, 1));
-        json_object_set_new(object, "prediction_error_later", json_reading(result->error_later, 1));
-        json_object_set_new(
-            object, "delay_factor_streams", json_real(result->learned[SHARING_STREAMS].factor));
-        json_object_set_new(
-            object, "delay_factor_mps", json_real(result->learned[SHARING_MPS].factor));
-    }
-    if (simulation->mixes)
-        json_object_set_new(object, "mixes", simulating_mixes_json(&setup->mixes));
-    if (has_users(users))
-        json_object_set_new(object, "users", users_json(users));
-    if (simulation->services->n) {
-        json_object_set_new(object, "suspensions", json_integer(result->suspensions));
-        json_object_set_new(object, "services", service_rows_json(simulation->services));
-    }
-    print_json(object);
-    json_decref(object);
-}
-
 /* Where tasks can be suspended, or of several users, the trace is run again, for a comparison. */
 static int run_simulation(const struct simulation *simulation, struct fault *fault,
     struct simulation_result *ret_result, struct user_totals *ret_users)
@@ -740,6 +546,7 @@ static int run(const struct invocation *invocation)
     struct simulation_result result;
     struct user_totals users = {0};
     struct service_totals services = {0};
+    const struct simulation_report report = {&setup.simulation, &setup.mixes, &result, &users};
     struct fault fault = {0};
     int r = prepare_simulation(invocation, &setup, &fault);
     setup.simulation.services = &services;
@@ -751,8 +558,8 @@ static int run(const struct invocation *invocation)
     if (r < 0 && fault.text[0]) /* else a program has printed it */
         print_error("%s", fault.text);
     if (r == 0)
-        (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(
-            &setup, &result, &users);
+        (invocation->common[COMMON_JSON].number ? simulation_report_print_json
+                                                : simulation_report_print)(&report);
     service_totals_fini(&services);
     user_totals_fini(&users);
     simulating_mixes_fini(&setup.mixes);
