@@ -232,8 +232,8 @@ def run_info(arguments: argparse.Namespace) -> None:
 
 
 def run_simulate(arguments: argparse.Namespace) -> None:
-    """The log where the simulator expects a trace, which is written to standard output. Raises
-    Fault."""
+    """The log where the simulator expects a trace, which is written to standard output; with
+    --tasks-out the jobs, too, which then keep their lengths. Raises Fault."""
     log = read_log(arguments)
     select_jobs(log.jobs, Selection(gpus_max=arguments.gpus_max), log.counts)
     report_kept(arguments.file, log.counts, log.jobs, False)
@@ -242,9 +242,9 @@ def run_simulate(arguments: argparse.Namespace) -> None:
             f"{arguments.file}: none of its jobs ran on GPUs, ended, and fits these "
             f"{arguments.gpus_max}"
         )
-    mapping = Mapping(read_catalogue(arguments.catalogue), 0)
-    pairs = zip(log.jobs.gpus, log.jobs.length_us)
-    write_trace("-", log.jobs, [mapping.nearest(gpus, length_us) for gpus, length_us in pairs])
+    write(arguments, log.jobs)
+    if arguments.tasks_out:
+        say_source(log.jobs, True)
 
 
 def main(words: List[str]) -> int:

@@ -200,8 +200,8 @@ struct setup {
     struct halving_rule stop;
     FILE *missing_out; /* --mixes-missing, or NULL */
     struct simulation simulation;
-    int log_trace;           /* the file in memory of a trace that was made of a log; or -1 */
-    char log_trace_path[64]; /* in /proc */
+    struct log_trace log;
+    char log_path[64]; /* of its trace, in /proc */
 };
 
 static int number_of(const struct invocation *invocation, int option, double max, double otherwise,
@@ -356,35 +356,59 @@ static int set_promises(
     return r;
 }
 
-static int read_tasks(const struct invocation *invocation, struct setup *setup,
+/* `path`: NULL: the built-in catalogue. */
+static int read_tasks(const struct invocation *invocation, struct setup *setup, const char *path,
     const char *estimator, struct fault *fault)
 {
     struct catalogue_settings settings = {.estimator = estimator};
     int r = number_of(invocation, SIMULATE_SMACT, 1, 0.5, fault, &settings.smact);
     if (r == 0)
-        r = simulating_catalogue(
-            invocation->values[SIMULATE_TASKS].text, &settings, fault, &setup->catalogue);
+        r = simulating_catalogue(path, &settings, fault, &setup->catalogue);
     return r;
 }
 
+/* The memory of the smallest GPU, or instance, of those simulated. */
+static int64_t least_gpu_bytes(const struct cluster *cluster)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < cluster->n_places; i++)
+        if (cluster->identities[i].mem_total_bytes < least)
+            least = cluster->identities[i].mem_total_bytes;
+    return least;
+}
+
+/* The tasks that were made of the jobs of a log take the place of the catalogue. */
+static int read_jobs(const struct invocation *invocation, struct setup *setup,
+    const char *estimator, struct fault *fault)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", setup->log.tasks);
+    catalogue_fini(&setup->catalogue);
+    return read_tasks(invocation, setup, path, estimator, fault);
+}
+
 /* The log of a cluster instead of a trace: one is made of it. */
-static int read_log(struct setup *setup, struct fault *fault)
+static int read_log(const struct invocation *invocation, struct setup *setup, const char *estimator,
+    struct fault *fault)
 {
     struct simulation *simulation = &setup->simulation;
-    int r = simulating_log(
-        simulation->trace, &setup->catalogue, setup->cluster.n_gpus, fault, &setup->log_trace);
-    if (r < 0 || setup->log_trace < 0)
+    const struct simulated_log log = {.path = simulation->trace,
+        .catalogue = &setup->catalogue,
+        .gpus_max = setup->cluster.n_gpus,
+        .gpu_bytes = least_gpu_bytes(&setup->cluster),
+        .keeps_lengths = !invocation->values[SIMULATE_TASKS].set && !simulation->mixes};
+    int r = simulating_log(&log, fault, &setup->log);
+    if (r < 0 || setup->log.trace < 0)
         return r;
     if (simulation->stop)
         return fault_set(fault, EINVAL,
             "--stop: %.80s is the log of a cluster, which has no arrays: give a trace with the column "
             "array",
             simulation->trace);
-    snprintf(
-        setup->log_trace_path, sizeof setup->log_trace_path, "/proc/self/fd/%d", setup->log_trace);
+    snprintf(setup->log_path, sizeof setup->log_path, "/proc/self/fd/%d", setup->log.trace);
     simulation->log = simulation->trace;
-    simulation->trace = setup->log_trace_path;
-    return 0;
+    simulation->trace = setup->log_path;
+    return setup->log.tasks < 0 ? 0 : read_jobs(invocation, setup, estimator, fault);
 }
 
 static int find_trace(
@@ -471,12 +495,13 @@ static int prepare_simulation(
     if (r == 0)
         r = prepare_power(setup, fault);
     if (r == 0)
-        r = read_tasks(invocation, setup, estimator, fault);
+        r = read_tasks(
+            invocation, setup, invocation->values[SIMULATE_TASKS].text, estimator, fault);
     if (r == 0 &&
         (invocation->values[SIMULATE_MIXES].set || invocation->values[SIMULATE_MIXES_MISSING].set))
         r = simulating_mixes_read(
             &setup->mixes, invocation->values[SIMULATE_MIXES].text, simulation, fault);
-    return r < 0 ? r : read_log(setup, fault);
+    return r < 0 ? r : read_log(invocation, setup, estimator, fault);
 }
 
 static int open_output(
@@ -542,7 +567,7 @@ static int run_simulation(const struct simulation *simulation, struct fault *fau
 /* Outputs are closed, and their errors reported, after a simulation that failed as well. */
 static int run(const struct invocation *invocation)
 {
-    struct setup setup = {.log_trace = -1};
+    struct setup setup = {.log = {-1, -1}};
     struct simulation_result result;
     struct user_totals users = {0};
     struct service_totals services = {0};
@@ -565,8 +590,10 @@ static int run(const struct invocation *invocation)
     simulating_mixes_fini(&setup.mixes);
     catalogue_fini(&setup.catalogue);
     cluster_fini(&setup.cluster);
-    if (setup.log_trace >= 0)
-        close(setup.log_trace);
+    if (setup.log.trace >= 0)
+        close(setup.log.trace);
+    if (setup.log.tasks >= 0)
+        close(setup.log.tasks);
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 

@@ -1195,8 +1195,26 @@ class BadInput(SimulateCase):
         "9|bob|2024-03-01T10:00:10|00:05:00|COMPLETED|gres/gpu=16\n"
     )
 
+    def test_the_jobs_of_a_log_keep_their_lengths(self):
+        """It gives what `trace import --tasks-out` and a simulation of its trace give: no task of
+        the catalogue is as long as the first job."""
+        log = self.write("log", self.LOG.replace("00:01:40", "3-00:00:00"))
+        trace, tasks, rows = (f"{self.folder}/{name}.csv" for name in ("made", "jobs", "rows"))
+        self.colloc("trace", "import", log, "-o", trace, "--tasks-out", tasks, "--gpus=2")
+        words = ("--json", "--gpus=2xA100-40GB")
+        expected = json.loads(self.colloc("simulate", trace, "--tasks", tasks, *words))
+        done = self.run_colloc("simulate", log, "--per-task", rows, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), expected)
+        self.assertIn("each job keeps its GPUs and its length", done.stderr)
+        self.assertIn("memory and activity of the jobs are not in the log", done.stderr)
+        with open(rows, encoding="utf-8") as file:
+            exec_s = {row["task"]: float(row["exec_s"]) for row in csv.DictReader(file)}
+        self.assertGreaterEqual(exec_s["j1"], 3 * 86400)
+        self.assertGreaterEqual(exec_s["j2"], 300)
+
     def test_a_log_is_recognised(self):
-        """It gives what `trace import` and a simulation of its trace give."""
+        """With a catalogue it gives what `trace import` and a simulation of its trace give."""
         log, trace = self.write("log", self.LOG), self.folder + "/made.csv"
         words = ("--tasks", self.tasks, "--gpus=2xA100-40GB")
         self.colloc("trace", "import", log, "-o", trace, "--tasks", self.tasks, "--gpus=2")
