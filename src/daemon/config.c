@@ -80,6 +80,9 @@ static const struct option {
         "seconds, where as much is free (docs/estimate.md); 0: cuDNN is not asked"},
     {"cudnn-library", LIVE(cudnn_library), &setting_text, "PATH", "libcudnn.so.9",
         "path or name of the cuDNN library that is asked: best that of the trainings' PyTorch"},
+    {"cudnn-user", LIVE(cudnn_user), &setting_text, "USER", "65534",
+        "name or number of the user that the program which asks cuDNN runs as, where collocd is root: "
+        "one without other rights, whose groups may open the GPUs' device files"},
     CORE(SMACT_MAX),
     CORE(SMACT_SUM_MAX),
     CORE(MIN_FREE),
@@ -477,6 +480,7 @@ void config_defaults(struct config *config)
         .kernels_memory = 768 * MIB, /* 530 to 636 MiB were taken on an H200: now as long as the
                                       * context has its stacks (docs/measured/kernels.md) */
         .cudnn_library = "libcudnn.so.9",
+        .cudnn_user = "65534", /* without rights on every Linux */
         .sample_period_us = SECOND_US,
         .metrics_bytes_max = 200 * MIB,
         .web = "on-demand",

@@ -26,6 +26,7 @@ struct config {
     char checkpoint[512];       /* path of colloc-checkpoint */
     char cudnn_program[512];    /* path of colloc-cudnn */
     char cudnn_library[512];    /* that it loads */
+    char cudnn_user[64];        /* that it becomes; name or number */
     int64_t kernels_memory;     /* bytes of a GPU that it may take; 0: cuDNN is not asked */
     bool suspend_any_driver;    /* also where the host may hang (checkpoint/kernel_module.h) */
     bool suspend_without_gate;  /* tasks without the preloaded library are suspended, too */

@@ -4,7 +4,13 @@
  * shapes. It makes plans and runs none, so all that it needs of the GPU's memory is a CUDA context
  * without the stacks of its threads.
  *
- *     colloc-cudnn [--all] [--device=FILE | --write-device=FILE] LIBRARY < QUESTIONS
+ *     colloc-cudnn [OPTION ...] LIBRARY < QUESTIONS
+ *
+ *     --all                  all kernels, not the first alone
+ *     --device=FILE          without a GPU: FILE describes one
+ *     --write-device=FILE    writes such a description
+ *     --user=USER            takes its rights away before it loads the library, and becomes that
+ *                            user where it is root (confine.h); so collocd starts it
  *
  * LIBRARY is a libcudnn.so, which is loaded at run time: a build needs none. A question is a line
  * (conv_question.h). The first line of output is the library's version; then there is one for each
@@ -32,6 +38,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "kernels/confine.h"
 #include "kernels/conv_question.h"
 #include "kernels/cudnn_abi.h"
 
@@ -408,10 +415,19 @@ static bool open_device(struct asker *asker, const char *described_by)
     return r == 0;
 }
 
+static bool drop_rights(const char *user)
+{
+    struct fault fault;
+    if (!user || confine_process(user, &fault) == 0)
+        return true;
+    printf("error %s\n", fault.text);
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     struct asker asker = {0};
-    const char *read_from = NULL, *write_to = NULL;
+    const char *read_from = NULL, *write_to = NULL, *user = NULL;
     bool all = false;
     int i = 1;
     for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
@@ -419,17 +435,20 @@ int main(int argc, char **argv)
             read_from = argv[i] + 9;
         else if (strncmp(argv[i], "--write-device=", 15) == 0)
             write_to = argv[i] + 15;
+        else if (strncmp(argv[i], "--user=", 7) == 0)
+            user = argv[i] + 7;
         else if (strcmp(argv[i], "--all") == 0)
             all = true;
         else
             break;
     }
     if (i + 1 != argc) {
-        fprintf(stderr, "usage: colloc-cudnn [--all] [--device=FILE | --write-device=FILE] LIBRARY "
-                        "< QUESTIONS\n");
+        fprintf(stderr, "usage: colloc-cudnn [--all] [--device=FILE | --write-device=FILE] "
+                        "[--user=USER] LIBRARY < QUESTIONS\n");
         return 2;
     }
-    if (!load_library(argv[i], &asker.cudnn) || !open_device(&asker, read_from))
+    if (!drop_rights(user) || !load_library(argv[i], &asker.cudnn) ||
+        !open_device(&asker, read_from))
         return 1;
     printf("cudnn %zu\n", asker.cudnn.get_version());
     fflush(stdout);

@@ -7,10 +7,11 @@ import os
 import signal
 import unittest
 
-from daemon_case import DaemonCase, processes_with, until, words_of
+from daemon_case import DaemonCase, proc, processes_with, until, words_of
 
 BATCH = 64
 USER = 64041
+HELPER = 54042  # the user of colloc-cudnn: no system user, as 65534 is none
 
 
 def conv(tick, phase, inputs=3, outputs=64, **members):
@@ -72,14 +73,21 @@ QUESTION = "forward float32 nchw 1 0 64,3,56,56 64,3,3,3 64,64,28,28 2,2 1,1 1,1
 INPUT_BYTES = 64 * 3 * 56 * 56 * 4  # what the pretend cuDNN takes forward
 
 
-class Kernels(DaemonCase):
+class KernelsCase(DaemonCase):
     gpus = "1xH200"
+    settings = {"cudnn-user": HELPER}
+
+    def emulator(self, *words, **named):
+        """As the driver has them: everybody may open the GPUs."""
+        super().emulator(*words, **named)
+        os.chmod(self.env["COLLOC_EMULATOR"], 0o666)
 
     def pretend(self, word):
         """How the pretend cuDNN fails; "": not at all."""
         path = self.env["COLLOC_EMULATOR"] + ".cudnn"
         with open(path + ".new", "w", encoding="ascii") as file:
             file.write(word + "\n")
+        os.chmod(path + ".new", 0o666)  # the pretend cuDNN, which counts there, is not root's
         os.replace(path + ".new", path)
 
     def plans(self):
@@ -132,6 +140,8 @@ class Kernels(DaemonCase):
         )
         return task
 
+
+class Kernels(KernelsCase):
     def test_asked_once_and_kept(self):
         self.pretend("count")
         task = self.check_asked()
@@ -292,6 +302,71 @@ class Kernels(DaemonCase):
         task = self.estimated()
         self.assertEqual(task["estimate_kernels"], "by rules")
         self.assertEqual(self.plans(), 0)
+
+
+@unittest.skipIf(os.geteuid() != 0, "becoming another user needs root")
+class Confined(KernelsCase):
+    """What users' shapes are handed to has no rights (tests/unit/kernels/test_confine.c)."""
+
+    def helper(self):
+        """The process, once it asks."""
+        self.pretend("hang")
+        self.check_by_rules(self.estimated(), "cuDNN took longer than 2 s")
+        (pid,) = self.asking()
+        return pid
+
+    def test_it_has_no_rights(self):
+        pid = self.helper()
+        status = dict(line.split(":", 1) for line in proc(pid, "status").splitlines())
+        self.assertEqual(status["Uid"].split(), [str(HELPER)] * 4)
+        self.assertEqual(status["Gid"].split(), [str(HELPER)] * 4)
+        self.assertEqual(status["Groups"].split(), [str(HELPER)])
+        self.assertEqual(
+            [int(status[name], 16) for name in ("CapPrm", "CapEff", "CapInh")], [0] * 3
+        )
+        self.assertEqual((status["NoNewPrivs"].strip(), status["Seccomp"].strip()), ("1", "2"))
+        self.assertEqual(proc(pid, "oom_score_adj").strip(), "1000")
+        limits = proc(pid, "limits")
+        self.assertRegex(limits, r"(?m)^Max core file size +0 +0 ")
+        self.assertRegex(limits, r"(?m)^Max cpu time +120 +120 ")
+        # The pipes, and the emulated GPU.
+        opened = {
+            os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
+            for fd in os.listdir(f"/proc/{pid}/fd")
+        }
+        self.assertLessEqual(
+            opened, {"pipe", "socket", self.env["COLLOC_EMULATOR"], "/dev/null"}, opened
+        )
+
+    def test_it_ends_with_the_daemon(self):
+        pid = self.helper()
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        until(lambda: not proc(pid, "cmdline"), "the end of colloc-cudnn")
+
+    def test_it_asks_as_that_user(self):
+        self.check_asked()
+
+    def test_root_is_refused(self):
+        self.restart(cudnn_user="root")
+        self.check_by_rules(self.estimated(), "the user of colloc-cudnn must not be root")
+
+    def test_a_user_that_there_is_not(self):
+        self.restart(cudnn_user="no-such-user")
+        self.check_by_rules(self.estimated(), "there is no user no-such-user")
+
+    def test_a_library_that_the_user_may_not_read(self):
+        library = self.write("libcudnn.so.9", "")
+        os.chmod(library, 0)
+        self.restart(cudnn_library=library)
+        self.check_by_rules(self.estimated(), f"{library}: cannot open shared object file")
+
+    def test_its_user_gets_no_message(self):
+        """It is a person for the setting `outside`, and uses a GPU outside of tasks."""
+        self.restart(outside="message", outside_after="0")
+        self.helper()
+        self.wait_gpu(lambda gpu: gpu["foreign_processes"])
+        self.assertEqual([line for line in self.log if "outside:" in line], [])
 
 
 if __name__ == "__main__":

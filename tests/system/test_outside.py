@@ -14,6 +14,7 @@ import time
 import unittest
 
 from daemon_case import LIMIT_S, DaemonCase, program, until
+from test_kernels import export
 
 A_PERSON = 12345  # without a name on this machine
 LISTED = 65534  # has one on every Linux, and is no system user for the filter
@@ -173,6 +174,29 @@ class Limit(OutsideCase):
         task = self.submit(f"(exec <{self.gpu}) 2>&1 | grep -o 'No such.*\\|Operation.*'")
         self.wait(task, "COMPLETED")
         self.assertEqual(self.output(task).strip(), "No such device or address")
+
+    def test_helpers_of_the_daemon_are_not_refused(self):
+        """colloc-cudnn is no task, and not root's: here a script is in its place."""
+        opened = os.path.join(self.work, "opened")
+        os.mkdir(opened, 0o777)
+        os.chmod(opened, 0o777)
+        script = self.write(
+            "asking",
+            f"#!/bin/sh\nexec setpriv --reuid={A_PERSON} --regid={A_PERSON} --clear-groups "
+            f"sh -c '(exec <{self.gpu}) 2>{opened}/said'\n",
+        )
+        os.chmod(script, 0o755)
+        until(lambda: self.open_as(A_PERSON) == "Operation not permitted", "the filter")
+        self.restart(cudnn_program=script)
+        until(lambda: self.open_as(A_PERSON) == "Operation not permitted", "the filter")
+
+        def ask():  # once the GPU has a sample
+            self.submit("true", summary={"name": "net.json", "text": export()})
+            return os.path.exists(f"{opened}/said")
+
+        until(ask, "the script")
+        with open(f"{opened}/said", encoding="utf-8") as file:
+            self.assertIn("No such device or address", file.read())
 
     def test_it_goes_with_suspension_and_ends_with_the_daemon(self):
         until(lambda: self.open_as(A_PERSON) == "Operation not permitted", "the filter")

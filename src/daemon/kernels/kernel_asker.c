@@ -30,9 +30,10 @@ enum { LINE_MAX_BYTES = 4096, KERNELS_RESTS_MAX = 32 }; /* the latter: users; ch
 static const char *const needed[] = {"PATH=", "LD_LIBRARY_PATH=", "LANG=", "LC_", "COLLOC_",
     "CUDA_HOME=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=", NULL};
 
-/* It is no client of MPS, whatever servers there are; and it loads only what it calls. */
+/* It is no client of MPS, whatever servers there are; it loads only what it calls, and neither
+ * reads nor writes compiled kernels in files. */
 static char no_mps[] = "CUDA_MPS_PIPE_DIRECTORY=/nonexistent",
-            is_lazy[] = "CUDA_MODULE_LOADING=LAZY";
+            is_lazy[] = "CUDA_MODULE_LOADING=LAZY", no_cache[] = "CUDA_CACHE_DISABLE=1";
 
 struct request {
     struct request *next;
@@ -306,8 +307,10 @@ static const char *why_not(struct kernel_asker *asker, uid_t uid, const char *ki
 static int spawn_process(struct kernel_asker *asker)
 {
     const struct config *config = asker->parts.config;
-    char visible[128], *added[] = {no_mps, is_lazy, visible, NULL};
-    char *arguments[] = {(char *)config->cudnn_program, (char *)config->cudnn_library, NULL};
+    char visible[128], *added[] = {no_mps, is_lazy, no_cache, visible, NULL};
+    char user[sizeof config->cudnn_user + 8];
+    char *arguments[] = {(char *)config->cudnn_program, user, (char *)config->cudnn_library, NULL};
+    snprintf(user, sizeof user, "--user=%s", config->cudnn_user);
     snprintf(visible, sizeof visible, "CUDA_VISIBLE_DEVICES=%s", asker->gpu_uuid);
     char **environment = environment_make(needed, true, added);
     const struct line_process_order order = {.loop = asker->parts.loop,

@@ -13,6 +13,8 @@
  *    setting kernels-memory, it is killed.
  * 4. After a failure nothing is asked for KERNELS_REST_US: of all users where the process did not
  *    get as far as its first question, otherwise of the user whose question it was.
+ * 5. The process has neither root's rights nor those of a user with tasks (kernels/confine.h): its
+ *    answers are kept for all, so no user may have power over it.
  */
 #ifndef COLLOC_DAEMON_KERNELS_KERNEL_ASKER_H
 #define COLLOC_DAEMON_KERNELS_KERNEL_ASKER_H

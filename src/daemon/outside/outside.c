@@ -16,6 +16,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -200,10 +201,17 @@ static bool is_left(const struct gpu_report *gpu, pid_t pid)
     return false;
 }
 
+/* A helper of the daemon (kernels/kernel_asker.h), which is neither root's nor a task's. */
+static bool is_own_child(pid_t pid)
+{
+    struct process_stat stat;
+    return process_read_stat(pid, &stat) == 0 && stat.parent == getpid();
+}
+
 static void review_process(struct outside *outside, const struct gpu_report *gpu, pid_t pid)
 {
     struct process_facts facts;
-    if (process_read(pid, &facts) < 0)
+    if (is_own_child(pid) || process_read(pid, &facts) < 0)
         return;
     struct external_use use = {.pid = pid, .facts = &facts, .uid = facts.uid};
     if (!user_is_person(facts.uid))
