@@ -2,9 +2,9 @@
 """Runs CUDA's variants of operators on the CPU, where they create other tensors.
 
 Without a GPU a model runs the CPU's operators: dropout with a mask of floats, attention with
-dropout through a matrix of scores, recurrent layers step by step, autocast with a shorter list of
-operators that stay in fp32. Inside `cuda_rules()` these operators keep the tensors that their CUDA
-variants keep.
+dropout through a matrix of scores, rms_norm by five operators, recurrent layers step by step,
+autocast with a shorter list of operators that stay in fp32. Inside `cuda_rules()` these operators
+keep the tensors that their CUDA variants keep.
 """
 import contextlib
 import warnings
@@ -13,6 +13,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from .attention import HALVES, attention_with
+from .normalization import fused_rms_norm, has_fused_kernel, is_cast_by_autocast
 from .recurrent import GATES, recurrent
 
 # Operators that autocast runs in fp32 on CUDA, but not on the CPU ("Autocast Op Reference").
@@ -103,6 +104,8 @@ def _operator(name):
 def _autocast_rules():
     """Replacements for kernels under autocast, by the operators' names."""
     rules = {name: _in_fp32 for name in FP32_ON_CUDA}
+    if is_cast_by_autocast():
+        rules["rms_norm"] = _in_fp32
     rules.update({name: _with_dtype for name in WITH_DTYPE})
     rules.update({name: _let_pass for name in LET_PASS_ON_CUDA})
     return rules
@@ -112,6 +115,8 @@ def _override(library, on_attention, on_recurrent):
     library.impl("dropout", _dropout, "AutogradCPU")
     if hasattr(torch.ops.aten, "scaled_dot_product_attention"):
         library.impl("scaled_dot_product_attention", attention_with(on_attention), "AutogradCPU")
+    if has_fused_kernel(torch.ops.aten):
+        library.impl("_fused_rms_norm", fused_rms_norm, "AutogradCPU")
     for kind in GATES:
         library.impl(f"{kind}.input", recurrent(kind, _is_autocast, on_recurrent), "AutogradCPU")
     for name, rule in _autocast_rules().items():

@@ -11,8 +11,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 from needs_torch import nn, torch  # noqa: E402
 
 from colloc_export import Task, export  # noqa: E402
+from colloc_export import cuda_rules as rules  # noqa: E402
 from colloc_export.attention import attention_with, kernel_of  # noqa: E402
+from colloc_export.cuda_rules import cuda_rules  # noqa: E402
 from colloc_export.describe import NotLinear, Pairs  # noqa: E402
+from colloc_export.normalization import fused_rms_norm, has_fused_kernel  # noqa: E402
 from colloc_export.recurrent import Shape  # noqa: E402
 from colloc_export.scratch import scratch_of  # noqa: E402
 from colloc_export.tracker import Storages, Tracker  # noqa: E402
@@ -237,6 +240,91 @@ class Attention(unittest.TestCase):
         one = torch.empty(1, 2, 8, 64)
         attention_with(lambda query, key, _: told.append((query.shape, key.shape)))(one, one, one)
         self.assertEqual(told, [(one.shape, one.shape)])
+
+
+class RmsNorm(unittest.TestCase):
+    """What rms_norm keeps for the backward pass (normalization.py says from where)."""
+
+    rows, width = 6, 16
+
+    def kept(self, norm, dtype=FULL, of_weight=FULL):
+        """Shapes and types that are kept beside the weight, and the result."""
+        kept = {}
+
+        def pack(tensor):
+            kept[tensor.data_ptr()] = (tuple(tensor.shape), tensor.dtype)
+            return tensor
+
+        weight = torch.ones(self.width, dtype=of_weight, requires_grad=True)
+        values = torch.ones(2, self.rows // 2, self.width, dtype=dtype, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            result = norm(values, weight)
+        kept.pop(weight.data_ptr(), None)
+        result.sum().backward()
+        self.assertEqual((values.grad.shape, values.grad.dtype), (values.shape, dtype))
+        self.assertEqual((weight.grad.shape, weight.grad.dtype), (weight.shape, of_weight))
+        return sorted(kept.values(), key=str), result
+
+    def test_the_kernel_keeps_its_input_and_a_float_for_each_row(self):
+        def norm(values, weight):
+            return fused_rms_norm(values, [self.width], weight, 1e-6)[0]
+
+        for dtype in (FULL, HALF):
+            with self.subTest(dtype=dtype):
+                kept, result = self.kept(norm, dtype, dtype)
+                self.assertEqual(kept, [((2, 3, 1), FULL), ((2, 3, self.width), dtype)])
+                self.assertEqual((result.shape, result.dtype), ((2, 3, self.width), dtype))
+
+    def test_a_weight_or_an_input_without_gradient(self):
+        values = torch.ones(4, 8, requires_grad=True)
+        fused_rms_norm(values, [8])[0].sum().backward()
+        self.assertEqual(values.grad.shape, (4, 8))
+        weight = torch.ones(8, requires_grad=True)
+        fused_rms_norm(torch.ones(4, 8), [8], weight)[0].sum().backward()
+        self.assertEqual(weight.grad.shape, (8,))
+
+    def test_several_axes_and_an_input_in_another_order(self):
+        values = torch.ones(5, 3, 4).transpose(0, 1).requires_grad_()
+        output, scales = fused_rms_norm(values, [5, 4])
+        self.assertTrue(output.is_contiguous())
+        self.assertEqual(tuple(scales.shape), (3, 1, 1))
+        self.assertFalse(scales.requires_grad)
+
+    def registered(self, operators, cast):
+        """The operators that are replaced, where PyTorch has these operators."""
+        library, found = mock.Mock(), rules._operator
+        named = lambda name: mock.Mock() if name == "rms_norm" else found(name)  # noqa: E731
+        with mock.patch.object(rules, "is_cast_by_autocast", lambda: cast), mock.patch.object(
+            rules, "has_fused_kernel", lambda _: has_fused_kernel(operators)
+        ), mock.patch.object(rules, "_operator", named):
+            rules._override(library, lambda *_: None, lambda *_: None)
+        return {(call[0][0], call[0][2]) for call in library.impl.call_args_list}
+
+    def test_by_version(self):
+        fused, cast = ("_fused_rms_norm", "AutogradCPU"), ("rms_norm", "AutocastCPU")
+        of_apple = types.SimpleNamespace(_fused_rms_norm=None)
+        of_cuda = types.SimpleNamespace(_fused_rms_norm=None, _fused_rms_norm_backward=None)
+        for operators, is_cast, expected in [
+            (types.SimpleNamespace(), False, set()),
+            (of_apple, False, set()),
+            (of_cuda, False, {fused}),
+            (of_cuda, True, {fused, cast}),
+        ]:
+            with self.subTest(operators=operators, is_cast=is_cast):
+                self.assertEqual(self.registered(operators, is_cast) & {fused, cast}, expected)
+
+    @unittest.skipUnless(
+        has_fused_kernel(torch.ops.aten), "CUDA has no such kernel in this PyTorch"
+    )
+    def test_pytorch_calls_it(self):
+        def norm(values, weight):
+            return nn.functional.rms_norm(values, [self.width], weight, 1e-6)
+
+        with cuda_rules():
+            self.assertEqual(len(self.kept(norm, HALF, HALF)[0]), 2)
+            # Another type of the weight: five operators.
+            self.assertGreater(len(self.kept(norm, HALF, FULL)[0]), 2)
+        self.assertGreater(len(self.kept(norm)[0]), 2)
 
 
 class Speaker(nn.Module):
