@@ -17,6 +17,9 @@
 #include "service/setting_file.h"
 #include "service/setting_kind.h"
 
+/* Of `sharing`: neither the file nor the command line has a value. */
+#define SHARING_NOT_SET SHARINGS
+
 struct config {
     char socket_path[108];
     char state_dir[512];

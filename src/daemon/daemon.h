@@ -28,7 +28,8 @@
  *                           run_history
  *     GPUs and figures      calibration, exposition, gpu_report, metric_names, metric_query,
  *                           metric_rows, mig_replan
- *     machine and settings  config, disk, kept_output, notify, operators, share_file, time_base
+ *     machine and settings  config, config_print, config_read, config_table, disk, kept_output,
+ *                           notify, operators, share_file, time_base
  *
  * scripts/check-components holds the code to that, and this list to the code.
  *

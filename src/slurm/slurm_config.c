@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the settings of colloc-slurm. They are one table, as those of collocd (daemon/config.c):
- * each row names a field, the kind of its value and its help. */
+/* Reads the settings of colloc-slurm. They are one table, as those of collocd
+ * (daemon/config_table.h): each row names a field, the kind of its value and its help. */
 #include "slurm/slurm_config.h"
 
 #include <errno.h>
