@@ -66,6 +66,17 @@ WAYS = {
 WITH_ESTIMATES = ("magm", "predictive")
 SAMPLE_S = 1.0
 MEASURE_S = 9  # of a mix by mixes_trial.py --fork, with its start
+HEADS = [
+    "way",
+    "progress a second",
+    "kJ",
+    "kJ for 1,000 s of progress",
+    "started",
+    "crashes",
+    "mixes known",
+    "composed progress",
+    "composed energy",
+]
 STEPS_S = 5  # chosen: a rate of fewer seconds than this is not written
 
 
@@ -451,6 +462,15 @@ def cells_of(window, alone, mixes):
     ]
 
 
+def rows_of(alone, windows, mixes):
+    """The table of --compare, below HEADS."""
+    rows, exclusive = [], exclusive_of(alone)
+    if exclusive:
+        figures = [f"{exclusive[0]:.2f}", "", f"{exclusive[1]:.0f}"]
+        rows.append(["exclusive, composed of each alone", *figures, *[""] * 5])
+    return rows + [cells_of(window, alone, mixes) for window in windows]
+
+
 def compare(paths, mixes_path, missing_path):
     alone, windows = read(paths)
     mixes = read_mixes(mixes_path, windows) if mixes_path else {}
@@ -459,20 +479,8 @@ def compare(paths, mixes_path, missing_path):
         write_missing(missing_path, missing)
     elif mixes_path and missing:
         say_missing(mixes_path, missing)
-    print("| way | progress a second | kJ | kJ for 1,000 s of progress | started | crashes "
-          "| mixes known | composed progress | composed energy |")  # fmt: skip
-    print("|" + " --- |" * 9)
-    exclusive = exclusive_of(alone)
-    if exclusive:
-        row = [
-            "exclusive, composed of each alone",
-            f"{exclusive[0]:.2f}",
-            "",
-            f"{exclusive[1]:.0f}",
-        ]
-        print("| " + " | ".join([*row, *[""] * 5]) + " |")
-    for window in windows:
-        print("| " + " | ".join(cells_of(window, alone, mixes)) + " |")
+    for cells in (HEADS, ["---"] * len(HEADS), *rows_of(alone, windows, mixes)):
+        print("| " + " | ".join(cells) + " |")
     return 0
 
 

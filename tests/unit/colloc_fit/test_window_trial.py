@@ -13,6 +13,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
 sys.path[:0] = [os.path.join(ROOT, "tests", "gpu"), os.path.join(ROOT, "python")]
 
+import mixes_trial  # noqa: E402
+import window_page  # noqa: E402
 import window_trial  # noqa: E402
 
 TASKS = [
@@ -79,6 +81,24 @@ class Windows(unittest.TestCase):
         self.assertEqual(window_trial.compose(WINDOW, {})[2], 0)
         of_streams = {("streams", ("a", "b")): ([0.5, 0.5], 300.0)}
         self.assertEqual(window_trial.compose(WINDOW, of_streams)[2], 0)
+
+    def test_time_is_divided_among_mixes_and_trainings_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "missing.csv")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("sharing,trainings\nmps,a + b + c\nmps,a + b\n")
+            self.assertAlmostEqual(mixes_trial.window_of(path, 200), 200 / 5 - 4)
+            self.assertEqual(mixes_trial.window_of(path, 3), 5)
+            self.assertEqual(mixes_trial.window_of(path, 9000), 60)
+
+    def test_speeds_in_parts_begin_when_all_make_steps(self):
+        rows = [[0, 100, 0.0, {"0:a": 0}, "mps"], [10, 100, 0.5, {"0:a": 999, "1:b": None}, "mps"]]
+        for second in range(11, 120):
+            steps = {"0:a": 1000 + 10 * second, "1:b": 5 * second}
+            rows.append([second, 300, 0.9, steps, "mps"])
+        rates = {"a": alone("a", 20), "b": alone("b", 10)}
+        parts = window_page.parts_of({**WINDOW, "samples": rows}, rates)
+        self.assertEqual(parts, [{"a": 0.5, "b": 0.5}] * 2)
 
     def test_energy_is_power_by_time(self):
         self.assertAlmostEqual(window_trial.energy_of(SAMPLES), 200 + 10 * 300)

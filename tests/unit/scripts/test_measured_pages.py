@@ -88,6 +88,13 @@ class Pages(unittest.TestCase):
         pairs = self.entry_of("docs/arrays.md", "How many at a time", "start.md")
         self.assertIn(re.search(r"\d\.\d+ ± \d\.\d+", pairs)[0], made)
 
+    def test_progress_at_true_speed_in_readme(self):
+        with open(os.path.join(MEASURED, "windows.md"), encoding="utf-8") as file:
+            made = re.search(r"Sharing made (\S+) to (\S+) times the progress", file.read())
+        entry = self.entry_of("README.md", "At true speed", "measured")
+        said = re.search(r"\*\*(\S+) times\*\*", entry)[1]
+        self.assertEqual({f"{float(times):.1f}" for times in made.groups()}, {said})
+
     def assert_has(self, page, made):
         """A page with other tables too."""
         self.assertGreater(len(made), 2)
@@ -165,8 +172,9 @@ class Pages(unittest.TestCase):
             ("carrier-more", "carrier_more_page.py", "carrier-more.jsonl"),
             ("carrier-ipc", "ipc_page.py", "carrier-ipc.jsonl"),
             ("carrier-mps", "carrier_mps_page.py", "carrier-mps.jsonl"),
+            ("windows", "window_page.py", "windows-mixes.csv", "windows.jsonl"),
         ):
-            given = [os.path.join(MEASURED, word) if ".json" in word else word for word in words]
+            given = [os.path.join(MEASURED, word) if "." in word else word for word in words]
             made = self.made_by(("tests", "gpu", program), *given)
             with open(os.path.join(MEASURED, f"{name}.md"), encoding="utf-8") as file:
                 page = file.read()
