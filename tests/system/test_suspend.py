@@ -1221,6 +1221,59 @@ class Shares(Suspend):
         self.colloc("suspend", str(third))
 
 
+class TwoAtOnce(Suspend):
+    """The driver needs seconds for each GiB: a task on another GPU does not wait for that."""
+
+    speed = 0.2  # 3 GiB leave in 7.3 s
+    settings = {**Suspend.settings, "carrier": "no"}
+    rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "3"))
+
+    def start_two(self):
+        large = self.start_task(LARGE_MIB, exclusive=True)
+        small = self.start_task(exclusive=True)
+        return large, small
+
+    def post(self, task, verb):
+        """Does not wait for the answer, which comes when it is done."""
+        connection = self.connection()
+        self.addCleanup(connection.close)
+        connection.request("POST", f"/v1/tasks/{task}/{verb}", "{}")
+
+    def test_the_small_one_is_away_and_back_before_the_large_one_is_away(self):
+        large, small = self.start_two()
+        began = time.monotonic()
+        self.post(large, "suspend")
+        until(lambda: "SUSPENDING" in self.events(large), "the large one to be on its way")
+        self.colloc("suspend", str(small))
+        took_s = time.monotonic() - began
+        self.assertIn("SUSPENDED", self.events(small))
+        self.colloc("resume", str(small))
+        self.assertIn("RESUMED", self.events(small))
+        self.assertNotIn("SUSPENDED", self.events(large), f"small: {took_s:.1f} s")
+        until(lambda: "SUSPENDED" in self.events(large), "the large one to be away")
+
+    def test_kills_while_both_are_with_the_driver(self):
+        """One helper of two, or collocd: each task comes to where it was ordered."""
+        large, small = self.start_two()
+        pids = {large: self.pid(large, LARGE_MIB), small: self.pid(small)}
+        for i in range(self.rounds):
+            verb, state = (("suspend", "SUSPENDED"), ("resume", "RUNNING"))[i % 2]
+            self.post(large, verb)
+            self.post(small, verb)
+            helpers = until(lambda: len(self.helpers()) == 2 and self.helpers(), "two helpers")
+            if i % 3 == 2:
+                self.restart(signal.SIGKILL)
+            else:
+                os.kill(helpers[i % 3], signal.SIGKILL)
+            for task, pid in pids.items():
+                end = "suspended" if state == "SUSPENDED" else ""
+                until(lambda: self.processes()[pid][2] == end, f"task {task} to be {state}")
+                self.wait_state(task, state)
+        for task, pid in pids.items():
+            self.assertTrue(is_alive(pid))
+            self.assertEqual(self.task(task)["attempt_count"], 1)
+
+
 class Faults(Suspend):
     def refused_suspension(self, task, *words):
         done = self.colloc("suspend", str(task), code=1)

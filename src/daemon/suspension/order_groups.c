@@ -27,6 +27,8 @@ static const int64_t COMES_BACK_US = 5 * SECOND_US;
  * for a quarter of an hour before the task is given up. Orders of other tasks are carried out
  * between the tries. */
 static const uint64_t RETRY_MS = 5000;
+/* Chosen: a copy of the driver takes seconds. */
+static const uint64_t WAIT_FOR_COPIES_MS = 500;
 enum { RETRIES_MAX = 180 };
 
 static const char no_memory_now[] =
@@ -54,21 +56,24 @@ static int64_t spare_bytes(const struct suspension *s)
     return (int64_t)spare;
 }
 
-static void start_group(struct suspension *s, enum group_goal goal)
+/* Where the processes are, or go. */
+static void start_group(
+    struct suspension *s, enum group_goal goal, const struct suspension_record *where)
 {
-    process_group_init(&s->runner.group, goal);
-    s->runner.teaches_nothing = s->record.is_carried;
-    s->runner.spare_bytes = spare_bytes(s);
-    s->runner.group.count = s->record.n_processes;
-    memcpy(s->runner.group.processes, s->record.processes, sizeof s->record.processes);
-    group_runner_start(&s->runner);
+    struct group_runner *runner = suspension_runner(s);
+    process_group_init(&runner->group, goal);
+    runner->teaches_nothing = s->record.is_carried;
+    runner->spare_bytes = spare_bytes(s);
+    runner->group.count = where->n_processes;
+    memcpy(runner->group.processes, where->processes, sizeof where->processes);
+    suspension_start_driver(s);
 }
 
 /* Where their memory is, or was: the moves of the order before are not for them. */
 static void run_group(struct suspension *s, enum group_goal goal)
 {
-    s->runner.n_moves = 0;
-    start_group(s, goal);
+    suspension_runner(s)->n_moves = 0;
+    start_group(s, goal, &s->record);
 }
 
 /* Another program may give its memory back, a driver may answer again. */
@@ -120,24 +125,25 @@ static int map_gpus(const struct suspension *s, struct gpu_move *ret_moves)
 /* The record keeps where the memory was: a repetition maps it again. */
 static void run_group_on_gpus(struct suspension *s)
 {
-    struct suspension_record before = s->record;
-    int n_moves = map_gpus(s, s->runner.moves);
+    struct suspension_record there = s->record;
+    struct group_runner *runner = suspension_runner(s);
+    int n_moves = map_gpus(s, runner->moves);
     if (n_moves < 0) {
         suspension_fail_order(
             s, SUSPENSION_LOST, true, "it was suspended on another number of GPUs");
         return;
     }
-    s->runner.n_moves = (size_t)n_moves;
-    apply_moves(&s->record, s->runner.moves, s->runner.n_moves);
-    start_group(s, GROUP_RUNNING);
-    s->record = before;
+    runner->n_moves = (size_t)n_moves;
+    apply_moves(&there, runner->moves, runner->n_moves);
+    start_group(s, GROUP_RUNNING, &there);
 }
 
 /* ---- resuming ---- */
 
 static const char *error_of(const struct suspension *s, const char *otherwise)
 {
-    return *s->runner.error ? s->runner.error : otherwise;
+    const char *error = s->orders->run->runner.error;
+    return *error ? error : otherwise;
 }
 
 static void fail_broken(struct suspension *s)
@@ -348,7 +354,7 @@ static void end_refused(struct suspension *s, enum suspension_failure failure, c
 static void end_stuck(struct suspension *s)
 {
     const char *why = error_of(s, "the driver does not answer");
-    if (!s->runner.group.was_touched && !s->orders->is_found) {
+    if (!s->orders->run->runner.group.was_touched && !s->orders->is_found) {
         end_refused(s, SUSPENSION_TIMED_OUT, why);
         return;
     }
@@ -359,7 +365,7 @@ static void end_stuck(struct suspension *s)
 static void end_suspension(struct suspension *s, enum group_answer answer)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
-    bool was_stuck = s->runner.group.error == -ETIMEDOUT;
+    bool was_stuck = s->orders->run->runner.group.error == -ETIMEDOUT;
     switch (answer) {
     case GROUP_DONE:
         if (s->orders->kind == ORDER_SUSPEND || !task) {
@@ -404,7 +410,7 @@ static void end_leaving(struct suspension *s, enum group_answer answer)
         complete_leaving(s);
     else if (answer == GROUP_BROKEN)
         fail_broken(s);
-    else if (answer == GROUP_UNDONE || !s->runner.group.was_touched)
+    else if (answer == GROUP_UNDONE || !s->orders->run->runner.group.was_touched)
         suspension_fail_order(
             s, SUSPENSION_NOT_NOW, true, error_of(s, "the driver does not take its context"));
     else
@@ -422,9 +428,8 @@ void suspension_take_context(struct suspension *s)
     run_group(s, GROUP_SUSPENDED);
 }
 
-void suspension_on_group_done(void *context, enum group_answer answer, const char *error)
+void suspension_take_group(struct suspension *s, enum group_answer answer)
 {
-    struct suspension *s = context;
     bool resumes = s->orders->kind == ORDER_RESUME || s->record.is_resuming;
     if (answer != GROUP_STUCK) /* what the driver holds is known now */
         s->orders->is_found = false;
@@ -460,6 +465,7 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
 /* The driver's copy is the task's own memory, all of it. */
 static enum suspend_refusal check_without_rooms(struct suspension *s)
 {
+    s->facts = s->orders->facts;
     bool was_counted = s->facts.pool_bytes > 0; /* else it was checked so, or by another daemon */
     s->facts.pool_bytes = 0;
     return was_counted ? suspend_check(&s->facts) : SUSPEND_ALLOWED;
@@ -680,11 +686,20 @@ void suspension_run_suspension(struct suspension *s)
 void suspension_decide(struct suspension *s)
 {
     s->facts.pool_bytes = (double)suspension_room_bytes(s);
+    s->orders->facts = s->facts;
     bool is_near = suspension_may_go_near(s);
     struct suspend_facts facts = s->facts;
     if (is_near)
         facts.gpu_bytes = reading_of(0);
+    double promised_bytes = suspension_bytes_with_driver(s);
+    facts.host_available_bytes.value -= promised_bytes;
+    facts.cgroup_left_bytes.value -= promised_bytes;
     enum suspend_refusal refusal = suspend_check(&facts);
+    bool is_for_copies = refusal == SUSPEND_HOST_MEMORY || refusal == SUSPEND_CGROUP_MEMORY;
+    if (is_for_copies && promised_bytes > 0) { /* what they will not take is known then */
+        suspension_retry_later(s, WAIT_FOR_COPIES_MS);
+        return;
+    }
     if (refusal != SUSPEND_ALLOWED) {
         refuse_order(s, refusal);
         return;

@@ -7,6 +7,9 @@
  *
  *     A1 A2 A3 B1 C1     A1 is begun:  B1 C1 A2 A3     B1 is begun:  C1 A2 A3
  *
+ * An order that is with the driver is set aside, and is first when it has the answer
+ * (order_driver.c).
+ *
  * If the driver does not answer, or the GPU is full, an order is begun again some seconds later.
  * Meanwhile it waits in the queue, and orders of other tasks are carried out. So it is while an
  * order waits for a process of its task: a call that does not return delays no other task.
@@ -77,27 +80,57 @@ static enum task_state state_of(enum order_kind kind)
     return states[kind];
 }
 
+void suspension_free_order(struct order *order)
+{
+    free(order->run);
+    free(order);
+}
+
 static void drop_first(struct suspension *s)
 {
     struct order *order = s->orders;
     s->orders = order->next;
     answer_order(s, order, NULL);
-    free(order);
+    suspension_free_order(order);
 }
 
-/* The first urgent order that does not wait for its retry, or else the first of the others; it
- * points to NULL when there is none. */
+static struct order **find_answered(struct suspension *s)
+{
+    struct order **link = &s->orders;
+    while (*link && !suspension_is_answered(*link))
+        link = &(*link)->next;
+    return link;
+}
+
+/* The first one that does not wait. One that waits for its GPUs has them before those behind it. */
+static struct order **find_due(struct suspension *s, bool is_urgent, bool *claims)
+{
+    uint64_t now_ms = uv_now(s->parts.loop);
+    struct order **link = &s->orders;
+    for (; *link; link = &(*link)->next) {
+        bool is_due = !suspension_is_with_driver(*link) && (*link)->retry_at_ms <= now_ms;
+        if (!is_due || (*link)->is_urgent != is_urgent)
+            continue;
+        if (suspension_may_go_on(s, *link, claims))
+            break;
+        suspension_claim_gpus(s, *link, claims);
+    }
+    return link;
+}
+
+/* The first order with an answer of the driver, or else the first urgent one, or else the first of
+ * the others; it points to NULL when there is none. */
 static struct order **find_next(struct suspension *s)
 {
-    struct order **link = &s->orders, **found = NULL;
-    for (; *link; link = &(*link)->next) {
-        bool is_due = (*link)->retry_at_ms <= uv_now(s->parts.loop);
-        if (is_due && (*link)->is_urgent)
-            return link;
-        if (is_due && !found)
-            found = link;
-    }
-    return found ? found : link;
+    struct order **found = find_answered(s);
+    if (*found || !suspension_find_helper(s))
+        return found;
+    bool *claims = suspension_claims(s);
+    found = find_due(s, true, claims);
+    if (!*found)
+        found = find_due(s, false, claims);
+    free(claims);
+    return found;
 }
 
 /* Appends the list without the user's orders, and then these. */
@@ -127,22 +160,21 @@ static bool bring_next_to_front(struct suspension *s)
     return true;
 }
 
-static void next_order(struct suspension *s);
-
 static void on_order_timer(uv_timer_t *timer)
 {
-    next_order(timer->data);
+    suspension_begin_next(timer->data);
 }
 
-/* All orders of the queue wait for their retries. */
+/* All orders of the queue wait for their retries, or for an answer of the driver, which begins the
+ * next one. */
 static void start_retry_timer(struct suspension *s)
 {
     uint64_t now_ms = uv_now(s->parts.loop), earliest_ms = UINT64_MAX;
     for (const struct order *order = s->orders; order; order = order->next)
-        earliest_ms = order->retry_at_ms < earliest_ms ? order->retry_at_ms : earliest_ms;
-    if (s->orders)
-        uv_timer_start(
-            &s->timer, on_order_timer, earliest_ms > now_ms ? earliest_ms - now_ms : 0, 0);
+        if (order->retry_at_ms > now_ms && order->retry_at_ms < earliest_ms)
+            earliest_ms = order->retry_at_ms;
+    if (earliest_ms < UINT64_MAX)
+        uv_timer_start(&s->timer, on_order_timer, earliest_ms - now_ms, 0);
 }
 
 /* A task gets no warning of repeated stops (time slots), and of stops whose cause cannot wait
@@ -170,7 +202,7 @@ static bool warn_first(struct suspension *s, struct order *order, const struct t
 }
 
 /* Orders of tasks that have meanwhile ended, or are in another state, are void. */
-static void next_order(struct suspension *s)
+void suspension_begin_next(struct suspension *s)
 {
     while (!s->is_closed && !(s->orders && s->orders->is_under_way)) {
         if (!bring_next_to_front(s)) {
@@ -178,6 +210,11 @@ static void next_order(struct suspension *s)
             return;
         }
         struct order *order = s->orders;
+        if (suspension_is_answered(order)) {
+            order->is_under_way = true;
+            suspension_take_answer(s);
+            continue;
+        }
         const struct task *task = suspension_find_task(s, order->task);
         if (!task || task->state != state_of(order->kind)) {
             drop_first(s);
@@ -188,6 +225,7 @@ static void next_order(struct suspension *s)
         if (!order->started_us)
             order->started_us = clock_monotonic_us();
         order->is_under_way = true;
+        s->client = suspension_find_helper(s);
         s->begin_order(s);
     }
 }
@@ -218,7 +256,7 @@ void suspension_add_order(struct suspension *s, uint64_t task, enum order_kind k
         .uid = found ? found->uid : 0,
         .kind = kind,
         .is_urgent = found && is_urgent(found, kind)};
-    next_order(s);
+    suspension_begin_next(s);
 }
 
 /* ---- the end of an order ---- */
@@ -239,8 +277,8 @@ static void finish_order(struct suspension *s, struct event *event, const char *
         driver_feed(s->parts.driver, event, detail);
     json_decref(detail);
     answer_order(s, order, why);
-    free(order);
-    next_order(s);
+    suspension_free_order(order);
+    suspension_begin_next(s);
 }
 
 void suspension_complete_order(struct suspension *s, enum event_kind kind)
@@ -282,7 +320,7 @@ void suspension_fail_order(
 void suspension_drop_order(struct suspension *s)
 {
     drop_first(s);
-    next_order(s);
+    suspension_begin_next(s);
 }
 
 void suspension_retry_later(struct suspension *s, uint64_t wait_ms)

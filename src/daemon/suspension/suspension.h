@@ -5,9 +5,9 @@
  *
  * Contract:
  * 1. Each suspend, resume and move is answered with one event: SUSPENDED, RESUMED, MOVED or
- *    SUSPENSION_FAILED. One is carried out at a time: first those for which another task, a service
- *    or an operator waits, and among equal ones the users take turns. While one waits for its
- *    task's own processes, others are carried out.
+ *    SUSPENSION_FAILED. First are those for which another task, a service or an operator waits, and
+ *    among equal ones the users take turns. While one waits for its task's own processes, others
+ *    are carried out; while one is with the driver, those on other GPUs.
  * 2. Each may be repeated, also by another daemon after a kill at any instant: finished steps are
  *    not done again.
  * 3. A suspended process is restored only where its memory could be reserved before.

@@ -13,6 +13,7 @@
  *     order_queue.c        whose turn it is; the end of an order
  *     order_facts.c        what decides whether a task may be suspended
  *     order_groups.c       suspends and resumes the processes; order_carrier.c has their carriers
+ *     order_driver.c       the calls of the driver, for tasks on several GPUs at a time
  *     order_neighbour.c    copies on another GPU
  *     order_pages.c        what the preloaded library says of the processes
  *     memory_loan.c        the memory limit of the task's cgroup meanwhile
@@ -166,14 +167,14 @@ struct suspension *suspension_create(const struct suspension_options *options)
     if (!s)
         return NULL;
     s->parts = *options;
-    s->client = helper_client_create(options->loop, options->config->checkpoint);
-    if (!s->client) {
+    s->helpers[0] = helper_client_create(options->loop, options->config->checkpoint);
+    if (!s->helpers[0]) {
         free(s);
         return NULL;
     }
-    s->runner = (struct group_runner){
-        .client = s->client, .speed = &s->speed, .on_done = suspension_on_group_done, .context = s};
     s->begin_order = begin_order;
+    s->begin_next = suspension_begin_next;
+    s->take_group = suspension_take_group;
     suspension_load_speed(s);
     suspension_load_module(s);
     uv_timer_init(options->loop, &s->timer);
@@ -186,7 +187,8 @@ void suspension_close(struct suspension *s)
     if (!s || s->is_closed)
         return;
     s->is_closed = true;
-    helper_client_close(s->client);
+    for (size_t i = 0; i < HELPERS_MAX; i++)
+        helper_client_close(s->helpers[i]);
     uv_close((uv_handle_t *)&s->timer, NULL);
     for (struct order *order = s->orders; order; order = order->next)
         order->asker = NULL;
@@ -197,7 +199,7 @@ void suspension_destroy(struct suspension *s)
     while (s && s->orders) {
         struct order *order = s->orders;
         s->orders = order->next;
-        free(order);
+        suspension_free_order(order);
     }
     while (s && s->failures) {
         struct failure *failure = s->failures;

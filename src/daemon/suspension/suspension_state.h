@@ -9,7 +9,11 @@
 #include "daemon/suspension/suspension.h"
 #include "exec/cgroup_path.h"
 
-enum { SUSPENSION_WHY_SIZE = 256 };
+enum {
+    SUSPENSION_WHY_SIZE = 256,
+    HELPERS_MAX = 17, /* chosen: one for each GPU of NVIDIA's largest servers, and one for the order
+                         under way */
+};
 
 enum order_kind { ORDER_SUSPEND, ORDER_RESUME, ORDER_MOVE, ORDER_RELOCATE };
 
@@ -19,6 +23,17 @@ typedef void suspension_carried(struct suspension *s, enum preload_carry_answer 
 /* All processes have memory of the neighbour GPU; or `why_not` they have not. */
 typedef void suspension_lent(struct suspension *s, const char *why_not);
 
+/* An order that is with the driver, or was (order_driver.c). */
+struct driver_run {
+    struct suspension *suspension;
+    struct group_runner runner;
+    struct suspension_record record; /* the order's, meanwhile */
+    double host_bytes;               /* that the driver copies to the host */
+    bool is_at_work;                 /* until its answer is taken */
+    bool is_answered;
+    enum group_answer answer;
+};
+
 struct order {
     struct order *next;
     uint64_t task;
@@ -26,12 +41,14 @@ struct order {
     enum order_kind kind;
     bool is_urgent;     /* another task, a service or an operator waits for its GPU */
     int64_t started_us; /* when it was first begun; 0: it waits for its turn */
-    bool is_under_way;  /* the first order of the queue, or none */
-    bool is_warned;     /* its task had the signal of its --signal, if it handles one */
-    bool is_found;      /* an earlier daemon began it: the driver may hold its processes */
-    bool is_undoing;    /* it has failed: what the driver holds is made to run again, */
-    bool keeps_context; /* and then the task is suspended with its context on its GPU */
-    bool leaves_again;  /* a resumption for which there is no memory: the driver takes it back */
+    bool is_under_way;  /* the first order of the queue, or none; not while it is with the driver */
+    struct driver_run *run;     /* NULL: it has not come to the driver yet */
+    struct suspend_facts facts; /* when it was decided */
+    bool is_warned;             /* its task had the signal of its --signal, if it handles one */
+    bool is_found;              /* an earlier daemon began it: the driver may hold its processes */
+    bool is_undoing;            /* it has failed: what the driver holds is made to run again, */
+    bool keeps_context;         /* and then the task is suspended with its context on its GPU */
+    bool leaves_again; /* a resumption for which there is no memory: the driver takes it back */
     int retries, lost_helpers;
     uint64_t retry_at_ms;      /* it is not begun again before, in the loop's time */
     struct api_request *asker; /* answered when it is done; or NULL */
@@ -62,7 +79,7 @@ struct failure {
 
 struct suspension {
     struct suspension_options parts;
-    struct helper_client *client;
+    struct helper_client *helpers[HELPERS_MAX]; /* NULL: not made yet */
     struct copy_speed speed;
     int cuda_version; /* of the driver; CUDA_VERSION_UNKNOWN before it was queried */
     size_t n_gpus;
@@ -73,9 +90,12 @@ struct suspension {
     uv_timer_t timer;
     bool is_closed, is_asking;
     void (*begin_order)(struct suspension *s); /* it is the turn of the first order */
+    void (*begin_next)(struct suspension *s);  /* suspension_begin_next */
+    void (*take_group)(struct suspension *s, enum group_answer answer); /* suspension_take_group */
 
     /* of the order under way */
-    int64_t awaited_poll; /* 0: none */
+    struct helper_client *client; /* one of the helpers */
+    int64_t awaited_poll;         /* 0: none */
     struct suspension_record record;
     struct suspend_facts facts;
     bool is_without_library; /* one of its processes was started without the preloaded library, */
@@ -87,7 +107,6 @@ struct suspension {
     size_t n_lent; /* processes that have got memory of a neighbour */
     uint64_t lent_bytes;
     char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
-    struct group_runner runner;
 };
 
 /* Returns the core's task; NULL: it has ended. */
@@ -103,6 +122,12 @@ void suspension_add_order(struct suspension *s, uint64_t task, enum order_kind k
 
 /* Keeps why the task could not be suspended, moved or paused, for users, until it ends. */
 void suspension_note_failure(struct suspension *s, uint64_t task, const char *why);
+
+/* Releases an order that is in no queue, and not with the driver. */
+void suspension_free_order(struct order *order);
+
+/* Begins the order whose turn it is, unless one is under way. */
+void suspension_begin_next(struct suspension *s);
 
 /* The task has ended: no reason of a failed suspension is kept. */
 void suspension_forget_failure(struct suspension *s, uint64_t task);
@@ -232,6 +257,39 @@ void suspension_take_context(struct suspension *s);
 /* Moves the copies of the record's processes from the neighbour to the host. */
 void suspension_run_relocation(struct suspension *s);
 
+/* ---- order_driver.c ---- */
+
+/* Returns which GPUs of the core's view orders with the driver have; the caller frees it. */
+bool *suspension_claims(const struct suspension *s);
+
+/* Adds the GPUs of the order to the claims. */
+void suspension_claim_gpus(const struct suspension *s, const struct order *order, bool *claims);
+
+/* Returns whether the order has none of the claimed GPUs. */
+bool suspension_may_go_on(
+    const struct suspension *s, const struct order *order, const bool *claims);
+
+/* Returns whether the driver is at work for the order, or its answer was not taken. */
+bool suspension_is_with_driver(const struct order *order);
+
+/* Returns a helper that no order with the driver uses; NULL: there is none. */
+struct helper_client *suspension_find_helper(const struct suspension *s);
+
+/* Returns how much host memory the orders with the driver fill. */
+double suspension_bytes_with_driver(const struct suspension *s);
+
+/* Returns the runner of the order under way, whose group and moves are to be set. */
+struct group_runner *suspension_runner(struct suspension *s);
+
+/* The order under way goes to the driver by its runner, and the next one begins. */
+void suspension_start_driver(struct suspension *s);
+
+/* Returns whether the order is back from the driver, and its answer was not taken. */
+bool suspension_is_answered(const struct order *order);
+
+/* The first order goes on with the driver's answer. */
+void suspension_take_answer(struct suspension *s);
+
 /* ---- order_groups.c ---- */
 
 /* All facts are known: suspends the task, or refuses it. */
@@ -243,7 +301,7 @@ void suspension_run_suspension(struct suspension *s);
 /* Resumes the processes of the record on the GPUs that the core gave the task. */
 void suspension_run_resumption(struct suspension *s);
 
-/* Of the group runner. */
-void suspension_on_group_done(void *context, enum group_answer answer, const char *error);
+/* The driver has answered for the group of the order under way. */
+void suspension_take_group(struct suspension *s, enum group_answer answer);
 
 #endif

@@ -43,6 +43,8 @@ static struct process {
     bool is_without_shim;
     bool hides;             /* it cannot be inspected in time */
     bool hangs;             /* the driver does not say its state */
+    bool is_on_both;        /* its process has memory on both GPUs */
+    bool is_copying;        /* its copy by the driver is not at its end */
     int lost_helpers;       /* how many more helpers end while they inspect it */
     int64_t in_call_us;     /* its carrier waits for a call in flight until then; 0: it has none */
     int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
@@ -51,6 +53,7 @@ static struct process {
 
 static struct config config;
 static struct suspension *suspension;
+static double host_available_bytes;
 static bool had_record; /* when the task's cgroup was used last */
 
 static pid_t pid_of(uint64_t task)
@@ -62,7 +65,7 @@ static pid_t pid_of(uint64_t task)
 struct reading __wrap_host_memory_available(void);
 struct reading __wrap_host_memory_available(void)
 {
-    return reading_of(64.0 * GIB);
+    return reading_of(host_available_bytes);
 }
 
 /* The slice of the tests' containers, if it has been made. */
@@ -73,19 +76,22 @@ bool __wrap_container_slice_find(const char *cgroup, char *ret_path)
     return access(ret_path, F_OK) == 0;
 }
 
-/* ---- the pretend helper ---- */
+/* ---- the pretend helpers ---- */
 
-static struct {
+struct helper_client {
     helper_on_reply *on_reply; /* NULL: no call is under way */
     void *context;
     struct helper_request request;
     int64_t limit_us;
-} call;
+};
+
+static struct helper_client helpers[8];
+static size_t n_helpers;
 
 struct helper_client *helper_client_create(uv_loop_t *loop, const char *program)
 {
-    static char client;
-    return (struct helper_client *)(void *)&client;
+    assert_true(n_helpers < ARRAY_SIZE(helpers));
+    return &helpers[n_helpers++];
 }
 
 void helper_client_close(struct helper_client *client)
@@ -94,7 +100,7 @@ void helper_client_close(struct helper_client *client)
 
 bool helper_client_is_busy(const struct helper_client *client)
 {
-    return call.on_reply;
+    return client->on_reply;
 }
 
 int helper_client_take_descriptor(struct helper_client *client)
@@ -105,11 +111,8 @@ int helper_client_take_descriptor(struct helper_client *client)
 int helper_client_call(struct helper_client *client, const struct helper_request *request,
     int64_t limit_us, helper_on_reply *on_reply, void *context)
 {
-    assert_null(call.on_reply);
-    call.on_reply = on_reply;
-    call.context = context;
-    call.request = *request;
-    call.limit_us = limit_us;
+    assert_null(client->on_reply);
+    *client = (struct helper_client){on_reply, context, *request, limit_us};
     return 0;
 }
 
@@ -126,41 +129,65 @@ static void inspect(struct process *process, struct helper_reply *reply)
                                                       : "88123");
 }
 
-static void make_call(struct process *process, struct helper_reply *reply)
+static void make_call(struct process *process, enum helper_call call, struct helper_reply *reply)
 {
     static const enum process_state states[HELPER_CALLS] = {[HELPER_LOCK] = PROCESS_LOCKED,
         [HELPER_SUSPEND] = PROCESS_SUSPENDED,
         [HELPER_RESUME] = PROCESS_LOCKED,
         [HELPER_UNLOCK] = PROCESS_RUNNING};
-    if (states[call.request.call])
-        process->state = states[call.request.call];
-    if (call.request.call == HELPER_STATE)
+    if (states[call])
+        process->state = states[call];
+    if (call == HELPER_STATE)
         reply->state = process->state;
-    if (call.request.call == HELPER_STATE && process->hangs)
+    if (call == HELPER_STATE && process->hangs)
         reply->result = 999;
+}
+
+static uint64_t task_of(const struct helper_client *client)
+{
+    return client->request.pid == getpid() ? 1 : 2;
+}
+
+static bool is_copy(const struct helper_client *client)
+{
+    return client->request.call == HELPER_SUSPEND || client->request.call == HELPER_RESUME;
+}
+
+static void answer_call(struct helper_client *client)
+{
+    static struct helper_reply reply;
+    helper_on_reply *on_reply = client->on_reply;
+    enum helper_call call = client->request.call;
+    uint64_t task = task_of(client);
+    int64_t copy_us = is_copy(client) ? processes[task].copy_us : 0;
+    reply = (struct helper_reply){.took_us = copy_us ? copy_us : 1000};
+    if (call == HELPER_GPUS)
+        snprintf(reply.text, sizeof reply.text, "13000 %s,%s", uuids[0], uuids[1]);
+    else if (call == HELPER_INSPECT)
+        inspect(&processes[task], &reply);
+    else
+        make_call(&processes[task], call, &reply);
+    if (call >= HELPER_LOCK)
+        tell("%s %llu; ", helper_call_name(call), (unsigned long long)task);
+    client->on_reply = NULL;
+    on_reply(client->context, &reply);
+}
+
+/* Returns a helper whose call can be answered; NULL: there is none. */
+static struct helper_client *find_call(void)
+{
+    for (size_t i = 0; i < n_helpers; i++)
+        if (helpers[i].on_reply &&
+            !(is_copy(&helpers[i]) && processes[task_of(&helpers[i])].is_copying))
+            return &helpers[i];
+    return NULL;
 }
 
 /* Carries out calls until none is due. */
 static void answer_calls(void)
 {
-    static struct helper_reply reply;
-    while (call.on_reply) {
-        helper_on_reply *on_reply = call.on_reply;
-        uint64_t task = call.request.pid == getpid() ? 1 : 2;
-        bool copies = call.request.call == HELPER_SUSPEND || call.request.call == HELPER_RESUME;
-        int64_t copy_us = copies ? processes[task].copy_us : 0;
-        reply = (struct helper_reply){.took_us = copy_us ? copy_us : 1000};
-        if (call.request.call == HELPER_GPUS)
-            snprintf(reply.text, sizeof reply.text, "13000 %s,%s", uuids[0], uuids[1]);
-        else if (call.request.call == HELPER_INSPECT)
-            inspect(&processes[task], &reply);
-        else
-            make_call(&processes[task], &reply);
-        if (call.request.call >= HELPER_LOCK)
-            tell("%s %llu; ", helper_call_name(call.request.call), (unsigned long long)task);
-        call.on_reply = NULL;
-        on_reply(call.context, &reply);
-    }
+    for (struct helper_client *client; (client = find_call());)
+        answer_call(client);
 }
 
 /* ---- the parts below ---- */
@@ -170,23 +197,24 @@ int64_t gpus_poll_closely(struct gpus *gpus)
     return 1;
 }
 
-/* GPU `i` has one process, which is of task `i` + 1. */
+/* GPU `i` has one process, which is of task `i` + 1, and perhaps that of task 1. */
 bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_report)
 {
     static struct {
         struct gpu_info info;
-        struct gpu_process process;
+        struct gpu_process processes[2];
         struct gpu_sample sample;
     } polled[ARRAY_SIZE(uuids)]; /* pointers into it are valid until the next poll */
     if (i >= ARRAY_SIZE(uuids))
         return false;
     int64_t bytes = processes[i + 1].bytes ? processes[i + 1].bytes : MIB;
     snprintf(polled[i].info.uuid, sizeof polled[i].info.uuid, "%s", uuids[i]);
-    polled[i].process = (struct gpu_process){
+    polled[i].processes[0] = (struct gpu_process){
         .pid = pid_of(i + 1), .used_bytes = reading_of((double)bytes)};
+    polled[i].processes[1] = (struct gpu_process){.pid = pid_of(1), .used_bytes = reading_of(MIB)};
     polled[i].sample.processes.valid = true;
-    polled[i].sample.processes.count = 1;
-    polled[i].sample.processes.item = &polled[i].process;
+    polled[i].sample.processes.count = i == 1 && processes[1].is_on_both ? 2 : 1;
+    polled[i].sample.processes.item = polled[i].processes;
     *ret_report = (struct gpu_report){.info = &polled[i].info, .sample = &polled[i].sample};
     return true;
 }
@@ -378,6 +406,9 @@ static int begin(void **state)
 {
     static char folder[] = "/tmp/test-suspension-XXXXXX";
     memset(processes, 0, sizeof processes);
+    memset(helpers, 0, sizeof helpers);
+    n_helpers = 0;
+    host_available_bytes = 64.0 * GIB;
     for (size_t i = 0; i < ARRAY_SIZE(processes); i++)
         processes[i].state = PROCESS_RUNNING;
     strcpy(folder, "/tmp/test-suspension-XXXXXX");
@@ -412,7 +443,6 @@ static int begin(void **state)
 static int end(void **state)
 {
     char command[600];
-    call.on_reply = NULL;
     suspension_close(suspension);
     pretend_driver_end();
     suspension_destroy(suspension);
@@ -557,7 +587,7 @@ static void test_a_process_that_cannot_be_inspected(void **state)
 {
     processes[1].hides = true;
     expect_refusal("could not be inspected within 2 s");
-    assert_int_equal(call.limit_us, 2 * SECOND_US);
+    assert_int_equal(helpers[0].limit_us, 2 * SECOND_US);
     assert_false(core_task(pretend.core, 1)->run->yield.cannot_suspend);
     suspend(2);
     expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
@@ -581,6 +611,82 @@ static void test_another_task_goes_on_while_one_is_retried(void **state)
 }
 
 static void run_until_story(void);
+
+/* The driver copies the memory of task 1. Task 2 is on another GPU, and does not wait for that. */
+static void test_another_task_goes_on_while_the_driver_copies(void **state)
+{
+    processes[1].is_copying = true;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; lock 1; ");
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
+    feed(EVENT_RESUME, 2);
+    answer_calls();
+    expect_story("RESUME; RESUMING; reserve 2; restore 2; unlock 2; RESUMED; ");
+    processes[1].is_copying = false;
+    answer_calls();
+    expect_story("checkpoint 1; SUSPENDED; ");
+}
+
+/* Copies of both end at once: each goes on where its own was. */
+static void test_the_driver_copies_for_two_tasks(void **state)
+{
+    processes[1].is_copying = processes[2].is_copying = true;
+    suspend(1);
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 1; SUSPEND; SUSPENDING; lock 2; ");
+    processes[1].is_copying = processes[2].is_copying = false;
+    answer_calls();
+    expect_story("checkpoint 1; SUSPENDED; checkpoint 2; SUSPENDED; ");
+    assert_int_equal(n_helpers, 3); /* two, and one for the order under way */
+}
+
+/* Task 1 has memory on the GPU of task 2, too: what one reserves there could be what the restore of
+ * the other needs. */
+static void test_two_orders_of_a_gpu_are_not_with_the_driver_at_once(void **state)
+{
+    processes[1].is_on_both = processes[1].is_copying = true;
+    suspend(1);
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 1; SUSPEND; SUSPENDING; ");
+    processes[1].is_copying = false;
+    answer_calls();
+    suspension_polled(suspension, 1);
+    answer_calls();
+    expect_story("checkpoint 1; SUSPENDED; lock 2; checkpoint 2; SUSPENDED; ");
+}
+
+/* The host has memory for one of the two copies. */
+static void test_host_memory_that_the_driver_still_fills(void **state)
+{
+    processes[1].bytes = processes[2].bytes = 40 * GIB;
+    processes[1].is_copying = true;
+    suspend(1);
+    pretend.story[0] = '\0';
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; ");
+    processes[1].is_copying = false;
+    answer_calls();
+    expect_story("checkpoint 1; SUSPENSION_COST; SUSPENDED; ");
+    host_available_bytes -= 40.0 * GIB;
+    run_until_story();
+    expect_story("SUSPENSION_FAILED; ");
+    assert_non_null(strstr(suspension_why_failed(suspension, 2), "too little free memory"));
+}
+
+static void test_a_task_that_ends_while_the_driver_copies(void **state)
+{
+    processes[1].is_copying = true;
+    suspend(1);
+    struct event exited = driver_event(pretend.driver, EVENT_EXITED, 1);
+    driver_feed(pretend.driver, &exited, NULL);
+    pretend.story[0] = '\0';
+    processes[1].is_copying = false;
+    answer_calls();
+    expect_story("checkpoint 1; ");
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
+}
 
 /* That says nothing of the task. */
 static void test_a_helper_that_is_killed(void **state)
@@ -948,6 +1054,11 @@ int main(void)
         TEST(test_a_helper_that_ends_each_time),
         TEST(test_another_task_goes_on_while_one_is_retried),
         TEST(test_another_task_goes_on_while_a_call_is_in_flight),
+        TEST(test_another_task_goes_on_while_the_driver_copies),
+        TEST(test_the_driver_copies_for_two_tasks),
+        TEST(test_two_orders_of_a_gpu_are_not_with_the_driver_at_once),
+        TEST(test_host_memory_that_the_driver_still_fills),
+        TEST(test_a_task_that_ends_while_the_driver_copies),
         TEST(test_a_task_that_ends_while_a_call_is_in_flight),
         TEST(test_a_wait_for_a_call_is_no_cost_of_a_copy),
         TEST(test_what_an_earlier_daemon_has_suspended_goes_on),
