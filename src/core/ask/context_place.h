@@ -35,21 +35,26 @@ bool core_context_may_stay(const struct core *core, const struct task *task);
 bool core_fits_beside_context(
     const struct core *core, const struct task *task, double bytes, uint64_t to_task);
 
-/* Is the task suspended, and can its context, which has stayed on its GPU, leave that? Not of a
- * client of MPS, nor of ranks of NCCL: the driver takes none of them. Nor of a task that gave way
- * to an allocation: it could not come back when the GPU is full again. */
-bool core_may_context_leave(const struct task *task);
+/* For which task a context leaves. */
+enum context_use {
+    CONTEXT_FOR_START, /* one that starts or is resumed there. The context of a task that gave way
+                          to an allocation stays: it could not come back when the GPU is full */
+    CONTEXT_FOR_WAIT,  /* one that waits for memory with no other task on its GPU. Each context
+                          leaves: nothing else can be freed, and its task comes back when the GPU
+                          has room */
+};
 
-/* Returns the bytes of such contexts on the GPU that are not on their way. */
+/* Is the task suspended, and can its context, which has stayed on its GPU, leave that now? Not of a
+ * client of MPS, nor of ranks of NCCL: the driver takes none of them. Nor one that the driver has
+ * just refused. */
+bool core_may_context_leave(const struct task *task, enum context_use use, int64_t now_us);
+
+/* Returns the bytes of the contexts on the GPU that can leave for a start, now or later, and are
+ * not on their way. */
 double core_leavable_bytes(const struct core *core, const struct gpu_view *gpu);
 
-/* The same for a task that waits for memory with no other task on its GPU. There the context of a
- * task that gave way to an allocation leaves, too: nothing else can be freed, and that task comes
- * back when the GPU has room. Not where the driver has just refused it. */
-bool core_may_context_leave_waiter(const struct task *task, int64_t now_us);
-
-/* Returns the bytes of such contexts on the GPU, also of those that are on their way; 0 where it
- * has not exactly one resident. */
+/* Returns the bytes of the contexts on the GPU that can leave now for a task that waits there, with
+ * those that are on their way; 0 where it has not exactly one resident. */
 double core_leavable_for_waiter(
     const struct core *core, const struct gpu_view *gpu, int64_t now_us);
 

@@ -146,23 +146,24 @@ static enum suspension_way way_of(const struct core *core, const struct task *ta
     return carried ? SUSPENSION_BY_CARRIER : SUSPENSION_BY_DRIVER;
 }
 
-/* What is on several GPUs is taken for ranks until it has been suspended: then it is known. */
-static bool is_by_carrier_alone(const struct task *task, enum suspension_way way)
+/* What is on several GPUs is taken for ranks until it has been suspended: then it is known. The
+ * carrier takes their memory, and the driver nothing. */
+static bool is_taken_for_ranks(const struct task *task, enum suspension_way way)
 {
-    return core_keeps_contexts(task) || (way == SUSPENSION_BY_CARRIER && core_may_be_ranks(task) &&
-                                            task->run->yield.suspensions == 0);
+    return way == SUSPENSION_BY_CARRIER && core_may_be_ranks(task) &&
+           task->run->yield.suspensions == 0;
 }
 
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
     enum suspension_way way = way_of(core, task);
     double used = reading_assume(core_bytes_of(core, task), 0);
-    bool stays = core_context_may_stay(core, task);
-    double bytes = stays ? without_context(task, used) : core_freed_bytes(task, used);
+    bool context_stays = core_keeps_contexts(task) || core_context_may_stay(core, task);
+    double bytes = context_stays ? without_context(task, used) : used;
     int64_t most_us = 0;
     for (int i = 0; i < task->n_gpus || i == 0; i++) { /* its GPUs copy at the same time */
         struct suspension_cost cost = *core_stop_cost(core, task->n_gpus ? task->gpus[i] : -1, way);
-        if (stays || is_by_carrier_alone(task, way))
+        if (context_stays || is_taken_for_ranks(task, way))
             cost = suspension_cost_of_client(&cost);
         int64_t us = suspension_stop_us(&cost, bytes);
         most_us = us > most_us ? us : most_us;

@@ -48,15 +48,14 @@ static double wanted_bytes(
     }
 }
 
-/* `waits`: for memory, on the GPU. The task's own context is not in its way. */
+/* The task's own context is not in its way. */
 static int take_contexts(struct core *core, const struct gpu_view *gpu, const struct task *to,
-    bool waits, double wanted, int64_t now_us)
+    enum context_use use, double wanted, int64_t now_us)
 {
     int r = 0;
     for (int i = 0; i < gpu->n_absent && wanted > 0 && r == 0; i++) {
         const struct task *task = core_find_task(core, gpu->absent[i].task);
-        if (task == to || !core_may_context_leave_waiter(task, now_us) ||
-            !(waits || core_may_context_leave(task)))
+        if (task == to || !core_may_context_leave(task, use, now_us))
             continue;
         wanted -= reading_assume(task->run->yield.context_bytes, 0);
         r = core_relocate_copy(core, task, now_us);
@@ -73,7 +72,7 @@ static int make_way_for_waiter(struct core *core, const struct task *waiting, in
     if (wanted > core_leavable_for_waiter(core, gpu, now_us) || is_any_leaving(core, gpu) ||
         gpu->sampled_us < gpu->mix_since_us)
         return 0;
-    return take_contexts(core, gpu, waiting, true, wanted, now_us);
+    return take_contexts(core, gpu, waiting, CONTEXT_FOR_WAIT, wanted, now_us);
 }
 
 static int make_way_for_waiters(struct core *core, int64_t now_us)
@@ -96,7 +95,7 @@ static int make_way(struct core *core, const struct task *task, int64_t now_us)
         if (gpu->n_absent == 0 || is_any_leaving(core, gpu) || gpu->sampled_us < gpu->mix_since_us)
             continue;
         double wanted = wanted_bytes(core, gpu, &core->placement.verdicts[i]);
-        r = take_contexts(core, gpu, task, false, wanted, now_us);
+        r = take_contexts(core, gpu, task, CONTEXT_FOR_START, wanted, now_us);
     }
     return r;
 }
