@@ -198,7 +198,7 @@ const struct command command_logs = {
                    "On a terminal root sees the control characters of other users' output "
                    "escaped, but for tabs and ends of lines.",
     COMMAND_OPTIONS(options),
-    .operand = OPERAND_TASK,
+    .operand = OPERAND_ANY_TASK,
     .min_operands = 1,
     .max_operands = -1,
     .run = run,

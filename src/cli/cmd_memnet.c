@@ -181,6 +181,7 @@ const struct command command_memnet = {
                    "of the thesis too.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
+    .actions = (const char *const[]){"train", "eval", NULL},
     .min_operands = 2,
     .max_operands = 2,
     .common_without = WITHOUT_SOCKET,

@@ -216,6 +216,7 @@ const struct command command_mig = {
                    "need root, and they refuse to change a GPU while a task or any process uses "
                    "it.",
     .operand = OPERAND_NONE,
+    .actions = (const char *const[]){"plan", "apply", "reset", NULL},
     .min_operands = 1,
     .max_operands = 18,
     COMMAND_OPTIONS(options),

@@ -107,6 +107,7 @@ const struct command command_mps = {
                    "share GPUs through it: export CUDA_MPS_PIPE_DIRECTORY as status shows it. "
                    "stop stops it, unless a task uses it.",
     .operand = OPERAND_NONE,
+    .actions = (const char *const[]){"status", "start", "stop", NULL},
     .max_operands = 1,
     COMMAND_OPTIONS(options),
     .run = run,

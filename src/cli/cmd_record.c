@@ -315,7 +315,7 @@ const struct command command_record = {
                    "command does not exist; 126 when it cannot be run; 125 when the recording "
                    "failed.",
     COMMAND_OPTIONS(options),
-    .operand = OPERAND_FILE,
+    .operand = OPERAND_PROGRAM,
     .min_operands = 0,
     .max_operands = -1,
     .rest_is_operands = true,

@@ -88,7 +88,7 @@ const struct command command_rerun = {
         "and the options of an earlier one of yours, whether that has ended or not. ID is "
         "a task (12), a task of an array (12_7), several of them (12_[3-9]) or a whole "
         "array. Its dependencies, --begin and --hold are left out.",
-    .operand = OPERAND_TASK,
+    .operand = OPERAND_ANY_TASK,
     .min_operands = 1,
     .max_operands = -1,
     .run = run,

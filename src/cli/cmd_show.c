@@ -415,7 +415,7 @@ const struct command command_show = {
         "attempts (x: one that failed, /: suspended, -: paused, >: moved to other "
         "GPUs) and the tasks beside it. Occupancy, bandwidth and PCIe traffic are known only while the task is alone on its GPU.",
     COMMAND_OPTIONS(options),
-    .operand = OPERAND_TASK,
+    .operand = OPERAND_ANY_TASK,
     .min_operands = 1,
     .max_operands = 1,
     .run = run,

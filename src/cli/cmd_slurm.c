@@ -407,6 +407,7 @@ const struct command command_slurm = {
         "has one already.\n\n"
         "docs/slurm.md is the guide.",
     .operand = OPERAND_NONE,
+    .actions = (const char *const[]){"setup", "check", "remove", "script", NULL},
     .min_operands = 1,
     .max_operands = 2,
     .common_without = WITHOUT_SOCKET,

@@ -194,6 +194,7 @@ const struct command command_trace = {
         "colloc trace export --since=2h -o night.json",
     COMMAND_OPTIONS(trace_options),
     .operand = OPERAND_FILE,
+    .actions = (const char *const[]){"import", "synth", "info", "export", NULL},
     .min_operands = 1,
     .max_operands = 2,
     .run = run,

@@ -76,7 +76,7 @@ const struct command command_wait = {
         "its tasks. Prints how each task ended. The exit code is that of the first task, in the "
         "given order, that did not complete; see EXIT STATUS in colloc(1).",
     COMMAND_OPTIONS(options),
-    .operand = OPERAND_TASK,
+    .operand = OPERAND_ANY_TASK,
     .min_operands = 1,
     .max_operands = -1,
     .run = run,

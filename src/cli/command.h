@@ -15,7 +15,14 @@
 enum exit_code { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_UNREACHABLE = 3 };
 
 /* The kind of the operands: for completion. */
-enum operand_kind { OPERAND_NONE, OPERAND_TASK, OPERAND_FILE, OPERAND_COMMAND };
+enum operand_kind {
+    OPERAND_NONE,
+    OPERAND_TASK,     /* that waits or runs */
+    OPERAND_ANY_TASK, /* also one that has ended */
+    OPERAND_FILE,
+    OPERAND_COMMAND,
+    OPERAND_PROGRAM, /* a command of the user's, then files */
+};
 
 /* Options every subcommand takes. */
 enum common_option {
@@ -40,6 +47,7 @@ struct command {
     size_t option_count;   /* at most COMMAND_MOST_OPTIONS */
     uint64_t task_options; /* which task options it takes, too: bits 1 << enum task_option */
     enum operand_kind operand;
+    const char *const *actions; /* what the first operand may be, for completion; ended by NULL */
     int min_operands, max_operands; /* max -1: any number */
     bool rest_is_operands;          /* after the first operand, no argument is an option */
     bool takes_words;               /* it passes all arguments on: none is an option of colloc */

@@ -8,7 +8,9 @@
  *     fish   a `complete` line for each option of each command
  *     zsh    an _arguments specification for each command
  *
- * Ids of tasks are completed by running `colloc queue`. Where no daemon answers there are none.
+ * Ids of tasks are completed by running `colloc queue`, and `colloc history` for commands that take
+ * ended ones, too. Where no daemon answers there are none. Behind "--" stands a program of the user,
+ * then files. An option may have other values in another command: --state of `queue` and `history`.
  */
 #include <string.h>
 
@@ -39,41 +41,54 @@ static bool has_hints(const struct option_spec *spec)
     return option_choice(spec, 0) || strcmp(spec->name, task_options[TASK_ESTIMATOR].name) == 0;
 }
 
-static void bash_option_values(const struct option_spec *spec)
+/* `command`: "*": of any. */
+static void bash_option_values(const char *command, const struct option_spec *spec)
 {
     if (spec->kind == OPTION_FILE) {
-        printf("    --%s) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n",
-            spec->name);
+        printf("    '%s --%s') compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")); "
+               "return ;;\n",
+            command, spec->name);
         return;
     }
     if (!has_hints(spec))
         return;
-    printf("    --%s) COMPREPLY=($(compgen -W '", spec->name);
+    printf("    '%s --%s') COMPREPLY=($(compgen -W '", command, spec->name);
     print_hints(spec);
     puts("' -- \"$cur\")); return ;;");
 }
 
+static void bash_value(const struct option_spec *spec, void *context)
+{
+    const struct command *command = context;
+    bash_option_values(command->name, spec);
+}
+
 static void bash_all_values(void)
 {
-    for (size_t i = 0; i < task_option_count; i++)
-        bash_option_values(&task_options[i]);
-    for (size_t i = 0; i < COMMON_OPTIONS; i++)
-        bash_option_values(&common_options[i]);
     for (const struct command *const *command = commands; *command; command++)
-        for (size_t i = 0; i < (*command)->option_count; i++)
-            bash_option_values(&(*command)->options[i]);
+        help_each_option(*command, bash_value, (void *)*command);
 }
 
 static const char *const operand_words[] = {
     [OPERAND_NONE] = "none",
     [OPERAND_TASK] = "task",
+    [OPERAND_ANY_TASK] = "any-task",
     [OPERAND_FILE] = "file",
     [OPERAND_COMMAND] = "command",
+    [OPERAND_PROGRAM] = "program",
 };
+
+static void print_actions(const struct command *command)
+{
+    for (size_t i = 0; command->actions && command->actions[i]; i++)
+        printf("%s%s", i ? " " : "", command->actions[i]);
+}
 
 static void bash_command(const struct command *command)
 {
-    printf("    %s) operand=%s options='", command->name, operand_words[command->operand]);
+    printf("    %s) operand=%s actions='", command->name, operand_words[command->operand]);
+    print_actions(command);
+    printf("' options='");
     help_each_option(command, bash_option, NULL);
     puts("' ;;");
 }
@@ -84,33 +99,43 @@ static void print_names(void)
         printf("%s%s", command == commands ? "" : " ", (*command)->name);
 }
 
-/* A shell command that prints the ids of waiting and running tasks; nothing without a daemon. */
-static const char ids[] = "colloc queue 2>/dev/null | awk 'NR > 1 && $1 ~ /^[0-9]+$/ { print $1 }'";
+/* Shell commands that print the ids of tasks, also of arrays; nothing without a daemon. Only what
+ * looks like an id: bash expands the words that it completes. */
+#define IDS_OF(list)                                                                               \
+    list " -o id 2>/dev/null | awk '{ id = $1 } sub(/_.*/, \"\", $1) && $1 ~ /^[0-9]+$/ && "       \
+         "!seen[$1]++ { print $1 } id ~ /^[0-9]+(_[0-9]+)?$/ { print id }'"
+static const char live_ids[] = IDS_OF("colloc queue");
+static const char ended_ids[] = IDS_OF("colloc history");
 
 /* Bash breaks words at "=", so --policy=ma is three of them; the script puts them together
  * again. */
 static void print_bash(void)
 {
-    printf("# bash completion for colloc; made by `colloc help --completion=bash`\n"
-           "_colloc() {\n"
-           "  local cur=${COMP_WORDS[COMP_CWORD]} prev='' command='' operand options word i\n"
-           "  COMPREPLY=()\n"
-           "  ((COMP_CWORD > 0)) && prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-           "  if [[ $cur == = ]]; then\n"
-           "    cur=''\n"
-           "  elif [[ $prev == = ]]; then\n"
-           "    prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
-           "  fi\n"
-           "  case $prev in\n");
-    bash_all_values();
     printf(
-        "  esac\n"
+        "# bash completion for colloc; made by `colloc help --completion=bash`\n"
+        "_colloc() {\n"
+        "  local cur=${COMP_WORDS[COMP_CWORD]} prev='' command='' operand actions options word i\n"
+        "  local dashes='' operands=0\n"
+        "  COMPREPLY=()\n"
+        "  ((COMP_CWORD > 0)) && prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+        "  if [[ $cur == = ]]; then\n"
+        "    cur=''\n"
+        "  elif [[ $prev == = ]]; then\n"
+        "    prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+        "  fi\n"
         "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
         "    word=${COMP_WORDS[i]}\n"
-        "    [[ $word == -* || ${COMP_WORDS[i - 1]} == --socket || ${COMP_WORDS[i - 1]} == = || $word == = ]] && "
-        "continue\n"
-        "    command=$word\n"
-        "    break\n"
+        "    if [[ $word == -- && -n $command ]]; then\n"
+        "      dashes=$i\n"
+        "      break\n"
+        "    fi\n"
+        "    [[ $word == -* || ${COMP_WORDS[i - 1]} == --socket || ${COMP_WORDS[i - 1]} == = || "
+        "$word == = ]] && continue\n"
+        "    if [[ -z $command ]]; then\n"
+        "      command=$word\n"
+        "    else\n"
+        "      operands=$((operands + 1))\n"
+        "    fi\n"
         "  done\n"
         "  case $command in\n"
         "    '') operand=command options='--socket= --json --help --version' ;;\n");
@@ -118,21 +143,48 @@ static void print_bash(void)
         bash_command(*command);
     printf("    *) return ;;\n"
            "  esac\n"
-           "  if [[ $cur == -* ]]; then\n"
+           "  if [[ -n $dashes ]]; then\n"
+           "    operand=program\n"
+           "    operands=$((COMP_CWORD - dashes - 1))\n"
+           "  elif [[ $cur == -* ]]; then\n"
            "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
            "    [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace\n"
            "    return\n"
+           "  else\n"
+           "    case \"$command $prev\" in\n");
+    bash_all_values();
+    printf("    esac\n"
+           "    if [[ -n ${actions-} && $operands == 0 ]]; then\n"
+           "      COMPREPLY=($(compgen -W \"$actions\" -- \"$cur\"))\n"
+           "      return\n"
+           "    fi\n"
            "  fi\n"
-           "  case $operand in\n"
-           "    task) COMPREPLY=($(compgen -W \"$(%s)\" -- \"$cur\")) ;;\n"
-           "    file) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
-           "    command) COMPREPLY=($(compgen -W '",
-        ids);
+           "  case $operand$operands in\n"
+           "    program0) COMPREPLY=($(compgen -c -- \"$cur\")) ;;\n"
+           "    task*) COMPREPLY=($(compgen -W \"$(%s)\" -- \"$cur\")) ;;\n"
+           "    any-task*) COMPREPLY=($(compgen -W \"$(%s; %s)\" -- \"$cur\")) ;;\n"
+           "    file* | program*) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+           "    command*) COMPREPLY=($(compgen -W '",
+        live_ids, live_ids, ended_ids);
     print_names();
     printf("' -- \"$cur\")) ;;\n"
            "  esac\n"
            "}\n"
            "complete -F _colloc colloc\n");
+}
+
+/* Text inside double quotes of fish. */
+static void fish_text(const char *text)
+{
+    for (; *text; text++)
+        printf(strchr("\"$\\", *text) ? "\\%c" : "%c", *text);
+}
+
+static void fish_description(const char *text)
+{
+    printf(" -d \"");
+    fish_text(text);
+    puts("\"");
 }
 
 static void fish_option(const struct option_spec *spec, void *context)
@@ -152,7 +204,33 @@ static void fish_option(const struct option_spec *spec, void *context)
         putchar('\'');
     }
     char help[OPTION_HELP_MAX];
-    printf(" -d \"%s\"\n", option_help_text(spec, help, sizeof help));
+    fish_description(option_help_text(spec, help, sizeof help));
+}
+
+/* `colloc LIST -o id` prints an id a line. */
+static void fish_ids(const char *name, const char *list)
+{
+    printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -a \"(colloc %s -o id "
+           "2>/dev/null | string match -rg '^ *([0-9]+(?:_[0-9]+)?) *\\$')\"\n",
+        name, list);
+}
+
+static void fish_operands(const struct command *command)
+{
+    bool takes_ended = command->operand == OPERAND_ANY_TASK;
+    if (command->operand == OPERAND_TASK || takes_ended)
+        fish_ids(command->name, "queue");
+    if (takes_ended)
+        fish_ids(command->name, "history");
+    if (!command->actions)
+        return;
+    printf("complete -c colloc -n '__fish_seen_subcommand_from %s; and not "
+           "__fish_seen_subcommand_from ",
+        command->name);
+    print_actions(command);
+    printf("' -a '");
+    print_actions(command);
+    puts("'");
 }
 
 /* Fish takes a rule for each option of each command. */
@@ -162,12 +240,10 @@ static void print_fish(void)
         "# fish completion for colloc; made by `colloc help --completion=fish`\ncomplete -c colloc -f");
     for (const struct command *const *command = commands; *command; command++) {
         const char *name = (*command)->name;
-        printf("complete -c colloc -n __fish_use_subcommand -a %s -d \"%s\"\n", name,
-            (*command)->summary);
-        if ((*command)->operand == OPERAND_TASK)
-            printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -a \"(%s)\"\n", name,
-                "colloc queue 2>/dev/null | string match -rg '^ *([0-9]+) '");
-        if ((*command)->operand == OPERAND_FILE)
+        printf("complete -c colloc -n __fish_use_subcommand -a %s", name);
+        fish_description((*command)->summary);
+        fish_operands(*command);
+        if ((*command)->operand == OPERAND_FILE || (*command)->operand == OPERAND_PROGRAM)
             printf("complete -c colloc -n '__fish_seen_subcommand_from %s' -F\n", name);
         help_each_option(*command, fish_option, (void *)*command);
     }
@@ -207,11 +283,18 @@ static void zsh_command(const struct command *command)
     static const char *const actions[] = {
         [OPERAND_NONE] = "",
         [OPERAND_TASK] = "'*:task:_colloc_tasks'",
+        [OPERAND_ANY_TASK] = "'*:task:_colloc_any_tasks'",
         [OPERAND_FILE] = "'*:file:_files'",
         [OPERAND_COMMAND] = "'*:command:_colloc_commands'",
+        [OPERAND_PROGRAM] = "'*::program:_normal'",
     };
     printf("    %s) _arguments \\\n", command->name);
     help_each_option(command, zsh_option, NULL);
+    if (command->actions) {
+        printf("        '1:action:(");
+        print_actions(command);
+        puts(")' \\");
+    }
     printf("        %s ;;\n", actions[command->operand]);
 }
 
@@ -226,11 +309,12 @@ static void print_zsh(void)
     }
     printf("  )\n  _describe command names\n}\n"
            "_colloc_tasks() {\n  local -a ids=(${(f)\"$(%s)\"})\n  compadd -a ids\n}\n"
+           "_colloc_any_tasks() {\n  local -a ids=(${(f)\"$(%s; %s)\"})\n  compadd -a ids\n}\n"
            "_colloc() {\n"
            "  if (( CURRENT == 2 )); then\n    _colloc_commands\n    return\n  fi\n"
            "  shift words\n  (( CURRENT-- ))\n"
            "  case $words[1] in\n",
-        ids);
+        live_ids, live_ids, ended_ids);
     for (const struct command *const *command = commands; *command; command++)
         zsh_command(*command);
     puts("  esac\n}\n_colloc \"$@\"");

@@ -4,6 +4,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import unittest
@@ -144,6 +145,7 @@ class Help(CliCase):
             ("pause", "suspend ID"),
             ("me", "queue --user=NAME"),
             ("usage", "report"),
+            ("why", "show ID"),
         ]:
             complaint = self.complaint(word, code=2)
             self.assertTrue(
@@ -255,9 +257,69 @@ class Bash(CliCase):
         self.assertEqual(self.complete("cancel", "1"), ["12", "13"])
         self.assertEqual(self.complete("show", ""), ["12", "13", "20"])
 
+    def test_ids_of_arrays_and_of_ended_tasks(self):
+        self.daemon.tasks = [
+            make_task(12),
+            make_task(31, array_id=31, array_index=0),
+            make_task(32, array_id=31, array_index=1),
+            make_task(9, state="FAILED"),
+        ]
+        self.assertEqual(self.complete("cancel", "3"), ["31", "31_0", "31_1"])
+        self.assertEqual(self.complete("cancel", "9"), [])
+        for command in ("show", "logs", "rerun", "wait"):
+            self.assertEqual(self.complete(command, "9"), ["9"], command)
+
+    def test_values_are_those_of_the_command(self):
+        self.assertEqual(self.complete("history", "--state", "=", "FA"), ["FAILED"])
+        self.assertEqual(self.complete("queue", "--state", "=", "FA"), [])
+        self.assertEqual(self.complete("queue", "--state", "=", "PE"), ["PENDING"])
+
+    def test_actions(self):
+        self.assertEqual(self.complete("mig", ""), ["plan", "apply", "reset"])
+        self.assertEqual(self.complete("slurm", "s"), ["setup", "script"])
+        self.assertEqual(self.complete("trace", "i"), ["import", "info"])
+        self.write("january.txt", "")
+        self.assertEqual(self.complete("trace", "import", "jan"), ["january.txt"])
+
+    def test_programs(self):
+        self.write("train.py", "")
+        for words in (("submit", "--"), ("run",), ("record", "--")):
+            self.assertIn("basename", self.complete(*words, "basena"), words)
+            self.assertEqual(self.complete(*words, "python3", "tr"), ["train.py"], words)
+        self.assertEqual(self.complete("submit", "--", "python3", "--gpu"), [])
+
     def test_no_daemon_is_silent(self):
         self.environment["COLLOC_SOCKET"] = "/none"
         self.assertEqual(self.complete("cancel", ""), [])
+
+
+class Fish(CliCase):
+    def test_each_line_is_one_command_with_a_description(self):
+        """A quote in a help text ends no string: then fish refuses the whole file."""
+        lines = self.colloc("help", "--completion=fish").splitlines()[2:]
+        self.assertGreater(len(lines), 100)
+        for line in lines:
+            words = shlex.split(line)
+            self.assertEqual(words[:3], ["complete", "-c", "colloc"], line)
+            if "-d" in words:
+                self.assertEqual(words.index("-d"), len(words) - 2, line)
+
+    def test_fish_takes_it(self):
+        if not shutil.which("fish"):
+            self.skipTest("no fish here")
+        script = self.write("colloc.fish", self.colloc("help", "--completion=fish"))
+        done = subprocess.run(
+            ["fish", "-c", f"source {script}; complete -C 'colloc mig '"],
+            capture_output=True,
+            text=True,
+            env={**self.environment, "HOME": self.folder},
+            timeout=60,
+            check=False,
+        )
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(
+            {line.split("\t")[0] for line in done.stdout.splitlines()}, {"plan", "apply", "reset"}
+        )
 
 
 class Settings(unittest.TestCase):
