@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import sys
+import tempfile
 import time
 
 import torch
@@ -17,6 +18,7 @@ from models import Clicks, Images, Tokens
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 
 LOADERS = 4  # processes that decode images
+PICTURES, SIDE = 32, 224  # of decode_rate: they are read again and again; pixels of the crop
 
 
 def order_of(found, batch, steps):
@@ -154,6 +156,18 @@ def measured_rate(folder, side, loaders, seconds):
         next(batches)
         count += batch
     return count / (time.monotonic() - began)
+
+
+def decode_rate(processes, seconds):
+    """Pictures of ImageNet's size that this host decodes a second.
+
+    processes: of the loader; 0: as many as this process may use processors
+    """
+    import pictures
+
+    with tempfile.TemporaryDirectory(prefix="colloc-pictures-") as folder:
+        pictures.write_folder(folder, PICTURES, **pictures.IMAGENET)
+        return measured_rate(folder, SIDE, processes or len(os.sched_getaffinity(0)), seconds)
 
 
 def main():

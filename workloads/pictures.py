@@ -14,7 +14,11 @@ import sys
 CLASSES = 10
 
 
-def make_jpegs(count):
+# As large as ImageNet's on average: 147,897,477,120 bytes (ILSVRC2012_img_train.tar) of 1,281,167.
+IMAGENET = {"blur": 0.5, "quality": 95}
+
+
+def make_jpegs(count, blur=1, quality=85):
     """500 x 375 pixels of random shapes, which compress about as photographs do: 20 to 40 KiB."""
     from PIL import Image, ImageDraw, ImageFilter
 
@@ -27,13 +31,13 @@ def make_jpegs(count):
             color = tuple(chance.randrange(256) for _ in range(3))
             draw.ellipse((x, y, x + chance.randrange(120), y + chance.randrange(120)), fill=color)
         out = io.BytesIO()
-        image.filter(ImageFilter.GaussianBlur(1)).save(out, "JPEG", quality=85)
+        image.filter(ImageFilter.GaussianBlur(blur)).save(out, "JPEG", quality=quality)
         jpegs.append(out.getvalue())
     return jpegs
 
 
-def write_folder(folder, count):
-    for number, jpeg in enumerate(make_jpegs(count)):
+def write_folder(folder, count, **form):
+    for number, jpeg in enumerate(make_jpegs(count, **form)):
         place = os.path.join(folder, f"class-{number % CLASSES}")
         os.makedirs(place, exist_ok=True)
         with open(os.path.join(place, f"{number}.jpg"), "wb") as file:

@@ -8,6 +8,10 @@
      with "profiled": true                                 under torch.profiler; "profiler_s": what
                                                            its start and end take besides
 {"do": "drop"}                  -> {"dropped": true}
+{"do": "loader", "processes": N, "seconds": S}
+                                -> {"steps_per_s": ...}    pictures that N processes decode a
+                                                           second, 0: one for each processor;
+                                                           or {"error": ...}
 """
 import contextlib
 import gc
@@ -75,6 +79,19 @@ def epoch(step, steps, profiled=False):
     }
 
 
+def load_pictures(command):
+    try:
+        from loaders import decode_rate
+
+        return {"steps_per_s": decode_rate(command["processes"], command["seconds"])}
+    except (
+        ImportError,
+        OSError,
+        RuntimeError,
+    ) as error:  # no torchvision, no space, no shared memory
+        return {"error": f"{type(error).__name__}: {error}"[:200]}
+
+
 def main():
     step = None
     torch.zeros(1, device="cuda")
@@ -89,6 +106,8 @@ def main():
                 answer = run(step, command["seconds"])
             elif command["do"] == "epoch":
                 answer = epoch(step, command["steps"], command.get("profiled", False))
+            elif command["do"] == "loader":
+                answer = load_pictures(command)
             else:
                 step = None
                 gc.collect()

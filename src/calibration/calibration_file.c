@@ -31,6 +31,19 @@ static void print_error(FILE *out, const char *way, struct reading now, struct r
             100 * now.value, 100 * built_in.value);
 }
 
+static void print_loader(FILE *out, const struct calibration_loader *loader)
+{
+    if (*loader->why_not.text) {
+        fprintf(
+            out, "# How fast pictures are decoded was not measured: %s\n", loader->why_not.text);
+        return;
+    }
+    fprintf(out,
+        "# Pictures of ImageNet's size that a data loader decodes a second: one process, and all.\n"
+        "constant decode_rate  %.1f\nconstant decode_most  %.1f\n",
+        loader->rate, loader->most);
+}
+
 void calibration_print(FILE *out, const struct calibration_result *result)
 {
     struct interference_constants values = result->constants;
@@ -49,4 +62,5 @@ void calibration_print(FILE *out, const struct calibration_result *result)
         if (!constants[i].mps || has_mps)
             fprintf(out, "constant %-12s %.3f\n", constants[i].name,
                 *interference_constant(&values, constants[i].name));
+    print_loader(out, &result->loader);
 }

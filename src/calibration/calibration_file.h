@@ -6,11 +6,13 @@
 #include <stdio.h>
 
 #include "calibration/calibration_fit.h"
+#include "calibration/calibration_loader.h"
 
 struct calibration_result {
     const char *gpu_name, *driver_version, *date; /* "2026-11-22" */
     const char *trainings;                        /* "medium, resnet18, heavy" */
     const char *why_no_mps;                       /* "": MPS was measured */
+    struct calibration_loader loader;
     struct interference_constants constants;
     /* Errors of speeds in mixes that were not fitted to; [0]: plain processes, [1]: MPS. */
     struct reading error[2], error_built_in[2];

@@ -224,15 +224,20 @@ static int measure_mix(struct measurement *measurement, size_t at, bool mps)
 
 /* ---- one way of sharing ---- */
 
-/* Starts all workers at once, and loads their models once all are up. */
-static int start_workers(struct measurement *measurement, const char *mps_pipe)
+static struct worker_settings settings_of(const struct calibration_plan *plan, const char *mps_pipe)
 {
-    const struct calibration_plan *plan = measurement->plan;
-    const struct worker_settings settings = {.python = plan->python,
+    return (struct worker_settings){.python = plan->python,
         .script = plan->script,
         .gpu_uuid = plan->set->gpu[plan->gpu].uuid,
         .mps_pipe = mps_pipe,
         .signals = plan->signals};
+}
+
+/* Starts all workers at once, and loads their models once all are up. */
+static int start_workers(struct measurement *measurement, const char *mps_pipe)
+{
+    const struct calibration_plan *plan = measurement->plan;
+    const struct worker_settings settings = settings_of(plan, mps_pipe);
     double ignored;
     int r = 0;
     for (int i = 0; r == 0 && i < WORKERS; i++)
@@ -273,8 +278,17 @@ static int measure_mps(struct measurement *measurement, char *ret_why_not, size_
     return r;
 }
 
+static int measure_loader(
+    const struct calibration_plan *plan, struct fault *fault, struct calibration_loader *ret_loader)
+{
+    const struct worker_settings settings = settings_of(plan, NULL);
+    int r = calibration_loader_measure(&settings, plan->seconds, fault, ret_loader);
+    return r == WORKER_INTERRUPTED ? CALIBRATION_INTERRUPTED : r;
+}
+
 int calibration_measure(const struct calibration_plan *plan, struct fault *fault,
-    struct calibration_data *ret_data, char *ret_why_no_mps, size_t size)
+    struct calibration_loader *ret_loader, struct calibration_data *ret_data, char *ret_why_no_mps,
+    size_t size)
 {
     struct measurement measurement = {.plan = plan, .fault = fault, .data = ret_data};
     ret_data->n = 0;
@@ -282,6 +296,7 @@ int calibration_measure(const struct calibration_plan *plan, struct fault *fault
     int r = gpu_set_use_dcgm(plan->set, "dcgmi", SAMPLE_PERIOD_US);
     if (r < 0)
         return fault_set(fault, -r, "out of memory");
-    r = measure_way(&measurement, NULL);
+    r = measure_loader(plan, fault, ret_loader);
+    r = r == 0 ? measure_way(&measurement, NULL) : r;
     return r == 0 ? measure_mps(&measurement, ret_why_no_mps, size) : r;
 }

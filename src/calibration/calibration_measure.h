@@ -6,6 +6,7 @@
 
 #include "base/fault.h"
 #include "calibration/calibration_fit.h"
+#include "calibration/calibration_loader.h"
 #include "gpu/gpu.h"
 
 enum { CALIBRATION_TRAININGS = 3 };
@@ -34,14 +35,16 @@ struct calibration_plan {
 enum calibration_answer { CALIBRATION_INTERRUPTED = 1 };
 
 /*
- * Measures all mixes.
+ * Measures the data loader, then all mixes.
  *
+ * ret_loader:     as calibration_loader_measure has it
  * ret_why_no_mps: `size` bytes; why there are no clients of MPS among the mixes, or ""
  *
  * Returns 0; CALIBRATION_INTERRUPTED; or -errno with a fault: a training fails or does not reply,
  * or the GPU does not report its SM activity.
  */
 int calibration_measure(const struct calibration_plan *plan, struct fault *fault,
-    struct calibration_data *ret_data, char *ret_why_no_mps, size_t size);
+    struct calibration_loader *ret_loader, struct calibration_data *ret_data, char *ret_why_no_mps,
+    size_t size);
 
 #endif

@@ -121,6 +121,13 @@ int worker_run(struct worker *worker, double seconds, struct fault *fault)
     return send_command(worker, json_pack("{s:s, s:f}", "do", "run", "seconds", seconds), fault);
 }
 
+int worker_load_data(struct worker *worker, int processes, double seconds, struct fault *fault)
+{
+    return send_command(worker,
+        json_pack("{s:s, s:i, s:f}", "do", "loader", "processes", processes, "seconds", seconds),
+        fault);
+}
+
 /* ---- replies ---- */
 
 static int explain_end(struct worker *worker, struct fault *fault)

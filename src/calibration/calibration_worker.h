@@ -42,6 +42,15 @@ int worker_load(struct worker *worker, const char *model, struct fault *fault);
 int worker_run(struct worker *worker, double seconds, struct fault *fault);
 
 /*
+ * Sends {"do": "loader", "processes": PROCESSES, "seconds": SECONDS}: to decode pictures.
+ *
+ * processes: of the data loader; 0: as many as there are processors
+ *
+ * Returns 0, or -errno with a fault.
+ */
+int worker_load_data(struct worker *worker, int processes, double seconds, struct fault *fault);
+
+/*
  * Waits for the next reply.
  *
  * limit_us:  for the reply to come

@@ -211,7 +211,8 @@ static void format_today(char *text, size_t size)
 
 /* The file names its driver and trainings: others may give other constants. */
 static int fit_and_write(const char *path, const struct calibration_plan *plan,
-    const struct calibration_data *data, const char *why_no_mps)
+    const struct calibration_loader *loader, const struct calibration_data *data,
+    const char *why_no_mps)
 {
     char date[16], trainings[256];
     format_today(date, sizeof date);
@@ -223,6 +224,7 @@ static int fit_and_write(const char *path, const struct calibration_plan *plan,
         .date = date,
         .trainings = trainings,
         .why_no_mps = why_no_mps,
+        .loader = *loader,
     };
     calibration_result_fit(&result, data);
     return write_file(path, &result);
@@ -255,6 +257,7 @@ static int close_measurements(FILE *out)
 static int measure_and_write(const char *path, struct calibration_plan *plan)
 {
     static struct calibration_data data;
+    struct calibration_loader loader = {0};
     struct fault fault = {0};
     char why_no_mps[256];
     plan->signals = watch_signals();
@@ -262,7 +265,7 @@ static int measure_and_write(const char *path, struct calibration_plan *plan)
         print_error("no signalfd: %s", strerror(errno));
         return EXIT_REFUSED;
     }
-    int r = calibration_measure(plan, &fault, &data, why_no_mps, sizeof why_no_mps);
+    int r = calibration_measure(plan, &fault, &loader, &data, why_no_mps, sizeof why_no_mps);
     close(plan->signals);
     if (r == CALIBRATION_INTERRUPTED)
         print_error("interrupted: nothing is written");
@@ -271,7 +274,7 @@ static int measure_and_write(const char *path, struct calibration_plan *plan)
     int code = close_measurements(plan->context);
     if (r != 0)
         return EXIT_REFUSED;
-    return fit_and_write(path, plan, &data, why_no_mps) == EXIT_OK ? code : EXIT_REFUSED;
+    return fit_and_write(path, plan, &loader, &data, why_no_mps) == EXIT_OK ? code : EXIT_REFUSED;
 }
 
 static int find_script(const struct invocation *invocation, char *path, size_t size)
@@ -328,7 +331,9 @@ const struct command command_calibrate = {
     .summary = "measure what sharing a GPU costs on this host",
     .description = "Trains three networks alone and together on one GPU, time-sliced and under "
                    "MPS, for about two minutes, and fits the constants of the interference model "
-                   "to their speeds. The file is for the daemon's setting calibration (policy "
+                   "to their speeds. Before that it measures how many pictures a data "
+                   "loader decodes a second, by which `colloc estimate` knows how long a training "
+                   "waits for its data. The file is for the daemon's setting calibration (policy "
                    "predictive) and for `colloc simulate --gpu-kinds=FILE`.\n\n"
                    "The comment in the file says how far the predicted speeds are off, in mixes "
                    "that were not used for the fit, with the new constants and with those that are "

@@ -23,6 +23,9 @@
 
 enum { WORDS_MAX = 16, WATTS_MAX = 100000 }; /* of a line; chosen: no GPU draws that */
 
+/* Pictures a second. Chosen: a thousand times what a processor of 2026 decodes. */
+#define DECODE_MAX 1e6
+
 struct words {
     char text[256];
     char *word[WORDS_MAX];
@@ -81,6 +84,8 @@ static int read_constant(struct gpu_kinds *kinds, struct words *words, struct fa
         double max, *value;
     } numbers[] = {{"startup_s", 3600, &constants->startup_s}, {"ramp_s", 3600, &constants->ramp_s},
         {"spread", 1, &constants->spread}, {"linear_memory", 1, &constants->linear_memory},
+        {"decode_rate", DECODE_MAX, &constants->decode_rate},
+        {"decode_most", DECODE_MAX, &constants->decode_most},
         {words->word[1], 1, interference_constant(&constants->interference, words->word[1])}};
     if (strcmp(words->word[1], "context_mib") == 0)
         return read_mib(words->word[1], words->word[2], fault, &constants->context_bytes);
@@ -295,6 +300,18 @@ static int read_words(
         words->word[0]);
 }
 
+/* One process is one of all. */
+static int check_decoding(
+    const struct gpu_constants *constants, const char *name, struct fault *fault)
+{
+    if (constants->decode_most == 0 || constants->decode_most >= constants->decode_rate)
+        return 0;
+    return fault_set(fault, EINVAL,
+        "%s: decode_most %g: must not be below decode_rate, %g: all processors decode as much as "
+        "one",
+        name, constants->decode_most, constants->decode_rate);
+}
+
 int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, struct fault *fault)
 {
     struct span line;
@@ -308,7 +325,7 @@ int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, 
             return fault_prefix(fault, r, "%s:%d", name, number);
         has_kind |= words.n > 0 && strcmp(words.word[0], "kind") == 0;
     }
-    return 0;
+    return check_decoding(&kinds->constants, name, fault);
 }
 
 int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault)

@@ -64,6 +64,8 @@ struct gpu_constants {
     double spread;
     double linear_memory; /* 0: a request is met from free memory anywhere; otherwise only from one
                         * contiguous piece */
+    double decode_rate;   /* pictures a second by one process of a data loader; 0: not known */
+    double decode_most;   /* the same by all processors; 0: not known */
     struct interference_constants interference;
 };
 
@@ -87,7 +89,7 @@ int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault);
  * name: of the text, for messages.
  *
  * Returns 0, or -EINVAL with the line and the reason in the fault; `kinds` then holds what came
- * before that line.
+ * before that line. The rates of decoding must not contradict each other after the last line.
  */
 int gpu_kinds_read(
     struct gpu_kinds *kinds, struct span text, const char *name, struct fault *fault);

@@ -27,6 +27,8 @@ for line in sys.stdin:
         if model == "broken":
             sys.exit("ModuleNotFoundError: No module named 'torchvision'")
         say(**({"error": "CUDA out of memory"} if model == "large" else {"ready": True}))
+    elif command["do"] == "loader":
+        say(steps_per_s=120.25 if command["processes"] == 1 else 960)
     elif command["do"] == "run":
         training = subprocess.Popen(
             ["colloc-pretend-train", "--memory-mib=900", "--seconds=100000", "--epochs=40000",
@@ -82,7 +84,8 @@ class Calibrate(DaemonCase):
         self.assertIn("NVIDIA H200, driver ", done.stdout)
         self.assertIn("in mixes that were not used for the fit", done.stdout)
         found = self.constants()
-        self.assertEqual(len(found), 6)
+        self.assertEqual(len(found), 8)
+        self.assertEqual((found["decode_rate"], found["decode_most"]), (120.2, 960))
         self.assertLess(found["launch_cost"], 0.2)  # built in: 0.429
         self.assertGreater(found["switch_cost"] + found["cold_cost"], 0.25)  # built in: 0.117
         self.assertEqual(os.listdir(self.work).count("host.txt"), 1)
@@ -112,6 +115,7 @@ class Calibrate(DaemonCase):
         recorded = json.loads(read(f"{self.folder}/in").split("\n")[0])["settings"]
         self.assertEqual(recorded["calibrated"], 1)
         self.assertAlmostEqual(recorded["launch_cost"], found["launch_cost"])
+        self.submit_what_decodes()
         self.write("host.txt", "constant launch_cost 2\n")
         done = subprocess.run(
             [*self.command(**settings), "--check"],
@@ -122,6 +126,14 @@ class Calibrate(DaemonCase):
         )
         self.assertEqual(done.returncode, 1)
         self.assertIn("calibration: " + f"{self.work}/host.txt:1: launch_cost", done.stderr)
+
+    def submit_what_decodes(self):
+        """The daemon knows how long a script that decodes waits on this host."""
+        export = json.loads(read(os.path.join(DATA, "..", "..", "tests/data/exports/small.json")))
+        export["loader"] = {"workers": 1, "data": "jpeg", "pixels": 187500}
+        self.write("net.json", json.dumps(export))
+        done = self.colloc("submit", "--summary=net.json", "--batch=8", "--", "true")
+        self.assertIn("with 120.2 samples a second", done.stderr)
 
     @unittest.skipUnless("COLLOC_SOAK" in os.environ, "as long as all others: make soak runs it")
     def test_without_mps_its_constants_stay_built_in(self):

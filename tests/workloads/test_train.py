@@ -142,12 +142,29 @@ class Train(unittest.TestCase):
             self.loaded(f"Tokens(4, 100, 256), {self.folder!r}"), [[[4, 100], [4, 100]]] * 2
         )
 
+    def test_pictures_for_the_calibration(self):
+        """Where the Python has torchvision; else the reply says what is missing."""
+        ask = "import json, worker; print(json.dumps(worker.load_pictures(%s)))"
+        hidden = "import sys; sys.modules['torchvision'] = None; "
+        for processes in (1, 0):
+            command = {"processes": processes, "seconds": 0.2}
+            reply = self.run_code(ask % command)
+            if reply.keys() != {"error"} or "torchvision" not in reply["error"]:
+                self.assertGreater(reply["steps_per_s"], 0)
+            self.assertIn("torchvision", self.run_code(hidden + ask % command)["error"])
+
+    def test_pictures_are_as_large_as_imagenets(self):
+        code = "import pictures; print(len(pictures.make_jpegs(1, **pictures.IMAGENET)[0]))"
+        self.assertAlmostEqual(self.run_code(code) / 1024, 113, delta=12)
+
     def loaded(self, arguments):
-        code = (
+        return self.run_code(
             "import json; from models import *; from loaders import open_data\n"
             f"data = open_data({arguments})\n"
             "print(json.dumps([[list(tensor.shape) for tensor in batch] for batch in data]))"
         )
+
+    def run_code(self, code):
         done = subprocess.run(
             [PYTHON, "-c", code],
             capture_output=True,

@@ -196,6 +196,22 @@ static void test_refused(void **state)
     refuse(*state, "gpu X\n", "not with \"gpu\"");
 }
 
+/* Either may be missing, and is then not known. */
+static void test_rates_of_decoding(void **state)
+{
+    struct gpu_kinds *kinds = *state;
+    assert_true(kinds->constants.decode_rate == 0 && kinds->constants.decode_most == 0);
+    read(kinds, "constant decode_rate 90.5\n");
+    assert_true(kinds->constants.decode_rate == 90.5 && kinds->constants.decode_most == 0);
+    refuse(kinds, "constant decode_most 90\n", "own: decode_most 90: must not be below");
+    read(kinds, "constant decode_most 1200\nconstant decode_rate 90\n");
+    assert_true(kinds->constants.decode_rate == 90 && kinds->constants.decode_most == 1200);
+    read(kinds, "constant decode_rate 70\nconstant decode_most 70\n"); /* one processor */
+    refuse(kinds, "constant decode_rate -1\n", "decode_rate: \"-1\"");
+    refuse(kinds, "constant decode_rate nan\n", "decode_rate: \"nan\"");
+    refuse(kinds, "constant decode_most 1e7\n", "decode_most: \"1e7\"");
+}
+
 static bool is_about(double value, double expected)
 {
     return value > expected - 1e-9 && value < expected + 1e-9;
@@ -249,6 +265,7 @@ int main(void)
         cmocka_unit_test_setup(test_starts, init),
         cmocka_unit_test_setup(test_replaced, init),
         cmocka_unit_test_setup(test_refused, init),
+        cmocka_unit_test_setup(test_rates_of_decoding, init),
         cmocka_unit_test_setup(test_power, init),
         cmocka_unit_test_setup(test_power, init),
     };
