@@ -273,6 +273,7 @@ def describe(training):
             "emulated_autocast": training.seen["autocast"] is not None,
             "nccl_processes": training.seen["processes"],
         },
+        "loader": training.loading.describe(),
         "warnings": list(training.device.notes),
         "seen": _seen(training, optimizer, precision, start),
     }

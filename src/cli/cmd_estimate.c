@@ -5,20 +5,27 @@
  * In order: read the task and its network (estimate_source.c), read the run history, run one
  * estimator or all, print (estimate_print.c).
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/estimate_history.h"
 #include "cli/estimation.h"
 #include "cli/print.h"
 #include "cli/script_estimate.h"
+#include "cli/simulating.h"
 #include "taskfile/estimate_options.h"
 
 enum { EXIT_NOT_FOLLOWED = 3 }; /* a command was run, but no training was seen */
 
 enum { HISTORY_MAX_BYTES = 64 << 20 };
+
+/* Where docs/calibrate.md has the file. */
+#define CALIBRATION_USUAL "/etc/colloc/host.txt"
 
 static const struct option_spec options[] = {
     [ESTIMATE_EXPORT] = OPTION("export", FILE, "FILE",
@@ -51,6 +58,9 @@ static const struct option_spec options[] = {
         .help = "run history for the estimator history: a CSV file with the columns "
                 "fingerprint, batch, seq, optimizer, precision, gpu, peak_mib, outcome "
                 "(completed or oom); without FILE: print how good the daemon's estimates were"),
+    [ESTIMATE_CALIBRATION] = OPTION("calibration", FILE, "FILE",
+        .help = "file that `colloc calibrate` wrote on the host of the training: how fast it "
+                "decodes pictures, for SM activity; default: " CALIBRATION_USUAL ", if it exists"),
 };
 
 /* Without --history the estimator `history` has nothing to go by: the runs of this machine are the
@@ -78,6 +88,29 @@ static const char *gpu_kind_of(const struct invocation *invocation, const struct
     return named || !export || export->measured.batch == 0 ? named : export->measured.gpu;
 }
 
+/* A host that was not calibrated is not known; a file that was named has to be there. What is wrong
+ * with the other one is no reason to estimate no memory. */
+static int read_decoding(
+    const struct invocation *invocation, struct fault *fault, struct host_decoding *ret_decoding)
+{
+    const char *named = invocation->values[ESTIMATE_CALIBRATION].text,
+               *path = named ? named : CALIBRATION_USUAL;
+    CLEANUP_FREE struct gpu_kinds *kinds = malloc(sizeof *kinds);
+    if (!named && access(path, R_OK) < 0)
+        return 0;
+    int r = kinds ? simulating_kinds(path, fault, kinds)
+                  : fault_set(fault, ENOMEM, "out of memory");
+    if (r < 0 && !named) {
+        print_error("warning: %s: SMACT is without a wait for data", fault->text);
+        return 0;
+    }
+    if (r < 0)
+        return fault_prefix(fault, r, "--calibration");
+    *ret_decoding = (struct host_decoding){
+        kinds->constants.decode_rate, kinds->constants.decode_most};
+    return 0;
+}
+
 static int fill_request(
     const struct invocation *invocation, struct estimation *estimation, struct fault *fault)
 {
@@ -88,7 +121,8 @@ static int fill_request(
         .history = estimation->history,
         .n_history = estimation->n_history,
     };
-    return estimate_options_apply(estimation->task.values, fault, &estimation->request);
+    int r = read_decoding(invocation, fault, &estimation->request.decoding);
+    return r < 0 ? r : estimate_options_apply(estimation->task.values, fault, &estimation->request);
 }
 
 static int run_estimator(struct estimation *estimation, const char *name, struct fault *fault)

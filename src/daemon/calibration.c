@@ -12,7 +12,8 @@
 
 enum { FILE_MAX = 1 << 20 };
 
-int calibration_read(const char *path, struct fault *fault, struct core_settings *settings)
+int calibration_read(const char *path, struct fault *fault, struct core_settings *settings,
+    struct host_decoding *ret_decoding)
 {
     CLEANUP_FREE char *text = NULL;
     size_t size;
@@ -29,5 +30,7 @@ int calibration_read(const char *path, struct fault *fault, struct core_settings
         return fault_prefix(fault, r, "calibration");
     settings->is_calibrated = true;
     settings->sharing_constants = kinds->constants.interference;
+    *ret_decoding = (struct host_decoding){
+        kinds->constants.decode_rate, kinds->constants.decode_most};
     return 0;
 }

@@ -60,6 +60,7 @@ struct config {
     bool
         framework_mem_limit; /* time-sliced tasks: frameworks limit themselves to the requirement */
     struct core_settings core;
+    struct host_decoding decoding;  /* of that file */
     char calibration[512];          /* path of the host's constants; "": those built in */
     char shares[512];               /* path of the file of shares; "": all users are equal */
     int co2_g_per_kwh;              /* for reports */

@@ -389,7 +389,8 @@ int main(int argc, char **argv)
     if (r == 0 || r == CONFIG_CHECK) {
         int read = share_file_read(daemon.config.shares, &fault, &daemon.config.share_table);
         if (read >= 0)
-            read = calibration_read(daemon.config.calibration, &fault, &daemon.config.core);
+            read = calibration_read(
+                daemon.config.calibration, &fault, &daemon.config.core, &daemon.config.decoding);
         r = read < 0 ? read : r;
     }
     switch (r) {

@@ -27,6 +27,11 @@ enum { ESTIMATE_UNKNOWN = 1 }; /* no error: the estimator has no answer, and its
 #define ESTIMATE_NOT_GIVEN INT64_MIN
 #define ESTIMATE_BATCH_MAX ((int64_t)1000000000) /* chosen: a larger batch is a mistake */
 
+/* Pictures that a host decodes a second: one process, and all processors. 0: not known. */
+struct host_decoding {
+    double rate, most;
+};
+
 /* The known facts of a task. Only `batch` has to be set; in the other members zero and NULL mean
  * "not given". */
 struct estimate_request {
@@ -44,8 +49,9 @@ struct estimate_request {
     int parallel_degree;    /* of tensor or pipeline parallelism; 0: all GPUs */
     int micro_batches;      /* of a pipeline, in one step; 0: as many as stages */
     enum offload offload;   /* to the host's memory */
-    double loader_rate;     /* samples a second that one process loads; 0: it never waits */
-    const char *gpu_kind;   /* "NVIDIA A100-SXM4-40GB" */
+    double loader_rate;     /* samples a second that one process loads; 0: see loading_rate */
+    struct host_decoding decoding;        /* of the host that the training is for */
+    const char *gpu_kind;                 /* "NVIDIA A100-SXM4-40GB" */
     const struct kernel_answers *kernels; /* of this kind of GPU; NULL: none are kept */
     uint32_t uid;                         /* whose task it is: see past_runs_of */
     const struct past_run *history;

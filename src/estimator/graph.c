@@ -16,10 +16,18 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "estimator/estimator_table.h"
+#include "estimator/loading.h"
+#include "estimator/physics/gradient_exchange.h"
 #include "estimator/physics/physics.h"
 #include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
 #include "model/trained_sums.h"
+
+/* Of a step: each product of a forward pass has two in the backward pass, for the gradients of its
+ * input and of its weight. */
+#define BACKWARD_SHARE (2.0 / 3)
+
+#define NOTED_SHARE 0.01 /* of a step; chosen: a shorter wait changes no decision */
 
 /* Uses the user's own runs, which are more exact than the layers. Returns whether they say how much
  * the task takes. */
@@ -129,24 +137,58 @@ static int ask_for_type(const struct estimate_request *request, double bytes, st
         bytes / MIB, process_bytes(&physics) / MIB);
 }
 
-/* The GPU computes a step while the next batch is loaded: the step takes as long as the slower of
- * both, and the GPU's work is spread over it. */
-static void set_activity(const struct estimate_request *request, const struct activity *activity,
-    struct estimate *ret_estimate)
+/* Samples that one process computes in a step: of a script all its forward passes. */
+static double samples_of_step(const struct estimate_request *request)
 {
     struct count batch = estimate_batch(request);
-    double loading_us = request->loader_rate > 0 && batch.known
-                            ? (double)batch.value / request->loader_rate * SECOND_US
-                            : 0;
-    double step_us = fmax(activity->step_us, loading_us);
-    double busy = activity->step_us / step_us;
+    double passes = request->export ? (double)request->export->accumulation : 1;
+    return batch.known ? (double)batch.value * fmax(1, passes) : 0;
+}
+
+/* Processes that exchange gradients by DistributedDataParallel; a script shows how many. */
+static double exchanging_processes(const struct estimate_request *request)
+{
+    if (request->export && strcmp(request->export->method, "script") == 0)
+        return (double)request->export->ddp;
+    bool is_ddp = parallel_assumed(request->parallel, request->gpus) == PARALLEL_DDP;
+    return is_ddp ? request->gpus : 1;
+}
+
+static double exchange_us(const struct estimate_request *request, const struct physics *physics)
+{
+    const struct gpu_traits *gpu = physics_constants_of(request->gpu_kind).gpu;
+    double frozen = request->export ? (double)request->export->frozen * sizeof(float) : 0;
+    const struct gradient_exchange exchange = {.bytes = physics->footprint.gradients - frozen,
+        .processes = exchanging_processes(request),
+        .bytes_per_s = gpu_traits_link(gpu, request->gpu_kind),
+        .backward_us = BACKWARD_SHARE * physics->activity.step_us};
+    return gradient_exchange_wait_us(&exchange);
+}
+
+/* The GPU computes a step while the next batch is loaded: the step takes as long as the slower of
+ * both, and the GPU's work is spread over it. */
+static void set_activity(const struct estimate_request *request, const struct physics *physics,
+    struct estimate *ret_estimate)
+{
+    const struct activity *activity = &physics->activity;
+    const char *why;
+    struct reading rate = loading_rate(request, &why);
+    double exchanging_us = exchange_us(request, physics),
+           loading_us = rate.valid ? samples_of_step(request) / rate.value * SECOND_US : 0,
+           own_us = activity->step_us + exchanging_us, step_us = fmax(own_us, loading_us),
+           busy = activity->step_us / step_us;
     ret_estimate->step_us = reading_of(step_us);
     ret_estimate->smact = reading_of(activity->smact * busy);
     ret_estimate->dram_active = reading_of(activity->dram * busy);
-    if (busy < 1)
+    if (loading_us > own_us)
         estimate_note(ret_estimate, 0,
             "the GPU waits for data for %.0f %% of a step, with %.6g samples a second",
-            100 * (1 - busy), request->loader_rate);
+            100 * (1 - own_us / step_us), rate.value);
+    if (exchanging_us >= NOTED_SHARE * step_us)
+        estimate_note(ret_estimate, 0, "the GPU waits for the other GPUs for %.0f %% of a step",
+            100 * exchanging_us / step_us);
+    if (*why)
+        estimate_note(ret_estimate, 0, "%s", why);
 }
 
 static int run(
@@ -164,7 +206,7 @@ static int run(
     ret_estimate->floor_bytes = reading_of(
         physics.context_bytes + physics.footprint.live - physics.guess_live);
     if (physics.activity.step_us > 0)
-        set_activity(request, &physics.activity, ret_estimate);
+        set_activity(request, &physics, ret_estimate);
     double physical = ret_estimate->bytes.value;
     bool is_known = apply_own_runs(request, ret_estimate);
     if (ret_estimate->bytes.value != physical)

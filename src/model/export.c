@@ -36,6 +36,9 @@ bool export_detect(const char *text, size_t size)
     return s.size > 0 && s.at[0] == '{';
 }
 
+/* Chosen: no host starts so many processes, and no picture is that large. */
+enum { LOADER_WORKERS_MAX = 100000, LOADER_PIXELS_MAX = 2000000000 };
+
 static int report_member(struct fault *fault, const char *member, const char *form)
 {
     return fault_set(fault, EINVAL, "%s: must be %s", member, form);
@@ -104,6 +107,33 @@ static struct export_cudnn read_cudnn(const json_t *root, const json_t *flags)
         .deterministic = json_is_true(json_object_get(flags, "cudnn_deterministic"))};
 }
 
+/* What it loads, as the script was seen to. Numbers that make no sense are of no loader. */
+static struct export_loader read_loader(const json_t *value)
+{
+    struct export_loader loader = {.data = LOADER_UNKNOWN};
+    const char *data = json_string_value(json_object_get(value, "data"));
+    double pixels = json_number_value(json_object_get(value, "pixels"));
+    loader.is_seen = whole_number(
+        json_object_get(value, "workers"), LOADER_WORKERS_MAX, &loader.workers);
+    if (!loader.is_seen)
+        return (struct export_loader){0};
+    if (data && strcmp(data, "tensors") == 0)
+        loader.data = LOADER_TENSORS;
+    if (data && strcmp(data, "jpeg") == 0 && pixels >= 1 && pixels <= LOADER_PIXELS_MAX)
+        loader = (struct export_loader){true, LOADER_JPEG, loader.workers, pixels};
+    return loader;
+}
+
+/* What a script's loop did, of which only these members matter here. */
+static void read_seen(const json_t *seen, struct export *export)
+{
+    if (!whole_number(json_object_get(seen, "ddp"), INT32_MAX, &export->ddp))
+        export->ddp = 0;
+    if (!whole_number(json_object_get(seen, "accumulation"), INT32_MAX, &export->accumulation) ||
+        export->accumulation == 0)
+        export->accumulation = 1;
+}
+
 /* What holds for the whole export: version, batch, optimizer, precision. `every_batch` false means
  * that its sizes hold for this batch alone. */
 static int read_head(const json_t *root, struct export *export, struct fault *fault)
@@ -144,6 +174,10 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     export->cudnn = read_cudnn(root, flags);
     if (!whole_number(json_object_get(flags, "nccl_processes"), INT32_MAX, &export->processes))
         export->processes = 0;
+    export->loader = read_loader(json_object_get(root, "loader"));
+    if (!whole_number(json_object_get(flags, "frozen"), INT64_MAX, &export->frozen))
+        export->frozen = 0;
+    read_seen(json_object_get(root, "seen"), export);
     return read_fake_peak(root, export, fault);
 }
 

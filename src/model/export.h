@@ -73,6 +73,20 @@ struct export_conv {
     struct count tried; /* the largest of all kernels, where PyTorch tries them; else not known */
 };
 
+enum loader_data {
+    LOADER_UNKNOWN, /* neither of the others */
+    LOADER_JPEG,    /* decoded by Pillow for each sample */
+    LOADER_TENSORS, /* there is nothing to decode */
+};
+
+/* The data loader of a script's training. */
+struct export_loader {
+    bool is_seen;
+    enum loader_data data;
+    int64_t workers; /* processes; 0: the training itself loads */
+    double pixels;   /* of the JPEGs of one sample */
+};
+
 /* How the training uses cuDNN (torch.backends.cudnn). */
 struct export_cudnn {
     bool is_known; /* it asks as colloc does: its PyTorch is new enough, and cuDNN is not off */
@@ -119,8 +133,12 @@ struct export
     bool releases_output;       /* its loop keeps no output of the model until the next iteration */
     bool tries_kernels;         /* cuDNN tries all kernels of each convolution, with workspaces that
                                  * only it knows (cudnn.benchmark) */
-    int64_t processes;          /* that exchange gradients by NCCL; 0: it does not use NCCL */
-    bool not_modelled;          /* the training uses checkpointing or compilation: it allocates in a
+    struct export_loader loader;
+    int64_t accumulation; /* forward passes of one iteration, each with another batch */
+    int64_t ddp;          /* ranks of DistributedDataParallel in a script; 0: none */
+    int64_t frozen;       /* parameters that are not trained, of a script */
+    int64_t processes;    /* that exchange gradients by NCCL; 0: it does not use NCCL */
+    bool not_modelled;    /* the training uses checkpointing or compilation: it allocates in a
                                  * way that the file cannot show */
 };
 

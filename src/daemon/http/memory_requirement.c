@@ -199,6 +199,7 @@ static int estimate_network(const struct http *http, const struct submission *su
     struct estimate_request request = {.model = network->model,
         .export = network->export,
         .gpu_kind = gpu_kind(http, &submission->event.submit.request),
+        .decoding = http->parts.config->decoding,
         .uid = api_request_peer(submission->request).uid,
         .history = http->parts.run_history->runs,
         .n_history = http->parts.run_history->n};

@@ -12,13 +12,16 @@
  * The other kinds are those of data/gpu-kinds.txt, which the emulator and the simulator have, too.
  * Their contexts are taken to be the A100's.
  *
- * Rates: NVIDIA's data sheets, dense; TF32 counts as fp32 where the GPU has it.
+ * Rates: NVIDIA's data sheets, dense; TF32 counts as fp32 where the GPU has it. NVLink's are half
+ * of what they have for both directions; PCIe's are of 16 lanes. The other kinds are taken to be
+ * joined by PCIe.
  */
 #include "estimator/physics/gpu_traits.h"
 
 #include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/units.h"
@@ -40,26 +43,27 @@ enum { KIND_H200, KIND_H100, KIND_A100, KIND_V100 };
  */
 #define LANES(capability)            ((capability) < 8.05 ? 64 : 128)
 #define SINGLE(sms, capability, mhz) ((sms)*LANES(capability) * 2.0 * (mhz)*1e6)
+#define PCIE(generation)             ((generation) <= 3 ? 16e9 : (generation) == 4 ? 32e9 : 64e9)
 #define OWN_PRODUCTS(capability)     ((capability) >= 9 && (capability) < 12)
-#define DERIVED(name, sms, half, bytes_per_s, capability, mhz)                                     \
+#define DERIVED(name, sms, half, bytes_per_s, capability, mhz, pcie)                               \
     {name, CONTEXT_AMPERE, (capability) < 9 ? WORKSPACE_AMPERE : WORKSPACE_HOPPER, sms, (mhz)*1e6, \
         (capability) < 8 ? SINGLE(sms, capability, mhz) : (half) / 2, half,                        \
-        SINGLE(sms, capability, mhz), bytes_per_s, true, OWN_PRODUCTS(capability),                 \
-        (capability) == 9.0},
+        SINGLE(sms, capability, mhz), bytes_per_s, PCIE(pcie), PCIE(pcie), true,                   \
+        OWN_PRODUCTS(capability), (capability) == 9.0},
 
 /* clang-format off */
 static const struct gpu_traits kinds[] = {
     /* match, context, workspace, SMs, cycles/s,
-     * fp32/s, half/s, single/s, bytes/s, whether the rates are derived,
+     * fp32/s, half/s, single/s, bytes/s, NVLink, PCIe, whether the rates are derived,
      * whether products want its own instructions, whether workspaces were fitted to it */
     [KIND_H200] = {"H200", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 1980e6,
-        494e12, 989e12, 67e12, 4.8e12, false, true, true},
+        494e12, 989e12, 67e12, 4.8e12, 450e9, 64e9, false, true, true},
     [KIND_H100] = {"H100", CONTEXT_HOPPER, WORKSPACE_HOPPER, 132, 1980e6,
-        494e12, 989e12, 67e12, 3.35e12, false, true, true},
+        494e12, 989e12, 67e12, 3.35e12, 450e9, 64e9, false, true, true},
     [KIND_A100] = {"A100", CONTEXT_AMPERE, WORKSPACE_AMPERE, 108, 1410e6,
-        156e12, 312e12, 19.5e12, 1.56e12, false, false, false},
+        156e12, 312e12, 19.5e12, 1.56e12, 300e9, 32e9, false, false, false},
     [KIND_V100] = {"V100", CONTEXT_AMPERE, WORKSPACE_AMPERE,  80, 1530e6,
-        15.7e12, 125e12, 15.7e12, 0.9e12, false, false, false},
+        15.7e12, 125e12, 15.7e12, 0.9e12, 150e9, 16e9, false, false, false},
 #include "estimator/physics/gpu_traits_rows.inc"
 };
 /* clang-format on */
@@ -125,6 +129,11 @@ const char *gpu_traits_names(char *buffer, size_t size)
 const struct gpu_traits *gpu_traits_assumed(void)
 {
     return &kinds[KIND_A100];
+}
+
+double gpu_traits_link(const struct gpu_traits *gpu, const char *name)
+{
+    return name && strcasestr(name, "PCIe") ? gpu->pcie_bytes_per_s : gpu->link_bytes_per_s;
 }
 
 double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool convolves_or_half)

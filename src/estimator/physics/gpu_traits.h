@@ -19,14 +19,20 @@ struct gpu_traits {
                                       PyTorch uses it */
     double flops_single;           /* in fp32 without tensor cores */
     double bytes_per_s;
-    bool is_derived;       /* of data/gpu-kinds.txt: the context is taken to be an A100's */
-    bool has_own_products; /* products reach these rates by instructions of this generation alone,
+    double link_bytes_per_s; /* to the other GPUs of the host, in each direction, at once */
+    double pcie_bytes_per_s; /* the same of a card without NVLink */
+    bool is_derived;         /* of data/gpu-kinds.txt: the context is taken to be an A100's */
+    bool has_own_products;   /* products reach these rates by instructions of this generation alone,
                               as Hopper's by wgmma: libraries' older kernels do not */
-    bool is_fitted;        /* cuDNN's workspaces were fitted to runs on this chip */
+    bool is_fitted;          /* cuDNN's workspaces were fitted to runs on this chip */
 };
 
 /* Returns the bytes of the CUDA context of a process that does these things. */
 double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool convolves_or_half);
+
+/* Returns the bytes a second that a GPU sends to the others of its host while it receives as many:
+ * by NVLink, or by PCIe where the name says so ("NVIDIA A100 80GB PCIe"). name: or NULL */
+double gpu_traits_link(const struct gpu_traits *gpu, const char *name);
 
 /* The further memory that NCCL takes in a process, less the context of a process without it.
  * Measured on H200s of one host with NVLink (docs/measured/parallel.md), assumed for other kinds:

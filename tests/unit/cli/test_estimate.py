@@ -314,6 +314,43 @@ class Estimate(CliCase):
         self.assertGreater(reply["estimates"][0]["mib"], 0)
         self.assertEqual(reply, self.estimate("--summary=net.json", "--batch=8"))
 
+    def waiting(self, loader, *words, **members):
+        """The estimate of a script whose loader was seen to do this."""
+        with open(EXPORT, encoding="utf-8") as file:
+            export = {**json.load(file), **members, "loader": loader}
+        self.write("net.json", json.dumps(export))
+        return self.estimate("--export=net.json", "--batch=8", *words)["estimates"][0]
+
+    def test_the_wait_for_data_by_what_the_host_decodes(self):
+        self.write("host.txt", "constant decode_rate 100\nconstant decode_most 1000\n")
+        jpegs, here = {"workers": 4, "data": "jpeg", "pixels": 187500}, "--calibration=host.txt"
+        alone = self.waiting(None, here)
+        self.assertNotIn("waits", alone["note"])
+        waits = self.waiting(jpegs, here)
+        self.assertAlmostEqual(waits["step_ms"], 1000 * 8 / 400)
+        self.assertAlmostEqual(waits["smact"] * 20, alone["smact"] * alone["step_ms"])
+        self.assertIn("with 400 samples a second", waits["note"])
+        self.assertEqual(waits["mib"], alone["mib"])
+        twice = self.waiting(jpegs, here, seen={"accumulation": 2})
+        self.assertAlmostEqual(twice["step_ms"], 1000 * 16 / 400)
+        given = self.waiting(jpegs, here, "--loader-rate=50")
+        self.assertAlmostEqual(given["step_ms"], 1000 * 8 / 50)
+        tensors = self.waiting({"workers": 4, "data": "tensors"}, here)
+        self.assertEqual((tensors["smact"], tensors["note"]), (alone["smact"], alone["note"]))
+
+    def test_a_wait_for_data_that_is_not_known(self):
+        self.write("host.txt", "constant switch_cost 0.1\n")
+        jpegs, here = {"workers": 4, "data": "jpeg", "pixels": 187500}, "--calibration=host.txt"
+        alone = self.waiting(None, here)
+        self.assertIn("how fast this host does is not known", self.waiting(jpegs, here)["note"])
+        self.assertEqual(self.waiting(jpegs, here)["smact"], alone["smact"])
+        unknown = self.waiting({"workers": 4, "data": None}, here)
+        self.assertIn("how fast its data are loaded is not known", unknown["note"])
+        self.write("wrong.txt", "constant decode_rate 9\nconstant decode_most 8\n")
+        for path, why in (("wrong.txt", "must not be below"), ("none.txt", "No such file")):
+            words = ("net.json", "--batch=8", f"--calibration={path}")
+            self.assertIn(why, self.complaint("estimate", *words, code=2))
+
     def test_tried_kernels(self):
         """The first line is of the task without the kernels that cuDNN tries, which take what is
         free; the JSON keeps reserve_mib, and has both."""

@@ -136,6 +136,22 @@ def peak(description, batch, start=0):
     return most
 
 
+class Loaders(Case):
+    """What the loaders of a script are seen to do."""
+
+    def test_jpegs_are_counted_of_the_trainings_own_loader(self):
+        wanted = {"workers": 3, "data": "jpeg", "pixels": 400 * 300}
+        self.assertEqual(self.result("jpegs.py", "JPEG")["loader"], wanted)
+        self.assertEqual(self.result("jpegs.py", "JPEG", "0")["loader"], {**wanted, "workers": 0})
+
+    def test_pictures_of_another_format_are_not_known(self):
+        self.assertEqual(self.result("jpegs.py", "PNG")["loader"], {"workers": 3, "data": None})
+
+    def test_tensors_and_no_loader(self):
+        self.assertEqual(self.result("ddp.py")["loader"], {"workers": 0, "data": "tensors"})
+        self.assertIsNone(self.result("by_hand.py")["loader"])
+
+
 class Loops(Case):
     def seen(self, script, *words, **wanted):
         result = self.result(script, *words)

@@ -242,6 +242,42 @@ static void test_kernels_without_an_answer(void **state)
     }
 }
 
+static struct export_loader loader_of(const char *text)
+{
+    char all[2048];
+    struct fault fault = {""};
+    struct network network;
+    snprintf(all, sizeof all, HEAD TENSORS "\"loader\":%s," LAYERS, text);
+    if (parse(all, &fault, &network) < 0)
+        fail_msg("%s", fault.text);
+    struct export_loader loader = network.export->loader;
+    network_fini(&network);
+    return loader;
+}
+
+/* What makes no sense is no mistake of the file's other figures: it is not known. */
+static void test_loaders(void **state)
+{
+    struct export_loader jpegs = loader_of("{\"workers\":8,\"data\":\"jpeg\",\"pixels\":187500.5}");
+    assert_true(jpegs.is_seen && jpegs.data == LOADER_JPEG && jpegs.workers == 8);
+    assert_float_equal(jpegs.pixels, 187500.5, 1e-6);
+    struct export_loader tensors = loader_of("{\"workers\":0,\"data\":\"tensors\"}");
+    assert_true(tensors.is_seen && tensors.data == LOADER_TENSORS && tensors.workers == 0);
+    static const char *const unknown[] = {"{\"workers\":2,\"data\":null}", "{\"workers\":2}",
+        "{\"workers\":2,\"data\":\"tapes\"}", "{\"workers\":2,\"data\":\"jpeg\"}",
+        "{\"workers\":2,\"data\":\"jpeg\",\"pixels\":-4}",
+        "{\"workers\":2,\"data\":\"jpeg\",\"pixels\":1e300}",
+        "{\"workers\":2,\"data\":\"jpeg\",\"pixels\":\"many\"}"};
+    for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
+        struct export_loader loader = loader_of(unknown[i]);
+        assert_true(loader.is_seen && loader.data == LOADER_UNKNOWN && loader.workers == 2);
+    }
+    static const char *const none[] = {"null", "7", "[]", "{}", "{\"workers\":-1}",
+        "{\"workers\":1.5,\"data\":\"jpeg\",\"pixels\":9}", "{\"workers\":100000000000}"};
+    for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+        assert_false(loader_of(none[i]).is_seen);
+}
+
 /* Each empty list takes libjansson some hundred bytes: so many are refused unparsed. */
 static void test_too_many_values(void **state)
 {
@@ -411,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_kernels_without_an_answer),
+        cmocka_unit_test(test_loaders),
         cmocka_unit_test(test_too_many_values),
         cmocka_unit_test(test_a_summary_is_a_summary),
     };
