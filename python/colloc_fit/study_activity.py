@@ -144,17 +144,15 @@ def loader_rate(tasks):
     return max(rate_of(task) for task in tasks if task["dataset"] == "imagenet")
 
 
-def estimate_of(colloc, data, task, rate):
-    """The estimate of the graph for one of the trainings; rate: of the loader, or None."""
+def estimate_of(colloc, data, task, *options):
+    """The estimate of the graph for one of the trainings."""
     name = SUMMARIES[task["model"]]
     path = os.path.join(data, (name % task["batch"] if "%" in name else name) + ".model")
     words = [colloc, "estimate", path, "--estimator=graph", "--json", f"--gpu={GPU}"]
     words += [f"--batch={task['batch']}", f"--gpus={task['gpus']}"]
     if task["dataset"] not in IMAGES:
         words.append(f"--seq={TOKENS}")
-    if rate:
-        words.append(f"--loader-rate={rate:.4f}")
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = subprocess.run([*words, *options], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["estimates"][0]
 
 
@@ -163,13 +161,17 @@ def estimate(colloc, data):
     tasks = {t["task"]: t for t in read_tasks() if t["task"] in published}
     rate = loader_rate(list(tasks.values()))
     with open(os.path.join(FOLDER, "waits.csv"), "w", encoding="utf-8") as file:
-        file.write("task,gpus,published,step_ms,smact,loader_rate,smact_with_loader\n")
+        file.write("task,gpus,published,step_ms,exchange_ms,smact,loader_rate,smact_with_loader\n")
         for name, task in tasks.items():
             has_images = task["dataset"] in IMAGES
-            alone = estimate_of(colloc, data, task, None)
-            loaded = estimate_of(colloc, data, task, rate) if has_images else alone
+            alone = estimate_of(colloc, data, task)
+            loaded = alone
+            if has_images:
+                loaded = estimate_of(colloc, data, task, f"--loader-rate={rate:.4f}")
+            each = estimate_of(colloc, data, task, "--parallel=none")
             file.write(
                 f"{name},{task['gpus']},{task['smact']},{alone['step_ms']:.3f},"
+                f"{alone['step_ms'] - each['step_ms']:.3f},"
                 f"{alone['smact']:.4f},{rate if has_images else 0:.1f},{loaded['smact']:.4f}\n"
             )
 
@@ -248,18 +250,25 @@ def effect_table():
     return markdown(["", "published", "as in tasks.txt", *derived], rows)
 
 
+def exchange(cell):
+    """The part of a step that waits for the other GPU's gradients."""
+    share = float(cell["exchange_ms"]) / float(cell["step_ms"])
+    return f"{100 * share:.2f} %" if int(cell["gpus"]) > 1 else ""
+
+
 def waits_table():
     with open(os.path.join(FOLDER, "waits.csv"), encoding="utf-8", newline="") as file:
         cells = list(csv.DictReader(file))
     names = "smact", "smact_with_loader"
     errors = {n: [abs(float(c[n]) - float(c["published"])) for c in cells] for n in names}
     rows = [
-        [c["task"], c["gpus"], c["published"], *(f"{float(c[n]):.2f}" for n in names)]
+        [c["task"], c["gpus"], c["published"], exchange(c), *(f"{float(c[n]):.2f}" for n in names)]
         for c in cells
     ]
     means = [f"**{sum(errors[n]) / len(cells):.3f}**" for n in names]
-    rows.append(["mean error", "", "", *means])
-    return markdown(["training", "GPUs", "published", "estimated", "with the loader's rate"], rows)
+    rows.append(["mean error", "", "", "", *means])
+    head = ["training", "GPUs", "published", "exchange", "estimated", "with the loader's rate"]
+    return markdown(head, rows)
 
 
 def tables():
