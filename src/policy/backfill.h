@@ -28,13 +28,13 @@
  *
  * The reserved GPUs are those predicted to admit the head first, in the number that it requests. If
  * that cannot be predicted because times are unknown, all GPUs that suit the head are reserved;
- * under predictive those that the fewest tasks have to leave. In a cluster, all GPUs of their nodes
- * are reserved, too. The reservation stays the same until the head starts or another task becomes
- * the head. For the same head it is chosen again when the inputs of the prediction change: a
- * recovering task takes one of the GPUs; one of them fails, stops sending samples, or is kept from
- * the head by a reservation in advance; an external process appears there or takes 256 MiB more;
- * the time limit of a running task changes, or what the head itself requests. A task behind the
- * head may start
+ * under predictive, and for a head that was run again, those that the fewest tasks have to leave
+ * (core/ask/queue_head.c). In a cluster, all GPUs of their nodes are reserved, too. The reservation
+ * stays the same until the head starts or another task becomes the head. For the same head it is
+ * chosen again when the inputs of the prediction change: a recovering task takes one of the GPUs;
+ * one of them fails, stops sending samples, or is kept from the head by a reservation in advance;
+ * an external process appears there or takes 256 MiB more; the time limit of a running task
+ * changes, or what the head itself requests. A task behind the head may start
  *
  *   1. on a GPU that is not reserved, unless it would slow down a resident that is also on a
  *      reserved GPU;
@@ -59,7 +59,8 @@
  *      interference model are right; but by rule 4 it may, until it has waited for its own time.
  *   2. Where times are not known, the head starts at the latest when those tasks have left its GPUs
  *      that were there before they were reserved: no backfilled task keeps it waiting longer (rule
- *      2). Under predictive another GPU may become free sooner, and be taken.
+ *      2). Under predictive, and where the head was run again, another GPU may become free sooner,
+ *      and be taken.
  *   3. The head may find a backfilled task on its GPU (rule 2). It is slowed down no more than the
  *      policy lets any task be.
  */

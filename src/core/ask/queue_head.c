@@ -10,6 +10,17 @@
  *
  * None of them may starve the oldest: once CORE_PASSED_MAX later tasks have started before it, it
  * is the head.
+ *
+ * A head may wait for hours. Where it is not known until when, all GPUs are kept for it: any may be
+ * the first to admit it. Not so a head that has had its turn: it was started, its memory did not
+ * fit, and it was run again (pass/memory_answer.c). It waits as a task does that ran out of memory:
+ * some GPUs are kept for it, and the queue goes on with the others. An example, nothing known:
+ *
+ *     GPU 0: task 1, 24 of 40 GiB      task 3 began on GPU 0, and wanted 30 GiB: it is run again
+ *     GPU 1: task 2, 12 GiB            task 4 has not been started yet
+ *
+ *     Kept for task 3 is GPU 0 or GPU 1; task 4 starts on the other one. Task 5 may follow it
+ *     there, but if task 4 has to wait, so has task 5.
  */
 #include "core/ask/queue_head.h"
 
@@ -101,4 +112,10 @@ struct task *core_head_of_queue(const struct core *core)
         if (takes_longer(task, head) && may_be_head(core, task))
             head = task;
     return head;
+}
+
+bool core_queue_goes_on(const struct core *core, const struct task *head)
+{
+    return head->run->need_is_least && core->view.reservation_start_us == START_UNKNOWN &&
+           !core_task_policy(core, head)->longest_first;
 }

@@ -25,4 +25,9 @@ bool core_is_resumed_before(
 /* The task of the main queue that is placed next. Returns NULL when the queue is empty. */
 struct task *core_head_of_queue(const struct core *core);
 
+/* Was the head run again because its memory did not fit, and is it not known when the GPUs that
+ * were chosen for it admit it? Then only these are kept for it, and the queue goes on behind it in
+ * its order. To be asked once they have been chosen. */
+bool core_queue_goes_on(const struct core *core, const struct task *head);
+
 #endif

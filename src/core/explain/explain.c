@@ -127,6 +127,20 @@ static void add_recovery(struct text_line *line, const struct core *core, const 
         format_size((int64_t)need.free_bytes, wanted, sizeof wanted));
 }
 
+/* "its memory did not fit, so it was run again; meanwhile GPU 1 is kept for it: " */
+static void add_kept(struct text_line *line, const struct core *core, const struct task *task)
+{
+    int n = 0;
+    if (core->reserved_for != task->id || !core_queue_goes_on(core, task))
+        return;
+    text_line_add(line, "its memory did not fit, so it was run again; meanwhile GPU%s ",
+        task->request.gpus > 1 ? "s" : "");
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].is_choice_of_head)
+            text_line_add(line, "%s%s", n++ ? ", " : "", core->view.gpus[i].id.label);
+    text_line_add(line, " %s kept for it: ", n > 1 ? "are" : "is");
+}
+
 /* GPUs admit the task. A suspended one may have to wait all the same. */
 static void explain_admitted(struct text_line *line, const struct task *task, int64_t now_us)
 {
@@ -162,6 +176,7 @@ static void explain_placement(
             explain_admitted(line, task, now_us);
         } else {
             add_recovery(line, core, task);
+            add_kept(line, core, task);
             explain_gpus(line, core, task, answer.verdicts);
         }
     }
@@ -241,7 +256,10 @@ static bool explain_order(struct text_line *line, const struct core *core, const
         text_line_add(line, "; it needs CPUs or main memory, which those behind it leave to it");
         return true;
     }
-    if (in_order)
+    if (core_queue_goes_on(core, head))
+        text_line_add(line, "; task %s was run again, meanwhile the others start in order: ",
+            task_label(head).text);
+    else if (in_order)
         text_line_add(line, "; to start before task %s: ", task_label(head).text);
     else
         text_line_add(line, "; to start before it: ");

@@ -2,7 +2,8 @@
 /*
  * Backfill: tasks behind the head of the main queue start before it, where their policies see that
  * it is not delayed. They are tried in the order of the users' queues; of one user's, under a
- * policy that takes the longest first, the shortest.
+ * policy that takes the longest first, the shortest. Behind a head that was run again they start in
+ * order: one that has to wait holds up those behind it (ask/queue_head.c).
  *
  * Each try costs a verdict on each GPU, so their number is limited, and three things save them: of
  * tasks that are alike only the first is tried, what all have in common is predicted once for each
@@ -18,6 +19,7 @@
 #include "core/ask/main_queue.h"
 #include "core/ask/placement.h"
 #include "core/ask/queue_head.h"
+#include "core/ask/servable.h"
 #include "core/decide/place.h"
 #include "core/kind_match.h"
 #include "core/pass/head_reservation.h"
@@ -131,15 +133,35 @@ static int place_behind(struct core *core, struct task *task, int64_t now_us)
     return r;
 }
 
+/* Does a task that waits hold up those behind it, in order? Not if it was run again as well, nor if
+ * no GPUs can serve it. */
+static bool holds_up(const struct core *core, const struct task *task)
+{
+    return task->state == TASK_QUEUED && !task->run->need_is_least &&
+           core_can_be_served(core, task);
+}
+
+/* Does one of the `n` tasks before it in order? Only where both could use the same GPUs. */
+static bool is_held_up(
+    const struct core *core, const struct task *task, struct task *const *before, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (holds_up(core, before[i]) && core_shares_kinds(core, task, before[i]))
+            return true;
+    return false;
+}
+
 /* Tries these tasks in their order. One that is like the last that has to wait is not tried. */
 static int try_behind(
     struct core *core, struct task *const *behind, int n, const struct task *head, int64_t now_us)
 {
     int r = 0;
+    const bool in_order = core_queue_goes_on(core, head);
     const struct task *waits = do_tasks_like_it_wait(core, head) ? head : NULL;
     for (int i = 0; i < n && r == 0; i++) {
         bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
-        if (is_alike || core_leaves_host_to(core, behind[i], head))
+        if (is_alike || core_leaves_host_to(core, behind[i], head) ||
+            (in_order && is_held_up(core, behind[i], behind, i)))
             continue;
         if (core_finds_gpus(core, behind[i], NULL, now_us, &core->placement))
             r = place_behind(core, behind[i], now_us);

@@ -10,6 +10,7 @@
 #include "core/pass/head_reservation.h"
 
 #include "core/ask/placement.h"
+#include "core/ask/queue_head.h"
 #include "core/ask/servable.h"
 #include "core/ask/set_aside.h"
 #include "core/memory_domain.h"
@@ -20,11 +21,12 @@
 
 /* If it is not known when the head can start, any GPU that suits it, and is not kept from it by a
  * reservation in advance, may be the first to admit it.
- * (A policy that takes the longest task first has times, and takes that risk.) */
+ * (A policy that takes the longest task first has times, and takes that risk. A head that was run
+ * again has had its turn.) */
 static bool may_get_any_gpu(const struct core *core, const struct task *head)
 {
     return core->view.reservation_start_us == START_UNKNOWN &&
-           !core_task_policy(core, head)->longest_first;
+           !core_task_policy(core, head)->longest_first && !core_queue_goes_on(core, head);
 }
 
 /* In a cluster the CPUs of a node are as scarce as its GPUs: a GPU is reserved with all others of

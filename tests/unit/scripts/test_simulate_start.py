@@ -149,9 +149,16 @@ class Pages(unittest.TestCase):
             for kind in ("", " with data loading")
             for policy in script.POLICIES
         ]
-        sooner = sorted(-change_of(self.row(name, 5)[0]) for name in traces)
-        said = re.search(r"long trainings are done .*? \(([0-9.]+) to ([0-9.]+) % sooner", text)
-        self.assertEqual([float(number) for number in said.groups()], [sooner[0], sooner[-1]])
+        changes = [change_of(self.row(name, 5)[0]) for name in traces]
+        said = re.search(r"long trainings are done .*? \(([-+0-9.]+) to ([-+0-9.]+) %,", text)
+        self.assertEqual([float(number) for number in said.groups()], [max(changes), min(changes)])
+        loading = [
+            change_of(self.row(f"{trace} with data loading, magm", 5)[1]) for trace in script.TRACES
+        ]
+        said = re.search(r"Now they complete ([0-9]) to ([0-9]) % sooner", text)
+        self.assertEqual(
+            [-int(number) for number in said.groups()], sorted(map(round, loading))[::-1]
+        )
         arrays = [row for row in self.rows if " MiB, SM activity " in row[0]]
         longest = max(float(row[5]) for row in arrays)
         said = re.search(r"200 trainings of a minute take at most ([0-9]+) % longer", text)
