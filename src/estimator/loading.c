@@ -16,6 +16,12 @@
 
 enum { SIZES_MOST = 4 }; /* times as many pixels as measured, or as few. Chosen. */
 
+/* Processes of the training on the host, as the task or its script says. */
+static double processes_of(const struct estimate_request *request)
+{
+    return request->gpus > 1 ? request->gpus : fmax(1, (double)request->export->processes);
+}
+
 static struct reading not_known(const char *why, const char **ret_why)
 {
     *ret_why = why;
@@ -26,7 +32,7 @@ static struct reading rate_of_host(const struct estimate_request *request,
     const struct export_loader *loader, const char **ret_why)
 {
     const struct host_decoding *host = &request->decoding;
-    double sizes = loader->pixels / LOADING_PIXELS, processes = fmax(1, request->gpus);
+    double sizes = loader->pixels / LOADING_PIXELS, processes = processes_of(request);
     if (host->rate <= 0 || host->most <= 0)
         return not_known("it decodes JPEGs, and how fast this host does is not known: SMACT is "
                          "without a wait for data; colloc calibrate measures it",

@@ -80,6 +80,16 @@ static void test_what_never_waits(void **state)
     assert_float_equal(loading_rate(&given, &why).value, 7, 1e-9);
 }
 
+/* A script behind torchrun shows its processes, where the task does not name its GPUs. */
+static void test_processes_that_the_script_shows(void **state)
+{
+    struct export export = {.loader = jpegs(8, LOADING_PIXELS), .processes = 4};
+    struct estimate_request request = {.export = &export, .gpus = 1, .decoding = {100, 1200}};
+    assert_float_equal(loading_rate(&request, &why).value, 300, 1e-9);
+    request.gpus = 2;
+    assert_float_equal(loading_rate(&request, &why).value, 600, 1e-9);
+}
+
 /* The user's own figure comes before what was seen. */
 static void test_the_option_decides(void **state)
 {
@@ -176,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_workers_until_the_processors_are_busy),
         cmocka_unit_test(test_what_is_not_known_says_why),
         cmocka_unit_test(test_what_never_waits),
+        cmocka_unit_test(test_processes_that_the_script_shows),
         cmocka_unit_test(test_the_option_decides),
         cmocka_unit_test(test_an_exchange_is_hidden_but_for_its_last_bucket),
         cmocka_unit_test(test_an_exchange_grows_with_all_but_the_rate),
