@@ -164,6 +164,16 @@ static void move_to(struct process *p, const int *moves)
         p->segments[i].seat.gpu = moves[p->segments[i].seat.gpu];
 }
 
+/* Another process takes memory in the moment in which it was freed for the restore. */
+static void take_before(struct world *world, const struct process *p)
+{
+    for (int i = 0; i < p->seat_count; i++) {
+        struct gpu *gpu = &world->gpus[p->seats[i].gpu];
+        gpu->foreign_bytes += gpu->restore_bytes;
+        gpu->restore_bytes = 0;
+    }
+}
+
 /* A restore that fails leaves the process FAILED for good: its memory is nowhere any more. */
 int suspension_restore(struct world *world, struct process *p, const int *moves)
 {
@@ -177,6 +187,7 @@ int suspension_restore(struct world *world, struct process *p, const int *moves)
     }
     if (moves)
         move_to(p, moves);
+    take_before(world, p);
     if (take_back(world, p) < 0) {
         set_state(p, CUDA_FAILED);
         return CUDA_OUT_OF_MEMORY;

@@ -44,6 +44,7 @@ static const char HELP[] =
     "        slowdown=off|hardware|heat|power-brake   the reason of reduced clocks (its speed stays)\n"
     "        foreign-mib=N  foreign-at-mib=N   memory of an external process, and where it lies\n"
     "        foreign-pid=N                     that process, which need not live any more (default 1)\n"
+    "        restore-mib=N                     it takes N MiB more when the next restore begins\n"
     "        nvlink=GPU:N                      N NVLinks to another GPU\n"
     "        vanish=N  appear=N                MIG device N is removed under its processes, and comes back\n"
     "set machine\n"
@@ -193,6 +194,8 @@ static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
         return set_mib(name, value, &gpu->foreign_offset, fault);
     if (strcmp(name, "foreign-pid") == 0)
         return set_pid(name, value, &gpu->foreign_pid, fault);
+    if (strcmp(name, "restore-mib") == 0)
+        return set_mib(name, value, &gpu->restore_bytes, fault);
     return fault_set(fault, EINVAL, "%s: unknown; see colloc-emulator --help", name);
 }
 

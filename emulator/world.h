@@ -107,6 +107,7 @@ struct gpu {
     int64_t foreign_bytes;                        /* memory of an external process, */
     pid_t foreign_pid;      /* which NVML lists under this number, alive or not; 0: 1 */
     int64_t foreign_offset; /* where it lies, where memory is linear */
+    int64_t restore_bytes;  /* what that process takes when the next restore begins there */
     struct unit units[UNITS_MAX];
 };
 

@@ -134,12 +134,15 @@ static int resume_process(struct helper *helper, const struct helper_request *re
         args.n_pairs = (unsigned)driver->n_gpus;
     }
     reservations_drop(&helper->reservations, driver, process_of(request));
-    return driver->process_restore(request->pid, &args);
+    int r = driver->process_restore(request->pid, &args);
+    reservations_end_contexts(&helper->reservations, driver);
+    return r;
 }
 
 static int release_memory(struct helper *helper, const struct helper_request *request)
 {
     reservations_drop(&helper->reservations, &helper->driver, process_of(request));
+    reservations_end_contexts(&helper->reservations, &helper->driver);
     return 0;
 }
 

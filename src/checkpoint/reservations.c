@@ -29,8 +29,7 @@ static int open_context(
     return driver->context_set(context);
 }
 
-static void close_unused_contexts(
-    struct reservations *reservations, const struct cuda_driver *driver)
+void reservations_end_contexts(struct reservations *reservations, const struct cuda_driver *driver)
 {
     for (int device = 0; device < driver->n_gpus; device++) {
         bool used = false;
@@ -59,7 +58,7 @@ int reservations_add(struct reservations *reservations, const struct cuda_driver
     if (r == 0)
         reservations->list[reservations->count++] = (struct reservation){process, device, handle};
     else
-        close_unused_contexts(reservations, driver);
+        reservations_end_contexts(reservations, driver);
     return r;
 }
 
@@ -74,5 +73,4 @@ void reservations_drop(
             reservations->list[kept++] = reservations->list[i];
     }
     reservations->count = kept;
-    close_unused_contexts(reservations, driver);
 }

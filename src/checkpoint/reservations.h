@@ -30,8 +30,12 @@ struct reservations {
 int reservations_add(struct reservations *reservations, const struct cuda_driver *driver,
     struct process_id process, int device, int64_t bytes);
 
-/* Frees the memory held for the process. */
+/* Frees the memory held for the process. Nothing may come between this and a restore: what another
+ * program takes of that memory meanwhile is missing, and the process is lost. */
 void reservations_drop(
     struct reservations *reservations, const struct cuda_driver *driver, struct process_id process);
+
+/* Ends the contexts on GPUs where nothing is held any more. */
+void reservations_end_contexts(struct reservations *reservations, const struct cuda_driver *driver);
 
 #endif

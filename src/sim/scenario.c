@@ -270,6 +270,29 @@ static void fail_to_yield(struct scenario_run *run, const struct task *task)
     note_error(run, sim_step(run->sim, &failed));
 }
 
+/* Has an external process taken the memory that the task was to come back to? */
+static bool is_memory_taken(const struct scenario_run *run, const struct task *task)
+{
+    bool is_taken = false;
+    for (int i = 0; i < task->n_gpus && task->state == TASK_RESUMING; i++) {
+        int gpu = task->gpus[i];
+        double external_bytes = (double)run->gpus[gpu].external_bytes;
+        is_taken |= external_bytes + run->tasks[task->id].resident_bytes >
+                    (double)run->scenario.gpus[gpu].mem_total_bytes;
+    }
+    return is_taken;
+}
+
+/* A carrier takes the blocks away again; a process that the driver was to restore is lost. */
+static void fail_to_return(struct scenario_run *run, const struct task *task)
+{
+    struct event failed = {
+        .kind = EVENT_SUSPENSION_FAILED, .time_us = sim_now_us(run->sim), .task = task->id};
+    failed.suspension_failed.why = is_carried(run, task) ? SUSPENSION_NO_MEMORY : SUSPENSION_LOST;
+    failed.suspension_failed.is_suspended = true;
+    note_error(run, sim_step(run->sim, &failed));
+}
+
 static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wakeup)
 {
     const struct task *task = core_task(sim_core(run->sim), wakeup->subject);
@@ -280,6 +303,10 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         return;
     if (run->scenario.tasks[task->id].unsuspendable) {
         fail_to_yield(run, task);
+        return;
+    }
+    if (is_memory_taken(run, task)) {
+        fail_to_return(run, task);
         return;
     }
     struct event event = {.kind = task->run->yield.is_relocating   ? EVENT_RELOCATED

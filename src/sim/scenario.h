@@ -40,9 +40,10 @@
  * (the driver has refused the try), memory-wait-end a, estimate a 6GiB, why a (prints its state and
  * why it waits).
  *
- * Changes of a GPU: foreign gpu0 20GiB (memory of external processes), lost, faulty, silent (no
- * samples), blind (no activity), nosmact (utilisation only), noprocs (the driver lists no
- * processes), hides (it does not list ours, as within a container), found (none of these any more).
+ * Changes of a GPU: foreign gpu0 20GiB (memory of external processes; a task on its way back that
+ * misses it leaves again if it is carried, else it is lost), lost, faulty, silent (no samples),
+ * blind (no activity), nosmact (utilisation only), noprocs (the driver lists no processes), hides
+ * (it does not list ours, as within a container), found (none of these any more).
  *
  * A task runs for `runs` whatever runs beside it: how sharing slows tasks is the simulator's part.
  * Only the latency of a service grows, with the SMACT of the tasks that compute beside it: 0.5

@@ -16,6 +16,7 @@ import unittest
 from daemon_case import (
     BUILD,
     MIB,
+    SANITIZED,
     DaemonCase,
     at_least,
     at_most,
@@ -37,10 +38,22 @@ TASK_MIB = 600  # small: the host must have as much memory free, and 2 GiB in re
 LARGE_MIB = 3000
 
 
+other_host = unittest.skipIf(SANITIZED, "the sanitizer wants to be loaded first")
+
+
 class Suspend(DaemonCase):
     gpus = "2xA100-40GB"
     speed = 100
     settings = {"sample-period": "100ms", "suspend-without-gate": "yes"}
+
+    def restart_on_host(self, **memory):
+        """Its memory is not that of this machine (small_host.c)."""
+        environment = dict(self.env)
+        self.env.update(
+            memory, LD_PRELOAD=os.path.abspath(f"{BUILD}/tests/system/libsmall-host.so")
+        )
+        self.restart()
+        self.env = environment
 
     def show(self):
         return subprocess.run(
@@ -677,16 +690,10 @@ class Pooled(Suspend):
         self.wait_room()
         self.out_and_back(task, pid)
 
-    @unittest.skipIf(
-        b"__asan_init" in read(program("collocd"), "rb"), "the sanitizer wants to be loaded first"
-    )
+    @other_host
     def test_by_default_it_grows_for_what_gave_way(self):
         """As 47 GiB of a host of 251 GiB: more than a sixteenth, less than a quarter."""
-        environment = dict(self.env)
-        self.env["LD_PRELOAD"] = os.path.abspath(f"{BUILD}/tests/system/libsmall-host.so")
-        self.env["COLLOC_TEST_HOST_MIB"] = "1870"
-        self.restart()
-        self.env = environment
+        self.restart_on_host(COLLOC_TEST_HOST_MIB="1870")
         task, pid = self.start_program(self.blocks)
         self.assertAlmostEqual(self.get("/v1/info")["carrier_pool"]["max_mib"], 1870 / 16, delta=1)
         self.assertIn("SUSPENDED", self.colloc("suspend", str(task)).stdout)
@@ -1272,6 +1279,114 @@ class TwoAtOnce(Suspend):
         for task, pid in pids.items():
             self.assertTrue(is_alive(pid))
             self.assertEqual(self.task(task)["attempt_count"], 1)
+
+
+class MemoryTakenInARestore(Suspend):
+    """Another process takes memory in the moment in which it is freed for a restore: of what was
+    free besides, of what a carried task's blocks need, or of what the driver needs itself."""
+
+    settings = {"sample-period": "100ms", "carrier": "yes", "sharing": "streams", "margin": "0"}
+    start_program, wait_steps, goes_on = Carried.start_program, Carried.wait_steps, Carried.goes_on
+    spare_mib = 256 + 16  # of SUSPENSION_RESTORE_SPARE_BYTES, and 2 MiB for each of its blocks
+
+    def leave_free(self, mib, taken_mib):
+        """Of both GPUs, for what has been suspended."""
+        for gpu in "01":
+            foreign_mib = USABLE_MIB - mib - self.spare_mib
+            self.emulator("set", gpu, f"foreign-mib={foreign_mib}", f"restore-mib={taken_mib}")
+        for gpu in (0, 1):
+            self.wait_gpu(lambda found: at_least(found["mem_used_mib"], foreign_mib), gpu)
+
+    def leave_all_free(self):
+        for gpu in "01":
+            self.emulator("set", gpu, "foreign-mib=0", "restore-mib=0")
+
+    def test_of_what_its_blocks_need(self):
+        """The driver has put its context back, and takes it again."""
+        task, pid = self.start_program()
+        until(lambda: self.task(task)["carried"], "its carrier")
+        mib = self.processes()[pid][1]
+        self.colloc("suspend", str(task))
+        self.leave_free(mib, self.spare_mib + mib // 2)
+        refused = self.colloc("resume", str(task), code=1)
+        self.assertIn("cannot be put back now", refused.stderr)
+        self.assertEqual(self.processes()[pid][2], "suspended")
+        self.leave_all_free()
+        self.goes_on(task)
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+
+class MemoryTakenFromTheDriver(MemoryTakenInARestore):
+    settings = {**Suspend.settings, "carrier": "no", "sharing": "streams", "margin": "0"}
+    test_of_what_its_blocks_need = None
+
+    def suspended(self, taken_mib):
+        task = self.start_task(LARGE_MIB)
+        pid = self.pid(task, LARGE_MIB)
+        self.colloc("suspend", str(task))
+        self.leave_free(LARGE_MIB, taken_mib)
+        return task, pid
+
+    def test_of_what_was_free_besides(self):
+        task, pid = self.suspended(200)
+        self.colloc("resume", str(task))
+        self.assertEqual(self.processes()[pid][1:], (LARGE_MIB, ""))
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_of_what_the_driver_needs(self):
+        """It can never be restored: its task is run again, and says why."""
+        task, pid = self.suspended(1000)
+        lost = self.colloc("resume", str(task), code=1)
+        self.assertIn("restore: CUDA_ERROR_OUT_OF_MEMORY", lost.stderr)
+        self.wait_gone(pid)
+        self.leave_all_free()
+        until(lambda: self.task(task)["attempt_count"] == 2, "its second attempt")
+        self.pid(task, LARGE_MIB)
+
+
+class Huge(Suspend):
+    """132 GiB in one process. Its memory is emulated; that of its host is what a file says."""
+
+    gpus = "1xH200"
+    speed = 300
+    mib = 132 << 10
+    settings = {**Suspend.settings, "carrier": "no"}
+
+    def host_has(self, available_gib):
+        self.write("meminfo", f"MemAvailable: {available_gib << 20} kB\n")
+
+    @other_host
+    def test_132_gib(self):
+        self.host_has(64)
+        self.restart_on_host(
+            COLLOC_TEST_HOST_MIB=str(512 << 10), COLLOC_TEST_MEMINFO=f"{self.work}/meminfo"
+        )
+        task = self.start_task(self.mib)
+        pid = self.pid(task, self.mib)
+        refused = self.colloc("suspend", str(task), code=1).stderr
+        self.assertIn("the host has too little free memory for the task's GPU memory", refused)
+        self.assertIn("(132.0 GiB wanted, 64.0 GiB free)", refused)
+        self.assertEqual(self.processes()[pid][1:], (self.mib, ""))
+        self.host_has(256)
+        self.colloc("suspend", str(task))
+        self.assertEqual(self.processes()[pid], (0, 0, "suspended"))
+        self.colloc("resume", str(task))
+        self.wait_state(task, "RUNNING")
+        self.assertEqual(self.processes()[pid][1:], (self.mib, ""))
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    @other_host
+    def test_half_of_the_host_is_less(self):
+        """The default of suspend-memory-max, on a host of 251 GiB."""
+        self.host_has(240)
+        self.restart_on_host(
+            COLLOC_TEST_HOST_MIB=str(251 << 10), COLLOC_TEST_MEMINFO=f"{self.work}/meminfo"
+        )
+        task = self.start_task(self.mib)
+        refused = self.colloc("suspend", str(task), code=1).stderr
+        self.assertIn("suspend-memory-max", refused)
+        self.assertIn("(132.0 GiB wanted, 125.5 GiB free)", refused)
+        self.assertEqual(self.task(task)["state"], "RUNNING")
 
 
 class Faults(Suspend):
