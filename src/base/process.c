@@ -96,6 +96,19 @@ bool process_parse_hides_environ(const char *stat)
     return number_of_field(stat, VSIZE) > 0 && (end == 0 || start != end);
 }
 
+uint64_t process_parse_program(const char *stat)
+{
+    enum { START_STACK = 28 };
+    return number_of_field(stat, START_STACK);
+}
+
+uint64_t process_read_program(pid_t pid)
+{
+    char path[64], text[2048]; /* chosen: 52 numbers have 1,100 bytes at most */
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return file_read_start(path, text, sizeof text) > 0 ? process_parse_program(text) : 0;
+}
+
 int process_parse_uid(const char *status, uid_t *ret_uid)
 {
     const char *line = strstr(status, "\nUid:");

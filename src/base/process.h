@@ -110,6 +110,13 @@ int process_parse_uid(const char *status, uid_t *ret_uid);
  * place for them yet? */
 bool process_parse_hides_environ(const char *stat);
 
+/* The parser of process_read_program: field 28 of /proc/PID/stat, the address of the stack. */
+uint64_t process_parse_program(const char *stat);
+
+/* Returns a number for the program that runs in the process: the address of its stack, which the
+ * kernel draws anew at each execve(2). 0: not known. */
+uint64_t process_read_program(pid_t pid);
+
 /*
  * Reads and parses /proc/PID/stat, without allocating.
  *

@@ -36,6 +36,7 @@ struct connection {
     int fd;
     enum role role;
     uint64_t begun_ms;
+    uint64_t program; /* of the process when it connected; 0: not known */
     struct preload_peer peer;
     struct preload_process process;
     struct preload_waiter waiter;
@@ -277,6 +278,7 @@ static int add_connection(struct preload_listener *listener, int fd)
     *connection = (struct connection){.listener = listener,
         .fd = fd,
         .begun_ms = uv_now(listener->loop),
+        .program = process_read_program(credentials.pid),
         .peer = {
             .pid = credentials.pid, .born = read_born(credentials.pid), .uid = credentials.uid}};
     int r = connection_quota_add(&listener->quota, credentials.uid);
@@ -308,13 +310,25 @@ static void on_connection(uv_poll_t *poll, int status, int events)
         uv_timer_start(&listener->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
+/* Does another program run in the process, which has kept the descriptor? No answer comes then.
+ * Only those at a closed gate are looked at: they are few, and are waited for. */
+static bool has_other_program(const struct connection *c)
+{
+    if (c->role != ROLE_PROCESS || atomic_load(&c->process.page->gate) != PRELOAD_GATE_CLOSED)
+        return false;
+    uint64_t program = process_read_program(c->peer.pid);
+    return c->program && program && program != c->program;
+}
+
 /* Without connections nothing wakes the loop for it. */
 static void on_sweep(uv_timer_t *timer)
 {
     struct preload_listener *listener = timer->data;
     for (struct connection *c = listener->first, *next; c; c = next) {
         next = c->next;
-        if (c->role == ROLE_NEW && uv_now(listener->loop) - c->begun_ms > SILENCE_MAX_MS)
+        bool is_silent = c->role == ROLE_NEW &&
+                         uv_now(listener->loop) - c->begun_ms > SILENCE_MAX_MS;
+        if (is_silent || has_other_program(c))
             end_connection(c);
     }
     if (listener->is_full) {

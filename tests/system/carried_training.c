@@ -20,6 +20,7 @@
  * lost.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +33,7 @@
 
 #include "preload/page.h"
 
-enum { BLOCKS_MAX = 32, MIB = 1 << 20, FAILED = 1, LOST = 2 };
+enum { BLOCKS_MAX = 32, MIB = 1 << 20, FAILED = 1, LOST = 2, FDS_MAX = 1024 };
 enum { PIECE_STEPS = 4 };
 enum { STEP_NS = 10 * 1000 * 1000 }; /* chosen: many steps in a poll of the agent */
 enum { NCCL_INT64 = 4, NCCL_SUM = 0, PINNED = 1, ON_DEVICE = 1 };
@@ -75,6 +76,7 @@ static struct {
 
 static struct {
     long device, n_blocks, first_mib, pool_mib, grows_mib, n_pieces, piece_mib;
+    long keeps; /* its descriptors are open in the program of --execs */
     long steps; /* 0: until `end` exists */
     const char *end, *idle, *grows, *execs, *is_short;
     long has_nccl, rank, communicates; /* rank: of two; -1: none */
@@ -336,11 +338,20 @@ static void train(const struct block *sums)
     }
 }
 
+/* For the next program, whatever they are. */
+static void keep_descriptors(void)
+{
+    for (int fd = 3; fd < FDS_MAX; fd++)
+        fcntl(fd, F_SETFD, 0);
+}
+
 /* The program's main thread may be at the gate. */
 static void *load_another_program(void *unused)
 {
     while (!exists(options.execs))
         sleep_ns(STEP_NS);
+    if (options.keeps)
+        keep_descriptors();
     execlp("sleep", "sleep", "1000", NULL);
     return unused;
 }
@@ -371,6 +382,7 @@ static const struct {
     {"--pool-mib=", &options.pool_mib, NULL},
     {"--grows=", NULL, &options.grows},
     {"--execs=", NULL, &options.execs},
+    {"--keeps=", &options.keeps, NULL},
     {"--short=", NULL, &options.is_short},
     {"--grows-mib=", &options.grows_mib, NULL},
     {"--pieces=", &options.n_pieces, NULL},

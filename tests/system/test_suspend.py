@@ -477,15 +477,38 @@ class Carried(Suspend):
         self.goes_on(task)
         self.assertEqual(self.task(task)["attempt_count"], 1)
 
-    def test_it_loads_another_program_meanwhile(self):
-        """The memory goes with the old program: there is nothing to bring back."""
-        task, pid = self.start_program("--execs=go")
+    def descriptors(self, pid):
+        """Sockets and memory that the process has open."""
+        folder = f"/proc/{pid}/fd"
+        links = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if int(fd) > 2]
+        return [link for link in links if "socket:" in link or "memfd:" in link]
+
+    def load_another(self, options):
+        """A suspended task in which another program runs by now."""
+        task, pid = self.start_program("--execs=go " + options)
         until(lambda: self.task(task)["carried"], "its carrier")
         self.colloc("suspend", str(task))
         self.wait_state(task, "SUSPENDED")
+        self.assertTrue(self.descriptors(pid))
         self.write("go", "")
         until(lambda: proc(pid, "comm").strip() == "sleep", "the other program")
         until(lambda: pid not in self.processes(), "its memory to be free")
+        return task, pid
+
+    def test_it_loads_another_program_meanwhile(self):
+        """The memory goes with the old program: there is nothing to bring back. The next one has
+        nothing of the library open."""
+        task, pid = self.load_another("")
+        self.assertEqual(self.descriptors(pid), [])
+        self.colloc("resume", str(task))
+        self.wait_state(task, "RUNNING")
+        self.assertTrue(is_alive(pid))
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_another_program_that_has_its_descriptors(self):
+        """The library does not answer on them: the task goes on all the same."""
+        task, pid = self.load_another("--keeps=1")
+        self.assertTrue(self.descriptors(pid))
         self.colloc("resume", str(task))
         self.wait_state(task, "RUNNING")
         self.assertTrue(is_alive(pid))

@@ -152,11 +152,25 @@ static void test_one_that_waits_for_a_processor(void **state)
     assert_int_equal(process_queued_us(pids[0]), 0);
 }
 
+/* proc(5): field 28 is the address of the stack. */
+static void test_another_program(void **state)
+{
+    assert_int_equal(
+        process_parse_program("7 (a) b) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 "
+                              "21 22 23 24 25 26 27 140737 29"),
+        140737);
+    assert_int_equal(process_parse_program("7 (x) S 4 5"), 0);
+    assert_int_equal(process_parse_program(""), 0);
+    assert_true(process_read_program(getpid()) > 0);
+    assert_int_equal(process_read_program(getpid()), process_read_program(getpid()));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stat),
         cmocka_unit_test(test_an_environment_that_is_hidden),
+        cmocka_unit_test(test_another_program),
         cmocka_unit_test(test_uid),
         cmocka_unit_test(test_this_process),
         cmocka_unit_test(test_a_process_that_is_gone),
