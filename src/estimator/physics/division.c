@@ -13,6 +13,7 @@
 #include "estimator/physics/division.h"
 
 #include "base/span_parts.h"
+#include "estimator/physics/gpu_traits.h"
 #include "training/parallel.h"
 
 /* Returns the parameters of layer `i` and of those in it. */
@@ -97,4 +98,15 @@ struct division division_of(const struct estimate_request *request)
         .gathers_next = unit < (double)request->model->parameters,
         .buckets = traits->fills_buckets || has_replicas(request),
     };
+}
+
+int division_nccl_bytes(const struct estimate_request *request)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    int64_t processes = request->export ? request->export->processes : 0;
+    if (parallel == PARALLEL_TP || parallel == PARALLEL_PP)
+        return GPU_TRAITS_NCCL_MAPS_BYTES;
+    if (parallel_traits(parallel)->communicates || processes > 1)
+        return GPU_TRAITS_NCCL_BYTES;
+    return processes == 1 ? GPU_TRAITS_NCCL_ALONE_BYTES : 0;
 }

@@ -23,6 +23,10 @@ int division_degree(const struct estimate_request *request);
 /* Tests whether the request's ways fit together. Returns NULL, or why they do not. */
 const char *division_conflict(const struct estimate_request *request);
 
+/* Returns what NCCL takes in a process of the request, in bytes; 0: it is not used. A script's
+ * export knows how many processes there are. */
+int division_nccl_bytes(const struct estimate_request *request);
+
 /* Returns the division for a request: all whole for one GPU. */
 struct division division_of(const struct estimate_request *request);
 

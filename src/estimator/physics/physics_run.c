@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The physical estimate of one request: replays its tape or its export, and turns doubts into
- * notes.
+ * The physical estimate of one request: replays its tape or its export.
  *
  * A summary becomes a tape (tape.h), which the allocator's replay plays for two training steps
  * (allocator_replay.h); an export is played as it is, and so is a step that JAX compiled
  * (compiled_replay.h). All give the footprint above the CUDA context. The roofline adds step time
- * and activity. Each doubt goes into the note and into the kind of evidence, which decides the
- * quantiles.
+ * and activity. Each doubt becomes a note, and decides the kind of evidence (physics_notes.c).
  */
 #include "estimator/physics/physics.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,15 +18,11 @@
 #include "estimator/estimator_table.h"
 #include "estimator/physics/compiled_replay.h"
 #include "estimator/physics/known_kernels.h"
+#include "estimator/physics/physics_notes.h"
 #include "estimator/physics/pipeline_stage.h"
 #include "estimator/physics/tape_build.h"
 #include "estimator/physics/tensor_split.h"
 #include "estimator/physics/tried_kernels.h"
-#include "training/name_list.h"
-
-/* Chosen: from this share of unknown parameters, activations or layers on the estimate is doubtful;
- * unknown activations are noted from a smaller share on. */
-static const double doubtful_share = 0.05, remarkable_share = 0.01;
 
 /* The variant of a summary's workspaces. Chosen: one replay instead of a median of several, which
  * did as well on networks of others and took as many times longer. */
@@ -43,163 +36,6 @@ enum { ALIGN_HALF = 8, ALIGN_SINGLE = 4 };
 /* cuDNN's kernels by Fourier's transform: squares of a power of two, 256 x 256 at most (measured on
  * an H200), of the weights and of what is multiplied with them, in complex fp32. */
 enum { FOURIER_SIDE_MIN = 8, FOURIER_SIDE_MAX = 256, FOURIER_WEIGHTS = 2, COMPLEX_BYTES = 8 };
-
-/* From this many taps on cuDNN may choose a kernel whose workspace is many times its maps: it took
- * 21.7 GiB for 128 taps over a sequence at a batch of 64, 18 MiB at 16 (data/memory, fp32). Chosen:
- * more than the widest usual window, 11 x 11. */
-static const double taps_doubtful = 122;
-
-static void describe_optimizer(
-    const struct estimate_request *request, struct estimate *ret_estimate)
-{
-    char all[NAME_LIST_MAX_SIZE];
-    const char *assumed = optimizer_name(optimizer_assumed(request->optimizer));
-    if (request->optimizer == OPTIMIZER_NOT_GIVEN)
-        estimate_note(
-            ret_estimate, 0, "no optimizer is given (--optimizer): estimated for %s", assumed);
-    else if (request->optimizer == OPTIMIZER_OTHER)
-        estimate_note(ret_estimate, 0,
-            "the optimizer %.40s is not known (known are %s), taken for %s",
-            request->optimizer_text ? request->optimizer_text : "",
-            name_list_join(optimizer_names, all), assumed);
-}
-
-/* Adds notes about weights that are not trained. */
-static void describe_trained(const struct model *model, struct estimate *ret_estimate)
-{
-    if (model->parameters_trained.known)
-        estimate_note(ret_estimate, 0, "%lld of %lld parameters are trained",
-            (long long)model->parameters_trained.value, (long long)model->parameters);
-    if (model->is_quantised)
-        estimate_note(ret_estimate, 0,
-            "its weights are quantised, the others taken for 16 bit; prepare_model_for_kbit_training "
-            "makes these 32 bit");
-}
-
-/* Language models of which a part is trained are loaded in 16 bit as often as in 32. */
-bool physics_asks_for_type(const struct estimate_request *request)
-{
-    const struct model *model = request->model;
-    bool is_open = !request->export && request->precision == PRECISION_NOT_GIVEN &&
-                   model->parameters_trained.known && !model->is_quantised,
-         embeds = false;
-    for (size_t i = 0; is_open && i < model->n_layers; i++)
-        embeds |= model->layers[i].kind == LAYER_EMBEDDING;
-    return is_open && embeds;
-}
-
-/* Says where the workspaces of convolutions come from. `is_asked`: from request->kernels. */
-static void describe_kernels(const struct estimate_request *request, const struct physics *physics,
-    bool is_asked, struct estimate *ret_estimate)
-{
-    const struct export *export = request->export;
-    char *text = ret_estimate->kernels;
-    if (export->n_convs == 0)
-        return;
-    if (is_asked)
-        kernel_origin_text(&request->kernels->origin, text, sizeof ret_estimate->kernels);
-    else if (physics->knows_kernels)
-        snprintf(text, sizeof ret_estimate->kernels, "as measured on %s by --kernels",
-            export->measured.gpu);
-    else
-        snprintf(text, sizeof ret_estimate->kernels, "by rules%s",
-            export->tries_kernels ? ": with cudnn.benchmark all kernels are tried" : "");
-}
-
-/* Adds notes about what makes the estimate uncertain. */
-static void describe_doubts(
-    const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
-{
-    const struct tape_doubts *doubts = &tape->doubts;
-    struct span name = {"", 0};
-    if (doubts->unknown_layer != TAPE_NONE)
-        name = request->model->layers[doubts->unknown_layer].type;
-    if (doubts->hidden_share > doubtful_share)
-        estimate_note(ret_estimate, 0,
-            "blocks with %.0f %% of the parameters hide their layers: too low",
-            100 * doubts->hidden_share);
-    if (doubts->unknown_share > remarkable_share)
-        estimate_note(ret_estimate, 0,
-            "layers of unknown types (%.*s) make %.0f %% of the activations",
-            (int)(name.size < 60 ? name.size : 60), name.at, 100 * doubts->unknown_share);
-    if (doubts->unshaped_share > doubtful_share)
-        estimate_note(ret_estimate, 0,
-            "%.0f %% of the layers have no shape and are left out: too low",
-            100 * doubts->unshaped_share);
-    if (doubts->most_taps >= taps_doubtful)
-        estimate_note(ret_estimate, 0,
-            "a convolution of %.0f taps in 32 bit: its workspace may be many times its maps",
-            doubts->most_taps);
-    if (tape->result != (int)tape->n_tensors - 1)
-        estimate_note(ret_estimate, 0,
-            "the network ends in a map smaller than its image: estimated for a loss that enlarges it, "
-            "but for P50");
-    if (request->model->is_suspect)
-        estimate_note(
-            ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
-    if (request->model->format == SUMMARY_KERAS)
-        estimate_note(ret_estimate, 0,
-            "a summary of Keras: estimated as PyTorch would train it; TensorFlow and JAX take most of "
-            "the GPU when they start, unless they are set to grow");
-    describe_optimizer(request, ret_estimate);
-    describe_trained(request->model, ret_estimate);
-    if (tape->sequence_is_longest)
-        estimate_note(ret_estimate, 0,
-            "no sequence length is given (--seq): estimated for %.0f tokens, the longest for which it "
-            "has embeddings of positions",
-            tape->sequence);
-    if (request->checkpointing && tape->n_recomputed == 0)
-        estimate_note(
-            ret_estimate, 0, "no repeated block is seen: estimated without checkpointing");
-    if (precision_note(request->precision) && !request->model->is_quantised)
-        estimate_note(ret_estimate, 0, "%s", precision_note(request->precision));
-    if (request->precision == PRECISION_NOT_GIVEN && !request->model->is_quantised &&
-        !physics_asks_for_type(request))
-        estimate_note(ret_estimate, 0,
-            "no precision is given (--precision): estimated for fp32; amp takes about half");
-    if (request->model->batch.known && request->model->batch.value > 1 &&
-        request->batch != ESTIMATE_NOT_GIVEN && request->batch != request->model->batch.value)
-        estimate_note(ret_estimate, 0,
-            "the summary was printed for a batch of %lld, scaled to %lld",
-            (long long)request->model->batch.value, (long long)request->batch);
-}
-
-/* Adds notes where the export and the task differ. */
-static void describe_export(const struct estimate_request *request, const struct physics *physics,
-    struct estimate *ret_estimate)
-{
-    const struct export *export = request->export;
-    if (request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != export->optimizer)
-        estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s",
-            optimizer_name(export->optimizer),
-            request->optimizer_text ? request->optimizer_text : optimizer_name(request->optimizer));
-    if (request->precision != PRECISION_NOT_GIVEN &&
-        precision_is_autocast(request->precision) != precision_is_autocast(export->precision))
-        estimate_note(ret_estimate, 0, "the export was made in %s: export again for %s",
-            precision_name(export->precision), precision_name(request->precision));
-    if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
-        estimate_note(ret_estimate, 0, "the export was made for sequences of %lld",
-            (long long)export->sequence_length);
-    if (export->measured.batch > 0 && export->n_convs > 0 && !physics->knows_kernels)
-        estimate_note(ret_estimate, 0,
-            "the workspaces of its convolutions were measured on %.63s at a batch of %lld: estimated here",
-            export->measured.gpu, (long long)export->measured.batch);
-    if (export->releases_output)
-        estimate_note(ret_estimate, 0,
-            "the export is of a loop that releases the model's output before the backward pass");
-    if (physics->tries_kernels && !physics->tried.bytes.valid)
-        estimate_note(ret_estimate, 0,
-            "cudnn.benchmark tries all kernels of each convolution: their workspaces are not known, "
-            "and may take as much again");
-    else if (physics->tries_kernels)
-        estimate_note(ret_estimate, 0,
-            "cudnn.benchmark tries all kernels of each convolution: the largest may take %.0f MiB "
-            "meanwhile",
-            physics->tried.bytes.value / (double)MIB);
-    if (export->not_modelled)
-        estimate_note(
-            ret_estimate, 0, "checkpointing or compilation changes what the export shows");
-}
 
 static bool is_aligned(const struct tensor *in, const struct tensor *out, double step)
 {
@@ -260,24 +96,12 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
-/* What NCCL takes in the process. A script's export knows how many processes there are. */
-static int nccl_bytes(const struct estimate_request *request)
-{
-    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
-    int64_t processes = request->export ? request->export->processes : 0;
-    if (parallel == PARALLEL_TP || parallel == PARALLEL_PP)
-        return GPU_TRAITS_NCCL_MAPS_BYTES;
-    if (parallel_traits(parallel)->communicates || processes > 1)
-        return GPU_TRAITS_NCCL_BYTES;
-    return processes == 1 ? GPU_TRAITS_NCCL_ALONE_BYTES : 0;
-}
-
 /* Of one process: CUDA, the libraries, and NCCL where it is used. */
 static double context_of(const struct physics_constants *constants,
     const struct estimate_request *request, bool multiplies, bool convolves_or_half)
 {
     return gpu_traits_context(constants->gpu, multiplies, convolves_or_half) +
-           (double)nccl_bytes(request);
+           (double)division_nccl_bytes(request);
 }
 
 /* What the process that asked cuDNN had more than a context has: the code of the kernels that were
@@ -286,22 +110,6 @@ static double tried_code_of(const struct physics_constants *constants, const str
 {
     double asked = export->measured.process.known ? (double)export->measured.process.value : 0;
     return fmax(0, asked - gpu_traits_context(constants->gpu, false, true));
-}
-
-/* Adds notes about several GPUs: what was assumed. */
-static void describe_division(const struct estimate_request *request, struct estimate *ret_estimate)
-{
-    if (request->gpus > 1 && request->parallel == PARALLEL_NOT_GIVEN)
-        estimate_note(ret_estimate, 0,
-            "%d GPUs without --parallel: estimated as one process of DistributedDataParallel",
-            request->gpus);
-    if (nccl_bytes(request) > 0)
-        estimate_note(ret_estimate, 0, "with %d MiB for NCCL, as on H200s of one host",
-            nccl_bytes(request) >> 20);
-    if (request->offload != OFFLOAD_NONE)
-        estimate_note(ret_estimate, 0, "in the host's memory: %s",
-            request->offload == OFFLOAD_OPTIMIZER ? "the optimizer's states"
-                                                  : "states, weights and gradients");
 }
 
 /*
@@ -394,33 +202,13 @@ static int play_export(const struct physics_constants *constants,
     physics->tries_kernels = export->tries_kernels && !physics->knows_kernels;
     if (physics->tries_kernels)
         physics->tried = tried_workspace_of(export, batch);
-    describe_export(request, physics, ret_estimate);
-    describe_kernels(request, physics, workspaces != NULL, ret_estimate);
+    physics_note_export(request, physics, ret_estimate);
+    physics_note_kernels(request, physics, workspaces != NULL, ret_estimate);
     r = replay_export(constants, request, workspaces, tries, fault, physics);
     free(workspaces);
     free(tries);
     divide_export(request, ret_estimate, &physics->footprint);
     return r;
-}
-
-/* Adds notes about a compiled step: what it is like in the pool, and what is not known. */
-static void describe_compiled(const struct estimate_request *request,
-    const struct footprint *footprint, struct estimate *ret_estimate)
-{
-    const struct compiled_step *step = &request->export->compiled;
-    estimate_note(ret_estimate, 0,
-        "of JAX with XLA_PYTHON_CLIENT_PREALLOCATE=false, else it takes three quarters of the GPU: "
-        "%.0f MiB in use at the peak, in a pool that grows by doubling",
-        footprint->live / (double)MIB);
-    if (!step->is_for_gpu)
-        estimate_note(ret_estimate, 0,
-            "not compiled for a GPU, where temporaries are other ones: export on a GPU");
-    if (!step->compiling.peak_bytes.known)
-        estimate_note(ret_estimate, 0,
-            "without the kernels that the compiler tries, which take several times as much where "
-            "the step convolves");
-    if (!step->code_bytes.known)
-        estimate_note(ret_estimate, 0, "without the program's code, whose size is not known");
 }
 
 static int play_compiled(const struct physics_constants *constants,
@@ -441,7 +229,7 @@ static int play_compiled(const struct physics_constants *constants,
                                      : 0);
     int r = compiled_replay(&export->compiled, fault, &physics->footprint);
     if (r == 0)
-        describe_compiled(request, &physics->footprint, ret_estimate);
+        physics_note_compiled(request, &physics->footprint, ret_estimate);
     return r;
 }
 
@@ -524,33 +312,10 @@ static int play_summary(const struct physics_constants *constants,
     }
     if (r == 0) {
         measure_tape(&tape, request->optimizer, constants, physics);
-        describe_doubts(&tape, request, ret_estimate);
+        physics_note_summary(&tape, request, ret_estimate);
     }
     tape_fini(&tape);
     return r;
-}
-
-/* Finds the kind of evidence, which decides the quantiles. */
-static enum evidence evidence_of(
-    const struct estimate_request *request, const struct physics *physics)
-{
-    const struct tape_doubts *doubts = &physics->doubts;
-    if (request->export && request->export->compiled.is_there)
-        return EVIDENCE_COMPILED;
-    if (request->export && physics->knows_kernels)
-        return EVIDENCE_KERNELS;
-    if (request->export)
-        return strcmp(request->export->method, "script") == 0 ? EVIDENCE_SCRIPT : EVIDENCE_EXPORT;
-    if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
-        doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
-        doubts->unshaped_share > doubtful_share || request->model->trained_is_open ||
-        doubts->most_taps >= taps_doubtful || physics_asks_for_type(request) ||
-        request->offload != OFFLOAD_NONE) /* no such training was compared with its estimate */
-        return EVIDENCE_DOUBTFUL;
-    return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&
-                   request->precision != PRECISION_NOT_GIVEN
-               ? EVIDENCE_DECLARED
-               : EVIDENCE_SUMMARY;
 }
 
 int physics_run_with(const struct physics_constants *constants,
@@ -570,8 +335,8 @@ int physics_run_with(const struct physics_constants *constants,
              : request->export ? play_export
                                : play_summary)(constants, request, fault, estimate, ret_physics);
     if (r == 0) {
-        describe_division(request, estimate);
-        estimate->evidence = evidence_of(request, ret_physics);
+        physics_note_division(request, estimate);
+        estimate->evidence = physics_evidence(request, ret_physics);
     }
     return r;
 }
