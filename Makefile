@@ -56,6 +56,8 @@ soak: with-tests
 	    COLLOC_WALK_SEED=$$seed $(BUILD)/tests/unit/core/test-core-walk || exit 1; done
 	seed=$$(shuf --input-range=1000-4000000000 --head-count=1); echo "core-full_gpus: COLLOC_CROWD_SEED=$$seed"; \
 	    COLLOC_CROWDS=20000 COLLOC_CROWD_SEED=$$seed $(BUILD)/tests/unit/core/test-core-full_gpus
+	seed=$$(shuf --input-range=1000-4000000000 --head-count=1); echo "preload_step_threads: COLLOC_THREADED_SEED=$$seed"; \
+	    COLLOC_THREADED_TRAININGS=2000 COLLOC_THREADED_SEED=$$seed $(BUILD)/tests/unit/preload/test_preload_step_threads
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=400 python3 tests/system/test_suspend.py \

@@ -39,6 +39,10 @@
  * own: a window with both parts has no period, or one of the other calls. So marks that count all
  * over a window stay, unless the intervals found have a fixed number of theirs: layers, batches.
  * So do marks that stay away once in it, in an evaluation, and not in each step.
+ *
+ * Marks of a short window may be calls that come in nearly all of its steps, by chance, or that
+ * threads mostly launch in one order. Where a longer window has marks that count more steps all
+ * over it, here and there, these are better marks of the same step: the count goes on with them.
  */
 #include "preload/step_counter.h"
 
@@ -75,15 +79,20 @@ static const double MADE_CALLS = 1.1;
 static const double MEAN_WEIGHT = 1 / 16.;     /* of a new step in the mean */
 static const double LONGEST_WEIGHT = 1 / 256.; /* of a shorter step in the longest; both chosen */
 static const double SAME_COUNT = 0.1;          /* windows differ by parts of a step */
+static const double SAME_STEPS = 0.005;        /* of marks that need no better ones; chosen */
 
 /* A few evaluations in a window that checks the marks look like steps there; gradients of two
  * batches double the count. Chosen: between the two. */
 static const double SAME_UNIT = 1 / 3.;
 
-/* An interval is a gap if it is GAP_TIMES as long as the one before: layers that were taken for
- * steps end with the pass. With gaps of more than GAPS_MAX of a window's calls marks are not all
- * over it. Both are chosen. */
-static const double GAP_TIMES = 4, GAPS_MAX = 0.2;
+/* Better marks of the same step are all over the window; those that they replace count some of what
+ * they do. Chosen: gradients are accumulated of ten batches at most. */
+static const double ALL_OVER = 0.9, ANOTHER_UNIT = 0.1;
+
+/* An interval is a gap if it is GAP_TIMES as long as the one before, and GAP_OF_MEAN as the mean:
+ * layers that were taken for steps end with the pass. With gaps of more than GAPS_MAX of a window's
+ * calls marks are not all over it. All are chosen. */
+static const double GAP_TIMES = 4, GAP_OF_MEAN = 2, GAPS_MAX = 0.2;
 
 /* ---- what is watched ---- */
 
@@ -194,7 +203,7 @@ static struct gaps find_gaps(const struct step_window *window, const struct step
         if (i < window->used &&
             !step_walk_on(&walk, marks, window->name[window->calls[i]].symbol, i))
             continue;
-        bool is_gap = i - end > GAP_TIMES * before;
+        bool is_gap = i - end > GAP_TIMES * before && i - end > GAP_OF_MEAN * marks->calls;
         gaps.n += is_gap;
         gaps.calls += is_gap ? i - end : 0;
         before = i - end;
@@ -218,15 +227,12 @@ static bool have_gaps(const struct step_window *window, const struct step_marks 
            find_gaps(window, marks).n * found->of_a_step * 2 > found->intervals;
 }
 
-/* Of the calls from one on and before another one. */
-static uint32_t count_intervals(
-    const struct step_window *window, const struct step_marks *marks, uint32_t from, uint32_t to)
+/* Is a number of steps another one than that of the steps that were found? */
+static bool steps_differ(double steps, const struct step_marks *found, double tolerance)
 {
-    struct step_walk walk = {.last = -1};
-    uint32_t n = 0;
-    for (uint32_t i = from; i < to; i++)
-        n += step_walk_on(&walk, marks, window->name[window->calls[i]].symbol, i);
-    return n;
+    double expected = (double)found->intervals / found->of_a_step;
+    double off = steps > expected ? steps - expected : expected - steps;
+    return off > 1 + tolerance * expected;
 }
 
 /* Do the marks divide the calls into other steps than those that were found in them? Of the rest of
@@ -234,11 +240,14 @@ static uint32_t count_intervals(
 static bool marks_differ(const struct step_counter *counter, const struct step_marks *marks,
     const struct step_marks *found, double tolerance)
 {
-    uint32_t counted = count_intervals(&counter->window, marks, found->from, found->to);
-    double steps = (double)counted / marks->of_a_step;
-    double expected = (double)found->intervals / found->of_a_step;
-    double off = steps > expected ? steps - expected : expected - steps;
-    return off > 1 + tolerance * expected;
+    uint32_t counted = step_window_count(&counter->window, marks, found->from, found->to);
+    return steps_differ((double)counted / marks->of_a_step, found, tolerance);
+}
+
+/* Do the marks that were found count the period that they were chosen for? */
+static bool is_counted(const struct step_marks *found)
+{
+    return !steps_differ((double)found->counted / found->of_a_step, found, SAME_COUNT);
 }
 
 /* Has nearly every interval of the outer marks the mean number of intervals of the inner ones?
@@ -267,8 +276,7 @@ static bool are_nested(const struct step_counter *counter, const struct step_mar
 {
     const struct step_window *window = &counter->window;
     const struct step_marks *marks = &counter->marks;
-    double ours = count_intervals(window, marks, found->from, found->to);
-    double theirs = count_intervals(window, found, found->from, found->to);
+    double ours = step_window_count(window, marks, found->from, found->to), theirs = found->counted;
     return ours > theirs ? divide_evenly(window, marks, found, found, ours / theirs)
                          : divide_evenly(window, found, marks, found, theirs / ours);
 }
@@ -282,8 +290,7 @@ static bool are_wrong(
     uint64_t calls = atomic_load_explicit(&counter->calls, memory_order_relaxed);
     if (calls - counter->calls_at_step > astray_calls(counter))
         return now_us - counter->at_us > REPLACE_AFTER_US;
-    return !marks_differ(counter, found, found, SAME_COUNT) &&
-           marks_differ(counter, &counter->marks, found, SAME_UNIT) &&
+    return is_counted(found) && marks_differ(counter, &counter->marks, found, SAME_UNIT) &&
            (have_gaps(&counter->window, &counter->marks, found) || are_nested(counter, found));
 }
 
@@ -301,6 +308,52 @@ static bool are_refuted(const struct step_counter *counter)
     return !counter->is_settled && !go_on(&counter->window, &counter->marks);
 }
 
+/* Do the marks lack intervals that others find, here and there? In an evaluation they lack some in
+ * a row, or one after each n-th step. */
+static bool miss_some(const struct step_window *window, const struct step_marks *marks,
+    const struct step_marks *found)
+{
+    struct step_walk in = {.last = -1}, out = {.last = -1};
+    uint32_t here = 0, n = 0, missed = 0, runs = 0, last = 0, apart = 0, evenly = 0;
+    for (uint32_t i = found->from; i < found->to; i++) {
+        uint32_t symbol = window->name[window->calls[i]].symbol;
+        here += step_walk_on(&in, marks, symbol, i);
+        if (!step_walk_on(&out, found, symbol, i))
+            continue;
+        n++;
+        if (here == 0) {
+            missed++;
+            runs += n > last + 1;
+            evenly += apart > 1 && n - last == apart;
+            apart = n - last;
+            last = n;
+        }
+        here = 0;
+    }
+    return runs >= missed * (1 - (double)missed / n) / 2 && evenly < missed / 2;
+}
+
+/* Are the marks that were found better ones of the same step? They count more all over the window,
+ * but not another unit. */
+static bool are_better(const struct step_counter *counter, const struct step_marks *found)
+{
+    const struct step_window *window = &counter->window;
+    if (found->of_a_step != counter->marks.of_a_step || !is_counted(found) ||
+        found->to - found->from < ALL_OVER * window->used)
+        return false;
+    double ours = step_window_count(window, &counter->marks, found->from, found->to);
+    return found->counted > 1 + ours * (1 + SAME_STEPS) && ours > ANOTHER_UNIT * found->counted &&
+           miss_some(window, &counter->marks, found);
+}
+
+/* Other marks of the same step: what was counted, and its mean, stay. */
+static void refine_marks(struct step_counter *counter, const struct step_marks *marks)
+{
+    counter->marks = *marks;
+    counter->walk = (struct step_walk){.last = -1};
+    counter->intervals = 0;
+}
+
 /* What the window says of the marks in use. */
 static void judge_marks(
     struct step_counter *counter, const struct step_marks *found, int64_t now_us)
@@ -310,6 +363,8 @@ static void judge_marks(
         : has_marks   ? are_wrong(counter, found, now_us)
                       : are_good(counter, found))
         use_marks(counter, found);
+    else if (has_marks && found->n > 0 && are_better(counter, found))
+        refine_marks(counter, found);
 }
 
 static void examine_window(struct step_counter *counter, int64_t now_us)
@@ -324,7 +379,8 @@ static void examine_window(struct step_counter *counter, int64_t now_us)
         return;
     }
     counter->is_settled = true;
-    if (found.n == 0 || count_intervals(&counter->window, &counter->marks, 0, STEP_WINDOW_MAX) == 0)
+    if (found.n == 0 ||
+        step_window_count(&counter->window, &counter->marks, 0, STEP_WINDOW_MAX) == 0)
         rest_a_while(counter, now_us); /* an evaluation, perhaps: the marks may come back */
     else
         stop_collecting(counter, astray_calls(counter));

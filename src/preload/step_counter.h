@@ -35,6 +35,9 @@ struct step_name {
     uint32_t evenly;       /* how often it came again after `apart` intervals */
     uint32_t last, apart;  /* interval of its last occurrence; distance of the first two */
     uint32_t here, before; /* occurrences in that interval and the one before */
+    uint32_t all;          /* occurrences in the intervals before that one */
+    int32_t lead_min;      /* how many more there were so far than intervals: at least, */
+    int32_t lead_max;      /* and at most */
     uint32_t offset;       /* of its first occurrence in that interval, in calls */
 };
 
@@ -53,6 +56,7 @@ struct step_marks {
     uint32_t symbol[STEP_MARKS_MAX];
     uint32_t intervals; /* between them in the window that they were found in */
     uint32_t from, to;  /* of that window, what these cover: calls */
+    uint32_t counted;   /* intervals that they count there */
     uint32_t of_a_step; /* how many intervals are a step */
     double calls;       /* of an interval, in the mean */
 };
@@ -148,6 +152,10 @@ bool step_walk_on(
  * Returns the marks; their `n` is 0 where there is none.
  */
 struct step_marks step_period_find(struct step_window *window, uint32_t from);
+
+/* Returns how many intervals end in the calls of the window from one on and before another one. */
+uint32_t step_window_count(
+    const struct step_window *window, const struct step_marks *marks, uint32_t from, uint32_t to);
 
 /* Adds a call to the window, which is not full. Returns false where it has too many different
  * ones. */

@@ -33,9 +33,20 @@
  * intervals, evenly apart, than calls that come in most. A print has few.
  *
  * A loss that is read in each step, and again for a print, divides some steps in two. No other call
- * comes once in each interval then; so a little rarer divider is taken for which one does. But
- * where another call comes as often as the first divider, that is no read of a loss: threads launch
- * what is in each step, in one order or another, and the rarer calls are missing in some steps.
+ * comes once in each interval then; so a little rarer divider is taken for which one does, unless
+ * the first one has a twin.
+ *
+ * Threads that call at the same time change the order from step to step. A thread is a few steps
+ * ahead of another one at most, so two calls of a step have come about equally often at any place
+ * of the window: they are twins. Calls that are as frequent by chance drift apart.
+ *
+ *     copy     1 2 3   4 5     6 7 8        ahead of the graph by 1 to 3 all over the window
+ *     graph        1 2   3 4 5     6 7
+ *     others     .   . .     .   .   .      in most steps: they are behind after some
+ *
+ * Where one of the twins is a call of the host, they are a step: also in a short window, though
+ * their intervals are unlike each other, and though kernels that come in most steps, or the prints,
+ * have intervals that are more alike.
  *
  * A fused optimizer is one call in hundreds and changes neither share. So a call that comes in
  * exactly every r-th interval, r from 2 to 8, makes these r intervals one step: gradients are
@@ -44,6 +55,7 @@
  */
 #include "preload/step_counter.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Chosen: fewer intervals are no period; the passes over the window take 5 ms at most. */
@@ -51,6 +63,7 @@ enum {
     INTERVALS_MIN = 6,
     DIVIDERS_MAX = 48,
     DIVIDERS_OF_A_COUNT = 2,
+    DIVIDERS_ALIKE = 8, /* of those that come about as often: threads lose some calls */
     APART_MAX = 8,
     MULTIPLES_MIN = 3
 };
@@ -69,12 +82,24 @@ static const double CONSTANCY_OF_ONE_MARK = 0.5;
 /* Chosen: a rarer divider than that is no step with some extra calls. */
 static const double LITTLE_RARER = 2 / 3.;
 
-/* Chosen: of calls that come as often as each other, a window's ends may cut off one. */
-static const double AS_OFTEN = 0.01;
+/* Chosen: a thread is a few steps ahead of another one at most, and one of 500 calls may be lost.
+ * Of 128 calls at random one kind is further ahead of another one; so is the read of a loss that
+ * comes once more in each tenth step. */
+enum { LEAD_MAX = 6, TWINS_MIN = 128 };
+static const double LOST = 1 / 500.;
 
 /* Of the intervals that have to be alike for a mark, or a multiple of the step. Chosen: steps that
  * lack a mark are counted by the two others, unless these are missing, too. */
 static const double RELIABLE = 0.97;
+
+/* Chosen: a mark that one of a hundred intervals lacks is as good as one a tenth of a step away. */
+static const double LACKING_WEIGHT = 10;
+
+/* Chosen: with more intervals than that which its marks do not count, two are tried. */
+static const double MISFIT_MAX = 0.01;
+
+/* Chosen: rarer calls are no more of those that come about as often. */
+static const double ALIKE = 0.95;
 
 /* ---- the window ---- */
 
@@ -141,6 +166,16 @@ bool step_walk_on(
     return is_step;
 }
 
+uint32_t step_window_count(
+    const struct step_window *window, const struct step_marks *marks, uint32_t from, uint32_t to)
+{
+    struct step_walk walk = {.last = -1};
+    uint32_t n = 0;
+    for (uint32_t i = from; i < to; i++)
+        n += step_walk_on(&walk, marks, window->name[window->calls[i]].symbol, i);
+    return n;
+}
+
 /* ---- one divider ---- */
 
 struct division {
@@ -153,7 +188,8 @@ struct division {
     bool has_host_call; /* each interval: a batch from the host, a wait for the GPU, a graph */
     bool is_part;       /* each interval: of a step */
     bool has_mark;      /* each interval: a call, beside the divider, once */
-    bool has_twin;      /* a call comes as often as the divider, in whatever order */
+    bool has_twin;      /* a call comes once for each divider, in whatever order */
+    bool has_host_twin; /* one of these two is what steps make, and layers do not */
 };
 
 /* The interval that the call was last in has ended. */
@@ -161,6 +197,9 @@ static void end_interval(struct step_name *name)
 {
     name->once += name->here == 1;
     name->alike += name->before != 0 && name->here == name->before;
+    name->all += name->here;
+    int32_t lead = (int32_t)name->all - (int32_t)name->last;
+    name->lead_max = lead > name->lead_max ? lead : name->lead_max;
 }
 
 /* A call comes for the first time in interval `k`, from 1. */
@@ -173,6 +212,9 @@ static void enter_interval(struct step_name *name, uint32_t k, uint32_t offset)
             name->apart = apart;
         name->evenly += apart == name->apart;
     }
+    int32_t lead = (int32_t)name->all - (int32_t)k; /* before its calls here */
+    name->lead_min = !name->last || lead < name->lead_min ? lead : name->lead_min;
+    name->lead_max = name->last ? name->lead_max : lead;
     name->runs += !name->last || apart > 1;
     name->before = name->last && apart == 1 ? name->here : 0;
     name->here = 0;
@@ -240,26 +282,29 @@ static bool is_mark(const struct step_name *name, const struct division *divisio
     return name->once >= RELIABLE * (division->intervals - 1);
 }
 
-static bool are_as_often(const struct step_name *a, const struct step_name *b)
+/* Does the call come once for each divider, though before or after others? */
+static bool is_twin(const struct step_name *name, uint32_t intervals)
 {
-    double more = a->count > b->count ? a->count - b->count : b->count - a->count;
-    return more <= AS_OFTEN * a->count;
+    double lead_max = LEAD_MAX + LOST * intervals;
+    return intervals >= TWINS_MIN && name->lead_max - name->lead_min <= lead_max &&
+           name->all + name->here + lead_max >= intervals;
 }
 
 static void judge_division(const struct step_window *window, struct division *division)
 {
     double n = division->intervals, present = 0, constant = 0, patchy = 0;
-    uint32_t rare = 0, usual = 0, marks = 0;
+    uint32_t rare = 0, usual = 0, marks = 0, divider = window->name[division->divider].symbol;
     for (uint32_t i = 0; i < window->names; i++) {
         const struct step_name *name = &window->name[i];
         present += name->count * (name->seen / n);
         constant += name->count * (name->alike / (n - 2));
-        patchy += is_patchy(name, n) ? name->count : 0;
+        patchy += is_patchy(name, n) && !is_twin(name, division->intervals) ? name->count : 0;
         rare += is_rare(name, n);
         usual += name->seen >= PRESENCE_MIN * n;
         marks += i != division->divider && is_mark(name, division);
-        division->has_twin |= i != division->divider &&
-                              are_as_often(&window->name[division->divider], name);
+        bool has_twin = i != division->divider && is_twin(name, division->intervals);
+        division->has_twin |= has_twin;
+        division->has_host_twin |= has_twin && (name->symbol | divider) & STEP_IS_HOST;
         division->has_host_call |= name->symbol & STEP_IS_HOST && is_mark(name, division);
     }
     division->presence = present / examined_calls(window);
@@ -298,33 +343,67 @@ static bool may_divide(const struct step_name *name)
     return name->count > INTERVALS_MIN && name->evenly >= (name->count - 1) / 2;
 }
 
-/* The names that may divide, the most frequent first; of those with one count only a few, since
- * they are likely to divide alike. */
-static int list_dividers(struct step_window *window, uint16_t dividers[DIVIDERS_MAX])
+/* Of the names that may divide, the largest count below another one; 0: there is none. */
+static uint32_t next_count(const struct step_window *window, uint32_t below)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < window->names; i++)
+        if (may_divide(&window->name[i]) && window->name[i].count < below &&
+            window->name[i].count > count)
+            count = window->name[i].count;
+    return count;
+}
+
+/* Returns how many names that may divide have this count, at most `n_max`. */
+static int list_names(
+    const struct step_window *window, uint32_t count, uint16_t *ret_names, int n_max)
 {
     int n = 0;
+    for (uint32_t i = 0; i < window->names && n < n_max; i++)
+        if (may_divide(&window->name[i]) && window->name[i].count == count)
+            ret_names[n++] = (uint16_t)i;
+    return n;
+}
+
+/* The names that may divide, the most frequent first. Of those with one count, and of those that
+ * come about as often, only a few, since they are likely to divide alike. */
+static int list_dividers(struct step_window *window, uint16_t dividers[DIVIDERS_MAX])
+{
+    int n = 0, before = 0;
+    double most = UINT32_MAX;
     count_even_distances(window);
-    for (uint32_t below = UINT32_MAX, count = 1; count > 0; below = count) {
-        count = 0;
-        for (uint32_t i = 0; i < window->names; i++)
-            if (may_divide(&window->name[i]) && window->name[i].count < below &&
-                window->name[i].count > count)
-                count = window->name[i].count;
-        int of_count = 0;
-        for (uint32_t i = 0; i < window->names && count > 0; i++)
-            if (may_divide(&window->name[i]) && window->name[i].count == count &&
-                n < DIVIDERS_MAX && of_count++ < DIVIDERS_OF_A_COUNT)
-                dividers[n++] = (uint16_t)i;
+    for (uint32_t count = next_count(window, UINT32_MAX); count > 0;
+         count = next_count(window, count)) {
+        if (count < ALIKE * most) {
+            most = count;
+            before = n;
+        }
+        int alike_end = before + DIVIDERS_ALIKE;
+        int end = alike_end < DIVIDERS_MAX ? alike_end : DIVIDERS_MAX;
+        n += list_names(window, count, &dividers[n],
+            end - n < DIVIDERS_OF_A_COUNT ? end - n : DIVIDERS_OF_A_COUNT);
     }
     return n;
+}
+
+/* Does the rarer one divide by calls beside the steps: by some that most steps have, or by those of
+ * a print? Of batches and layers more than eight are no step either, but layers have no host call.
+ */
+static bool is_no_step(const struct division *rarer, const struct division *division)
+{
+    bool is_little_rarer = rarer->intervals >= LITTLE_RARER * division->intervals;
+    bool is_much_rarer = rarer->intervals * APART_MAX < division->intervals;
+    return (division->has_host_twin && is_little_rarer) ||
+           ((division->has_host_call || division->has_host_twin) && is_much_rarer);
 }
 
 /* With few intervals some calls come equally often in two of them by chance. */
 static bool is_better(const struct division *rarer, const struct division *division)
 {
     double by_chance = 1.0 / rarer->intervals;
+    bool is_steadier = rarer->constancy > division->constancy + MORE / 2 + by_chance;
     return rarer->presence > division->presence + MORE &&
-           (rarer->constancy > division->constancy + MORE / 2 + by_chance ||
+           ((is_steadier && !is_no_step(rarer, division)) ||
                rarer->patchiness < division->patchiness - MORE);
 }
 
@@ -382,30 +461,45 @@ static uint32_t find_multiple(const struct step_window *window, uint32_t interva
 
 /* ---- marks ---- */
 
-/* The name that comes once in nearly every interval, closest to this place in it; the divider:
- * there is none. */
+/* How far the name is from a place in the interval, in calls, and how often it is missing. */
+static double weigh_mark(
+    const struct step_name *name, const struct division *division, double place)
+{
+    double intervals = division->intervals;
+    double lacking = (intervals - name->once) / intervals * division->calls / intervals;
+    return fabs(name->offset - place) + LACKING_WEIGHT * lacking;
+}
+
+static bool has_symbol(const struct step_marks *marks, uint32_t symbol)
+{
+    bool has = false;
+    for (int i = 0; i < marks->n; i++)
+        has |= marks->symbol[i] == symbol;
+    return has;
+}
+
+/* The best name for another mark, about this place; the divider: there is none. */
 static uint16_t find_mark(const struct step_window *window, const struct division *division,
     double place, const struct step_marks *marks)
 {
     uint16_t found = division->divider;
-    double least = 0;
+    double least_bad = INFINITY;
     for (uint32_t i = 0; i < window->names; i++) {
         const struct step_name *name = &window->name[i];
-        double away = name->offset - place;
-        bool is_taken = name->symbol == marks->symbol[0] ||
-                        (marks->n > 1 && name->symbol == marks->symbol[1]);
-        away = away < 0 ? -away : away;
-        if (!is_taken && is_mark(name, division) && (found == division->divider || away < least)) {
+        if (!is_mark(name, division) || has_symbol(marks, name->symbol))
+            continue;
+        double bad = weigh_mark(name, division, place);
+        if (bad < least_bad) {
             found = (uint16_t)i;
-            least = away;
+            least_bad = bad;
         }
     }
     return found;
 }
 
-/* Marks a third of a step apart: a pass without gradients, as an evaluation, has one of them at
- * most. */
-static struct step_marks choose_marks(struct step_window *window, struct division *division)
+/* At most `n` marks. */
+static struct step_marks choose_marks(
+    const struct step_window *window, const struct division *division, int n)
 {
     double calls = (double)division->calls / division->intervals;
     struct step_marks marks = {.n = 1,
@@ -416,8 +510,8 @@ static struct step_marks choose_marks(struct step_window *window, struct divisio
         .to = division->to,
         .calls = calls};
     uint32_t offsets[STEP_MARKS_MAX] = {0};
-    for (int i = 1; i < STEP_MARKS_MAX; i++) {
-        uint16_t name = find_mark(window, division, calls * i / STEP_MARKS_MAX, &marks);
+    for (int i = 1; i < n; i++) {
+        uint16_t name = find_mark(window, division, calls * i / n, &marks);
         if (name == division->divider)
             break;
         offsets[marks.n] = window->name[name].offset;
@@ -428,7 +522,27 @@ static struct step_marks choose_marks(struct step_window *window, struct divisio
         marks.symbol[1] = marks.symbol[2];
         marks.symbol[2] = symbol;
     }
+    marks.counted = step_window_count(window, &marks, marks.from, marks.to);
     return marks;
+}
+
+/* How many intervals of the division the marks lack, or count too many. */
+static double find_misfit(const struct step_marks *marks)
+{
+    return fabs((double)marks->intervals - marks->counted - 1); /* the last one has no end there */
+}
+
+/* Marks a third of a step apart: a pass without gradients, as an evaluation, has one of them at
+ * most. Threads may launch two marks in one order or the other, which ends an interval too early;
+ * but not the divider and one more. */
+static struct step_marks choose_fitting_marks(
+    const struct step_window *window, const struct division *division)
+{
+    struct step_marks three = choose_marks(window, division, STEP_MARKS_MAX);
+    if (three.n < STEP_MARKS_MAX || find_misfit(&three) <= 1 + MISFIT_MAX * three.intervals)
+        return three;
+    struct step_marks two = choose_marks(window, division, STEP_MARKS_MAX - 1);
+    return find_misfit(&two) < find_misfit(&three) / 2 ? two : three;
 }
 
 /* Are the intervals steps, and no parts of steps? */
@@ -436,7 +550,8 @@ static bool are_steps(const struct step_window *window, const struct division *d
 {
     bool is_full = window->used - window->from == STEP_WINDOW_MAX;
     return division->patchiness < PATCHINESS_OF_STEPS &&
-           (is_full || (division->presence >= PRESENCE_OF_STEPS && division->has_host_call));
+           (is_full || division->has_host_twin ||
+               (division->presence >= PRESENCE_OF_STEPS && division->has_host_call));
 }
 
 struct step_marks step_period_find(struct step_window *window, uint32_t from)
@@ -448,8 +563,8 @@ struct step_marks step_period_find(struct step_window *window, uint32_t from)
         return (struct step_marks){.n = 0};
     if (!are_steps(window, &division))
         return (struct step_marks){.n = 0};
-    struct step_marks marks = choose_marks(window, &division);
-    if (marks.n == 1 && division.constancy < CONSTANCY_OF_ONE_MARK)
+    struct step_marks marks = choose_fitting_marks(window, &division);
+    if (marks.n == 1 && division.constancy < CONSTANCY_OF_ONE_MARK && !division.has_twin)
         marks.n = 0;
     return marks;
 }

@@ -447,6 +447,46 @@ static void test_evaluations_of_a_small_network(void **state)
     end(&p);
 }
 
+/* One batch is evaluated after each tenth step, from some time on: marks that are in it, too, would
+ * count more steps. */
+static void test_evaluations_of_one_batch(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    train(&p, 400);
+    mark(&p);
+    for (int i = 0; i < 500; i++) {
+        train(&p, 10);
+        evaluate(&p, 1);
+    }
+    check(&p);
+    assert_int_equal(p.counter->unit, 1);
+    end(&p);
+}
+
+/* A step is a copy and a graph; each tenth one prints the loss, with more calls. */
+static void test_prints_beside_graphs(void **state)
+{
+    (void)state;
+    struct process p;
+    begin(&p);
+    for (int i = 0; i < 30000; i++) {
+        note(&p, STEP_COPY, COPY);
+        note(&p, STEP_GRAPH, 7);
+        if (i % 10 == 9) {
+            launch(&p, LOG, 3);
+            note(&p, STEP_SYNC, 0);
+        }
+        p.steps++;
+        if (i == 1000)
+            mark(&p);
+    }
+    assert_int_equal(p.counter->unit, 1);
+    check(&p);
+    end(&p);
+}
+
 /* The GPU is behind: launches return at once, and every tenth step waits for all of them. */
 static void test_steps_in_bursts(void **state)
 {
@@ -995,9 +1035,11 @@ static void test_few_calls_after_many(void **state)
 static void test_late_launches(void **state)
 {
     (void)state;
-    for (unsigned late_of_100 = 5; late_of_100 <= 20; late_of_100 += 5) {
+    for (unsigned k = 0; k < 4 * 10; k++) {
+        unsigned late_of_100 = 5 + 5 * (k % 4);
         struct process p;
         begin(&p);
+        p.random ^= k / 4 * UINT64_C(0x9e3779b97f4a7c15);
         compile_calls(&p, 20000, 300, 180);
         p.call_us = 70;
         bool is_late = false;
@@ -1106,6 +1148,8 @@ int main(void)
         cmocka_unit_test(test_generators),
         cmocka_unit_test(test_evaluations_are_breaks),
         cmocka_unit_test(test_evaluations_of_a_small_network),
+        cmocka_unit_test(test_evaluations_of_one_batch),
+        cmocka_unit_test(test_prints_beside_graphs),
         cmocka_unit_test(test_steps_in_bursts),
         cmocka_unit_test(test_an_evaluation_after_a_wait),
         cmocka_unit_test(test_a_long_evaluation_changes_no_unit),
