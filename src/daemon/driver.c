@@ -10,8 +10,11 @@
  *        retry timer tries again in a second.
  *     4. Each entry that is durable goes to the hook `recorded`. A task whose END is durable goes
  *        to the hook `ended`, and the core forgets it.
- *     5. Starts and kills are carried out by their hooks. A hook may feed the next event (STARTED):
- *        that call does steps 1 and 2, and the running loop does the rest.
+ *     5. Effects are carried out by their hooks, starts after all others. A hook may feed the next
+ *        event (STARTED): that call does steps 1 and 2, and the running loop does the rest.
+ *     6. A start takes milliseconds: a folder is written and a process spawned. Once SLICE_US are
+ *        over, the remaining starts wait for the next turn of the event loop, so that requests are
+ *        answered between them. 1,000 tasks may start at once on a machine with many GPUs.
  *
  * The one exception to that order: a running task is killed also while the log cannot be written
  * (carry_out_kills).
@@ -26,7 +29,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define RETRY_MS 1000 /* chosen: a full disk is cleared by people, not faster */
+#define RETRY_MS 1000        /* chosen: a full disk is cleared by people, not faster */
+#define SLICE_US (5 * MS_US) /* chosen: no request notices it; a start takes 2 to 20 ms */
 
 /* An event on its way to the log. */
 struct entry {
@@ -52,23 +56,27 @@ struct driver {
     struct entry *log_first, *log_last; /* decided, not durable yet */
     bool log_broken;                    /* the last write failed */
     bool reserve_in_use;
-    struct pending_effect {
-        enum effect_kind kind;
-        uint64_t task;
-    } * pending; /* carried out once the log is durable */
-    size_t n_pending, pending_capacity;
+    /* Carried out once the log is durable. */
+    struct effect_queue {
+        struct pending_effect {
+            enum effect_kind kind;
+            uint64_t task;
+        } * list;
+        size_t n, capacity;
+    } pending, starts;
     bool carrying_out;
     bool is_batch;
 
     uv_timer_t *retry_timer, *tick_timer;
+    uv_idle_t *start_turn; /* active: starts wait for it */
     bool is_closed;
 };
 
 /* ---- life ---- */
 
-static void on_timer_closed(uv_handle_t *timer)
+static void on_handle_closed(uv_handle_t *handle)
 {
-    free(timer);
+    free(handle);
 }
 
 static uv_timer_t *make_timer(struct driver *driver)
@@ -79,6 +87,16 @@ static uv_timer_t *make_timer(struct driver *driver)
     uv_timer_init(driver->loop, timer);
     timer->data = driver;
     return timer;
+}
+
+static uv_idle_t *make_turn(struct driver *driver)
+{
+    uv_idle_t *turn = calloc(1, sizeof *turn);
+    if (!turn)
+        driver_die_of_memory();
+    uv_idle_init(driver->loop, turn);
+    turn->data = driver;
+    return turn;
 }
 
 struct driver *driver_create(const struct driver_options *options)
@@ -97,6 +115,7 @@ struct driver *driver_create(const struct driver_options *options)
     };
     driver->retry_timer = make_timer(driver);
     driver->tick_timer = make_timer(driver);
+    driver->start_turn = make_turn(driver);
     return driver;
 }
 
@@ -105,8 +124,9 @@ void driver_close(struct driver *driver)
     if (!driver || driver->is_closed)
         return;
     driver->is_closed = true;
-    uv_close((uv_handle_t *)driver->retry_timer, on_timer_closed);
-    uv_close((uv_handle_t *)driver->tick_timer, on_timer_closed);
+    uv_close((uv_handle_t *)driver->retry_timer, on_handle_closed);
+    uv_close((uv_handle_t *)driver->tick_timer, on_handle_closed);
+    uv_close((uv_handle_t *)driver->start_turn, on_handle_closed);
 }
 
 static void entry_free(struct entry *entry)
@@ -128,7 +148,8 @@ void driver_destroy(struct driver *driver)
         driver->log_first = entry->next;
         entry_free(entry);
     }
-    free(driver->pending);
+    free(driver->pending.list);
+    free(driver->starts.list);
     free(driver);
 }
 
@@ -219,9 +240,18 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
 
 static void queue_effect(struct driver *driver, const struct effect *effect)
 {
+    struct effect_queue *queue = effect->kind == EFFECT_START ? &driver->starts : &driver->pending;
     const struct pending_effect pending = {effect->kind, effect->task};
-    if (ARRAY_APPEND(driver->pending, driver->n_pending, driver->pending_capacity, pending) < 0)
+    if (ARRAY_APPEND(queue->list, queue->n, queue->capacity, pending) < 0)
         driver_die_of_memory();
+}
+
+static struct pending_effect take_effect(struct effect_queue *queue)
+{
+    struct pending_effect taken = queue->list[0];
+    queue->n--;
+    memmove(queue->list, queue->list + 1, queue->n * sizeof *queue->list);
+    return taken;
 }
 
 static int write_entry(struct driver *driver, const struct entry *entry, struct fault *fault)
@@ -353,38 +383,81 @@ static void carry_out(struct driver *driver, struct pending_effect effect)
 static void carry_out_kills(struct driver *driver)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < driver->n_pending; i++) {
-        struct pending_effect effect = driver->pending[i];
+    struct effect_queue *pending = &driver->pending;
+    for (size_t i = 0; i < pending->n; i++) {
+        struct pending_effect effect = pending->list[i];
         if (effect.kind == EFFECT_KILL)
             driver->hooks.kill(driver->hooks.context, effect.task);
         else
-            driver->pending[kept++] = effect;
+            pending->list[kept++] = effect;
     }
-    driver->n_pending = kept;
+    pending->n = kept;
 }
 
+/* Carries out the next start, if it is its turn: `*until_us` is 0 until the first one of a slice,
+ * then the end of the slice. */
+static bool start_next(struct driver *driver, int64_t *until_us)
+{
+    int64_t now_us = clock_monotonic_us();
+    if (!driver->starts.n || uv_is_active((uv_handle_t *)driver->start_turn) ||
+        (*until_us && now_us >= *until_us))
+        return false;
+    if (!*until_us)
+        *until_us = now_us + SLICE_US;
+    carry_out(driver, take_effect(&driver->starts));
+    return true;
+}
+
+/* Writes the queue, or carries out one effect. Returns false when nothing is left to do now. */
+static bool write_and_carry_out_next(struct driver *driver, int64_t *until_us)
+{
+    if (!flush_log(driver))
+        return false;
+    if (driver->log_first)
+        return true;
+    if (!driver->pending.n)
+        return start_next(driver, until_us);
+    carry_out(driver, take_effect(&driver->pending));
+    return true;
+}
+
+static void on_start_turn(uv_idle_t *turn);
+
 /*
- * Writes the queue and carries out effects until nothing is left. Carrying one out may feed the
- * next event and so call this again: that call returns at once, and the loop under way does the
- * rest.
+ * Writes the queue and carries out effects until nothing is left, or the time for starts is over.
+ * Carrying one out may feed the next event and so call this again: that call returns at once, and
+ * the loop under way does the rest.
  */
 static void write_and_carry_out(struct driver *driver)
 {
     if (driver->carrying_out || driver->is_batch)
         return;
     driver->carrying_out = true;
-    while (flush_log(driver) && (driver->log_first || driver->n_pending)) {
-        if (driver->log_first)
-            continue;
-        struct pending_effect effect = driver->pending[0];
-        driver->n_pending--;
-        memmove(driver->pending, driver->pending + 1, driver->n_pending * sizeof *driver->pending);
-        carry_out(driver, effect);
-    }
+    int64_t until_us = 0;
+    while (write_and_carry_out_next(driver, &until_us))
+        ;
     if (driver->log_broken)
         carry_out_kills(driver);
+    if (driver->starts.n && !driver->log_broken && !driver->is_closed)
+        uv_idle_start(driver->start_turn, on_start_turn);
     driver->carrying_out = false;
     schedule_tick(driver);
+}
+
+static void on_start_turn(uv_idle_t *turn)
+{
+    uv_idle_stop(turn);
+    write_and_carry_out(turn->data);
+}
+
+void driver_queue_start(struct driver *driver, uint64_t task)
+{
+    for (size_t i = 0; i < driver->starts.n; i++)
+        if (driver->starts.list[i].task == task)
+            return;
+    queue_effect(driver, &(struct effect){.kind = EFFECT_START, .task = task});
+    if (!driver->is_closed)
+        uv_idle_start(driver->start_turn, on_start_turn);
 }
 
 static void on_retry(uv_timer_t *timer)

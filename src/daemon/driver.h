@@ -9,6 +9,8 @@
  * 1. An event and the decisions that follow are durable before `start` is called for one of them.
  * 2. `kill` may come before its CANCEL or EXPIRE is durable, when the log cannot be written.
  * 3. A hook may call driver_feed; effects that follow are carried out after the hook has returned.
+ * 4. `start` is called in slices of some milliseconds, one in each turn of the loop: other events
+ *    may come between a START and its call. The other hooks are called before driver_feed returns.
  */
 #ifndef COLLOC_DAEMON_DRIVER_H
 #define COLLOC_DAEMON_DRIVER_H
@@ -59,6 +61,10 @@ int driver_feed_logged(struct driver *driver, const struct event *event);
  * together, and carries out what follows. */
 void driver_begin_batch(struct driver *driver);
 void driver_end_batch(struct driver *driver);
+
+/* Calls the hook `start` for a task in one of the next turns of the loop: for a start that was
+ * deferred, or an attempt whose state has to be read again. Does nothing if that is queued. */
+void driver_queue_start(struct driver *driver, uint64_t task);
 
 /* Tries again in a second to write what could not be written; then the hook `retry` is called. */
 void driver_try_again(struct driver *driver);

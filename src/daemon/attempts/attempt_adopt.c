@@ -103,7 +103,7 @@ void attempts_adopt_one(struct attempts *attempts, const struct task *task)
     attempts_folder(attempts, task, folder, sizeof folder);
     if (is_still_deferred(attempts, task, folder)) {
         live->to_adopt = false;
-        attempts_start(attempts, task->id);
+        attempts_launch(attempts, task->id);
         return;
     }
     int state = attempt_probe(folder, &fault, &live->watch, &exit);

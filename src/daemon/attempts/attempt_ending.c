@@ -137,6 +137,27 @@ static json_t *make_detail(const struct attempts *attempts, const struct task *t
     return detail;
 }
 
+/* Whose MPS control daemon a task uses: copied before its end, and reported after it. */
+struct mps_use {
+    bool by_mps;
+    uid_t uid;
+    char instance[sizeof((struct gpu_identity *)0)->uuid];
+};
+
+static struct mps_use find_mps_use(const struct attempts *attempts, const struct task *task)
+{
+    struct mps_use use = {task->run->share.sharing == SHARING_MPS, task->uid, ""};
+    snprintf(use.instance, sizeof use.instance, "%s",
+        cluster_view_instance_of(core_view(attempts->parts.core), task));
+    return use;
+}
+
+static void end_mps_use(struct attempts *attempts, const struct mps_use *use)
+{
+    if (use->by_mps)
+        mps_task_ended(attempts->parts.mps, use->uid, use->instance);
+}
+
 static void report_exit(
     struct attempts *attempts, const struct task *task, const struct attempt_exit *exit)
 {
@@ -150,19 +171,14 @@ static void report_exit(
         .ended_us = ended_us,
         .by_gpu = failure_is_hardware(&failure)};
     json_t *detail = make_detail(attempts, task, exit, &failure);
-    uid_t uid = task->uid;
-    char instance[sizeof((struct gpu_identity *)0)->uuid];
-    snprintf(instance, sizeof instance, "%s",
-        cluster_view_instance_of(core_view(attempts->parts.core), task));
-    bool by_mps = task->run->share.sharing == SHARING_MPS;
+    const struct mps_use mps = find_mps_use(attempts, task);
     live_attempt_remove(live_attempt_find(attempts, task->id));
     gpus_end_usage(attempts->parts.gpus, job);
     alone_time_note_end(attempts->parts.core, task, job, ended_us);
     job_note_exit(job, failure.class, detail);
     driver_feed(attempts->parts.driver, &event, detail);
     json_decref(detail);
-    if (by_mps)
-        mps_task_ended(attempts->parts.mps, uid, instance);
+    end_mps_use(attempts, &mps);
     gpus_poll(attempts->parts.gpus);
 }
 
@@ -220,9 +236,11 @@ void attempts_report_launch_failure(
 void attempts_report_unstarted(struct attempts *attempts, const struct task *task)
 {
     struct event never = driver_event(attempts->parts.driver, EVENT_UNSTARTED, task->id);
+    const struct mps_use mps = find_mps_use(attempts, task);
     if (task->has_process)
         log_info(
             "task %llu: its start had come to nothing: queued again", (unsigned long long)task->id);
     live_attempt_remove(live_attempt_find(attempts, task->id));
     driver_feed(attempts->parts.driver, &never, NULL);
+    end_mps_use(attempts, &mps); /* its control daemon may have started for it alone */
 }

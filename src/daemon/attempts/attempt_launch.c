@@ -366,23 +366,15 @@ static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
     return r;
 }
 
-/* The task was cancelled, or its GPU was lost, before the start. */
-static void report_unstarted(struct attempts *attempts, uint64_t id)
-{
-    struct event never = driver_event(attempts->parts.driver, EVENT_UNSTARTED, id);
-    live_attempt_remove(live_attempt_find(attempts, id));
-    driver_feed(attempts->parts.driver, &never, NULL);
-}
-
-void attempts_start(struct attempts *attempts, uint64_t id)
+void attempts_launch(struct attempts *attempts, uint64_t id)
 {
     const struct task *task = core_task(attempts->parts.core, id);
     struct fault fault = {0};
     struct started_how how;
     if (!task || task->state != TASK_STARTING)
         return;
-    if (task->ending) {
-        report_unstarted(attempts, id);
+    if (task->ending) { /* it was cancelled, or its GPU was lost, before the start */
+        attempts_report_unstarted(attempts, task);
         return;
     }
     struct live_attempt *live = live_attempt_get(attempts, id);

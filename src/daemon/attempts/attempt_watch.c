@@ -2,6 +2,10 @@
 /*
  * A shim is watched by its pidfd, which becomes readable when the shim has ended. The files in the
  * attempt's folder then say how it ended (exec/attempt.h).
+ *
+ * The end of one attempt takes milliseconds, and those of an array of short tasks may come all at
+ * once. Then each turn of the loop reads the ends of a few: a pidfd stays readable, so that the
+ * others are reported again in the next turn, after the requests that have come meanwhile.
  */
 #include <stdlib.h>
 
@@ -9,10 +13,24 @@
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/state_dir.h"
 
+#define SLICE_MS 5 /* chosen: as for starts (driver.c) */
+
+/* The first end of each turn is read, and others as long as the turn has not lasted SLICE_MS. The
+ * loop's time is that at which the turn began. */
+static bool is_read_now(struct attempts *attempts)
+{
+    uint64_t turn_ms = uv_now(attempts->parts.loop);
+    bool is_first = attempts->exits_read_ms != turn_ms;
+    attempts->exits_read_ms = turn_ms;
+    return is_first || uv_hrtime() / 1000000 < turn_ms + SLICE_MS;
+}
+
 static void on_shim_gone(uv_poll_t *poll, int status, int events)
 {
     struct live_attempt *live = poll->data;
     struct attempts *attempts = live->attempts;
+    if (!is_read_now(attempts))
+        return;
     const struct task *task = core_task(attempts->parts.core, live->task);
     struct attempt_watch watch = {.pidfd = -1};
     struct attempt_exit exit = {0};

@@ -118,18 +118,26 @@ void attempts_clean(struct attempts *attempts, const struct task *task)
     }
 }
 
+void attempts_start(struct attempts *attempts, uint64_t id)
+{
+    const struct task *task = core_task(attempts->parts.core, id);
+    const struct live_attempt *live = live_attempt_find(attempts, id);
+    if (!task || (live && live->watch.pidfd >= 0))
+        return;
+    if (live && live->to_adopt)
+        attempts_adopt_one(attempts, task);
+    else
+        attempts_launch(attempts, id);
+}
+
 void attempts_retry(struct attempts *attempts)
 {
     uint64_t id = 0;
     for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {
         id = task->id;
         const struct live_attempt *live = live_attempt_find(attempts, id);
-        if (!task_state_has_attempt(task->state) || (live && live->watch.pidfd >= 0))
-            continue;
-        if (live && live->to_adopt)
-            attempts_adopt_one(attempts, task);
-        else
-            attempts_start(attempts, id);
+        if (task_state_has_attempt(task->state) && !(live && live->watch.pidfd >= 0))
+            driver_queue_start(attempts->parts.driver, id);
     }
 }
 
@@ -140,7 +148,7 @@ void attempts_mps_ready(struct attempts *attempts, uid_t uid)
         id = task->id;
         const struct live_attempt *live = live_attempt_find(attempts, id);
         if (task->uid == uid && task->state == TASK_STARTING && live && live->awaits_mps)
-            attempts_start(attempts, id);
+            driver_queue_start(attempts->parts.driver, id);
     }
 }
 
@@ -157,7 +165,7 @@ void attempts_polled(struct attempts *attempts, int64_t poll)
         id = task->id;
         const struct live_attempt *live = live_attempt_find(attempts, id);
         if (live && live->poll_awaited && live->poll_awaited <= poll)
-            attempts_adopt_one(attempts, task);
+            driver_queue_start(attempts->parts.driver, id);
     }
 }
 

@@ -33,20 +33,23 @@ void attempts_close(struct attempts *attempts);
 /* Releases the part once the loop has run after attempts_close. NULL is fine. */
 void attempts_destroy(struct attempts *attempts);
 
-/* The driver's effects: starts a task that has GPUs, or ends its processes. */
+/* The driver's effects: starts a task that has GPUs, or reads again what became of its attempt
+ * where that was deferred; or ends its processes. */
 void attempts_start(struct attempts *attempts, uint64_t task);
 void attempts_kill(struct attempts *attempts, uint64_t task);
 
 /* The task's END is durable: removes what its attempts left, except for output. */
 void attempts_clean(struct attempts *attempts, const struct task *task);
 
-/* Tries deferred starts and unread exits again. */
+/* Tries deferred starts and unread exits again, in turns of the loop. */
 void attempts_retry(struct attempts *attempts);
 
-/* This user's MPS control daemon is ready, or cannot be had: tasks that wait for it start. */
+/* This user's MPS control daemon is ready, or cannot be had: tasks that wait for it start
+ * in turns of the loop. */
 void attempts_mps_ready(struct attempts *attempts, uid_t uid);
 
-/* The poll of this number is complete: exits that waited for it are reported. */
+/* The poll of this number is complete: exits that waited for it are reported, in turns of the
+ * loop. */
 void attempts_polled(struct attempts *attempts, int64_t poll);
 
 /* The time limit, the CPUs or the main memory of a task were changed: the shim and the cgroup of

@@ -47,7 +47,8 @@ struct attempts {
     void *live;                         /* a tsearch tree of struct live_attempt by task */
     struct user_helper slices;          /* limits and ends slices (attempt_slices.c) */
     int n_awaiting_poll;
-    int64_t polled; /* the number of the last complete poll */
+    int64_t polled;         /* the number of the last complete poll */
+    uint64_t exits_read_ms; /* the turn of the loop (uv_now) in which an exit was last read */
 };
 
 /* ---- live_attempts.c ---- */
@@ -91,6 +92,11 @@ void attempts_report_started(
 
 /* Watches the pidfd of `live->watch` in the loop. Ends the process where that is not possible. */
 void live_attempt_watch(struct live_attempt *live);
+
+/* ---- attempt_launch.c ---- */
+
+/* Starts a task that has GPUs and no shim yet. */
+void attempts_launch(struct attempts *attempts, uint64_t task);
 
 /* ---- attempt_adopt.c ---- */
 

@@ -344,11 +344,11 @@ static void stop(uint64_t task)
     attempts_kill(seen.attempts, task);
 }
 
-static int begin(void **state)
+static int begin_with(int n_gpus)
 {
     memset(&seen, 0, sizeof seen);
     strcpy(seen.config.state_dir, "/nowhere");
-    pretend_driver_begin(1);
+    pretend_driver_begin(n_gpus);
     pretend.start = start;
     pretend.kill = stop;
     const struct attempts_options options = {
@@ -360,6 +360,16 @@ static int begin(void **state)
     };
     seen.attempts = attempts_create(&options);
     return 0;
+}
+
+static int begin(void **state)
+{
+    return begin_with(1);
+}
+
+static int begin_with_two(void **state)
+{
+    return begin_with(2);
 }
 
 static int end(void **state)
@@ -376,6 +386,25 @@ static void run_task(void)
     expect_story("SUBMIT; PLACE; create tasks/1/1; GPU 0; spawn; STARTED; ");
     assert_true(attempts_is_watched(seen.attempts, 1));
     assert_int_equal(attempts_find_shim(seen.attempts, 1), 4711);
+}
+
+/* What is to be tried again is done in a turn of the loop. */
+static void retry(void)
+{
+    attempts_retry(seen.attempts);
+    uv_run(&pretend.loop, UV_RUN_NOWAIT);
+}
+
+static void mps_ready(uid_t uid)
+{
+    attempts_mps_ready(seen.attempts, uid);
+    uv_run(&pretend.loop, UV_RUN_NOWAIT);
+}
+
+static void polled(int64_t poll)
+{
+    attempts_polled(seen.attempts, poll);
+    uv_run(&pretend.loop, UV_RUN_NOWAIT);
 }
 
 /* The shim ends, and its folder says that. */
@@ -395,6 +424,27 @@ static void test_an_attempt_from_start_to_exit(void **state)
     end_shim(ATTEMPT_ENDED, FAILURE_NONE);
     expect_story("EXITED none; END; poll; ");
     assert_int_equal(attempts_find_shim(seen.attempts, 1), 0);
+}
+
+static void take_long(uint64_t task, const json_t *record)
+{
+    uv_sleep(10); /* more than the ends of one turn may take together */
+}
+
+static void test_many_ends_are_read_in_turns(void **state)
+{
+    run_task();
+    int shim = seen.shim;
+    assert_int_equal(feed(EVENT_SUBMIT, 2), 0);
+    expect_story("SUBMIT; PLACE; create tasks/2/1; GPU 1; spawn; STARTED; ");
+    pretend.ended = take_long;
+    seen.probed = ATTEMPT_ENDED;
+    assert_int_equal(eventfd_write(shim, 1), 0);
+    assert_int_equal(eventfd_write(seen.shim, 1), 0);
+    for (int turn = 0; turn < 2; turn++) {
+        uv_run(&pretend.loop, UV_RUN_NOWAIT);
+        expect_story("EXITED none; END; poll; ");
+    }
 }
 
 static void test_it_is_preloaded(void **state)
@@ -430,12 +480,12 @@ static void test_a_start_without_disk_space_is_deferred(void **state)
     expect_story("SUBMIT; PLACE; ");
     assert_string_equal(attempts_why_deferred(seen.attempts, 1), "the disk is full");
     seen.create_fault = -ENOSPC;
-    attempts_retry(seen.attempts);
+    retry();
     expect_story("");
-    attempts_retry(seen.attempts);
+    retry();
     expect_story("create tasks/1/1; GPU 0; spawn; STARTED; ");
     assert_null(attempts_why_deferred(seen.attempts, 1));
-    attempts_retry(seen.attempts); /* it runs: nothing to do */
+    retry(); /* it runs: nothing to do */
     expect_story("");
 }
 
@@ -478,7 +528,7 @@ static void test_a_cancelled_start_is_unstarted(void **state)
     assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
     assert_int_equal(feed(EVENT_CANCEL, 1), 0);
     expect_story("SUBMIT; PLACE; CANCEL; ");
-    attempts_retry(seen.attempts);
+    retry();
     expect_story("UNSTARTED; END; ");
     assert_null(attempts_why_deferred(seen.attempts, 1));
 }
@@ -506,10 +556,10 @@ static void test_a_deferred_start_takes_new_limits_later(void **state)
     assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
     assert_int_equal(attempts_apply_limits(seen.attempts, 1, &fault), 0);
     seen.spawn_fault = -EAGAIN;
-    attempts_retry(seen.attempts);
+    retry();
     expect_story("SUBMIT; PLACE; create tasks/1/1; GPU 0; ");
     assert_int_equal(attempts_apply_limits(seen.attempts, 1, &fault), 0);
-    attempts_retry(seen.attempts); /* with another spec than before */
+    retry(); /* with another spec than before */
     expect_story("clean; create tasks/1/1; GPU 0; spawn; STARTED; ");
 }
 
@@ -525,10 +575,10 @@ static void test_the_reason_of_a_deferred_start_is_the_current_one(void **state)
     submit_mps_task(0);
     assert_string_equal(attempts_why_deferred(seen.attempts, 1), "the disk is full");
     seen.spawn_fault = -EAGAIN;
-    attempts_retry(seen.attempts);
+    retry();
     assert_string_equal(attempts_why_deferred(seen.attempts, 1), "no process is free");
     seen.mps = MPS_WAIT;
-    attempts_retry(seen.attempts);
+    retry();
     assert_null(attempts_why_deferred(seen.attempts, 1));
 }
 
@@ -537,12 +587,22 @@ static void test_a_task_waits_for_mps(void **state)
     submit_mps_task(MPS_WAIT);
     expect_story("SUBMIT; PLACE; prepare MPS; ");
     seen.mps = 0;
-    attempts_mps_ready(seen.attempts, 77); /* another user's */
+    mps_ready(77); /* another user's */
     expect_story("");
-    attempts_mps_ready(seen.attempts, 0);
+    mps_ready(0);
     expect_story("prepare MPS; create tasks/1/1; GPU 0; spawn; STARTED; ");
     end_shim(ATTEMPT_ENDED, FAILURE_NONE);
     expect_story("EXITED none; END; MPS task ended; poll; ");
+}
+
+/* No task uses its control daemon, which must not stay. */
+static void test_mps_hears_of_a_task_that_is_cancelled_meanwhile(void **state)
+{
+    submit_mps_task(MPS_WAIT);
+    assert_int_equal(feed(EVENT_CANCEL, 1), 0);
+    expect_story("SUBMIT; PLACE; prepare MPS; CANCEL; ");
+    mps_ready(0);
+    expect_story("MPS task ended; UNSTARTED; END; ");
 }
 
 static void test_a_task_starts_without_mps_where_there_is_none(void **state)
@@ -557,10 +617,10 @@ static void test_a_crash_waits_for_a_poll(void **state)
     run_task();
     end_shim(ATTEMPT_ENDED, FAILURE_PROGRAM);
     expect_story("poll closely; ");
-    attempts_polled(seen.attempts, 0); /* it had begun before */
+    polled(0); /* it had begun before */
     expect_story("");
-    attempts_polled(seen.attempts, 1);
-    expect_story("EXITED program; END; poll; ");
+    polled(1);
+    expect_story("poll; EXITED program; END; ");
 }
 
 static void test_a_crash_on_a_lost_gpu_is_not_the_tasks(void **state)
@@ -569,7 +629,7 @@ static void test_a_crash_on_a_lost_gpu_is_not_the_tasks(void **state)
     end_shim(ATTEMPT_ENDED, FAILURE_SIGNAL);
     seen.gpu_is_lost = true;
     expect_story("poll closely; ");
-    attempts_polled(seen.attempts, 1);
+    polled(1);
     assert_string_equal(json_string_value(json_object_get(pretend.exit_detail, "evidence")),
         "GPU 0: fell off the bus");
     assert_non_null(strstr(pretend.story, "EXITED gpu-gone; REQUEUE; "));
@@ -581,15 +641,15 @@ static void test_an_exit_that_cannot_be_read_is_read_again(void **state)
     end_shim(-EIO, FAILURE_NONE);
     expect_story("");
     seen.probed = ATTEMPT_ENDED;
-    attempts_retry(seen.attempts);
-    expect_story("EXITED none; END; poll; ");
+    retry();
+    expect_story("poll; EXITED none; END; ");
 }
 
 static void test_a_killed_shim(void **state)
 {
     run_task();
     end_shim(ATTEMPT_LOST, FAILURE_NONE);
-    attempts_retry(seen.attempts);
+    retry();
     expect_story("sweep; "); /* its GPU is not free yet */
     end_sweep(3);
     expect_story("EXITED lost; END; poll; ");
@@ -609,7 +669,7 @@ static void test_a_sweep_that_cannot_begin_is_tried_again(void **state)
     seen.helper_fault = -EAGAIN;
     end_shim(ATTEMPT_LOST, FAILURE_NONE);
     seen.helper_fault = 0;
-    attempts_retry(seen.attempts);
+    retry();
     expect_story("sweep; sweep; ");
     end_sweep(0);
     expect_story("EXITED lost; END; poll; ");
@@ -715,6 +775,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(an_attempt_from_start_to_exit),
+        cmocka_unit_test_setup_teardown(test_many_ends_are_read_in_turns, begin_with_two, end),
         TEST(it_is_preloaded),
         TEST(it_is_not_preloaded_where_the_setting_says_no),
         TEST(an_exclusive_task_is_preloaded),
@@ -727,6 +788,7 @@ int main(void)
         TEST(a_deferred_start_takes_new_limits_later),
         TEST(the_reason_of_a_deferred_start_is_the_current_one),
         TEST(a_task_waits_for_mps),
+        TEST(mps_hears_of_a_task_that_is_cancelled_meanwhile),
         TEST(a_task_starts_without_mps_where_there_is_none),
         TEST(a_crash_waits_for_a_poll),
         TEST(a_crash_on_a_lost_gpu_is_not_the_tasks),

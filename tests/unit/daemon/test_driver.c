@@ -23,6 +23,7 @@ static struct {
     int write_fault; /* of the next transactions; 0: they succeed */
     bool has_reserve;
     int retries, refused;
+    unsigned start_ms;       /* that a start takes */
     uint64_t held_at_an_end; /* task that the hook `ended` holds; 0: none */
 } seen;
 
@@ -97,6 +98,7 @@ static void on_start(void *context, uint64_t task)
 {
     struct fixture *fixture = context;
     tell("start %d; ", (int)task);
+    uv_sleep(seen.start_ms);
     struct event started = driver_event(fixture->driver, EVENT_STARTED, task);
     assert_int_equal(driver_feed(fixture->driver, &started, NULL), 0);
     assert_null(strstr(seen.story, "STARTED")); /* written after this hook has returned */
@@ -155,13 +157,13 @@ static struct core *make_core(int n_gpus)
 
 /* ---- */
 
-static int begin(void **state)
+static int begin_with(void **state, int n_gpus)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     static char store;
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&fixture->loop);
-    fixture->core = make_core(1);
+    fixture->core = make_core(n_gpus);
     const struct driver_options options = {
         .loop = &fixture->loop,
         .core = fixture->core,
@@ -178,15 +180,28 @@ static int begin(void **state)
             .retry = on_retry},
     };
     fixture->driver = driver_create(&options);
-    struct event sample = driver_event(fixture->driver, EVENT_SAMPLE, 0);
-    sample.sample = (struct core_sample){.mem_used_bytes = reading_of(0),
-        .smact = reading_of(0),
-        .utilisation = reading_of(0),
-        .external_processes = reading_of(0)};
-    assert_int_equal(driver_feed(fixture->driver, &sample, NULL), 0);
+    for (int i = 0; i < n_gpus; i++) {
+        struct event sample = driver_event(fixture->driver, EVENT_SAMPLE, 0);
+        sample.sample = (struct core_sample){.gpu = i,
+            .mem_used_bytes = reading_of(0),
+            .smact = reading_of(0),
+            .utilisation = reading_of(0),
+            .external_processes = reading_of(0)};
+        assert_int_equal(driver_feed(fixture->driver, &sample, NULL), 0);
+    }
     expect_story("");
     *state = fixture;
     return 0;
+}
+
+static int begin(void **state)
+{
+    return begin_with(state, 1);
+}
+
+static int begin_with_three(void **state)
+{
+    return begin_with(state, 3);
 }
 
 static int end(void **state)
@@ -241,6 +256,28 @@ static void test_an_event_of_a_hook_is_written(void **state)
     assert_int_equal(feed(fixture, EVENT_EXITED, 1), 0);
     seen.held_at_an_end = 0;
     expect_story("write EXITED END record PLACE; ended 1; write HOLD; start 2; write STARTED; ");
+}
+
+/* Three tasks are placed at once. A request that comes between their starts waits for one of them
+ * at most, and starts nothing itself. */
+static void test_starts_take_turns_with_requests(void **state)
+{
+    struct fixture *fixture = *state;
+    seen.start_ms = 10;
+    driver_begin_batch(fixture->driver);
+    for (int task = 1; task <= 3; task++)
+        assert_int_equal(feed(fixture, EVENT_SUBMIT, task), 0);
+    driver_end_batch(fixture->driver);
+    expect_story("write SUBMIT PLACE SUBMIT PLACE SUBMIT PLACE; start 1; write STARTED; ");
+    assert_int_equal(feed(fixture, EVENT_SUBMIT, 4), 0);
+    expect_story("write SUBMIT; ");
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    expect_story("start 2; write STARTED; ");
+    driver_queue_start(fixture->driver, 3); /* it is queued */
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    expect_story("start 3; write STARTED; ");
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    expect_story("");
 }
 
 static void test_a_refused_input_leaves_nothing(void **state)
@@ -303,6 +340,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_submission_is_durable_before_it_starts, begin, end),
         cmocka_unit_test_setup_teardown(test_an_exit_ends_the_task, begin, end),
         cmocka_unit_test_setup_teardown(test_an_event_of_a_hook_is_written, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_starts_take_turns_with_requests, begin_with_three, end),
         cmocka_unit_test_setup_teardown(test_a_refused_input_leaves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(
             test_nothing_starts_until_the_log_can_be_written, begin, end),
