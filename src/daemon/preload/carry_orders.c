@@ -31,8 +31,13 @@ static struct preload_page *find_page(
 enum preload_carry_answer preload_manager_carry(
     struct preload_manager *manager, uint64_t task, struct process_id id, bool is_away)
 {
-    struct preload_page *page = find_page(manager, task, id);
-    return page ? page_carry(page, is_away) : PRELOAD_CARRIES_NOT;
+    struct preload_process *process = process_facts_find(manager, task, id);
+    if (!process)
+        return PRELOAD_CARRIES_NOT;
+    enum preload_carry_answer answer = page_carry(process->page, is_away);
+    if (!is_away && answer == PRELOAD_CARRIES_DONE)
+        room_pool_take_back(manager->rooms, process);
+    return answer;
 }
 
 bool preload_manager_give_room(struct preload_manager *manager, uint64_t task, struct process_id id,

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which process gets a room, from its first poll to its end, and whose copy goes there; room_list.c
- * has the rooms, room_maker.c makes their files. */
+/*
+ * Which process gets a room, from its first poll to its end, and whose copy goes there; room_list.c
+ * has the rooms, room_maker.c makes their files.
+ *
+ * A room with a copy in it is not ended, so whether there is one decides what is left for others.
+ * The process's page says that, and may lie: what the driver lists decides after a while.
+ *
+ *     bytes by the driver    8 GiB    0.5 GiB    0.5 GiB    8 GiB ...        8 GiB
+ *     the page               here     away       away       away             away
+ *     the room               lent     in use     in use     in use, at most  idle: another user
+ *                                                           two time limits  may get its space
+ *                                                           of an order
+ */
 #include "daemon/rooms/room_pool.h"
 
 #include <stdlib.h>
@@ -8,12 +19,16 @@
 
 #include "base/clock.h"
 #include "checkpoint/cuda_process.h"
+#include "checkpoint/order_limits.h"
 #include "checkpoint/room_file.h"
 #include "daemon/rooms/room_pool_state.h"
 #include "preload/page_orders.h"
 
 /* Chosen: a program that has just begun takes more memory with each step. */
 static const int64_t STEADY_US = 3 * SECOND_US;
+
+/* Chosen: a process whose memory is away may still have contexts and modules made. */
+static const uint64_t CONTEXT_BYTES = UINT64_C(1) << 30;
 
 /* ---- processes ---- */
 
@@ -25,12 +40,37 @@ void room_pool_connected(struct room_pool *pool, const struct preload_process *p
 }
 
 /* Its page says that its copy is not in the room any more. It may lie, to its own harm. */
-static bool has_come_back(const struct preload_page *page)
+static bool says_it_is_back(const struct preload_page *page)
 {
     uint32_t order = atomic_load(&page->carry_order);
     bool is_ordered = (order & PRELOAD_CARRY_GOAL_MASK) == PRELOAD_CARRY_AWAY &&
                       atomic_load(&page->carry_done) != order;
     return atomic_load(&page->carry_state) == PRELOAD_CARRY_IS_HERE && !is_ordered;
+}
+
+/*
+ * Does the driver list so much memory of the process that its copy cannot be in the room? Either it
+ * never left, or it has come back.
+ */
+static bool lists_its_memory(struct room *room, uint64_t used_bytes)
+{
+    if (used_bytes && used_bytes < room->least_bytes)
+        room->least_bytes = used_bytes;
+    return used_bytes && (used_bytes >= room->used_bytes / 2 + CONTEXT_BYTES ||
+                             used_bytes >= room->least_bytes + CONTEXT_BYTES);
+}
+
+/* An order to leave has a time limit, and so has one to return: after both, memory that is on the
+ * GPU stays there. */
+static bool is_back_by_driver(struct room *room, uint64_t used_bytes)
+{
+    int64_t now_us = clock_monotonic_us();
+    if (!lists_its_memory(room, used_bytes))
+        room->on_gpu_us = 0;
+    else if (!room->on_gpu_us)
+        room->on_gpu_us = now_us;
+    return room->on_gpu_us &&
+           now_us - room->on_gpu_us >= 2 * carry_limit_us((double)room->used_bytes);
 }
 
 /* While its memory is away, what the driver lists of it says nothing of its size. */
@@ -49,6 +89,19 @@ static void note_blocks(struct room *room, uint64_t bytes)
     room->blocks_bytes = now_us - room->steady_us >= STEADY_US ? bytes : 0;
 }
 
+static void note_return(struct room *room)
+{
+    room->is_lent = false;
+    room->used_us = clock_monotonic_us();
+}
+
+void room_pool_take_back(struct room_pool *pool, const struct preload_process *process)
+{
+    struct room *room = room_find(pool, process);
+    if (room && room->is_lent)
+        note_return(room);
+}
+
 void room_pool_note(struct room_pool *pool, struct preload_process *process, uint64_t used_bytes,
     struct reading node)
 {
@@ -65,12 +118,12 @@ void room_pool_note(struct room_pool *pool, struct preload_process *process, uin
         return;
     room->is_listed = is_it;
     room->node = node.valid ? (int)node.value : -1;
-    if (room->is_lent && has_come_back(page)) {
-        room->is_lent = false;
-        room->used_us = clock_monotonic_us();
-    }
-    if (!room->is_lent)
-        note_blocks(room, is_it ? bytes < used_bytes ? bytes : used_bytes : 0);
+    if (room->is_lent && (is_back_by_driver(room, used_bytes) || says_it_is_back(page)))
+        note_return(room);
+    if (room->is_lent)
+        return;
+    room->used_bytes = used_bytes;
+    note_blocks(room, is_it ? bytes < used_bytes ? bytes : used_bytes : 0);
 }
 
 /* A process that does not speak to us now may still have its copy there. */
@@ -137,6 +190,8 @@ bool room_pool_lend(struct room_pool *pool, struct preload_process *process)
         return false;
     page_set_place(process->page, PRELOAD_PLACE_POOL);
     room->is_final = room->is_handed = room->is_lent = true;
+    room->least_bytes = UINT64_MAX - CONTEXT_BYTES;
+    room->on_gpu_us = 0;
     return true;
 }
 

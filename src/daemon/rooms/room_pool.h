@@ -15,9 +15,11 @@
  *    file that another user gets, and a process that keeps its file keeps its own bytes only.
  * 2. The daemon reads no file, and maps none that a process has had.
  * 3. Files are made and ended by a thread of the loop's pool, never by the loop.
- * 4. A room with a copy in it is not ended while its process lives. If the daemon is killed, the
- *    process keeps the file mapped until its memory is back. The next daemon counts that memory as
- *    it counts all memory of suspended tasks, and has a new room made afterwards.
+ * 4. A room with a copy in it is not ended while its process lives. What the page says of that may
+ *    be wrong: once the process has answered an order to return, or the driver has listed its
+ *    memory on the GPU for two time limits of an order, there is no copy. If the daemon is killed,
+ *    the process keeps the file mapped until its memory is back. The next daemon counts that memory
+ *    as it counts all memory of suspended tasks, and has a new room made afterwards.
  */
 #ifndef COLLOC_DAEMON_ROOMS_ROOM_POOL_H
 #define COLLOC_DAEMON_ROOMS_ROOM_POOL_H
@@ -68,6 +70,10 @@ uint64_t room_pool_covers(struct room_pool *pool, const struct preload_process *
  * Returns false: it has none, or that is too small, or the process does not read.
  */
 bool room_pool_lend(struct room_pool *pool, struct preload_process *process);
+
+/* The process has answered that its memory is back: whatever its page says later, no copy is in the
+ * room until it is lent again. */
+void room_pool_take_back(struct room_pool *pool, const struct preload_process *process);
 
 /* For users. */
 struct room_totals {

@@ -21,11 +21,14 @@ struct room {
     uint64_t bytes;        /* of its pages */
     uint64_t blocks_bytes; /* at the last poll; 0: its process cannot be carried, or is still new */
     uint64_t largest_bytes;
-    int64_t steady_us; /* since when the blocks take no more */
-    bool is_final;     /* the process has had it */
-    bool is_handed;    /* and has it from this connection */
-    bool is_lent;      /* a copy is in it, or will be */
-    bool is_listed;    /* by the driver, at this poll: it lives */
+    uint64_t used_bytes;  /* by the driver, at the last poll before the copy */
+    uint64_t least_bytes; /* the least by the driver since then, where it lists the process */
+    int64_t steady_us;    /* since when the blocks take no more */
+    int64_t on_gpu_us;    /* since when the driver lists memory of a copy; 0: it does not */
+    bool is_final;        /* the process has had it */
+    bool is_handed;       /* and has it from this connection */
+    bool is_lent;         /* a copy is in it, or will be */
+    bool is_listed;       /* by the driver, at this poll: it lives */
     int64_t used_us;
 };
 

@@ -46,6 +46,15 @@ struct reading __wrap_cgroup_memory_left_of(pid_t pid, const char *except)
     return reading_of(64.0 * GIB);
 }
 
+bool __wrap_preload_give_room(struct preload_process *process, enum preload_place place,
+    uint64_t bytes, uint64_t offset, int fd);
+
+bool __wrap_preload_give_room(struct preload_process *process, enum preload_place place,
+    uint64_t bytes, uint64_t offset, int fd)
+{
+    return true;
+}
+
 /* ---- a process ---- */
 
 static struct preload_process process_of(uint64_t task, uid_t uid)
@@ -183,6 +192,48 @@ static void the_default_follows_what_gives_way(void **state)
     room_pool_destroy(set);
 }
 
+/* A process has 4 GiB by the driver. Its copy is in its room, by its page. */
+static struct room_pool *begin_away(void)
+{
+    struct room_pool *pool = room_pool_create(&loop, &config);
+    struct preload_process process = process_of(1, 1);
+    begin_page();
+    page.carry_bytes = MIB; /* the test makes no large file */
+    for (int i = 0; i < 2; i++) {
+        now_us += POLL_US;
+        room_pool_note(pool, &process, 4 * GIB, READING_NONE);
+        room_pool_review(pool, NULL);
+        uv_run(&loop, UV_RUN_DEFAULT);
+    }
+    assert_true(room_pool_lend(pool, &process));
+    page.carry_state = PRELOAD_CARRY_IS_AWAY;
+    return pool;
+}
+
+/* Is a copy in the room, after polls of that time in which the driver lists so much? */
+static bool is_used_after(struct room_pool *pool, int64_t us, uint64_t used_bytes)
+{
+    struct preload_process process = process_of(1, 1);
+    for (int64_t end_us = now_us + us; now_us < end_us; now_us += POLL_US)
+        room_pool_note(pool, &process, used_bytes, READING_NONE);
+    return room_pool_totals(pool).used_bytes > 0;
+}
+
+static void a_page_does_not_keep_its_room_by_saying_so(void **state)
+{
+    struct room_pool *pool = begin_away();
+    struct preload_process process = process_of(1, 1);
+    assert_true(is_used_after(pool, 3600 * SECOND_US, GIB / 2)); /* a context stays on the GPU */
+    assert_true(is_used_after(pool, 3600 * SECOND_US, 0));       /* not listed: not known */
+    assert_true(is_used_after(pool, 60 * SECOND_US, 4 * GIB));   /* it may be copied back now */
+    assert_false(is_used_after(pool, 60 * SECOND_US, 4 * GIB));
+    assert_true(room_pool_lend(pool, &process));
+    assert_true(is_used_after(pool, POLL_US, GIB / 2));
+    room_pool_take_back(pool, &process); /* it has answered, and says something else again */
+    assert_false(is_used_after(pool, POLL_US, GIB / 2));
+    room_pool_destroy(pool);
+}
+
 static int begin_loop(void **state)
 {
     return uv_loop_init(&loop);
@@ -198,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_room_covers_no_more_than_it_has),
         cmocka_unit_test(one_user_does_not_keep_all_places),
+        cmocka_unit_test(a_page_does_not_keep_its_room_by_saying_so),
         cmocka_unit_test(a_pid_that_was_given_again),
         cmocka_unit_test(the_default_follows_what_gives_way),
     };
