@@ -18,9 +18,13 @@
 
 #include "core/view_data.h"
 
-/* Links the places of each domain: those in the list of the driver that have the same
- * id.memory_domain and node. To be called when the list has changed. */
-void memory_domain_link(struct cluster_view *view);
+/*
+ * Links the places of each domain: those in the list of the driver that have the same
+ * id.memory_domain and node. To be called when the list has changed.
+ *
+ * Returns 0 or -ENOMEM: then no memory is shared.
+ */
+int memory_domain_link(struct cluster_view *view);
 
 /* Returns the next place of the domain, and after the last one the first: the GPU itself, where its
  * memory is its own. */

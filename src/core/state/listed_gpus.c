@@ -157,7 +157,8 @@ int core_apply_gpus(struct core *core, const struct event *event)
         return -ENOMEM;
     list_gpus(view, &index, event);
     set_distances(view, &index, event);
-    memory_domain_link(view);
+    if (memory_domain_link(view) < 0)
+        return -ENOMEM;
     core->any_gone = false;
     view->is_mps_on_some = false;
     double largest = 0;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -69,6 +70,38 @@ static void a_place_that_is_not_there_is_not_in_the_ring(void **state)
     ASSERT_RING(2);
     ASSERT_RING(1);
     ASSERT_RING(3);
+}
+
+/* Of each place the next one is the nearest behind it that shares its memory, or the first. */
+static int nearest_of_domain(const struct cluster_view *many, int gpu)
+{
+    for (int i = 1; i < many->n_gpus; i++) {
+        int at = (gpu + i) % many->n_gpus;
+        const struct gpu_view *other = &many->gpus[at], *of = &many->gpus[gpu];
+        bool is_shared = of->id.memory_domain == other->id.memory_domain &&
+                         of->id.node == other->id.node && of->id.memory_domain;
+        if (is_shared && other->is_listed && of->is_listed)
+            return at;
+    }
+    return gpu;
+}
+
+static void thousands_of_places_are_linked(void **state)
+{
+    enum { MANY = 3000, DOMAINS = 700, NODES = 3 };
+    struct cluster_view many = {.gpus = calloc(MANY, sizeof *many.gpus), .n_gpus = MANY};
+    assert_non_null(many.gpus);
+    srandom(1);
+    for (int i = 0; i < MANY; i++) {
+        many.gpus[i].id.memory_domain = (int)(random() % DOMAINS);
+        many.gpus[i].id.node = (int)(random() % NODES);
+        many.gpus[i].is_listed = random() % 8 != 0;
+    }
+    assert_int_equal(memory_domain_link(&many), 0);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(
+            memory_domain_next(&many.gpus[i]) - many.gpus, nearest_of_domain(&many, i));
+    free(many.gpus);
 }
 
 static void places_of_two_servers_share_nothing(void **state)
@@ -310,6 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_places_of_a_domain_form_a_ring, begin),
         cmocka_unit_test_setup(a_place_that_is_not_there_is_not_in_the_ring, begin),
+        cmocka_unit_test(thousands_of_places_are_linked),
         cmocka_unit_test_setup(places_of_two_servers_share_nothing, begin),
         cmocka_unit_test_setup(a_walk_passes_each_resident_once, begin),
         cmocka_unit_test_setup(others_are_on_another_place, begin),
