@@ -77,6 +77,7 @@ struct slurm_snapshot fake_slurm_list(struct fake_slurm *fake)
         if (!fake->jobs[i]->is_gone)
             fake->listed[n++] = fake->jobs[i]->job;
     return (struct slurm_snapshot){.jobs = fake->listed,
+        .hides_jobs = fake->hides_jobs,
         .n_jobs = n,
         .nodes = fake->nodes,
         .n_nodes = fake->n_nodes,

@@ -30,7 +30,7 @@ struct fake_slurm {
     size_t n_licences;
     uint32_t next_id;
     int64_t now_s;
-    bool can_change_gres, counts_memory;
+    bool can_change_gres, counts_memory, hides_jobs;
     int n_changes;
     int failing; /* this number of changes fail first, */
     int failure; /* with this result */

@@ -12,8 +12,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "fake_slurm.h"
-#include "policy/policies.h"
+#include "fake_controller.h"
 #include "slurm/cluster_json.h"
 #include "slurm/ended_jobs.h"
 
@@ -22,7 +21,6 @@ enum { ADA = 1000, BOB = 1001 };
 static struct fake_slurm fake;
 static struct slurm_controller *controller;
 static int64_t now_us;
-static bool hides_jobs;
 
 static const char *find_user_name(void *context, uid_t uid)
 {
@@ -35,16 +33,10 @@ static const struct cluster_asker root = {0, find_user_name, NULL};
 
 static void begin_cluster(int nodes, int gpus)
 {
-    struct slurm_controller_options options = {.settings = core_settings_default(),
-        .intake_partition = "intake",
-        .run_partition = "run",
-        .gpu_memory_bytes = 80 * GIB};
-    options.settings.policy = &policy_magm;
-    options.settings.settle_us = options.settings.settle_max_us = 1;
+    const struct core_settings settings = fake_controller_settings();
     fake_slurm_init(&fake, nodes, gpus);
     now_us = 1000 * SECOND_US;
-    hides_jobs = false;
-    controller = slurm_controller_create(&options);
+    controller = fake_controller_create(&settings, 80 * GIB);
     assert_non_null(controller);
 }
 
@@ -56,23 +48,12 @@ static void end_cluster(void)
 
 static void update(void)
 {
-    struct slurm_change *changes;
-    struct slurm_job_key key;
-    size_t n;
+    const struct task_request request = {
+        .need = {NEED_DECLARED, 10 * GIB}, .expect.smact = reading_of(0.2), .exclusive = true};
     now_us += SECOND_US;
     fake.now_s++;
-    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
-    snapshot.hides_jobs = hides_jobs;
-    assert_int_equal(
-        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
-    for (size_t i = 0; i < n; i++) {
-        changes[i].result = fake_slurm_change(&fake, &changes[i]);
-        slurm_controller_changed(controller, &changes[i], "failed", now_us);
-    }
-    struct task_request request = {
-        .need = {NEED_DECLARED, 10 * GIB}, .expect.smact = reading_of(0.2), .exclusive = true};
-    while (slurm_controller_wanted_script(controller, &key))
-        slurm_controller_set_request(controller, &key, &request, NULL);
+    assert_true(fake_controller_update(controller, &fake, now_us) >= 0);
+    fake_controller_answer(controller, &request);
     fake_slurm_start(&fake);
 }
 
@@ -207,7 +188,7 @@ static void other_users_jobs_can_be_hidden(void **state)
     begin_cluster(1, 1);
     uint32_t id = fake_slurm_submit(&fake, 1)->job.id;
     for (int is_hidden = 0; is_hidden < 2; is_hidden++) {
-        hides_jobs = is_hidden;
+        fake.hides_jobs = is_hidden;
         settle();
         for (int i = 0; i < 3; i++) {
             const struct cluster_asker *asker = i == 0 ? &ada : i == 1 ? &bob : &root;
@@ -318,7 +299,7 @@ static void waiting_jobs_have_a_start(void **state)
     assert_true(json_is_null(json_object_get(second, "array_index")));
     assert_true(json_number_value(json_object_get(second, "expected_start")) == start_s + 60);
     json_decref(answer);
-    hides_jobs = true;
+    fake.hides_jobs = true;
     update();
     answer = cluster_starts_json(controller, &bob, offset_us, &known);
     assert_int_equal(json_array_size(json_object_get(answer, "starts")), 1);
@@ -345,7 +326,7 @@ static void jobs_that_wait_to_begin_have_an_earliest_start(void **state)
     of_bob->job.uid = BOB;
     fake_slurm_submit(&fake, 1)->job.begin_s = fake.now_s - 3600;
     settle();
-    hides_jobs = true;
+    fake.hides_jobs = true;
     update();
     json_t *answer = cluster_starts_json(controller, &ada, 0, &known);
     const json_t *list = json_object_get(answer, "starts"), *first = json_array_get(list, 0);
@@ -377,7 +358,7 @@ static void jobs_that_ended_are_named(void **state)
     fake_slurm_end(&fake, list[2], SLURM_STATE_CANCELLED);
     list[3]->is_gone = true;
     fake_slurm_submit(&fake, 1);
-    hides_jobs = true;
+    fake.hides_jobs = true;
     update();
     assert_int_equal(ended_jobs_update(&jobs, controller), 0);
     assert_int_equal(ended_jobs_count(&jobs, controller, &root), 3);

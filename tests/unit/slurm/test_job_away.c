@@ -18,8 +18,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "core/ask/giving_way.h"
-#include "fake_slurm.h"
-#include "policy/policies.h"
+#include "fake_controller.h"
 #include "slurm/controller_state.h"
 #include "slurm/slurm_controller.h"
 
@@ -51,11 +50,7 @@ static struct {
 
 static void create_controller(void)
 {
-    const struct slurm_controller_options options = {.settings = settings,
-        .intake_partition = "intake",
-        .run_partition = "run",
-        .gpu_memory_bytes = GPU_GIB * GIB};
-    controller = slurm_controller_create(&options);
+    controller = fake_controller_create(&settings, GPU_GIB * GIB);
     assert_non_null(controller);
 }
 
@@ -65,10 +60,7 @@ static void begin_cluster(int nodes)
     now_us = 1000 * SECOND_US;
     memset(&agent, 0, sizeof agent);
     agent.suspends = true;
-    settings = core_settings_default();
-    settings.policy = &policy_magm;
-    settings.settle_us = settings.settle_max_us = 1;
-    settings.conditions.margin_bytes = 0;
+    settings = fake_controller_settings();
     settings.can_suspend = true;
     create_controller();
 }
@@ -174,21 +166,10 @@ static void report_jobs(void)
 
 static void update(void)
 {
-    struct slurm_change *changes;
-    struct slurm_job_key key;
-    size_t n;
-    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
-    assert_int_equal(
-        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
-    for (size_t i = 0; i < n; i++) {
-        changes[i].result = fake_slurm_change(&fake, &changes[i]);
-        slurm_controller_changed(controller, &changes[i], "failed", now_us);
-    }
-    while (slurm_controller_wanted_script(controller, &key)) {
-        struct task_request request = {.need = {NEED_DECLARED, 30 * GIB}};
-        request.expect.smact = reading_of(0.2);
-        slurm_controller_set_request(controller, &key, &request, NULL);
-    }
+    const struct task_request request = {
+        .need = {NEED_DECLARED, 30 * GIB}, .expect.smact = reading_of(0.2)};
+    assert_true(fake_controller_update(controller, &fake, now_us) >= 0);
+    fake_controller_answer(controller, &request);
 }
 
 static void pass_second(void)

@@ -19,8 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
-#include "fake_slurm.h"
-#include "policy/policies.h"
+#include "fake_controller.h"
 #include "slurm/job_files.h"
 
 /* Replaced by the linker, to see in which process it is called. */
@@ -73,28 +72,18 @@ static void on_time(uv_timer_t *timer)
 
 static bool update_once(struct slurm_job_key *ret_key)
 {
-    struct slurm_change *changes;
-    size_t n;
     now_us += SECOND_US;
     fake.now_s++;
-    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
-    assert_int_equal(
-        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
-    for (size_t i = 0; i < n; i++)
-        fake_slurm_change(&fake, &changes[i]);
+    assert_true(fake_controller_update(controller, &fake, now_us) >= 0);
     return slurm_controller_wanted_script(controller, ret_key);
 }
 
 static void begin_cluster(void)
 {
-    struct slurm_controller_options options = {.settings = core_settings_default(),
-        .intake_partition = "intake",
-        .run_partition = "run",
-        .gpu_memory_bytes = 80 * GIB};
-    options.settings.policy = &policy_magm;
+    const struct core_settings settings = fake_controller_settings();
     fake_slurm_init(&fake, 1, 1);
     now_us = 1000 * SECOND_US;
-    controller = slurm_controller_create(&options);
+    controller = fake_controller_create(&settings, 80 * GIB);
     job = fake_slurm_submit(&fake, 5);
     job->job.uid = getuid();
     job->job.gid = getgid();

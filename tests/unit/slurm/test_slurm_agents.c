@@ -12,9 +12,8 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "fake_slurm.h"
+#include "fake_controller.h"
 #include "nodelink/node_hub.h"
-#include "policy/policies.h"
 #include "slurm/slurm_agents.h"
 
 enum { PINS_MAX = 8 };
@@ -55,12 +54,8 @@ int node_hub_order(struct node_hub *hub, const char *node, const uint32_t *jobs,
 
 static struct slurm_controller *create_controller(void)
 {
-    struct slurm_controller_options options = {.settings = core_settings_default(),
-        .intake_partition = "intake",
-        .run_partition = "run",
-        .gpu_memory_bytes = 80 * GIB};
-    options.settings.policy = &policy_magm;
-    return slurm_controller_create(&options);
+    const struct core_settings settings = fake_controller_settings();
+    return fake_controller_create(&settings, 80 * GIB);
 }
 
 /* One round of the controller's loop; nothing is started. */
@@ -68,7 +63,6 @@ static void update_once(struct fake_slurm *fake, struct slurm_controller *contro
     struct slurm_agents *agents, int64_t now_us)
 {
     struct slurm_change *changes;
-    struct slurm_job_key key;
     size_t n;
     struct slurm_snapshot snapshot = fake_slurm_list(fake);
     assert_int_equal(
@@ -76,8 +70,7 @@ static void update_once(struct fake_slurm *fake, struct slurm_controller *contro
     for (size_t i = 0; i < n; i++)
         slurm_agents_announce(agents, &changes[i]);
     const struct task_request request = {.need = {NEED_DECLARED, 10 * GIB}};
-    while (slurm_controller_wanted_script(controller, &key))
-        slurm_controller_set_request(controller, &key, &request, NULL);
+    fake_controller_answer(controller, &request);
 }
 
 static void assert_announced(int i, const char *node, uint32_t job, const char *task)

@@ -19,8 +19,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
-#include "fake_slurm.h"
-#include "policy/policies.h"
+#include "fake_controller.h"
 #include "slurm/controller_state.h"
 #include "slurm/slurm_controller.h"
 
@@ -33,14 +32,8 @@ static bool wants_alone; /* likewise */
 
 static void create_controller(void)
 {
-    struct slurm_controller_options options = {.settings = core_settings_default(),
-        .intake_partition = "intake",
-        .run_partition = "run",
-        .gpu_memory_bytes = 80 * GIB};
-    options.settings.policy = &policy_magm;
-    options.settings.settle_us = options.settings.settle_max_us = 1;
-    options.settings.conditions.margin_bytes = 0;
-    controller = slurm_controller_create(&options);
+    const struct core_settings settings = fake_controller_settings();
+    controller = fake_controller_create(&settings, 80 * GIB);
     assert_non_null(controller);
 }
 
@@ -69,29 +62,20 @@ static void replace_controller(void)
 
 static void answer_scripts(void)
 {
-    struct slurm_job_key key;
     struct task_request request = {.exclusive = wants_alone};
     if (memory)
         request.need = (struct need){NEED_DECLARED, memory};
     request.expect.smact = reading_of(smact);
-    while (slurm_controller_wanted_script(controller, &key))
-        slurm_controller_set_request(controller, &key, &request, NULL);
+    fake_controller_answer(controller, &request);
 }
 
-/* One look at Slurm, and its changes. Returns how many. */
-static size_t update(void)
+/* A round, a second later. Returns how many changes it made. */
+static int update(void)
 {
-    struct slurm_change *changes;
-    size_t n;
     now_us += SECOND_US;
     fake.now_s++;
-    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
-    assert_int_equal(
-        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
-    for (size_t i = 0; i < n; i++) {
-        changes[i].result = fake_slurm_change(&fake, &changes[i]);
-        slurm_controller_changed(controller, &changes[i], "failed", now_us);
-    }
+    int n = fake_controller_update(controller, &fake, now_us);
+    assert_true(n >= 0);
     answer_scripts();
     return n;
 }
@@ -100,7 +84,7 @@ static size_t update(void)
 static void settle(void)
 {
     for (int rounds = 0, quiet = 0; quiet < 8; rounds++) {
-        size_t n = update() + (size_t)fake_slurm_start(&fake);
+        int n = update() + fake_slurm_start(&fake);
         quiet = n > 0 || slurm_controller_has_news(controller) ? 0 : quiet + 1;
         assert_true(rounds < 1000);
     }
