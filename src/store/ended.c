@@ -130,28 +130,33 @@ static void add_totals(struct store_totals *totals, sqlite3_stmt *row)
     bool none_yet = totals->last_ended_wall_us == 0;
     for (int i = TASK_COMPLETED; i < TASK_STATES; i++)
         if (name && strcmp(task_state_name((enum task_state)i), name) == 0)
-            totals->tasks[i] = sqlite3_column_int64(row, 1);
+            totals->tasks[i] += sqlite3_column_int64(row, 1);
     totals->wait_us += sqlite3_column_int64(row, 2);
     totals->exec_us += sqlite3_column_int64(row, 3);
     totals->jct_us += sqlite3_column_int64(row, 4);
     totals->oom_count += sqlite3_column_int64(row, 5);
     if (name && strcmp(name, task_state_name(TASK_COMPLETED)) == 0)
-        totals->recovered = sqlite3_column_int64(row, 6);
+        totals->recovered += sqlite3_column_int64(row, 6);
     if (none_yet || first < totals->first_submitted_wall_us)
         totals->first_submitted_wall_us = first;
     if (none_yet || last > totals->last_ended_wall_us)
         totals->last_ended_wall_us = last;
+    if (sqlite3_column_int64(row, 9) > totals->added_to)
+        totals->added_to = sqlite3_column_int64(row, 9);
 }
 
-int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals)
+int store_add_totals(struct store *store, int max, struct fault *fault, struct store_totals *totals)
 {
     sqlite3_stmt *row = store->statements[TOTALS];
+    int64_t added = 0;
     int r;
-    *ret_totals = (struct store_totals){0};
-    while ((r = statement_step(store, row, fault)) > 0)
-        add_totals(ret_totals, row);
+    statement_bind(row, "ii", totals->added_to, (int64_t)max);
+    while ((r = statement_step(store, row, fault)) > 0) {
+        added += sqlite3_column_int64(row, 1);
+        add_totals(totals, row);
+    }
     statement_reset(row);
-    return r;
+    return r < 0 ? r : added == max;
 }
 
 int store_first_submitted(struct store *store, struct fault *fault, int64_t *ret_wall_us)

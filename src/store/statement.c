@@ -58,7 +58,8 @@ static const char *const texts[STATEMENTS] = {
     [GET_RECORD] = "SELECT record, sum IS " RECORD_SUM " FROM records WHERE task = ?",
     [TOTALS] =
         "SELECT state, count(*), sum(wait_us), sum(exec_us), sum(jct_us), sum(oom_count), sum(oom_count > 0),"
-        "  min(submitted_wall_us), max(ended_wall_us) FROM ended GROUP BY state",
+        "  min(submitted_wall_us), max(ended_wall_us), max(seq)"
+        "  FROM (SELECT * FROM ended WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY state",
     [FIRST_SUBMITTED] = "SELECT submitted_wall_us FROM ended ORDER BY task LIMIT 1",
     [COUNT_ENDED] = "SELECT state, count(*) FROM ended WHERE task BETWEEN ?1 AND ?2 GROUP BY state",
     [OLDEST_ENDED] = "SELECT task FROM ended WHERE ended_wall_us < ? AND task < " STORE_LAST_TASK

@@ -263,8 +263,17 @@ struct store_totals {
     int64_t oom_count;
     int64_t recovered;                                   /* completed after a GPU memory crash */
     int64_t first_submitted_wall_us, last_ended_wall_us; /* 0: no task has ended */
+    int64_t added_to;                                    /* the last row that was added */
 };
-int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals);
+
+/*
+ * Adds the next ended tasks, at most `max`, to the sums, which begin with zeros: a history of years
+ * is added up in steps of bounded time.
+ *
+ * Returns 1 when there may be more, 0 when all are added, or -errno with a fault.
+ */
+int store_add_totals(
+    struct store *store, int max, struct fault *fault, struct store_totals *totals);
 
 /* Finds when the ended task with the lowest id was submitted; 0: no task has ended. Returns 0, or
  * -errno with a fault. */

@@ -158,6 +158,8 @@ class LongHistory(History):
             {"tasks": []},
         )
         self.assertLess(self.cpu_s() - begin_s, SEARCH_S)
+        sums = self.watch_prompt("all sums", lambda: self.request("GET", "/v1/stats")).json
+        self.assertEqual((sums["tasks_completed"], sums["tasks_failed"]), (ENDED, 1))
         found = self.watch_list("the only one that failed, the first to end", "state=FAILED")
         self.assertEqual([task["id"] for task in found["tasks"]], [self.failed])
         self.assertEqual(len({task["id"] for task in self.watch_queue("all pages", MANY)}), MANY)

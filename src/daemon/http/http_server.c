@@ -165,8 +165,9 @@ struct http *http_create(const struct http_options *options)
     http->on_server_soon = on_server_soon;
     uv_idle_init(options->loop, &http->list_turn);
     uv_idle_init(options->loop, &http->change_turn);
+    uv_idle_init(options->loop, &http->stats_turn);
     http->server_timer.data = http->server_soon.data = http;
-    http->list_turn.data = http->change_turn.data = http;
+    http->list_turn.data = http->change_turn.data = http->stats_turn.data = http;
     return http;
 }
 
@@ -223,6 +224,7 @@ void http_close(struct http *http)
     http->is_closed = true;
     listings_refuse(http);
     sliced_changes_refuse(http);
+    stats_refuse(http);
     waiters_answer(http, 0, NULL);
     if (http->server)
         close_server(http);
@@ -231,6 +233,7 @@ void http_close(struct http *http)
     uv_close((uv_handle_t *)&http->server_soon, NULL);
     uv_close((uv_handle_t *)&http->list_turn, NULL);
     uv_close((uv_handle_t *)&http->change_turn, NULL);
+    uv_close((uv_handle_t *)&http->stats_turn, NULL);
 }
 
 void http_destroy(struct http *http)

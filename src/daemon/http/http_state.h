@@ -28,6 +28,7 @@ struct http {
     struct waiter *waiters;
     struct turns listings;         /* of struct listing: lists of tasks that are being made */
     struct turns changes;          /* of struct sliced_change: changes of many tasks, likewise */
+    struct turns stats;            /* of struct stats (route_stats.c), likewise */
     struct event_feed *event_feed; /* NULL: not opened yet */
     struct series_cache series_cache;
 
@@ -37,7 +38,7 @@ struct http {
 
     uv_poll_t server_poll;
     uv_timer_t server_timer;
-    uv_idle_t server_soon, list_turn, change_turn;
+    uv_idle_t server_soon, list_turn, change_turn, stats_turn;
     uv_idle_cb on_server_soon; /* http_server.c */
 };
 
@@ -49,13 +50,16 @@ void submissions_flush(struct http *http);
 /* Refuses the submissions that are not read yet. */
 void submissions_refuse(struct http *http);
 
-/* ---- route_events.c, route_list.c, route_wait.c ---- */
+/* ---- route_events.c, route_list.c, route_stats.c, route_wait.c ---- */
 
 /* Nothing is sent any more; the readers' servers close them. */
 void events_close(struct http *http);
 
 /* Refuses the lists that are not complete. */
 void listings_refuse(struct http *http);
+
+/* Refuses the sums that are not complete. */
+void stats_refuse(struct http *http);
 
 /* Answers the requests that wait for this task (0: for any) with its record; without one (NULL)
  * they are dropped unanswered, and the server's end closes them. */

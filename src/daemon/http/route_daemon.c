@@ -103,33 +103,3 @@ void route_web(void *context, struct api_request *request)
     struct http *http = context;
     names_ask_uid(http->parts.names, api_request_peer(request).uid, on_visitor, request);
 }
-
-static json_t *mean_seconds_json(int64_t sum_us, int64_t n)
-{
-    return n ? json_real((double)sum_us / 1e6 / (double)n) : json_null();
-}
-
-void route_stats(void *context, struct api_request *request)
-{
-    struct http *http = context;
-    struct store_totals totals;
-    struct fault fault = {0};
-    if (store_get_totals(http->parts.store, &fault, &totals) < 0) {
-        api_reply_error(request, 500, "%s", fault.text);
-        return;
-    }
-    const struct gpu_totals gpus = gpus_totals(http->parts.gpus);
-    int64_t ended = 0;
-    for (int state = TASK_COMPLETED; state < TASK_STATES; state++)
-        ended += totals.tasks[state];
-    api_reply(request, 200,
-        json_pack("{s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:o, s:f}", "tasks_completed",
-            (json_int_t)totals.tasks[TASK_COMPLETED], "tasks_failed",
-            (json_int_t)(ended - totals.tasks[TASK_COMPLETED]), "oom", (json_int_t)totals.oom_count,
-            "recovered", (json_int_t)totals.recovered, "total_s",
-            (double)(totals.last_ended_wall_us - totals.first_submitted_wall_us) / 1e6,
-            "avg_wait_s", mean_seconds_json(totals.wait_us, ended), "avg_exec_s",
-            mean_seconds_json(totals.exec_us, ended), "avg_jct_s",
-            mean_seconds_json(totals.jct_us, ended), "mean_smact", json_reading(gpus.mean_smact, 1),
-            "energy_mj", gpus.energy_j / 1e6));
-}

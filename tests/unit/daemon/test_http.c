@@ -279,10 +279,11 @@ int store_skip_ended(struct store *store, const struct store_ended_filter *filte
     return 0;
 }
 
-int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals)
+/* In three steps. */
+int store_add_totals(struct store *store, int max, struct fault *fault, struct store_totals *totals)
 {
-    *ret_totals = (struct store_totals){.tasks = {[TASK_COMPLETED] = 3}};
-    return 0;
+    totals->tasks[TASK_COMPLETED]++;
+    return totals->tasks[TASK_COMPLETED] < 3;
 }
 
 int store_first_submitted(struct store *store, struct fault *fault, int64_t *ret_wall_us)

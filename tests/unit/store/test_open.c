@@ -193,12 +193,12 @@ static int ignore_record(void *context, uint64_t task, const json_t *record)
 static void read_everything(struct store *store)
 {
     struct fault faults[3] = {{""}, {""}, {""}};
-    struct store_totals totals;
+    struct store_totals totals = {0};
     const struct store_ended_filter all = {0};
     int answers[] = {
         store_replay(store, find_policy, ignore_event, NULL, &faults[0]),
         store_list_ended(store, &all, ignore_record, NULL, &faults[1]),
-        store_get_totals(store, &faults[2], &totals),
+        store_add_totals(store, 1000, &faults[2], &totals),
     };
     for (int i = 0; i < 3; i++)
         assert_true(answers[i] == 0 || (answers[i] < 0 && strstr(faults[i].text, "colloc.db: ")));
