@@ -12,10 +12,11 @@
 
 #define S SECOND_US
 
-/* Two tasks of unknown activity on one GPU, and how many times as long as alone each is measured
- * to take; 0: it is not. */
+/* Two tasks on one GPU, and how many times as long as alone each is measured to take; 0: it is
+ * not. */
 struct mix {
     bool is_off;     /* the setting */
+    int n_known;     /* of the tasks from the first on: their activity is known */
     double promised; /* to the first; 0: nothing */
     double slowdowns[2];
 };
@@ -31,6 +32,8 @@ static struct core *start(const struct mix *mix)
     for (uint64_t task = 1; task <= 2; task++) {
         int64_t at_s = task == 1 ? 1 : 60;
         struct task_request request = {.gpus = 1, .need = {NEED_DECLARED, 4 * GIB}};
+        if ((int)task <= mix->n_known)
+            request.expect.smact = reading_of(0.4);
         if (task == 1 && mix->promised > 0)
             request.slowdown_max = reading_of(mix->promised);
         assert_int_equal(world_submit(core, at_s * S, task, request), 0);
@@ -85,6 +88,15 @@ static void without_all_speeds_nothing_is_known(void **state)
     assert_int_equal(gives_way_after(&(struct mix){.slowdowns = {0, 2.6}}), 0);
 }
 
+/* They were let in by what is known, and that stands. */
+static void of_known_activity_it_stays(void **state)
+{
+    struct mix mix = {.n_known = 2, .slowdowns = {2.6, 2.6}};
+    assert_int_equal(gives_way_after(&mix), 0);
+    mix = (struct mix){.n_known = 1, .slowdowns = {2.6, 2.6}};
+    assert_in_range(gives_way_after(&mix), 60, 90);
+}
+
 /* The promise comes first, and is kept here. */
 static void beside_a_promise_it_stays(void **state)
 {
@@ -103,6 +115,7 @@ int main(void)
         cmocka_unit_test(it_gives_way_where_one_alone_gets_more_done),
         cmocka_unit_test(it_stays_where_both_get_more_done),
         cmocka_unit_test(without_all_speeds_nothing_is_known),
+        cmocka_unit_test(of_known_activity_it_stays),
         cmocka_unit_test(beside_a_promise_it_stays),
         cmocka_unit_test(the_setting_turns_it_off),
     };
