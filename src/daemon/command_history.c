@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash table of commands by user and key: it is asked for each record of an ended task, of which
- * there are 10,000 at the start. What the records of a command say does not depend on their
- * order, since the log lists them from the newest:
+ * there are 10,000 at the start. Once it is full, the whole table is searched for the oldest one of
+ * the user with the most. What the records of a command say does not
+ * depend on their order, since the log lists them from the newest:
  *
  *     COMPLETED, peak 11.2 GiB       it takes at least 11.2 GiB
  *     COMPLETED, peak 11.6 GiB       11.6 GiB are reserved for the next run
@@ -124,19 +125,29 @@ static void unlink_command(struct command_history *history, const struct command
     *link = runs->next;
 }
 
-/* Returns the place of one more command, perhaps the oldest one's; NULL when memory is out. */
+/* The table is full. Takes the oldest command of the user that has the most out of it. */
+static struct command_runs *drop_command(struct command_history *history)
+{
+    uid_t uid = user_counts_most(&history->users);
+    struct command_runs *oldest = NULL;
+    for (size_t i = 0; i < history->n; i++)
+        if (history->commands[i].uid == uid &&
+            (!oldest || history->commands[i].order < oldest->order))
+            oldest = &history->commands[i];
+    unlink_command(history, oldest);
+    user_counts_add(&history->users, uid, -1);
+    return oldest;
+}
+
+/* Returns the place of one more command, perhaps an old one's; NULL when memory is out. */
 static struct command_runs *place_command(struct command_history *history)
 {
     if (!history->buckets)
         history->buckets = calloc(COMMAND_HISTORY_BUCKETS, sizeof *history->buckets);
     if (!history->buckets)
         return NULL;
-    if (history->n == COMMAND_HISTORY_MAX) {
-        struct command_runs *oldest = &history->commands[history->next];
-        history->next = (history->next + 1) % COMMAND_HISTORY_MAX;
-        unlink_command(history, oldest);
-        return oldest;
-    }
+    if (history->n == COMMAND_HISTORY_MAX)
+        return drop_command(history);
     return ARRAY_RESERVE(history->commands, history->capacity, history->n + 1) < 0
                ? NULL
                : &history->commands[history->n++];
@@ -144,11 +155,15 @@ static struct command_runs *place_command(struct command_history *history)
 
 static void add_command(struct command_history *history, const struct command_runs *run)
 {
+    if (user_counts_add(&history->users, run->uid, 0) < 0) /* it is known from now on */
+        return;
     struct command_runs *runs = place_command(history);
     if (!runs)
         return;
+    user_counts_add(&history->users, run->uid, 1);
     uint16_t *bucket = bucket_of(history, run->uid, run->key);
     *runs = *run;
+    runs->order = history->next_order++;
     runs->next = *bucket;
     *bucket = (uint16_t)(1 + (runs - history->commands));
 }
@@ -226,6 +241,12 @@ void command_history_take(struct command_history *history, const json_t *record)
         add_command(history, &run);
 }
 
+void command_history_reverse(struct command_history *history)
+{
+    for (size_t i = 0; i < history->n; i++)
+        history->commands[i].order = history->next_order - 1 - history->commands[i].order;
+}
+
 const struct command_runs *command_history_find(
     const struct command_history *history, uid_t uid, uint64_t key)
 {
@@ -237,5 +258,6 @@ void command_history_fini(struct command_history *history)
 {
     free(history->commands);
     free(history->buckets);
+    user_counts_fini(&history->users);
     *history = (struct command_history){0};
 }

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/reading.h"
+#include "daemon/user_counts.h"
 
 /* The name that `colloc show` gives to an estimate from here. */
 #define COMMAND_HISTORY_ESTIMATOR "same-command"
@@ -36,6 +37,7 @@ struct command_runs {
     double smact;          /* the highest mean SM activity of a completed run; negative: unknown */
     double early_smact;    /* the same of a run that has not ended; negative: unknown */
     double alone_per_s;    /* the lowest steps a second alone of a completed run; 0: unknown */
+    uint64_t order;        /* of two commands of a user the one with the lower number goes first */
     uint16_t next;         /* in its bucket: 1 + the index of another one; 0: none */
 };
 
@@ -43,7 +45,9 @@ struct command_history {
     struct command_runs *commands;
     size_t n, capacity;
     uint16_t *buckets; /* of a hash table: 1 + the index of the first command of each; 0: none */
-    size_t next; /* the oldest, which is overwritten next once there are COMMAND_HISTORY_MAX */
+    uint64_t next_order;
+    struct user_counts users; /* of the commands: of COMMAND_HISTORY_MAX one of the user with the
+                               * most is overwritten */
 };
 
 /* Returns the key of a command.
@@ -63,8 +67,12 @@ bool command_history_read_key(const json_t *subject, uint64_t *ret_key);
 /* Has a subject, as JSON without blanks, this key? `subject`: NULL: no. */
 bool command_history_is_of(const char *subject, uint64_t key);
 
-/* Adds the record of an ended task, if its memory was measured. */
+/* Adds the record of an ended task, if its memory was measured. Of the commands of a user the first
+ * is the oldest. */
 void command_history_take(struct command_history *history, const json_t *record);
+
+/* All records so far were of the newest first: of the commands of a user the last is the oldest. */
+void command_history_reverse(struct command_history *history);
 
 /*
  * Adds what a training holds after its second step, before it ends: weights, gradients and the

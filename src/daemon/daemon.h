@@ -25,7 +25,7 @@
  *                           learned_peak, overrun, preallocation, service_port, state_dir,
  *                           step_list, turns
  *     what was              audit, command_estimates, command_history, inputs, retention,
- *                           run_history
+ *                           run_history, user_counts
  *     GPUs and figures      calibration, exposition, gpu_report, metric_names, metric_query,
  *                           metric_rows, mig_replan
  *     machine and settings  config, config_print, config_read, config_table, disk, kept_output,

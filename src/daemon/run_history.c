@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring of the last runs of networks that are known by their fingerprint (estimator/past_run.h).
+ * A list of the last runs of networks that are known by their fingerprint (estimator/past_run.h).
  * What a record says about the memory requirement:
  *
  *     COMPLETED, peak 11.2 GiB        the run took 11.2 GiB
@@ -10,12 +10,14 @@
  */
 #include "daemon/run_history.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_member.h"
 #include "base/units.h"
 
@@ -65,31 +67,33 @@ static bool read_run(const json_t *record, struct past_run *run)
     return read_outcome(record, run);
 }
 
-/* Returns the place of one more run, perhaps the oldest one's; NULL when memory is out. */
-static struct past_run *place_run(struct run_history *history)
+/* Takes the oldest run of the user that has the most out of the list. */
+static void drop_run(struct run_history *history)
 {
-    if (history->n == history->capacity && history->capacity < RUN_HISTORY_MAX) {
-        size_t capacity = history->capacity ? 2 * history->capacity : 64;
-        capacity = capacity < RUN_HISTORY_MAX ? capacity : RUN_HISTORY_MAX;
-        struct past_run *runs = reallocarray(history->runs, capacity, sizeof *runs);
-        if (!runs)
-            return NULL;
-        history->runs = runs;
-        history->capacity = capacity;
-    }
-    if (history->n < history->capacity)
-        return &history->runs[history->n++];
-    struct past_run *oldest = &history->runs[history->next];
-    history->next = (history->next + 1) % history->capacity;
-    return oldest;
+    uint32_t uid = user_counts_most(&history->users);
+    size_t i = 0;
+    while (history->runs[i].uid != uid)
+        i++;
+    history->n--;
+    memmove(&history->runs[i], &history->runs[i + 1], (history->n - i) * sizeof *history->runs);
+    user_counts_add(&history->users, uid, -1);
+}
+
+static void add_run(struct run_history *history, const struct past_run *run)
+{
+    if (user_counts_add(&history->users, run->uid, 0) < 0) /* it is known from now on */
+        return;
+    if (history->n == RUN_HISTORY_MAX)
+        drop_run(history);
+    if (ARRAY_APPEND(history->runs, history->n, history->capacity, *run) == 0)
+        user_counts_add(&history->users, run->uid, 1);
 }
 
 void run_history_take(struct run_history *history, const json_t *record)
 {
     struct past_run run;
-    struct past_run *at = read_run(record, &run) ? place_run(history) : NULL;
-    if (at)
-        *at = run;
+    if (read_run(record, &run))
+        add_run(history, &run);
     command_history_take(&history->commands, record);
 }
 
@@ -100,9 +104,10 @@ static int on_ended(void *context, uint64_t task, const json_t *record)
     return 0;
 }
 
-/* The log lists the newest first; here the oldest is overwritten first. */
+/* The log lists the newest first; here the oldest comes first. */
 static void reverse_runs(struct run_history *history)
 {
+    command_history_reverse(&history->commands);
     for (size_t i = 0; i < history->n / 2; i++) {
         struct past_run early = history->runs[i];
         history->runs[i] = history->runs[history->n - 1 - i];
@@ -110,10 +115,24 @@ static void reverse_runs(struct run_history *history)
     }
 }
 
+static int on_user(void *context, uint32_t uid, int64_t tasks)
+{
+    return user_counts_add(context, uid, tasks);
+}
+
 int run_history_load(struct run_history *history, struct store *store, struct fault *fault)
 {
-    struct store_ended_filter filter = {.limit = RUN_HISTORY_MAX};
-    int r = store_list_ended(store, &filter, on_ended, history, fault);
+    struct user_counts ended = {0};
+    int r = store_list_ended_users(store, on_user, &ended, fault);
+    struct store_ended_filter filter = {
+        .of_uid = true, .limit = user_counts_share(&ended, RUN_HISTORY_MAX)};
+    for (size_t i = 0; r == 0 && i < ended.n; i++) {
+        filter.uid = ended.users[i].uid;
+        r = store_list_ended(store, &filter, on_ended, history, fault);
+    }
+    if (r == -ENOMEM)
+        fault_set(fault, ENOMEM, "no memory for what ended tasks took");
+    user_counts_fini(&ended);
     reverse_runs(history);
     return r;
 }
@@ -121,6 +140,7 @@ int run_history_load(struct run_history *history, struct store *store, struct fa
 void run_history_fini(struct run_history *history)
 {
     command_history_fini(&history->commands);
+    user_counts_fini(&history->users);
     free(history->runs);
     *history = (struct run_history){0};
 }

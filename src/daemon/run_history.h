@@ -13,12 +13,14 @@
 #include "estimator/estimator.h"
 #include "store/store.h"
 
-enum { RUN_HISTORY_MAX = 10000 }; /* the last ones; chosen: 2 MB, read in 0.1 s at the start */
+/* The last ones, of each user as many as fit beside those of the others (user_counts.h); chosen: 2
+ * MB, read in 0.1 s at the start. */
+enum { RUN_HISTORY_MAX = 10000 };
 
 struct run_history {
-    struct past_run *runs;
+    struct past_run *runs; /* those of a user: the oldest first */
     size_t n, capacity;
-    size_t next; /* the oldest, which is overwritten next once there are RUN_HISTORY_MAX */
+    struct user_counts users; /* of the runs */
     struct command_history commands;
 };
 

@@ -104,6 +104,21 @@ int store_list_ended(struct store *store, const struct store_ended_filter *filte
     return r;
 }
 
+int store_list_ended_users(
+    struct store *store, store_on_ended_user *on_user, void *context, struct fault *fault)
+{
+    static const char sql[] = "SELECT uid, count(*) FROM ended GROUP BY uid";
+    sqlite3_stmt *rows;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &rows, NULL) != SQLITE_OK)
+        return statement_fault(store, fault);
+    int r = 0;
+    while (r == 0 && (r = statement_step(store, rows, fault)) > 0)
+        r = on_user(
+            context, (uint32_t)sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1));
+    sqlite3_finalize(rows);
+    return r;
+}
+
 int store_skip_ended(struct store *store, const struct store_ended_filter *filter,
     struct fault *fault, uint64_t *ret_task)
 {

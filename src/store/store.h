@@ -245,6 +245,14 @@ typedef int store_on_ended(void *context, uint64_t task, const json_t *record);
 int store_list_ended(struct store *store, const struct store_ended_filter *filter,
     store_on_ended *on_ended, void *context, struct fault *fault);
 
+/* Receives a user and how many of its ended tasks the log has. Returns 0 to go on. */
+typedef int store_on_ended_user(void *context, uint32_t uid, int64_t tasks);
+
+/* Walks the users of ended tasks. Returns 0, the first answer that is not, or -errno with a
+ * fault. */
+int store_list_ended_users(
+    struct store *store, store_on_ended_user *on_user, void *context, struct fault *fault);
+
 /*
  * Finds where a list that examined `filter->examine` tasks and found none continues: a search for
  * few among many tasks is made in steps of bounded time.

@@ -153,10 +153,49 @@ static void commands_of_one_bucket_are_kept_apart(void **state)
         take(&history, 7, 5 + i * COMMAND_HISTORY_BUCKETS, "COMPLETED", 2000 + 2 * (double)i, 0.5);
     for (uint64_t key = 1; key <= COMMAND_HISTORY_MAX - COMMANDS + 2; key++)
         take(&history, 8, key * COMMAND_HISTORY_BUCKETS, "COMPLETED", 3000, 0.5);
-    assert_int_equal(peak_of(&history, 7, 5), 0);
-    assert_int_equal(peak_of(&history, 7, 5 + COMMAND_HISTORY_BUCKETS), 0);
-    assert_int_equal(peak_of(&history, 7, 5 + 2 * COMMAND_HISTORY_BUCKETS), 1002);
-    assert_int_equal(peak_of(&history, 8, 1 * COMMAND_HISTORY_BUCKETS), 1500);
+    for (uint64_t i = 0; i < COMMANDS; i++)
+        assert_int_equal(peak_of(&history, 7, 5 + i * COMMAND_HISTORY_BUCKETS), 1000 + i);
+    assert_int_equal(peak_of(&history, 8, 1 * COMMAND_HISTORY_BUCKETS), 0);
+    assert_int_equal(peak_of(&history, 8, 2 * COMMAND_HISTORY_BUCKETS), 0);
+    assert_int_equal(peak_of(&history, 8, 3 * COMMAND_HISTORY_BUCKETS), 1500);
+    command_history_fini(&history);
+}
+
+/* bob's commands fill the table twice. ada's stay, the older ones of bob's go. */
+static void no_user_drives_out_what_others_ran(void **state)
+{
+    (void)state;
+    enum { ADA = 7, BOB = 8, COMMANDS = 20 };
+    struct command_history history = {0};
+    for (uint64_t key = 1; key <= COMMANDS; key++)
+        take(&history, ADA, key, "COMPLETED", 3000, 0.5);
+    for (uint64_t key = 1; key <= 2 * COMMAND_HISTORY_MAX; key++)
+        take(&history, BOB, key, "COMPLETED", 2000, 0.5);
+    assert_int_equal(history.n, COMMAND_HISTORY_MAX);
+    for (uint64_t key = 1; key <= COMMANDS; key++)
+        assert_int_equal(peak_of(&history, ADA, key), 1500);
+    const uint64_t first = COMMAND_HISTORY_MAX + COMMANDS; /* of bob's that is left, less 1 */
+    assert_int_equal(peak_of(&history, BOB, first), 0);
+    assert_int_equal(peak_of(&history, BOB, first + 1), 1000);
+    /* ada's next ones replace bob's. */
+    take(&history, ADA, COMMANDS + 1, "COMPLETED", 3000, 0.5);
+    assert_int_equal(peak_of(&history, ADA, 1), 1500);
+    assert_int_equal(peak_of(&history, BOB, first + 1), 0);
+    command_history_fini(&history);
+}
+
+/* As the log is read at the start. */
+static void records_of_the_newest_first(void **state)
+{
+    (void)state;
+    struct command_history history = {0};
+    for (uint64_t key = COMMAND_HISTORY_MAX; key > 0; key--)
+        take(&history, 7, key, "COMPLETED", 3000, 0.5);
+    command_history_reverse(&history);
+    take(&history, 7, COMMAND_HISTORY_MAX + 1, "COMPLETED", 3000, 0.5);
+    assert_int_equal(peak_of(&history, 7, 1), 0);
+    assert_int_equal(peak_of(&history, 7, 2), 1500);
+    assert_int_equal(peak_of(&history, 7, COMMAND_HISTORY_MAX), 1500);
     command_history_fini(&history);
 }
 
@@ -230,6 +269,8 @@ int main(void)
         cmocka_unit_test(a_crash_makes_it_unknown),
         cmocka_unit_test(the_oldest_command_goes_first),
         cmocka_unit_test(commands_of_one_bucket_are_kept_apart),
+        cmocka_unit_test(no_user_drives_out_what_others_ran),
+        cmocka_unit_test(records_of_the_newest_first),
         cmocka_unit_test(records_that_say_nothing),
         cmocka_unit_test(a_subject_as_text),
         cmocka_unit_test(which_submissions_are_of_one_command),

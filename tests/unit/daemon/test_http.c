@@ -272,6 +272,12 @@ int store_list_ended(struct store *store, const struct store_ended_filter *filte
     return 0;
 }
 
+int store_list_ended_users(
+    struct store *store, store_on_ended_user *on_user, void *context, struct fault *fault)
+{
+    return 0;
+}
+
 int store_skip_ended(struct store *store, const struct store_ended_filter *filter,
     struct fault *fault, uint64_t *ret_task)
 {

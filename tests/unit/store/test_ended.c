@@ -101,6 +101,22 @@ static void lists_are_filtered_and_the_last_to_end_is_first(void **state)
     store_close(store);
 }
 
+static int note_user(void *context, uint32_t uid, int64_t tasks)
+{
+    char *users = context;
+    sprintf(users + strlen(users), "%u:%lld ", (unsigned)uid, (long long)tasks);
+    return uid == 1001 ? 5 : 0;
+}
+
+static void users_of_ended_tasks(void **state)
+{
+    struct store *store = open_history(*state);
+    char users[64] = "";
+    assert_int_equal(store_list_ended_users(store, note_user, users, NULL), 5);
+    assert_string_equal(users, "1000:3 1001:1 ");
+    store_close(store);
+}
+
 static uint64_t next_step(struct store *store, struct store_ended_filter filter)
 {
     uint64_t task = 99;
@@ -386,6 +402,7 @@ int main(void)
         TEST(a_record_is_found_by_id),
         TEST(lists_are_filtered_and_the_last_to_end_is_first),
         TEST(a_search_is_made_in_steps),
+        TEST(users_of_ended_tasks),
         TEST(first_submission),
         TEST(totals_add_up),
         TEST(totals_of_nothing_are_zero),
