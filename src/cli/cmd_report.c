@@ -146,10 +146,10 @@ static void add_sum(struct table *table, double sum, struct shown_unit unit, dou
         table_cell(table, NULL, "%s%s", unknown_h > 0 ? ">" : "", text);
 }
 
-/* A lower bound is in hours: of less it says nothing. */
+/* A lower bound is in the unit of HELD: of less it says nothing. */
 static void add_sum_of_hours(struct table *table, double hours, const struct report_row *row)
 {
-    struct shown_unit unit = hours_unit_of(row->unknown_activity_h > 0 ? 0 : hours);
+    struct shown_unit unit = hours_unit_of(row->unknown_activity_h > 0 ? row->held_h : hours);
     add_sum(table, hours, unit, row->unknown_activity_h, row);
 }
 
@@ -180,8 +180,9 @@ static void add_row(
 /* Below the table: what its reader would take for something else. */
 static const char legend[] =
     "\nHELD counts a GPU once for each task on it: shared GPUs make it more than the\n"
-    "hours above. FAIRNESS: mean completion time, relative to that alone on an equal\n"
-    "share of the GPUs.";
+    "hours above. SAVED takes tasks for as fast as alone; `colloc report --saved` does\n"
+    "not. FAIRNESS: mean completion time, relative to that alone on an equal share of\n"
+    "the GPUs.";
 
 static const char *const headers[] = {[REPORT_BY_USER] = "USER",
     [REPORT_BY_PROJECT] = "PROJECT",
@@ -198,10 +199,13 @@ static void print_report(const struct report_query *query, const struct report *
     named[0].header = headers[query->by];
     double all_h = report->n_gpus * (query->to_s - query->from_s) / 3600;
     struct shown_unit unit = hours_unit_of(all_h);
-    printf("From %s to %s: %d GPU%s, free for %.*f of %.*f GPU %s\n\n", moment_text(from_s, from),
-        moment_text(to_s, to), report->n_gpus, report->n_gpus == 1 ? "" : "s", unit.digits,
-        report->free_h * unit.per_whole, unit.digits, all_h * unit.per_whole,
-        unit.per_whole > 1 ? unit.name : "hours");
+    char line[256];
+    snprintf(line, sizeof line, "From %s to %s: %d GPU%s, free for %.*f of %.*f GPU %s",
+        moment_text(from_s, from), moment_text(to_s, to), report->n_gpus,
+        report->n_gpus == 1 ? "" : "s", unit.digits, report->free_h * unit.per_whole, unit.digits,
+        all_h * unit.per_whole, unit.per_whole > 1 ? unit.name : "hours");
+    print_wrapped(line, 0, output_width());
+    putchar('\n');
     struct table *table = table_create(named, ARRAY_SIZE(named));
     for (int i = 0; i < report->n; i++)
         add_row(table, query, &report->rows[i]);

@@ -180,7 +180,8 @@ class Arrays(DaemonCase):
         self.assertEqual(self.colloc("logs", "2_4").stdout, "this is 4\n")
         some = self.colloc("logs", "2_[0,7]").stdout
         self.assertEqual(some.count("==>"), 2)
-        self.assertIn("there is no task 99", self.colloc("logs", "99", code=1).stderr)
+        said = self.colloc("logs", "99", code=1).stderr
+        self.assertIn("there is no task 99: `colloc queue` lists", said)
 
     def test_arrays_of_the_python_client(self):
         client = self.client

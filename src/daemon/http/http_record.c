@@ -84,7 +84,9 @@ void http_reply_no_task(struct api_request *request, uint64_t id)
         http_set_no_task(&fault, api_request_id(request), api_request_name(request));
     else
         http_set_no_task(&fault, id, "");
-    api_reply_error(request, 404, "%s", fault.text);
+    api_reply_error(request, 404,
+        "%s: `colloc queue` lists those that wait or run, `colloc history` those that have ended",
+        fault.text);
 }
 
 int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record)

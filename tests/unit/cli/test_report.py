@@ -188,6 +188,23 @@ class Report(CliCase):
         self.assertRegex(text, r": 2 GPUs, free for 2\.0 of 4\.0 GPU min\n")
         self.assertRegex(text, r" 12\.5 Wh +[0-9.]+ g ")
 
+    def test_a_lower_bound_has_the_unit_of_held(self):
+        """Of 6 min of one task the activity is known: not ">0.1 h" beside "10.0 min"."""
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], 0, 0.1), smact_mean=0.5),
+            ended(2, "ada", attempt(["GPU-b"], 0, 4 / 60), smact_mean=None),
+        ]
+        text = self.colloc("report", "--from", DAY, "--to", "2026-11-02")
+        self.assertRegex(text, r"ada +2 +10\.0 min +>3\.0 min ")
+        self.assertIn("`colloc report --saved` does", text)
+
+    def test_the_first_line_is_wrapped_between_words(self):
+        self.daemon.tasks = []
+        text = self.screen(60, "report", "--from", DAY, "--to", "2026-11-02")
+        first = text.replace("\r", "").split("\n\n")[0].splitlines()
+        self.assertEqual(len(first), 2, text)
+        self.assertLessEqual(max(map(len, first)), 60)
+
     def test_a_ledger_of_one_period(self):
         """Half of the time of two tasks is in the period: half of what they saved."""
         self.daemon.tasks = [self.shared(1, "ada", -4, 4, 0.9), self.shared(2, "ada", -4, 4, 0.9)]
