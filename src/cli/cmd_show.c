@@ -6,6 +6,8 @@
  *     {"Ran", "exec_s", seconds_text}          Ran          3:04
  *     {"Memory req.", "need_mib", mib_text}    Memory req.  11.4 GiB
  *
+ * When a waiting task is expected to start is another question to the daemon.
+ *
  * With --plot its metrics over time are drawn instead (task_plot.c).
  */
 #include <inttypes.h>
@@ -19,6 +21,7 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/session_once.h"
+#include "cli/task_forms.h"
 #include "cli/task_plot.h"
 #include "cli/task_view.h"
 #include "cli/task_words.h"
@@ -81,6 +84,22 @@ static const char *whole_text(const json_t *value, char cell[CELL_SIZE])
     return cell;
 }
 
+/* An entry of GET /v1/starts. */
+static const char *start_text(const json_t *start, char cell[CELL_SIZE])
+{
+    const json_t *expected = json_object_get(start, "expected_start");
+    bool is_known = json_is_number(expected),
+         begins = member_number(start, "earliest_start", 0) > 0;
+    if (!is_known)
+        return !start || begins ? "-"
+                                : "not known: a task that has to end first has neither --time nor "
+                                  "--expect";
+    char moment[CELL_SIZE];
+    snprintf(cell, CELL_SIZE, "%s, as expected by the times of the tasks before it",
+        moment_text(expected, moment));
+    return cell;
+}
+
 static const struct field fields[] = {
     {"Name", "name", scalar_text},
     {"User", "user", scalar_text},
@@ -90,6 +109,7 @@ static const struct field fields[] = {
     {"", "reason_text", scalar_text},
     {"Position", "position", scalar_text},
     {"Priority", "priority", scalar_text},
+    {"Starts", START_MEMBER, start_text},
     {"Begins", "begin_at", moment_text},
     {"Waits for", "waits_for", list_text},
     {"Submitted", "submitted_at", moment_text},
@@ -361,6 +381,24 @@ static int print_plot(const struct invocation *invocation, int64_t id)
     return EXIT_OK;
 }
 
+/* Gives a waiting task its entry in GET /v1/starts. None is no error: the task may be behind those
+ * that are predicted, or the daemon older. */
+static void add_start(struct client *client, json_t *task)
+{
+    size_t i;
+    json_t *start;
+    struct fault fault = {0};
+    int status = 0;
+    json_auto_t *reply = NULL;
+    if (strcmp(member_text(task, "state", ""), "PENDING") != 0 ||
+        client_request(client, "GET", "/v1/starts", NULL, &fault, &status, &reply) < 0)
+        return;
+    json_array_foreach(json_object_get(reply, "starts"), i, start) {
+        if (json_equal(json_object_get(start, "id"), json_object_get(task, "id")))
+            json_object_set(task, START_MEMBER, start);
+    }
+}
+
 static void print_reply(const struct invocation *invocation, const json_t *reply)
 {
     json_t *array = json_object_get(reply, "array"), *task = json_object_get(reply, "task");
@@ -384,6 +422,8 @@ static int show_task(const struct invocation *invocation, struct client *client)
     code = session_get_task(client, id, &reply);
     if (code != EXIT_OK)
         return code;
+    if (!invocation->common[COMMON_JSON].number)
+        add_start(client, json_object_get(reply, "task"));
     print_reply(invocation, reply);
     json_decref(reply);
     return EXIT_OK;
@@ -407,7 +447,8 @@ const struct command command_show = {
     .description =
         "ID is a task (12), a task of an array (12_7), or an array: then it prints the "
         "number of tasks in each state.\n\n"
-        "Prints the options of the task, its GPUs, its use of them, how it ended and "
+        "Prints the options of the task, why it waits and when it is expected to start, its "
+        "GPUs, its use of them, how it ended and "
         "its events; for its owner and root also the script as it was submitted. "
         "With --json the task is one object.\n\n"
         "With --plot it prints the task's GPU memory, SM activity, power and the like "

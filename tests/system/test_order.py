@@ -65,6 +65,12 @@ class Order(DaemonCase):
         self.assertIn("START", lines[0].split())
         year = time.strftime("%Y", time.localtime(at))
         self.assertEqual([f" {year}-" in line for line in lines[1:]], [False, True, True, False])
+        shown = self.colloc("show", str(second)).stdout
+        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(starts[0]["expected_start"]))
+        self.assertRegex(shown, f"(?m)^Starts +{moment}:..,")
+        shown = self.colloc("show", str(fourth)).stdout
+        self.assertRegex(shown, "(?m)^Starts +not known: .* neither --time nor --expect")
+        self.assertNotRegex(self.colloc("show", str(first)).stdout, "(?m)^Starts ")
         self.wait_reason(third, "to start before task")
         # A task starts no earlier than it begins; where the prediction ends, that is all it says.
         begin = round(at) + 300
