@@ -156,8 +156,8 @@ static int follow_script(const struct invocation *invocation, const char *const 
     int r = script_export(&command, fault, &task->summary, &size);
     if (r == SCRIPT_NOT_FOLLOWED)
         return fault_prefix(fault, -EIO,
-            "nothing was submitted: leave out --estimate, or give --memory: cannot follow the "
-            "script");
+            "nothing was submitted: cannot follow the script (where that is not its own error, leave "
+            "out --estimate, or give --memory instead)");
     if (r == 0 && size > REQUEST_SUMMARY_MAX)
         return store_export(task, fault);
     return r < 0 ? r

@@ -146,9 +146,13 @@ static void print_answers(const struct estimation *estimation)
     }
     table_print(table, "No estimators.");
     table_destroy(table);
-    if (has_star)
-        puts("\n* the daemon reserves this value by default, and its margin in "
-             "addition, unless --memory is given");
+    if (!has_star)
+        return;
+    putchar('\n');
+    print_wrapped(
+        "* the daemon reserves this value by default (reserve-quantile), and its margin in "
+        "addition; --memory=SIZE reserves another, such as that of the first line",
+        0, output_width());
 }
 
 /* Returns the answer for the first line: of the only estimator; with all of them, that of the
@@ -274,5 +278,7 @@ void estimate_print_not_followed(const struct invocation *invocation, const char
         json_decref(object);
     } else {
         print_error("cannot follow the script: %s", reason);
+        print_error("where that is an error of the script, mend it; else give --memory=SIZE at the "
+                    "submission, or leave the memory unknown (docs/script-estimate.md)");
     }
 }

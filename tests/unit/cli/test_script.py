@@ -162,13 +162,20 @@ class Submitted(Case):
 
     def test_not_followed(self):
         for words, text in [
-            (["--", "true"], "nothing was submitted: .*: it ended with status 0"),
+            (["--", "true"], r"nothing was submitted: .*--memory instead\): it ended with status 0"),
             (["--memory=1G", "--", "true"], "--estimate=script excludes --memory"),
         ]:
             done = self.run_colloc("submit", "--estimate=script", *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertRegex(done.stderr, text)
         self.assertEqual(self.daemon.requests, [])
+
+    def test_not_followed_says_what_to_do(self):
+        done = self.run_colloc("estimate", "--", "true")
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        reason, advice = done.stderr.splitlines()
+        self.assertIn("cannot follow the script: it ended with status 0", reason)
+        self.assertIn("--memory=SIZE at the submission", advice)
 
 
 class Bounds(Case):
