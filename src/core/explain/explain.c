@@ -141,6 +141,19 @@ static void add_kept(struct text_line *line, const struct core *core, const stru
     text_line_add(line, " %s kept for it: ", n > 1 ? "are" : "is");
 }
 
+/* "40.0 GiB with the margin are more than a GPU has, so it gets one alone: ", since the GPU "must be
+ * idle" by no wish of the task. */
+static void add_alone(struct text_line *line, const struct core *core, const struct task *task)
+{
+    char wanted[32];
+    double bytes = core_needed_bytes(core, task);
+    bool has_reason = task->state == TASK_RECOVERING || core_wants_exclusive_gpus(core, task);
+    if (has_reason || bytes <= reading_assume(core->view.mem_total_max_bytes, bytes))
+        return;
+    text_line_add(line, "%s with the margin are more than a GPU has, so it gets one alone: ",
+        format_size((int64_t)bytes, wanted, sizeof wanted));
+}
+
 /* GPUs admit the task. A suspended one may have to wait all the same. */
 static void explain_admitted(struct text_line *line, const struct task *task, int64_t now_us)
 {
@@ -177,6 +190,7 @@ static void explain_placement(
         } else {
             add_recovery(line, core, task);
             add_kept(line, core, task);
+            add_alone(line, core, task);
             explain_gpus(line, core, task, answer.verdicts);
         }
     }
