@@ -237,6 +237,20 @@ class Live(WebPage):
         self.assertIn("left", self.finish(process))
 
 
+class Waiting(WebPage):
+    gpus = "1xA100-40GB"
+
+    def test_waiting(self):
+        first = self.submit("exec sleep 1000", time_limit_s=3600, exclusive=True)
+        self.wait_state(first, "RUNNING")
+        waiting = self.submit("true", exclusive=True)
+        process = self.browser("waiting", task=waiting)
+        self.await_line(process, "shown")
+        self.submit("true", exclusive=True, priority="high")
+        self.answer(process, "")
+        self.finish(process)
+
+
 class Bundle(unittest.TestCase):
     def test_size(self):
         """Under 60 kB as it would travel compressed."""

@@ -378,6 +378,17 @@ const checks = {
     console.log("left");
   },
 
+  // A waiting task's page says when it may start, and why it waits now.
+  async waiting() {
+    const { page } = await open(url);
+    await page.goto(here(url) + `#/task/${task}`);
+    const fact = (name) => page.locator(`.facts div:has(dt:text-is("${name}")) dd`);
+    await eventually(() => fact("Expected start").innerText(), (text) => /\d\d:\d\d/.test(text));
+    await eventually(() => fact("Reason").innerText(), (text) => text.startsWith("Resources:"));
+    await reached("shown");
+    await eventually(() => fact("Reason").innerText(), (text) => text.includes("1 task is before it"));
+  },
+
   // A Slurm cluster whose nodes have no agents: what is not known is said, and is never zero.
   async slurm() {
     const { page, problems } = await open(url);

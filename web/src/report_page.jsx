@@ -16,7 +16,7 @@ const COLUMNS = [
   ["Used", "SM activity over time: an hour at 60 % is 0.6"],
   ["Idle", "of the held hours, those of tasks with a mean SM activity under 1 %"],
   ["Repeated", "of the held hours, those of attempts that were run again"],
-  ["Saved", "what sharing saved against a GPU for each task"],
+  ["Saved", "what sharing saved against a GPU for each task, if none were slower beside others; the figure takes their speeds into account"],
   ["Energy", "the tasks' part of what the GPUs drew"],
   ["CO2", "by the setting co2-per-kwh"],
   ["Fairness", "mean completion time relative to that alone on an equal share of the GPUs"],

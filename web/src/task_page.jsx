@@ -54,12 +54,13 @@ function Curves({ task, answer }) {
   return <div class="charts">{charts.length ? charts : <p class="dim">No metrics are stored of this task.</p>}</div>;
 }
 
-function Facts({ task }) {
+function Facts({ task, start }) {
   const verdict = memoryVerdict(task);
   const rows = [
     ["User", task.user],
     ["Command", task.command],
     ["Reason", [task.reason !== "None" && task.reason, task.reason_text].filter(Boolean).join(": ")],
+    ["Expected start", start && moment(start)],
     ["Submitted", moment(task.submitted_at)],
     ["Started", task.started_at && moment(task.started_at)],
     ["Ended", task.ended_at && moment(task.ended_at)],
@@ -170,6 +171,19 @@ function ArrayStates({ array }) {
   );
 }
 
+const REFRESH_S = 5; // of a task that waits or runs: its reason and its use change without an event
+const START_REFRESH_S = 30; // the daemon predicts the queue for each answer
+
+// The moment at which a waiting task is expected to start; null: it does not wait, or nothing is known.
+function useStart(id, isWaiting) {
+  const { data } = useAnswer(
+    isWaiting && (async () => (await get("/v1/starts")).starts.find((start) => start.id === Number(id))?.expected_start),
+    START_REFRESH_S,
+    `${id} ${isWaiting}`,
+  );
+  return isWaiting ? data : null;
+}
+
 export function Task({ id, live, isSlurm }) {
   const changed = live.get(Number(id));
   const { data, error } = useAnswer(
@@ -177,12 +191,13 @@ export function Task({ id, live, isSlurm }) {
       const answer = await get(`/v1/tasks/${id}`);
       return answer.task ?? answer;
     },
-    null,
+    changed ? REFRESH_S : null,
     `${id} ${changed?.state} ${changed?.attempt_count}`,
   );
+  const start = useStart(id, changed?.state === "PENDING" && isSlurm === false);
   const ended = data ? hasEnded(data) : false;
   const series = useAnswer(isSlurm === false && (() => get(`/v1/tasks/${id}/series`)), ended ? null : 5, `${id} ${ended} ${isSlurm}`);
-  if (error) return <p class="error">{error.message}</p>;
+  if (error && !data) return <p class="error">{error.message}</p>;
   if (!data) return <p class="dim">Loading…</p>;
   if (data.array?.states) return <ArrayStates array={data.array} />;
   const neighbours = [...new Map((series.data?.neighbours ?? []).map((n) => [n.task, n.label]))];
@@ -195,7 +210,7 @@ export function Task({ id, live, isSlurm }) {
         </span>{" "}
         <State task={data} />
       </h2>
-      <Facts task={data} />
+      <Facts task={data} start={start} />
       <ReadOnly task={data} isSlurm={isSlurm} />
       {neighbours.length > 0 && (
         <p>
