@@ -39,6 +39,7 @@ static const struct {
     {"ngpus", "gpus", "--gpus=2 is the number of GPUs"},
     {"n-gpus", "gpus", "--gpus=2 is the number of GPUs"},
     {"gpu-count", "gpus", "--gpus=2 is the number of GPUs"},
+    {"gpu", "gpu-ids", "--gpus=1 is the number of GPUs; " CERTAIN_GPU},
     {"gpu-id", "gpu-ids", CERTAIN_GPU},
     {"gpu-index", "gpu-ids", CERTAIN_GPU},
     {"device", "gpu-ids", CERTAIN_GPU},

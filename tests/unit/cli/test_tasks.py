@@ -239,6 +239,7 @@ class Submit(CliCase):
     def test_options_of_other_tools(self):
         for words, text in (
             ("submit --vram=1", "--vram: no such option: --memory=12GiB is"),
+            ("submit --gpu=0", "--gpu: no such option: --gpus=1 is the number of GPUs; --gpu-ids"),
             ("submit --image=ubuntu", "--image: no such option: --container=IMAGE runs"),
             ("submit --gpus=0.5 -- true", "not a whole number; tasks share GPUs without it"),
             ("submit --gpus=half -- true", "--gpus=half: not a whole number"),
@@ -404,7 +405,7 @@ class Submit(CliCase):
             ("--nodes=2", "--nodes=2: colloc runs a task on one server"),
             ("-L matlab", "--licenses=matlab: colloc counts no licences"),
             ("--gres=gpu:a100:0", "a task without a GPU has no kind"),
-            ("--gpu=1", "did you mean --gpus?"),
+            ("--gpu=1", "--gpus=1 is the number of GPUs"),
         ):
             self.assertIn(text, self.complaint("submit", *words.split(), "t.sh", code=2))
         done = self.run_as("sbatch", "--gp=1", "t.sh")
