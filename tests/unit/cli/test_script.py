@@ -162,7 +162,7 @@ class Submitted(Case):
 
     def test_not_followed(self):
         for words, text in [
-            (["--", "true"], r"nothing was submitted: .*--memory instead\): it ended with status 0"),
+            (["--", "true"], r"nothing was submitted: .* instead\): it ended with status 0"),
             (["--memory=1G", "--", "true"], "--estimate=script excludes --memory"),
         ]:
             done = self.run_colloc("submit", "--estimate=script", *words)
