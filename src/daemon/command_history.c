@@ -2,8 +2,8 @@
 /*
  * A hash table of commands by user and key: it is asked for each record of an ended task, of which
  * there are 10,000 at the start. Once it is full, the whole table is searched for the oldest one of
- * the user with the most. What the records of a command say does not
- * depend on their order, since the log lists them from the newest:
+ * the user with the most. What the records of a command say does not depend on their order, since
+ * the log lists them from the newest:
  *
  *     COMPLETED, peak 11.2 GiB       it takes at least 11.2 GiB
  *     COMPLETED, peak 11.6 GiB       11.6 GiB are reserved for the next run

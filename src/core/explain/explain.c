@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "core/ask/backfill_list.h"
 #include "core/ask/host_check.h"
 #include "core/ask/main_queue.h"
 #include "core/ask/placement.h"
@@ -270,6 +271,7 @@ static bool explain_order(struct text_line *line, const struct core *core, const
         text_line_add(line, "; it needs CPUs or main memory, which those behind it leave to it");
         return true;
     }
+    const struct task *obstacle = core_held_up_by(core, task, head);
     if (core_queue_goes_on(core, head))
         text_line_add(line, "; task %s was run again, meanwhile the others start in order: ",
             task_label(head).text);
@@ -277,7 +279,9 @@ static bool explain_order(struct text_line *line, const struct core *core, const
         text_line_add(line, "; to start before task %s: ", task_label(head).text);
     else
         text_line_add(line, "; to start before it: ");
-    return false;
+    if (obstacle)
+        text_line_add(line, "task %s has to wait", task_label(obstacle).text);
+    return obstacle != NULL;
 }
 
 /* A task of the main queue, or one that recovers. */

@@ -11,15 +11,12 @@
  */
 #include "core/pass/behind_head.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "base/top_k.h"
+#include "core/ask/backfill_list.h"
 #include "core/ask/host_check.h"
-#include "core/ask/main_queue.h"
 #include "core/ask/placement.h"
 #include "core/ask/queue_head.h"
-#include "core/ask/servable.h"
 #include "core/decide/place.h"
 #include "core/kind_match.h"
 #include "core/pass/head_reservation.h"
@@ -27,64 +24,7 @@
 #include "core/questions.h"
 #include "core/state/state.h"
 
-/* ---- which tasks are tried ---- */
-
-/* An unknown time counts as the longest. */
-static double expected_us(const struct task *task)
-{
-    return reading_assume(task->request.expect.time_us, INFINITY);
-}
-
-/* How the tasks behind a head are ordered. */
-struct backfill_order {
-    const struct core *core;
-    bool shortest_first;
-};
-
-/* The users in the order of their queues; of one user's tasks, the shortest first or the first of
- * the queue. */
-static bool is_backfilled_sooner(const void *a, const void *b, const void *context)
-{
-    const struct backfill_order *order = context;
-    const struct task *one = *(struct task *const *)a, *other = *(struct task *const *)b;
-    if (one->queue != other->queue)
-        return core_comes_before(order->core, one, other);
-    return order->shortest_first && expected_us(one) < expected_us(other);
-}
-
-static int count_waiting_queues(const struct core *core)
-{
-    const struct task_queue *queue;
-    int n = 0;
-    for (int i = 0; (queue = core_main_queue(core, i)); i++)
-        n += queue->first != NULL;
-    return n;
-}
-
-/* The tasks behind `head` that are tried for backfill, in order. The shortest are looked for in an
- * equal part of CORE_QUEUE_DEPTH_MAX of each user's queue. Returns how many, at most `most`. */
-static int list_behind(
-    const struct core *core, const struct task *head, struct task **ret_tasks, int most)
-{
-    const struct task_queue *queue;
-    const struct backfill_order order = {core, core_task_policy(core, head)->longest_first};
-    size_t n = 0;
-    int queues = count_waiting_queues(core); /* that of `head`, at least */
-    int depth = order.shortest_first ? CORE_QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1) : most + 1;
-    for (int i = 0; (queue = core_main_queue(core, i)); i++) {
-        int seen = depth ? 0 : -1;
-        for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++) {
-            if (task == head || task->request.need.kind == NEED_PENDING)
-                continue;
-            if (n == (size_t)most && !order.shortest_first &&
-                !is_backfilled_sooner(&task, &ret_tasks[n - 1], &order))
-                break; /* nor do those behind it in its queue come before the last of the list */
-            n = top_k_insert(
-                ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task, is_backfilled_sooner, &order);
-        }
-    }
-    return (int)n;
-}
+/* ---- which tasks are alike ---- */
 
 static bool expects_the_same(const struct expectation *a, const struct expectation *b)
 {
@@ -133,24 +73,6 @@ static int place_behind(struct core *core, struct task *task, int64_t now_us)
     return r;
 }
 
-/* Does a task that waits hold up those behind it, in order? Not if it was run again as well, nor if
- * no GPUs can serve it. */
-static bool holds_up(const struct core *core, const struct task *task)
-{
-    return task->state == TASK_QUEUED && !task->run->need_is_least &&
-           core_can_be_served(core, task);
-}
-
-/* Does one of the `n` tasks before it in order? Only where both could use the same GPUs. */
-static bool is_held_up(
-    const struct core *core, const struct task *task, struct task *const *before, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (holds_up(core, before[i]) && core_shares_kinds(core, task, before[i]))
-            return true;
-    return false;
-}
-
 /* Tries these tasks in their order. One that is like the last that has to wait is not tried. */
 static int try_behind(
     struct core *core, struct task *const *behind, int n, const struct task *head, int64_t now_us)
@@ -161,7 +83,7 @@ static int try_behind(
     for (int i = 0; i < n && r == 0; i++) {
         bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
         if (is_alike || core_leaves_host_to(core, behind[i], head) ||
-            (in_order && is_held_up(core, behind[i], behind, i)))
+            (in_order && core_find_obstacle(core, behind[i], behind, i)))
             continue;
         if (core_finds_gpus(core, behind[i], NULL, now_us, &core->placement))
             r = place_behind(core, behind[i], now_us);
@@ -176,7 +98,7 @@ int core_backfill_behind(struct core *core, const struct task *head, int64_t now
     struct task *behind[CORE_BACKFILL_TRIES_MAX];
     if (!core_backfills(core, head) || !core_reserve_gpus(core, head, now_us))
         return core_pass_other_kinds(core, head, now_us);
-    int n = list_behind(core, head, behind, core_backfill_tries(core));
+    int n = core_list_behind(core, head, behind, core_backfill_tries(core));
     begin_outlooks(core);
     int r = try_behind(core, behind, n, head, now_us);
     core->has_outlooks = false;
