@@ -84,11 +84,8 @@ def load_pictures(command):
         from loaders import decode_rate
 
         return {"steps_per_s": decode_rate(command["processes"], command["seconds"])}
-    except (
-        ImportError,
-        OSError,
-        RuntimeError,
-    ) as error:  # no torchvision, no space, no shared memory
+    # No torchvision, no space, no shared memory.
+    except (ImportError, OSError, RuntimeError) as error:
         return {"error": f"{type(error).__name__}: {error}"[:200]}
 
 
