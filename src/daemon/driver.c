@@ -16,8 +16,9 @@
  *        over, the remaining starts wait for the next turn of the event loop, so that requests are
  *        answered between them. 1,000 tasks may start at once on a machine with many GPUs.
  *
- * The one exception to that order: a running task is killed also while the log cannot be written
- * (carry_out_kills).
+ * The exceptions to that order: while the log cannot be written, a running task is killed all the
+ * same (carry_out_kills), and so is done what was put off after it had been recorded
+ * (driver_queue_start): otherwise tasks that have ended would count as running.
  */
 #include "daemon/driver.h"
 
@@ -56,14 +57,14 @@ struct driver {
     struct entry *log_first, *log_last; /* decided, not durable yet */
     bool log_broken;                    /* the last write failed */
     bool reserve_in_use;
-    /* Carried out once the log is durable. */
     struct effect_queue {
         struct pending_effect {
             enum effect_kind kind;
             uint64_t task;
         } * list;
         size_t n, capacity;
-    } pending, starts;
+    } pending, starts, /* carried out once the log is durable */
+        put_off;       /* of driver_queue_start */
     bool carrying_out;
     bool is_batch;
 
@@ -150,6 +151,7 @@ void driver_destroy(struct driver *driver)
     }
     free(driver->pending.list);
     free(driver->starts.list);
+    free(driver->put_off.list);
     free(driver);
 }
 
@@ -238,12 +240,25 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
     driver->log_last = entry;
 }
 
+static void add_effect(struct effect_queue *queue, enum effect_kind kind, uint64_t task)
+{
+    const struct pending_effect effect = {kind, task};
+    if (ARRAY_APPEND(queue->list, queue->n, queue->capacity, effect) < 0)
+        driver_die_of_memory();
+}
+
+static bool has_effect_of(const struct effect_queue *queue, uint64_t task)
+{
+    for (size_t i = 0; i < queue->n; i++)
+        if (queue->list[i].task == task)
+            return true;
+    return false;
+}
+
 static void queue_effect(struct driver *driver, const struct effect *effect)
 {
-    struct effect_queue *queue = effect->kind == EFFECT_START ? &driver->starts : &driver->pending;
-    const struct pending_effect pending = {effect->kind, effect->task};
-    if (ARRAY_APPEND(queue->list, queue->n, queue->capacity, pending) < 0)
-        driver_die_of_memory();
+    add_effect(effect->kind == EFFECT_START ? &driver->starts : &driver->pending, effect->kind,
+        effect->task);
 }
 
 static struct pending_effect take_effect(struct effect_queue *queue)
@@ -394,31 +409,32 @@ static void carry_out_kills(struct driver *driver)
     pending->n = kept;
 }
 
-/* Carries out the next start, if it is its turn: `*until_us` is 0 until the first one of a slice,
- * then the end of the slice. */
-static bool start_next(struct driver *driver, int64_t *until_us)
+/* Carries out the next start of the queue, if it is its turn: `*until_us` is 0 until the first one
+ * of a slice, then the end of the slice. */
+static bool start_next(struct driver *driver, struct effect_queue *queue, int64_t *until_us)
 {
     int64_t now_us = clock_monotonic_us();
-    if (!driver->starts.n || uv_is_active((uv_handle_t *)driver->start_turn) ||
+    if (!queue->n || uv_is_active((uv_handle_t *)driver->start_turn) ||
         (*until_us && now_us >= *until_us))
         return false;
     if (!*until_us)
         *until_us = now_us + SLICE_US;
-    carry_out(driver, take_effect(&driver->starts));
+    carry_out(driver, take_effect(queue));
     return true;
 }
 
 /* Writes the queue, or carries out one effect. Returns false when nothing is left to do now. */
 static bool write_and_carry_out_next(struct driver *driver, int64_t *until_us)
 {
-    if (!flush_log(driver))
-        return false;
-    if (driver->log_first)
+    bool is_durable = flush_log(driver);
+    if (is_durable && driver->log_first)
         return true;
-    if (!driver->pending.n)
-        return start_next(driver, until_us);
-    carry_out(driver, take_effect(&driver->pending));
-    return true;
+    if (is_durable && driver->pending.n) {
+        carry_out(driver, take_effect(&driver->pending));
+        return true;
+    }
+    return start_next(driver, &driver->put_off, until_us) ||
+           (is_durable && start_next(driver, &driver->starts, until_us));
 }
 
 static void on_start_turn(uv_idle_t *turn);
@@ -438,7 +454,7 @@ static void write_and_carry_out(struct driver *driver)
         ;
     if (driver->log_broken)
         carry_out_kills(driver);
-    if (driver->starts.n && !driver->log_broken && !driver->is_closed)
+    if ((driver->put_off.n || (driver->starts.n && !driver->log_broken)) && !driver->is_closed)
         uv_idle_start(driver->start_turn, on_start_turn);
     driver->carrying_out = false;
     schedule_tick(driver);
@@ -452,10 +468,9 @@ static void on_start_turn(uv_idle_t *turn)
 
 void driver_queue_start(struct driver *driver, uint64_t task)
 {
-    for (size_t i = 0; i < driver->starts.n; i++)
-        if (driver->starts.list[i].task == task)
-            return;
-    queue_effect(driver, &(struct effect){.kind = EFFECT_START, .task = task});
+    if (has_effect_of(&driver->starts, task) || has_effect_of(&driver->put_off, task))
+        return;
+    add_effect(&driver->put_off, EFFECT_START, task);
     if (!driver->is_closed)
         uv_idle_start(driver->start_turn, on_start_turn);
 }

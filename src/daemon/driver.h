@@ -63,7 +63,8 @@ void driver_begin_batch(struct driver *driver);
 void driver_end_batch(struct driver *driver);
 
 /* Calls the hook `start` for a task in one of the next turns of the loop: for a start that was
- * deferred, or an attempt whose state has to be read again. Does nothing if that is queued. */
+ * deferred, or an attempt whose state has to be read again, also while the log cannot be written.
+ * Does nothing if that is queued. */
 void driver_queue_start(struct driver *driver, uint64_t task);
 
 /* Tries again in a second to write what could not be written; then the hook `retry` is called. */

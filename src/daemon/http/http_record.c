@@ -73,8 +73,10 @@ uint64_t http_request_task_id(const struct http *http, const struct api_request 
 
 void http_set_no_task(struct fault *fault, uint64_t id, const char *index_text)
 {
-    fault_set(fault, ENOENT, "there is no task %llu%s%s", (unsigned long long)id,
-        *index_text ? "_" : "", index_text);
+    fault_set(fault, ENOENT,
+        "there is no task %llu%s%s: `colloc queue` lists those that wait or run, `colloc history` "
+        "those that have ended",
+        (unsigned long long)id, *index_text ? "_" : "", index_text);
 }
 
 void http_reply_no_task(struct api_request *request, uint64_t id)
@@ -84,9 +86,7 @@ void http_reply_no_task(struct api_request *request, uint64_t id)
         http_set_no_task(&fault, api_request_id(request), api_request_name(request));
     else
         http_set_no_task(&fault, id, "");
-    api_reply_error(request, 404,
-        "%s: `colloc queue` lists those that wait or run, `colloc history` those that have ended",
-        fault.text);
+    api_reply_error(request, 404, "%s", fault.text);
 }
 
 int http_read_record(struct http *http, uint64_t id, struct fault *fault, json_t **ret_record)

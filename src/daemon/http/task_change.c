@@ -120,9 +120,10 @@ void task_change_feed(const struct task_change_request *request, struct task_cha
     json_t *record = NULL;
     struct fault fault = {0};
     int r = http_read_record(request->http, change->task, &fault, &record);
-    if (r == STORE_NONE)
-        set_status(change, 404, "there is no task %llu", (unsigned long long)change->task);
-    else if (r < 0)
+    if (r == STORE_NONE) {
+        change->status = 404;
+        http_set_no_task(&change->message, change->task, "");
+    } else if (r < 0)
         set_status(change, 500, "%s", fault.text);
     else
         feed_change(request, record, change);

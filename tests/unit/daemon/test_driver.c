@@ -23,7 +23,8 @@ static struct {
     int write_fault; /* of the next transactions; 0: they succeed */
     bool has_reserve;
     int retries, refused;
-    unsigned start_ms;       /* that a start takes */
+    unsigned start_ms; /* that a start takes */
+    bool does_nothing_at_a_start;
     uint64_t held_at_an_end; /* task that the hook `ended` holds; 0: none */
 } seen;
 
@@ -99,6 +100,8 @@ static void on_start(void *context, uint64_t task)
     struct fixture *fixture = context;
     tell("start %d; ", (int)task);
     uv_sleep(seen.start_ms);
+    if (seen.does_nothing_at_a_start)
+        return;
     struct event started = driver_event(fixture->driver, EVENT_STARTED, task);
     assert_int_equal(driver_feed(fixture->driver, &started, NULL), 0);
     assert_null(strstr(seen.story, "STARTED")); /* written after this hook has returned */
@@ -287,6 +290,25 @@ static void test_a_refused_input_leaves_nothing(void **state)
     expect_story("");
 }
 
+/* What an attempt has come to is read, though it cannot be recorded yet. */
+static void test_what_was_put_off_does_not_wait_for_the_log(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(feed(fixture, EVENT_SUBMIT, 1), 0);
+    expect_story("write SUBMIT PLACE; start 1; write STARTED; ");
+    seen.write_fault = -EIO;
+    assert_int_equal(feed(fixture, EVENT_SUBMIT, 2), 0);
+    assert_true(driver_log_is_broken(fixture->driver));
+    seen.does_nothing_at_a_start = true;
+    driver_queue_start(fixture->driver, 1);
+    driver_queue_start(fixture->driver, 1);
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    expect_story("start 1; ");
+    assert_true(driver_log_is_broken(fixture->driver));
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    expect_story("");
+}
+
 static void test_nothing_starts_until_the_log_can_be_written(void **state)
 {
     struct fixture *fixture = *state;
@@ -343,6 +365,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_starts_take_turns_with_requests, begin_with_three, end),
         cmocka_unit_test_setup_teardown(test_a_refused_input_leaves_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_what_was_put_off_does_not_wait_for_the_log, begin, end),
         cmocka_unit_test_setup_teardown(
             test_nothing_starts_until_the_log_can_be_written, begin, end),
         cmocka_unit_test_setup_teardown(

@@ -1129,11 +1129,11 @@ static void test_a_request_reads_an_array_once(void **state)
     serve("POST", "/v1/tasks/cancel", &request);
     assert_int_equal(request.status, 200);
     static const char *const errors[] = {
-        "there is no task 41", "there is no task 42", "there is no task 40_7"};
+        "there is no task 41:", "there is no task 42:", "there is no task 40_7:"};
     for (size_t i = 0; i < 3; i++) {
         const json_t *result = json_array_get(json_object_get(request.reply, "results"), i);
         const json_t *error = json_object_get(result, "error");
-        assert_string_equal(json_string_value(json_object_get(error, "message")), errors[i]);
+        assert_non_null(strstr(json_string_value(json_object_get(error, "message")), errors[i]));
     }
     assert_int_equal(pretend.array_reads, 1);
     forget(&request);
