@@ -36,7 +36,7 @@ bool export_detect(const char *text, size_t size)
     return s.size > 0 && s.at[0] == '{';
 }
 
-/* Chosen: no host starts so many processes, and no picture is that large. */
+/* Chosen: no host starts more processes, and no picture is larger. */
 enum { LOADER_WORKERS_MAX = 100000, LOADER_PIXELS_MAX = 2000000000 };
 
 static int report_member(struct fault *fault, const char *member, const char *form)
