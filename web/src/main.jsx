@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page's frame: what is live, which page is shown, and the keys.
 import { render } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 
 import { follow, get, getAllTasks, logIn, logOut } from "./api.js";
@@ -98,7 +98,8 @@ function useLive() {
 
 function usePlace() {
   const [place, setPlace] = useState(parsePlace(location.hash));
-  useEffect(() => {
+  // With the first rendering, not after it: a change in between would be lost.
+  useLayoutEffect(() => {
     const changed = () => {
       setPlace(parsePlace(location.hash));
       window.scrollTo(0, 0);

@@ -162,7 +162,7 @@ static void test_long_texts(void **state)
 static void test_unknown_suggests_near_name(void **state)
 {
     assert_suggestion("--gpsu=1", "did you mean --gpus?");
-    assert_suggestion("--gpu=1", "did you mean --gpus?");
+    assert_suggestion("--gpu=1", "--gpus=1 is the number of GPUs");
     assert_suggestion("--sumary=x", "did you mean --summary?");
     assert_suggestion("--exclsuive", "did you mean --exclusive?");
     assert_suggestion("--partition=gpu", NULL);
