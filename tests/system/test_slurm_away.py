@@ -16,7 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import preload_daemon as pd  # noqa: E402
-from daemon_case import BUILD, MIB, program, read, until  # noqa: E402
+from daemon_case import BUILD, MIB, proc, program, read, until, words_of  # noqa: E402
 from slurm_node_case import CHECKPOINT, EMULATOR, LIBRARY, NodeCase  # noqa: E402
 
 from colloc_slurm import loopback  # noqa: E402
@@ -112,6 +112,15 @@ class GivesWayCase(NodeCase):
     def wait_where(self, job, where):
         """A job of which nothing is to say is here."""
         return self.hub.wait_report(lambda r: self.entry(r, job).get("where", "here") == where)
+
+    def is_stopped(self):
+        """Has Slurm stopped the training? It says so of the job before."""
+        argument = f"--end={self.slurm.path('work/end')}"
+        of_training = [
+            pid for pid in filter(str.isdigit, os.listdir("/proc")) if argument in words_of(pid)
+        ]
+        states = [proc(pid, "stat").rpartition(") ")[2][:1] for pid in of_training]
+        return "T" in states
 
     def send_out(self, job):
         self.order(job)
@@ -374,6 +383,7 @@ class GivesWay(GivesWayCase):
         job = self.start_training()
         self.send_out(job)
         self.slurm.run("scontrol", "suspend", job)
+        until(self.is_stopped, "Slurm to stop its processes")
         self.order()
         for _ in range(5):
             report = self.hub.wait_report(lambda r: True)
@@ -598,6 +608,7 @@ class PreemptedBySuspension(Preempted):
         go = self.slurm.path("work/go")
         urgent = self.preempt(f"until [ -e {go} ]; do sleep 0.05; done")
         self.slurm.wait_job(job, "SUSPENDED")
+        until(self.is_stopped, "Slurm to stop its processes")
         self.order()
         for _ in range(5):
             report = self.hub.wait_report(lambda r: True)
