@@ -10,6 +10,7 @@ What a batch takes the processors is seen, too: the pixels of the JPEGs that Pil
 and how many workers the script wanted. The estimate then knows how long a GPU waits for its data,
 where `colloc calibrate` has measured how fast the host decodes.
 """
+import dataclasses
 import functools
 
 import torch
@@ -49,6 +50,17 @@ class Decoded:
         ImageFile.load = loaded
 
 
+@dataclasses.dataclass
+class _Loaded:
+    """What is known of a data set, and kept with it, so that no other one gets its id."""
+
+    dataset: object
+    workers: int = 0
+    samples: int = 0
+    pixels: int = 0  # of the JPEGs that were decoded for these
+    others: int = 0  # pictures of other formats
+
+
 class Loading:
     """How the batches of each data set are made.
 
@@ -58,14 +70,12 @@ class Loading:
 
     def __init__(self):
         self.decoded = Decoded()
-        self._sets = (
-            {}
-        )  # id -> [the data set, which keeps the id, workers, samples, pixels, others]
+        self._sets = {}  # by the id of the data set
         self._last = None
 
     def note_loader(self, dataset, workers):
-        row = self._sets.setdefault(id(dataset), [dataset, 0, 0, 0, 0])
-        row[1] = max(row[1], workers if isinstance(workers, int) else 0)
+        loaded = self._sets.setdefault(id(dataset), _Loaded(dataset))
+        loaded.workers = max(loaded.workers, workers if isinstance(workers, int) else 0)
 
     def note_iteration(self, dataset):
         self._last = self._sets.get(id(dataset), self._last)
@@ -77,11 +87,11 @@ class Loading:
         def fetched(fetcher, indices):
             pixels, others = self.decoded.pixels, self.decoded.others
             batch = fetch(fetcher, indices)
-            row = self._sets.get(id(fetcher.dataset))
-            if row and fetcher.auto_collation:
-                row[2] += len(indices)
-                row[3] += self.decoded.pixels - pixels
-                row[4] += self.decoded.others - others
+            loaded = self._sets.get(id(fetcher.dataset))
+            if loaded and fetcher.auto_collation:
+                loaded.samples += len(indices)
+                loaded.pixels += self.decoded.pixels - pixels
+                loaded.others += self.decoded.others - others
             return batch
 
         return fetched
@@ -90,11 +100,12 @@ class Loading:
         """The member `loader` of the result (docs/export.md), of the loader that came last."""
         if not self._last:
             return None
-        dataset, workers, samples, pixels, others = self._last
-        if samples and pixels and not others:
-            return {"workers": workers, "data": "jpeg", "pixels": round(pixels / samples, 1)}
-        is_held = isinstance(_innermost(dataset), TensorDataset)
-        return {"workers": workers, "data": "tensors" if is_held else None}
+        last = self._last
+        if last.samples and last.pixels and not last.others:
+            pixels = round(last.pixels / last.samples, 1)
+            return {"workers": last.workers, "data": "jpeg", "pixels": pixels}
+        is_held = isinstance(_innermost(last.dataset), TensorDataset)
+        return {"workers": last.workers, "data": "tensors" if is_held else None}
 
 
 def _innermost(dataset):
