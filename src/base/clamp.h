@@ -23,4 +23,10 @@ static inline int64_t max_int64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* A count of bytes as a whole number, which is not negative: INT64_MAX where it is larger. */
+static inline int64_t clamp_bytes(double bytes)
+{
+    return bytes < (double)INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
 #endif

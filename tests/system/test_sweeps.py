@@ -30,8 +30,12 @@ class Sweeps(DaemonCase):
     def report(self, task, step, value, name="val_loss"):
         return self.client.metric(name, step, value, task)["stop_rank"]
 
+    def judged(self, task, step, value, **options):
+        """A task is RUNNING from its placement on; it is judged once it has been started."""
+        return until(lambda: self.report(task, step, value, **options), f"task {task} to be judged")
+
     def rank(self, task, step, value):
-        stop = self.report(task, step, value)
+        stop = self.judged(task, step, value)
         return stop["rank"], stop["of"], stop["stopped"]
 
     def test_a_losing_task_is_stopped_with_its_rank(self):
@@ -63,7 +67,7 @@ class Sweeps(DaemonCase):
     def test_max_and_another_factor(self):
         array = self.sweep("0-3", "asha:max,factor=2,rung=1,metric=acc", running=4)
         ranks = [
-            self.client.metric("acc", 1, value, array + 1 + i)["stop_rank"]["rank"]
+            self.judged(array + 1 + i, 1, value, name="acc")["rank"]
             for i, value in enumerate((0.5, 0.6, 0.55, float("nan")))
         ]
         self.assertEqual(ranks, [1, 1, 2, 4])
@@ -197,7 +201,11 @@ class Sweeps(DaemonCase):
 
     def test_lines_while_the_daemon_restarts(self):
         """The reader outlives the daemon, and the task's end is not held up by it."""
-        script = f"until [ -e {self.work}/go ]; do sleep 0.05; done; echo loss=1; "
+        begun = f"{self.work}/begun-"
+        script = (
+            f": >{begun}$COLLOC_ARRAY_INDEX; until [ -e {self.work}/go ]; do sleep 0.05; done; "
+        )
+        script += "echo loss=1; "
         array = self.sweep(
             "0-1",
             "asha:metric=val_loss,min,rung=1",
@@ -205,6 +213,8 @@ class Sweeps(DaemonCase):
             metric_from="output:loss={value}",
             running=2,
         )
+        until(lambda: all(os.path.exists(f"{begun}{i}") for i in range(2)), "both to have begun")
+        self.task(array + 1)  # that they have is in the log, too
         self.restart(signal.SIGKILL)
         with open(os.path.join(self.work, "go"), "w", encoding="utf-8"):
             pass

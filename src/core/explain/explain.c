@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/clamp.h"
 #include "base/units.h"
 #include "core/ask/backfill_list.h"
 #include "core/ask/host_check.h"
@@ -124,8 +125,8 @@ static void add_recovery(struct text_line *line, const struct core *core, const 
     if (task->state != TASK_RECOVERING || !core_retries_beside_others(core, task))
         return;
     text_line_add(line, "it got %s at most, so %s have to be free: ",
-        format_size((int64_t)task->run->reached_bytes.value, reached, sizeof reached),
-        format_size((int64_t)need.free_bytes, wanted, sizeof wanted));
+        format_size(clamp_bytes(task->run->reached_bytes.value), reached, sizeof reached),
+        format_size(clamp_bytes(need.free_bytes), wanted, sizeof wanted));
 }
 
 /* "its memory did not fit, so it was run again; meanwhile GPU 1 is kept for it: " */
@@ -152,7 +153,7 @@ static void add_alone(struct text_line *line, const struct core *core, const str
     if (has_reason || bytes <= reading_assume(core->view.mem_total_max_bytes, bytes))
         return;
     text_line_add(line, "%s with the margin are more than a GPU has, so it gets one alone: ",
-        format_size((int64_t)bytes, wanted, sizeof wanted));
+        format_size(clamp_bytes(bytes), wanted, sizeof wanted));
 }
 
 /* GPUs admit the task. A suspended one may have to wait all the same. */

@@ -9,6 +9,7 @@
  *
  * After "to resume it: " the caller adds the present obstacle.
  */
+#include "base/clamp.h"
 #include "base/units.h"
 #include "core/ask/copy_room.h"
 #include "core/ask/deadline.h"
@@ -82,12 +83,12 @@ static void add_copy_room(struct text_line *line, const struct core *core, const
     text_line_add(line,
         "its copy of %s finds too little host memory: of %s (suspend-memory-max) suspended tasks "
         "have %s",
-        format_size((int64_t)bytes, wanted, sizeof wanted),
-        format_size((int64_t)of.max, max, sizeof max),
-        format_size((int64_t)of.taken, taken, sizeof taken));
+        format_size(clamp_bytes(bytes), wanted, sizeof wanted),
+        format_size(clamp_bytes(of.max), max, sizeof max),
+        format_size(clamp_bytes(of.taken), taken, sizeof taken));
     if (of.taken + bytes <= of.max)
         text_line_add(line, ", and %s are kept for other users",
-            format_size((int64_t)of.kept, kept, sizeof kept));
+            format_size(clamp_bytes(of.kept), kept, sizeof kept));
 }
 
 static bool lacks_copy_room(const struct core *core, const struct task *task)

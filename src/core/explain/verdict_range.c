@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/clamp.h"
 #include "base/units.h"
 
 enum figure { FIGURE_NONE, FIGURE_SHORT, FIGURE_COUNT, FIGURE_PERCENT, FIGURE_TIMES };
@@ -61,7 +62,7 @@ bool verdict_range_is_wide(const struct verdict_range *range)
 static const char *figure_text(enum figure figure, double value, char *text, size_t size)
 {
     if (figure == FIGURE_SHORT)
-        return format_size((int64_t)value, text, size);
+        return format_size(clamp_bytes(value), text, size);
     if (figure == FIGURE_PERCENT)
         snprintf(text, size, "%.0f", 100 * value);
     else

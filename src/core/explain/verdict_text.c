@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "base/clamp.h"
 #include "base/units.h"
 #include "core/state/tasks.h"
 
@@ -20,7 +21,7 @@ static void add_memory_short(struct text_line *line, const struct verdict *verdi
 {
     char text[32];
     text_line_add(line, "%s short%s",
-        format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text),
+        format_size(clamp_bytes(verdict->limit - verdict->have), text, sizeof text),
         verdict->kind == VERDICT_MEMORY_KEPT
             ? " with what is kept for tasks of unknown memory that are starting"
             : "");
@@ -67,9 +68,9 @@ void verdict_text_add_host(
             verdict->limit);
     else
         text_line_add(line, "%s of %s of main memory are free, it needs %s",
-            format_size((int64_t)verdict->have, free_text, sizeof free_text),
+            format_size(clamp_bytes(verdict->have), free_text, sizeof free_text),
             format_size(all->memory_bytes, all_text, sizeof all_text),
-            format_size((int64_t)verdict->limit, needed, sizeof needed));
+            format_size(clamp_bytes(verdict->limit), needed, sizeof needed));
 }
 
 /* The text of a verdict without figures. If it names a task: what follows the task's id, and the
