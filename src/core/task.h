@@ -356,6 +356,15 @@ struct task {
 /* Returns the run that all tasks share which were never placed. */
 struct task_run *task_no_run(void);
 
+/* Is the GPU among these `n`? */
+static inline bool gpu_is_among(int gpu, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (gpus[i] == gpu)
+            return true;
+    return false;
+}
+
 /* Returns the first of the GPUs on which alone a suspended task can be resumed, as its contexts
  * have stayed there; -1: there are none, or the task is not suspended. */
 static inline int task_context_gpu(const struct task *task)
@@ -369,12 +378,8 @@ static inline int task_context_gpu(const struct task *task)
 static inline bool task_may_return_to(const struct task *task, int gpu)
 {
     const struct task_yield *yield = &task->run->yield;
-    if (task_context_gpu(task) < 0)
-        return true;
-    for (int i = 0; i < yield->n_context_gpus; i++)
-        if (yield->context_gpus[i] == gpu)
-            return true;
-    return false;
+    return task_context_gpu(task) < 0 ||
+           gpu_is_among(gpu, yield->context_gpus, yield->n_context_gpus);
 }
 
 /* Makes the task's run, unless it has been made. It is released by task_end_run. Returns 0 or

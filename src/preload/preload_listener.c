@@ -311,7 +311,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 }
 
 /* Does another program run in the process, which has kept the descriptor? No answer comes then.
- * Only those at a closed gate are looked at: they are few, and are waited for. */
+ * Looks only at processes whose gate is closed: these are few, and the daemon waits for them. */
 static bool has_other_program(const struct connection *c)
 {
     if (c->role != ROLE_PROCESS || atomic_load(&c->process.page->gate) != PRELOAD_GATE_CLOSED)

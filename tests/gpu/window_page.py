@@ -100,8 +100,8 @@ mixes yet.
 
 
 def parts_of(window, alone):
-    """Of each part [(name, speed)], from the first sample on in which all that run at the end make
-    steps."""
+    """The speed of each training, by its name, in each part, from the first sample on in which all
+    that run at the end make steps."""
     rows = window["samples"]
     names = set(rows[-1][3])
     first = next(i for i, row in enumerate(rows) if names <= {n for n, s in row[3].items() if s})
@@ -162,8 +162,8 @@ def power_of(window):
 def words_of(windows, alone):
     ratio, joules = window_trial.exclusive_of(alone)
     by_way = {window["way"]: window for window in windows}
-    gains = [window_trial.progress_of(w, alone) / w["seconds"] / ratio for w in (*by_way.values(),)]
-    saved = [100 * (1 - per_progress(window, alone) / joules) for window in by_way.values()]
+    gains = [window_trial.progress_of(w, alone) / w["seconds"] / ratio for w in windows]
+    saved = [100 * (1 - per_progress(window, alone) / joules) for window in windows]
     more = power_of(by_way["magm"]) / power_of(by_way["default"]) - 1
     return WORDS.format(
         least=f"{min(gains):.2f}",

@@ -300,7 +300,7 @@ static int apply_moving(struct core *core, struct task *task, const struct event
     task->run->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
     task->run->yield.n_to_gpus = n;
     for (int i = 0; i < n; i++) {
-        if (core_is_among(to[i], task->gpus, n_held))
+        if (gpu_is_among(to[i], task->gpus, n_held))
             continue;
         task->gpus[task->n_gpus++] = to[i];
         if (core_add_to_gpu(core, task, to[i], event->time_us) < 0)
@@ -316,8 +316,7 @@ static void end_move(struct core *core, struct task *task, bool has_moved, int64
     int kept = 0, wanted = task->run->yield.n_to_gpus;
     for (int i = 0; i < task->n_gpus; i++) {
         int gpu = task->gpus[i];
-        bool is_kept = has_moved ? core_is_among(gpu, task->run->yield.to_gpus, wanted)
-                                 : i < wanted;
+        bool is_kept = has_moved ? gpu_is_among(gpu, task->run->yield.to_gpus, wanted) : i < wanted;
         if (is_kept)
             task->gpus[kept++] = gpu;
         else

@@ -266,18 +266,10 @@ bool core_are_gpus(const struct core *core, const int *gpus, int n)
     return n > 0;
 }
 
-bool core_is_among(int gpu, const int *gpus, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (gpus[i] == gpu)
-            return true;
-    return false;
-}
-
 bool core_are_different(const int *gpus, int n)
 {
     for (int i = 1; i < n; i++)
-        if (core_is_among(gpus[i], gpus, i))
+        if (gpu_is_among(gpus[i], gpus, i))
             return false;
     return true;
 }
@@ -286,7 +278,7 @@ int core_count_new(const struct task *task, const int *gpus, int n)
 {
     int n_new = 0;
     for (int i = 0; i < n; i++)
-        n_new += !core_is_among(gpus[i], task->gpus, task->n_gpus);
+        n_new += !gpu_is_among(gpus[i], task->gpus, task->n_gpus);
     return n_new;
 }
 

@@ -32,9 +32,6 @@ int core_add_to_host(struct core *core, uint64_t id);
 /* Are these indices of GPUs, at least one? */
 bool core_are_gpus(const struct core *core, const int *gpus, int n);
 
-/* Is the GPU among these? */
-bool core_is_among(int gpu, const int *gpus, int n);
-
 /* Is each of the GPUs named once? */
 bool core_are_different(const int *gpus, int n);
 

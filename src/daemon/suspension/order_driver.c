@@ -28,21 +28,14 @@ bool suspension_is_with_driver(const struct order *order)
 
 /* ---- which GPUs ---- */
 
-static bool is_among(const int *gpus, int n, int gpu)
-{
-    for (int i = 0; i < n; i++)
-        if (gpus[i] == gpu)
-            return true;
-    return false;
-}
-
 /* Does the core have it there, on its way there, or with its context or its copy there? */
 static bool is_of_task(const struct task *task, int gpu)
 {
     const struct task_yield *yield = &task->run->yield;
-    return is_among(task->gpus, task->n_gpus, gpu) ||
-           is_among(yield->to_gpus, yield->to_gpus ? yield->n_to_gpus : 0, gpu) ||
-           is_among(yield->context_gpus, yield->context_gpus ? yield->n_context_gpus : 0, gpu) ||
+    return gpu_is_among(gpu, task->gpus, task->n_gpus) ||
+           gpu_is_among(gpu, yield->to_gpus, yield->to_gpus ? yield->n_to_gpus : 0) ||
+           gpu_is_among(
+               gpu, yield->context_gpus, yield->context_gpus ? yield->n_context_gpus : 0) ||
            (yield->has_neighbour && yield->neighbour == gpu);
 }
 
