@@ -210,19 +210,6 @@ TRIALS = (
         **make_room(),
     ),
     Trial(
-        "steps",
-        "Steps a second as the library counts them: JAX, evaluations, a GAN, GPT-2",
-        1,
-        100,
-        80,
-        f"python3 {GPU}/step_rate_trial.py {{programs}}/libcolloc-preload.so {{out}}/steps.jsonl"
-        " {seconds} cuda jax,evaluation,gan,gpt2",
-        f"python3 {GPU}/step_rate_trial.py {{programs}}/libcolloc-preload.so {{out}}/steps.jsonl"
-        " {seconds} cuda jax,gan",
-        "8 of 8 within 2 %; JAX is known within 4 s of its steps, alone",
-        may_be_beside=False,
-    ),
-    Trial(
         "learning",
         "What measured speeds of some mixes say about others",
         1,

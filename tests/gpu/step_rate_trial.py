@@ -248,6 +248,12 @@ class Trial:
             else:
                 self.write({"part": "start", "name": name, "error": training.error})
 
+    def write_late(self):
+        """A training that no part could have since its start took too long is named too."""
+        for name, training in self.trainings.items():
+            if name in self.names and name not in self.ready and not training.error:
+                self.write({"part": "start", "name": name, "error": "its start took too long"})
+
     def run(self, names, seconds, part):
         """Lets trainings run at the same time. Returns their rows, which are not written yet."""
         watches = {n: Watch(self.daemon, self.trainings[n].process.pid) for n in names}
@@ -578,6 +584,7 @@ def main(library, path, seconds, device="cuda", names="", parts=""):
                 getattr(trial, part)()
             except Exception as problem:  # the other parts are worth their time
                 trial.write({"part": part, "name": "", "error": repr(problem)[:200]})
+        trial.write_late()
     finally:
         trial.close()
     print("\n".join(summarise(read(path))))
