@@ -19,14 +19,15 @@ HEAD = """# The 60-task trace at true speed, on an H200
 After this page you know what sharing gains where nothing is compressed: real imports, the daemon's
 own times, data loading. And how far seconds of each mix ([mixes.md](../mixes.md)) predict minutes.
 NVIDIA H200, driver 580.159.04, 16 cores, PyTorch 2.11, 1 December 2026. The raw results are
-[windows.jsonl](windows.jsonl) and [windows-mixes.csv](windows-mixes.csv); this page is made of
-them.
+[windows.jsonl](windows.jsonl), [windows-predictive.jsonl](windows-predictive.jsonl) and
+[windows-mixes.csv](windows-mixes.csv); this page is made of them.
 
     tests/gpu/session bundle OUT --gpus=0 --seconds=578 --only=windows-magm
     tests/gpu/session bundle OUT --gpus=0 --seconds=578 --only=windows-default
     tests/gpu/session bundle OUT --gpus=0 --seconds=578 --only=windows-alone
+    tests/gpu/session bundle OUT --gpus=0 --seconds=578 --only=windows-predictive
     tests/gpu/window_page.py docs/measured/windows-mixes.csv docs/measured/windows.jsonl \\
-        >docs/measured/windows.md
+        docs/measured/windows-predictive.jsonl >docs/measured/windows.md
 
 One GPU has every fourth task of the trace, from its second 3,600 on: five wait, a sixth comes 166 s
 later. Trainings of ImageNet read JPEGs of 500 x 375 pixels and 20 to 40 KiB, which four processes
@@ -38,21 +39,23 @@ by its _progress_: seconds of trainings alone for each second, by their steps.
 WINDOWS = """
 ## The windows
 
-- `magm` had the estimate of each script, by MPS. `default`: as installed, nothing declared.
+- `magm` and `predictive` had the estimate of each script, by MPS. `default`: as installed, nothing
+  declared.
 - `exclusive` cannot be measured in nine minutes, which are the first task only. It is composed of
   each training alone: its time in the trace, after its measured start.
-- Predicted before: 0.99 for `exclusive`; both windows within 3 % of their mixes.
+- Predicted before: 0.99 for `exclusive`; each window within 3 % of its mixes.
 """
 
 WORDS = """
 **Sharing made {least} to {most} times the progress of one training at a time.** What makes it
 large: alone each training waits for its four decoders, and three have twelve on 16 cores. Without
-data loading see [trace.md](trace.md). The energy for the same progress was {energies} than one
-after the other; the window of `magm` ran on another H200 than all else, whose mean power with the
-same three trainings was {more_power} higher.
+data loading see [trace.md](trace.md). Energy for the same progress, against one after the other:
+{energies}. The windows of `magm` and `predictive` ran on one other H200 each, all else on a
+third one, whose mean power with the same three trainings was {more_power} lower.
 
 `default` started all five at once, and took two back before their first steps, when the GPU was
-full; `magm` started three. From then on both had the same three trainings.
+full; `magm` and `predictive` started three, since no fourth fits beside them. From then on all had
+the same three trainings.
 """
 
 DECODED = """
@@ -73,8 +76,8 @@ has its SMs. So a mix that is measured for as long as such a part says what the 
 within {spread:.0f} %, and less about one training.
 
 **The aim was to compose progress and energy within 3 %.** On the GPU on which the mixes were
-measured they were within {same_progress} and {same_energy}; on both within {progress}, and
-{energy}.
+measured (`default`) they were within {same_progress} and {same_energy}. On the two others they were
+within {progress}, and {energy}.
 """
 
 MIXES = """
@@ -92,7 +95,8 @@ least, and Inception, with many small ones, three quarters.
 LEFT = """
 ## What this does not say
 
-One run of each window. `predictive`, and both windows again, are a session of their own
+One run of each window; which of them makes more progress, the differences between GPUs do not let
+us say. The windows again are part of another session
 ([tests/gpu](../../tests/gpu/README.md#the-trace-at-true-speed)). The windows visited two mixes of
 several trainings; the whole trace visits 67, so tables of whole traces are not composed of measured
 mixes yet.
@@ -163,20 +167,21 @@ def words_of(windows, alone):
     ratio, joules = window_trial.exclusive_of(alone)
     by_way = {window["way"]: window for window in windows}
     gains = [window_trial.progress_of(w, alone) / w["seconds"] / ratio for w in windows]
-    saved = [100 * (1 - per_progress(window, alone) / joules) for window in windows]
-    more = power_of(by_way["magm"]) / power_of(by_way["default"]) - 1
+    more = {window["way"]: per_progress(window, alone) / joules - 1 for window in windows}
+    watts = {way: power_of(window) for way, window in by_way.items()}
+    less = [1 - watts["default"] / watts[way] for way in ("magm", "predictive")]
     return WORDS.format(
         least=f"{min(gains):.2f}",
         most=f"{max(gains):.2f}",
-        energies=f"{min(saved):.0f} and {max(saved):.0f} % less",
-        more_power=f"{100 * more:.0f} %",
+        energies=", ".join(f"`{way}` {100 * part:+.0f} %" for way, part in more.items()),
+        more_power=" and ".join(f"{100 * part:.0f}" for part in less) + " %",
     )
 
 
 def steady_of(windows, alone, mixes):
     off = {window["way"]: composed_of(window, alone, mixes) for window in windows}
+    same = [f"{abs(value):.1f}" for value in off.pop("default")]
     progress, energy = ([f"{abs(pair[i]):.1f}" for pair in off.values()] for i in (0, 1))
-    same = [f"{abs(value):.1f}" for value in off["default"]]
     return STEADY.format(
         spread=spread_of(windows, alone),
         progress=" and ".join(progress) + " %",

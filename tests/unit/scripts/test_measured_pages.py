@@ -173,7 +173,13 @@ class Pages(unittest.TestCase):
             ("carrier-more", "carrier_more_page.py", "carrier-more.jsonl"),
             ("carrier-ipc", "ipc_page.py", "carrier-ipc.jsonl"),
             ("carrier-mps", "carrier_mps_page.py", "carrier-mps.jsonl"),
-            ("windows", "window_page.py", "windows-mixes.csv", "windows.jsonl"),
+            (
+                "windows",
+                "window_page.py",
+                "windows-mixes.csv",
+                "windows.jsonl",
+                "windows-predictive.jsonl",
+            ),
         ):
             given = [os.path.join(MEASURED, word) if "." in word else word for word in words]
             made = self.made_by(("tests", "gpu", program), *given)
