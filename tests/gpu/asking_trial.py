@@ -5,12 +5,13 @@
     tests/gpu/asking_trial.py PROGRAMS OUTPUT SECONDS [ROUNDS]   on the machine with the GPU
     tests/gpu/asking_trial.py page OUTPUT PAGE                   anywhere: the tables of a page
     tests/gpu/asking_trial.py again OUTPUT PAGE                  of a later run: asked, neighbour
+    tests/gpu/asking_trial.py third OUTPUT PAGE                  of the third run
 
 PROGRAMS is a folder of scripts/bundle. GPU names the GPU for NVML (0), which nothing else uses. A
-ResNet-50 trains there as a task of collocd. ROUNDS times (10) a network is submitted at a batch
-whose kernels are not known, with two quiet seconds before; then networks of other kinds, once; then
-one whose answers are kept, 30 times, and one without convolutions. OUTPUT gets a row of JSON for
-each result when it is known, by `what`:
+ResNet-50 trains there as a task of collocd, each step of it one CUDA graph. ROUNDS times (10) a
+network is submitted at a batch whose kernels are not known, with two quiet seconds before; then
+networks of other kinds, once; then one whose answers are kept, 30 times, and one without
+convolutions. OUTPUT gets a row of JSON for each result when it is known, by `what`:
 
     context     memory of a process by NVML: with a CUDA context, with smaller limits, with cuDNN
     ask         a submission: when, how long, the daemon's word on kernels; memory of colloc-cudnn
@@ -18,6 +19,7 @@ each result when it is known, by `what`:
 """
 import contextlib
 import ctypes
+import functools
 import json
 import lzma
 import os
@@ -261,12 +263,12 @@ def page(path, target):
     fill_page(path, target, "", tables)
 
 
-def page_again(path, target):
+def page_later(run, path, target):
     tables = (("asked", asked_table), ("neighbour", neighbour_table))
-    fill_page(path, target, ", again", tables)
+    fill_page(path, target, f", {run}", tables)
 
 
-PAGES = {"page": page, "again": page_again}
+PAGES = {"page": page, **{run: functools.partial(page_later, run) for run in ("again", "third")}}
 
 
 def main():

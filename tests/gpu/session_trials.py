@@ -244,7 +244,7 @@ TRIALS = (
     ),
     Trial(
         "asking",
-        "What asking cuDNN without privileges costs a training beside it, where nothing else runs",
+        "What asking cuDNN costs a training beside it whose steps are CUDA graphs",
         1,
         80,
         60,
@@ -252,8 +252,8 @@ TRIALS = (
         " {seconds}",
         f"env GPU={{gpu}} python3 {GPU}/asking_trial.py {{programs}} {{out}}/rows.jsonl"
         " {seconds} 2",
-        "the mean step in the 2 s of asking +0.3 to +1.5 %; the user `cudnn-user` gets the answers"
-        " that root got",
+        "the mean step in the 2 s of asking 0 to +0.8 %; a quiet second differs from the one before"
+        " by less than 0.5 %",
         may_be_beside=False,
     ),
     Trial(

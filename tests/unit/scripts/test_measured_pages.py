@@ -125,6 +125,17 @@ class Pages(unittest.TestCase):
             page = [row[1:] for row in rows(file.read()) if len(row) == 4]
         self.assertEqual(page[1:], replaced)
 
+    def test_asking_without_privileges_gets_the_same_answers(self):
+        estimates = []
+        for run in ("", "-again", "-third"):  # as root; as root; as cudnn-user
+            path = os.path.join(MEASURED, "kernels", f"asking{run}.jsonl")
+            with open(path, encoding="utf-8") as file:
+                rows = [row for row in map(json.loads, file) if row["what"] == "ask"]
+            estimates.append({(row["name"], row["batch"]): row["mib"] for row in rows})
+        as_root = {**estimates[0], **estimates[1]}
+        self.assertEqual(len(estimates[2]), 14)
+        self.assertEqual({key: as_root[key] for key in estimates[2]}, estimates[2])
+
     def test_closed_and_containers(self):
         for name, program in (("closed", "closed_page.py"), ("containers", "container_page.py")):
             path = os.path.join(MEASURED, f"{name}.jsonl")
