@@ -28,15 +28,6 @@ class Trial:
     may_be_beside: bool = True  # of one GPU: may others run on the other GPUs meanwhile?
 
 
-KERNELS = f"env GPU={{gpu}} python3 {GPU}/kernel_trial.py measure {{programs}} {{out}} {{seconds}}"
-# Those that deviated most beside others come first, the longest last.
-ALONE = (
-    "dcgan r3d-18 efficientnet-b0-amp resnet50-amp-last volumes-amp resnext50-amp boxes-amp"
-    " resnet18-small convmixer waves alexnet vgg16 regnet resnet50 unet-amp mobilenet-v3 pix2pix"
-    " deeplab-resnet50-amp convnext-tiny-amp-last densenet121"
-)
-
-
 def kills():
     command = (
         f"{GPU}/carrier_kills_trial.py {{programs}} {{out}}/kills.jsonl --sharing=streams"
@@ -218,29 +209,6 @@ TRIALS = (
         f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}}",
         f"python3 {GPU}/learning_trial.py {{programs}} {{out}}/learning.jsonl {{seconds}} --small",
         "median error of pairs 10 to 14 % without learning, 8 to 12 % with it",
-    ),
-    Trial(
-        "kernels",
-        "Kernels asked from cuDNN with one training at a time, with `benchmark` on",
-        1,
-        120,
-        60,
-        f"{KERNELS} --alone {ALONE}",
-        f"{KERNELS} --alone alexnet resnet50-amp-last",
-        "of those that deviated r3d-18 and dcgan within 2 %, efficientnet-b0-amp -8 %; the others "
-        "within 2 %",
-        may_be_beside=False,
-    ),
-    Trial(
-        "tries",
-        "Networks of the timm table whose runs jump, with `benchmark` and without, a process each",
-        1,
-        75,
-        40,
-        f"{KERNELS} --tries",
-        f"{KERNELS} --tries convmixer_768_32@8",
-        "with it convmixer at 16 +4.7 GiB, as before; legacy_xception, hgnetv2_b5, regnety_160 and "
-        "lambda_resnet26t +2 to +12 GiB, resnet50_clip_gap +1.7 at 16 alone",
     ),
     Trial(
         "asking",

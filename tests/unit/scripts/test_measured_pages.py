@@ -136,6 +136,18 @@ class Pages(unittest.TestCase):
         self.assertEqual(len(estimates[2]), 14)
         self.assertEqual({key: as_root[key] for key in estimates[2]}, estimates[2])
 
+    def test_tries_again(self):
+        def taken(name):
+            with open(os.path.join(MEASURED, "timm", name), encoding="utf-8") as file:
+                rows = [json.loads(line) for line in file]
+            return {(r["name"], r["batch"], r["benchmark"]): r["mib"] for r in rows}
+
+        first, again = taken("tries.jsonl"), taken("tries-again.jsonl")
+        self.assertEqual(set(first), set(again))
+        self.assertEqual(sum(key[2] for key in first), 17)
+        for key, mib in first.items():
+            self.assertAlmostEqual(again[key], mib, delta=0.005 * mib if key[2] else 0, msg=key)
+
     def test_closed_and_containers(self):
         for name, program in (("closed", "closed_page.py"), ("containers", "container_page.py")):
             path = os.path.join(MEASURED, f"{name}.jsonl")
