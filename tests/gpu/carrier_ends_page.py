@@ -22,7 +22,7 @@ After this page you know what a `SIGKILL` leaves behind while the carrier
 ([carrier.md](../carrier.md)) has a training's memory, what slots of 5 s cost and bring trainings of
 1 to 20 GiB, and how collocd takes a training to a neighbour GPU. NVIDIA H200s, driver 580.159.04,
 PyTorch 2.11, three runs of 30 November 2026: two with two GPUs and 32 cores, of which the second
-has the slots, and one with one GPU. The kills are of all three.
+has the slots, and one with one GPU; and a fourth one on 1 December. The kills are of all four.
 [carrier-ends.jsonl](carrier-ends.jsonl) has the raw results; this page is made of them.
 
     tests/gpu/carrier_kills_trial.py BUNDLE kills.jsonl --seconds=S --workers=10 [--sharing=mps] \\
@@ -52,6 +52,10 @@ PREDICTED_PHASES = """Predicted was for the third run: each of its {kinds} kinds
 times, and all losses equal. It had 95 s for each way of sharing, with the starts and the
 comparison: {least} to {most} kills of each kind time-sliced, {mps_least} to {mps_most} under MPS,
 where a stop is shorter."""
+PREDICTED_AGAIN = """Predicted was for the fourth run, of 95 s, which disturbed time-sliced
+trainings only while memory was waited for or released: its {kinds} kinds ten times each, each
+seen in its phase but for half of the waiting ones, all losses equal. It made {least} to {most}
+of each kind, {seen} of {all} seen in their phase."""
 STILL_OPEN = """So no kill came while the memory was away or returning, and of such kills the losses
 are still to be compared. The trial begins with another kind in each collocd since."""
 MIXED_WAYS = """Losses were not compared: trainings of the same number of both collocds wrote
@@ -187,15 +191,20 @@ def spares_of(rows, sharing):
     return found
 
 
-def last_kinds(rows, sharing):
-    """How many kills of each kind the last run of this way has made."""
-    found, kinds = collections.Counter(), collections.Counter()
+def kills_of_each_run(rows, sharing):
+    """Of each run that has kills of this way: the rows of those that were made."""
+    runs, kills = [], []
     for row in rows:
         if row["result"] == "took":
-            kinds, found = found or kinds, collections.Counter()
+            runs, kills = runs + ([kills] if kills else []), []
         elif "phase_seen" in row and "not_tried" not in row and row["sharing"] == sharing:
-            found[row["result"]] += 1
-    return kinds
+            kills.append(row)
+    return runs
+
+
+def kinds_of(kills):
+    """How many of each kind."""
+    return collections.Counter(row["result"] for row in kills)
 
 
 def by_phase(kills):
@@ -258,12 +267,22 @@ def predicted_kills(rows):
     compared = [kill for sharing in ("streams", "mps") for kill in kills_of_runs(rows, sharing)[0]]
     phases = {phase for phase, _ in by_phase(compared)}
     text = PREDICTED_KILLS + (" " + STILL_OPEN if not phases & {"away", "returning"} else "")
-    sliced, mps = (last_kinds(rows, sharing).values() for sharing in ("streams", "mps"))
-    if "releasing" not in phases or not sliced or not mps:
+    sliced, mps = (kills_of_each_run(rows, sharing) for sharing in ("streams", "mps"))
+    if "releasing" not in phases or len(sliced) < 3 or len(mps) < 3:
         return text
-    counts = {"least": min(sliced), "most": max(sliced), "mps_least": min(mps)}
-    said = PREDICTED_PHASES.format(kinds=len(mps), mps_most=max(mps), **counts)
-    return f"{text} {said}"
+    third, third_mps = kinds_of(sliced[2]).values(), kinds_of(mps[2]).values()
+    counts = {"least": min(third), "most": max(third), "mps_least": min(third_mps)}
+    said = PREDICTED_PHASES.format(kinds=len(third_mps), mps_most=max(third_mps), **counts)
+    return " ".join([text, said, *map(predicted_again, sliced[3:4])])
+
+
+def predicted_again(kills):
+    """Of the fourth run."""
+    kinds = kinds_of(kills).values()
+    seen = sum(row["result"].endswith(row["phase_seen"]) for row in kills)
+    return PREDICTED_AGAIN.format(
+        kinds=len(kinds), least=min(kinds), most=max(kinds), seen=seen, all=len(kills)
+    )
 
 
 def kills(rows):

@@ -23,12 +23,13 @@ After this page you know what it costs that four trainings take turns on a GPU t
 half of them, whether losses stay the same for `torch.compile`, CuPy and JAX, how much longer the
 [carrier](../carrier.md) makes a step of a training that nothing suspends, and how soon a training
 gives way. One NVIDIA H200 that nothing else used, driver 580.159.04, PyTorch 2.11, 30 November
-2026, one run of each. [carrier-more.jsonl](carrier-more.jsonl) has the raw results; this page is
-made of them.
+2026, one run of each; JAX again on another H200 on 1 December.
+[carrier-more.jsonl](carrier-more.jsonl) has the raw results; this page is made of them.
 
     M=docs/measured/carrier-more
     tests/gpu/carrier_turns_trial.py BUNDLE $M.jsonl --seconds=142
     tests/gpu/carrier_mps_trial.py BUNDLE $M.jsonl 186 losses
+    tests/gpu/carrier_mps_trial.py BUNDLE $M.jsonl 60 jax
     tests/gpu/carrier_cost_trial.py BUNDLE $M.jsonl --seconds=176
     tests/gpu/gives_way_trial.py BUNDLE $M.jsonl --seconds=86
     tests/gpu/carrier_more_page.py $M.jsonl >$M.md
@@ -48,12 +49,15 @@ compared bit for bit with those of a run without colloc. A training that had not
 ended by the trial some steps after its last return, so that only its first steps are compared.
 Predicted were 50 times and equal losses for all but JAX, which is refused, and equal ones for it
 too."""
+AGAIN = "again"
 NEVER_OUT = """The memory of {names} has not left the GPU: it is refused (`other-memory`: most of it
 is in no block of the carrier), so that no copy of the carrier is in its losses. {differ}"""
 NEVER_OUT_DIFFER = """That they differ from those of the other process was not to be expected; they
 were equal in a run with fewer programs on the GPU ([carrier.md](carrier.md#losses)). When JAX
-compiles, it chooses kernels by how long each takes, which other programs change; whether that is
-why was not tried. The trial has that choice off since."""
+compiles, it chooses kernels by how long each takes, which other programs change. The trial has
+that choice off since."""
+NEVER_OUT_EQUAL = """Again without that choice, as predicted: equal losses in both ways. So the
+choice is the probable cause; that the GPU had fewer programs was not tried apart."""
 COST = """ResNet-50, batch {batch}. A pair is two processes started anew, one of them a task of
 collocd, whose steps are measured one after the other while all other processes rest; which one is
 first alternates. "without" and "with" are medians of 40 steps{printed}."""
@@ -166,7 +170,8 @@ def losses_line(name, row):
         equal += ", not to its last return"
     sharing = SHARINGS["mps" if "MPS" in own else "streams"]
     refused = ", ".join(f"`{why}`" for why in row["refused"])
-    return [own[0], sharing, row["out_and_in"], equal, compared, refused]
+    training = f"{own[0]}, again" if AGAIN in own else own[0]
+    return [training, sharing, row["out_and_in"], equal, compared, refused]
 
 
 def never_out_sentence(own):
@@ -175,13 +180,25 @@ def never_out_sentence(own):
     if not never:
         return ""
     names = " and ".join(sorted({name.split(",")[0].upper() for name in never}))
-    has_differed = any(not row["equal"] for row in never.values())
-    return wrap(NEVER_OUT.format(names=names, differ=NEVER_OUT_DIFFER if has_differed else ""))
+    first = [row["equal"] for name, row in never.items() if AGAIN not in name]
+    again = [row["equal"] for name, row in never.items() if AGAIN in name]
+    said = [] if all(first) else [NEVER_OUT_DIFFER]
+    said += [NEVER_OUT_EQUAL] if said and again and all(again) else []
+    return wrap(NEVER_OUT.format(names=names, differ=" ".join(said)))
+
+
+def losses_by_name(rows):
+    """Those of a later run have AGAIN in their name."""
+    own = {}
+    for row in rows:
+        if row["result"].startswith("losses ") and "out_and_in" in row:
+            name = row["result"][len("losses ") :]
+            own[f"{name}, {AGAIN}" if name in own else name] = row
+    return own
 
 
 def losses(rows):
-    own = {r["result"][len("losses ") :]: r for r in rows if r["result"].startswith("losses ")}
-    own = {name: row for name, row in own.items() if "out_and_in" in row}
+    own = losses_by_name(rows)
     head = ["training", "sharing", "times out and back", "losses", "steps compared", "refused"]
     made = table(head, [losses_line(*pair) for pair in own.items()]) if own else NONE
     said = wrap(LOSSES) if own else ""

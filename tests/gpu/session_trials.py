@@ -28,21 +28,6 @@ class Trial:
     may_be_beside: bool = True  # of one GPU: may others run on the other GPUs meanwhile?
 
 
-def kills():
-    command = (
-        f"{GPU}/carrier_kills_trial.py {{programs}} {{out}}/kills.jsonl --sharing=streams"
-        " --gpu={gpu} --seconds={seconds} --phases=releasing,waiting"
-    )
-    return {
-        "gpus": 1,
-        "wanted_s": 95,
-        "least_s": 60,
-        "command": f"{command} --workers=10",
-        "smoke": f"{command} --times=4 --workers=4",
-        "emulated": f"{command} --times=1 --workers=1 --emulated",
-    }
-
-
 def turns():
     command = (
         f"{GPU}/carrier_turns_trial.py {{programs}} {{out}}/turns.jsonl --sharing=streams"
@@ -152,24 +137,6 @@ TRIALS = (
         " twice, in one attempt; 4 of 4 losses equal",
         may_be_beside=False,
         **turns(),
-    ),
-    Trial(
-        "jax",
-        "JAX's losses beside those of a process without colloc, without a choice by time",
-        1,
-        60,
-        45,
-        f"python3 {GPU}/carrier_mps_trial.py {{programs}} {{out}}/losses.jsonl {{seconds}} jax",
-        f"python3 {GPU}/carrier_mps_trial.py {{programs}} {{out}}/losses.jsonl {{seconds}} --small"
-        " jax",
-        "refused, `other-memory`, time-sliced and under MPS; losses equal",
-    ),
-    Trial(
-        "kills",
-        "Time-sliced: losses after kills while memory is waited for or released",
-        predicted="all six kinds ten times, each seen in its phase but for half of the waiting"
-        " ones; all losses equal those of a training that nothing stopped",
-        **kills(),
     ),
     Trial(
         "slots",

@@ -235,13 +235,14 @@ class CarrierEnds(unittest.TestCase):
         rows = [losses(0), losses(7, task=2), {"result": "took"}, *rows]
         self.assertEqual(carrier_ends_page.spares_of(rows, "mps"), 1, "each run has its own")
 
-    def test_kills_of_each_kind_of_the_last_run(self):
+    def test_kills_of_each_run(self):
         kill = {"result": "kill task away", "sharing": "mps", "phase_seen": "away"}
         rows = [kill, kill, {"result": "took"}, kill, {**kill, "not_tried": "no helper"}]
         rows += [{"result": "kill task away", "sharing": "mps", "error": "?"}, {"result": "took"}]
-        self.assertEqual(carrier_ends_page.last_kinds(rows, "mps"), {"kill task away": 1})
         other_way = [{**kill, "sharing": "streams"}, {"result": "took"}]
-        self.assertEqual(carrier_ends_page.last_kinds(rows + other_way, "mps")["kill task away"], 1)
+        runs = carrier_ends_page.kills_of_each_run(rows + other_way, "mps")
+        made = [carrier_ends_page.kinds_of(run) for run in runs]
+        self.assertEqual(made, [{"kill task away": 2}, {"kill task away": 1}])
 
     def test_a_training_that_differs_counts(self):
         text = carrier_ends_page.losses_of([losses(7), losses(5, equal=False)], "mps")
