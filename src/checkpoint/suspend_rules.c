@@ -11,6 +11,9 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "checkpoint/process_group.h"
+
+_Static_assert(GROUP_PROCESSES_MAX == 64, "the number in SUSPEND_TOO_MANY's sentence");
 
 /* Chosen: for page cache, the daemon and other users' programs. */
 static const double RESERVE_PART = 0.05;
@@ -69,6 +72,8 @@ static enum suspend_refusal check_carried(const struct suspend_facts *facts)
         return facts->is_mps_client ? SUSPEND_MPS : SUSPEND_NCCL;
     if (!facts->n_processes)
         return SUSPEND_NO_CUDA;
+    if (facts->has_too_many)
+        return SUSPEND_TOO_MANY;
     if (suspend_has_ranks(facts) && !facts->counts_collectives)
         return refuse_ranks(facts); /* one would wait at the gate for the other */
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
@@ -82,6 +87,8 @@ static enum suspend_refusal check_task(const struct suspend_facts *facts)
         return SUSPEND_MIG;
     if (!facts->n_processes)
         return SUSPEND_NO_CUDA;
+    if (facts->has_too_many)
+        return SUSPEND_TOO_MANY;
     if (facts->has_32_bit)
         return SUSPEND_32_BIT;
     if (facts->is_traced)
@@ -146,6 +153,8 @@ static const char *const refusals[SUSPEND_REFUSALS] = {
         "with this driver's open kernel module the host can hang when a resumed process ends: use "
         "the proprietary kernel module or a driver before 595, or set suspend-any-driver",
     [SUSPEND_NO_CUDA] = "no process of the task uses CUDA now",
+    [SUSPEND_TOO_MANY] =
+        "more than 64 processes of the task have GPU memory: colloc suspends at most 64 together",
     [SUSPEND_MPS] = "the task shares its GPU through MPS, and the driver cannot suspend "
                     "MPS clients: it can be paused",
     [SUSPEND_MIG] = "the task runs on a MIG instance, which the driver cannot suspend: it "

@@ -24,6 +24,7 @@ struct suspend_facts {
     bool same_kind;     /* of a move: the GPUs are of the same model */
     size_t n_gpus;      /* of the machine */
     size_t n_processes; /* of the task that use CUDA */
+    bool has_too_many;  /* more than GROUP_PROCESSES_MAX use it */
     bool is_mps_client, is_mig;
     bool is_by_carrier; /* of a client of MPS: the carrier takes its memory away, and the driver
                            takes no part */
@@ -50,6 +51,7 @@ enum suspend_refusal {
     SUSPEND_DRIVER_TOO_OLD,
     SUSPEND_DRIVER_HANGS,
     SUSPEND_NO_CUDA,
+    SUSPEND_TOO_MANY,
     SUSPEND_MPS,
     SUSPEND_MIG,
     SUSPEND_32_BIT,

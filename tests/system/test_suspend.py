@@ -205,6 +205,17 @@ class Commands(Suspend):
         self.colloc("resume", str(task))
         until(lambda: {row[2] for row in self.processes().values()} == {""}, "both to run")
 
+    def test_more_processes_than_are_suspended_together(self):
+        """Of a task with 70, 64 would stand still while the others wait for them."""
+        train = "colloc-pretend-train --memory-mib=20 --seconds=1e6 --ramp-seconds=0"
+        task = self.submit(f"for i in {{1..70}}; do {train} & done\nwait")
+        until(lambda: [row[1] for row in self.processes().values()] == [20] * 70, "their memory")
+        until(lambda: (self.task(task)["mem_peak_mib"] or 0) >= 70 * 20, "it to be counted")
+        refused = self.colloc("suspend", str(task), code=1)
+        self.assertIn("more than 64 processes", refused.stderr)
+        self.assertIn("more than 64 processes", self.colloc("show", str(task)).stdout)
+        self.assertEqual({row[2] for row in self.processes().values()}, {""})
+
     def test_cancelled_while_suspended(self):
         task = self.start_task()
         pid = self.pid(task)

@@ -155,31 +155,33 @@ static bool is_on_mig(const struct suspension *s, const struct task *task)
     return *cluster_view_instance_of(core_view(s->parts.core), task);
 }
 
-/* GPU memory of a process of the task. */
-struct holder {
-    pid_t pid;
-    const char *gpu; /* its UUID; valid until the next poll */
-    struct reading bytes;
-};
-
-/* The task's processes on one GPU. */
-static size_t add_holders(const struct gpu_report *report, const struct attempt_roots *task,
-    struct holder *list, size_t n, size_t capacity)
+void suspension_name_gpus(
+    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names)
 {
-    const struct gpu_sample *sample = report->sample;
-    for (size_t i = 0; sample->processes.valid && i < sample->processes.count; i++)
-        if (n < capacity && process_owner_find(sample->processes.item[i].pid, task) == 0)
-            list[n++] = (struct holder){
-                .pid = sample->processes.item[i].pid,
-                .gpu = report->info->uuid,
-                .bytes = sample->processes.item[i].used_bytes,
-            };
-    return n;
+    const struct cluster_view *view = core_view(s->parts.core);
+    for (int i = 0; i < n && i < GROUP_GPUS_MAX; i++)
+        snprintf(ret_names[i].uuid, sizeof ret_names[i].uuid, "%.40s", view->gpus[gpus[i]].id.uuid);
 }
 
-/* Lists the processes of the task that hold GPU memory, by the last poll. Returns how many. */
-static size_t list_holders(
-    const struct suspension *s, const struct task *task, struct holder *ret_list, size_t capacity)
+/* GPU memory of a process of the task. What the record cannot hold is never left out unseen: the
+ * rest of the task would be suspended without it. */
+static void collect_memory(
+    struct suspension *s, const struct gpu_process *holder, const char *gpu_uuid)
+{
+    struct group_process *process = suspension_record_process(&s->record, holder->pid);
+    s->facts.has_too_many |= !process;
+    if (!process || process->n_memory == GROUP_GPUS_MAX || !holder->used_bytes.valid) {
+        s->facts.gpu_bytes = READING_NONE;
+        return;
+    }
+    struct group_memory *memory = &process->memory[process->n_memory++];
+    snprintf(memory->gpu, sizeof memory->gpu, "%.40s", gpu_uuid);
+    memory->bytes = (int64_t)holder->used_bytes.value;
+    s->facts.gpu_bytes.value += holder->used_bytes.value;
+}
+
+/* The task's processes that hold GPU memory, by the last poll. */
+static void collect_holders(struct suspension *s, const struct task *task)
 {
     struct gpu_report report;
     pid_t shim = attempts_find_shim(s->parts.attempts, task->id);
@@ -189,42 +191,23 @@ static size_t list_holders(
         .state_dir = s->parts.config->state_dir,
         .tasks = &task->id,
         .attempts = &task->attempts};
-    size_t n = 0;
-    for (size_t i = 0; shim && gpus_report(s->parts.gpus, i, &report); i++)
-        n = add_holders(&report, &root, ret_list, n, capacity);
-    return n;
+    for (size_t i = 0; shim && gpus_report(s->parts.gpus, i, &report); i++) {
+        const struct gpu_sample *sample = report.sample;
+        for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++)
+            if (process_owner_find(sample->processes.item[k].pid, &root) == 0)
+                collect_memory(s, &sample->processes.item[k], report.info->uuid);
+    }
 }
 
-void suspension_name_gpus(
-    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names)
-{
-    const struct cluster_view *view = core_view(s->parts.core);
-    for (int i = 0; i < n && i < GROUP_GPUS_MAX; i++)
-        snprintf(ret_names[i].uuid, sizeof ret_names[i].uuid, "%.40s", view->gpus[gpus[i]].id.uuid);
-}
-
-/* A record of the last poll. */
 static void collect_processes(struct suspension *s, const struct task *task)
 {
-    struct holder list[GROUP_PROCESSES_MAX];
-    size_t n = list_holders(s, task, list, GROUP_PROCESSES_MAX);
     int n_gpus = task->request.gpus; /* during a move followed by the GPUs that it moves to */
     s->record = (struct suspension_record){.attempt = task->attempts,
         .number = suspension_count_stops(task),
         .n_gpus = (size_t)n_gpus};
     suspension_name_gpus(s, task->gpus, n_gpus, s->record.gpus);
     s->facts.gpu_bytes = reading_of(0);
-    for (size_t i = 0; i < n; i++) {
-        struct group_process *process = suspension_record_process(&s->record, list[i].pid);
-        if (!process || process->n_memory == GROUP_GPUS_MAX || !list[i].bytes.valid) {
-            s->facts.gpu_bytes = READING_NONE;
-            continue;
-        }
-        struct group_memory *memory = &process->memory[process->n_memory++];
-        snprintf(memory->gpu, sizeof memory->gpu, "%.40s", list[i].gpu);
-        memory->bytes = (int64_t)list[i].bytes.value;
-        s->facts.gpu_bytes.value += list[i].bytes.value;
-    }
+    collect_holders(s, task);
     s->facts.n_processes = s->record.n_processes;
 }
 

@@ -82,6 +82,9 @@ static void test_the_task(void **state)
     REFUSED(SUSPEND_PROFILER, facts.has_profiler = true);
     REFUSED(SUSPEND_MANAGED_MEMORY, facts.uses_managed = true);
     REFUSED(SUSPEND_CUDA_IPC, facts.uses_ipc = true);
+    REFUSED(SUSPEND_TOO_MANY, facts.has_too_many = true);
+    REFUSED(
+        SUSPEND_TOO_MANY, facts.has_too_many = facts.is_mps_client = facts.is_by_carrier = true);
     REFUSED(SUSPEND_PAUSED, facts.is_paused = true);
 }
 
