@@ -105,6 +105,13 @@ static int add_attempt(
     return add_spans(making, gpus, since_s, until_s, task, is_repeated);
 }
 
+/* A member as a part of the time that the task had its GPUs: none of them is more. An older daemon
+ * believed any number of steps that a task counted. */
+static double ledger_part(const json_t *ledger, const char *key, double held_s)
+{
+    return fmax(0, fmin(1, member_number(ledger, key, 0) / held_s));
+}
+
 /* Its mean speed counts for all of its hours. A task without the record is of an older daemon. */
 static void read_ledger(struct task_info *info)
 {
@@ -113,13 +120,13 @@ static void read_ledger(struct task_info *info)
     info->ledger.unknown = 1;
     if (held_s <= 0)
         return;
-    info->ledger.shared = member_number(ledger, "shared_s", 0) / held_s;
-    info->ledger.measured = member_number(ledger, "measured_s", 0) / held_s;
-    info->ledger.unknown = fmin(1, member_number(ledger, "unknown_s", 0) / held_s);
+    info->ledger.shared = ledger_part(ledger, "shared_s", held_s);
+    info->ledger.measured = ledger_part(ledger, "measured_s", held_s);
+    info->ledger.unknown = ledger_part(ledger, "unknown_s", held_s);
     info->ledger.known = 1 - info->ledger.unknown;
-    info->ledger.alone = member_number(ledger, "alone_s", 0) / held_s;
-    info->ledger.low = member_number(ledger, "alone_low_s", 0) / held_s;
-    info->ledger.high = member_number(ledger, "alone_high_s", 0) / held_s;
+    info->ledger.alone = ledger_part(ledger, "alone_s", held_s);
+    info->ledger.low = ledger_part(ledger, "alone_low_s", held_s);
+    info->ledger.high = ledger_part(ledger, "alone_high_s", held_s);
 }
 
 /* An attempt that was followed by another has to be repeated: its hours count as such. */
@@ -461,7 +468,8 @@ static double end_alone(const struct making *making, const struct task_info *inf
 {
     const json_t *uuids = last_gpus(info->task);
     double begin_s = member_number(first_attempt(info->task), "started_at", 0);
-    double work_s = member_number(json_object_get(info->task, "ledger"), "alone_s", 0);
+    double held_s = member_number(json_object_get(info->task, "ledger"), "held_s", 0);
+    double work_s = info->ledger.alone * held_s;
     size_t i, k;
     json_t *gpu, *uuid;
     for (int pass = 0; pass < 2; pass++) {

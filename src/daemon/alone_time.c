@@ -148,30 +148,51 @@ static double measured_error(const struct speed_alone *alone)
     return MEASURED_ERROR + of_speed;
 }
 
+static double clamp_s(double s, double most)
+{
+    return fmax(0, fmin(s, most));
+}
+
+/* Steps that were measured, in seconds alone. The task counts them itself, and no training is
+ * faster beside others than alone: what is beyond that, by more than the error, was not measured.
+ */
+static bool measure_work(const struct alone_time *time, const struct speed_alone *alone,
+    double limit_s, double *ret_s, double *ret_error)
+{
+    *ret_s = *ret_error = 0;
+    if (!alone || !alone->per_s.valid || alone->per_s.value <= 0 || time->steps <= 0)
+        return false;
+    double s = time->steps / alone->per_s.value, error = measured_error(alone);
+    if (!(s <= (1 + error) * limit_s))
+        return false;
+    *ret_s = fmin(s, limit_s);
+    *ret_error = fmin(1, error);
+    return true;
+}
+
 struct alone_estimate alone_time_estimate(
     const struct alone_time *time, const struct speed_alone *alone)
 {
-    bool is_measured = alone && alone->per_s.valid && alone->per_s.value > 0 && time->steps > 0;
-    double per_s = is_measured ? alone->per_s.value : 1;
-    double measured = is_measured ? time->steps / per_s : 0;
-    double error = is_measured ? measured_error(alone) : 0;
+    double limit_s = clamp_s(time->steps_s, time->shared_s), measured, error;
+    bool is_measured = measure_work(time, alone, limit_s, &measured, &error);
     double guessed_s = time->rest_s, guessed = time->rest_work_s;
     if (!is_measured) {
         guessed_s += time->steps_s - time->steps_unknown_s;
         guessed += time->steps_work_s;
     }
-    guessed_s = fmax(0, guessed_s);
-    guessed = fmin(fmax(0, guessed), guessed_s);
+    guessed_s = clamp_s(guessed_s, time->shared_s - (is_measured ? limit_s : 0));
+    guessed = clamp_s(guessed, guessed_s);
     double sure = time->own_s;
     double plain = plain_part(time);
     return (struct alone_estimate){.held_s = time->held_s,
         .shared_s = time->shared_s,
-        .measured_s = is_measured ? fmin(time->steps_s, time->shared_s) : 0,
-        .unknown_s = fmin(
-            time->shared_s, fmax(0, time->unknown_s + (is_measured ? 0 : time->steps_unknown_s))),
+        .measured_s = is_measured ? limit_s : 0,
+        .unknown_s = clamp_s(
+            time->unknown_s + (is_measured ? 0 : time->steps_unknown_s), time->shared_s),
         .alone_s = sure + measured + guessed,
         .low_s = plain * (sure + (1 - error) * measured + (1 - PREDICTED_ERROR) * guessed),
-        .high_s = sure + (1 + error) * measured + fmin(guessed_s, (1 + PREDICTED_ERROR) * guessed)};
+        .high_s = sure + fmin(limit_s, (1 + error) * measured) +
+                  fmin(guessed_s, (1 + PREDICTED_ERROR) * guessed)};
 }
 
 json_t *alone_time_json(const struct job *job)

@@ -43,13 +43,14 @@ function addLedger(sums, ledger, hours, occupied) {
     sums.unknown += hours;
     return;
   }
-  const unknown = Math.min(1, ledger.unknown_s / held);
-  sums.shared += (hours * ledger.shared_s) / held;
-  sums.measured += (hours * ledger.measured_s) / held;
+  const part = (seconds) => Math.max(0, Math.min(1, seconds / held)); // of older daemons: any number
+  const unknown = part(ledger.unknown_s);
+  sums.shared += hours * part(ledger.shared_s);
+  sums.measured += hours * part(ledger.measured_s);
   sums.unknown += hours * unknown;
-  sums.alone += (hours * ledger.alone_s) / held;
-  sums.low += (hours * ledger.alone_low_s) / held;
-  sums.high += (hours * ledger.alone_high_s) / held;
+  sums.alone += hours * part(ledger.alone_s);
+  sums.low += hours * part(ledger.alone_low_s);
+  sums.high += hours * part(ledger.alone_high_s);
   sums.occupied += occupied * (1 - unknown);
 }
 

@@ -150,6 +150,20 @@ class Report(CliCase):
         )
         self.assertIn("ALONE: GPU hours that the same work takes", text)
 
+    def test_what_a_task_says_of_itself(self):
+        """A record of a task that counted a billion steps: no part is more than its time."""
+        figures = ("measured_s", "alone_s", "alone_low_s", "alone_high_s")
+        for lie in (1e15, -1e15):
+            self.daemon.tasks = [
+                self.shared(1, "ada", 0, 4, 0.7, **dict.fromkeys(figures, lie)),
+                self.shared(2, "bob", 0, 4, 0.8),
+            ]
+            total = self.report("--saved")["total"]
+            self.check(total, gpu_hours_alone=(4 if lie > 0 else 0) + 3.2)
+            self.assertLess(abs(total["gpu_hours_saved"]), 8)
+            self.assertLess(abs(total["gpu_hours_saved_high"]), 8)
+            self.assertLess(abs(total["hours_sooner"]), 8)
+
     def test_a_young_installation(self):
         """What is less than 0.2 h is in a smaller unit, and what nothing can say is not 0."""
         self.daemon.tasks = [

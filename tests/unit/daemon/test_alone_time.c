@@ -146,6 +146,37 @@ static void without_a_speed_alone_it_is_predicted(void **state)
     assert_float_equal(e.low_s, 60 + 0.78 * 58, 1e-9);
 }
 
+/* A task counts its steps itself: more than it can have made are not measured, and no sum is more
+ * than the time that it was there. */
+static void more_than_there_was_time_for_is_predicted(void **state)
+{
+    static const struct {
+        double steps, steps_s, per_s, spread;
+        bool is_measured;
+    } cases[] = {
+        {812, 80, 10, 0, true}, /* 81 s of work in 80 s: within the error */
+        {1e6, 80, 10, 0, false}, {1e300, 80, 1e-300, 0, false}, {480, 0, 10, 0, false},
+        {480, -1e9, 10, 0, false},
+        {480, 1e12, 10, 0, true}, /* 48 s of work, in more than the 100 s that there were */
+        {1e9, 1e12, 10, 0, false}, {1e6, 80, 10, 1e12, true}, /* windows of any speed: any work */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct alone_time time = example();
+        time.steps = cases[i].steps;
+        time.rest_s += time.steps_s - cases[i].steps_s;
+        time.steps_s = cases[i].steps_s;
+        struct speed_alone alone = {
+            .per_s = reading_of(cases[i].per_s), .windows = 8, .spread = cases[i].spread};
+        struct alone_estimate e = alone_time_estimate(&time, &alone);
+        assert_int_equal(e.measured_s > 0, cases[i].is_measured);
+        assert_true(e.measured_s <= 100);
+        assert_true(e.low_s >= 0 && e.low_s <= e.alone_s);
+        assert_true(e.alone_s <= e.high_s && e.high_s <= 160);
+        if (!cases[i].is_measured)
+            assert_float_equal(e.alone_s, 60 + 40 + 18, 1e-9); /* as it was predicted */
+    }
+}
+
 static void what_is_unknown_is_left_out(void **state)
 {
     struct alone_time time = example();
@@ -205,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_client_alone_counts_as_itself),
         cmocka_unit_test(a_client_beside_another_has_an_interval),
         cmocka_unit_test(without_a_speed_alone_it_is_predicted),
+        cmocka_unit_test(more_than_there_was_time_for_is_predicted),
         cmocka_unit_test(what_is_unknown_is_left_out),
         cmocka_unit_test(the_file_keeps_it),
     };
