@@ -68,6 +68,11 @@ static void test_measured_convolutions(void **state)
         {shape(FP32, 64, 3, 224, 64, 224, 9, 1), {0, -1, 0}, 0},
         /* Groups, of 24 channels filled up to 32. */
         {shape(AMP, 128, 216, 28, 216, 28, 9, 9), {110.4, 110.4, 111.8}, 0.02},
+        {shape(FP32, 64, 216, 28, 216, 28, 9, 9), {110.57, 110.57, -1}, 0.0001},
+        /* Groups of 8, 16 and 24 channels with the sums of the weight's gradient. */
+        {shape(FP32, 64, 256, 28, 256, 28, 9, 32), {98.07, 98.07, 99.2}, 0.0001},
+        {shape(FP32, 64, 512, 28, 512, 14, 9, 32), {122.78, 122.78, 125.03}, 0.0001},
+        {shape(FP32, 64, 576, 14, 576, 14, 9, 24), {74.34, 74.34, 79.41}, 0.02},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         check_passes(&cases[i]);
