@@ -5,6 +5,7 @@ cuDNN, and keeps the answers. Whatever goes wrong there, the task is estimated b
 import json
 import os
 import signal
+import sys
 import unittest
 
 from daemon_case import DaemonCase, proc, processes_with, until, words_of
@@ -256,6 +257,35 @@ class Kernels(KernelsCase):
             self.check_by_rules(task, "colloc-cudnn ended before it had answered")
         self.assertEqual(self.estimated()["estimate_evidence"], "export with kernels")
         self.assertEqual(len([line for line in self.log if "cuDNN is not asked" in line]), 1)
+
+    @unittest.skipIf(os.geteuid() != 0, "becoming another user needs root")
+    def test_a_user_has_10000_new_questions_a_day(self):
+        """Networks with ever new shapes: neither the store nor the asking is for one user alone."""
+        program = self.write(
+            "quick",
+            f"#!{sys.executable}\nimport sys\nprint('cudnn 91900', flush=True)\n"
+            "for line in sys.stdin:\n    print('answer 5 5 1', flush=True)\n",
+        )
+        os.chmod(program, 0o755)
+        self.restart(cudnn_program=program)
+
+        def answers():
+            return len([line for line in self.kept() if " forward " in line])
+
+        first = 1
+        for questions in (500,) * 20 + (1,):
+            shapes = range(first, first + questions)
+            text = export(*(conv(2, "forward", outputs=n) for n in shapes))
+            first += questions
+            os.seteuid(USER)
+            try:
+                last = self.estimated(text)
+            finally:
+                os.seteuid(0)
+            until(lambda: answers() == min(first - 1, 10000), "its answers")
+        self.check_by_rules(last, "its user has had 10,000 new questions asked within a day")
+        self.check_asked(export(conv(2, "forward", outputs=70000)))
+        self.assertEqual(answers(), 10001)
 
     def test_too_much_memory(self):
         self.pretend("large")

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "child/line_process.h"
 #include "daemon/gpus/gpus_query.h"
+#include "daemon/kernels/asking_budget.h"
 #include "daemon/kernels/asking_rule.h"
 #include "daemon/kernels/kernel_store.h"
 
@@ -67,8 +68,10 @@ struct kernel_asker {
     char gpu_uuid[96];            /* where it runs */
     struct kept_kernels *kept;    /* its answers; NULL: it has not said its version yet */
     size_t answered;              /* of the first request's questions */
+    int64_t started_us;           /* the process, of the monotonic clock */
 
     struct rest all, users[KERNELS_RESTS_MAX];
+    struct asking_budget budget;
     bool is_closed;
 };
 
@@ -124,8 +127,12 @@ static void stop_process(struct kernel_asker *asker)
 {
     if (asker->kept)
         kept_kernels_save(asker->store, asker->kept);
-    if (asker->process)
+    if (asker->process) {
+        int64_t now_us = clock_monotonic_us();
+        asking_budget_note(
+            &asker->budget, asker->first->uid, asker->answered, now_us - asker->started_us, now_us);
         line_process_drop(asker->process);
+    }
     asker->process = NULL;
     asker->kept = NULL;
     uv_timer_stop(&asker->limit);
@@ -245,10 +252,16 @@ static void take_version(struct kernel_asker *asker, int64_t version)
         return;
     }
     drop_answered(asker, request);
-    if (request->n > 0 && send_questions(asker, request) < 0)
+    const char *why = asking_budget_check(
+        &asker->budget, request->uid, request->n, clock_monotonic_us());
+    if (request->n > 0 && why) {
+        stop_process(asker);
+        finish_first(asker, why);
+    } else if (request->n > 0 && send_questions(asker, request) < 0) {
         fail_asking(asker, "colloc-cudnn cannot be reached");
-    else
+    } else {
         finish_if_all_answered(asker);
+    }
 }
 
 static void take_answer(struct kernel_asker *asker, int64_t bytes)
@@ -300,6 +313,9 @@ static const char *why_not(struct kernel_asker *asker, uid_t uid, const char *ki
         return asker->all.why;
     if (rest->uid == uid && rest->until_us > now_us)
         return rest->why;
+    why = asking_budget_check(&asker->budget, uid, 1, now_us);
+    if (why)
+        return why;
     return choose_gpu(asker, kind, &why) < 0 ? why : NULL;
 }
 
@@ -334,6 +350,7 @@ static int start_process(struct kernel_asker *asker)
     snprintf(asker->gpu_uuid, sizeof asker->gpu_uuid, "%s",
         core_view(asker->parts.core)->gpus[gpu].id.uuid);
     asker->answered = 0;
+    asker->started_us = clock_monotonic_us();
     int r = spawn_process(asker);
     if (r == 0)
         uv_timer_start(&asker->limit, on_limit, (uint64_t)(KERNELS_LIMIT_US / MS_US), 0);
@@ -492,5 +509,6 @@ void kernel_asker_destroy(struct kernel_asker *asker)
     if (!asker)
         return;
     kernel_store_close(asker->store);
+    asking_budget_fini(&asker->budget);
     free(asker);
 }

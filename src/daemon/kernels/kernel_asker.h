@@ -8,7 +8,7 @@
  * 1. The loop never waits. A request is answered after KERNELS_BOUND_US at the latest; what comes
  *    later is kept, and the next estimate uses it.
  * 2. One process asks at a time, for KERNELS_LIMIT_US at most. A user has at most
- *    KERNELS_PER_USER requests that are not done.
+ *    KERNELS_PER_USER requests that are not done, and in a day what asking_budget.h allows.
  * 3. It runs where asking_rule.h allows it. Where that changes, or it takes more memory than the
  *    setting kernels-memory, it is killed.
  * 4. After a failure nothing is asked for KERNELS_REST_US: of all users where the process did not
