@@ -5,7 +5,7 @@ import re
 import struct
 import unittest
 
-from daemon_case import DaemonCase, read
+from daemon_case import DaemonCase, read, until
 
 MANY = 150
 
@@ -51,6 +51,21 @@ class Many(DaemonCase):
         self.assertEqual(sorted(self.audited("end")), [*tasks, dependent])
         self.restart()
         self.assertEqual([task["id"] for task in self.tasks()], [blocker])
+
+    def test_readers_of_metrics_share_a_text_that_takes_long(self):
+        """With 40,000 tasks a text for each of its readers would keep the loop from all else."""
+        self.submit("while :; do sleep 0.1; done", exclusive=True)
+        for _ in range(4):
+            self.submit("true", array="0-9999", exclusive=True)
+
+        def read_wait():
+            text = self.request("GET", "/v1/metrics").data.decode()
+            self.assertRegex(text, r'colloc_tasks\{state="PENDING"\} 4000\d\n')
+            return re.search(r"(?m)^colloc_queue_longest_wait_seconds (\S+)$", text)[1]
+
+        waits = [read_wait() for _ in range(100)]
+        self.assertLess(len(set(waits)), 50)
+        until(lambda: float(read_wait()) > float(waits[-1]), "a new text")
 
     def results(self, verb, *tasks):
         reply = self.request("POST", f"/v1/tasks/{verb}", {"tasks": tasks})

@@ -243,5 +243,7 @@ void http_destroy(struct http *http)
     user_files_destroy(http->user_files);
     estimate_helpers_destroy(http->estimate_helpers);
     series_cache_fini(&http->series_cache);
+    free(http->metrics[0].text);
+    free(http->metrics[1].text);
     free(http);
 }

@@ -31,6 +31,10 @@ struct http {
     struct turns stats;            /* of struct stats (route_stats.c), likewise */
     struct event_feed *event_feed; /* NULL: not opened yet */
     struct series_cache series_cache;
+    struct shared_text {
+        char *text; /* NULL: none yet */
+        int64_t until_us;
+    } metrics[2]; /* in the text format, and as OpenMetrics (prometheus.c) */
 
     struct { /* since the daemon was started */
         int64_t tasks[TASK_STATES], memory_crashes;

@@ -7,8 +7,10 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/http/public_json.h"
 
@@ -194,10 +196,36 @@ char *prometheus_text(const struct http *http, bool is_openmetrics)
     put_pool(&to, http);
     if (gpus_report(http->parts.gpus, 0, &first))
         put_gpus(&to, http);
-    prometheus_put_tasks(&to, http);
+    int r = prometheus_put_tasks(&to, http);
     exposition_end(&to);
-    if (fclose(to.out) == 0)
+    if (fclose(to.out) == 0 && r == 0)
         return text;
     free(text);
     return NULL;
+}
+
+/* Chosen. A text that takes less than a millisecond is always made anew. */
+#define METRICS_PART     0.05
+#define METRICS_SHORT_US MS_US
+
+/* Processor time: beside other programs the text does not get older. */
+static int64_t thread_cpu_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * SECOND_US + time.tv_nsec / 1000;
+}
+
+const char *prometheus_shared_text(struct http *http, bool is_openmetrics)
+{
+    struct shared_text *shared = &http->metrics[is_openmetrics];
+    if (shared->text && clock_monotonic_us() < shared->until_us)
+        return shared->text;
+    int64_t before_us = thread_cpu_us();
+    free(shared->text);
+    shared->text = prometheus_text(http, is_openmetrics);
+    int64_t took_us = thread_cpu_us() - before_us;
+    int64_t reused_us = took_us < METRICS_SHORT_US ? 0 : (int64_t)((double)took_us / METRICS_PART);
+    shared->until_us = clock_monotonic_us() + reused_us;
+    return shared->text;
 }

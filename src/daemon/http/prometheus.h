@@ -10,7 +10,14 @@
 /* Returns all metrics, for the caller to free; NULL when memory is out. */
 char *prometheus_text(const struct http *http, bool is_openmetrics);
 
-/* Writes the metrics of tasks (prometheus_tasks.c). */
-void prometheus_put_tasks(const struct exposition *to, const struct http *http);
+/*
+ * Returns them for the readers of the daemon's socket, which may be many: a text that took long
+ * to make is used again for so long that the loop spends at most a twentieth of its time on them.
+ * Borrowed until the next call; NULL when memory is out.
+ */
+const char *prometheus_shared_text(struct http *http, bool is_openmetrics);
+
+/* Writes the metrics of tasks (prometheus_tasks.c). Returns 0 or -ENOMEM. */
+int prometheus_put_tasks(const struct exposition *to, const struct http *http);
 
 #endif

@@ -4,6 +4,7 @@
  * only sums are written, so that a long queue does not make thousands of series.
  */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -48,32 +49,56 @@ static void put_task(const struct exposition *to, const char *metric, const stru
     exposition_label(to, ",", "name", job->name);
 }
 
-static const struct task *next_task(const struct http *http, const struct task *task)
+/* What one walk over all tasks finds: of 100,000 that wait only numbers are written. */
+static const char *const state_words[] = {
+    "PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING"};
+
+struct found_tasks {
+    const struct task **live; /* with an attempt */
+    size_t n, capacity;
+    int counts[ARRAY_SIZE(state_words)];
+    int64_t waits_since_us;
+};
+
+static void count_task(const struct http *http, const struct task *task, struct found_tasks *found)
 {
-    return core_next_task(http->parts.core, task ? task->id : 0);
+    const char *word = public_task_state(http, task);
+    for (size_t i = 0; i < ARRAY_SIZE(state_words); i++)
+        found->counts[i] += strcmp(word, state_words[i]) == 0;
+    if ((task->state == TASK_QUEUED || task->state == TASK_RECOVERING) &&
+        task->queued_us < found->waits_since_us)
+        found->waits_since_us = task->queued_us;
 }
 
-static void put_counts(const struct exposition *to, const struct http *http)
+/* Returns 0 or -ENOMEM. */
+static int find_tasks(const struct http *http, struct found_tasks *found)
 {
-    static const char *const words[] = {"PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING"};
-    int counts[ARRAY_SIZE(words)] = {0};
-    for (const struct task *task = NULL; (task = next_task(http, task));)
-        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-            counts[i] += strcmp(public_task_state(http, task), words[i]) == 0;
+    const struct core *core = http->parts.core;
+    *found = (struct found_tasks){.waits_since_us = driver_now_us(http->parts.driver)};
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id)) {
+        count_task(http, task, found);
+        if (task_state_has_attempt(task->state) &&
+            ARRAY_APPEND(found->live, found->n, found->capacity, task) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void put_counts(const struct exposition *to, const struct found_tasks *found)
+{
     exposition_begin(to, &task_count);
-    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-        fprintf(to->out, "%s{state=\"%s\"} %d\n", task_count.name, words[i], counts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(state_words); i++)
+        fprintf(
+            to->out, "%s{state=\"%s\"} %d\n", task_count.name, state_words[i], found->counts[i]);
 }
 
-static void put_longest_wait(const struct exposition *to, const struct http *http)
+static void put_longest_wait(
+    const struct exposition *to, const struct http *http, const struct found_tasks *found)
 {
-    int64_t now_us = driver_now_us(http->parts.driver), since_us = now_us;
-    for (const struct task *task = NULL; (task = next_task(http, task));)
-        if ((task->state == TASK_QUEUED || task->state == TASK_RECOVERING) &&
-            task->queued_us < since_us)
-            since_us = task->queued_us;
+    int64_t waited_us = driver_now_us(http->parts.driver) - found->waits_since_us;
     exposition_begin(to, &longest_wait);
-    fprintf(to->out, "%s %.6f\n", longest_wait.name, (double)(now_us - since_us) / 1e6);
+    fprintf(to->out, "%s %.6f\n", longest_wait.name, (double)waited_us / 1e6);
 }
 
 static void put_ends(const struct exposition *to, const struct http *http)
@@ -86,11 +111,13 @@ static void put_ends(const struct exposition *to, const struct http *http)
     fprintf(to->out, "%s %lld\n", memory_crashes.name, (long long)http->ends.memory_crashes);
 }
 
-static void put_times(const struct exposition *to, const struct http *http)
+static void put_times(
+    const struct exposition *to, const struct http *http, const struct found_tasks *found)
 {
     int64_t now_us = driver_now_us(http->parts.driver);
     exposition_begin(to, &task_seconds);
-    for (const struct task *task = NULL; (task = next_task(http, task));) {
+    for (size_t i = 0; i < found->n; i++) {
+        const struct task *task = found->live[i];
         const struct job *job = jobs_find(http->parts.jobs, task->id);
         if (!job || !task_state_holds_gpus(task->state))
             continue;
@@ -100,10 +127,11 @@ static void put_times(const struct exposition *to, const struct http *http)
 }
 
 static void put_readings(const struct exposition *to, const struct http *http,
-    const struct metric_family *family, size_t at)
+    const struct found_tasks *found, const struct metric_family *family, size_t at)
 {
     exposition_begin(to, family);
-    for (const struct task *task = NULL; (task = next_task(http, task));) {
+    for (size_t i = 0; i < found->n; i++) {
+        const struct task *task = found->live[i];
         const struct job *job = jobs_find(http->parts.jobs, task->id);
         if (!job || !task_state_holds_gpus(task->state))
             continue;
@@ -115,11 +143,13 @@ static void put_readings(const struct exposition *to, const struct http *http,
     }
 }
 
-static void put_rooms(const struct exposition *to, const struct http *http)
+static void put_rooms(
+    const struct exposition *to, const struct http *http, const struct found_tasks *found)
 {
     struct room_of_task rooms;
     exposition_begin(to, &task_room);
-    for (const struct task *task = NULL; (task = next_task(http, task));) {
+    for (size_t i = 0; i < found->n; i++) {
+        const struct task *task = found->live[i];
         const struct job *job = jobs_find(http->parts.jobs, task->id);
         if (!job || !preload_manager_rooms_of_task(http->parts.preload, task->id, &rooms))
             continue;
@@ -187,18 +217,24 @@ static void put_residents(const struct exposition *to, const struct http *http,
     }
 }
 
-void prometheus_put_tasks(const struct exposition *to, const struct http *http)
+int prometheus_put_tasks(const struct exposition *to, const struct http *http)
 {
-    put_counts(to, http);
-    put_longest_wait(to, http);
-    put_ends(to, http);
-    put_times(to, http);
-    put_readings(to, http, &task_used, offsetof(struct job, mem_used_bytes));
-    put_readings(to, http, &task_peak, offsetof(struct job, mem_peak_bytes));
-    put_readings(to, http, &task_energy, offsetof(struct job, usage.energy_j));
-    put_readings(to, http, &task_steps_now, offsetof(struct job, steps.per_s));
-    put_rooms(to, http);
-    put_residents(to, http, &task_on_gpu, memory_of);
-    put_activities(to, http);
-    put_residents(to, http, &task_unused, unused_s_of);
+    struct found_tasks found;
+    int r = find_tasks(http, &found);
+    if (r == 0) {
+        put_counts(to, &found);
+        put_longest_wait(to, http, &found);
+        put_ends(to, http);
+        put_times(to, http, &found);
+        put_readings(to, http, &found, &task_used, offsetof(struct job, mem_used_bytes));
+        put_readings(to, http, &found, &task_peak, offsetof(struct job, mem_peak_bytes));
+        put_readings(to, http, &found, &task_energy, offsetof(struct job, usage.energy_j));
+        put_readings(to, http, &found, &task_steps_now, offsetof(struct job, steps.per_s));
+        put_rooms(to, http, &found);
+        put_residents(to, http, &task_on_gpu, memory_of);
+        put_activities(to, http);
+        put_residents(to, http, &task_unused, unused_s_of);
+    }
+    free(found.live);
+    return r;
 }

@@ -62,12 +62,11 @@ void route_clear(void *context, struct api_request *request)
 void route_metrics(void *context, struct api_request *request)
 {
     bool is_openmetrics = exposition_wants_openmetrics(api_request_header(request, "Accept"));
-    char *text = prometheus_text(context, is_openmetrics);
+    const char *text = prometheus_shared_text(context, is_openmetrics);
     if (text)
         api_reply_bytes(request, exposition_type(is_openmetrics), text, strlen(text), NULL);
     else
         api_reply(request, 500, NULL);
-    free(text);
 }
 
 void route_info(void *context, struct api_request *request)
