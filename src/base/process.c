@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -159,6 +160,23 @@ int process_read_stat(pid_t pid, struct process_stat *ret_stat)
     if (n < 0)
         return n == -ENOENT ? -ESRCH : (int)n;
     return process_parse_stat(text, ret_stat);
+}
+
+/* The descriptor is of the process that has the pid now, so are what is read afterwards and the
+ * signal. */
+int process_signal(struct process_id id, int signal)
+{
+    struct process_stat now;
+    int pidfd = (int)syscall(SYS_pidfd_open, id.pid, 0);
+    if (pidfd < 0)
+        return -errno;
+    int r = process_read_stat(id.pid, &now);
+    if (r == 0 && now.start_ticks != id.born)
+        r = -ESRCH;
+    if (r == 0 && syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0)
+        r = -errno;
+    close(pidfd);
+    return r;
 }
 
 int64_t process_queued_us(pid_t pid)

@@ -95,6 +95,13 @@ struct process_stat {
     unsigned long long resident_pages;
 };
 
+/*
+ * Sends a signal to a process that was seen earlier, never to another one that has its pid now.
+ *
+ * Returns 0; -ESRCH: the process has ended; or another -errno.
+ */
+int process_signal(struct process_id id, int signal);
+
 /* Has it ended, and was not waited for yet? */
 static inline bool process_has_ended(const struct process_stat *stat)
 {

@@ -20,6 +20,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/units.h"
 
 #define READ_LIMIT   MIB
@@ -126,13 +127,28 @@ static int count_processes(const char *path, int depth)
     return n;
 }
 
-/* For a kernel before 5.14, which has no cgroup.kill. */
+/* Is the process in the cgroup of that name, or in one below it? */
+static bool is_member(pid_t pid, const char *name)
+{
+    char own[CGROUP_PATH_SIZE];
+    size_t size = strlen(name);
+    return cgroup_find_of(pid, own) && strncmp(own, name, size) == 0 &&
+           (own[size] == '\0' || own[size] == '/');
+}
+
+/* For a kernel before 5.14, which has no cgroup.kill. A process of the list may have ended by now,
+ * and its pid be that of another one, which is not in the cgroup. */
 static void kill_each(const char *path)
 {
+    char name[CGROUP_PATH_SIZE];
     char *list = read_entry(path, "cgroup.procs"), *rest = list;
-    for (const char *line; (line = strsep(&rest, "\n"));)
-        if (atoi(line) > 0)
-            kill(atoi(line), SIGKILL);
+    bool has_name = cgroup_find_name(path, name);
+    for (const char *line; has_name && (line = strsep(&rest, "\n"));) {
+        struct process_stat stat;
+        pid_t pid = atoi(line);
+        if (pid > 0 && process_read_stat(pid, &stat) == 0 && is_member(pid, name))
+            process_signal((struct process_id){pid, stat.start_ticks}, SIGKILL);
+    }
     free(list);
 }
 

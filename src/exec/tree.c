@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All of /proc is read into a list of processes with their parents, and descent is marked in the
- * list. A signal goes through a pidfd that is compared with the process's start time: a process id
- * that was used again meanwhile is not signalled.
+ * list. A signal is for one process: a process id that was used again meanwhile is not signalled.
  */
 #include "exec/tree.h"
 
@@ -92,13 +91,7 @@ static void mark_descendants(struct process_list *list, pid_t root)
 
 static void signal_process(const struct process *process, int signal)
 {
-    int pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-    if (pidfd < 0)
-        return;
-    struct process now;
-    if (read_process(process->pid, &now) && now.born == process->born)
-        syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
-    close(pidfd);
+    process_signal((struct process_id){process->pid, process->born}, signal);
 }
 
 static int signal_marked(const struct process_list *list, int signal)

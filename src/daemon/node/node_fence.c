@@ -28,48 +28,64 @@ enum { ENTRY_MAX = 4 << 20 };
 struct fence {
     const struct slurm_identity *identity;
     int n_ended;
-    pid_t *unknown; /* in no cgroup of a job */
-    size_t n_unknown, capacity;
+    pid_t *unknown; /* in no cgroup of a job, */
+    uint64_t *born; /* and their starts: they may end while others are examined */
+    size_t n_unknown, capacity, born_capacity;
     enum visit_answer *answers; /* of these: do they belong to a job of the node? */
 };
 
-/* The slurmstepd above it; 0: none. */
-static pid_t find_stepd(pid_t pid)
+/* The slurmstepd above it. Returns whether there is one. */
+static bool find_stepd(pid_t pid, struct process_id *ret_stepd)
 {
     for (int depth = 0; depth < 64 && pid > 1; depth++) {
         struct process_stat stat;
         if (process_read_stat(pid, &stat) < 0)
-            return 0;
+            return false;
+        *ret_stepd = (struct process_id){pid, stat.start_ticks};
         if (strncmp(stat.name, "slurmstepd", strlen("slurmstepd")) == 0)
-            return pid;
+            return true;
         pid = stat.parent;
     }
-    return 0;
+    return false;
 }
 
 /* slurmstepd first: so that it does not report an end that slurmd's absence has caused. */
-static void end_process(pid_t pid)
+static void end_process(struct process_id id)
 {
-    pid_t stepd = find_stepd(pid);
-    if (stepd) {
-        kill(stepd, SIGSTOP);
-        tree_signal(stepd, SIGKILL);
-        kill(stepd, SIGKILL);
+    struct process_id stepd;
+    if (process_signal(id, 0) < 0)
+        return;
+    if (find_stepd(id.pid, &stepd) && process_signal(stepd, SIGSTOP) == 0) {
+        tree_signal(stepd.pid, SIGKILL); /* it is stopped, so its pid stays its own */
+        process_signal(stepd, SIGKILL);
     }
-    kill(pid, SIGKILL);
+    process_signal(id, SIGKILL);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int note_unknown(struct fence *fence, struct process_id id)
+{
+    if (ARRAY_RESERVE(fence->born, fence->born_capacity, fence->n_unknown + 1) < 0)
+        return -ENOMEM;
+    fence->born[fence->n_unknown] = id.born;
+    return ARRAY_APPEND(fence->unknown, fence->n_unknown, fence->capacity, id.pid);
 }
 
 static int examine_cgroup(pid_t pid, void *context)
 {
     struct fence *fence = context;
+    struct process_stat stat;
     uint32_t job;
     if (pid == 1 || pid == getpid() || pid == getppid()) /* the agent may be started in a job */
         return 0;
+    if (process_read_stat(pid, &stat) < 0)
+        return 0;
+    const struct process_id id = {pid, stat.start_ticks};
     if (!job_by_cgroup(pid, fence->identity->node, &job))
-        return ARRAY_APPEND(fence->unknown, fence->n_unknown, fence->capacity, pid);
+        return note_unknown(fence, id);
     if (job == 0)
         return 0;
-    end_process(pid);
+    end_process(id);
     fence->n_ended++;
     return 0;
 }
@@ -94,7 +110,7 @@ static bool end_answered(void *context, size_t n_skipped)
     for (size_t i = 0; i < fence->n_unknown; i++) {
         if (fence->answers[i] != VISIT_YES)
             continue;
-        end_process(fence->unknown[i]);
+        end_process((struct process_id){fence->unknown[i], fence->born[i]});
         fence->answers[i] = VISIT_NO;
         fence->n_ended++;
     }
@@ -129,6 +145,7 @@ int node_fence(const struct slurm_identity *identity, struct fault *fault)
         return slurmd > 0 ? -EEXIST : slurmd;
     int r = end_jobs(&fence);
     free(fence.unknown);
+    free(fence.born);
     free(fence.answers);
     return r < 0 ? fault_set(fault, -r, "could not end the node's jobs: %s", strerror(-r))
                  : fence.n_ended;

@@ -89,15 +89,26 @@ static void fail_inspection(struct suspension *s, const struct helper_reply *rep
     }
 }
 
+/* The driver goes on listing a process that has ended while its memory is in use. Its pid may be
+ * that of another process of the task by now. */
+static bool is_another_process(const struct suspension *s, const struct cuda_process *process)
+{
+    uint64_t listed = s->record.processes[s->inspected].born;
+    return listed && listed != process->born;
+}
+
 static void on_inspected(void *context, const struct helper_reply *reply)
 {
     struct suspension *s = context;
     struct cuda_process process;
     if (reply->result == -ESRCH)
         leave_out(s);
-    else if (reply->result == 0 && cuda_process_parse(span_of(reply->text), &process) == 0)
-        take_inspection(s, &process);
-    else if (ask_another_helper(s, reply))
+    else if (reply->result == 0 && cuda_process_parse(span_of(reply->text), &process) == 0) {
+        if (is_another_process(s, &process))
+            leave_out(s);
+        else
+            take_inspection(s, &process);
+    } else if (ask_another_helper(s, reply))
         return;
     else {
         fail_inspection(s, reply);
@@ -170,6 +181,8 @@ static void collect_memory(
 {
     struct group_process *process = suspension_record_process(&s->record, holder->pid);
     s->facts.has_too_many |= !process;
+    if (process)
+        process->born = holder->born;
     if (!process || process->n_memory == GROUP_GPUS_MAX || !holder->used_bytes.valid) {
         s->facts.gpu_bytes = READING_NONE;
         return;

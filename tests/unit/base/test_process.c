@@ -121,6 +121,29 @@ static void test_a_process_that_was_not_waited_for(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* A pid that was used again: it is this child's, as if it had been another process's before. */
+static void test_a_signal_for_one_process_only(void **state)
+{
+    struct process_stat stat;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(process_read_stat(child, &stat), 0);
+    const struct process_id now = {child, stat.start_ticks}, before = {child, now.born - 1},
+                            unseen = {child, 0};
+    assert_int_equal(process_signal(before, SIGKILL), -ESRCH);
+    assert_int_equal(process_signal(unseen, SIGKILL), -ESRCH);
+    assert_int_equal(process_signal(now, 0), 0);
+    assert_int_equal(process_signal(now, SIGTERM), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    assert_int_equal(process_signal(now, SIGTERM), -ESRCH);
+}
+
 /* Beside another process on its processor. */
 static void test_one_that_waits_for_a_processor(void **state)
 {
@@ -175,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_this_process),
         cmocka_unit_test(test_a_process_that_is_gone),
         cmocka_unit_test(test_a_process_that_was_not_waited_for),
+        cmocka_unit_test(test_a_signal_for_one_process_only),
         cmocka_unit_test(test_one_that_waits_for_a_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,7 @@ static struct process {
     bool hangs;             /* the driver does not say its state */
     bool is_on_both;        /* its process has memory on both GPUs */
     bool is_copying;        /* its copy by the driver is not at its end */
+    uint64_t born;          /* as it was listed; inspected is one started at 88123 */
     int lost_helpers;       /* how many more helpers end while they inspect it */
     int64_t in_call_us;     /* its carrier waits for a call in flight until then; 0: it has none */
     int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
@@ -209,8 +210,9 @@ bool gpus_report(const struct gpus *gpus, size_t i, struct gpu_report *ret_repor
         return false;
     int64_t bytes = processes[i + 1].bytes ? processes[i + 1].bytes : MIB;
     snprintf(polled[i].info.uuid, sizeof polled[i].info.uuid, "%s", uuids[i]);
-    polled[i].processes[0] = (struct gpu_process){
-        .pid = pid_of(i + 1), .used_bytes = reading_of((double)bytes)};
+    polled[i].processes[0] = (struct gpu_process){.pid = pid_of(i + 1),
+        .born = processes[i + 1].born,
+        .used_bytes = reading_of((double)bytes)};
     polled[i].processes[1] = (struct gpu_process){.pid = pid_of(1), .used_bytes = reading_of(MIB)};
     polled[i].sample.processes.valid = true;
     polled[i].sample.processes.count = i == 1 && processes[1].is_on_both ? 2 : 1;
@@ -556,6 +558,16 @@ static void test_managed_memory_is_refused_before_a_lock(void **state)
 {
     processes[1].flags = PRELOAD_USES_MANAGED;
     expect_refusal("managed memory");
+}
+
+/* The memory is of a process that has ended, whose pid another one of the task has now. */
+static void test_another_process_with_the_pid(void **state)
+{
+    processes[1].born = 88122;
+    expect_refusal("no process of the task uses CUDA now");
+    processes[1].born = 88123;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; lock 1; checkpoint 1; SUSPENDED; ");
 }
 
 static void test_shared_memory_is_refused_before_a_lock(void **state)
@@ -1046,6 +1058,7 @@ int main(void)
         TEST(test_without_freezer_and_shim_it_is_not_paused),
         TEST(test_containers_that_run_on),
         TEST(test_managed_memory_is_refused_before_a_lock),
+        TEST(test_another_process_with_the_pid),
         TEST(test_shared_memory_is_refused_before_a_lock),
         TEST(test_without_the_library),
         TEST(test_a_process_started_without_the_library),

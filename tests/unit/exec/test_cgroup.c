@@ -9,9 +9,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -144,6 +146,23 @@ static void kills_for_want_of_memory_are_counted(void **state)
     assert_false(cgroup_oom_kills(folder).valid);
 }
 
+/* A kernel without cgroup.kill: the list names a process that is in another cgroup by now. */
+static void only_its_own_processes_are_killed(void **state)
+{
+    char list[32];
+    pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    snprintf(list, sizeof list, "%d\n", (int)child);
+    put("cgroup.procs", list);
+    assert_int_equal(cgroup_kill(folder), 1);
+    assert_int_equal(kill(child, SIGTERM), 0); /* a SIGKILL would have come first */
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_cgroup, remove_cgroup)
 
 int main(void)
@@ -156,6 +175,7 @@ int main(void)
         TEST(a_limit_that_cannot_be_set_is_an_error),
         TEST(controllers_are_read),
         TEST(kills_for_want_of_memory_are_counted),
+        TEST(only_its_own_processes_are_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
